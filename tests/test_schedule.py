@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from tests.timing_synthetic import Synthetic, run
 from warpwright.chips import load_chip
 from warpwright.isa.machine_code import schedule
 from warpwright.isa.nv50 import meaning as nv50_meaning
@@ -107,3 +108,39 @@ def test_control_bits_become_a_schedule() -> None:
         Program("k", 80, [Instruction(0, "NOP", (), (), None, Control(15, True, 7, 3))]), [Lowered([])], []
     )
     assert (issue.stall_cycles, issue.yields, issue.write_counter, issue.read_counter) == (15, True, -1, 3)
+
+
+def pair_cycles(second: str, width: int, *, stall: int = 0, wait: tuple[int, ...] = ()) -> int:
+    """Cycles of a hundred pairs of an addition and another instruction on P100."""
+    kernel = Synthetic(arch=60)
+    for _ in range(100):
+        kernel.add("IADD", writes=(4,), reads=(2, 3), stall=stall)
+        kernel.add(second, writes=(5,), reads=(6, 7), stall=8, wait=wait)
+    kernel.exit()
+    chip = load_chip("p100", issue_per_clk_count=width)
+    return run(kernel, lambda block, warp: [(0, [])], chip=chip).cycles
+
+
+def test_a_pair_of_the_machine_code_issues_in_one_cycle_where_the_chip_issues_two() -> None:
+    """A stall count of 0 saves the cycles that it takes alone (2), and nothing on a chip that issues one; other stall counts save nothing."""
+    one, two = pair_cycles("MUFU", 1), pair_cycles("MUFU", 2)
+    assert one - two == pytest.approx(2 * 100, abs=4)
+    assert pair_cycles("MUFU", 1, stall=1) == pair_cycles("MUFU", 2, stall=1)
+    assert pair_cycles("MUFU", 2, stall=1) - two == pytest.approx(100, abs=4)
+
+
+def test_the_second_of_a_pair_waits_for_its_pipe() -> None:
+    """Two additions marked as a pair do not issue in one cycle: they share a pipe."""
+    assert pair_cycles("IADD", 2) > pair_cycles("MUFU", 2)
+
+
+def test_control_bits_pair_instructions_before_volta_only() -> None:
+    """A stall count of 0 without giving way; each instruction belongs to one pair."""
+
+    def bundles(arch: int, *controls: Control) -> list[int]:
+        code = [Instruction(8 * n, "IADD", (), (), control=control) for n, control in enumerate(controls)]
+        return [issue.bundle for issue in schedule(Program("k", arch, code), [Lowered([])] * len(code), [])]
+
+    stalls = (Control(0), Control(0), Control(4), Control(0, True), Control(1))
+    assert bundles(60, *stalls) == [0, 0, -1, -1, -1]
+    assert bundles(70, *stalls) == [-1] * 5

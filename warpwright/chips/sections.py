@@ -56,7 +56,8 @@ class Sm(Section):
 class Issue(Section):
     """One sub-core's front."""
 
-    issue_per_clk_count: Literal[1]
+    issue_per_clk_count: Literal[1, 2]
+    """Of one warp and scheduler; 2: of instructions that the machine code pairs."""
     register_bank_count: Literal[2, 4]
     """A register's bank is its number modulo this."""
     operand_window_cycles: int = Field(ge=0)

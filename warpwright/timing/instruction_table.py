@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -180,6 +181,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         if issue.work.unit == "counter_wait":
             row[s.Instruction.op] = issue.awaited_counter
             row[s.Instruction.extra] = issue.work.amount
+    if chip.issue.issue_per_clk_count > 1:
+        _pair(rows, issues)
     _wait_for_factors(rows, blocks, timings, issues, chip.pipes.wide_multiply_pass_cycles)
     at = count * s.Instruction.size
     _encode_blocks(rows[at:], blocks, lowered)
@@ -210,6 +213,13 @@ class _WaitLists:
         place = self.at + len(self.words)
         self.words += [len(issue.waits), *issue.waits]
         return index * s.Instruction.size - place
+
+
+def _pair(rows: npt.NDArray[np.int64], issues: Sequence[Issue]) -> None:
+    """The first of two instructions of a bundle holds its warp up for no cycle."""
+    for index, (first, second) in enumerate(pairwise(issues)):
+        if first.bundle >= 0 and first.bundle == second.bundle:
+            rows[s.Instruction(index * s.Instruction.size).stall] = 0
 
 
 LOOKUPS = (s.K_MATCH, s.K_INDEXED, s.K_LOOKUP)

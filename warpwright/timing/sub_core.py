@@ -230,7 +230,7 @@ def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, ready: int, pip
     last = m[w.last] + 1
     stalls = m[sm.stalls] + pc * s.STALL_COUNT
     known = max(ready - last, 0)
-    rest = time - last - known
+    rest = max(time - last - known, 0)  # -1 of the second of a pair, which issues in the same cycle
     pipe_wait = min(max(m[sc.pipe_free[pipe]] - ready, 0), rest)
     # Most are 0, in no order that the host could foretell: to add them all costs less than to ask.
     m[stalls + s.ST_SELECTED] += 1
@@ -355,6 +355,8 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     prepare(m, code, sm, w, earliest, reason)
     if m[sm.reconsider]:
         settle(m, code, sm, time)
+    if stall == 0:
+        m[sc.paired] = 1
     return True
 
 
@@ -399,6 +401,11 @@ def step(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, time: int, end: i
         else:
             chosen = other_policy(m, ready, last, host + 8 * s.SubCore.age)
         if issue(m, code, sm, sc, sub, chosen, time, end):
+            if m[sc.paired]:
+                m[sc.paired] = 0
+                if m[sc.ready[chosen]] <= time and m[sc.pipe_free[m[sc.pipe[chosen]]]] <= time:
+                    issue(m, code, sm, sc, sub, chosen, time, end)
+                    m[sc.paired] = 0
             free = m[sc.issue_free]
             if several or m[sm.sub_next[sub]] < free:
                 m[sm.sub_next[sub]] = free

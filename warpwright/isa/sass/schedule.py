@@ -258,12 +258,34 @@ def _counter(field: int) -> int:
     return field if field < COUNTERS else -1
 
 
+LAST_PAIRED = 62
+"""The last architecture whose control bits pair instructions."""
+
+
+def _bundles(program: Program) -> list[int]:
+    """The pair to which each instruction belongs, -1 for none.
+
+    On sm_50 to sm_62 a stall count of 0 from an instruction that does not give way lets the next one issue beside it (Gray's maxas, "Control Codes").  Of the corpus's
+    17,175 instructions for sm_60 a tenth are so marked: always arithmetic first, then what another unit executes (memory, branches, special functions), never two of
+    arithmetic.
+    """
+    found = [-1] * len(program.instructions)
+    if program.arch > LAST_PAIRED:
+        return found
+    for n, instruction in enumerate(program.instructions[:-1]):
+        control = instruction.control
+        if control.stall_cycles == 0 and not control.yield_flag and found[n] < 0:
+            found[n] = found[n + 1] = n
+    return found
+
+
 def from_control_bits(
     program: Program, lowered: Sequence[Lowered], work: Callable[[Instruction], Work] = work_of
 ) -> list[Issue]:
     """The schedule that the compiler has written into a program's instructions."""
     found = []
-    for instruction, meaning in zip(program.instructions, lowered, strict=True):
+    bundles = _bundles(program)
+    for instruction, meaning, bundle in zip(program.instructions, lowered, bundles, strict=True):
         control = instruction.control
         reads, writes = register_effects(meaning)
         asks = work(instruction)
@@ -285,6 +307,7 @@ def from_control_bits(
                 _counter(control.write_barrier),
                 _counter(control.read_barrier),
                 awaited,
+                bundle,
             )
         )
     return found

@@ -38,6 +38,7 @@ class SubCore(Unit):
     product_reads = word("bits", "cycles after that in which it reads the banks")
     barrier_head = word("", "place of the next arrival in the queue to the barriers' unit")
     product_end = word("cycle", "until when it makes any difference to what else is dispatched")
+    paired = word("", "the instruction that has just issued may have the next one of its warp beside it")
     ready = words(MAX_WARPS, "cycle", "earliest issue of each slot's next instruction", reset=INF, align=16)
     pipe = words(MAX_WARPS, "", "the pipe that it needs")
     age = words(MAX_WARPS, "", "its turn among those that can issue: Warp.age, and since when it is ready << AGE_READY")
