@@ -9,7 +9,9 @@ import warpwright as ww
 from tests.kernels import case, names
 from warpwright.chips import load_chip
 from warpwright.engine.arguments import pack
-from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.blocks import BasicBlock, basic_blocks
+from warpwright.engine.kernels import lowered_of
+from warpwright.isa.machine_code import schedule
 from warpwright.isa.ops import Builder, Lowered
 from warpwright.isa.program import Instruction, Program
 from warpwright.isa.ptx.meaning import MEANINGS
@@ -220,6 +222,31 @@ def test_kernels_run_right_by_the_scoreboard(chip: str, name: str) -> None:
     assert run.cycles > 0
     assert run.schedule == run.to_dict()["schedule"] == "scoreboard"
     assert "by a scoreboard" in repr(run)
+
+
+@pytest.mark.parametrize(
+    "name", ["matmul_tiled", "nested_divergence", "integer_divide", "constant_filter", "call_noinline"]
+)
+def test_machine_code_of_g80_gets_a_schedule(name: str) -> None:
+    """It has no control bits: each instruction has a unit with a row, and waits for the last write of every register that it reads."""
+    one = case(name, "small")
+    loaded = ww.GPU("g80", timing="off").compile(one.source, options=one.options)._loaded
+    kernel = loaded.load(loaded.find(one.kernel))
+    program, lowered = kernel.program, lowered_of(kernel)
+    assert not program.control_bits
+    blocks = basic_blocks(program, lowered)
+    issues = schedule(program, lowered, blocks)
+    assert [issue.address for issue in issues] == [i.address for i in program.instructions]
+    assert all(issue.work.unit in UNITS for issue in issues)
+    checked = 0
+    for block in blocks:
+        written: dict[tuple[str, int], int] = {}
+        for issue in issues[block.first : block.first + block.count]:
+            for register in issue.reads & written.keys():
+                assert written[register] in issue.waits
+                checked += 1
+            written |= dict.fromkeys(issue.writes, issue.write_counter)
+    assert checked > 20
 
 
 @pytest.mark.slow
