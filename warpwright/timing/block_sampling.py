@@ -345,11 +345,19 @@ def simulate_sampled(
                 mark()
                 instructions, counts = _leave_out(launch, plan, chip, blocks, run_range)
                 left_out.append(instructions)
-                fast.warp_instructions += counts.warp_instructions
-                fast.thread_instructions += counts.thread_instructions
+                fast = _added(fast, counts)
     result, total = _whole_grid(launch, plan, chip, blocks, marks, left_out, fast, unseen)
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result, total
+
+
+def _added(one: Counts, other: Counts) -> Counts:
+    """Instructions of both; blocks are counted elsewhere."""
+    return Counts(
+        one.warp_instructions + other.warp_instructions,
+        one.thread_instructions + other.thread_instructions,
+        one.blocks_done,
+    )
 
 
 def _whole_grid(

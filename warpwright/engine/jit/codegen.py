@@ -25,6 +25,7 @@ from warpwright.engine.jit import shared_code, slow_path
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
+from warpwright.engine.jit.flow_graph import Bits
 from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.lazy_compile import Layout, Whole, slow_path_blocks, without_joins
@@ -349,12 +350,7 @@ def write_module(
     )
     warp_function = StackFunction(writer, name) if flow.stacked else WarpFunction(writer, name)
     if (leave_out or layout is not None) and not warp_function.groups.exist and not flow.stacked:
-        rest = remainders(flow, lowered)
-        if leave_out:
-            writer.left_out |= rest
-        elif rest and not rare:
-            writer.is_rest = True
-            writer.left_out = (1 << len(blocks)) - 1 & ~reachable(flow, rest)
+        _leave_out_remainders(writer, remainders(flow, lowered), leave_out, rare)
     if layout is not None:
         layout.begin(writer)
     lines = warp_function.write()
@@ -373,6 +369,15 @@ def write_module(
         "calls": sorted(name for name in writer.declared if name.startswith("ww_")),
         "saved_positions": asdict(warp_function.saved_positions(variables)),
     }
+
+
+def _leave_out_remainders(writer: FunctionWriter, rest: Bits, leave_out: bool, rare: Bits) -> None:
+    """Leave out remainders; or, in the whole function where only they are missing, all that cannot come after one."""
+    if leave_out:
+        writer.left_out |= rest
+    elif rest and not rare:
+        writer.is_rest = True
+        writer.left_out = (1 << len(writer.blocks)) - 1 & ~reachable(writer.flow, rest)
 
 
 def _module_text(writer: FunctionWriter, lines: Sequence[str], variables: int) -> str:

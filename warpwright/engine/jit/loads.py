@@ -146,16 +146,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         fast_from = fast
         w.emit(f"br label %{join}")
         w.label(slow)
-    address = replace(place.address)
-    slow_place = Place(w, address, place.access)
-    served, slow_from = call_slow_path(w, "load", slow_place, number)
-    slow_names = []
-    for part in range(count):
-        pointer = w.field(served, w.row_bytes * part)
-        name = w.op(f"load {w.vec32}, ptr {pointer}, align 64")
-        if bytes_ < 4:
-            name = w.op(f"trunc {w.vec32} {name} to <{w.lanes} x i{8 * bytes_}>")
-        slow_names.append(name)
+    slow_names, slow_from = _load_by_slow_path(w, place, count, number)
     if not ways and only_slow:
         return slow_names
     w.emit(f"br label %{join}")
@@ -167,6 +158,18 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
     return [
         w.op(f"phi {kind} " + ", ".join(f"[ {names[n]}, %{label} ]" for names, label in ways)) for n in range(count)
     ]
+
+
+def _load_by_slow_path(w: FunctionWriter, place: Place, count: int, number: int) -> tuple[list[str], str]:
+    """The words that the exact path leaves, and the label after its call."""
+    served, label = call_slow_path(w, "load", Place(w, replace(place.address), place.access), number)
+    names = []
+    for part in range(count):
+        name = w.op(f"load {w.vec32}, ptr {w.field(served, w.row_bytes * part)}, align 64")
+        if place.size < 4:
+            name = w.op(f"trunc {w.vec32} {name} to <{w.lanes} x i{8 * place.size}>")
+        names.append(name)
+    return names, label
 
 
 def _load_uniform(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from warpwright.engine.jit import trace as tr
@@ -84,24 +85,31 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
             rows = [(name, w.field(pointer, w.row_bytes * n), w.all_lanes) for n, name in enumerate(vectors)]
             masked_stores(w, "i32", rows, 4)
         elif uniform:
-            for n, word in enumerate(words):
-                type = f"i{8 * min(access.bytes, 4)}"
-                w.emit(f"store {type} {w.scalar(word)}, ptr {w.field(pointer, 4 * n)}, align {min(access.bytes, 4)}")
+            _store_uniform(w, pointer, words, min(access.bytes, 4))
         else:
             _store_consecutive(w, place, pointer, vectors[0])
         if always:
             return
         w.emit(f"br label %{end}")
         w.label(slow)
-    for n, word in enumerate(words):
-        name = vectors[n] if vectors else w.vector(Val(word.type, word.shape, word.scalar))
-        if access.bytes < 4:
-            name = w.op(f"zext <{w.lanes} x i{8 * access.bytes}> {name} to {w.vec32}")
-        w.emit(f"store {w.vec32} {name}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
+    _pass_values(w, vectors or (w.vector(Val(word.type, word.shape, word.scalar)) for word in words), access.bytes)
     slow_address = replace(address)
     call_slow_path(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
+
+
+def _store_uniform(w: FunctionWriter, pointer: str, words: list[Val], size: int) -> None:
+    """Store words that are the same in all lanes to one place."""
+    for n, word in enumerate(words):
+        w.emit(f"store i{8 * size} {w.scalar(word)}, ptr {w.field(pointer, 4 * n)}, align {size}")
+
+
+def _pass_values(w: FunctionWriter, names: Iterable[str], size: int) -> None:
+    """Put the lanes' values where the slow path takes them from."""
+    for n, name in enumerate(names):
+        wide = w.op(f"zext <{w.lanes} x i{8 * size}> {name} to {w.vec32}") if size < 4 else name
+        w.emit(f"store {w.vec32} {wide}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
 
 
 def _store_by_rows(w: FunctionWriter, place: Place, site: str, value: str, end: str) -> bool:
