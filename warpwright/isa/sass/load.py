@@ -25,6 +25,30 @@ SLOW_PATH = re.compile(r"__internal_\d+_\$.*(slowpath|mediumpath|(div|rem)_[us]6
 """Names of functions that the compiler calls after a test for arguments that its code in line does not serve."""
 
 
+def _laid_out(
+    module: Module,
+    image: Image,
+    bases: Mapping[str, int],
+    code_base: int,
+    arch: int,
+    services: Mapping[str, int],
+    routines: Mapping[str, tuple[int, bytes]],
+) -> list[Instruction]:
+    """Instructions of all sections, then of what the driver provides, at their places; NOPs between."""
+    instructions: list[Instruction] = []
+    for section, base in bases.items():
+        start = base - code_base
+        instructions += _nops(instructions, start, arch)
+        instructions += _section(module, section, image.code[section], start, arch)
+    for name, address in services.items():
+        instructions += _nops(instructions, address - code_base, arch)
+        instructions.append(Instruction(address - code_base, "SERVICE", (name,), ()))
+    for address, code in routines.values():
+        instructions += _nops(instructions, address - code_base, arch)
+        instructions += decode_section(code, arch, address - code_base)
+    return instructions
+
+
 def program_from_cubin(
     module: Module,
     kernel: str | Kernel,
@@ -54,17 +78,7 @@ def program_from_cubin(
     if image is None:
         image = image_without_addresses(module, found.name, bases)
     code_base = bases[found.section]
-    instructions: list[Instruction] = []
-    for section, base in bases.items():
-        start = base - code_base
-        instructions += _nops(instructions, start, found.arch)
-        instructions += _section(module, section, image.code[section], start, found.arch)
-    for name, address in (services or {}).items():
-        instructions += _nops(instructions, address - code_base, found.arch)
-        instructions.append(Instruction(address - code_base, "SERVICE", (name,), ()))
-    for address, code in (routines or {}).values():
-        instructions += _nops(instructions, address - code_base, found.arch)
-        instructions += decode_section(code, found.arch, address - code_base)
+    instructions = _laid_out(module, image, bases, code_base, found.arch, services or {}, routines or {})
     end = WORD_BYTES * len(instructions)
     externs = {
         bases[r.section] - code_base + r.offset: r.symbol
