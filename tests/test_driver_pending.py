@@ -267,6 +267,20 @@ assert 60 < between(*ends) < 100, between(*ends)
     )
 
 
+def test_a_kernel_of_a_sampled_program_may_wait_for_the_host() -> None:
+    run(
+        """
+host = cuda.word("cuMemHostAlloc", 4, 2)
+flag, out = ctypes.c_int32.from_address(host), cell()
+flag.value = 0
+cuda.launch(wait, 1, 32, ctypes.c_uint64(host), ctypes.c_uint64(out))
+flag.value = 41
+assert word(out) == 42
+""",
+        "sampled",
+    )
+
+
 @pytest.mark.parametrize("timing", ["full", "off"])
 def test_kernels_that_wait_for_another_streams_kernel_or_for_the_host_go_on(timing: str) -> None:
     run(

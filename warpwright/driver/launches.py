@@ -57,9 +57,9 @@ class Launch(Node):
         beside = concurrent(stream.device)
         if not beside and not state().host_memory:
             return False
-        if not self.can_wait(stream) or not self.shares():
+        if not self.can_wait(stream):
             return False
-        return (beside and stream.device.gpu.timing == "full") or watches(launcher_of(self))
+        return watches(launcher_of(self)) or (beside and stream.device.gpu.timing == "full" and self.shares())
 
     def can_wait(self, stream: Stream) -> bool:
         # Whether a cooperative one fits the chip is known when it is launched.
