@@ -24,6 +24,8 @@ ALU = (
 )
 ASSUMED_ALU = ("MOVM", "QSPC", "CGAERRBAR", "FENCE", "UTMACCTL", "UTMAPF")
 """Timed as one ALU instruction: nothing has been measured of them."""
+MADE_BY_THE_LOADER = ("SERVICE",)
+"""A function of the driver, in the place of a call of it; timed as one ALU instruction: the time of the driver is not modelled."""
 FMA = ("FFMA", "FADD", "FMUL", "FADD32I", "FFMA32I", "FMUL32I", "FSWZADD")
 FMA_HEAVY = ("IMAD", "IMUL", "IDP", "XMAD", "IMUL32I", "VMAD", "IMADSP", "VIADD")
 """VIADD too, though it only adds: beside IMAD 4 cycles a pair, beside ALU instructions 2 (bench.micro ``issue_pairs`` on an H200)."""
@@ -160,7 +162,7 @@ def _always(unit: str, *traits: str) -> Callable[[Instruction], Work]:
 
 
 WORKS: dict[str, Callable[[Instruction], Work]] = {
-    **dict.fromkeys((*ALU, *ASSUMED_ALU), _always("alu")),
+    **dict.fromkeys((*ALU, *ASSUMED_ALU, *MADE_BY_THE_LOADER), _always("alu")),
     **dict.fromkeys(FMA, _always("fma")),
     **dict.fromkeys(FMA_HEAVY, _multiplies),
     **dict.fromkeys(HALF, lambda i: Work("half", _some(tensor_path="MMA" in i.modifiers))),
