@@ -401,6 +401,7 @@ def test_reports_list_launches_that_shared_the_chip_without_a_limit_of_their_own
     assert "it shared the chip" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_a_program_with_work_in_the_queue(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     more = "a, b = streams(2)\nplace = cuda.word('cuMemAlloc_v2', 4 * 132 * 1024)\n"
