@@ -378,6 +378,23 @@ def test_blocks_of_a_full_sm_pass_their_barriers_one_after_the_other() -> None:
     assert spans[:4].max() < 64 * 64
 
 
+@pytest.mark.parametrize(("blocks", "warps", "card"), [(32, 1, 7.45), (32, 2, 11.8), (16, 4, 20.2), (8, 8, 36.7)])
+def test_a_barrier_among_shared_loads_takes_the_load_store_unit_too(blocks: int, warps: int, card: float) -> None:
+    """Four loads of each warp and a barrier on an H200 (bench.micro ``bars_among``): cycles of the SM a barrier; the loads alone take four a warp."""
+    kernel = Synthetic()
+    for number in range(4):
+        kernel.add("LDS", writes=[4 + number], reads=[0], access=SHARED4, write_barrier=0, stall=1)
+    kernel.add("FADD", writes=[0], reads=[4, 7], wait=[0], stall=5)
+    kernel.add("BAR", "SYNC", "DEFER_BLOCKING", control_op="barrier", stall=5).exit()
+    word, chip = affine(shared(0), 4), load_chip("h200", sm_count=1)
+
+    def cycles(turns: int) -> int:
+        played = [(0, [word] * 4)] * turns + [(1, [])]
+        return run(kernel, lambda b, w: played, chip=chip, grid=blocks, block=32 * warps, shared_bytes=128).cycles
+
+    assert (cycles(96) - cycles(32)) / 64 / blocks == pytest.approx(card, rel=0.1)
+
+
 def test_fences_of_an_sm_take_turns_where_it_has_places_for_a_few() -> None:
     chip = load_chip("p100", sm_count=1)
     latency, turn = chip.pipes.membar_block_latency_cycles, chip.pipes.membar_place_cycles

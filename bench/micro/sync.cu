@@ -76,6 +76,25 @@ __device__ __forceinline__ void bars_between(u64* out, int n) {
 #define BETWEEN(NAME, WORK) extern "C" __global__ void bars_##NAME(u64* out, float a, float b, int n) { bars_between<WORK>(out, n); }
 BETWEEN(store, 0) BETWEEN(load, 1) BETWEEN(shuffle, 2) BETWEEN(special, 3) BETWEEN(two, 4) BETWEEN(load_unused, 5)
 
+// LOADS loads of shared memory whose sum STORES stores write, between two barriers.
+template <int LOADS, int STORES>
+__device__ __forceinline__ void bars_among(u64* out, int n) {
+    __shared__ float words[1100];
+    volatile float* mine = words + threadIdx.x;
+    float x = threadIdx.x;
+    mine[0] = x;
+    two_passes(out, n, [&] {
+#pragma unroll
+        for (int k = 0; k < LOADS; k++) x += mine[k];
+#pragma unroll
+        for (int k = 0; k < STORES; k++) mine[k] = x;
+        asm volatile("bar.sync 0;" ::: "memory");
+    });
+    if (x == 0.125f) out[0] = 1;
+}
+#define AMONG(LOADS, STORES) extern "C" __global__ void bars_among_##LOADS##_##STORES(u64* out, float a, float b, int n) { bars_among<LOADS, STORES>(out, n); }
+AMONG(1, 0) AMONG(2, 0) AMONG(4, 0) AMONG(8, 0) AMONG(0, 2) AMONG(0, 4) AMONG(1, 1) AMONG(3, 1)
+
 // `n` times eight atomics, each of which needs the answer of the one before, by the lanes of `mask`; warps' words are `apart` bytes from each other and
 // lanes' `lane_apart`.  VALUE: what is added follows from the answer too.  out[4 * warp ..]: cycles, SM.
 __device__ __forceinline__ void meet(u32* count, u32 warps) {

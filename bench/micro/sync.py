@@ -18,6 +18,7 @@ CHAINS = (
     *("chain_load_gpu", "chain_red_load_gpu"),
 )
 BETWEEN_KERNELS = ("bars_store", "bars_load", "bars_shuffle", "bars_special", "bars_two", "bars_load_unused")
+AMONG_KERNELS = tuple(f"bars_among_{at}" for at in ("1_0", "2_0", "4_0", "8_0", "0_2", "0_4", "1_1", "3_1"))
 SCOPES = (
     *("scope_weak", "scope_weak_ca", "scope_weak_cg", "scope_weak_cv", "scope_relaxed_cta", "scope_acquire_cta"),
     *("scope_relaxed_gpu", "scope_acquire_gpu", "scope_relaxed_sys", "scope_acquire_sys", "scope_volatile"),
@@ -35,6 +36,11 @@ def block_bars(ctx: Context) -> list[Row]:
 def bars_between(ctx: Context) -> list[Row]:
     """The same with one other instruction between two barriers, or two barriers of different numbers in turn."""
     return bar_steps(ctx, BETWEEN_KERNELS, (1, 2, 4, 8))
+
+
+def bars_among(ctx: Context) -> list[Row]:
+    """The same with one to eight accesses of each warp to shared memory between two barriers."""
+    return bar_steps(ctx, AMONG_KERNELS, (1, 2, 4, 8, 16, 32))
 
 
 def bar_steps(ctx: Context, kernels: tuple[str, ...], warps_of_blocks: tuple[int, ...]) -> list[Row]:

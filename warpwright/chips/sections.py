@@ -256,6 +256,8 @@ class Shared(Section):
     """That a barrier takes of the SM's unit, however few its warps."""
     block_barrier_last_cycles: int = Field(ge=0)
     """That it takes after the last arrival."""
+    block_barrier_port_cycles: int = Field(ge=0)
+    """That a barrier's release takes of the load/store unit, and one cycle for each warp that a sub-core has in it; 0: none."""
     block_barrier_result_latency_cycles: int = Field(ge=0)
     """Of B2R, which reads what BAR.RED found, after the unit has taken it."""
     block_barrier_queue_entries: int = Field(gt=0, le=8)

@@ -220,6 +220,9 @@ class Header(Unit):
         "shared.block_barrier_least_cycles", "cycle", "of the unit, for a barrier however few its warps"
     )
     barrier_last = from_chip("shared.block_barrier_last_cycles", "cycle", "of the unit after the last arrival")
+    barrier_port = from_chip(
+        "shared.block_barrier_port_cycles", "cycle", "of the load/store unit for the release of a barrier"
+    )
     fence_places = from_chip("pipes.membar_places_count", "fences", "of an SM's round at once; 0: any number")
     fence_place_time = from_chip("pipes.membar_place_cycles", "cycle", "before the place of one fence is another's")
     fence_turn = from_chip(
