@@ -72,7 +72,8 @@ def stopped(kernel: str, timing: str, engine: str = "compiled") -> str:
 @pytest.mark.parametrize(("timing", "engine"), [("off", "compiled"), ("full", "compiled"), ("off", "interpreter")])
 def test_a_time_limit_says_at_which_lines_the_warps_were(timing: str, engine: str) -> None:
     text = stopped("counts", timing, engine)
-    assert text.startswith("kernel counts, block (0, 0, 0):\n"), text
+    # Which of the two blocks ran when the time was over is the host's affair.
+    assert re.match(r"kernel counts, block \([01], 0, 0\):\n", text), text
     assert re.search(r"warps? 0(-1)?: lanes 0-31 run at limits\.cu:4: ", text), text
 
 

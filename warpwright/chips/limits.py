@@ -95,6 +95,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "gpc_tlb_page_count": (None, 65536),
     "page_kib": (4, 1 << 21),
     "gpc_coalescer_lines": (None, 65536),
+    "gpc_coalescer_requests_count": (None, 1024),  # no GPC has more SMs
     "l1_drawn_ways": (None, 4),
     "l2_write_history_count": (None, 4096),
     "l2_kib": (None, MOST_L2_LINES * 128 // 1024),
