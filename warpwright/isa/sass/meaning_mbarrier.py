@@ -3,7 +3,8 @@
 A barrier is one 64-bit word whose layout the compiled code takes part in: it writes the initial value and takes
 tokens apart.  Both layouts count up, so that the last arrival carries into the phase bit 63:
 
-* sm_80: bits 32–62 hold 2**31 − pending, bits 0–29 hold 2**30 − expected (``ATOMS.ARRIVE``, a load tests the phase);
+* sm_80: bits 32–62 hold 2**31 − pending, bits 0–29 hold 2**30 − expected (``ATOMS.ARRIVE``, or ``ATOM.ARRIVE`` where PTX has a generic
+  address; a load tests the phase);
 * sm_90: ``isa/mbarrier.py``.
 
 Facts: the values that NVRTC's code for ``mbarrier.init``, ``.pending_count`` and ``.test_wait`` computes with.
@@ -17,39 +18,41 @@ from warpwright.isa.mbarrier import change
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.program import Instruction, Kind
 from warpwright.isa.sass.meaning import Emitter, is_zero, meaning, only, raw32, set64, set_predicate, src64, unsupported
-from warpwright.isa.sass.meaning_memory import SIZES, address, size_of, window, words
+from warpwright.isa.sass.meaning_memory import IGNORED, SIZES, address, size_of, window, words
 
-COUNT = Access("shared", 8, operation="add", type="i64")
 PHASE = 1 << 63
 ARRIVALS = {"": ("one", "register"), "A1T0": ("one", ""), "ART0": ("register", ""), "A0TR": ("", "register")}
 ARRIVALS |= {"A0T1": ("", "one"), "A0TX": ("", "complete")}
 """Suffix of SYNCS.ARRIVE: where the arrivals and the transactions come from."""
 
 
-def add(b: Emitter, at: Value, change: Value) -> tuple[Value, Value]:
+def add(b: Emitter, space: str, at: Value, change: Value) -> tuple[Value, Value]:
     """Add to the barrier's word: (what it held, what it holds)."""
-    old = b.op("atomic", "i64", at, change, attr=COUNT)
+    old = b.op("atomic", "i64", at, change, attr=Access(space, 8, space != "shared", "add", "i64"))
     return old, b.add(old, change)
 
 
-def arrive_80(b: Emitter, at: Value) -> Value:
+def arrive_80(b: Emitter, at: Value, space: str = "shared") -> Value:
     """One arrival of every lane; the last of a phase begins the next one.  Returns the word before."""
-    old, new = add(b, at, b.const(1 << 32, "i64"))
+    old, new = add(b, space, at, b.const(1 << 32, "i64"))
     last = b.icmp("slt", b.xor(old, new), b.const(0, "i64"))
     again = b.and_(b.add(new, b.const(1 << 30, "i64")), b.const((1 << 31) - 1, "i64"))
-    add(b, at, b.select(last, b.shl(again, b.const(32, "i64")), b.const(0, "i64")))
+    add(b, space, at, b.select(last, b.shl(again, b.const(32, "i64")), b.const(0, "i64")))
     return old
 
 
 @meaning("ARRIVES")
 def ARRIVES(i: Instruction, b: Emitter) -> None:
-    """Arrive when this thread's copies have completed: at once.  Also sm_80's ``ATOMS.ARRIVE``, which gives the token."""
-    only(i, "LDGSTSBAR", "ARRIVE", "64", "ARVCNT", "TRANSCNT")
-    at = address(b, i.operands[-1], False)
+    """Arrive when this thread's copies have completed: at once.  Also sm_80's ``ATOMS.ARRIVE`` and ``ATOM.ARRIVE``, which give the token."""
+    generic = i.opcode == "ATOM"
+    only(i, "LDGSTSBAR", "ARRIVE", "64", "ARVCNT", "TRANSCNT", *(IGNORED if generic else ()))
+    at = address(b, i.operands[-1], generic)
     if b.arch < 90:
-        old = arrive_80(b, at)
-        if len(i.operands) > 1 and not is_zero(i.operands[0]):
-            set64(b, i.operands[0], old)
+        old = arrive_80(b, at, "generic" if generic else "shared")
+        if len(i.operands) > 1 and not is_zero(i.operands[-2]):
+            set64(b, i.operands[-2], old)
+        if generic:
+            set_predicate(b, i.operands[0], b.const(1, "i1"))
     elif "TRANSCNT" in i.modifiers:
         change(b, "shared", at, None, b.const(-1, "i64"))
     else:

@@ -77,6 +77,9 @@ class Column(IntEnum):
 
 COLUMNS = len(Column)
 _MBARRIER = ("SYNCS", "ARRIVES")
+_ARRIVALS = ("ATOMS", "ATOM")
+"""Before sm_90: at a shared address, or at a generic one."""
+_TESTS = ("LDS", "LD")
 _BULK_REDUCTIONS = ("UBLKRED", "UTMAREDG")
 _EVENTS = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}
 
@@ -105,16 +108,16 @@ def reduces(instruction: Instruction) -> bool:
 
 
 def is_mbarrier(instruction: Instruction) -> bool:
-    return instruction.opcode in _MBARRIER or (instruction.opcode == "ATOMS" and "ARRIVE" in instruction.modifiers)
+    return instruction.opcode in _MBARRIER or (instruction.opcode in _ARRIVALS and "ARRIVE" in instruction.modifiers)
 
 
 PHASE_BIT = 0x80000000
 
 
 def tests_of_mbarriers(program: Program) -> dict[int, int]:
-    """Index of each LDS that reads an mbarrier's phase: that of the LOP3 which compares it; for chips without SYNCS."""
+    """Index of each LDS (or LD) that reads an mbarrier's phase: that of the LOP3 which compares it; for chips without SYNCS."""
     code = program.instructions
-    if not any(i.opcode == "ATOMS" and "ARRIVE" in i.modifiers for i in code):
+    if not any(i.opcode in _ARRIVALS and "ARRIVE" in i.modifiers for i in code):
         return {}
     found = {}
     for index, compare in enumerate(code):
@@ -129,7 +132,7 @@ def tests_of_mbarriers(program: Program) -> dict[int, int]:
             before = code[back]
             target = before.operands[0] if before.operands else None
             if target is not None and target.kind is Kind.REGISTER and target.index in read and target.index != RZ:
-                if before.opcode == "LDS":
+                if before.opcode in _TESTS:
                     found[back] = index
                     break
                 read.discard(target.index)
