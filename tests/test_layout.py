@@ -23,6 +23,7 @@ ORDER: list[set[str]] = [
     {"api"},
     {"driver", "tools", "studies"},
     {"programs"},
+    {"sweeps"},
     {"cli", "__main__", "__init__", "pytest_plugin"},
 ]
 """Top-level modules and packages, lowest first; a set's members may import each other only where ALLOWED says so."""

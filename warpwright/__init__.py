@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     )
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Run
+    from warpwright.sweeps.result import Sweep
+    from warpwright.sweeps.specification import SweepError
+    from warpwright.sweeps.sweep import sweep
     from warpwright.toolchain import ArchitectureError, CompileError, LinkError, SourceNotFoundError, ToolchainError
 
 _HOMES = {
@@ -55,6 +58,9 @@ _HOMES = {
     ),
     "warpwright.images": ("CudaArray", "Surface", "Texture"),
     "warpwright.run": ("Run",),
+    "warpwright.sweeps.result": ("Sweep",),
+    "warpwright.sweeps.specification": ("SweepError",),
+    "warpwright.sweeps.sweep": ("sweep",),
     "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "SourceNotFoundError", "ToolchainError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -82,6 +88,8 @@ __all__ = [
     "Run",
     "SourceNotFoundError",
     "Surface",
+    "Sweep",
+    "SweepError",
     "Symbol",
     "Texture",
     "ToolchainError",
@@ -91,6 +99,7 @@ __all__ = [
     "__version__",
     "chip_names",
     "load_chip",
+    "sweep",
 ]
 
 

@@ -161,6 +161,7 @@ class GPU:
         self.front_end = front_end
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UnsupportedError(f"threads={threads!r}: it is a positive number of host threads, or None")
+        threads = threads or session.threads
         self.functional_threads = threads or 1
         self.policies = policies.Policies.named(scheduler, l1_replacement)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))

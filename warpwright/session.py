@@ -58,6 +58,8 @@ class Session:
     chip: str | None = None
     """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
     timing: str | None = None
+    threads: int | None = None
+    """Host threads of every GPU that asks for no number."""
     check: str | None = None
     """Checks that every GPU runs."""
     check_level: str | None = None

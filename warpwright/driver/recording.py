@@ -28,6 +28,8 @@ _runs: list[Run] = []
 _count = 0
 _kept: list[Any] = []
 _FOLDER = "WARPWRIGHT_RESULTS"
+_THREADS = "WARPWRIGHT_THREADS"
+"""Host threads of each GPU of a program."""
 DEADLINE = "WARPWRIGHT_DEADLINE"
 """Of a process that the command started: when its time is over, by the system's monotonic clock."""
 
@@ -50,6 +52,8 @@ def obey() -> None:
 
 def start() -> None:
     """Record this process's launches, when somebody waits for them."""
+    if os.environ.get(_THREADS):
+        session.threads = int(os.environ[_THREADS])
     if os.environ.get(DEADLINE):
         session.deadline = float(os.environ[DEADLINE])
     if session.on_launch is None and os.environ.get(_FOLDER):

@@ -1,0 +1,318 @@
+"""Sweeps: what is refused, which points there are, and that no point is lost or counted twice whoever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import warpwright as ww
+from warpwright.sweeps.page import pareto_front
+from warpwright.sweeps.point_server import Outcome, PointServer, WorkerLost
+from warpwright.sweeps.specification import Point, SweepError, points_of, specification_of
+from warpwright.sweeps.store import Store
+from warpwright.sweeps.workers import LocalWorkers
+
+KERNEL = """
+extern "C" __global__ void saxpy(int n, const float *x, float *y)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] += 2 * x[i];
+}
+"""
+SAXPY = f"""
+import sys
+import numpy as np
+import warpwright as ww
+
+n = int(sys.argv[1])
+gpu = ww.GPU("h200")
+kernel = gpu.compile({KERNEL!r})["saxpy"]
+x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
+kernel[(n + 255) // 256, 256](n, x, y)
+assert (y == 2).all()
+"""
+STEP = """
+import sys, time
+number = int(sys.argv[1])
+time.sleep(0.005)
+if number % 50 == 7:
+    raise ValueError(f"<step {number}>")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "saxpy.py").write_text(SAXPY)
+    (tmp_path / "step.py").write_text(STEP)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _steps(count: int, **more: Any) -> dict[str, Any]:
+    return {"programs": ["step.py {i}"], "chips": ["v100"], "arguments": {"i": list(range(count))}, **more}
+
+
+def _statuses(folder: Path) -> list[tuple[int, str]]:
+    """Argument and status of every row of the results."""
+    found = duckdb.sql(
+        f"SELECT \"argument.i\", status FROM read_parquet('{folder}/results/*.parquet', union_by_name = true) ORDER BY 1"
+    )
+    return [(int(i), status) for i, status in found.fetchall()]
+
+
+def _expected(count: int) -> list[tuple[int, str]]:
+    return [(i, "failed" if i % 50 == 7 else "done") for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chips": ["v101"]}, "did you mean 'v100'"),
+        ({"overrides": {"l1_kb": [64]}}, "l1_kib"),
+        ({"overrides": {"sm_count": [0]}}, "sm_count"),
+        ({"overrides": {"sm_count": []}}, "sm_count has no values"),
+        ({"arguments": {"i": [1, 1]}}, "i has a value twice"),
+        ({"arguments": {}}, "[arguments] has no i"),
+        ({"arguments": {"i": [1], "size": [2]}}, "no program uses the argument size"),
+        ({"programs": ["missing.py {i}"]}, "there is no file"),
+        ({"programs": ["no-such-command {i}"]}, "there is no program no-such-command"),
+        ({"programs": []}, "programs"),
+        ({"chip": ["v100"]}, "chip: Extra inputs are not permitted; keys are programs, chips"),
+        ({"timeout_seconds": -1}, "timeout_seconds"),
+        ({"page": {"baseline": {"l1_kib": 1}}}, "no axis l1_kib"),
+    ],
+)
+def test_a_wrong_specification_is_refused_before_anything_runs(
+    folder: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SweepError) as refused:
+        ww.sweep({**_steps(2), **change}, folder / "out", progress=False)
+    assert message in str(refused.value)
+    assert not list((folder / "out").glob("results/*"))
+
+
+def test_points_are_all_combinations(folder: Path) -> None:
+    asked = specification_of(
+        {
+            "programs": ["saxpy.py {n}", "step.py 1"],
+            "chips": ["v100", "h200"],
+            "overrides": {"l1_kib": [64, 128], "sm_count": [20, 40, 80]},
+            "arguments": {"n": [256, 1024]},
+        }
+    )
+    points = points_of(asked, folder)
+    assert len(points) == 2 * 2 * 3 * (2 + 1)
+    assert len({point.key for point in points}) == len(points)
+    assert all(Point.from_json(point.to_json()) == point for point in points)
+    assert {point.words for point in points} == {("saxpy.py", "256"), ("saxpy.py", "1024"), ("step.py", "1")}
+    sampled = specification_of({**asked.model_dump(), "sample": {"count": 7, "seed": 3}})
+    assert len(points_of(sampled, folder)) == 7
+    assert points_of(sampled, folder) == points_of(sampled, folder)
+    before = {point.key for point in points}
+    (folder / "step.py").write_text("pass\n")
+    changed = [point for point in points_of(asked, folder) if point.key not in before]
+    assert {point.program for point in changed} == {"step.py 1"}
+
+
+def test_launches_of_every_chip_are_rows(folder: Path) -> None:
+    asked = {
+        "programs": ["saxpy.py {n}"],
+        "chips": ["v100"],
+        "overrides": {"dram_gb_per_s": [450.0, 900.0]},
+        "arguments": {"n": [1 << 18]},
+        "page": {"baseline": {"dram_gb_per_s": 900.0}},
+    }
+    done = ww.sweep(asked, folder / "out", workers=1, progress=False)
+    assert done.ran_count == 2
+    assert done.failed_count == 0
+    slow, fast = sorted(done.table().to_pylist(), key=lambda row: row["override.dram_gb_per_s"])
+    gpu = ww.GPU("v100", dram_gb_per_s=450.0)
+    kernel = gpu.compile(KERNEL)["saxpy"]
+    x, y = gpu.zeros(1 << 18), gpu.zeros(1 << 18)
+    own = kernel[1 << 10, 256](1 << 18, x, y)
+    assert slow["chip"] == fast["chip"] == "v100"
+    assert slow["warp_instructions"] == own.instructions
+    assert slow["cycles"] > fast["cycles"]
+    page = (folder / "out" / "index.html").read_text()
+    assert f"{slow['cycles'] / fast['cycles']:.3f}" in page
+    again = ww.sweep(asked, folder / "out", workers=1, progress=False)
+    assert again.ran_count == 0
+    assert again.table().num_rows == 2
+
+
+def test_failures_are_results_and_can_be_run_again(folder: Path) -> None:
+    done = ww.sweep(_steps(60), folder / "out", workers=2, progress=False)
+    assert _statuses(folder / "out") == _expected(60)
+    assert done.failed_count == 2
+    page = (folder / "out" / "index.html").read_text()
+    assert "ValueError: &lt;step 57&gt;" in page
+    again = ww.sweep(_steps(60), folder / "out", workers=2, retry_failed=True, progress=False)
+    assert again.ran_count == 2
+    assert _statuses(folder / "out") == _expected(60)
+
+
+def test_limits_end_a_point_and_all_that_it_started(folder: Path) -> None:
+    (folder / "slow.py").write_text(
+        "import subprocess, sys\nopen('pid', 'w').write(str(subprocess.Popen(['sleep', '60']).pid))\n"
+        "exec('while True: pass' if sys.argv[1] == 'time' else 'x = bytearray(1 << 30); x[::4096] = bytes(1 << 18); input()\\n' * 2)\n"
+    )
+    asked = {"programs": ["slow.py {what}"], "chips": ["v100"], "arguments": {"what": ["time", "memory"]}}
+    limits = {"timeout_seconds": 2.0, "memory_mib": 900}
+    done = ww.sweep({**asked, **limits}, folder / "out", workers=1, progress=False)
+    found = {row["argument.what"]: (row["status"], row["message"]) for row in done.table().to_pylist()}
+    assert found["time"] == ("timed out", "over the limit of 2 s")
+    assert found["memory"] == ("out of memory", "over the limit of 900 MiB")
+    child = Path(f"/proc/{(folder / 'pid').read_text()}/stat")
+    assert not child.exists() or child.read_text().split()[2] == "Z"
+
+
+def test_a_lost_server_is_replaced_and_its_point_run_again(folder: Path) -> None:
+    points = points_of(specification_of(_steps(60)), folder)
+    workers, seen = LocalWorkers(3), []
+    for number, (point, outcome) in enumerate(workers.outcomes(points)):
+        seen.append((point.arguments["i"], outcome.status))
+        if number in (5, 20, 35):
+            server = workers.servers[number % 3]
+            assert server is not None
+            os.kill(server.pid, signal.SIGKILL)
+    assert sorted(seen) == _expected(60)
+
+
+def test_a_server_that_ends_says_so(folder: Path) -> None:
+    server = PointServer()
+    os.kill(server.pid, signal.SIGKILL)
+    with pytest.raises(WorkerLost):
+        server.run(points_of(specification_of(_steps(1)), folder)[0])
+    server.close()
+
+
+@given(cut=st.integers(0, 4000), journal_count=st.integers(1, 12), part_written=st.booleans())
+def test_a_store_killed_at_any_byte_loses_no_finished_point(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, journal_count: int, part_written: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("store")
+    (folder / "step.py").write_text(STEP)
+    points = points_of(specification_of(_steps(journal_count + 2)), folder)
+    first = Store(folder / "out")
+    first.__enter__()
+    for point in points[:2]:
+        first.add(point, Outcome(point.key, "done"))
+    first.flush()
+    for point in points[2:]:
+        first.add(point, Outcome(point.key, "done"))
+    # Killed: the lock goes with the process, the journal ends anywhere after what was acknowledged.
+    journal = folder / "out" / "journal-000001.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    torn = lines[-1][: cut % (len(lines[-1]) + 1)]
+    journal.write_text("".join(lines[:-1]) + torn)
+    if part_written:
+        first._write_part()
+    first._lock.close()
+    with Store(folder / "out") as second:
+        found = second.finished()
+    whole = part_written or torn.endswith("\n")
+    assert set(found) == {point.key for point in points[: None if whole else -1]}
+    rows = [
+        row
+        for path in (folder / "out" / "results").glob("*.parquet")
+        for row in pyarrow.parquet.read_table(path).to_pylist()
+    ]
+    assert len(rows) == len(found)
+
+
+def test_two_sweeps_do_not_share_a_folder(folder: Path) -> None:
+    with Store(folder / "out"), pytest.raises(SweepError, match="another sweep is writing"):
+        ww.sweep(_steps(1), folder / "out", progress=False)
+
+
+def test_a_killed_sweep_goes_on_where_it_was(folder: Path) -> None:
+    (folder / "steps.toml").write_text(
+        f'programs = ["step.py {{i}}"]\nchips = ["v100"]\narguments.i = {list(range(60))}\n'
+    )
+    command = [sys.executable, "-m", "warpwright", "sweep", "steps.toml", "--workers", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    journal = folder / "steps.sweep" / "journal-000000.jsonl"
+    until = time.monotonic() + 60
+    while not (journal.exists() and journal.read_text().count("\n") > 20) and time.monotonic() < until:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    kept = journal.read_text().count("\n")
+    assert 10 < kept < 60
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert f"{60 - kept} run" in again.stdout
+    assert f"{kept} finished before, 2 without a result" in again.stdout
+    assert "60 of 60 points, 2 failed" in again.stderr
+    assert _statuses(folder / "steps.sweep") == _expected(60)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1))
+def test_nothing_beats_the_pareto_front(points: list[tuple[int, int]]) -> None:
+    floats = [(float(x), float(y)) for x, y in points]
+
+    def beaten(a: tuple[float, float]) -> bool:
+        return any(b != a and b[0] <= a[0] and b[1] <= a[1] for b in floats)
+
+    front = pareto_front(floats)
+    assert {floats[i] for i in front} == {p for p in floats if not beaten(p)}
+
+
+def test_a_dask_cluster_runs_the_points(folder: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, dashboard_address=None, processes=False
+    ) as cluster:
+        done = ww.sweep(_steps(30), folder / "out", scheduler=cluster.scheduler_address, progress=False)
+    assert done.ran_count == 30
+    assert _statuses(folder / "out") == _expected(30)
+
+
+def test_no_scheduler_is_an_error_with_its_address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", refused)
+    with pytest.raises(SweepError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        ww.sweep(_steps(1), folder / "out", scheduler="tcp://127.0.0.1:9", progress=False)
+
+
+@pytest.mark.slow
+def test_two_thousand_points_with_workers_killed_at_random(folder: Path) -> None:
+    """4 Dask workers, two killed at random times and one point too large for its worker: nothing lost, nothing twice."""
+    distributed = pytest.importorskip("distributed")
+    (folder / "step.py").write_text(
+        STEP + "if number == 1234:\n    x = bytearray(1 << 30)\n    x[::4096] = bytes(1 << 18)\n    time.sleep(5)\n"
+    )
+    with distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as cluster:
+        chosen = random.Random(1)
+        pids = [worker.pid for worker in chosen.sample(list(cluster.workers.values()), 2)]
+        timers = [threading.Timer(chosen.uniform(3, 12), os.kill, (pid, signal.SIGKILL)) for pid in pids]
+        for timer in timers:
+            timer.start()
+        done = ww.sweep(
+            _steps(2000, memory_mib=900), folder / "out", scheduler=cluster.scheduler_address, progress=False
+        )
+        for timer in timers:
+            timer.join()
+    expected = [(i, "out of memory" if i == 1234 else status) for i, status in _expected(2000)]
+    assert _statuses(folder / "out") == expected
+    assert done.efficiency is not None
+    print(json.dumps({"efficiency": done.efficiency, "wall_seconds": done.wall_seconds}))
