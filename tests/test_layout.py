@@ -21,6 +21,7 @@ ORDER: list[set[str]] = [
     {"run"},
     {"launch_groups"},
     {"api"},
+    {"multi_gpu"},
     {"driver", "tools", "studies"},
     {"programs"},
     {"sweeps"},

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         WarpwrightError,
     )
     from warpwright.images import CudaArray, Surface, Texture
+    from warpwright.multi_gpu import System
     from warpwright.run import Run
     from warpwright.sweeps.result import Sweep
     from warpwright.sweeps.specification import SweepError
@@ -57,6 +58,7 @@ _HOMES = {
         "WarpwrightError",
     ),
     "warpwright.images": ("CudaArray", "Surface", "Texture"),
+    "warpwright.multi_gpu": ("System",),
     "warpwright.run": ("Run",),
     "warpwright.sweeps.result": ("Sweep",),
     "warpwright.sweeps.specification": ("SweepError",),
@@ -91,6 +93,7 @@ __all__ = [
     "Sweep",
     "SweepError",
     "Symbol",
+    "System",
     "Texture",
     "ToolchainError",
     "TrapError",

@@ -49,6 +49,13 @@ GpuOption = Annotated[
         "are the devices of an unmodified program.",
     ),
 ]
+SystemOption = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        help="Machine (name or TOML file; see warpwright system list) whose GPUs and links are the devices of the program.",
+    ),
+]
 TimingOption = Annotated[
     str | None,
     typer.Option(help="full (times every instruction), sampled (times a part of large grids) or off (results only)."),
@@ -164,6 +171,7 @@ def run(
         str, typer.Argument(help="Python file, or any command: python -m …, pytest …, ./program built with nvcc.")
     ],
     gpu: GpuOption = None,
+    system: SystemOption = None,
     timing: TimingOption = None,
     check: CheckOption = None,
     check_level: LevelOption = None,
@@ -179,6 +187,7 @@ def run(
     --timing full or --report: each runs twice, first checked, then timed.
     """
     data = _outputs(json, csv, parquet)
+    gpu = _gpus_of(system, gpu)
     _check_options(gpu, timing, program, report, *data)
     if check is not None:
         _start_checks(check, check_level)
@@ -196,6 +205,25 @@ def run(
         code = _show_findings() or code
     if code:
         raise typer.Exit(code)
+
+
+def _gpus_of(system: str | None, gpu: str | None) -> str | None:
+    """The text of ``--gpu`` for the machine of ``--system``, which becomes the session's."""
+    from warpwright.errors import WarpwrightError
+    from warpwright.session import session
+    from warpwright.system import load_machine
+
+    session.system = None
+    if system is None:
+        return gpu
+    if gpu is not None:
+        raise _fail("--system names the GPUs: leave --gpu away", MISUSED)
+    try:
+        machine = load_machine(system)
+    except WarpwrightError as error:
+        raise _fail(str(error)) from None
+    session.system = system
+    return ",".join(machine.gpus)
 
 
 @contextlib.contextmanager
@@ -541,6 +569,55 @@ def chips(
     counts = kind_counts(shown)
     counted = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     console.print(f"{sum(counts.values())} numbers: {counted} (docs/reference.md#chips)")
+
+
+system_app = typer.Typer(help="List the machines of several GPUs, or show one.", no_args_is_help=True)
+app.add_typer(system_app, name="system")
+
+
+@system_app.command(name="list")
+def list_systems() -> None:
+    """List the machines."""
+    from rich.table import Table
+
+    from warpwright.system import load_machine, machine_names, route
+
+    table = Table(header_style="bold")
+    for heading in ("machine", "product", "GPUs", "GPU 0 to GPU 1"):
+        table.add_column(heading)
+    for machine in map(load_machine, machine_names()):
+        way = route(machine, 0, 1) if len(machine.gpus) > 1 else None
+        joined = f"{way.topology}, {way.copy_gb_per_s:,.1f} GB/s" if way is not None else ""
+        table.add_row(machine.name, machine.product, f"{len(machine.gpus)} x {machine.gpus[0]}", joined)
+    _console().print(table)
+
+
+@system_app.command(name="show")
+def show_system(name: Annotated[str, typer.Argument(help="Machine (name or TOML file).")]) -> None:
+    """Show a machine's topology, as nvidia-smi topo -m, and the numbers of its links with their sources."""
+    from rich.table import Table
+
+    from warpwright.errors import WarpwrightError
+    from warpwright.system import load_machine, topology_matrix
+    from warpwright.system.machine import LINK_FIELDS
+
+    try:
+        machine = load_machine(name)
+    except WarpwrightError as error:
+        raise _fail(str(error)) from None
+    console = _console()
+    console.print(f"{machine.name}: {machine.product}", markup=False)
+    typer.echo(topology_matrix(machine))
+    table = Table(header_style="bold")
+    for heading in ("link", "field", "value", "kind", "source"):
+        table.add_column(heading, overflow="fold")
+    for link in {cable.link.name: cable.link for cable in machine.cables}.values():
+        for field in LINK_FIELDS:
+            key = f"links.{link.name}.{field}"
+            if key in machine.kinds:
+                value = f"{getattr(link, field):g}"
+                table.add_row(link.name, field, value, machine.kinds[key], machine.sources[key])
+    console.print(table)
 
 
 @app.command()

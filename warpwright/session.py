@@ -55,6 +55,8 @@ def known_chips(text: str | None) -> list[str | None]:
 class Session:
     """Settings that apply to every GPU of this process."""
 
+    system: str | None = None
+    """Machine whose GPUs are the devices of the program, whatever machine it asks for."""
     chip: str | None = None
     """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
     timing: str | None = None

@@ -141,6 +141,11 @@ def _leading(place: str, variable: str) -> str:
     return ":".join([place, *(p for p in os.environ.get(variable, "").split(":") if p and p != place)])
 
 
+def _lasting(name: str) -> str:
+    """A machine's name, or its file's absolute path."""
+    return os.path.abspath(name) if name.endswith(".toml") else name
+
+
 def child_environment(chip: str | None, timing: str | None, results: Path | None) -> dict[str, str]:
     """Variables that make child processes use the simulated device."""
     place = str(folder())
@@ -153,7 +158,13 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
     # Children may run in other folders.
     chips = ",".join(name or "" for name in chips_named(chip))
     given = (
-        *(("GPU", chips), ("TIMING", timing), ("CHECK", session.check), ("CHECK_LEVEL", session.check_level)),
+        *(
+            ("GPU", chips),
+            ("SYSTEM", session.system and _lasting(session.system)),
+            ("TIMING", timing),
+            ("CHECK", session.check),
+            ("CHECK_LEVEL", session.check_level),
+        ),
         *(("RESULTS", results and str(results)), ("DEADLINE", session.deadline and repr(session.deadline))),
     )
     for name, value in given:

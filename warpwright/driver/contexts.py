@@ -294,11 +294,11 @@ def enable_peers(handle: int, flags: int) -> int | None:
     context, peer = state().current(), _peer_of(handle)
     if flags:
         return results.INVALID_VALUE
-    if peer is context.device:
+    if not state().can_access(context.device, peer):
         return results.PEER_ACCESS_UNSUPPORTED
     if peer in context.peers:
         return results.PEER_ACCESS_ALREADY_ENABLED
-    if not _reaches(context.device, peer):
+    if not state().reaches(context.device, peer):
         peer.gpu.memory.open_to(context.device.gpu.memory)
     context.peers.add(peer)
     return None
@@ -313,14 +313,9 @@ def disable_peers(handle: int) -> int | None:
     return None
 
 
-def _reaches(device: Device, peer: Device) -> bool:
-    """Whether some context of a device has access to a peer."""
-    return any(peer in context.peers for context in state().handles.all(Context) if context.device is device)
-
-
 def _close(context: Context, peer: Device) -> None:
     context.peers.remove(peer)
-    if not _reaches(context.device, peer):
+    if not state().reaches(context.device, peer):
         peer.gpu.memory.close_to(context.device.gpu.memory)
 
 

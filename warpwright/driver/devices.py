@@ -307,20 +307,36 @@ def by_bus_id(device: int, place: int) -> int | None:
 
 @entry("cuDeviceCanAccessPeer")
 def can_access_peer(place: int, device: int, peer: int) -> None:
-    cmemory.put32(place, int(state().device_of(device) is not state().device_of(peer)))
+    cmemory.put32(place, int(state().can_access(state().device_of(device), state().device_of(peer))))
 
 
-_PEER_ATTRIBUTES = {1: 0, 2: 1, 3: 1, 4: 1, 5: 0}
-"""By CUdevice_P2PAttribute: the best link; access, atomics and arrays all work, of the last ones none only in part."""
+_RANK, _ACCESS, _ATOMICS, _ARRAYS, _SOME_ATOMICS = range(1, 6)
+"""CUdevice_P2PAttribute."""
+
+
+def _peer_attributes(device: Device, peer: Device) -> dict[int, int]:
+    """The rank of the link, 0 the best; whether access, all atomics and arrays work, and whether atomics work only in part."""
+    s = state()
+    if s.machine is None:
+        return {_RANK: 0, _ACCESS: 1, _ATOMICS: 1, _ARRAYS: 1, _SOME_ATOMICS: 0}
+    from warpwright.system.routes import performance_rank
+
+    route = s.route(device, peer)
+    access = int(route is not None)
+    atomics = int(route is not None and route.native_atomics)
+    rank = performance_rank(s.machine, device.ordinal, peer.ordinal)
+    return {_RANK: rank, _ACCESS: access, _ATOMICS: atomics, _ARRAYS: access, _SOME_ATOMICS: 0}
 
 
 @entry("cuDeviceGetP2PAttribute")
 def peer_attribute(place: int, number: int, device: int, peer: int) -> int | None:
-    if state().device_of(device) is state().device_of(peer):
+    one, other = state().device_of(device), state().device_of(peer)
+    if one is other:
         return results.INVALID_DEVICE
-    if number not in _PEER_ATTRIBUTES:
+    attributes = _peer_attributes(one, other)
+    if number not in attributes:
         return results.INVALID_VALUE
-    cmemory.put32(place, _PEER_ATTRIBUTES[number])
+    cmemory.put32(place, attributes[number])
     return None
 
 

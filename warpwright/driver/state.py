@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from warpwright.chips import Partition
     from warpwright.driver.graphs import Graph
     from warpwright.engine.device_memory import Allocation
+    from warpwright.system import Machine, Route
 
 Item = TypeVar("Item")
 DRIVER_VERSION = 13000
@@ -193,6 +194,11 @@ class Device:
                 caches=caches,
             )
             self._gpu.on_output = printf_buffer.keep
+            machine = state().machine
+            if machine is not None:
+                from warpwright.system import peer_routes
+
+                self._gpu.memory.peer_routes = peer_routes(machine, self.ordinal)
         return self._gpu
 
 
@@ -203,7 +209,12 @@ class State:
         self.handles = Handles()
         self._number = os.getpid
         self.process = os.getpid()
-        self.devices = [Device(i, chip) for i, chip in enumerate(chips_named(os.environ.get("WARPWRIGHT_GPU")))]
+        self.machine = _machine(os.environ.get("WARPWRIGHT_SYSTEM"))
+        """The links between the devices; None: each reaches each other as its chip's file has it."""
+        chips = chips_named(os.environ.get("WARPWRIGHT_GPU")) if self.machine is None else self.machine.gpus
+        self.devices = [Device(i, chip) for i, chip in enumerate(chips)]
+        self.links_free: dict[tuple[str, str], int] = {}
+        """When each way of a link between devices has done what copies gave it."""
         for device in self.devices:
             device.primary.handle = self.handles.add(device.primary)
         self._stacks: PerThread[list[Context]] = PerThread(list)
@@ -226,6 +237,20 @@ class State:
     def gpu(self) -> GPU:
         """The calling thread's GPU."""
         return self.device.gpu
+
+    def can_access(self, device: Device, peer: Device) -> bool:
+        """Whether the driver offers a device access to another one's memory."""
+        return device is not peer and (self.machine is None or self.route(device, peer) is not None)
+
+    def route(self, device: Device, peer: Device) -> Route | None:
+        """The machine's route between two devices; None where there is none, or no machine."""
+        from warpwright.system import route
+
+        return route(self.machine, device.ordinal, peer.ordinal) if self.machine is not None else None
+
+    def reaches(self, device: Device, peer: Device) -> bool:
+        """Whether some context of a device has been given access to a peer."""
+        return any(peer in context.peers for context in self.handles.all(Context) if context.device is device)
 
     def others(self, device: Device) -> list[Device]:
         """The process's other devices."""
@@ -314,6 +339,15 @@ class State:
     def now(self) -> float:
         """Host time since the start, for events of a device that keeps no simulated time."""
         return time.perf_counter() - self.began
+
+
+def _machine(name: str | None) -> Machine | None:
+    """The machine of ``warpwright run --system``."""
+    if not name:
+        return None
+    from warpwright.system import load_machine
+
+    return load_machine(name)
 
 
 def picoseconds(seconds: float) -> int:

@@ -3,6 +3,9 @@
 A copy takes a latency and its bytes over the bandwidth of its way: PCI Express between the host and a device, NVLink between two devices,
 DRAM within one.  Each device has a copy engine for each direction to and from the host: copies of one direction are made one after the
 other, whatever their streams (``python -m bench.transfers`` on H200; the chip's ``[transfer]``).
+
+Between devices of a machine (``system/``) a copy takes the ways of its route, each of which makes one copy after the other; without access
+between the two, it goes by way of the host's memory.
 """
 
 from __future__ import annotations
@@ -33,13 +36,34 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
             _uses_l2(to, source, size, READ)
             _uses_l2(to, target, size, WRITTEN)
         else:
-            _spend(stream, chip.transfer.host_copy_latency_us * 1e-6 + _seconds(size, chip.transfer.peer_copy_gb_per_s))
+            _between(stream, to, of, size)
             _uses_l2(to, target, size, DROPPED)
     elif isinstance(to, Device) and not isinstance(of, Device):
         _spend(stream, _host_seconds(to.gpu.chip, size, of), (to, TO_DEVICE))
         _uses_l2(to, target, size, DROPPED)
     elif isinstance(of, Device) and not isinstance(to, Device):
         _spend(stream, _host_seconds(of.gpu.chip, size, to), (of, FROM_DEVICE))
+
+
+def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
+    """Of a copy between two devices."""
+    s, transfer = state(), of.gpu.chip.transfer
+    latency = transfer.host_copy_latency_us * 1e-6
+    if s.machine is None:
+        _spend(stream, latency + _seconds(size, transfer.peer_copy_gb_per_s))
+        return
+    route = s.route(of, to)
+    if route is None or not (s.reaches(of, to) or s.reaches(to, of)):
+        rate = min(one.gpu.chip.transfer.host_copy_gb_per_s for one in (to, of)) * s.machine.staged_copy_percent / 100
+        begin = max(s.begin(stream), of.engines_free.get(FROM_DEVICE, 0), to.engines_free.get(TO_DEVICE, 0))
+        stream.ps = begin + picoseconds(latency + _seconds(size, rate))
+        of.engines_free[FROM_DEVICE] = to.engines_free[TO_DEVICE] = stream.ps
+        return
+    begin = max(s.begin(stream), *(s.links_free.get(way, 0) for way in route.ways))
+    taken = picoseconds(route.copy_seconds(size))
+    # The latency is the engine's and the way's: the next copy's packets follow at once.
+    s.links_free |= dict.fromkeys(route.ways, begin + taken)
+    stream.ps = begin + taken + picoseconds(latency)
 
 
 def fill(stream: Stream, address: int, size: int) -> None:

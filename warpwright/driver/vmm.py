@@ -17,7 +17,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
 from warpwright.driver.pools import LOCATIONS
 from warpwright.driver.state import Device, state
-from warpwright.engine.abi import HERE, PEER
+from warpwright.engine.abi import HERE, peer_place
 from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
@@ -190,7 +190,7 @@ def set_access(address: int, size: int, descriptions: int, count: int) -> int | 
         if address <= at and at + length <= address + size:
             for device, wanted in wishes:
                 if wanted and device not in seen:
-                    place = HERE if device is physical.device else PEER
+                    place = HERE if device is physical.device else peer_place(physical.device.ordinal)
                     seen[device] = device.gpu.memory.map(at, length, f"mapped memory of {length:,} bytes", place)
                 elif not wanted and device in seen:
                     device.gpu.memory.unmap(seen.pop(device))

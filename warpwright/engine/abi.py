@@ -234,6 +234,19 @@ DEVICE_BASE = 0x7F00_0000_0000
 HERE, HOST, PEER, MIGRATES = range(4)
 """Where bytes are, seen from the device whose memory lists them: in its own DRAM, in the host's, in another device's; or wherever a
 kernel turns to them, as managed memory, which moves there."""
+PLACE_BITS = 2
+"""Bits of a place that are one of the four; the bits above them number another device's memory."""
+
+
+def peer_place(ordinal: int) -> int:
+    """``PEER`` with the number of the device that has the bytes."""
+    return PEER | (ordinal + 1) << PLACE_BITS
+
+
+def is_peer(place: int) -> bool:
+    """Whether a place is another device's memory."""
+    return place & (1 << PLACE_BITS) - 1 == PEER
+
 
 # --- trace records: u64 words in the order of execution ------------------------------------------
 # Bits 31..0 of a record's first word are lanes.  Waves of more than 32 have them in a word of their own instead, which follows the first

@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import DEVICE_BASE, HERE, HOST, PEER
+from warpwright.engine.abi import DEVICE_BASE, HERE, HOST, PEER, PLACE_BITS, is_peer, peer_place
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 
 ALIGNMENT_BYTES = 1024
@@ -67,7 +67,7 @@ class Allocation:
     mapped: bool = False
     """True for host memory, or memory mapped into a reserved range: freeing it gives no device memory back."""
     place: int = HERE
-    """``HERE``, ``HOST``, ``PEER`` or ``MIGRATES``: only time differs."""
+    """``HERE``, ``HOST``, ``MIGRATES``, ``PEER`` or ``peer_place`` of a device: only time differs."""
 
     @property
     def end(self) -> int:
@@ -95,6 +95,22 @@ def _reserve(wanted_bytes: int) -> mmap.mmap:
                     "raise its limit (ulimit -v)"
                 ) from refusal
             size = max(size // 2 // mmap.PAGESIZE * mmap.PAGESIZE, SMALLEST_MAPPING_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRoute:
+    """What accesses of a device's kernels to one peer's memory take, in place of the chip's ``[elsewhere]``."""
+
+    gang: int
+    """Routes of the same gang share their first links; gangs are numbered from 0 on."""
+    ask_ns: float
+    """Of the gang's way out, for a request to read."""
+    packet_ns: float
+    sector_ns: float
+    latency_ns: float
+    """Of a load, beyond an L2 hit."""
+    write_latency_ns: float
+    atomic_latency_ns: float
 
 
 class Observer(Protocol):
@@ -204,6 +220,8 @@ class DeviceMemory:
         self._lock = threading.Lock()
         self._kept_pages: list[tuple[int, int]] = []
         self._open_to: list[DeviceMemory] = []
+        self.peer_routes: dict[int, PeerRoute] = {}
+        """By the number of another device; a peer without a route has the times of the chip's ``[elsewhere]``."""
         self._seen: dict[int, dict[DeviceMemory, Allocation]] = {}
         self._lent: set[tuple[int, DeviceMemory]] = set()
         self.observer: Observer | None = None
@@ -342,7 +360,7 @@ class DeviceMemory:
         for other in others:
             seen = self._seen.setdefault(allocation.address, {})
             if other not in seen:
-                place = PEER if allocation.place == HERE else allocation.place
+                place = peer_place(self._ordinal) if allocation.place == HERE else allocation.place
                 seen[other] = other.map(allocation.address, allocation.size_bytes, allocation.name, place)
                 if self.observer is not None:
                     # What the other's kernels write there is not known here.
@@ -488,14 +506,20 @@ class DeviceMemory:
         return self._table
 
     def elsewhere(self) -> npt.NDArray[np.int64]:
-        """What a card has on the host or on another device: rows (first byte, one past the last, ``HOST`` or ``PEER``) by address, shape (n, 3).
+        """What a card has on the host or on another device: rows by address, shape (n, 3).
 
-        The array is never changed in place: a launch may hold it while others allocate.
+        A row is (first byte, one past the last, ``HOST`` or ``PEER``).  Above the bits of ``PEER`` is the place of the device's route among
+        the ``peer_routes`` in the order of their devices, plus one; 0 for a device without a route.  The array is never changed in place: a launch may hold it while others allocate.
         """
         with self._lock:
             self._collect()
             if self._elsewhere is None:
-                rows = [(a.address, a.end, a.place) for a in self._live if a.place in (HOST, PEER)]
+                routes = {peer_place(o): PEER | n << PLACE_BITS for n, o in enumerate(sorted(self.peer_routes), 1)}
+                rows = [
+                    (a.address, a.end, HOST if a.place == HOST else routes.get(a.place, PEER))
+                    for a in self._live
+                    if a.place == HOST or is_peer(a.place)
+                ]
                 self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
                 self._elsewhere.setflags(write=False)
             return self._elsewhere

@@ -55,13 +55,18 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     last = float(chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
     # A write is acknowledged when it begins to go out: the last ones of each group of slices do not count.
-    for name, ways, packet in (
-        ("PCI Express", (s.LK_TO_HOST, s.LK_FROM_HOST), s.chip.host_write),
-        ("NVLink", (s.LK_TO_PEER, s.LK_FROM_PEER), s.chip.peer_sector),
+    use = int(m[s.chip.link_use])
+    taken = m[use : use + s.LINK_WAYS * s.SLICE_GROUPS].reshape(s.LINK_WAYS, s.SLICE_GROUPS).sum(axis=1)
+    routes = int(m[s.chip.peer_routes])
+    sectors = m[routes : routes + s.MAX_PEER_ROUTES * s.PeerRoute.size].reshape(-1, s.PeerRoute.size)[
+        :, s.PeerRoute.sector
+    ]
+    for name, busiest_way, packet in (
+        ("PCI Express", taken[: s.LK_TO_PEER].max(), m[s.chip.host_write]),
+        ("NVLink", taken[s.LK_TO_PEER :].max(), sectors.max()),
     ):
-        taken = max(s.counted(m, s.SliceGroup.links[way]) for way in ways)
-        if taken:
-            bounds[name] = max((taken - 6 * s.SLICE_GROUPS * int(m[packet])) / 256, 0.0)
+        if busiest_way:
+            bounds[name] = max((int(busiest_way) - 6 * s.SLICE_GROUPS * int(packet)) / 256, 0.0)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)

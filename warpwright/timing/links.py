@@ -4,14 +4,15 @@ Measured on two H200s (``python -m bench.elsewhere``).  L1 keeps such lines as i
 there for the way to the host, and everything after it in the slice with it; what goes to another device passes no slice.  A request names all sectors from its first to
 its last.  Each way takes one packet after the other; each group of slices has its part of a window's time, and what is left of that is shared between windows.
 Atomics on the host's memory are done in L2, which reads the sectors and writes the words back, those on a line one after the other; those on another
-device's are done there, each lane on a word in a packet of its own.
+device's are done there, each lane on a word in a packet of its own.  Devices of a system have routes (``system/routes.py``) whose times
+replace the chip's; those over other links take other ways.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import HERE, HOST
+from warpwright.engine.abi import HERE, HOST, PLACE_BITS
 from warpwright.native.intrinsics import core, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.atomics import atomic
@@ -44,6 +45,12 @@ def place_of(m: Any, line: int) -> int:
 
 
 @core
+def route_to(m: Any, place: int) -> s.PeerRoute:
+    """The route to another device's memory."""
+    return s.PeerRoute(m[s.chip.peer_routes] + (place >> PLACE_BITS) * s.PeerRoute.size)
+
+
+@core
 def span(sectors: int) -> int:
     """How many sectors a request names: all from the first to the last."""
     count = 0
@@ -68,7 +75,7 @@ def take(m: Any, way: int, home: int, time: int, cost: int) -> int:
     at = m[s.chip.links] + way * s.SLICE_GROUPS + group
     start = max(time << 8, m[at])
     m[at] = start + cost * m[s.chip.half] // slices_of(m, group)
-    m[counters(m, home).links[way]] += cost
+    m[m[s.chip.link_use] + way * s.SLICE_GROUPS + group] += cost
     return start >> 8
 
 
@@ -77,7 +84,7 @@ def share_links(m: Any, end: int) -> None:
     """Between two windows: what groups of slices have left of their parts of a way goes to those that want more."""
     groups = min(s.SLICE_GROUPS, m[s.chip.half])
     now, end = m[s.chip.now] << 8, end << 8
-    for way in range(s.LINK_WAYS):
+    for way in range(m[s.chip.link_ways]):
         first = m[s.chip.links] + way * s.SLICE_GROUPS
         behind = 0
         for group in range(groups):
@@ -137,13 +144,13 @@ def read_host(m: Any, partition: int, home: int, sectors: int, time: int) -> int
 
 
 @core
-def read_peer(m: Any, home: int, sectors: int, time: int) -> int:
+def read_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, time: int) -> int:
     """When another device's answer to a load is where L2's would be."""
     count = span(sectors)
     m[counters(m, home).peer_read] += 32 * count
-    asked = take(m, s.LK_TO_PEER, home, time, m[s.chip.peer_ask])
-    cost = m[s.chip.peer_packet] + count * m[s.chip.peer_sector]
-    return take(m, s.LK_FROM_PEER, home, asked, cost) + m[s.chip.peer_latency]
+    asked = take(m, m[route.out], home, time, m[route.ask])
+    cost = m[route.packet] + count * m[route.sector]
+    return take(m, m[route.back], home, asked, cost) + m[route.latency]
 
 
 @core
@@ -177,16 +184,16 @@ def write_host(m: Any, partition: int, home: int, sectors: int, held: int, time:
 
 
 @core
-def write_peer(m: Any, home: int, sectors: int, held: int, time: int) -> int:
+def write_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, held: int, time: int) -> int:
     """When a write to another device has gone out; one that is not of whole sectors names its bytes in as much as a head."""
     count = span(sectors)
-    sector = m[s.chip.peer_sector]
+    sector = m[route.sector]
     data = count * sector
     if count == 1 and bytes_of(held) <= m[s.chip.peer_half_sector]:
         data = sector >> 1
     m[counters(m, home).peer_written] += data * 32 // sector
     heads = 1 if sectors & ~covered(held) == 0 else 2
-    return take(m, s.LK_TO_PEER, home, time, heads * m[s.chip.peer_packet] + data) + m[s.chip.peer_write_latency]
+    return take(m, m[route.out], home, time, heads * m[route.packet] + data) + m[route.write_latency]
 
 
 @core
@@ -232,19 +239,19 @@ def atomic_host(m: Any, partition: int, home: int, line: int, sectors: int, word
 
 
 @core
-def atomic_peer(m: Any, home: int, line: int, sectors: int, words: int, time: int) -> int:
+def atomic_peer(m: Any, route: s.PeerRoute, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When another device's answer to an atomic is where L2's would be."""
     rounds = max(most_on_a_word(words), 1)
     count = span(sectors)
     counts = counters(m, home)
     m[counts.peer_written] += 32 * count * rounds
     start = behind_atomics(m, home, line, time, rounds * m[s.chip.peer_atomic_turn])
-    cost = rounds * (2 * m[s.chip.peer_packet] + count * m[s.chip.peer_sector])
-    gone = take(m, s.LK_TO_PEER, home, start, cost)
+    cost = rounds * (2 * m[route.packet] + count * m[route.sector])
+    gone = take(m, m[route.out], home, start, cost)
     if (words >> 51) & 1:
         m[counts.peer_read] += 32 * count * rounds
-        gone = take(m, s.LK_FROM_PEER, home, gone, cost)
-    return gone + m[s.chip.peer_atomic_latency] + ((rounds - 1) * m[s.chip.peer_atomic_turn] >> 8)
+        gone = take(m, m[route.back], home, gone, cost)
+    return gone + m[route.atomic_latency] + ((rounds - 1) * m[s.chip.peer_atomic_turn] >> 8)
 
 
 @core
@@ -255,7 +262,7 @@ def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: i
         if place != HERE:
             if place == HOST:
                 return read_host(m, partition, home, sectors, time)
-            return read_peer(m, home, sectors, time)
+            return read_peer(m, route_to(m, place), home, sectors, time)
         time = free_at(m, home, time)
     if gpc < 0:
         return read(m, partition, home, line, sectors, time, gpc == PAIRED)
@@ -270,7 +277,7 @@ def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held:
         if place != HERE:
             if place == HOST:
                 return write_host(m, partition, home, sectors, held, time)
-            return write_peer(m, home, sectors, held, time)
+            return write_peer(m, route_to(m, place), home, sectors, held, time)
         time = free_at(m, home, time)
     return write(m, partition, home, line, sectors, held, time)
 
@@ -283,7 +290,7 @@ def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, word
         if place != HERE:
             if place == HOST:
                 return atomic_host(m, partition, home, line, sectors, words, time)
-            return atomic_peer(m, home, line, sectors, words, time)
+            return atomic_peer(m, route_to(m, place), home, line, sectors, words, time)
         time = free_at(m, home, time)
     return atomic(m, partition, home, line, sectors, words, time)
 
@@ -309,4 +316,6 @@ def longer_away(m: Any, line: int, atomic: bool) -> int:
         return 0
     if not atomic:
         return m[s.chip.window]
-    return m[s.chip.host_atomic_latency if place == HOST else s.chip.peer_atomic_latency]
+    if place == HOST:
+        return m[s.chip.host_atomic_latency]
+    return m[route_to(m, place).atomic_latency]

@@ -113,6 +113,8 @@ class _Sizes:
             ("gpc_fields", self.gpcs * s.Gpc.size),
             ("gpc_turns", self.gpcs),
             ("links", s.LINK_WAYS * s.SLICE_GROUPS),
+            ("link_use", s.LINK_WAYS * s.SLICE_GROUPS),
+            ("peer_routes", s.MAX_PEER_ROUTES * s.PeerRoute.size),
             ("held_up", self.half),
             ("atomics_elsewhere", s.SLICE_GROUPS * s.LINES_OF_ATOMICS * 2),
             ("queues", (s.SLICE_GROUPS + 1) * s.RequestQueue.size),

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+import numpy as np
+
 from warpwright.chips.chip import Chip
 from warpwright.engine.abi import BLOCK, WARP, Status, head_words
 from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.launch import LaunchContext
 from warpwright.errors import UnsupportedError
 from warpwright.isa.ops import Lowered
@@ -87,6 +90,28 @@ def _fill_header(state: State, grids: Sequence[Grid], space: Workspace) -> None:
     }
     for field, value in values.items():
         state.words[field] = value
+
+
+def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
+    """The ways to other devices' memories: first the chip's own, then the system's in the order of their devices."""
+    words = state.words
+    own = (s.LK_TO_PEER, s.LK_FROM_PEER)
+    named = (s.chip.peer_ask, s.chip.peer_packet, s.chip.peer_sector, s.chip.peer_latency)
+    later = (s.chip.peer_write_latency, s.chip.peer_atomic_latency)
+    rows = [[*own, *(int(words[field]) for field in (*named, *later))]]
+    per_ns = chip.clocks.sm_clock_mhz / 1000
+    gangs = 0
+    for _, route in sorted(memory.peer_routes.items()):
+        gangs = max(gangs, route.gang + 1)
+        out = s.LK_FROM_PEER + 1 + 2 * route.gang
+        costs = (route.ask_ns, route.packet_ns, route.sector_ns)
+        latencies = (route.latency_ns, route.write_latency_ns, route.atomic_latency_ns)
+        rows.append(
+            [out, out + 1, *(round(256 * per_ns * ns) for ns in costs), *(round(per_ns * ns) for ns in latencies)]
+        )
+    first = int(words[s.chip.peer_routes])
+    words[first : first + len(rows) * s.PeerRoute.size] = np.array(rows, np.int64).ravel()
+    words[s.chip.link_ways] = s.LK_FROM_PEER + 1 + 2 * gangs
 
 
 def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
@@ -237,6 +262,7 @@ def prepare(
     sms = used_sms(chip, 0 if anywhere else geometries[0].blocks)
     space = Workspace(grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
     _fill_header(state, grids, space)
+    _fill_routes(state, chip, grids[0].context.memory)
     fill_contexts(state, chip, grids, placed, space)
     if spare:
         state.words[s.chip.warm_queue] = space.address("stores")

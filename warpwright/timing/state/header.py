@@ -533,6 +533,9 @@ class Header(Unit):
     ranges = word("host address", "ranges of lines elsewhere (Range), by line")
     range_count = word("ranges", "of lines elsewhere")
     links = area("links", "by way (LK_) and group of slices, when it is free, in 1/256 cycle")
+    link_use = area("link_use", "by way and group of slices, what packets took, in 1/256 cycle")
+    link_ways = word("ways", "that there are")
+    peer_routes = area("peer_routes", "ways to other devices' memories (PeerRoute)")
     held_up = area("held_up", "by slice of a partition, until when what waits for the host holds it up")
     atomics_elsewhere = area(
         "atomics_elsewhere", "by group of slices, lines and when their last atomics are done, in 1/256 cycle"

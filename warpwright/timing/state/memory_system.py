@@ -176,11 +176,28 @@ class SliceGroup(Unit, size=32):
     host_written = word("bytes", "to it")
     peer_read = word("bytes", "of data from other devices")
     peer_written = word("bytes", "of data to them")
-    links = words(4, "1/256 cycle", "that packets took, by way (LK_)")
 
 
 LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)
-LINK_WAYS = 4
+MAX_GANGS = 16
+"""Gangs of links to other devices that have routes of their own; each has a way out and a way back after those of ``LK_``."""
+LINK_WAYS = 4 + 2 * MAX_GANGS
+
+
+class PeerRoute(Unit):
+    """What accesses to the memory of some other devices take (``device_memory.PeerRoute``); the first is the chip's own."""
+
+    out = word("", "the way of requests and writes (LK_)")
+    back = word("", "the way of answers")
+    ask = word("1/256 cycle", "of the link for a request")
+    packet = word("1/256 cycle", "for a packet's head")
+    sector = word("1/256 cycle", "for each of its sectors")
+    latency = word("cycle", "of a load")
+    write_latency = word("cycle", "until a write is acknowledged")
+    atomic_latency = word("cycle", "of an atomic")
+
+
+MAX_PEER_ROUTES = 1 + MAX_GANGS
 # ranges of lines that copies and fills have used, in the host's memory: first, one past the last, how
 BR_FIRST, BR_END, BR_HOW = range(3)
 BR_WORDS = 3

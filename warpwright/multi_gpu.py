@@ -1,0 +1,87 @@
+"""A machine of several GPUs in one process: their memories, peer access, and what copies between them take.
+
+node = System("dgx-1")
+node.gpus[3].compile(source)
+node.enable_peer_access(0, 3)          # kernels of GPU 0 may use arrays of GPU 3
+print(node.topology())
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.api import GPU
+from warpwright.errors import UnsupportedError
+from warpwright.session import session
+from warpwright.system import Machine, Route, load_machine, peer_routes, relay_route, route, topology_matrix
+
+
+class System:
+    """The GPUs of a machine.
+
+    Args:
+        name: a machine's name (see ``warpwright system list``) or the path of a TOML file.  The machine of ``warpwright run --system``
+            replaces it.
+        options: what every GPU is made with, as ``timing="off"``.
+
+    Raises:
+        MachineError: unknown machine, or a description that is wrong.
+        ChipError: unknown chip or field, or a value out of range.
+    """
+
+    def __init__(self, name: str | None = None, **options: Any) -> None:
+        wanted = session.system or name
+        if wanted is None:
+            raise UnsupportedError(
+                "no machine is given: name one (warpwright system list), or use warpwright run --system"
+            )
+        self.machine: Machine = load_machine(wanted)
+        options = {"caches": "cold", **options}
+        self.gpus: tuple[GPU, ...] = tuple(
+            GPU(chip, device=ordinal, **options) for ordinal, chip in enumerate(self.machine.gpus)
+        )
+        for ordinal, gpu in enumerate(self.gpus):
+            gpu.repeats = None
+            gpu.memory.peer_routes = peer_routes(self.machine, ordinal)
+        self._open: set[tuple[int, int]] = set()
+
+    def can_access(self, first: int, second: int) -> bool:
+        """Whether kernels of the first GPU may be given access to the second one's memory."""
+        return self.route(first, second) is not None
+
+    def enable_peer_access(self, first: int, second: int) -> None:
+        """Let kernels of the first GPU use arrays of the second one, and what is allocated there later.
+
+        Raises:
+            UnsupportedError: the machine has no such route, as ``cudaErrorPeerAccessUnsupported``.
+        """
+        if not self.can_access(first, second):
+            raise UnsupportedError(
+                f"GPU {first} of {self.machine.name} cannot access the memory of GPU {second}: no NVLink and no PCI Express within one "
+                "processor joins them (warpwright system show); copy by way of the host, or of a GPU that both can access"
+            )
+        if (first, second) not in self._open:
+            self._open.add((first, second))
+            self.gpus[second].memory.open_to(self.gpus[first].memory)
+
+    def route(self, first: int, second: int) -> Route | None:
+        """How packets get from one GPU to another; None where peer access is refused.
+
+        Raises:
+            IndexError: there is no such GPU.
+        """
+        for ordinal in (first, second):
+            if not 0 <= ordinal < len(self.gpus):
+                raise IndexError(f"{self.machine.name} has no GPU {ordinal}: they are 0 to {len(self.gpus) - 1}")
+        return route(self.machine, first, second)
+
+    def relay(self, first: int, second: int) -> tuple[tuple[int, ...], float]:
+        """The GPUs of the widest of the shortest ways over NVLink, ends included, and its copies' GB/s; empty without a way."""
+        return relay_route(self.machine, first, second)
+
+    def topology(self) -> str:
+        """The matrix of connections, in the form of ``nvidia-smi topo -m``."""
+        return topology_matrix(self.machine)
+
+    def __repr__(self) -> str:
+        return f"<System {self.machine.name} ({self.machine.product}), {len(self.gpus)} GPUs>"

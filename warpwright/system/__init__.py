@@ -1,0 +1,24 @@
+"""Machines of several GPUs: chips, links and switches, the routes between devices and what a route takes.
+
+A machine is a TOML file of this package or of the user's (``machine_files.py``).  This package may import chips, isa, engine and timing; the
+driver asks it which devices reach each other and how long copies take.
+"""
+
+from warpwright.system.machine import Cable, LinkKind, Machine, MachineError
+from warpwright.system.machine_files import load_machine, machine_names
+from warpwright.system.matrix import topology_matrix
+from warpwright.system.routes import Route, peer_routes, relay_route, route
+
+__all__ = [
+    "Cable",
+    "LinkKind",
+    "Machine",
+    "MachineError",
+    "Route",
+    "load_machine",
+    "machine_names",
+    "peer_routes",
+    "relay_route",
+    "route",
+    "topology_matrix",
+]

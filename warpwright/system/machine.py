@@ -1,0 +1,147 @@
+"""The record of a machine: its GPUs, switches, kinds of links and cables.
+
+Bandwidths are per direction; gigabytes are 10^9 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from warpwright.errors import WarpwrightError
+
+NVLINK, PCIE, SMP = "nvlink", "pcie", "smp"
+PROTOCOLS = (NVLINK, PCIE, SMP)
+"""What a link speaks: NVLink, PCI Express, or the protocol between two processors (QPI, UPI, xGMI)."""
+HOST = "host"
+SWITCHES = (NVLINK, PCIE, HOST)
+"""What a node that is no GPU is: a switch of NVLinks or of PCI Express, or a processor with its root complexes."""
+
+
+class MachineError(WarpwrightError, ValueError):
+    """A machine that does not exist or whose description is wrong; the message says what to change."""
+
+
+class Limits(NamedTuple):
+    """Type and range of a number of a machine's file."""
+
+    kind: type
+    least: float
+    most: float
+    accesses: bool = False
+    """Only for links over which GPUs access each other's memory: NVLink and PCI Express."""
+
+
+LINK_FIELDS: Mapping[str, Limits] = {
+    "lane_count": Limits(int, 1, 64),
+    "lane_gbit_per_s": Limits(float, 0.1, 1000),
+    "coding_percent": Limits(float, 1, 100),
+    "head_bytes": Limits(int, 0, 256),
+    "copy_payload_bytes": Limits(int, 1, 65536),
+    "credit_bytes": Limits(int, 64, 1 << 30),
+    "credit_latency_ns": Limits(float, 1, 100_000),
+    "access_ask_bytes": Limits(float, 0, 4096, True),
+    "access_head_bytes": Limits(float, 1, 4096, True),
+    "access_sector_bytes": Limits(float, 0, 4096, True),
+    "access_latency_ns": Limits(float, 0, 100_000, True),
+    "access_write_latency_ns": Limits(float, 0, 100_000, True),
+    "access_atomic_latency_ns": Limits(float, 0, 100_000, True),
+}
+HOST_FIELDS: Mapping[str, Limits] = {"staged_copy_percent": Limits(float, 1, 100)}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkKind:
+    """One kind of link of a machine; every number is of one link and one direction."""
+
+    name: str
+    protocol: str
+    """``nvlink``, ``pcie`` or ``smp``."""
+    lane_count: int
+    lane_gbit_per_s: float
+    """Bits on the wire."""
+    coding_percent: float
+    """Share of them that packets get, after line coding and error correction."""
+    head_bytes: int
+    """On the wire for each packet beside its payload: header, checks, acknowledgement."""
+    copy_payload_bytes: int
+    """The most that a copy engine puts into a packet."""
+    credit_bytes: int
+    """The receiver's buffer: what may be on its way without a credit come back."""
+    credit_latency_ns: float
+    """From a packet's departure to its credit's return."""
+    access_ask_bytes: float = 0.0
+    """On the wire for a request of an SM to read."""
+    access_head_bytes: float = 1.0
+    """For the head of a packet with sectors of a line."""
+    access_sector_bytes: float = 32.0
+    """For each sector."""
+    access_latency_ns: float = 0.0
+    """Of a load, beyond an L2 hit, over the whole route."""
+    access_write_latency_ns: float = 0.0
+    """Until a write is acknowledged, beyond one to L2."""
+    access_atomic_latency_ns: float = 0.0
+
+    @property
+    def wire_gb_per_s(self) -> float:
+        """Bytes on the wire of one direction."""
+        return self.lane_count * self.lane_gbit_per_s / 8
+
+    @property
+    def packet_gb_per_s(self) -> float:
+        """Bytes of packets, heads included: the wire's after coding, or as many as credits allow."""
+        return min(self.wire_gb_per_s * self.coding_percent / 100, self.credit_bytes / self.credit_latency_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """``count`` links of one kind between two nodes."""
+
+    link: LinkKind
+    ends: tuple[str, str]
+    count: int
+
+    def other(self, node: str) -> str:
+        """The node at the other end."""
+        return self.ends[1] if self.ends[0] == node else self.ends[0]
+
+    @property
+    def packet_gb_per_s(self) -> float:
+        """Of all of its links, one direction."""
+        return self.count * self.link.packet_gb_per_s
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """One machine.  Nodes are ``gpu0``, ``gpu1``, … and the switches by their names."""
+
+    name: str
+    product: str
+    gpus: tuple[str, ...]
+    """Each GPU's chip: a name or a file."""
+    switches: Mapping[str, str]
+    """What each further node is: ``nvlink``, ``pcie`` or ``host``."""
+    cables: tuple[Cable, ...]
+    staged_copy_percent: float
+    """Of PCI Express's bandwidth that a copy reaches which the driver makes by way of the host's memory."""
+    sources: Mapping[str, str]
+    """Where each number comes from, by ``link.field``."""
+    kinds: Mapping[str, str]
+    documents: Mapping[str, str]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes, GPUs first."""
+        return (*(gpu_node(i) for i in range(len(self.gpus))), *self.switches)
+
+    @cached_property
+    def cables_of(self) -> Mapping[str, tuple[Cable, ...]]:
+        """The cables at each node."""
+        return {node: tuple(cable for cable in self.cables if node in cable.ends) for node in self.nodes}
+
+
+def gpu_node(ordinal: int) -> str:
+    """The name of a GPU's node."""
+    return f"gpu{ordinal}"

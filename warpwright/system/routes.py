@@ -1,0 +1,177 @@
+"""Routes between two GPUs of a machine, and what copies and kernels' accesses over them take.
+
+Peer access has a route over NVLinks (direct, or over switches) or over PCI Express within one processor's root complexes; the driver refuses it
+where only the processors' own link joins two GPUs.  Copies between such GPUs go by way of the host's memory.  No route of the driver leads over another GPU:
+:func:`relay_route` has the way that a program can take itself, as collective libraries do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from warpwright.engine.device_memory import PeerRoute
+from warpwright.system.machine import HOST, NVLINK, PCIE, Cable, LinkKind, Machine, gpu_node
+
+
+@dataclass(frozen=True)
+class Route:
+    """How packets get from one GPU to another."""
+
+    nodes: tuple[str, ...]
+    """From the first GPU to the last; switches side by side are one node, ``nvswitch0+nvswitch1``."""
+    link: LinkKind
+    """The kind of the narrowest step."""
+    link_count: int
+    """Of the narrowest step."""
+    topology: str
+    """As ``nvidia-smi topo -m`` names it: ``NV2``, ``PIX``, ``PXB`` or ``PHB``."""
+
+    @property
+    def native_atomics(self) -> bool:
+        """Whether atomics on the other GPU's memory are done there: over NVLink, and not over PCI Express."""
+        return self.link.protocol == NVLINK
+
+    @property
+    def packet_gb_per_s(self) -> float:
+        """Bytes of packets in one direction, heads included."""
+        return self.link_count * self.link.packet_gb_per_s
+
+    @property
+    def copy_gb_per_s(self) -> float:
+        """Bytes that a large copy moves."""
+        payload = self.link.copy_payload_bytes
+        return self.packet_gb_per_s * payload / (payload + self.link.head_bytes)
+
+    def copy_seconds(self, size_bytes: int) -> float:
+        """How long a copy's packets take the links, latency not counted."""
+        packets = -(-size_bytes // self.link.copy_payload_bytes)
+        return (size_bytes + packets * self.link.head_bytes) / (self.packet_gb_per_s * 1e9)
+
+    @property
+    def ways(self) -> tuple[tuple[str, str], ...]:
+        """The steps, each one direction of one cable or of a GPU's links to its switches."""
+        return tuple(pairwise(self.nodes))
+
+
+@lru_cache(maxsize=4096)
+def route(machine: Machine, first: int, last: int) -> Route | None:
+    """The route over which a GPU accesses another one's memory; None where the driver refuses peer access."""
+    if first == last:
+        return None
+    ends = gpu_node(first), gpu_node(last)
+    return _nvlinks(machine, *ends) or _pcie(machine, *ends)
+
+
+def _nvlinks(machine: Machine, first: str, last: str) -> Route | None:
+    """Direct NVLinks, all of them together; else every switch that both GPUs have links to."""
+    own = [cable for cable in machine.cables_of[first] if cable.link.protocol == NVLINK]
+    direct = [cable for cable in own if cable.other(first) == last]
+    if direct:
+        count = sum(cable.count for cable in direct)
+        return Route((first, last), direct[0].link, count, f"NV{count}")
+    count, switches, link = 0, [], None
+    for cable in own:
+        switch = cable.other(first)
+        beyond = [one for one in machine.cables_of[last] if one.link.protocol == NVLINK and one.other(last) == switch]
+        if machine.switches.get(switch) == NVLINK and beyond:
+            count += min(cable.count, sum(one.count for one in beyond))
+            switches.append(switch)
+            link = min((cable.link, *(one.link for one in beyond)), key=lambda kind: kind.packet_gb_per_s)
+    if link is None:
+        return None
+    return Route((first, "+".join(switches), last), link, count, f"NV{count}")
+
+
+def _pcie(machine: Machine, first: str, last: str) -> Route | None:
+    """The shortest way over PCI Express, which may cross one processor but not the link between two."""
+    path = _shortest(first, last, lambda node: _pcie_steps(machine, node))
+    if path is None:
+        return None
+    cables = [_cable(machine, a, b) for a, b in pairwise(path)]
+    narrowest = min(cables, key=lambda cable: cable.packet_gb_per_s)
+    between = [machine.switches[node] for node in path[1:-1]]
+    topology = "PHB" if HOST in between else "PIX" if len(between) == 1 else "PXB"
+    return Route(path, narrowest.link, narrowest.count, topology)
+
+
+def _pcie_steps(machine: Machine, node: str) -> Iterable[str]:
+    return (cable.other(node) for cable in machine.cables_of[node] if cable.link.protocol == PCIE)
+
+
+def _cable(machine: Machine, first: str, last: str) -> Cable:
+    cables = [one for one in machine.cables_of[first] if one.other(first) == last and one.link.protocol == PCIE]
+    return max(cables, key=lambda one: one.packet_gb_per_s)
+
+
+def _shortest(first: str, last: str, steps: Callable[[str], Iterable[str]]) -> tuple[str, ...] | None:
+    """The shortest path between two GPUs; other GPUs end a path unless ``steps`` leads on from them."""
+    came: dict[str, str] = {first: ""}
+    new = [first]
+    while new and last not in came:
+        found = []
+        for node in new:
+            if node != first and node.startswith("gpu"):
+                continue
+            for other in steps(node):
+                if other not in came:
+                    came[other] = node
+                    found.append(other)
+        new = found
+    if last not in came:
+        return None
+    path = [last]
+    while path[-1] != first:
+        path.append(came[path[-1]])
+    return tuple(reversed(path))
+
+
+def relay_route(machine: Machine, first: int, last: int) -> tuple[tuple[int, ...], float]:
+    """The GPUs of the widest of the shortest ways over NVLink from one GPU to another, and its copies' GB/s; empty where there is none."""
+    best: dict[int, tuple[tuple[int, ...], float]] = {first: ((first,), float("inf"))}
+    new = dict(best)
+    while new and last not in best:
+        found: dict[int, tuple[tuple[int, ...], float]] = {}
+        for at, (path, width) in new.items():
+            for other in range(len(machine.gpus)):
+                step = route(machine, at, other)
+                if other in best or step is None or step.link.protocol != NVLINK:
+                    continue
+                wide = min(width, step.copy_gb_per_s)
+                if other not in found or wide > found[other][1]:
+                    found[other] = ((*path, other), wide)
+        best |= found
+        new = found
+    return best.get(last, ((), 0.0))
+
+
+def performance_rank(machine: Machine, first: int, last: int) -> int:
+    """The place of a route's bandwidth among those of the machine: 0 is the widest."""
+    count = len(machine.gpus)
+    found = [route(machine, a, b) for a in range(count) for b in range(count)]
+    widths = sorted({one.copy_gb_per_s for one in found if one is not None}, reverse=True)
+    own = route(machine, first, last)
+    return widths.index(own.copy_gb_per_s) if own is not None else 0
+
+
+def peer_routes(machine: Machine, ordinal: int) -> dict[int, PeerRoute]:
+    """What accesses of a GPU's kernels to each other GPU's memory take; without those that it cannot access."""
+    gangs: dict[tuple[str, str], int] = {}
+    found: dict[int, PeerRoute] = {}
+    for other in range(len(machine.gpus)):
+        way = route(machine, ordinal, other)
+        if way is None:
+            continue
+        link, rate = way.link, way.packet_gb_per_s
+        found[other] = PeerRoute(
+            gang=gangs.setdefault(way.ways[0], len(gangs)),
+            ask_ns=link.access_ask_bytes / rate,
+            packet_ns=link.access_head_bytes / rate,
+            sector_ns=link.access_sector_bytes / rate,
+            latency_ns=link.access_latency_ns,
+            write_latency_ns=link.access_write_latency_ns,
+            atomic_latency_ns=link.access_atomic_latency_ns,
+        )
+    return found
