@@ -238,7 +238,7 @@ def test_a_run_explains_itself(runs: dict[str, Run], tmp_path: Path) -> None:
     page = runs["roots"].report(tmp_path / "roots.html", title="Roots", what_if=lambda gpu: run(gpu, "roots"))
     text = page.read_text(encoding="utf-8")
     assert "<title>Roots</title>" in text
-    assert "With twice the special-function lanes it takes " in text
+    assert "<td>twice the special-function lanes</td>" in text
 
 
 def test_blocks_have_their_sm_and_times(runs: dict[str, Run]) -> None:
@@ -304,9 +304,13 @@ def test_the_command_line_writes_reports(tmp_path: Path) -> None:
     words = ["report", str(program), "--output", str(page), "--trace", str(trace)]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0
-    assert result.stdout == f"sum 1000.0\nwrote {page}\nwrote {trace}\n"
-    assert result.stderr == "running again with half the launch overhead\n"
-    assert "With half the launch overhead it takes " in page.read_text(encoding="utf-8")
+    first, headline, *written = result.stdout.splitlines()
+    assert first == "sum 1000.0"
+    assert headline.startswith("add: Limited by launch overhead: half the launch overhead saves ")
+    assert " 104 of 108 SMs got no block. " in headline
+    assert written == [f"wrote {page}", f"wrote {trace}"]
+    assert "running again with half the launch overhead\n" in result.stderr
+    assert "<td>half the launch overhead</td>" in page.read_text(encoding="utf-8")
     assert f"<title>{program}</title>" in page.read_text(encoding="utf-8")
     assert len(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]) > 4
     assert session.overrides == {}

@@ -15,6 +15,8 @@ import warpwright as ww
 from warpwright.run import Run
 from warpwright.tools.report import attribute, report_html, what_if, write_report
 from warpwright.tools.report.figures import draw_roofline, roofline, scaled, size
+from warpwright.tools.report.relieved import Ranking, Relief
+from warpwright.tools.report.resources import BOUNDS
 
 SOURCE = """\
 // <script>alert("source")</script> & more
@@ -182,12 +184,13 @@ def test_every_drawing_and_scrolling_area_has_a_name(page: str) -> None:
     assert all("nan" not in str(a.get("d", "")) and "inf" not in str(a.get("d", "")) for _, a in reader.seen)
 
 
-def test_a_what_if_is_said_beside_its_launch(runs: list[Run]) -> None:
+def test_savings_are_shown_beside_their_launch(runs: list[Run]) -> None:
     twice = what_if(launch, "h200", baseline=runs, dram_gb_per_s=9624.0)
-    with_it = report_html(runs, what_ifs={1: twice})
-    assert twice.sentence(1) in "".join(read(with_it).words)
-    assert values(with_it, "launch-2")["what-if"] == twice.after[1]
-    assert "what-if" not in values(with_it, "launch-1")
+    ranking = Ranking("saxpy", 1, (Relief(BOUNDS["DRAM bandwidth"], twice),), "")
+    with_it = report_html(runs, rankings={1: ranking})
+    assert ranking.headline in "".join(read(with_it).words)
+    assert values(with_it, "launch-2")[f"after {twice.change}"] == twice.after[1]
+    assert f"after {twice.change}" not in values(with_it, "launch-1")
 
 
 def test_only_the_longest_launches_are_shown_in_full(runs: list[Run]) -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from warpwright.run import Run
     from warpwright.tools.checks import Finding
-    from warpwright.tools.report import WhatIf
+    from warpwright.tools.report.relieved import Ranking
+    from warpwright.tools.report.resources import Resource
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in a shell: 128 + SIGINT."""
@@ -349,7 +350,7 @@ def report_command(
     what_if: Annotated[
         bool,
         typer.Option(
-            help="Run the program again with the limit of its longest launch relieved: twice the width, or half the latency."
+            help="Run the program again with each resource relieved that may limit its longest launch: twice the width, or half the latency."
         ),
     ] = True,
     trace: Annotated[Path | None, typer.Option(help="Also write a trace of the blocks, for ui.perfetto.dev.")] = None,
@@ -370,48 +371,74 @@ def report_command(
     _write(output, runs, program, _again(Path(program), arguments, gpu, runs) if what_if else {}, trace)
 
 
-def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, WhatIf]:
-    """Time the program's longest launch with its limit relieved; empty, with a note, if that is not possible."""
-    import contextlib
-    import io
-
+def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, Ranking]:
+    """Repeat the program with each resource relieved that may limit its longest launch; empty, with a note, if that is not possible."""
     from warpwright.errors import LaunchError
     from warpwright.session import session
-    from warpwright.tools.report.relieved import compare
+    from warpwright.tools.report.relieved import candidates, rank
 
     longest = max((i for i in range(len(runs)) if not runs[i].shared), key=lambda i: runs[i].seconds, default=None)
-    if longest is None:
+    if longest is None or runs[longest].device is None:
         return {}
-    limit, chip = runs[longest].attribution().limit, runs[longest].device
-    if limit.overrides is None or chip is None:
-        return {}
-    session.overrides = limit.overrides(chip)
     note = _console(stderr=True)
-    note.print(f"running again with {limit.change}", markup=False)
+    tried = len(candidates(runs[longest]))
+
+    def again(resource: Resource, overrides: Mapping[str, Any]) -> list[Run]:
+        note.print(f"running again with {resource.change}", markup=False)
+        session.overrides = overrides
+        try:
+            return _silently(program, arguments, gpu, "full")
+        finally:
+            session.overrides = {}
+
+    if tried:
+        note.print(
+            f"timing {runs[longest].kernel} with {tried} resources relieved in turn (--no-what-if omits this)",
+            markup=False,
+        )
     try:
-        # The first run has already printed the program's results.
-        with contextlib.redirect_stdout(io.StringIO()):
-            after = _guarded(program, arguments, gpu, "full")
-        return {longest: compare(runs, after, limit.change, session.overrides)}
+        ranking = rank(runs, longest, again, _accesses(program, arguments, gpu, runs[longest]))
     except LaunchError as error:
         note.print(f"no what-if: {error}", markup=False, soft_wrap=True)
         return {}
+    _console().print(f"{runs[longest].kernel}: {ranking.headline}", markup=False, soft_wrap=True)
+    return {longest: ranking}
+
+
+def _silently(program: Path, arguments: list[str], gpu: str | None, timing: str) -> list[Run]:
+    """Run a program once more; its first run has printed its results."""
+    import io
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        return _guarded(program, arguments, gpu, timing)
+
+
+def _accesses(program: Path, arguments: list[str], gpu: str | None, run: Run) -> list[str]:
+    """What perfcheck finds in a kernel of the program."""
+    from warpwright.session import session
+    from warpwright.tools.report.relieved import wasteful
+
+    session.check = "perfcheck"
+    try:
+        _silently(program, arguments, gpu, "off")
+        return wasteful(session.findings(), run)
     finally:
-        session.overrides = {}
+        session.check = None
+        session.checkers.clear()
 
 
 def _write(
     path: Path,
     runs: list[Run],
     title: str,
-    what_ifs: Mapping[int, WhatIf] | None = None,
+    rankings: Mapping[int, Ranking] | None = None,
     trace: Path | None = None,
 ) -> None:
     from warpwright.errors import WarpwrightError
     from warpwright.tools.report import write_report, write_trace
 
     try:
-        written = [write_report(path, runs, title=title, what_ifs=what_ifs)]
+        written = [write_report(path, runs, title=title, rankings=rankings)]
         if trace is not None:
             written.append(write_trace(trace, runs))
     except (OSError, WarpwrightError) as error:

@@ -212,18 +212,17 @@ class Run:
         """Write a self-contained HTML page that shows the launch.
 
         Args:
-            what_if: a function that repeats the launch, with its arrays, on the GPU that it is passed.  With it, the page reports
-                the cycles with the limiting resource doubled, if the chip has a number for that resource.
+            what_if: a function that repeats the launch, with its arrays, on the GPU that it is passed.  With it, the page
+                ranks the resources that may limit the launch by the cycles that relieving each of them saves.
 
         Raises:
             UnsupportedError: the GPU was made with timing="off".
         """
         from warpwright.tools.report.page import write_report
-        from warpwright.tools.report.relieved import advised
+        from warpwright.tools.report.relieved import ranked
 
-        limit = self.attribution().limit
-        again = advised(what_if, self) if what_if is not None and limit.overrides is not None else None
-        return write_report(path, [self], title=title, what_ifs={0: again} if again is not None else {})
+        rankings = {0: ranked(what_if, self)} if what_if is not None else {}
+        return write_report(path, [self], title=title, rankings=rankings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the launch as one flat row: geometry, time and every counter by Nsight Compute's name.

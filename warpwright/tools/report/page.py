@@ -27,7 +27,7 @@ from warpwright.version import __version__
 
 if TYPE_CHECKING:
     from warpwright.run import Run
-    from warpwright.tools.report.relieved import WhatIf
+    from warpwright.tools.report.relieved import Ranking
 
 MOST_DETAILED = 12
 """Launches that are shown in full: the longest ones, as many as the page's size allows; the table lists all."""
@@ -39,13 +39,13 @@ MOST_LISTED = 500
 """Rows of the table of launches."""
 
 
-def report_html(runs: Sequence[Run], *, title: str = "", what_ifs: Mapping[int, WhatIf] | None = None) -> str:
+def report_html(runs: Sequence[Run], *, title: str = "", rankings: Mapping[int, Ranking] | None = None) -> str:
     """The page for some launches, in order.
 
     Args:
         runs: timed runs.
         title: the page's heading; the kernels' names otherwise.
-        what_ifs: by index of the run that it is shown with; what it says of that launch is its own entry of the same index.
+        rankings: what relieving each resource saves, by index of the run.
 
     Raises:
         UnsupportedError: no runs, or one made with timing="off".
@@ -66,11 +66,11 @@ def report_html(runs: Sequence[Run], *, title: str = "", what_ifs: Mapping[int, 
     explained = {i: attribute(runs[i]) for i in listed if not runs[i].shared}
     details: dict[int, str] = {}
     for i in longest:
-        found = _launch(i, runs[i], explained[i], (what_ifs or {}).get(i))
+        found = _launch(i, runs[i], explained[i], (rankings or {}).get(i))
         if details and sum(map(len, details.values())) + len(found) > MOST_BYTES:
             break
         details[i] = found
-    body = [_top(runs, heading), '<main id="content">', _launches(runs, explained, details)]
+    body = [_top(runs, heading), '<main id="content">', _launches(runs, _limits(explained, rankings or {}), details)]
     body += [details[i] for i in sorted(details)]
     body += ["</main>", _foot()]
     return (
@@ -85,11 +85,11 @@ def report_html(runs: Sequence[Run], *, title: str = "", what_ifs: Mapping[int, 
 
 
 def write_report(
-    path: str | PathLike[str], runs: Sequence[Run], *, title: str = "", what_ifs: Mapping[int, WhatIf] | None = None
+    path: str | PathLike[str], runs: Sequence[Run], *, title: str = "", rankings: Mapping[int, Ranking] | None = None
 ) -> Path:
     """Write :func:`report_html` to a file and give its path."""
     target = Path(path)
-    target.write_text(report_html(runs, title=title, what_ifs=what_ifs), encoding="utf-8")
+    target.write_text(report_html(runs, title=title, rankings=rankings), encoding="utf-8")
     return target
 
 
@@ -132,13 +132,22 @@ def _top(runs: Sequence[Run], heading: str) -> str:
     )
 
 
-def _launches(runs: Sequence[Run], explained: Mapping[int, Attribution], shown: Mapping[int, str]) -> str:
+def _limits(explained: Mapping[int, Attribution], rankings: Mapping[int, Ranking]) -> dict[int, str]:
+    """Title of what limits each launch: by runs with it relieved where there are any."""
+    limits = {}
+    for i, a in explained.items():
+        relieved = rankings[i].limit if i in rankings else None
+        limits[i] = (relieved or a.limit).title
+    return limits
+
+
+def _launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int, str]) -> str:
     total = sum(run.seconds for run in runs)
     rows = []
     for i, run in enumerate(runs[:MOST_LISTED]):
         name = f'<a href="#launch-{i + 1}">{escape(run.kernel)}</a>' if i in shown else escape(run.kernel)
         rate = dram_gb_per_s(run)
-        limit = explained[i].limit.title if i in explained else "shared the chip"
+        limit = limits.get(i, "shared the chip")
         rows.append(
             f'<tr><td class="num">{i + 1}</td><td>{name}</td><td class="nowrap">{escape(dims(run.grid))}</td>'
             f'<td class="nowrap">{escape(dims(run.block))}</td>'
@@ -165,7 +174,7 @@ def _launches(runs: Sequence[Run], explained: Mapping[int, Attribution], shown: 
     )
 
 
-def _launch(index: int, run: Run, a: Attribution, what_if: WhatIf | None) -> str:
+def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None) -> str:
     assert run.device is not None
     assert run.program is not None
     roof = roofline(a, run.device, run.seconds, run.instructions)
@@ -177,7 +186,7 @@ def _launch(index: int, run: Run, a: Attribution, what_if: WhatIf | None) -> str
     )
     parts = [
         f'<section class="launch" id="launch-{index + 1}"><h2>{index + 1}. {escape(run.kernel)}</h2>',
-        _answer(index, a, what_if),
+        _answer(a, ranking),
         f'<p class="note">{escape(SCOREBOARD_NOTE)}.</p>' if run.schedule == "scoreboard" else "",
         _facts(run, a),
         _evidence(evidence(a, run.program, run.device), run.device),
@@ -193,14 +202,25 @@ def _launch(index: int, run: Run, a: Attribution, what_if: WhatIf | None) -> str
     return "\n".join(part for part in parts if part)
 
 
-def _answer(index: int, a: Attribution, what_if: WhatIf | None) -> str:
-    second = ""
-    if what_if is not None:
-        position = index if index < len(what_if.before) else 0
-        second = (
-            f'<p data-name="what-if" data-value="{what_if.after[position]}">{escape(what_if.sentence(position))}</p>'
+def _answer(a: Attribution, ranking: Ranking | None) -> str:
+    if ranking is None:
+        return f'<div class="answer"><p>{escape(a.advice)}</p></div>'
+    rows = "".join(
+        f"<tr><td>{escape(relief.what_if.change)}</td>"
+        + _datum(
+            f"after {relief.what_if.change}",
+            relief.what_if.after[ranking.launch],
+            f"{relief.what_if.after[ranking.launch]:,}",
         )
-    return f'<div class="answer"><p>{escape(a.advice)}</p>{second}</div>'
+        + f'<td class="num">{relief.what_if.saved(ranking.launch):+.1%}</td></tr>'
+        for relief in ranking.reliefs
+    )
+    table = (
+        f'<table data-name="what-if"><thead><tr><th>with</th><th class="num">cycles</th><th class="num">saved</th></tr></thead><tbody>{rows}</tbody></table>'
+        if rows
+        else ""
+    )
+    return f'<div class="answer"><p data-name="headline">{escape(ranking.headline)}</p>{table}</div>'
 
 
 def _evidence(known: Evidence, chip: Chip) -> str:

@@ -1,4 +1,4 @@
-"""Compares a run with a run of the same launches on a chip with one resource relieved.
+"""Compares a run with runs of the same launches on chips with one resource relieved, and ranks the resources by what each saves.
 
 A launch changes its arrays, so it can't simply be repeated: the caller hands over a function that makes its arrays and
 launches on a GPU that it is given.
@@ -6,19 +6,46 @@ launches on a GPU that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from warpwright.chips import Chip, ChipError, load_chip
 from warpwright.errors import LaunchError, UnsupportedError
-from warpwright.tools.report.attribution import attribute
+from warpwright.timing.metrics import BINDING_SHARE
+from warpwright.tools.report.attribution import IDLE_SHARE, Attribution, attribute
+from warpwright.tools.report.resources import (
+    BALANCE,
+    BOUNDS,
+    DRAM_LATENCY,
+    L1_LATENCY,
+    L2_LATENCY,
+    LAST_WAVE,
+    LAUNCH,
+    MEANINGS,
+    STALLS,
+    Resource,
+)
 
 if TYPE_CHECKING:
     from warpwright.api import GPU
     from warpwright.run import Run
+    from warpwright.tools.checks import Finding
 
 Program = Callable[["GPU"], object]
 """Makes its arrays and launches on the GPU that it is given."""
+
+ISSUE = BOUNDS["instruction issue"]
+LEAST_WAIT = 0.02
+"""Share of warps' time from which on a wait is worth a run with its resource relieved."""
+LEAST_BOUND = 0.25
+"""Share of the cycles after launch from which on a unit's throughput is worth one."""
+MOST_RELIEVED = 10
+"""Resources that are tried for a launch: those with the most evidence."""
+NOTABLE_IDLE = 0.2
+"""Share of the SMs' time without a block that is named."""
+WORTH_NAMING = 0.005
+"""Share of the cycles that a relieved resource has to save to be called a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +76,90 @@ class WhatIf:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """One resource, and the launches with it relieved."""
+
+    resource: Resource
+    what_if: WhatIf
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A resource that is no number of the chip: the issue of instructions, stall counts of the machine code, blocks of unequal work."""
+
+    resource: Resource
+    share: float
+    """Of the launch, 0 to 1; a launch with half of it needed would be up to half of this share shorter."""
+    because: str
+    """The evidence, as a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What relieving each resource saves one launch; the largest saving first."""
+
+    kernel: str
+    launch: int
+    """Index of the launch in each :class:`WhatIf`."""
+    reliefs: tuple[Relief, ...]
+    idle: str
+    """``44 of 108 SMs got no block``; empty when all SMs were busy."""
+    fixed: Fixed | None = None
+    """What no number of the chip relieves, if it may be the limit."""
+    accesses: tuple[str, ...] = ()
+    """What perfcheck found in the kernel: ``32 wavefronts a request where 1 would do, matmul.py:14``."""
+
+    @property
+    def best(self) -> Relief | None:
+        """The resource whose relief saves most; None when no relief saves anything."""
+        return self.reliefs[0] if self.reliefs and self._saved(0) >= WORTH_NAMING else None
+
+    def _saved(self, n: int) -> float:
+        return self.reliefs[n].what_if.saved(self.launch)
+
+    @property
+    def headline(self) -> str:
+        """What limits the launch, with the two largest savings, idle SMs and the costliest accesses."""
+        parts = [self._limits()]
+        if self.idle:
+            parts.append(f"{self.idle}.")
+        parts += [f"{one[0].upper()}{one[1:]}." for one in self.accesses[:2]]
+        limit = self.limit
+        if limit is not None:
+            parts.append(f"What would help: {limit.advice}.")
+        return " ".join(parts)
+
+    @property
+    def limit(self) -> Resource | None:
+        """What limits the launch: the relief that saves most, or what cannot be relieved, if half of it is more than that."""
+        if self._is_fixed():
+            assert self.fixed is not None
+            return self.fixed.resource
+        return self.best.resource if self.best is not None else None
+
+    def _is_fixed(self) -> bool:
+        return self.fixed is not None and self.fixed.share / 2 > (self._saved(0) if self.reliefs else 0.0)
+
+    def _limits(self) -> str:
+        best = self.best
+        if self.fixed is not None and self._is_fixed():
+            return f"Limited by {self.fixed.resource.title}: {self.fixed.because}{self._beside(0)}."
+        if best is None:
+            tried = ", ".join(relief.what_if.change for relief in self.reliefs)
+            return f"No single resource limits {self.kernel}: {tried or 'nothing to relieve'} saves less than 1%."
+        first = f"Limited by {best.resource.title}: {best.what_if.change} saves {self._saved(0):.0%} of the cycles"
+        return f"{first}{self._beside(1)}."
+
+    def _beside(self, n: int) -> str:
+        """The saving of the n-th relief, as a further clause."""
+        if len(self.reliefs) <= n:
+            return ""
+        if self._saved(n) < WORTH_NAMING:
+            return f"; none of {len(self.reliefs) - n} other changes saves 1%"
+        return f"; {self.reliefs[n].what_if.change} saves {self._saved(n):.0%}"
+
+
 def launches(program: Program, gpu: GPU) -> list[Run]:
     """What a program launches on a GPU.
 
@@ -74,8 +185,144 @@ def compare(before: Sequence[Run], after: Sequence[Run], change: str, overrides:
     return WhatIf(change, dict(overrides), tuple(r.cycles for r in before), tuple(r.cycles for r in after))
 
 
-def advised(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> WhatIf:
-    """Time a program again with that resource relieved which limits one of its launches.
+# --- which resources are tried ------------------------------------------------------------------------------------------
+
+
+def candidates(run: Run) -> list[Resource]:
+    """The resources whose relief may shorten a launch; the one with the most evidence first.
+
+    Only resources that the launch waits for, or whose lower bound is near its time, can shorten it; the runs show which of them does.
+    """
+    chip = run.device
+    assert chip is not None
+    a = attribute(run)
+    weights: dict[str, float] = {}
+    found: dict[str, Resource] = {}
+    for resource, weight in _evidence(run, a, chip):
+        found[resource.title] = resource
+        weights[resource.title] = max(weights.get(resource.title, 0.0), weight)
+    order = sorted(found, key=lambda title: -weights[title])
+    return [found[title] for title in order if _possible(found[title], chip)][:MOST_RELIEVED]
+
+
+def _evidence(run: Run, a: Attribution, chip: Chip) -> Iterable[tuple[Resource, float]]:
+    if a.overhead_cycles >= LEAST_WAIT * a.cycles:
+        yield LAUNCH, a.overhead_cycles / a.cycles
+    for bound in a.bounds:
+        if bound.share >= LEAST_BOUND and bound.name in BOUNDS:
+            yield BOUNDS[bound.name], bound.share
+    for stall in a.stalls:
+        if stall.share < LEAST_WAIT:
+            continue
+        if stall.reason == "long_scoreboard":
+            # Which level the waits are for is what the runs show: a few misses can delay every warp.
+            yield from ((latency, stall.share) for latency in (DRAM_LATENCY, L2_LATENCY, L1_LATENCY))
+        elif stall.reason == "math_pipe_throttle":
+            yield from ((BOUNDS[b.name], stall.share) for b in a.bounds if b.name.endswith("pipe") and b.name in BOUNDS)
+        elif stall.reason in STALLS and not (stall.reason == "wait" and _prescribes_waits(run)):
+            yield STALLS[stall.reason], stall.share
+    wave = _last_wave(run)
+    if wave is not None:
+        yield wave, BINDING_SHARE
+
+
+def _last_wave(run: Run) -> Resource | None:
+    """The last wave of blocks, where it leaves at least half of the chip's room empty: relieved by the SMs that it lacks."""
+    assert run.timing is not None
+    blocks = run.grid[0] * run.grid[1] * run.grid[2]
+    resident = run.resident.blocks_per_sm
+    at_once = len(run.timing.sm["active_cycles"]) * resident
+    waves, rest = divmod(blocks, at_once)
+    if not waves or not 0 < rest <= at_once // 2:
+        return None
+    enough = -(-blocks // (waves * resident))
+    return replace(LAST_WAVE, overrides=lambda chip: {"sm_count": enough})
+
+
+def _possible(resource: Resource, chip: Chip) -> bool:
+    """Whether numbers of the chip stand for the resource, and the chip with them is a valid one."""
+    if resource.overrides is None:
+        return False
+    values = resource.overrides(chip)
+    try:
+        return bool(values) and load_chip(chip, **values) is not None
+    except ChipError:
+        return False
+
+
+def idle_sms(run: Run) -> str:
+    """``44 of 108 SMs got no block``, or for how long they had none; nothing when all were busy."""
+    assert run.timing is not None
+    active = run.timing.sm["active_cycles"]
+    without = int((active == 0).sum())
+    if without:
+        return f"{without:,} of {len(active):,} SMs got no block"
+    idle = attribute(run).idle_share
+    return f"SMs had no block for {idle:.0%} of the time after launch" if idle >= NOTABLE_IDLE else ""
+
+
+# --- the runs -----------------------------------------------------------------------------------------------------------
+
+
+def rank(
+    before: Sequence[Run],
+    launch: int,
+    again: Callable[[Resource, Mapping[str, Any]], Sequence[Run]],
+    accesses: Sequence[str] = (),
+) -> Ranking:
+    """Relieve every candidate of a launch in turn, and order them by what they save.
+
+    Args:
+        before: all launches of the program, on the chip as it is.
+        launch: index of the one whose limit is asked for.
+        again: repeats the program on the chip with some fields changed.
+        accesses: what perfcheck found in the kernel.
+
+    Raises:
+        LaunchError: as for :func:`compare`.
+    """
+    run = before[launch]
+    chip = run.device
+    assert chip is not None
+    reliefs = []
+    for resource in candidates(run):
+        assert resource.overrides is not None
+        overrides = resource.overrides(chip)
+        try:
+            what_if = compare(before, again(resource, overrides), resource.change, overrides)
+        except LaunchError:
+            if "sm_count" not in overrides:
+                raise
+            continue  # The program sizes its grid by the number of SMs.
+        reliefs.append(Relief(resource, what_if))
+    reliefs.sort(key=lambda relief: -relief.what_if.saved(launch))
+    fixed = _fixed(run)
+    idle = "" if fixed is not None and fixed.resource is BALANCE else idle_sms(run)
+    return Ranking(run.kernel, launch, tuple(reliefs), idle, fixed, tuple(accesses))
+
+
+def _fixed(run: Run) -> Fixed | None:
+    """The issue of instructions, or waits that the machine code prescribes, where they make up most of the launch."""
+    a = attribute(run)
+    issue = next((b.share for b in a.bounds if BOUNDS.get(b.name) is ISSUE), 0.0)
+    if issue >= BINDING_SHARE:
+        return Fixed(ISSUE, issue, f"it needs at least {issue:.0%} of the cycles after launch")
+    assert run.timing is not None
+    if a.idle_share >= IDLE_SHARE and run.timing.sm["active_cycles"].all():
+        return Fixed(BALANCE, a.idle_share, f"SMs have no block for {a.idle_share:.0%} of the time after launch")
+    wait = next((stall.share for stall in a.stalls if stall.reason == "wait"), 0.0)
+    if wait >= BINDING_SHARE and _prescribes_waits(run):
+        return Fixed(STALLS["wait"], wait, f"warps spend {wait:.0%} of their time waiting ({MEANINGS['wait']})")
+    return None
+
+
+def _prescribes_waits(run: Run) -> bool:
+    """Whether the machine code has stall counts, so that no latency of the chip decides these waits."""
+    return run.program is not None and run.program.control_bits
+
+
+def ranked(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> Ranking:
+    """Time a program again with each resource relieved that may limit one of its launches.
 
     Args:
         program: makes its arrays and launches on the GPU that it is given.
@@ -83,13 +330,49 @@ def advised(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> What
         baseline: all launches of the program on this chip; ``run`` alone when it has no other.
 
     Raises:
-        UnsupportedError: no number of the chip corresponds to the limit (a grid too small, the issue of instructions).
+        UnsupportedError: the run comes from another process.
         LaunchError: as for :func:`what_if`.
     """
-    limit = attribute(run).limit
-    if limit.overrides is None:
-        raise UnsupportedError(f"{run.kernel} is limited by {limit.title}, which is not a number of the chip")
-    if run.device is None or run.gpu_type is None:
+    chip, gpu_type = run.device, run.gpu_type
+    if chip is None or gpu_type is None:
         raise UnsupportedError(f"the run of {run.kernel} comes from another process: time the changed chip there")
-    overrides = limit.overrides(run.device)
-    return compare(baseline or [run], launches(program, run.gpu_type(run.device, **overrides)), limit.change, overrides)
+    before = list(baseline) or [run]
+    launch = next(i for i, one in enumerate(before) if one is run)
+
+    def again(resource: Resource, overrides: Mapping[str, Any]) -> Sequence[Run]:
+        return launches(program, gpu_type(chip, **overrides))
+
+    watched = gpu_type(chip, timing="off", check="perfcheck")
+    program(watched)
+    return rank(before, launch, again, wasteful(watched.findings, run))
+
+
+def wasteful(findings: Iterable[Finding], run: Run) -> list[str]:
+    """perfcheck's findings of a kernel as clauses; that of the instruction on which warps spend most time first."""
+    shares = {cost.address: cost.share for cost in attribute(run).instructions}
+    found: dict[str, float] = {}
+    for finding in findings:
+        place = finding.places[0] if finding.places else None
+        if finding.check != "perfcheck" or place is None or place.kernel != run.kernel:
+            continue
+        clause = f"{finding.title}{f', {place.line}' if place.line else ''}"
+        found[clause] = found.get(clause, 0.0) + shares.get(place.offset, 0.0)
+    return sorted(found, key=lambda clause: -found[clause])
+
+
+def advised(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> WhatIf:
+    """Time a program again with each resource relieved that may limit a launch; return the one that saves most.
+
+    Args:
+        program: makes its arrays and launches on the GPU that it is given.
+        run: the launch whose limit counts.
+        baseline: all launches of the program on this chip; ``run`` alone when it has no other.
+
+    Raises:
+        UnsupportedError: no number of the chip corresponds to anything that the launch waits for.
+        LaunchError: as for :func:`what_if`.
+    """
+    found = ranked(program, run, baseline=baseline)
+    if not found.reliefs:
+        raise UnsupportedError(f"{run.kernel} waits for nothing that is a number of the chip")
+    return found.reliefs[0].what_if

@@ -168,9 +168,16 @@ L2_LATENCY = Resource(
 DRAM_LATENCY = Resource(
     "the latency of DRAM",
     "more loads in flight: several independent loads before the first use, or more warps",
-    "half the latency of L2 and DRAM",
-    _half("dram_latency_cycles", "l2_hit_latency_cycles", "l2_far_latency_cycles"),
+    "half the DRAM latency",
+    lambda chip: {"dram_latency_cycles": max(chip.dram.dram_latency_cycles // 2, chip.l2.l2_hit_latency_cycles)},
 )
+"""A DRAM access passes L2, so its latency cannot be lower than that of a hit there."""
+LAST_WAVE = Resource(
+    "the last wave of blocks",
+    "a grid that fills the chip a whole number of times, or blocks that take several tiles each",
+    "as many SMs as take the last wave with the others",
+)
+"""Its overrides depend on the grid."""
 STALLS: Mapping[str, Resource] = {
     "not_selected": BOUNDS["instruction issue"],
     "wait": Resource(
