@@ -40,6 +40,12 @@ def ask(state, kind, far, paired, line, time):
     return atomic(m, partition, home, line, 1, ONE_WORD, time)
 
 
+@partial(entry, sources=SOURCES)
+def home_of(state, line):
+    """The slice that is a line's home."""
+    return slice_of(words(state), line)
+
+
 class Line:
     """One line of an idle chip's L2, which has it on both sides."""
 
@@ -191,3 +197,22 @@ def test_a_fence_takes_longer_behind_what_was_changed_on_the_other_side() -> Non
     }  # fmt: skip
     assert fences[~far].mean() == pytest.approx(card["near"], rel=0.07)
     assert fences[far].mean() == pytest.approx(card["far"], rel=0.07)
+
+
+def test_atomics_on_other_lines_pass_those_that_wait_for_a_lent_line() -> None:
+    """A home's atomics on many lines, each of which the other side reads: the reads hold up the atomics of one line only."""
+
+    def adds(lines: int, reads: bool) -> int:
+        chip = Line()
+        home = home_of(chip.words, 77)
+        own = [line for line in range(77, 100_000) if home_of(chip.words, line) == home][:lines]
+        ends = []
+        for number in range(400):
+            line = own[number % lines]
+            ends.append(int(ask(chip.words, ATOMIC, 0, 0, line, 50_000)))
+            if reads and number % 40 == 39:
+                ask(chip.words, READ, 1, 0, own[(number + 1) % lines], 50_000 + number)
+        return max(ends) - 50_000
+
+    assert adds(1, True) > adds(1, False) + 0.9 * FAR_CYCLES
+    assert adds(40, True) < adds(40, False) + FAR_CYCLES

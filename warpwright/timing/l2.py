@@ -340,7 +340,9 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         turn = after_atomics(m, home, line, start + (far >> 1))
         come = home_read(m, home, line, missing, port(m, home, turn, moved), True)
         if lent_and_back(m, home, line, turn):
-            write_port(m, home, turn, (far * m[s.chip.slice_capacity]) >> s.CALENDAR_SHIFT)
+            # The home's atomics wait as well, unless the last of them was on another line: those pass.
+            if m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1:
+                write_port(m, home, turn, (far * m[s.chip.slice_capacity]) >> s.CALENDAR_SHIFT)
             m[m[s.chip.l2_tags] + find(m, home, line)] &= ~COPIED
         come = crosses(m, home, come, moved * SECTOR_BYTES) + far - (far >> 1)
         come = write_port(m, near, come, moved * m[s.chip.l2_fill])
