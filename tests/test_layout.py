@@ -19,7 +19,7 @@ ORDER: list[set[str]] = [
     {"arrays", "session", "source_place"},
     {"images"},
     {"run"},
-    {"launch_groups"},
+    {"launch_groups", "device_launches"},
     {"api"},
     {"multi_gpu"},
     {"driver", "tools", "studies"},
@@ -37,6 +37,7 @@ ALLOWED = {
     # A launcher hands itself to launch(); the name is needed for typing alone.
     ("run", "api"),
     ("launch_groups", "api"),
+    ("device_launches", "api"),
     ("session", "run"),
     ("session", "tools"),
     # Findings of child processes pass through the driver's records: for typing alone.

@@ -8,12 +8,17 @@ print(node.topology())
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
 from warpwright.errors import UnsupportedError
 from warpwright.session import session
 from warpwright.system import Machine, Route, load_machine, peer_routes, relay_route, route, topology_matrix
+
+if TYPE_CHECKING:
+    from warpwright.api import Launcher
+    from warpwright.run import Run
 
 
 class System:
@@ -63,6 +68,44 @@ class System:
         if (first, second) not in self._open:
             self._open.add((first, second))
             self.gpus[second].memory.open_to(self.gpus[first].memory)
+
+    def launch(self, *launches: tuple[Launcher, Sequence[Any]]) -> list[Run]:
+        """Run one kernel on each of several GPUs, all at once: they begin at the same simulated moment and may wait for each other.
+
+        Args:
+            launches: a launcher (``kernel[grid, block]``) and its arguments, for each GPU that takes part.
+
+        Returns:
+            The runs, in the order of the launches; arrays of the host have their results.
+
+        Raises:
+            ArgumentError: arguments do not fit a kernel's parameters.
+            UnsupportedError: two launches on one GPU, or a kernel that cannot run beside others.
+            LaunchError: a cooperative grid does not fit its chip.
+            ExecutionError: a fault, a trap or a deadlock; the launches that are left are given up.
+        """
+        from warpwright.device_launches import DeviceMember, launch_on_devices
+        from warpwright.engine.arguments import pack
+
+        packed = []
+        try:
+            for launcher, arguments in launches:
+                kernel = launcher.kernel
+                packed.append(pack(kernel.parameters, kernel.name, arguments, kernel.gpu.memory))
+            runs = launch_on_devices(
+                [
+                    DeviceMember(launcher, bytes(one.parameters))
+                    for (launcher, _), one in zip(launches, packed, strict=True)
+                ]
+            )
+            for one in packed:
+                one.copy_back()
+        finally:
+            for one in packed:
+                one.release()
+        for (launcher, _), run in zip(launches, runs, strict=True):
+            launcher.kernel.gpu.launches.append(run)
+        return runs
 
     def route(self, first: int, second: int) -> Route | None:
         """How packets get from one GPU to another; None where peer access is refused.

@@ -291,4 +291,8 @@ def launch_kernel_ex(configuration: int, handle: int, pointers: int, extra: int)
 
 @entry("cuLaunchCooperativeKernelMultiDevice")
 def launch_multi_device(*_: int) -> int:
-    return results.NOT_SUPPORTED
+    raise CudaError(
+        results.NOT_SUPPORTED,
+        "one cooperative launch on several devices is not supported, and multi_grid_group with it; in Python, ww.System.launch runs kernels of "
+        "several GPUs at once, which can meet at a barrier of their own in one GPU's memory",
+    )

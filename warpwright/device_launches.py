@@ -1,0 +1,152 @@
+"""Kernels on several GPUs that run at once in simulated time, and may wait for each other over memory that they share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced
+from warpwright.engine.launch import GRID_WORKSPACE_BYTES, check_cooperative, is_cooperative
+from warpwright.engine.textures.launch_textures import uses_textures
+from warpwright.errors import ExecutionError, UnsupportedError
+from warpwright.run import Job, Progress, Run, launch_context
+from warpwright.session import session
+
+if TYPE_CHECKING:
+    from warpwright.api import Launcher
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMember:
+    """One GPU's launch."""
+
+    launcher: Launcher
+    parameters: bytes
+
+
+def refuse(launcher: Launcher) -> None:
+    """Refuse a launch that cannot run beside those of other GPUs.
+
+    Raises:
+        UnsupportedError: so it is.
+    """
+    gpu, loaded = launcher.kernel.gpu, launcher.kernel._loaded
+    name = launcher.kernel.name
+    if gpu.timing == "sampled" or gpu.checker is not None:
+        raise UnsupportedError(
+            f"{name}: kernels of several GPUs run at once without checks, timed in full or not at all"
+        )
+    if loaded.program.services or uses_textures(loaded.program) or copies_in_bulk(loaded):
+        raise UnsupportedError(
+            f"{name} calls the driver (printf, malloc, assert), samples textures or copies in bulk: such kernels run on one GPU at a "
+            "time; leave that away, or launch the kernels one after the other"
+        )
+    if is_cooperative(loaded.program):
+        check_cooperative(launcher.geometry, launcher.resident, launcher.chip, name)
+
+
+def launch_on_devices(members: Sequence[DeviceMember]) -> list[Run]:
+    """Run one launch on each of several GPUs, all beginning at the same moment; the runs in the order of the launches.
+
+    Raises:
+        UnsupportedError: a launch that cannot run beside others, or two launches on one GPU.
+        LaunchError: a cooperative grid does not fit its chip.
+        ExecutionError: a fault or a trap in one of them, or a deadlock of those that are left.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    gpus = [member.launcher.kernel.gpu for member in members]
+    if len({id(gpu) for gpu in gpus}) < len(gpus):
+        raise UnsupportedError("two of the launches are on the same GPU: give one for each GPU")
+    for member in members:
+        refuse(member.launcher)
+    held = []
+    try:
+        jobs = []
+        for member in members:
+            launcher, memory = member.launcher, member.launcher.kernel.gpu.memory
+            workspace = None
+            if is_cooperative(launcher.kernel._loaded.program):
+                workspace = memory.allocate(GRID_WORKSPACE_BYTES, f"grid barrier of {launcher.kernel.name}")
+                held.append((memory, workspace))
+            context, window = launch_context(launcher, member.parameters, workspace)
+            if window is not None:
+                held.append((memory, window))
+            context.is_cooperative = workspace is not None
+            jobs.append(Job(launcher, context, checked=False, timed=True))
+        _DevicesJob(jobs).run()
+    finally:
+        for memory, allocation in held:
+            memory.free(allocation)
+    runs = []
+    for job in jobs:
+        if job.launcher.kernel.gpu.timing == "off":
+            job.timing = None
+        run = job.result()
+        runs.append(run)
+        if session.on_launch is not None:
+            session.on_launch(run)
+    return runs
+
+
+class _DevicesJob(Job):
+    """The worker's side and the waiting side of launches on several GPUs."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        super().__init__(jobs[0].launcher, jobs[0].context, checked=False, timed=True)
+        self.jobs = jobs
+
+    def _progress(self, seconds: float, finished: bool = False) -> Progress:
+        """Of the blocks of all GPUs; named after the first launch."""
+        return replace(
+            super()._progress(seconds, finished),
+            kernel=f"{self.launcher.kernel.name} on {len(self.jobs)} GPUs",
+            blocks=sum(job.context.geometry.blocks for job in self.jobs),
+        )
+
+    def _timed(self) -> None:
+        from warpwright.timing.block_sources import Grid
+        from warpwright.timing.device_group import DeviceError, DeviceLaunch, simulate_devices
+        from warpwright.timing.interface import Progress as TimingProgress
+        from warpwright.timing.interface import TimingCancelled
+
+        began = time.perf_counter()
+        kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
+        self._start(began)
+        launches = []
+        for job, kernel in zip(self.jobs, kernels, strict=True):
+            gpu, loaded = job.launcher.kernel.gpu, job.launcher.kernel._loaded
+            grid = Grid(job.context.program, lowered_of(loaded), kernel, job.context)
+            launches.append(DeviceLaunch(job.launcher.chip, grid, gpu.policies, gpu.kept_caches))
+
+        def follow(progress: TimingProgress) -> None:
+            self.phase, self.cycles = progress.phase, progress.cycles
+            self.blocks_done = lambda: progress.blocks_done
+
+        try:
+            results = simulate_devices(launches, progress=follow, cancel=lambda: self.context.cancelled)
+        except (Cancelled, TimingCancelled):
+            raise KeyboardInterrupt from None
+        except DeviceError as failure:
+            raise self._explained(failure, kernels) from None
+        for job, result in zip(self.jobs, results, strict=True):
+            job.timing, job.wall_seconds = result, result.wall_seconds
+            executed, lanes = (
+                int(result.metrics[f"smsp__{name}.sum"]) for name in ("inst_executed", "thread_inst_executed")
+            )
+            job.counts = Counts(executed, lanes, job.context.geometry.blocks)
+
+    def _explained(self, failure: Any, kernels: Sequence[Any]) -> Exception:
+        """The failure as the error of its GPU's launch, with what the other GPUs do."""
+        from warpwright.timing.launch_errors import explain
+
+        job = self.jobs[failure.device]
+        error = explain(failure.error, job.context, kernels[failure.device])
+        rest = [str(number) for number in range(len(self.jobs)) if number not in failure.ended]
+        note = f"launches on {len(self.jobs)} GPUs at once: this is GPU {failure.device} of them"
+        note += f"; ended: {', '.join(map(str, failure.ended)) or 'none'}; not ended: {', '.join(rest)}"
+        if isinstance(error, ExecutionError):
+            error.args = (f"{error}\n  {note}",)
+        return error
