@@ -9,7 +9,9 @@ which BSYNC must really wait: one is free where nothing between it and its BSSY 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, waits_under_guard
 from warpwright.engine.jit import stack_flow
@@ -80,6 +82,7 @@ def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: 
     from shared memory decides whether it ends (a flag that is read with a plain load because it is volatile).
     """
     fair = [False] * len(blocks)
+    uses = cache(lambda n: _uses(blocks[n], lowered, webs))
     for body in _loops(blocks):
         inside = members(body)
         # From the operations: a look at an mbarrier leaves no trace record, so the blocks' accesses lack it.
@@ -87,8 +90,8 @@ def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: 
         ops = [op for span in spans for index in span for op in lowered[index].ops if op.name in ("load", "atomic")]
         strong = any(op.name == "atomic" or op.attr.strong for op in ops)
         weak = any(op.name == "load" and op.attr.space in ("shared", "generic") for op in ops)
-        if (strong and _decided_by(body, blocks, lowered, webs, False)) or (
-            weak and _decided_by(body, blocks, lowered, webs, True)
+        if (strong and _decided_by(body, blocks, lowered, webs, uses, False)) or (
+            weak and _decided_by(body, blocks, lowered, webs, uses, True)
         ):
             for n in inside:
                 fair[n] = True
@@ -98,8 +101,35 @@ def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: 
 DECIDES = frozenset(("branch", "exit", "branch_indirect", "pop"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """What the instructions of a block write, and what decides its branches."""
+
+    writes: list[tuple[int, tuple[int, tuple[int, ...]]]]
+    """(Web, (instruction, values in it that it is made of))."""
+    decides: list[tuple[bool, tuple[int, tuple[int, ...]]]]
+    """(Whether it ends lanes, (instruction, values in it that decide))."""
+
+
+def _uses(block: BasicBlock, lowered: Sequence[Lowered], webs: Webs) -> _Uses:
+    found = _Uses([], [])
+    for index in range(block.first, block.first + block.count):
+        for position, op in enumerate(lowered[index].ops):
+            if op.name[:4] == "set_":
+                reference = webs.references[index, position]
+                found.writes.extend((web, (index, op.args)) for web in {reference.low, reference.high})
+            elif op.name in DECIDES:
+                found.decides.append((op.name == "exit", (index, op.args)))
+    return found
+
+
 def _decided_by(
-    body: Bits, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, exits_only: bool
+    body: Bits,
+    blocks: Sequence[BasicBlock],
+    lowered: Sequence[Lowered],
+    webs: Webs,
+    uses: Callable[[int], _Uses],
+    exits_only: bool,
 ) -> bool:
     """Whether values loaded in a loop reach one of its branches (or, ``exits_only``, one that leaves it).
 
@@ -108,17 +138,15 @@ def _decided_by(
     writes: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
     work: list[tuple[int, tuple[int, ...]]] = []
     """Instructions and the values in them that matter."""
-    for n in members(body):
-        b = blocks[n]
-        leaves = any(not body >> s & 1 for s in b.successors)
-        for index in range(b.first, b.first + b.count):
-            for position, op in enumerate(lowered[index].ops):
-                if op.name[:4] == "set_":
-                    reference = webs.references[index, position]
-                    for web in {reference.low, reference.high}:
-                        writes.setdefault(web, []).append((index, op.args))
-                elif op.name in DECIDES and (leaves or op.name == "exit" or not exits_only):
-                    work.append((index, op.args))
+    inside = members(body)
+    within = frozenset(inside)
+    for n in inside:
+        mine = uses(n)
+        for web, made in mine.writes:
+            writes.setdefault(web, []).append(made)
+        if mine.decides:
+            leaves = not within.issuperset(blocks[n].successors)
+            work += [what for ends, what in mine.decides if leaves or ends or not exits_only]
     seen = {-1}
     while work:
         index, wanted = work.pop()
@@ -297,7 +325,8 @@ def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
 def _concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
     """:func:`concurrency` where the BSYNCs of ``flow.joined_by`` join all that parted."""
     count = len(flow.blocks)
-    together = [0] * count
+    beside: dict[Bits, Bits] = {}
+    """Blocks on a side of a branch: the blocks of its other sides."""
     stands = 0
     for d in members(divergent):
         successors = flow.blocks[d].successors
@@ -324,8 +353,11 @@ def _concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
             for j, other in enumerate(sides):
                 if i != j:
                     others |= other
-            for n in members(side):
-                together[n] |= others
+            beside[side] = beside.get(side, 0) | others
+    together = [0] * count
+    for side, others in beside.items():
+        for n in members(side):
+            together[n] |= others
     anywhere = 0
     for bits in together:
         anywhere |= bits

@@ -23,6 +23,15 @@ def members(bits: Bits) -> list[int]:
     return found
 
 
+def set_of(flags: bytearray) -> Bits:
+    """The set of the positions whose byte is 1; the inverse of :func:`members`."""
+    return int(flags[::-1].translate(_DIGITS), 2)
+
+
+_DIGITS = bytes((ord("0"), ord("1"), *(0 for _ in range(254))))
+"""Of the bytes 0 and 1."""
+
+
 @dataclass(slots=True)
 class Flow:
     """Facts about the graph that do not depend on which branches diverge; ``flow.make_flow`` makes it."""
@@ -65,16 +74,31 @@ class Flow:
     Lanes pass early without those that yielded or wait at a WARPSYNC between BSSY and BSYNC.
     """
 
+    reached: dict[tuple[int, int, bool], Bits] = field(default_factory=dict)
+    """What :meth:`reach` has found."""
+
     def reach(self, start: int, stop: int, everywhere: bool = False) -> Bits:
         """Blocks reachable from ``start`` (included) without entering ``stop``."""
         if start == stop:
             return 0
-        seen = 1 << start
+        known = self.reached.get((start, stop, everywhere))
+        if known is None:
+            known = self.reached[start, stop, everywhere] = self._walk(start, stop, everywhere)
+        return known
+
+    def _walk(self, start: int, stop: int, everywhere: bool) -> Bits:
+        # In bytes, since each new member of a large set would copy all of it.
+        seen = bytearray(len(self.blocks) + 1)
+        seen[start] = 1
+        if stop >= 0:
+            seen[stop] = 1
         work = [start]
         while work:
             n = work.pop()
             for s in self.blocks[n].successors if everywhere else self.region[n]:
-                if s != stop and not seen >> s & 1:
-                    seen |= 1 << s
+                if not seen[s]:
+                    seen[s] = 1
                     work.append(s)
-        return seen
+        if stop >= 0:
+            seen[stop] = 0
+        return set_of(seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import cached_property
 
 from warpwright.engine.abi import BARRIER_MODES, LAUNCH, WARP, FaultKind, Status
 from warpwright.engine.jit import cross_lane as ln
@@ -35,6 +36,12 @@ class Jumps(Instructions):
             return range(len(w.webs.webs))
         return frozenset().union(*(w.webs.live_in[s] for s in w.blocks[n].successors))
 
+    @cached_property
+    def _block_at(self) -> dict[int, int]:
+        """The block that begins at each address."""
+        w = self.w
+        return {w.program.instructions[b.first].address: b.number for b in reversed(w.blocks)}
+
     def _last(self, n: int, index: int) -> None:
         """The last instruction of a block and what follows it."""
         w = self.w
@@ -53,7 +60,7 @@ class Jumps(Instructions):
         op = next(o for o in low.ops if o.name == end)
         args = [values[a] for a in op.args]
         if end == "branch":
-            target = next(b.number for b in w.blocks if w.program.instructions[b.first].address == op.attr)
+            target = self._block_at[op.attr]
             self._branch(n, target, args[0] if args else None)
         elif end == "branch_indirect":
             self._branch_indirect(n, args[0])

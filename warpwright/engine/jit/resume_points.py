@@ -161,6 +161,17 @@ class Stops:
             live |= self.w.webs.live_in[n]
         return live
 
+    @cached_property
+    def _webs_of(self) -> dict[int, set[int]]:
+        """The webs that each instruction reads or writes."""
+        found: dict[int, set[int]] = {}
+        for (index, _), reference in self.w.webs.references.items():
+            some = found.setdefault(index, set())
+            some.add(reference.low)
+            if reference.high >= 0:
+                some.add(reference.high)
+        return found
+
     def live_at(self, resume: ResumePoint) -> list[int]:
         w = self.w
         live = set(w.webs.live_in[resume.block])
@@ -172,12 +183,7 @@ class Stops:
         elif resume.kind == "barrier":
             reds = [n for n in self.held_barriers if w.flow.ends[n] == "barrier_red"]
         for n in reds:
-            last = w.blocks[n].first + w.blocks[n].count - 1
-            for (index, _), reference in w.webs.references.items():
-                if index == last:
-                    live.add(reference.low)
-                    if reference.high >= 0:
-                        live.add(reference.high)
+            live |= self._webs_of.get(w.blocks[n].first + w.blocks[n].count - 1, set())
         return [n for n in sorted(live) if w.has_storage(n)]
 
     def resume_point(self, kind: str, block: int) -> ResumePoint:

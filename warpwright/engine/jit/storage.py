@@ -86,14 +86,11 @@ def place_variables(
             touched[reference.high] = touched.get(reference.high, 0) | bit
     cold = frozenset(n for n, where in touched.items() if not where & hot and where & (where - 1))
     cold |= _crowded_out(blocks, webs, flow, [n for n in vectors if n in touched and n not in cold])
-    masks: Bits = 0
+    masks: Bits = sum(1 << b.number for b in blocks)
     for b in blocks:
-        near = 1 << b.number
-        for other in blocks:
-            if b.number in other.successors:
-                near |= 1 << other.number
-        if not near & hot:
-            masks |= 1 << b.number
+        if hot >> b.number & 1:
+            for n in (b.number, *b.successors):
+                masks &= ~(1 << n)
     return Storage(cold, masks)
 
 
