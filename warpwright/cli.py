@@ -126,12 +126,16 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
         return programs.execute(program, arguments, chip, timing)
     except KeyboardInterrupt:
         raise _stopped() from None
+    except SystemExit:
+        _name_order(str(program), chip)
+        raise
     except WarpwrightError as error:
         where = programs.line_of(error, program)
         raise _fail(f"{where}{error}") from None
     except Exception as error:
         own = programs.own_frames(error, program)
         sys.excepthook(type(error), error.with_traceback(own), own)
+        _name_order(str(program), chip)
         raise typer.Exit(FAILED) from None
     finally:
         if session.replaced:
@@ -187,6 +191,8 @@ def run(
     With --check, the findings are printed, and the exit code is 1 if there is an error among them. Launches are then timed only with
     --timing full or --report: each runs twice, first checked, then timed.
     """
+    from warpwright.session import session
+
     data = _outputs(json, csv, parquet)
     gpu = _gpus_of(system, gpu)
     _check_options(gpu, timing, program, report, *data)
@@ -204,6 +210,9 @@ def run(
         _write(report, runs, program)
     if check is not None:
         code = _show_findings() or code
+    elif code:
+        session.launched = bool(runs)
+        _name_order(program, gpu)
     if code:
         raise typer.Exit(code)
 
@@ -225,6 +234,21 @@ def _gpus_of(system: str | None, gpu: str | None) -> str | None:
         raise _fail(str(error)) from None
     session.system = system
     return ",".join(machine.gpus)
+
+
+def _name_order(program: str, chip: str | None) -> None:
+    """After a failure with launches and without checks: how to find out whether the order of threads is its cause."""
+    from warpwright.session import session
+
+    if not session.launched or session.check is not None:
+        return
+    where = f"--gpu {chip} " if chip else ""
+    _console(stderr=True).print(
+        "note: the program failed. If threads race, its result depends on their order, which differs between timing modes, chips and runs; "
+        f"this finds races: warpwright run {where}--check racecheck {program}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 @contextlib.contextmanager
@@ -299,7 +323,7 @@ def _start_checks(check: str, level: str | None) -> None:
 def _show_findings() -> int:
     """Print the findings of the checks; return 1 if there is an error among them."""
     from warpwright.session import session
-    from warpwright.tools.checks import arranged, summary
+    from warpwright.tools.checks import MAY_DIFFER, arranged, depends_on_order, summary
 
     if sys.platform == "linux":
         from warpwright.driver import recording
@@ -309,6 +333,8 @@ def _show_findings() -> int:
     console = _console()
     for finding in found:
         console.print(str(finding), markup=False, soft_wrap=True)
+    if depends_on_order(found):
+        console.print(MAY_DIFFER, markup=False, soft_wrap=True)
     console.print(summary(found), markup=False, soft_wrap=True)
     session.check = session.check_level = None
     session.checkers.clear()

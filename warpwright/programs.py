@@ -67,6 +67,7 @@ def execute(program: Path, arguments: list[str], chip: str | None, timing: str |
     finally:
         sys.argv, sys.path[:] = argv, path
         session.chip = session.timing = session.on_launch = None
+        session.launched = bool(runs)
     return runs
 
 

@@ -115,6 +115,8 @@ class Session:
 
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the chip that every GPU gets changed, on top of its own what-if values."""
+    launched: bool = False
+    """Whether the Python file that ran last had launched a kernel."""
     replaced: set[str] = field(default_factory=set)
     """Chips that the program asked for and did not get."""
     on_launch: Callable[[Run], None] | None = None

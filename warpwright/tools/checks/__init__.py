@@ -9,17 +9,19 @@ May import timing, engine, isa; nothing below imports it (``api`` does so when c
 
 from warpwright.tools.checks.arrangement import arranged
 from warpwright.tools.checks.checker import CHECKS, DEFAULT_LEVEL, MORE_CHECKS, Checker, parse, parse_level
-from warpwright.tools.checks.findings import SEVERITIES, Finding, Place, summary
+from warpwright.tools.checks.findings import MAY_DIFFER, SEVERITIES, Finding, Place, depends_on_order, summary
 
 __all__ = [
     "CHECKS",
     "DEFAULT_LEVEL",
+    "MAY_DIFFER",
     "MORE_CHECKS",
     "SEVERITIES",
     "Checker",
     "Finding",
     "Place",
     "arranged",
+    "depends_on_order",
     "parse",
     "parse_level",
     "summary",

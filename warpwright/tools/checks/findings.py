@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
@@ -96,6 +97,16 @@ class Finding:
 
 def _dim(index: Dim3) -> str:
     return "({},{},{})".format(*index)
+
+
+ORDER_CHECKS = ("racecheck", "schedcheck")
+"""Checks whose findings mean that results may depend on the order of threads."""
+MAY_DIFFER = f"{RULE} The order of threads decides results: they may differ between timing modes, chips and runs"
+
+
+def depends_on_order(findings: Iterable[Finding]) -> bool:
+    """Whether a race, or an order of warps that gave other results, is among the findings."""
+    return any(f.check in ORDER_CHECKS and f.severity != "info" for f in findings)
 
 
 def summary(findings: list[Finding]) -> str:
