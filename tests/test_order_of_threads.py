@@ -63,9 +63,9 @@ def test_the_modes_disagree_about_a_race_and_racecheck_names_it() -> None:
 def test_a_program_that_fails_is_told_how_to_find_a_race(tmp_path: Path, end: str) -> None:
     program = tmp_path / "late.py"
     program.write_text(PROGRAM + end + "\n")
-    result = CliRunner().invoke(app, ["run", "--timing", "off", str(program)])
+    result = CliRunner().invoke(app, ["run", "--timing", "off", str(program), "4", "a b"])
     assert result.exit_code != 0
-    assert result.stderr.endswith(NOTE.format(program))
+    assert result.stderr.endswith(NOTE.format(f"{program} 4 'a b'"))
 
 
 def test_a_failure_that_no_race_explains_has_no_note(tmp_path: Path) -> None:

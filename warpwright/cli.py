@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -127,7 +128,7 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
     except KeyboardInterrupt:
         raise _stopped() from None
     except SystemExit:
-        _name_order(str(program), chip)
+        _name_order([str(program), *arguments], chip)
         raise
     except WarpwrightError as error:
         where = programs.line_of(error, program)
@@ -135,7 +136,7 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
     except Exception as error:
         own = programs.own_frames(error, program)
         sys.excepthook(type(error), error.with_traceback(own), own)
-        _name_order(str(program), chip)
+        _name_order([str(program), *arguments], chip)
         raise typer.Exit(FAILED) from None
     finally:
         if session.replaced:
@@ -212,7 +213,7 @@ def run(
         code = _show_findings() or code
     elif code:
         session.launched = bool(runs)
-        _name_order(program, gpu)
+        _name_order([program, *context.args], gpu)
     if code:
         raise typer.Exit(code)
 
@@ -236,7 +237,7 @@ def _gpus_of(system: str | None, gpu: str | None) -> str | None:
     return ",".join(machine.gpus)
 
 
-def _name_order(program: str, chip: str | None) -> None:
+def _name_order(words: list[str], chip: str | None) -> None:
     """After a failure with launches and without checks: how to find out whether the order of threads is its cause."""
     from warpwright.session import session
 
@@ -245,7 +246,7 @@ def _name_order(program: str, chip: str | None) -> None:
     where = f"--gpu {chip} " if chip else ""
     _console(stderr=True).print(
         "note: the program failed. If threads race, its result depends on their order, which differs between timing modes, chips and runs; "
-        f"this finds races: warpwright run {where}--check racecheck {program}",
+        f"this finds races: warpwright run {where}--check racecheck {shlex.join(words)}",
         markup=False,
         soft_wrap=True,
     )
