@@ -55,6 +55,24 @@ extern "C" __global__ void bars_count(u64* out, float a, float b, int n) {
     if (x == -1) out[0] = 1;
 }
 
+// Two loads and a store of shared memory, a load, a store between two barriers, by as many threads of each block as are active: the others' are predicated off.
+template <int WORK>
+__device__ __forceinline__ void bars_masked(u64* out, int n, u32 active) {
+    __shared__ u32 words[2048];
+    volatile u32* mine = words + threadIdx.x;
+    u32 x = 0;
+    mine[0] = mine[1024] = threadIdx.x;
+    two_passes(out, n, [&] {
+        asm volatile("bar.sync 0;" ::: "memory");
+        if (WORK == 0 && threadIdx.x < active) mine[0] += mine[active];
+        if (WORK == 1 && threadIdx.x < active) x += mine[0];
+        if (WORK == 2 && threadIdx.x < active) mine[0] = x;
+    });
+    if (x == 0x9e3779b9u) out[0] = 1;
+}
+#define MASKED(WORK) extern "C" __global__ void bars_masked_##WORK(u64* out, float a, float b, int n, u32 active) { bars_masked<WORK>(out, n, active); }
+MASKED(0) MASKED(1) MASKED(2)
+
 // What lies between a barrier and the next one: a store to shared memory, a load that the next addition needs, a shuffle, a special function, nothing
 // but the next of two barriers.
 template <int WORK>

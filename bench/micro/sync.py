@@ -43,7 +43,16 @@ def bars_among(ctx: Context) -> list[Row]:
     return bar_steps(ctx, AMONG_KERNELS, (1, 2, 4, 8, 16, 32))
 
 
-def bar_steps(ctx: Context, kernels: tuple[str, ...], warps_of_blocks: tuple[int, ...]) -> list[Row]:
+def bars_masked(ctx: Context) -> list[Row]:
+    """The same with shared accesses between two barriers that some threads of each block make, or none."""
+    rows: list[Row] = []
+    for active in (0, 1, 32, 1024):
+        for found in bar_steps(ctx, ("bars_masked_0", "bars_masked_1", "bars_masked_2"), (1, 2, 4, 8), active):
+            rows.append({**found, "active": active})
+    return rows
+
+
+def bar_steps(ctx: Context, kernels: tuple[str, ...], warps_of_blocks: tuple[int, ...], *more: int) -> list[Row]:
     """Rows of ``block_bars``."""
     rows: list[Row] = []
     module = ctx.module("sync")
@@ -57,7 +66,7 @@ def bar_steps(ctx: Context, kernels: tuple[str, ...], warps_of_blocks: tuple[int
                 spans = []
                 counts = (2, 6) if ctx.model else (32, 96)
                 for n in counts:
-                    args = [out, np.float32(0.999), np.float32(0.001), np.int32(n)]
+                    args = [out, np.float32(0.999), np.float32(0.001), np.int32(n), *map(np.uint32, more)]
                     module.launch(kernel, blocks, 32 * warps, args)
                     marks = out.read(np.uint64, 4 * blocks).reshape(blocks, 4).astype(np.int64)
                     whole = [np.ptp(marks[marks[:, 3] == sm][:, (0, 2)]) for sm in np.unique(marks[:, 3])]
@@ -163,42 +172,60 @@ def scopes(ctx: Context) -> list[Row]:
 
 def beside(ctx: Context) -> list[Row]:
     """Cycles of a look at a word and of a change of it, and how many of each in a cycle over the chip, by the sides of both, how many change it and how often."""
-    rows: list[Row] = []
-    base = ctx.device.alloc(2 * MIB)
-    table = ctx.device.upload(sides_of(ctx, base))
-    span = 16000 if ctx.model else 40000
     few = ((1, 8), (8, 1))  # warps of each SM that look and that change
+    rows: list[Row] = []
     for kernel in ("beside_volatile", "beside_acquire", "beside_relaxed"):
         cases = [(8, 0, look, 0, 0, 0) for look in (1, 2, 3)]
         for lookers, changers in few:
             cases += [(lookers, changers, look, change, 0, 0) for look in (1, 2, 3) for change in (1, 2, 3)]
         cases += [(8, 1, look, change, 0, 2000) for look in (1, 2) for change in (1, 2)]
         cases += [(8, 1, look, change, 1, gap) for look in (1, 2, 3) for change in (1, 2) for gap in (2000, 500)]
-        for lookers, changers, look, change, kind, gap in cases:
-            if ctx.model and (kernel == "beside_relaxed" or (kernel == "beside_acquire" and changers)):
-                continue
-            base.zero()
-            args = [np.uint32(v) for v in (lookers, look, change, kind, gap, span)]
-            warps = lookers + changers
-            ctx.module("sync").launch(kernel, SMS, 32 * warps, [ctx.words, base, table, *args])
-            found = ctx.words.read(np.uint32, 4 * SMS * warps).reshape(-1, 4).astype(float)
-            where = {
-                "lookers": lookers,
-                "changers": changers,
-                "look_sides": look,
-                "change_sides": change,
-                "stores": kind,
-                "gap": gap,
-            }
-            for role, name in ((1, "look"), (2, "change")):
-                for side, place in enumerate(("near", "far")):
-                    mine = found[(found[:, 3] == role) & (found[:, 2] == side) & (found[:, 1] > 0)]
-                    if len(mine):
-                        each = float(mine[:, 0].sum() / mine[:, 1].sum())
-                        rate = float(mine[:, 1].sum()) / span
-                        rows.append(
-                            row(kernel, f"{name}_{place}_cycles", each, "cycles", per_cycle=round(rate, 4), **where)
-                        )
+        cases = [
+            c
+            for c in cases
+            if not ctx.model or (kernel == "beside_volatile" or (kernel == "beside_acquire" and not c[1]))
+        ]
+        rows += side_by_side(ctx, kernel, cases)
+    return rows
+
+
+def looks_among(ctx: Context) -> list[Row]:
+    """The same by how many of each SM's warps look and how many add, both all the time."""
+    cases = [(0, 8, side, side, 0, 0) for side in (1, 2, 3)]
+    cases += [(*mix, side, side, 0, 0) for side in (1, 2, 3) for mix in ((2, 8), (4, 8), (8, 8), (8, 4), (8, 2))]
+    cases += [(8, 8, 1, 2, 0, 0), (8, 8, 2, 1, 0, 0)]
+    return side_by_side(ctx, "beside_volatile", cases)
+
+
+def side_by_side(ctx: Context, kernel: str, cases: list[tuple[int, int, int, int, int, int]]) -> list[Row]:
+    """Rows of ``beside``: of warps that look, warps that change, the sides of both, 1 for stores, cycles between two changes."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(2 * MIB)
+    table = ctx.device.upload(sides_of(ctx, base))
+    span = 16000 if ctx.model else 40000
+    for lookers, changers, look, change, kind, gap in cases:
+        base.zero()
+        args = [np.uint32(v) for v in (lookers, look, change, kind, gap, span)]
+        warps = lookers + changers
+        ctx.module("sync").launch(kernel, SMS, 32 * warps, [ctx.words, base, table, *args])
+        found = ctx.words.read(np.uint32, 4 * SMS * warps).reshape(-1, 4).astype(float)
+        where = {
+            "lookers": lookers,
+            "changers": changers,
+            "look_sides": look,
+            "change_sides": change,
+            "stores": kind,
+            "gap": gap,
+        }
+        for role, name in ((1, "look"), (2, "change")):
+            for side, place in enumerate(("near", "far")):
+                mine = found[(found[:, 3] == role) & (found[:, 2] == side) & (found[:, 1] > 0)]
+                if len(mine):
+                    each = float(mine[:, 0].sum() / mine[:, 1].sum())
+                    rate = float(mine[:, 1].sum()) / span
+                    rows.append(
+                        row(kernel, f"{name}_{place}_cycles", each, "cycles", per_cycle=round(rate, 4), **where)
+                    )
     base.free()
     table.free()
     return rows

@@ -171,12 +171,16 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
 
 @core
 def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
-    """Issue a memory instruction whose record is there."""
+    """Issue a memory instruction whose record is there.
+
+    Without an active lane it takes the load/store unit all the same (bench.micro ``bars_masked``: barriers of two warps with two shared loads and a store of each between them take
+    9.75 cycles of the SM, whether all lanes do them or none).
+    """
     mask, base, tabled, step = record_at(m, w)
     write_barrier = code[row.write_barrier]
     read_barrier = code[row.read_barrier]
     if mask == 0:
-        done = enter_queue(m, sm, sc, time, 0) + m[s.chip.inactive_access]
+        done = enter_queue(m, sm, sc, time, 1) + m[s.chip.inactive_access]
         if write_barrier >= 0:
             hold(m, w, write_barrier, done, 0)
         if read_barrier >= 0:
