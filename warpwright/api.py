@@ -97,8 +97,8 @@ class GPU:
             only: slow, and independent of the compiler).
         threads: number of host threads; results and cycles do not depend on it.  The default is half of the cores (at most
             eight) with timing, and one without timing, where more threads help only kernels whose blocks do not synchronise.
-        scheduler, l1_replacement: the warp scheduler and L1's replacement policy: names in ``timing.policies``, or functions
-            of the same form.
+        scheduler: the warp scheduler: a name in ``timing.policies``, or a function of the same form.
+        l1_replacement: L1's replacement policy: likewise.
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` means those of compute-sanitizer
             (see ``tools/checks``); ``gpu.findings`` holds the findings.  Launches are then timed only with
             ``timing="full"`` or ``"sampled"``: each runs twice from the same state, first checked, then timed.
@@ -341,7 +341,8 @@ class GPU:
         Args:
             source: a CUDA array, or a device array: linear memory for ``tex1Dfetch``, or with ``pitched`` the rows of an image.
             address: addressing mode: wrap | clamp | mirror | border, for all axes or per axis.
-            filter, mip_filter: point | linear.
+            filter: point | linear.
+            mip_filter: point | linear.
             normalized: coordinates range from 0 to 1.
             read: ``"element"`` or ``"normalized"`` (integers of 8 and 16 bits become floats).  The default is elements, or normalised
                 if the filter is linear.
