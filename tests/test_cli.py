@@ -330,3 +330,16 @@ def test_import_alone_is_light(repository: Path) -> None:
         check=True,
     )
     assert out.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ["KILL", "SEGV"])
+def test_a_program_that_a_signal_ended_reports_no_empty_result(tmp_path: Path, name: str) -> None:
+    program = tmp_path / "ends.sh"
+    program.write_text(f"#!/bin/sh\nkill -{name} $$\n")
+    program.chmod(0o755)
+    command = [sys.executable, "-m", "warpwright", "run", "--check", "all", str(program)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 128 + signal.Signals[f"SIG{name}"]
+    assert f"SIG{name} ended the program before" in ended.stderr
+    assert ("memory is short" in ended.stderr) == (name == "KILL")
+    assert not ended.stdout

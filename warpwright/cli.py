@@ -205,10 +205,14 @@ def run(
     with _time_limit(timeout):
         runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
     _found.extend(findings)
-    _show_launches(runs)
+    killed = _ended_by_signal(code)
+    if runs or not killed:
+        _show_launches(runs)
     _export(data, runs)
     if report is not None and runs:
         _write(report, runs, program)
+    if killed:
+        raise _fail(killed, code)
     if check is not None:
         code = _show_findings() or code
     elif code:
@@ -216,6 +220,24 @@ def run(
         _name_order([program, *context.args], gpu)
     if code:
         raise typer.Exit(code)
+
+
+def _ended_by_signal(code: int) -> str:
+    """What to say of a program that a signal ended, whose launches and findings may be missing; empty for another exit code."""
+    import signal
+
+    try:
+        name = signal.Signals(code - 128).name if code > 128 else ""
+    except ValueError:
+        return ""
+    if not name or code == INTERRUPTED:
+        return ""
+    why = (
+        ": the system kills programs when memory is short; the checks take several times the memory of the arrays"
+        if name == "SIGKILL"
+        else ""
+    )
+    return f"{name} ended the program before its launches and findings were all reported{why}"
 
 
 def _gpus_of(system: str | None, gpu: str | None) -> str | None:
