@@ -22,9 +22,10 @@ ORDER: list[set[str]] = [
     {"launch_groups", "device_launches"},
     {"api"},
     {"multi_gpu"},
-    {"driver", "tools", "studies"},
+    {"driver", "tools"},
     {"programs"},
     {"sweeps"},
+    {"studies"},
     {"cli", "__main__", "__init__", "pytest_plugin"},
 ]
 """Top-level modules and packages, lowest first; a set's members may import each other only where ALLOWED says so."""

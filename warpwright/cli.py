@@ -380,14 +380,20 @@ def _check_options(chip: str | None, timing: str | None, program: str, *outputs:
     if timing not in (None, "full", "sampled", "off"):
         raise _fail(f"--timing must be full, sampled or off, not {timing}", MISUSED)
     for output in outputs:
-        if output is not None and output.is_dir():
-            raise _fail(f"cannot write {output}: it is a folder", MISUSED)
-        if output is not None and not output.parent.is_dir():
-            raise _fail(f"cannot write {output}: there is no folder {output.parent}", MISUSED)
+        if output is not None:
+            _check_output(output)
     try:
         known_chips(chip)
     except ChipError as error:
         raise _fail(str(error)) from None
+
+
+def _check_output(path: Path) -> None:
+    """Reject a file that cannot be written, before the work for it is done."""
+    if path.is_dir():
+        raise _fail(f"cannot write {path}: it is a folder", MISUSED)
+    if not path.parent.is_dir():
+        raise _fail(f"cannot write {path}: there is no folder {path.parent}", MISUSED)
 
 
 @app.command(name="report", context_settings=_PASS_ON)
@@ -599,6 +605,47 @@ def sweep(
         f"wrote {done.folder / 'results'}/*.parquet and {done.folder / 'index.html'}", markup=False, soft_wrap=True
     )
     if done.failed_count:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def study(
+    name: Annotated[str | None, typer.Argument(help="Study to run; all are listed without one.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write the tables and heat maps as an HTML page.")] = None,
+) -> None:
+    """Measure on the simulated machines what a paper measured, and print both; the exit code is 1 if a cell is beyond its tolerance."""
+    from rich.table import Table
+
+    from warpwright.studies.catalogue import STUDIES
+    from warpwright.studies.tables import print_result
+
+    console = _console()
+    if name is None:
+        table = Table(header_style="bold")
+        for heading in ("study", "measures", "paper"):
+            table.add_column(heading, overflow="fold")
+        for one in STUDIES.values():
+            table.add_row(one.name, one.summary, one.source)
+        console.print(table)
+        return
+    if name not in STUDIES:
+        raise _fail(f"there is no study {name}; there are {', '.join(STUDIES)}", MISUSED)
+    if report is not None:
+        _check_output(report)
+    from warpwright.studies.page import study_page
+
+    try:
+        with _console(stderr=True).status("", spinner="dots") as status:
+            found = STUDIES[name].run(
+                lambda what: status.update(what) if console.is_terminal else typer.echo(what, err=True)
+            )
+    except KeyboardInterrupt:
+        raise _fail("interrupted", INTERRUPTED) from None
+    print_result(console, STUDIES[name], found)
+    if report is not None:
+        report.write_text(study_page(STUDIES[name], found), encoding="utf-8")
+        console.print(f"wrote {report}", markup=False, soft_wrap=True)
+    if found.missed_count:
         raise typer.Exit(FAILED)
 
 

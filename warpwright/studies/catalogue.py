@@ -1,0 +1,9 @@
+"""The studies that there are; importing this module enters them."""
+
+from __future__ import annotations
+
+from warpwright.studies import synchronisation as synchronisation
+from warpwright.studies import tesla as tesla
+from warpwright.studies.study import STUDIES, Study
+
+__all__ = ["STUDIES", "Study"]

@@ -1,0 +1,104 @@
+"""What a study is: cells with a value of ours, the paper's and a tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number of a paper and of the model."""
+
+    row: str
+    column: str
+    ours: float
+    paper: float
+    tolerance: float
+    """Largest difference allowed: relative, or in the unit of the cell if ``absolute``."""
+    absolute: bool = False
+
+    @property
+    def difference(self) -> float:
+        """Ours less the paper's; relative unless ``absolute``."""
+        return self.ours - self.paper if self.absolute else self.ours / self.paper - 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether the cell is within its tolerance."""
+        return abs(self.difference) <= self.tolerance
+
+
+@dataclass(slots=True)
+class Table:
+    """Cells of one unit, by row and column."""
+
+    title: str
+    unit: str
+    cells: list[Cell]
+    heat_map: bool = False
+    """Whether the paper draws it as a heat map."""
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Result:
+    """What a study found."""
+
+    tables: list[Table] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What cannot be concluded, and why."""
+
+    def cells(self) -> list[Cell]:
+        """The cells of all tables."""
+        return [cell for table in self.tables for cell in table.cells]
+
+    @property
+    def missed_count(self) -> int:
+        """Cells beyond their tolerance."""
+        return sum(not cell.holds for cell in self.cells())
+
+
+Step = Callable[[str], None]
+"""Told what is measured next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study by its name."""
+
+    name: str
+    source: str
+    """The paper and its table or figure."""
+    summary: str
+    run: Callable[[Step], Result]
+
+
+STUDIES: dict[str, Study] = {}
+
+
+def study(name: str, source: str) -> Callable[[Callable[[Step], Result]], Callable[[Step], Result]]:
+    """Enter a function, whose docstring begins with the summary, as a study."""
+
+    def enter(run: Callable[[Step], Result]) -> Callable[[Step], Result]:
+        summary = (run.__doc__ or "").strip().splitlines()[0].rstrip(".")
+        STUDIES[name] = Study(name, source, summary, run)
+        return run
+
+    return enter
+
+
+def grid(cells: Sequence[Cell]) -> tuple[list[str], list[str], dict[tuple[str, str], Cell]]:
+    """Rows, columns and the cells by both, in their order."""
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    return rows, columns, {(cell.row, cell.column): cell for cell in cells}
+
+
+def spread(cells: Sequence[Cell]) -> Iterator[tuple[str, float]]:
+    """Median and largest relative difference of cells, by what they are called."""
+    sizes = sorted(abs(cell.difference) for cell in cells if not cell.absolute)
+    if sizes:
+        middle = len(sizes) // 2
+        yield "median", sizes[middle] if len(sizes) % 2 else (sizes[middle - 1] + sizes[middle]) / 2
+        yield "largest", sizes[-1]
