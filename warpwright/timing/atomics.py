@@ -161,6 +161,9 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
     arrives = port(m, home, arrives, units >> 5)
     start = write_port(m, home, arrives, units)
+    if not far:
+        # Those on the same line follow each other, and wait together while the line is lent (``lent_and_back``).
+        start = max(start, m[entry.near])
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
