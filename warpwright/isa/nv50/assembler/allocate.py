@@ -85,8 +85,8 @@ def return_places(code: Code) -> dict[int, list[int]]:
     return {n: callers.get(name, []) for n, name in rets}
 
 
-def spans_of(code: Code) -> list[Span]:
-    """Live ranges without holes, by their start."""
+def live_sets(code: Code) -> list[tuple[int, int, set[int], set[int]]]:
+    """First and end of each basic block, and the registers whose values are needed at its start and at its end."""
     blocks = blocks_of(code)
     successors = successors_of(code, blocks, return_places(code))
     uses: list[set[int]] = []
@@ -109,16 +109,24 @@ def spans_of(code: Code) -> list[Span]:
             live = set().union(*(live_in[m] for m in successors[n])) - kills[n] | uses[n]
             if live != live_in[n]:
                 live_in[n], changed = live, True
+    return [
+        (first, end, live_in[n], set().union(*(live_in[m] for m in successors[n])))
+        for n, (first, end) in enumerate(blocks)
+    ]
+
+
+def spans_of(code: Code) -> list[Span]:
+    """Live ranges without holes, by their start."""
     spans: dict[int, Span] = {}
 
     def at(register: int, position: int) -> None:
         span = spans.setdefault(register, Span(register, position, position))
         span.start, span.end = min(span.start, position), max(span.end, position)
 
-    for n, (first, end) in enumerate(blocks):
-        for register in live_in[n]:
+    for first, end, at_start, at_end in live_sets(code):
+        for register in at_start:
             at(register, 2 * first)
-        for register in set().union(*(live_in[m] for m in successors[n])):
+        for register in at_end:
             at(register, 2 * end)
         for position in range(first, end):
             i = code.instructions[position]

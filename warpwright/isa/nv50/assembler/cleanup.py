@@ -1,7 +1,8 @@
-"""Cleanup after instruction selection: folds tests into comparisons and removes unused results."""
+"""Cleanup after instruction selection: folds tests into comparisons and copies into what they copy, and removes unused results."""
 
 from __future__ import annotations
 
+from warpwright.isa.nv50.assembler.allocate import blocks_of, live_sets, partial, reads
 from warpwright.isa.nv50.assembler.machine import KEPT, Code, Inst
 from warpwright.isa.nv50.fields import NOWHERE, condition_register
 from warpwright.isa.program import Kind, Operand
@@ -16,6 +17,8 @@ FARTHEST = 24
 def clean(code: Code) -> None:
     """Fold and drop until nothing changes."""
     fold_tests(code)
+    fold_copies(code)
+    drop_dead(code)
     while drop_unused(code):
         pass
     drop_unread_conditions(code)
@@ -56,6 +59,87 @@ def fold_tests(code: Code) -> None:
             if condition in before.conditions_read():
                 break
     code.instructions = [i for i in found if i.opcode != "nothing"]
+
+
+def copied(i: Inst, code: Code) -> tuple[int, int] | None:
+    """Target and source of a copy of a whole register of one word."""
+    if i.opcode != "mov" or i.guard is not None or i.tail or len(i.tokens) != 4:
+        return None
+    target, source = i.tokens[2:]
+    if not isinstance(target, Operand) or not isinstance(source, Operand):
+        return None
+    if any(o.kind is not Kind.REGISTER or o.name or o.suffix or o.index in code.sizes for o in (target, source)):
+        return None
+    return target.index, source.index
+
+
+def fold_copies(code: Code) -> None:
+    """Where a result is copied to a register in its block, it is written there at once.
+
+    The result must have no other writer and no reader in another block, nothing between it and the copy may name the copy's target, and
+    no reader may come after the target's next writer.
+    """
+    writers: dict[int, int] = {}
+    readers: dict[int, int] = {}
+    for i in code.instructions:
+        if i.result is not None:
+            writers[i.result.index] = writers.get(i.result.index, 0) + 1
+        for register in {o.index for o in reads(i)}:
+            readers[register] = readers.get(register, 0) + 1
+    for first, end in blocks_of(code):
+        made: dict[int, int] = {}
+        for n in range(first, end):
+            i = code.instructions[n]
+            pair = copied(i, code)
+            if pair is not None and writers.get(pair[1]) == 1 and pair[1] in made:
+                target, source = pair
+                last = joins_until(code, made[source], n, end, target, source, readers[source])
+                if last is not None:
+                    for j in code.instructions[made[source] : last + 1]:
+                        j.renamed({source: target})
+                    readers[target] = readers.get(target, 0) + readers[source] - 1
+                    code.instructions[n] = Inst("nothing", [], line=i.line)
+                    continue
+            if i.result is not None and not partial(i, i.result, code) and not i.result.suffix:
+                made[i.result.index] = n
+    code.instructions = [i for i in code.instructions if i.opcode != "nothing"]
+
+
+def joins_until(code: Code, made: int, copy: int, end: int, target: int, source: int, readers: int) -> int | None:
+    """The last instruction of a block that reads ``source``, if it and ``target`` can be one register from ``made`` on; else None."""
+    seen, last, rewritten = 0, copy, False
+    for n in range(made + 1, end):
+        i = code.instructions[n]
+        names = {o.index for o in reads(i)}
+        if source in names:
+            if rewritten:
+                return None
+            seen, last = seen + 1, max(n, copy)
+        if n == copy:
+            continue
+        writes = i.result is not None and i.result.index == target
+        if n < copy and (writes or target in names):
+            return None
+        rewritten = rewritten or writes
+    return last if seen == readers else None
+
+
+def drop_dead(code: Code) -> None:
+    """Drop instructions whose results are overwritten before anything reads them."""
+    dead: set[int] = set()
+    for first, end, _, live in live_sets(code):
+        for n in range(end - 1, first - 1, -1):
+            i = code.instructions[n]
+            result = i.result
+            if result is not None:
+                removable = i.opcode not in KEPT and not i.tail and i.condition_written is None
+                if removable and result.index not in live:
+                    dead.add(n)
+                    continue
+                if not partial(i, result, code):
+                    live.discard(result.index)
+            live |= {o.index for o in reads(i)}
+    code.instructions = [i for n, i in enumerate(code.instructions) if n not in dead]
 
 
 def drop_unread_conditions(code: Code) -> None:
