@@ -244,9 +244,12 @@ def test_atomics_come_with_1_1() -> None:
     assert not got.any()
 
 
-def test_time_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="the cycle model does not know g80 yet"):
-        ww.GPU("g80")
+def test_checks_and_ptx_as_it_is_are_refused() -> None:
+    for refused in ({"check": "memcheck"}, {"front_end": "ptx"}):
+        with pytest.raises(
+            UnsupportedError, match="g80 runs machine code without checks; leave front_end and check away"
+        ):
+            ww.GPU("g80", **refused)
 
 
 @pytest.mark.parametrize(

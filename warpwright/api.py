@@ -48,12 +48,8 @@ FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
 
 
-def _check_first_generation(chip: str, timing: str, front_end: str, check: str | Sequence[str]) -> None:
+def _check_first_generation(chip: str, front_end: str, check: str | Sequence[str]) -> None:
     """Refuse what chips of compute capability 1.x do not have yet."""
-    if timing != "off" and not check:
-        raise UnsupportedError(
-            f"the cycle model does not know {chip} yet (compute capability 1.x); use timing='off', which gives the results"
-        )
     if front_end != "sass" or check:
         raise UnsupportedError(f"{chip} runs machine code without checks; leave front_end and check away")
 
@@ -155,7 +151,7 @@ class GPU:
             named if isinstance(named, str | Chip) else os.fspath(named), **{**overrides, **session.overrides}
         )
         if self.chip.arch < FIRST_MAXWELL:
-            _check_first_generation(self.chip.name, timing, front_end, check)
+            _check_first_generation(self.chip.name, front_end, check)
         self.timing = timing
         self.engine = engine
         self.front_end = front_end

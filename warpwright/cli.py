@@ -471,8 +471,10 @@ def _silently(program: Path, arguments: list[str], gpu: str | None, timing: str)
 def _accesses(program: Path, arguments: list[str], gpu: str | None, run: Run) -> list[str]:
     """What perfcheck finds in a kernel of the program."""
     from warpwright.session import session
-    from warpwright.tools.report.relieved import wasteful
+    from warpwright.tools.report.relieved import has_checks, wasteful
 
+    if run.device is None or not has_checks(run.device):
+        return []
     session.check = "perfcheck"
     try:
         _silently(program, arguments, gpu, "off")

@@ -51,6 +51,7 @@ from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.errors import AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
+from warpwright.isa.machine_code import FIRST_MAXWELL
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
@@ -168,8 +169,14 @@ class Run:
 
     @property
     def schedule(self) -> str:
-        """What said when instructions may issue: ``"control bits"`` of the machine code, or a ``"scoreboard"`` (PTX run as it is)."""
+        """What said when instructions may issue: ``"control bits"`` of the machine code, or a ``"scoreboard"`` (PTX run as it is, and G80's machine code)."""
         return "control bits" if self.program is None or self.program.control_bits else "scoreboard"
+
+    @property
+    def schedule_note(self) -> str:
+        """What to know of the cycles' origin: empty when they are those of machine code."""
+        ptx = self.timing is not None and self.schedule == "scoreboard" and self.program is not None
+        return SCOREBOARD_NOTE if ptx and self.program is not None and self.program.arch >= FIRST_MAXWELL else ""
 
     @property
     def timed(self) -> bool:
@@ -244,8 +251,8 @@ class Run:
             estimate = f" ({self.sampling})" if self.sampling is not None else ""
             rows.insert(0, ("cycles", f"{self.cycles:,}{estimate}"))
             rows.insert(1, ("time", f"{1e6 * self.seconds:,.2f} µs"))
-            if self.schedule == "scoreboard":
-                rows.insert(2, ("timed", SCOREBOARD_NOTE))
+            if self.schedule_note:
+                rows.insert(2, ("timed", self.schedule_note))
             rows.append(("bound by", self.bottleneck))
         return html_tables.table(f"{self.kernel} on {self.chip}", rows)
 
@@ -253,7 +260,7 @@ class Run:
         timed = f", {self.cycles:,} cycles" if self.timing is not None else ""
         if self.sampling is not None:
             timed += f" ({self.sampling})"
-        if self.timing is not None and self.schedule == "scoreboard":
+        if self.schedule_note:
             timed += " by a scoreboard"
         return f"<run of {self.kernel} on {self.chip}, grid {self.grid}, block {self.block}{timed}>"
 

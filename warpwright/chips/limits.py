@@ -21,6 +21,8 @@ CAPABILITIES = ("1.0", "1.1", "1.2", "1.3", "6.0", "6.1", "6.2", "7.0", "7.2", "
 """Compute capabilities whose machine code there are tables for."""
 WARP_SLOTS_PER_SUB_CORE = 16
 """The cycle model names a warp slot by its sub-core and four bits."""
+MOST_SLOT_GROUPS = 4
+"""Groups of so many slots that one scheduler may have when it is the SM's only one."""
 MOST_L2_LINES = (1 << 23) // 3
 """The cycle model packs the place of a line, of three words, in 23 bits."""
 MOST_LOSS = 0.05
@@ -174,11 +176,16 @@ def _sms(chip: Chip) -> Iterator[str]:
 
 def _warps(chip: Chip) -> Iterator[str]:
     sm = chip.sm
-    room = WARP_SLOTS_PER_SUB_CORE * sm.sub_core_count
+    room = WARP_SLOTS_PER_SUB_CORE * (sm.sub_core_count if sm.sub_core_count > 1 else MOST_SLOT_GROUPS)
     if sm.max_warps_per_sm > room or sm.max_warps_per_sm % sm.sub_core_count:
         yield (
             f"max_warps_per_sm = {sm.max_warps_per_sm} must be a multiple of sub_core_count = {sm.sub_core_count} and at most "
             f"{room}: a sub-core has {WARP_SLOTS_PER_SUB_CORE} warp slots"
+        )
+    if sm.max_warps_per_sm > WARP_SLOTS_PER_SUB_CORE * sm.sub_core_count and chip.issue.issue_per_clk_count > 1:
+        yield (
+            f"max_warps_per_sm = {sm.max_warps_per_sm} must be at most {WARP_SLOTS_PER_SUB_CORE} where one scheduler issues "
+            f"issue_per_clk_count = {chip.issue.issue_per_clk_count} instructions at once"
         )
     if sm.max_threads_per_block > 32 * sm.max_warps_per_sm or sm.max_threads_per_block % 32:
         yield (

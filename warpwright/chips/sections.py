@@ -58,6 +58,8 @@ class Issue(Section):
 
     issue_per_clk_count: Literal[1, 2]
     """Of one warp and scheduler; 2: of instructions that the machine code pairs."""
+    issue_interval_cycles: int = Field(gt=0, le=16)
+    """Between two instructions of a scheduler."""
     register_bank_count: Literal[2, 4]
     """A register's bank is its number modulo this."""
     operand_window_cycles: int = Field(ge=0)
@@ -79,7 +81,8 @@ class Issue(Section):
 class Pipes(Section):
     """Width (lanes of one sub-core: a warp takes 32 / lanes cycles) and latency of each execution pipe."""
 
-    alu_lanes: int = Field(gt=0)
+    alu_lanes: int = Field(ge=0)
+    """Integer and logic; 0: they run in the heavy FMA pipe."""
     fma_heavy_lanes: int = Field(gt=0)
     """FP32 and integer multiply-add."""
     wide_multiply_interval_cycles: int = Field(gt=0)
@@ -90,6 +93,8 @@ class Pipes(Section):
     """From the issue of a fixed-latency instruction to that of IMAD.WIDE or IMAD.HI with its result as a factor, whatever the stall counts say."""
     fma_lite_lanes: int = Field(ge=0)
     """FP32 only."""
+    fma_lite_in_xu: bool
+    """The lite lanes are multipliers of the special-function units: they do FP32 products only, while no special function runs."""
     half_lanes: int = Field(gt=0)
     half_fma_halves_count: int = Field(ge=0, le=2)
     """Halves of the FMA pipe that HADD2, HMUL2 and HFMA2 take, so that the half-precision pipe has HFMA2.MMA alone; 0: they run there too."""
@@ -170,7 +175,7 @@ class Mio(Section):
     """From issue to the load/store unit: an idle queue."""
     mio_register_cycles: int = Field(ge=0)
     """For each register of 32 lanes that a sub-core hands over with a memory instruction."""
-    lsu_wavefronts_per_clk: int = Field(gt=0)
+    lsu_wavefronts_per_clk: float = Field(ge=0.125)
     lsu_replay_cycles: int = Field(ge=0)
     """Between two passes of one instruction over several lines or conflicting words."""
     lsu_wide_pass_cycles: int = Field(ge=0)
@@ -240,6 +245,8 @@ class Shared(Section):
     shared_max_per_block_kib: int = Field(gt=0)
     shared_reserved_bytes_per_block: int = Field(ge=0)
     shared_allocation_unit_bytes: int = Field(gt=0)
+    shared_in_cores: bool
+    """Accesses of shared memory pass through the heavy FMA pipe, which they hold while their banks conflict."""
     shared_bank_count: Literal[16, 32]
     shared_bank_bytes: Literal[4]
     shared_load_latency_cycles: int = Field(gt=0)
@@ -348,6 +355,8 @@ class Crossbar(Section):
 
 
 class L2(Section):
+    l2_keeps_data: bool
+    """Whether loads find what earlier accesses brought; otherwise each load and store of data goes to DRAM, and the slices are memory partitions."""
     l2_kib: int = Field(gt=0)
     l2_slice_count: int = Field(gt=0)
     l2_partition_count: int = Field(gt=0, le=2)

@@ -207,9 +207,8 @@ def architecture(handle: int, place: int) -> None:
 def cores(handle: int, place: int) -> None:
     device = _device(handle)
     chip = device.gpu.chip
-    cmemory.put32(
-        place, chip.sm.sm_count * chip.sm.sub_core_count * (chip.pipes.fma_heavy_lanes + chip.pipes.fma_lite_lanes)
-    )
+    lite = 0 if chip.pipes.fma_lite_in_xu else chip.pipes.fma_lite_lanes
+    cmemory.put32(place, chip.sm.sm_count * chip.sm.sub_core_count * (chip.pipes.fma_heavy_lanes + lite))
 
 
 @nvml("nvmlDeviceGetMemoryBusWidth")

@@ -13,12 +13,14 @@ from warpwright.isa.maxwell.load import program_from_cubin as narrow_program
 from warpwright.isa.maxwell.lower import lower as lower_narrow
 from warpwright.isa.nv50.lower import lower as lower_nv50
 from warpwright.isa.nv50.schedule import work_of as work_of_nv50
+from warpwright.isa.nv50.text import format_instruction as nv50_text
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Instruction, Program
 from warpwright.isa.sass.load import program_from_cubin as wide_program
 from warpwright.isa.sass.lower import lower as lower_wide
 from warpwright.isa.sass.schedule import from_control_bits
 from warpwright.isa.sass.schedule import work_of as work_of_sass
+from warpwright.isa.sass.text import format_instruction as sass_text
 from warpwright.isa.schedule import Issue, UnknownTiming, Work
 from warpwright.isa.scoreboard import Block, from_scoreboard
 from warpwright.toolchain.cubin import Kernel, Module
@@ -62,6 +64,13 @@ def work_of(program: Program) -> Callable[[Instruction], Work]:
     return program.work or (work_of_nv50 if program.arch < FIRST_MAXWELL else work_of_sass)
 
 
+def text_of(program: Program, instruction: Instruction) -> str:
+    """An instruction as disassemblers of its architecture print it."""
+    if program.arch < FIRST_MAXWELL:
+        return nv50_text(instruction, program.arch)
+    return sass_text(instruction)
+
+
 def schedule(program: Program, lowered: Sequence[Lowered], blocks: Sequence[Block]) -> list[Issue]:
     """When each instruction of a program may issue, and what it asks of the SM: from its control bits, or from a scoreboard.
 
@@ -79,4 +88,4 @@ def schedule(program: Program, lowered: Sequence[Lowered], blocks: Sequence[Bloc
         raise UnknownTiming(f"kernel {program.name} (sm_{program.arch}): {error}") from None
 
 
-__all__ = ["lower", "maxwell", "program_from_cubin", "sass", "schedule", "work_of"]
+__all__ = ["lower", "maxwell", "program_from_cubin", "sass", "schedule", "text_of", "work_of"]

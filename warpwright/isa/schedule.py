@@ -16,7 +16,7 @@ from warpwright.isa.effects import Effect
 UNITS: dict[str, tuple[str, ...]] = {
     # unit: the traits that its work may have
     "alu": (),
-    "fma": (),
+    "fma": ("product",),  # product: nothing is added
     "fma_heavy": ("wide",),  # integer products; wide: of 64 bits, or its upper half
     "half": ("tensor_path",),
     "fp64": (),

@@ -22,12 +22,12 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
 
     pipes, wave = chip.pipes, int(m[s.chip.lanes])
     widths = {
-        s.P_ALU: wave / pipes.alu_lanes,
+        s.P_ALU: wave / (pipes.alu_lanes or pipes.fma_heavy_lanes),
         s.P_HALF: wave / pipes.half_lanes,
         s.P_FP64: wave / pipes.fp64_lanes,
         s.P_XU: wave / max(pipes.xu_lanes, wave // pipes.special_register_interval_cycles),
     }
-    bounds = {"instruction issue": busiest(s.SM.instructions) / sm.sub_core_count}
+    bounds = {"instruction issue": busiest(s.SM.instructions) * chip.issue.issue_interval_cycles / sm.sub_core_count}
     for pipe, interval in widths.items():
         bounds[f"{s.PIPES[pipe]} pipe"] = busiest(s.SM.pipe_issues[pipe]) * interval / sm.sub_core_count
     fma = sm_column(state, s.SM.pipe_issues[s.P_FMA]) + sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY])
@@ -37,7 +37,10 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     bounds["FMA pipe"] = float(fma.max()) * wave / lanes / sm.sub_core_count
     heavy = float((sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY]) + both).max())
     heavy *= wave / pipes.fma_heavy_lanes / sm.sub_core_count
-    bounds["integer multiply pipe"] = heavy
+    if pipes.alu_lanes:
+        bounds["integer multiply pipe"] = heavy
+    else:  # one kind of core for all arithmetic
+        bounds["FMA pipe"] = max(bounds["FMA pipe"], heavy)
     # Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound.
     bucket = float(1 << s.CALENDAR_SHIFT)
     bounds["L1 and shared memory"] = max(busiest(s.SM.lsu_wavefronts) / chip.mio.lsu_wavefronts_per_clk - bucket, 0.0)

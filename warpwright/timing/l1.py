@@ -310,6 +310,14 @@ def send(m: Any, sm: s.SM, time: int, size: int) -> int:
 
 
 @core
+def hold_cores(m: Any, sc: s.SubCore, until: int) -> None:
+    """Keep the heavy FMA pipe busy with an access that passes through it."""
+    heavy = max(m[sc.pipe_free[s.P_FMA_HEAVY]], until)
+    m[sc.pipe_free[s.P_FMA_HEAVY]] = heavy
+    m[sc.pipe_free[s.P_FMA]] = min(m[sc.pipe_free[s.P_FMA_LITE]], heavy)
+
+
+@core
 def shared_access(
     m: Any,
     code: Any,
@@ -345,6 +353,8 @@ def shared_access(
     takes = m[s.chip.replay] * waves + (1 if wide > 1 and size == 16 else 0)
     interval = way_cycles(m, code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))
     start = enter_with_passes(m, sm, sc, w, time, waves, interval, takes)
+    if m[s.chip.shared_in_cores]:
+        hold_cores(m, sc, max(time + takes, m[sc.pipe_free[s.P_MIO]]))
     m[sm.shared_wavefronts] += waves
     m[sm.shared_ideal] += min(ideal, waves)  # fewer are needed where lanes read the same words
     if operation == s.OP_LOAD:

@@ -265,6 +265,8 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 
     A sector that is in flight is found, whoever asked for it and for which sector of its pair (bench.micro ``halves_once``).
     """
+    if m[s.chip.l2_keeps] == 0:
+        return dram_read(m, home, line, sectors, start)
     place = held(m, home, line, start)
     tag_at = m[s.chip.l2_tags] + place
     tag = m[tag_at]
@@ -479,6 +481,8 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
 @core
 def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, far: bool) -> int:
     """The home takes what was written, from its own side or from afar: gives when."""
+    if m[s.chip.l2_keeps] == 0:
+        return max(start, dram_write(m, home, line, sectors, start) - m[s.chip.write_back_lag])
     touched = touch(m, home, line, start, far, sectors & covered(held))
     place = touched >> 40
     if sectors & ~covered(held) or m[m[s.chip.l2_fills] + place] & PARTS:

@@ -58,11 +58,16 @@ def _lanes(lanes: int, of_pipe: int) -> int:
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 def _alu(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_ALU, _lanes(lanes, chip.pipes.alu_lanes), chip.pipes.alu_latency_cycles, s.K_FIXED)
+    pipes = chip.pipes
+    if pipes.alu_lanes == 0:  # one kind of core for integers and FP32
+        return Timing(s.P_FMA_HEAVY, _lanes(lanes, pipes.fma_heavy_lanes), pipes.alu_latency_cycles, s.K_FIXED)
+    return Timing(s.P_ALU, _lanes(lanes, pipes.alu_lanes), pipes.alu_latency_cycles, s.K_FIXED)
 
 
 def _fma(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_FMA, _lanes(lanes, chip.pipes.fma_heavy_lanes), chip.pipes.fma_latency_cycles, s.K_FIXED)
+    """Sums and products of FP32; multipliers of the special-function units take products alone."""
+    pipe = s.P_FMA_HEAVY if chip.pipes.fma_lite_in_xu and "product" not in work.traits else s.P_FMA
+    return Timing(pipe, _lanes(lanes, chip.pipes.fma_heavy_lanes), chip.pipes.fma_latency_cycles, s.K_FIXED)
 
 
 def _fma_heavy(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
@@ -145,7 +150,7 @@ def _uniform_move(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 
 def _to_uniform(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_ALU, _lanes(lanes, chip.pipes.alu_lanes), chip.issue.uniform_latency_cycles, s.K_FIXED)
+    return _alu(work, chip, accesses, lanes)._replace(latency_cycles=chip.issue.uniform_latency_cycles)
 
 
 def _none(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:

@@ -11,7 +11,7 @@ from typing import Any
 from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, lowest_bit, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
-from warpwright.timing.sub_core import step
+from warpwright.timing.sub_core import step, step_groups
 from warpwright.timing.warp import settle
 
 WARP_LINES = 3
@@ -68,6 +68,9 @@ def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
         if time >= end or m[sm.error]:
             m[sm.next] = time
             return
+        if m[s.chip.one_scheduler]:
+            step_groups(m, code, sm, time, end, base)
+            continue
         i = first_due(m, sm, time, 0)
         while i < s.MAX_SUB_CORES:
             sc = s.SubCore(first + i * s.SubCore.size)

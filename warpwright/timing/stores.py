@@ -183,7 +183,9 @@ def most_on_a_bank(m: Any, sm: s.SM, n: int) -> int:
 
 @core
 def joinable(m: Any, buffer: int, about: s.StoreBuffer, line: int) -> s.StoreLine:
-    """The place of a line in the store buffer, -1 when it is not there."""
+    """The place of a line in the store buffer, -1 when it is not there, or where stores never join."""
+    if m[s.chip.store_join] == 0:
+        return s.StoreLine(-1)
     first = m[about.first]
     for i in range(m[about.count]):
         place = first + i

@@ -88,7 +88,10 @@ def fence_done(m: Any, sm: s.SM, time: int, latency: int, at_l2: bool) -> int:
 
 @core
 def occupy(m: Any, sc: s.SubCore, pipe: int, interval: int, time: int) -> None:
-    """Hold the instruction's pipe; FP32 takes the lite half when that is free, HADD2 both halves, and HFMA2.MMA may share FP64's way."""
+    """Hold the instruction's pipe; FP32 takes the lite half when that is free, HADD2 both halves, and HFMA2.MMA may share FP64's way.
+
+    The lite half may be the special-function units' multipliers (Lindholm et al., "NVIDIA Tesla", IEEE Micro 2008): then one of the two works.
+    """
     free = sc.pipe_free
     if pipe == s.P_FMA or pipe == s.P_FMA_HEAVY or pipe == s.P_FMA_PAIR:
         lite = m[free + s.P_FMA_LITE]
@@ -96,6 +99,8 @@ def occupy(m: Any, sc: s.SubCore, pipe: int, interval: int, time: int) -> None:
         if pipe == s.P_FMA and lite <= time:
             lite = time + interval
             m[free + s.P_FMA_LITE] = lite
+            if m[s.chip.lite_in_xu]:
+                m[free + s.P_XU] = lite
         else:
             heavy = time + interval
             m[free + s.P_FMA_HEAVY] = heavy
@@ -107,6 +112,10 @@ def occupy(m: Any, sc: s.SubCore, pipe: int, interval: int, time: int) -> None:
     elif (pipe == s.P_HALF or pipe == s.P_FP64) and m[s.chip.half_with_fp64]:
         m[free + s.P_HALF] = time + interval
         m[free + s.P_FP64] = time + interval
+    elif pipe == s.P_XU and m[s.chip.lite_in_xu]:
+        m[free + s.P_XU] = time + interval
+        m[free + s.P_FMA_LITE] = time + interval
+        m[free + s.P_FMA] = min(m[free + s.P_FMA_HEAVY], time + interval)
     elif pipe != s.P_NONE and pipe != s.P_MIO:
         m[free + pipe] = time + interval
 
@@ -241,7 +250,7 @@ def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, ready: int, pip
 
 @core
 def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time: int, end: int) -> bool:
-    """Issue the slot's next instruction at ``time``; False when it turns out that it can't."""
+    """Issue the slot's next instruction at ``time``; False when it turns out that it can't.  ``slot`` counts on through the groups of one scheduler."""
     w = warp_at(sm, sub * s.MAX_WARPS + slot)
     pc = m[w.pc]
     if pc == m[w.end]:  # it asked to be asked again
@@ -269,7 +278,8 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
             prepare(m, code, sm, w, time, m[w.reason])
         return False
     pipe = code[row.pipe]
-    account(m, sm, sc, w, pc, m[sc.ready[slot]], pipe, time)
+    own = s.SubCore(sc + (slot >> 4) * s.SubCore.size)
+    account(m, sm, sc, w, pc, m[own.ready[slot & 15]], pipe, time)
     m[sm.instructions] += 1
     m[sm.threads] += popcount(m[w.mask])
     m[sm.pipe_issues[pipe]] += 1
@@ -279,7 +289,7 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     if m[sc.last_reuse] == slot:
         reads = (reads & s.PRODUCT) | ((reads >> 16) & 0xFFFF)
     dispatched = dispatch(m, sc, pipe, reads, time)
-    m[sc.issue_free] = max(dispatched, time + passes) + 1
+    m[sc.issue_free] = max(dispatched, time + passes) + m[s.chip.issue_interval]
     m[sc.last_reuse] = slot
     occupy(m, sc, pipe, code[row.interval], dispatched if time < m[sc.product_end] else time)
     # control bits
@@ -379,6 +389,16 @@ def other_policy(m: Any, ready: int, last: int, ages: int) -> int:
 
 
 @core
+def choose(m: Any, ready: int, last: int, host: int) -> int:
+    """The slot that issues next among those that can; ``host``: the host's address of their group's fields."""
+    if ready & (ready - 1) == 0:
+        return lowest_bit(ready)
+    if m[s.chip.scheduler] == 0:
+        return default_policy(ready, last, host + 8 * s.SubCore.age)
+    return other_policy(m, ready, last, host + 8 * s.SubCore.age)
+
+
+@core
 def step(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, time: int, end: int, host: int) -> None:
     """One cycle of a sub-core that may have something to do; ``host``: the host's address of its fields."""
     free = m[sc.issue_free]
@@ -392,14 +412,8 @@ def step(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, time: int, end: i
         m[sm.sub_next[sub]] = following
         if ready == 0:
             return
-        last = m[sc.last]
         several = ready & (ready - 1)
-        if several == 0:
-            chosen = lowest_bit(ready)
-        elif m[s.chip.scheduler] == 0:
-            chosen = default_policy(ready, last, host + 8 * s.SubCore.age)
-        else:
-            chosen = other_policy(m, ready, last, host + 8 * s.SubCore.age)
+        chosen = choose(m, ready, m[sc.last], host)
         if issue(m, code, sm, sc, sub, chosen, time, end):
             if m[sc.paired]:
                 m[sc.paired] = 0
@@ -413,3 +427,58 @@ def step(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, time: int, end: i
         if m[sm.error]:
             m[sc.ready[chosen]] = s.INF
             return
+
+
+@core
+def candidate(m: Any, sm: s.SM, group: int, time: int, host: int) -> int:
+    """The position of the warp of a group that would issue at ``time``, -1 when none can."""
+    sc = sm.sub_cores[0]
+    fields = host + 8 * sm.sub_cores[group]
+    ready, following = scan_slots(
+        fields + 8 * s.SubCore.ready, fields + 8 * s.SubCore.pipe, host + 8 * (sc.pipe_free), time
+    )
+    m[sm.sub_next[group]] = following
+    if ready == 0:
+        return -1
+    if ready & (ready - 1):
+        m[sm.sub_next[group]] = time
+    last = m[sc.last]
+    mine = m[s.chip.scheduler] != 0 and last >> 4 == group
+    return group * s.MAX_WARPS + choose(m, ready, last & 15 if mine else -1, fields)
+
+
+@core
+def step_groups(m: Any, code: Any, sm: s.SM, time: int, end: int, host: int) -> None:
+    """One cycle of a scheduler whose warps have several groups of slots: the first group's fields hold its pipes and queues.
+
+    The policy chooses in each group, and of its choices the warp goes that has been ready longest; none goes on only because it was the last one
+    (Lindholm et al.: "fairness" to all warps).  ``host``: the address of the state.
+    """
+    sc = sm.sub_cores[0]
+    groups = m[s.chip.sub_cores]
+    if m[sc.issue_free] <= time:
+        issued = False
+        while not issued:
+            best = -1
+            turn = 0
+            for group in range(groups):
+                position = candidate(m, sm, group, time, host)
+                if position >= 0:
+                    age = m[sm.sub_cores[group].age[position & 15]]
+                    if best < 0 or age < turn:
+                        if best >= 0:
+                            m[sm.sub_next[best >> 4]] = time
+                        best = position
+                        turn = age
+                    else:
+                        m[sm.sub_next[group]] = time
+            if best < 0:
+                return
+            issued = issue(m, code, sm, sc, 0, best, time, end)
+            if not issued and m[sm.error]:
+                m[sm.sub_cores[best >> 4].ready[best & 15]] = s.INF
+                return
+    free = m[sc.issue_free]
+    for group in range(groups):
+        if m[sm.sub_next[group]] < free:
+            m[sm.sub_next[group]] = free

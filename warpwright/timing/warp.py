@@ -430,7 +430,7 @@ def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
     """
     taken = max(time, m[sm.barrier_free]) + m[s.chip.barrier_interval]
     m[sm.barrier_free] = taken
-    sc = sm.sub_cores[m[w.slot] >> 4]
+    sc = sm.sub_cores[0 if m[s.chip.one_scheduler] else m[w.slot] >> 4]
     head = m[sc.barrier_head]
     m[sc.barrier_queue[head]] = taken
     head = head + 1 if head + 1 < m[s.chip.barrier_entries] else 0
@@ -559,8 +559,9 @@ def end_warp(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
     m[w.active] = 0
     m[sc.ready[slot & 15]] = s.INF
     m[sc.free] |= 1 << (slot & 15)
-    if m[sc.last] == slot & 15:
-        m[sc.last] = -1
+    scheduler = sm.sub_cores[0] if m[s.chip.one_scheduler] else sc
+    if m[scheduler.last] == (slot if m[s.chip.one_scheduler] else slot & 15):
+        m[scheduler.last] = -1
     m[sm.warp_cycles] += time - m[w.started]
     m[sm.finish] = max(m[sm.finish], time)
     block = m[w.block]

@@ -153,7 +153,7 @@ def compare_table(by_chip: Mapping[str, Sequence[Run]], title: str) -> Table:
             elif not found.timed:
                 shown.append(f"{found.instructions:,} instructions")
             else:
-                by = " by a scoreboard" if found.schedule == "scoreboard" else ""
+                by = " by a scoreboard" if found.schedule_note else ""
                 shown.append(
                     f"{'≈ ' if found.sampling else ''}{found.cycles:,} cycles{by}, {format_seconds(found.seconds)}\n{short_reason(found)}"
                 )

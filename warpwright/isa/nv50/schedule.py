@@ -1,7 +1,8 @@
 """The units that execute NV50 instructions: rows for the opcodes that compute programs may hold.
 
 G80's multiprocessor has eight streaming processors, which add, multiply and compare, and two special-function units; double precision
-came with compute capability 1.3 (CUDA Programming Guide 1.1, appendix A; 2.3, section 5.1.1.1).
+came with compute capability 1.3 (CUDA Programming Guide 1.1, appendix A; 2.3, section 5.1.1.1).  Conversions have the rate of additions; a
+sine, a cosine or a power of two takes the special-function units twice, for its range and its value (guide 1.1, section 5.1.1.1: 4, 32 cycles).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from warpwright.isa.schedule import UnknownTiming, Work
 UNITS: dict[str, tuple[str, ...]] = {
     "alu": (
         *("mov", "hmov", "iadd", "hadd", "imax", "imin", "hmax", "hmin", "iset", "hset", "logic", "hlogic", "shl", "shr", "hshl", "hshr"),
-        *("sad", "sad16", "add_a", "shl_to_a", "mov_from_a", "mov_to_c", "mov_from_c", "fmax", "fmin", "fset", "slct", "presin", "preex2"),
+        *("sad", "sad16", "add_a", "shl_to_a", "mov_from_a", "mov_to_c", "mov_from_c", "fmax", "fmin", "fset", "slct", "cvt"),
     ),
     "fma": ("fadd", "fmul", "fmad"),
     "fma_heavy": ("mul16", "mul24", "imad"),
     "fp64": ("dadd", "dmul", "dfma", "dmax", "dmin", "dset"),
-    "xu": ("rcp", "rsqrt", "lg2", "ex2", "sin", "cos", "cvt"),
+    "xu": ("rcp", "rsqrt", "lg2", "ex2", "sin", "cos", "presin", "preex2"),
     "special": ("mov_from_sr",),
     "memory": ("ld_g", "ld_l", "ld_s", "st_g", "st_l", "st_s", "atomic_g", "red_g"),
     "constant": ("ld_c",),
@@ -28,7 +29,15 @@ UNITS: dict[str, tuple[str, ...]] = {
     "none": ("nop", "brkpt", "pmevent"),
 }
 # fmt: on
-WORKS: dict[str, Work] = {opcode: Work(unit) for unit, opcodes in UNITS.items() for opcode in opcodes}
+TRAITS: dict[str, frozenset[str]] = {
+    "fmul": frozenset(("product",)),
+    "ld_g": frozenset(("l2_only",)),
+    "ld_l": frozenset(("l2_only",)),
+}
+"""Products may go to the special-function units; global and local memory have no cache in an SM (guide, section 5.1.2.1)."""
+WORKS: dict[str, Work] = {
+    opcode: Work(unit, TRAITS.get(opcode, frozenset())) for unit, opcodes in UNITS.items() for opcode in opcodes
+}
 
 
 def work_of(i: Instruction) -> Work:

@@ -12,7 +12,7 @@ from typing import Any
 from warpwright.chips.chip import Chip
 from warpwright.chips.sections import COALESCING
 from warpwright.native.units import Field, Unit, word
-from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT
+from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT, MAX_WARPS
 
 UNITS_OF_CYCLES = {"cycle": 1, "1/64 cycle": 64, "1/256 cycle": 256}
 
@@ -57,11 +57,21 @@ def offset(name: str, text: str) -> Derived:
     return Derived("words", text, lambda z: z.offsets[name])
 
 
+def slot_groups(chip: Chip) -> int:
+    """Groups of ``MAX_WARPS`` slots of an SM: one for each sub-core, or as many as the warps of a single scheduler need."""
+    return max(chip.sm.sub_core_count, -(-chip.sm.max_warps_per_sm // MAX_WARPS))
+
+
 class Header(Unit):
     """The first words of the state: the chip's numbers, where areas begin, the launch."""
 
     sms = from_chip("sm.sm_count", "SMs", "of the chip")
-    sub_cores = from_chip("sm.sub_core_count", "sub-cores", "of an SM")
+    sub_cores = derived(
+        lambda z: slot_groups(z.chip), "groups of slots", "of an SM: its sub-cores, or the parts of one"
+    )
+    one_scheduler = derived(
+        lambda z: int(slot_groups(z.chip) > z.chip.sm.sub_core_count), "", "all groups of slots have one scheduler"
+    )
     sm_first = area("sms", "the first SM's region")
     sm_slots = derived(lambda z: z.sm_slots, "words", "size of an SM's region")
     window = derived(
@@ -122,6 +132,9 @@ class Header(Unit):
     )
     # sub-core
     banks = from_chip("shared.shared_bank_count", "banks", "of shared memory, and lanes that it serves at once")
+    issue_interval = from_chip("issue.issue_interval_cycles", "cycle", "between two instructions of a scheduler")
+    lite_in_xu = from_chip("pipes.fma_lite_in_xu", "", "the lite FMA lanes are the special-function units' multipliers")
+    shared_in_cores = from_chip("shared.shared_in_cores", "", "shared accesses hold the heavy FMA pipe")
     window_operands = from_chip("issue.operand_window_cycles", "cycle", "in which an instruction reads its registers")
     operand_release = from_chip(
         "issue.operand_release_cycles", "cycle", "from issue until a fixed-latency instruction's operands are free"
@@ -230,7 +243,7 @@ class Header(Unit):
     )
     # L1 and shared memory
     lsu_capacity = derived(
-        lambda z: z.chip.mio.lsu_wavefronts_per_clk << CALENDAR_SHIFT, "wavefronts", "of a calendar bucket"
+        lambda z: int(z.chip.mio.lsu_wavefronts_per_clk * (1 << CALENDAR_SHIFT)), "wavefronts", "of a calendar bucket"
     )
     shared_latency = derived(
         lambda z: z.chip.shared.shared_load_latency_cycles - z.chip.mio.mio_latency_cycles,
@@ -322,6 +335,7 @@ class Header(Unit):
     slice_capacity = derived(
         lambda z: z.chip.l2.l2_slice_bytes_per_clk << CALENDAR_SHIFT, "bytes", "of a calendar bucket"
     )
+    l2_keeps = from_chip("l2.l2_keeps_data", "", "loads find what earlier accesses brought")
     l2_sets = derived(lambda z: z.l2_sets, "sets", "of a slice")
     l2_ways = from_chip("l2.l2_ways", "ways", "of a set of L2")
     l2_tags = area("l2", "L2, set after set: the tags of its ways, their stamps, their fills")

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
 from warpwright.errors import UnsupportedError
-from warpwright.isa.machine_code import work_of
+from warpwright.isa.machine_code import FIRST_MAXWELL, text_of, work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
-from warpwright.isa.sass.text import format_instruction
 from warpwright.isa.schedule import Work
 from warpwright.timing import state as s
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
@@ -289,7 +288,7 @@ def _instructions(run: Run, program: Program, warp_cycles: int) -> tuple[tuple[I
             InstructionCost(
                 index=i,
                 address=instruction.address,
-                text=format_instruction(instruction),
+                text=text_of(program, instruction),
                 line=instruction.line,
                 issues=issues,
                 stall_cycles=waited,
@@ -370,11 +369,18 @@ def _sm_units(run: Run, program: Program, chip: Chip, cycles: int) -> Iterator[U
         if work.unit not in ("memory", "texture", "mbarrier"):  # whose records say what they take
             timed = timing_of(work, chip, False)
             held[timed.pipe] = held.get(timed.pipe, 0) + timed.interval_cycles * int(timing.instruction_issues[i])
-    yield Unit("instruction issue", "SM", run.instructions / issue_slots, "one warp-instruction a cycle and scheduler")
+    interval = chip.issue.issue_interval_cycles
+    rate = "a cycle" if interval == 1 else f"in {interval} cycles"
+    share = run.instructions * interval / issue_slots
+    yield Unit("instruction issue", "SM", share, f"one warp-instruction {rate} and scheduler")
     issued = {name: metrics.get(f"smsp__inst_executed_pipe_{name}.sum", 0.0) for name in s.PIPES}
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
     for name, busy, peak in (
-        ("ALU pipe (integer, logic)", issued["alu"] * WARP / pipes.alu_lanes, f"{pipes.alu_lanes} lanes a scheduler"),
+        (
+            "ALU pipe (integer, logic)",
+            issued["alu"] * WARP / (pipes.alu_lanes or pipes.fma_heavy_lanes),
+            f"{pipes.alu_lanes} lanes a scheduler",
+        ),
         (
             "FMA pipe (FP32)",
             (issued["fma"] + issued["fma_heavy"]) * WARP / lanes + float(held.get(s.P_FMA_PAIR, 0)),
@@ -404,7 +410,7 @@ def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iter
     wavefronts = metrics.get("l1tex__data_pipe_lsu_wavefronts.sum", 0.0)
     shared = metrics.get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 0.0)
     lsu_peak = chip.mio.lsu_wavefronts_per_clk * sms * cycles
-    per_clk = f"{chip.mio.lsu_wavefronts_per_clk} wavefront a cycle and SM"
+    per_clk = f"{chip.mio.lsu_wavefronts_per_clk:g} wavefront a cycle and SM"
     yield Unit("load/store and L1 data", "memory", wavefronts / lsu_peak, per_clk)
     if shared:
         yield Unit("of it shared memory", "memory", shared / lsu_peak, per_clk)
@@ -449,11 +455,15 @@ FLOPS_PER_LANE = {
     **dict.fromkeys(("HFMA2", "HFMA2_32I"), 4),
 }
 """Floating-point operations of one thread; a multiply-add counts as two, packed halves count both."""
+NV50_FLOPS_PER_LANE = {"fadd": 1, "fmul": 1, "fmad": 2, "dadd": 1, "dmul": 1, "dfma": 2}
+"""The same of chips of compute capability 1.x."""
 PTX_FLOPS_PER_LANE = {"ADD": 1, "SUB": 1, "MUL": 1, "FMA": 2, "MAD": 2}
 """The same of PTX, where the unit says whether they are of floating-point numbers."""
 
 
 def _flops_per_lane(instruction: Instruction, work: Work, program: Program) -> int:
+    if program.arch < FIRST_MAXWELL:
+        return NV50_FLOPS_PER_LANE.get(instruction.opcode, 0)
     if program.control_bits:
         return FLOPS_PER_LANE.get(instruction.opcode, 0)
     if work.unit not in ("fma", "half", "fp64"):

@@ -123,13 +123,20 @@ def roofline(a: Attribution, chip: Chip, seconds: float, instructions: int) -> R
             peak = 2 * pipes.tensor_fp16_fma_per_clk * sub_cores * hertz
             roofs.append(Roof("FP16 tensor peak", peak, False))
         if plain or not a.arithmetic.fp64_flops:
-            peak = 2 * (pipes.fma_heavy_lanes + pipes.fma_lite_lanes) * sub_cores * hertz
+            lite = pipes.fma_lite_lanes if pipes.fma_lite_in_xu else 2 * pipes.fma_lite_lanes  # products alone
+            peak = (2 * pipes.fma_heavy_lanes + lite) * sub_cores * hertz
             roofs.append(Roof("FP32 peak", peak, False))
         if a.arithmetic.fp64_flops:
             roofs.append(Roof("FP64 peak", 2 * pipes.fp64_lanes * sub_cores * hertz, False))
     else:
         unit, work = "instruction", float(instructions)
-        roofs.append(Roof("issue peak", chip.issue.issue_per_clk_count * sub_cores * hertz, False))
+        roofs.append(
+            Roof(
+                "issue peak",
+                chip.issue.issue_per_clk_count / chip.issue.issue_interval_cycles * sub_cores * hertz,
+                False,
+            )
+        )
     return Roofline(
         unit, "byte", work / seconds, tuple(roofs), tuple((name, work / amount) for name, _, amount in used)
     )

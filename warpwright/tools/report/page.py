@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
 from warpwright.errors import UnsupportedError
-from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.evidence import Evidence, evidence
 from warpwright.tools.report.figures import draw_blocks, draw_memory, draw_roofline, draw_sms, roofline
@@ -187,7 +186,7 @@ def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None) -> st
     parts = [
         f'<section class="launch" id="launch-{index + 1}"><h2>{index + 1}. {escape(run.kernel)}</h2>',
         _answer(a, ranking),
-        f'<p class="note">{escape(SCOREBOARD_NOTE)}.</p>' if run.schedule == "scoreboard" else "",
+        f'<p class="note">{escape(run.schedule_note)}.</p>' if run.schedule_note else "",
         _facts(run, a),
         _evidence(evidence(a, run.program, run.device), run.device),
         f'<div class="pair"><div>{_speed_of_light(a)}{_bounds(a)}</div><div>{roof_panel}{_stalls(a)}</div></div>',

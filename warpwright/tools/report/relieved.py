@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpwright.chips import Chip, ChipError, load_chip
 from warpwright.errors import LaunchError, UnsupportedError
+from warpwright.isa.machine_code import FIRST_MAXWELL
 from warpwright.timing.metrics import BINDING_SHARE
 from warpwright.tools.report.attribution import IDLE_SHARE, Attribution, attribute
 from warpwright.tools.report.resources import (
@@ -342,9 +343,16 @@ def ranked(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> Ranki
     def again(resource: Resource, overrides: Mapping[str, Any]) -> Sequence[Run]:
         return launches(program, gpu_type(chip, **overrides))
 
+    if not has_checks(chip):
+        return rank(before, launch, again, [])
     watched = gpu_type(chip, timing="off", check="perfcheck")
     program(watched)
     return rank(before, launch, again, wasteful(watched.findings, run))
+
+
+def has_checks(chip: Chip) -> bool:
+    """Whether launches on a chip can be checked: from Pascal on."""
+    return chip.arch >= FIRST_MAXWELL
 
 
 def wasteful(findings: Iterable[Finding], run: Run) -> list[str]:
