@@ -62,7 +62,10 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "missed_count"), [("sync-table5", 0), ("tesla-table1", 2), ("sync-figure8", 48)])
+@pytest.mark.parametrize(
+    ("name", "missed_count"),
+    [("sync-table5", 0), ("tesla-table1", 2), ("tesla-peaks", 0), ("tesla-coalescing", 3), ("sync-figure8", 48)],
+)
 def test_a_study_misses_no_more_cells_than_its_page_says(name: str, missed_count: int) -> None:
     found = STUDIES[name].run(lambda _: None)
     assert found.missed_count <= missed_count, study_page(STUDIES[name], found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpwright.studies import synchronisation as synchronisation
 from warpwright.studies import tesla as tesla
+from warpwright.studies import tesla_speed as tesla_speed
 from warpwright.studies.study import STUDIES, Study
 
 __all__ = ["STUDIES", "Study"]
