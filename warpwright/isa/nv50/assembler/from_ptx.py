@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from warpwright.isa.bank0 import PARAMETER_BASE
-from warpwright.isa.nv50.assembler import division, select_control, select_float, select_integer, select_memory
+from warpwright.isa.nv50.assembler import (
+    division,
+    select_control,
+    select_float,
+    select_integer,
+    select_memory,
+    select_warp,
+)
 from warpwright.isa.nv50.assembler.allocate import MOST_REGISTERS, allocate, apply
 from warpwright.isa.nv50.assembler.cleanup import clean
 from warpwright.isa.nv50.assembler.layout import assemble
@@ -29,7 +36,7 @@ from warpwright.isa.ptx.lower import Assembler, Unit, guard_of, steps_of
 from warpwright.isa.ptx.meaning import Context, Emitter, Place, Storage, UnsupportedInstruction, type_of, unsupported
 from warpwright.isa.ptx.syntax import Function, Instruction, Module
 
-_FILLED = (division, select_control, select_float, select_integer, select_memory)
+_FILLED = (division, select_control, select_float, select_integer, select_memory, select_warp)
 LOWERED_AS = 60
 """The architecture whose meanings of PTX are chosen from: the oldest there is."""
 THREADS_PER_BLOCK = 512
@@ -99,6 +106,7 @@ class _Nv50Assembler(Assembler):
         ends = [o + v.size_bytes for o, v in zip(offsets, kernel.prototype.parameters, strict=True)]
         self.parameter_bytes = max(ends, default=0)
         self.header = header_bytes(self.parameter_bytes)
+        self.exchange_bytes = select_warp.EXCHANGE_BYTES if self.exchanges() else 0
 
     def at(self, i: Instruction, why: str) -> UnsupportedInstruction:
         return UnsupportedInstruction(
@@ -111,8 +119,9 @@ class _Nv50Assembler(Assembler):
 
     def assembled(self) -> Assembled:
         self.prepare()
-        # The launch's own words come first in shared memory.
-        self.shared = {n: Storage(p.space, p.offset + self.header) for n, p in self.shared.items()}
+        # The launch's own words come first in shared memory, then those that lanes exchange.
+        own = self.header + self.exchange_bytes
+        self.shared = {n: Storage(p.space, p.offset + own) for n, p in self.shared.items()}
         self.translate()
         selector = self.select()
         code = selector.code
@@ -130,6 +139,13 @@ class _Nv50Assembler(Assembler):
         ]
         return Assembled(self.machine_program(instructions, max(allocation.count, 1), local), data)
 
+    def exchanges(self) -> bool:
+        """Whether the kernel, or a function that it may call, has lanes that exchange values."""
+        functions = [f for f in self.module.functions.values() if not f.is_kernel or f is self.kernel]
+        return any(
+            isinstance(i, Instruction) and i.opcode in select_warp.EXCHANGES for f in functions for i in f.statements
+        )
+
     def most_registers(self) -> int:
         """What a block of the declared size leaves each thread; all that can be named where none is declared."""
         limit = 1
@@ -141,6 +157,7 @@ class _Nv50Assembler(Assembler):
         """Instructions over virtual registers for every step."""
         selector = Selector(Code(), self.machine_arch, self.header, PARAMETER_BASE[LOWERED_AS // 10])
         selector.position = selector.new()
+        selector.exchange_base = self.header
         units = list(self.units.values())
         for unit in units:
             selector.emit("label", label=function_label(unit.function.name))
@@ -208,7 +225,7 @@ class _Nv50Assembler(Assembler):
         program.parameter_base_bytes = base
         program.parameter_size_bytes = self.parameter_bytes
         program.registers = registers
-        program.shared_static_bytes = self.header + self.shared_bytes
+        program.shared_static_bytes = self.header + self.exchange_bytes + self.shared_bytes
         program.local_bytes_per_thread = -(-local // 16) * 16
         program.max_threads_per_block = min(program.max_threads_per_block, THREADS_PER_BLOCK)
         program.facts.pop("parameter window", None)

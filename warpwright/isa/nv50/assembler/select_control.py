@@ -88,11 +88,7 @@ def barrier(s: Selector, op: Op, number: Value, count: Value) -> None:
 
 
 REFUSED = {
-    "ballot": "votes of a warp need compute capability 1.2",
-    "shuffle": "shuffles need compute capability 3.0",
-    "match_any": "match needs compute capability 7.0",
     "redux": "reductions of a warp need compute capability 8.0",
-    "active": "the mask of active lanes needs compute capability 2.0",
     "barrier_red": "reducing barriers need compute capability 2.0",
     "special64": "clocks of 64 bits need compute capability 2.0",
     "mma": "matrix products need compute capability 7.0",

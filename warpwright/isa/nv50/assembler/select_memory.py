@@ -281,7 +281,7 @@ def store(s: Selector, op: Op, address: Value, value: Value) -> None:
     if how.space == "shared":
         base, offset = split_address(s, op)
         for n, w in enumerate(words):
-            _store_shared(s, base, offset + 4 * n, min(how.bytes, 4), s.reg(w))
+            store_shared(s, base, offset + 4 * n, min(how.bytes, 4), s.reg(w))
         return
     if how.space == "local" and isinstance(s.ops[op.args[1]].attr, Place):
         return  # a return address, which the warp's stack holds
@@ -296,7 +296,8 @@ def store(s: Selector, op: Op, address: Value, value: Value) -> None:
     s.emit(opcode, "st", TYPES[how.bytes], place, wide(d, len(words)), guarded=True)
 
 
-def _store_shared(s: Selector, base: Word, offset: int, size: int, value: int) -> None:
+def store_shared(s: Selector, base: Word, offset: int, size: int, value: int) -> None:
+    """Store a register's lower bytes to shared memory."""
     found = s.raw(base)
     if isinstance(found, Const):
         place = Operand(Kind.MEMORY, value=found.bits + offset, name="s")

@@ -70,6 +70,10 @@ class Selector:
     values: dict[int, Value] = field(default_factory=dict)
     position: int = 0
     """Thread position's register, ``$r0`` at the start."""
+    exchange_base: int = 0
+    """Where in shared memory warps have words to exchange values."""
+    exchange: tuple[Word, Word] | None = None
+    """Lane, and address of the warp's words, where they are known."""
 
     def __post_init__(self) -> None:
         self.known: dict[int, Word] = {}
@@ -86,6 +90,7 @@ class Selector:
         self.constants.clear()
         self.tests.clear()
         self.addresses.clear()
+        self.exchange = None
 
     def changed(self, number: int) -> None:
         """A virtual register got another value."""

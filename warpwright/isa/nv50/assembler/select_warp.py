@@ -1,0 +1,89 @@
+"""Selects instructions for what lanes of a warp tell each other: through shared memory, since the chip has no shuffles and no ballots.
+
+A block that needs it has 128 bytes for each warp that an SM may hold, before its own shared memory.  The lanes of a warp run in step, so that a store and the
+loads after it need no barrier; as on every chip without independent threads, lanes that are in different branches do not meet here.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.nv50.assembler.machine import word
+from warpwright.isa.nv50.assembler.select_integer import compare, logic, shift
+from warpwright.isa.nv50.assembler.select_memory import read_shared, store_shared
+from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, Word, select
+from warpwright.isa.ops import Op
+from warpwright.isa.program import Kind, Operand
+
+LANES = 32
+WARPS_PER_SM = 24
+EXCHANGE_BYTES = WARPS_PER_SM * LANES * 4
+"""A warp's place follows from its number among the warps of the SM, which ``$physid`` holds."""
+EXCHANGES = frozenset(("shfl", "vote", "match", "activemask"))
+"""Instructions of PTX that need the place."""
+BALLOT_WORDS = LANES // 4
+
+
+def place_of_warp(s: Selector) -> tuple[Word, Word]:
+    """Lane, and the address of the warp's words."""
+    if s.exchange is None:
+        physical = s.result("mov_from_sr", ("mov",), Operand(Kind.SPECIAL, 0, name="physid"))
+        warp = logic(s, "and", shift(s, "u32", physical, Const(1)), Const(31 << 7))
+        first = s.result("iadd", ("add", "b32"), s.src(warp), s.src_or_imm(Const(s.exchange_base)))
+        s.exchange = logic(s, "and", physical, Const(31)), first
+    return s.exchange
+
+
+def word_of_lane(s: Selector, first: Word, lane: Word) -> int:
+    """The address of a lane's word."""
+    return s.result("iadd", ("add", "b32"), s.src(first), s.src(shift(s, "shl", lane, Const(2))))
+
+
+@select("shuffle")
+def shuffle(s: Selector, op: Op, value: Value, source: Value) -> Value:
+    lane, first = place_of_warp(s)
+    store_shared(s, word_of_lane(s, first, lane), 0, 4, s.reg(value))
+    return read_shared(s, word_of_lane(s, first, s.raw(source)), 0, "b32")
+
+
+def gathered_bits(s: Selector, vote: Word) -> Word:
+    """A word of one bit for each lane that is here, set where ``vote`` is all ones.
+
+    Lane 8 i + k owns bit k of byte i.  Byte i of the k-th word is its vote, so that the eight words together are the answer; first they are cleared, for
+    lanes that are not here.
+    """
+    lane, first = place_of_warp(s)
+    below = logic(s, "and", lane, Const(7))
+    zero = s.reg(Const(0))
+    for n in range(BALLOT_WORDS):
+        store_shared(s, first, 4 * n, 4, zero)
+    place = word_of_lane(s, first, below)
+    place = s.result("iadd", ("add", "b32"), word(place), s.src(shift(s, "u32", lane, Const(3))))
+    own = s.result("shl", ("shl", "b32"), s.src(Const(1)), s.src(below))
+    store_shared(s, place, 0, 1, s.reg(logic(s, "and", own, vote)))
+    found: Word = Const(0)
+    for n in range(BALLOT_WORDS):
+        found = logic(s, "or", found, read_shared(s, first, 4 * n, "b32"))
+    return found
+
+
+@select("ballot")
+def ballot(s: Selector, op: Op, vote: Value) -> Value:
+    return gathered_bits(s, s.raw(vote))
+
+
+@select("active")
+def active(s: Selector, op: Op) -> Value:
+    return gathered_bits(s, Const(0xFFFFFFFF))
+
+
+@select("match_any")
+def match_any(s: Selector, op: Op, value: Value) -> Value:
+    """Compares with every lane's word, one after the other."""
+    here = gathered_bits(s, Const(0xFFFFFFFF))
+    lane, first = place_of_warp(s)
+    mine = s.reg(value)
+    store_shared(s, word_of_lane(s, first, lane), 0, 4, mine)
+    found: Word = Const(0)
+    for n in range(LANES):
+        same = compare(s, "e", "u32", read_shared(s, first, 4 * n, "b32"), mine)
+        found = logic(s, "or", found, logic(s, "and", same, Const(1 << n)))
+    return logic(s, "and", found, here)
