@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +53,7 @@ OWN_NUMERICS = {
     "libm_special": "the multiply-add truncates its product: 2.2e-6 where 2e-6 is allowed",
 }
 """Cases whose expected results are those of later chips' arithmetic."""
-LEAST_CORRECT = 67
+LEAST_CORRECT = 75
 
 
 @pytest.mark.slow
@@ -195,6 +197,76 @@ def test_a_product_is_rounded_where_nothing_is_added() -> None:
     x, y = (chance.uniform(1, 2, 512).astype(np.float32) for _ in range(2))
     got = run_ptx("mov.f32 %f4, 0f00000000; fma.rn.f32 %f3, %f1, %f2, %f4; mov.b32 %r3, %f3;", x, y)
     np.testing.assert_array_equal(got, x * y)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", ["rm", "rp"])
+def test_sums_are_rounded_down_and_up(how: str, engine: str) -> None:
+    """Exactly, with overflow and zeros of either sign."""
+    chance = np.random.default_rng(10)
+    x, y = ((chance.normal(size=1024) * 2.0 ** chance.integers(-30, 30, 1024)).astype(np.float32) for _ in range(2))
+    y[:64] = -x[:64]
+    x[64:72] = [3e38, -3e38, np.inf, -np.inf, 0, -0.0, 0, -0.0]
+    y[64:72] = [2e38, -2e38, 1, 1, 0, -0.0, -0.0, 0]
+    got = run_ptx(f"add.{how}.f32 %f3, %f1, %f2; mov.b32 %r3, %f3;", x, y, engine)
+    down = how == "rm"
+    for a, b, g in zip(x.tolist(), y.tolist(), got.tolist(), strict=True):
+        if math.isinf(a):
+            assert g == a
+            continue
+        exact = Fraction(a) + Fraction(b)
+        with np.errstate(over="ignore"):
+            neighbour = float(np.nextafter(np.float32(g), np.float32(np.inf if down else -np.inf)))
+        if exact == 0:
+            assert g == 0
+            negative = (
+                math.copysign(1, a) < 0 or math.copysign(1, b) < 0
+                if down
+                else a == b == 0 and math.copysign(1, a) + math.copysign(1, b) < 0
+            )
+            assert (math.copysign(1, g) < 0) == negative, (a, b)
+        elif down:
+            assert math.isinf(g) or Fraction(g) <= exact
+            assert math.isinf(neighbour) or Fraction(neighbour) > exact
+        else:
+            assert math.isinf(g) or Fraction(g) >= exact
+            assert math.isinf(neighbour) or Fraction(neighbour) < exact
+
+
+@pytest.mark.parametrize("how", ["rm", "rp"])
+def test_a_multiply_add_rounds_its_truncated_product_and_sum_down_or_up(how: str) -> None:
+    """As ``expf`` uses it, with a product that is exact: the next integer below or above."""
+    x = np.random.default_rng(11).uniform(-120, 120, 512).astype(np.float32)
+    magic = np.float32(12582912.0)
+    body = f"mov.f32 %f4, 0f3F800000; mov.f32 %f5, 0f4B400000; fma.{how}.f32 %f6, %f1, %f4, %f5; sub.f32 %f3, %f6, %f5; mov.b32 %r3, %f3;"
+    got = run_ptx(body, x, x)
+    assert magic.view(np.uint32) == 0x4B400000
+    np.testing.assert_array_equal(got, np.floor(x) if how == "rm" else np.ceil(x))
+
+
+@pytest.mark.parametrize("operation", ["add.f16", "sub.f16", "mul.f16", "fma.rn.f16", "min.f16", "max.f16"])
+def test_halves_are_rounded_once(operation: str) -> None:
+    """Of all sizes, subnormals included; NumPy's results in double precision, rounded to 16 bits once."""
+    chance = np.random.default_rng(12)
+    a, b = (chance.integers(0, 0x7C00, 2048).astype(np.uint16) for _ in range(2))
+    a, b = (
+        a | (chance.integers(0, 2, 2048) << 15).astype(np.uint16),
+        b | (chance.integers(0, 2, 2048) << 15).astype(np.uint16),
+    )
+    third = "%rs1, " if operation.startswith("fma") else ""
+    body = f"cvt.u16.u32 %rs1, %r1; cvt.u16.u32 %rs2, %r2; {operation} %rs3, %rs1, %rs2{', %rs1' if third else ''}; cvt.u32.u16 %r3, %rs3;"
+    got = run_ptx(body, a.astype(np.uint32), b.astype(np.uint32)).astype(np.uint16).view(np.float16)
+    x, y = (v.view(np.float16).astype(np.float64) for v in (a, b))
+    exact = {
+        "add.f16": lambda: x + y,
+        "sub.f16": lambda: x - y,
+        "mul.f16": lambda: x * y,
+        "fma.rn.f16": lambda: x * y + x,
+        "min.f16": lambda: np.minimum(x, y),
+        "max.f16": lambda: np.maximum(x, y),
+    }[operation]()
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(got, exact.astype(np.float16))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -157,7 +157,7 @@ class _Nv50Assembler(Assembler):
         """Instructions over virtual registers for every step."""
         selector = Selector(Code(), self.machine_arch, self.header, PARAMETER_BASE[LOWERED_AS // 10])
         selector.position = selector.new()
-        selector.exchange_base = self.header
+        selector.exchange_base = self.header if self.exchange_bytes else 0
         units = list(self.units.values())
         for unit in units:
             selector.emit("label", label=function_label(unit.function.name))

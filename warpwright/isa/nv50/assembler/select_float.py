@@ -1,19 +1,26 @@
-"""Selects instructions for 32-bit floats and conversions to and from half precision; refuses double precision."""
+"""Selects instructions for 32-bit floats; half precision goes through them, and double precision is refused.
+
+Sums and products of halves in 32 bits, rounded to 16 afterwards, are rounded as if once (24 bits are 2 * 11 + 2).  Of a multiply-add the sum must keep that it
+was inexact, in its last bit.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from warpwright.isa.nv50.assembler.machine import half, word
-from warpwright.isa.nv50.assembler.select_integer import narrow
-from warpwright.isa.nv50.assembler.selector import Const, Float, Selector, Value, refuse, select, width
+from warpwright.isa.nv50.assembler.select_integer import add, compare, logic, narrow
+from warpwright.isa.nv50.assembler.selector import Const, Float, Selector, Value, Word, refuse, select, width
 from warpwright.isa.ops import Op
+from warpwright.isa.program import Operand
 
 RELATIONS = {
     **{"oeq": "e", "one": "lg", "olt": "l", "ole": "le", "ogt": "g", "oge": "ge", "ueq": "eu", "une": "lgu"},
     **{"ult": "lu", "ule": "leu", "ugt": "gu", "uge": "geu", "ord": "lge", "uno": "u"},
 }
 SIGN = 0x80000000
+NEGATIVE_INFINITY = 0xFF800000
+HALF_SIGN = 0x8000
 
 
 def single(s: Selector, op: Op, type: str | None = None) -> None:
@@ -38,19 +45,89 @@ def positive(s: Selector, value: Value) -> Value:
     return value
 
 
+# --- half precision -------------------------------------------------------------------------------
+def widened(s: Selector, value: Value) -> int:
+    """The f32 of an f16."""
+    return arithmetic(s, "cvt", ("cvt", "f32"), "f16", half(s.reg(value), "l"))
+
+
+def to_half(s: Selector, source: Operand, how: str = "rn") -> int:
+    """The f16 of an f32, with zeros above."""
+    marks = tuple(m for m, asked in (("neg", source.negate), ("abs", source.absolute)) if asked)
+    d = s.new()
+    s.emit("mov", "mov", "b32", word(d), s.src(Const(0)))
+    s.emit("cvt", "cvt", *marks, how, "f16", half(d, "l"), "f32", replace(source, negate=False, absolute=False))
+    return d
+
+
+# --- sums and products ----------------------------------------------------------------------------
+def total(s: Selector, x: Operand, y: Operand, how: str = "rn") -> int:
+    return arithmetic(s, "fadd", ("add", how, "f32"), x, y)
+
+
+def product(s: Selector, x: Operand, y: Operand, how: str = "rn") -> int:
+    return arithmetic(s, "fmul", ("mul", how, "f32"), x, y)
+
+
+def minus(number: int) -> Operand:
+    return replace(word(number), negate=True)
+
+
+def error_of_sum(s: Selector, x: int, y: int) -> int:
+    """What a sum, rounded to the nearest, lacks: exact (Knuth's two-sum), and no number where the sum overflows."""
+    nearest = total(s, word(x), word(y))
+    part = total(s, word(nearest), minus(x))
+    rest = total(s, word(x), minus(total(s, word(nearest), minus(part))))
+    return total(s, word(rest), word(total(s, word(y), minus(part))))
+
+
+def sum_rounded_down(s: Selector, x: int, y: int) -> Word:
+    """The sum towards minus infinity: that towards zero, one further if it is negative and inexact; an exact zero is negative unless both are positive."""
+    cut = total(s, word(x), word(y), "rz")
+    zero = s.reg(Const(0))
+    inexact = s.result("fset", ("set",), "lgu", "f32", word(error_of_sum(s, x, y)), word(zero))
+    below = s.result("fset", ("set",), "l", "f32", word(cut), word(zero))
+    finite = compare(s, "lg", "u32", cut, Const(NEGATIVE_INFINITY))
+    further = logic(s, "and", logic(s, "and", inexact, below), logic(s, "and", finite, Const(1)))
+    signs = logic(s, "and", logic(s, "or", x, y), Const(SIGN))
+    nothing = s.result("fset", ("set",), "e", "f32", word(cut), word(zero))
+    return logic(s, "or", add(s, cut, further), logic(s, "and", nothing, signs))
+
+
+def directed_sum(s: Selector, x: int, y: int, how: str) -> Value:
+    """A sum rounded down, or up as the negative of the negatives' rounded down."""
+    if how == "rm":
+        return sum_rounded_down(s, x, y)
+    turned = (s.reg(logic(s, "xor", v, Const(SIGN))) for v in (x, y))
+    return logic(s, "xor", sum_rounded_down(s, *turned), Const(SIGN))
+
+
 @select("fadd", "fmul")
 def add_mul(s: Selector, op: Op, x: Value, y: Value) -> Value:
+    if op.type == "f16" and op.attr == "rn":
+        a, b = widened(s, x), widened(s, y)
+        return to_half(s, word((total if op.name == "fadd" else product)(s, word(a), word(b))))
     single(s, op)
-    if op.attr not in ("rn", "rz"):
+    if op.attr not in ("rn", "rz") and op.name == "fmul":
         raise refuse(f"rounding .{op.attr} of f32 needs compute capability 2.0")
-    a, b = (s.float_src(positive(s, v)) for v in (x, y))
-    return arithmetic(s, op.name, (op.name[1:], op.attr, "f32"), a, b)
+    first, second = (s.float_src(positive(s, v)) for v in (x, y))
+    if op.attr not in ("rn", "rz"):
+        return directed_sum(s, s.reg(x), s.reg(y), op.attr)
+    return arithmetic(s, op.name, (op.name[1:], op.attr, "f32"), first, second)
 
 
 @select("fma")
 def fma(s: Selector, op: Op, x: Value, y: Value, z: Value) -> Value:
-    """The multiply-add, whose product is truncated; the product's sign is one modifier."""
+    """The multiply-add, whose product is truncated; the product's sign is one modifier.
+
+    Where the sum is to be rounded up or down, it is so of the truncated product.
+    """
+    if op.type == "f16" and op.attr == "rn":
+        return half_multiply_add(s, *(widened(s, v) for v in (x, y, z)))
     single(s, op)
+    if op.attr in ("rm", "rp"):
+        cut = product(s, s.src(x), s.src(y), "rz")
+        return directed_sum(s, cut, s.reg(z), op.attr)
     if op.attr != "rn":
         raise refuse(f"rounding .{op.attr} of f32 needs compute capability 2.0")
     a, b, c = (s.float_src(positive(s, v)) for v in (x, y, z))
@@ -62,10 +139,20 @@ def fma(s: Selector, op: Op, x: Value, y: Value, z: Value) -> Value:
     return d
 
 
+def half_multiply_add(s: Selector, x: int, y: int, z: int) -> Value:
+    """An f16: the product is exact in 32 bits; the sum towards zero has its last bit set where it is inexact, so that rounding again sees on which side it is."""
+    exact = product(s, word(x), word(y))
+    cut = total(s, word(exact), word(z), "rz")
+    inexact = s.result("fset", ("set",), "lg", "f32", word(error_of_sum(s, exact, z)), s.src(Const(0)))
+    return to_half(s, s.src(logic(s, "or", cut, logic(s, "and", inexact, Const(1)))))
+
+
 @select("fneg", "fabs")
 def sign(s: Selector, op: Op, x: Value) -> Value:
-    if op.type != "f32":
-        single(s, op)
+    if op.type == "f16":
+        turned = op.name == "fneg"
+        return logic(s, "xor" if turned else "and", s.raw(x), Const(HALF_SIGN if turned else HALF_SIGN - 1))
+    single(s, op)
     found = x if isinstance(x, Float) else s.raw(x)
     if isinstance(found, Const):
         return Const(found.bits ^ SIGN if op.name == "fneg" else found.bits & ~SIGN)
@@ -79,6 +166,8 @@ def sign(s: Selector, op: Op, x: Value) -> Value:
 def flushed(s: Selector, op: Op, x: Value) -> Value:
     """What the arithmetic does anyway; other values are marked, and change if someone reads their bits."""
     if op.type == "f16":
+        if op.name == "ftz":
+            raise refuse("f16 that flushes subnormals needs compute capability 5.3")
         return x  # a conversion's NaN is canonical
     single(s, op)
     if isinstance(x, Float) or isinstance(s.raw(x), Const):
@@ -95,20 +184,29 @@ def flushed_result(s: Selector, op: Op, x: Value, *rest: Value) -> Value:
 
 @select("fmin", "fmax")
 def extreme(s: Selector, op: Op, x: Value, y: Value) -> Value:
-    single(s, op)
+    if op.type != "f16":
+        single(s, op)
     if op.attr != "number":
         raise refuse("minimum and maximum that give NaN need compute capability 8.0")
+    if op.type == "f16":
+        a, b = word(widened(s, x)), word(widened(s, y))
+        return to_half(s, word(arithmetic(s, op.name, (op.name[1:], "f32"), a, b)))
     return arithmetic(s, op.name, (op.name[1:], "f32"), s.float_src(x), s.float_src(y))
 
 
 @select("fcmp")
 def fcmp(s: Selector, op: Op, x: Value, y: Value) -> Value:
-    single(s, op, s.ops[op.args[0]].type)
+    of = s.ops[op.args[0]].type
+    if of == "f16":
+        return s.result("fset", ("set",), RELATIONS[op.attr], "f32", word(widened(s, x)), word(widened(s, y)))
+    single(s, op, of)
     return s.result("fset", ("set",), RELATIONS[op.attr], "f32", s.float_src(x), s.float_src(y))
 
 
 @select("fround")
 def fround(s: Selector, op: Op, x: Value) -> Value:
+    if op.type == "f16":
+        return to_half(s, word(convert(s, widened(s, x), (f"{op.attr}i", "f32"), "f32")))
     single(s, op)
     return convert(s, x, (f"{op.attr}i", "f32"), "f32")
 
@@ -122,7 +220,11 @@ def convert(s: Selector, x: Value, before: tuple[str, ...], of: str) -> int:
 
 @select("f2i")
 def f2i(s: Selector, op: Op, x: Value) -> Value:
-    single(s, op, s.ops[op.args[0]].type)
+    of = s.ops[op.args[0]].type
+    if of == "f16":
+        x = widened(s, x)
+    else:
+        single(s, op, of)
     if op.type == "i64":
         raise refuse("conversions between f32 and 64-bit integers")
     sign_, how = op.attr
@@ -141,15 +243,18 @@ def f2i(s: Selector, op: Op, x: Value) -> Value:
 
 @select("i2f")
 def i2f(s: Selector, op: Op, x: Value) -> Value:
-    single(s, op)
     sign_, how = op.attr
+    exact = op.type == "f16" and how == "rn"  # what 32 bits cannot hold is infinite in 16
+    if not exact:
+        single(s, op)
     if isinstance(x, tuple):
         raise refuse("conversions between f32 and 64-bit integers")
     of = s.ops[op.args[0]].type
     number = s.reg(x)
     type = ("s" if sign_ else "u") + of[1:]
     source = half(number, "l") if of == "i16" else word(number)
-    return arithmetic(s, "cvt", ("cvt", how, "f32"), type, source)
+    made = arithmetic(s, "cvt", ("cvt", how, "f32"), type, source)
+    return to_half(s, word(made)) if exact else made
 
 
 @select("fcvt")
@@ -159,12 +264,7 @@ def fcvt(s: Selector, op: Op, x: Value) -> Value:
         single(s, op, "f64" if "f64" in (of, op.type) else "bf16")
     if of == "f16":
         return arithmetic(s, "cvt", ("cvt", "f32"), "f16", half(s.reg(x), "l"))
-    source = s.float_src(x)
-    marks = tuple(m for m, asked in (("neg", source.negate), ("abs", source.absolute)) if asked)
-    d = s.new()
-    s.emit("mov", "mov", "b32", word(d), s.src(Const(0)))
-    s.emit("cvt", "cvt", *marks, op.attr, "f16", half(d, "l"), "f32", replace(source, negate=False, absolute=False))
-    return d
+    return to_half(s, s.float_src(x), op.attr)
 
 
 @select("mufu")

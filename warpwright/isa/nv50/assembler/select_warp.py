@@ -9,7 +9,7 @@ from __future__ import annotations
 from warpwright.isa.nv50.assembler.machine import word
 from warpwright.isa.nv50.assembler.select_integer import compare, logic, shift
 from warpwright.isa.nv50.assembler.select_memory import read_shared, store_shared
-from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, Word, select
+from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, Word, refuse, select
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Kind, Operand
 
@@ -17,13 +17,15 @@ LANES = 32
 WARPS_PER_SM = 24
 EXCHANGE_BYTES = WARPS_PER_SM * LANES * 4
 """A warp's place follows from its number among the warps of the SM, which ``$physid`` holds."""
-EXCHANGES = frozenset(("shfl", "vote", "match", "activemask"))
+EXCHANGES = frozenset(("shfl", "vote", "match", "activemask", "ldmatrix"))
 """Instructions of PTX that need the place."""
 BALLOT_WORDS = LANES // 4
 
 
 def place_of_warp(s: Selector) -> tuple[Word, Word]:
     """Lane, and the address of the warp's words."""
+    if s.exchange_base == 0:
+        raise refuse("lanes that exchange values in this instruction")
     if s.exchange is None:
         physical = s.result("mov_from_sr", ("mov",), Operand(Kind.SPECIAL, 0, name="physid"))
         warp = logic(s, "and", shift(s, "u32", physical, Const(1)), Const(31 << 7))

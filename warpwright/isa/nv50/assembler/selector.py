@@ -71,7 +71,7 @@ class Selector:
     position: int = 0
     """Thread position's register, ``$r0`` at the start."""
     exchange_base: int = 0
-    """Where in shared memory warps have words to exchange values."""
+    """Where in shared memory warps have words to exchange values; 0: nowhere."""
     exchange: tuple[Word, Word] | None = None
     """Lane, and address of the warp's words, where they are known."""
 
