@@ -143,7 +143,9 @@ class _Nv50Assembler(Assembler):
         """Whether the kernel, or a function that it may call, has lanes that exchange values."""
         functions = [f for f in self.module.functions.values() if not f.is_kernel or f is self.kernel]
         return any(
-            isinstance(i, Instruction) and i.opcode in select_warp.EXCHANGES for f in functions for i in f.statements
+            isinstance(i, Instruction) and (i.opcode in select_warp.EXCHANGES or "red" in i.modifiers)
+            for f in functions
+            for i in f.statements
         )
 
     def most_registers(self) -> int:
@@ -158,6 +160,7 @@ class _Nv50Assembler(Assembler):
         selector = Selector(Code(), self.machine_arch, self.header, PARAMETER_BASE[LOWERED_AS // 10])
         selector.position = selector.new()
         selector.exchange_base = self.header if self.exchange_bytes else 0
+        selector.barrier_result = selector.new()
         units = list(self.units.values())
         for unit in units:
             selector.emit("label", label=function_label(unit.function.name))

@@ -89,7 +89,6 @@ def barrier(s: Selector, op: Op, number: Value, count: Value) -> None:
 
 REFUSED = {
     "redux": "reductions of a warp need compute capability 8.0",
-    "barrier_red": "reducing barriers need compute capability 2.0",
     "special64": "clocks of 64 bits need compute capability 2.0",
     "mma": "matrix products need compute capability 7.0",
     "wgmma": "matrix products need compute capability 9.0",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warpwright.isa.nv50.assembler.machine import half, word
-from warpwright.isa.nv50.assembler.select_integer import add, compare, logic, narrow
+from warpwright.isa.nv50.assembler.select_integer import add, compare, invert, leading_zeros, logic, narrow, shift, sub
 from warpwright.isa.nv50.assembler.selector import Const, Float, Selector, Value, Word, refuse, select, width
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Operand
@@ -21,6 +21,8 @@ RELATIONS = {
 SIGN = 0x80000000
 NEGATIVE_INFINITY = 0xFF800000
 HALF_SIGN = 0x8000
+DOWN_32, UP_32 = 0x2F800000, 0x4F800000
+"""2**-32 and 2**32 as floats."""
 
 
 def single(s: Selector, op: Op, type: str | None = None) -> None:
@@ -225,9 +227,9 @@ def f2i(s: Selector, op: Op, x: Value) -> Value:
         x = widened(s, x)
     else:
         single(s, op, of)
-    if op.type == "i64":
-        raise refuse("conversions between f32 and 64-bit integers")
     sign_, how = op.attr
+    if op.type == "i64":
+        return to_pair(s, convert(s, x, (f"{how}i", "f32"), "f32"), sign_)
     d = convert(s, x, (f"{how}i", f"{'s' if sign_ else 'u'}32"), "f32")
     s.clean.discard(d)
     bits = width(op.type)
@@ -241,6 +243,54 @@ def f2i(s: Selector, op: Op, x: Value) -> Value:
     return narrow(s, op.type, d)
 
 
+def to_pair(s: Selector, whole: int, signed: bool) -> Value:
+    """A 64-bit integer from a float without fraction: its upper word by a product with 2**-32, its lower one from what that leaves; both steps are exact."""
+    size = s.src(s.raw(Float(whole, False, True)))
+    upper = convert(s, product(s, size, s.src(Const(DOWN_32))), ("rzi", "u32"), "f32")
+    taken = product(s, word(arithmetic(s, "cvt", ("cvt", "rz", "f32"), "u32", word(upper))), s.src(Const(UP_32)))
+    lower = convert(s, total(s, size, minus(taken)), ("rzi", "u32"), "f32")
+    for number in (upper, lower):
+        s.clean.discard(number)
+    zero = s.src(Const(0))
+    negative = s.result("fset", ("set",), "l", "f32", word(whole), zero)
+    nothing = s.result("fset", ("set",), "u", "f32", word(whole), word(whole))
+    found: tuple[Word, Word] = lower, upper
+    if signed:
+        large = compare(s, "ge", "u32", upper, Const(SIGN))
+        found = s.choose(large, Const(SIGN ^ SIGN), lower), s.choose(large, Const(SIGN), upper)
+        turned = negated_pair(s, found)
+        most = logic(s, "and", large, invert(s, negative))  # beyond the largest: all ones but the sign
+        found = (
+            logic(s, "or", s.choose(negative, turned[0], found[0]), most),
+            logic(s, "xor", s.choose(negative, turned[1], found[1]), most),
+        )
+    else:
+        found = s.choose(negative, Const(0), lower), s.choose(negative, Const(0), upper)
+    return s.choose(nothing, Const(0), found[0]), s.choose(nothing, Const(SIGN), found[1])
+
+
+def negated_pair(s: Selector, x: tuple[Word, Word]) -> tuple[Word, Word]:
+    empty = compare(s, "e", "u32", x[0], Const(0))
+    return sub(s, Const(0), x[0]), sub(s, invert(s, x[1]), empty)
+
+
+def of_pair(s: Selector, x: Value, signed: bool, how: str) -> Value:
+    """A float from a 64-bit integer: its upper 32 bits, shifted to the top, with a last bit that says whether others were set."""
+    low, high = s.pair(x)
+    negative: Word = shift(s, "s32", high, Const(31)) if signed else Const(0)
+    if signed:
+        turned = negated_pair(s, (low, high))
+        low, high = s.choose(negative, turned[0], low), s.choose(negative, turned[1], high)
+    zeros = leading_zeros(s, high)
+    beyond = sub(s, Const(32), zeros)
+    top = logic(s, "or", shift(s, "shl", high, zeros), shift(s, "u32", low, beyond))
+    rest = compare(s, "lg", "u32", shift(s, "shl", low, zeros), Const(0))
+    kept = logic(s, "or", top, logic(s, "and", rest, Const(1)))
+    found = arithmetic(s, "cvt", ("cvt", how, "f32"), "u32", s.src(kept))
+    scaled = add(s, found, shift(s, "shl", beyond, Const(23)))
+    return logic(s, "or", scaled, logic(s, "and", negative, Const(SIGN)))
+
+
 @select("i2f")
 def i2f(s: Selector, op: Op, x: Value) -> Value:
     sign_, how = op.attr
@@ -248,7 +298,9 @@ def i2f(s: Selector, op: Op, x: Value) -> Value:
     if not exact:
         single(s, op)
     if isinstance(x, tuple):
-        raise refuse("conversions between f32 and 64-bit integers")
+        if how not in ("rn", "rz"):
+            raise refuse(f"rounding .{how} of a 64-bit integer needs compute capability 2.0")
+        return of_pair(s, x, sign_, how)
     of = s.ops[op.args[0]].type
     number = s.reg(x)
     type = ("s" if sign_ else "u") + of[1:]

@@ -341,11 +341,11 @@ def extend(s: Selector, op: Op, x: Value) -> Value:
 @select("popcount")
 def popcount(s: Selector, op: Op, x: Value) -> Value:
     if isinstance(x, tuple):
-        return add(s, _population(s, x[0]), _population(s, x[1])), Const(0)
-    return _population(s, x)
+        return add(s, population(s, x[0]), population(s, x[1])), Const(0)
+    return population(s, x)
 
 
-def _population(s: Selector, x: Word) -> Word:
+def population(s: Selector, x: Word) -> Word:
     """Sums of neighbours, twice as wide each time."""
     x = sub(s, x, logic(s, "and", shift(s, "u32", x, Const(1)), Const(0x55555555)))
     x = add(s, logic(s, "and", x, Const(0x33333333)), logic(s, "and", shift(s, "u32", x, Const(2)), Const(0x33333333)))
@@ -357,14 +357,14 @@ def _population(s: Selector, x: Word) -> Word:
 @select("clz")
 def clz(s: Selector, op: Op, x: Value) -> Value:
     if isinstance(x, tuple):
-        low, high = _leading(s, x[0]), _leading(s, x[1])
+        low, high = leading_zeros(s, x[0]), leading_zeros(s, x[1])
         empty = compare(s, "e", "u32", x[1], Const(0))
         return s.choose(empty, add(s, low, Const(32)), high), Const(0)
-    found = _leading(s, x)
+    found = leading_zeros(s, x)
     return sub(s, found, Const(32 - width(op.type))) if op.type != "i32" else found
 
 
-def _leading(s: Selector, x: Word) -> Word:
+def leading_zeros(s: Selector, x: Word) -> Word:
     """Leading zeros, from the exponent of the value as a float."""
     f = s.result("cvt", ("cvt", "rz", "f32"), "u32", s.src(x))
     top = sub(s, Const(31 + 127), shift(s, "u32", f, Const(23)))

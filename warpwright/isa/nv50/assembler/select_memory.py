@@ -144,6 +144,8 @@ def special(s: Selector, op: Op) -> Value:
         return logic(s, "and", shift(s, "u32", s.position, Const(16)), Const(0x3FF))
     if name == "tid.z":
         return shift(s, "u32", s.position, Const(26))
+    if name == "barrier_result":
+        return s.barrier_result
     if name in ("clock_lo",):
         return s.result("mov_from_sr", ("mov",), Operand(Kind.SPECIAL, 1, name="clock"))
     if name in ("laneid", "warpid", "smid") or name.startswith("lanemask"):

@@ -7,9 +7,10 @@ loads after it need no barrier; as on every chip without independent threads, la
 from __future__ import annotations
 
 from warpwright.isa.nv50.assembler.machine import word
-from warpwright.isa.nv50.assembler.select_integer import compare, logic, shift
+from warpwright.isa.nv50.assembler.select_integer import add, compare, invert, logic, population, shift
 from warpwright.isa.nv50.assembler.select_memory import read_shared, store_shared
 from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, Word, refuse, select
+from warpwright.isa.nv50.fields import immediate
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Kind, Operand
 
@@ -75,6 +76,40 @@ def ballot(s: Selector, op: Op, vote: Value) -> Value:
 @select("active")
 def active(s: Selector, op: Op) -> Value:
     return gathered_bits(s, Const(0xFFFFFFFF))
+
+
+@select("barrier_red")
+def barrier_red(s: Selector, op: Op, number: Value, count: Value, vote: Value) -> None:
+    """What all threads of a block vote: each warp leaves its part in its first word, of words that were cleared, and all add them up."""
+    asked = s.raw(vote)
+    if s.guard is not None or s.raw(count) != Const(0) or not isinstance(s.raw(number), Const):
+        raise refuse("barriers for some threads of a block need compute capability 2.0")
+    votes = gathered_bits(s, invert(s, asked) if op.attr == "and" else asked)
+    part = population(s, votes) if op.attr == "popc" else votes
+    _, first = place_of_warp(s)
+    words = [Const(s.exchange_base + 4 * LANES * warp) for warp in range(WARPS_PER_SM)]
+    wait(s, number)
+    for place in words:
+        store_shared(s, place, 0, 4, s.reg(Const(0)))
+    wait(s, number)
+    store_shared(s, first, 0, 4, s.reg(part))
+    wait(s, number)
+    found: Word = Const(0)
+    for place in words:
+        part = read_shared(s, place, 0, "b32")
+        found = add(s, found, part) if op.attr == "popc" else logic(s, "or", found, part)
+    wait(s, number)
+    if op.attr == "and":
+        found = compare(s, "e", "u32", found, Const(0))
+    s.emit("mov", "mov", "b32", word(s.barrier_result), s.src(found))
+    s.changed(s.barrier_result)
+
+
+def wait(s: Selector, number: Value) -> None:
+    """Every warp of the block comes here."""
+    found = s.raw(number)
+    assert isinstance(found, Const)
+    s.emit("bar", "bar", "inc", "wait", immediate(found.bits), "all")
 
 
 @select("match_any")

@@ -74,6 +74,8 @@ class Selector:
     """Where in shared memory warps have words to exchange values; 0: nowhere."""
     exchange: tuple[Word, Word] | None = None
     """Lane, and address of the warp's words, where they are known."""
+    barrier_result: int = 0
+    """Holds what a block's threads voted at the last reducing barrier."""
 
     def __post_init__(self) -> None:
         self.known: dict[int, Word] = {}
