@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import warpwright as ww
 from tests.g80_kernels import ONE_SM, TEXT, each, launch, trip
-from tests.kernels import case
+from tests.kernels import case, names
 from warpwright.chips import load_chip
+from warpwright.isa.nv50.decode import decode_section
 from warpwright.isa.nv50.schedule import UNITS as NV50_UNITS
 from warpwright.isa.nv50.schedule import WORKS
 from warpwright.isa.schedule import UNITS
@@ -196,6 +199,32 @@ def test_kernels_run_right_and_undercut_no_bound(name: str) -> None:
     undercut = {name: bound for name, bound in run.timing.bounds.items() if run.cycles < bound}
     assert run.timing.bounds
     assert not undercut
+
+
+LEAST_CORRECT = 77
+
+
+@pytest.mark.slow
+def test_the_corpus_runs_right_with_timing_and_undercuts_no_bound() -> None:
+    """All that the chip does not lack; two cases differ by its own arithmetic (``test_nv50.py``)."""
+    right = 0
+    for name in names():
+        one = case(name, "small")
+        with contextlib.suppress(ww.UnsupportedError, ww.LaunchError, ww.CompileError, AssertionError):
+            run, arrays = one.run(ww.GPU("g80", timing="full").compile(one.source, options=one.options))
+            one.verify(arrays)
+            assert run.timing is not None
+            right += all(run.cycles >= bound for bound in run.timing.bounds.values())
+    assert right >= LEAST_CORRECT
+
+
+def test_a_loop_in_machine_code_has_no_copies() -> None:
+    """A result goes to the register that the loop keeps it in."""
+    text = TEXT.replace("SETUP", PLAIN).replace("BODY", "add.s32 %r3, %r3, %r2;").replace("LAST", "")
+    module = ww.GPU("g80", timing="off").compile(text)
+    opcodes = [i.opcode for i in decode_section(module.machine_code("k"), 10)]
+    loop = opcodes[opcodes.index("joinat") + 1 : opcodes.index("bra") + 1]
+    assert loop == ["iadd", "iadd", "mov", "iset", "bra"], "the constant 0 for the comparison is one move"
 
 
 def test_every_opcode_has_a_unit_with_a_row() -> None:

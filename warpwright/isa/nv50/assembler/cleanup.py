@@ -17,11 +17,17 @@ FARTHEST = 24
 def clean(code: Code) -> None:
     """Fold and drop until nothing changes."""
     fold_tests(code)
+    drop_useless(code)  # copies of old values that nobody needs would stand between results and their registers
     fold_copies(code)
+    drop_useless(code)
+    drop_unread_conditions(code)
+
+
+def drop_useless(code: Code) -> None:
+    """Drop what nobody reads."""
     drop_dead(code)
     while drop_unused(code):
         pass
-    drop_unread_conditions(code)
 
 
 def tested_register(i: Inst) -> int | None:
