@@ -53,6 +53,18 @@ def first_due(m: Any, sm: s.SM, time: int, begin: int) -> int:
 
 
 @core
+def run_groups(m: Any, code: Any, sm: s.SM, end: int, host: int) -> None:
+    """Advance an SM whose groups of slots have one scheduler to ``end``."""
+    while True:
+        nexts = sm.sub_next
+        time = min(min(m[nexts], m[nexts + 1]), min(m[nexts + 2], m[nexts + 3]))
+        if time >= end or m[sm.error]:
+            m[sm.next] = time
+            return
+        step_groups(m, code, sm, time, end, host)
+
+
+@core
 def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
     """Advance one SM to ``end``; answers of the last window come in first."""
     if m[sm.requests]:
@@ -62,15 +74,15 @@ def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
         return
     first = sm.sub_cores[0]
     base = host_address(m)
+    if m[s.chip.one_scheduler]:
+        run_groups(m, code, sm, end, base)
+        return
     while True:
         nexts = sm.sub_next
         time = min(min(m[nexts], m[nexts + 1]), min(m[nexts + 2], m[nexts + 3]))
         if time >= end or m[sm.error]:
             m[sm.next] = time
             return
-        if m[s.chip.one_scheduler]:
-            step_groups(m, code, sm, time, end, base)
-            continue
         i = first_due(m, sm, time, 0)
         while i < s.MAX_SUB_CORES:
             sc = s.SubCore(first + i * s.SubCore.size)
