@@ -63,6 +63,7 @@ _HOMES = {
     "warpwright.sweeps.result": ("Sweep",),
     "warpwright.sweeps.specification": ("SweepError",),
     "warpwright.sweeps.sweep": ("sweep",),
+    "warpwright.tools.debugger.scripted": ("DebugSession", "debug"),
     "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "SourceNotFoundError", "ToolchainError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -76,6 +77,7 @@ __all__ = [
     "CompileError",
     "CudaArray",
     "DeadlockError",
+    "DebugSession",
     "DeviceArray",
     "ExecutionError",
     "FreedArrayError",
@@ -101,6 +103,7 @@ __all__ = [
     "WarpwrightError",
     "__version__",
     "chip_names",
+    "debug",
     "load_chip",
     "sweep",
 ]
@@ -125,3 +128,8 @@ if "WARPWRIGHT_RESULTS" in os.environ:
     from warpwright.driver import recording
 
     recording.obey()
+if "WARPWRIGHT_DEBUG" in os.environ:
+    # … or ``warpwright debug``.
+    from warpwright.tools.debugger import child
+
+    child.obey()

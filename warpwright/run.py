@@ -300,6 +300,8 @@ def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperat
 def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None = None) -> Run:
     """A launch: checked where the GPU has checks; timed; or first checked, then timed from the same state."""
     gpu = launcher.kernel.gpu
+    if session.debugger is not None:
+        return _run_once(launcher, parameters, cooperative, checked=False, timed=False)
     if gpu.checker is None:
         return _run_once(launcher, parameters, cooperative, checked=False, timed=gpu.timing != "off")
     if not (gpu.timing != "off" or session.times_checked):
@@ -469,12 +471,12 @@ class Job:
     def run(self) -> None:
         """Run in a worker thread and wait for it; its exceptions are raised here."""
         gpu = self.launcher.kernel.gpu
-        if (
+        if session.debugger is not None or (
             not self.timed
             and gpu.engine != "interpreter"
             and is_brief(self.launcher.kernel._loaded, self.context.geometry)
         ):
-            # Handing it to another thread would cost more than the launch.
+            # Handing it to another thread would cost more than the launch; a debugger's terminal belongs to this one.
             self._work()
             if self.failure is not None:
                 raise self.failure
@@ -536,7 +538,10 @@ class Job:
         at_once = self.launcher.resident.blocks_per_sm * self.launcher.chip.sm.sm_count
         began = time.perf_counter()
         execution: Execution
-        if self.checked and gpu.checker is not None:
+        if session.debugger is not None:
+            ptx = self.launcher.kernel._loaded_module.compiled.ptx
+            execution = session.debugger.execution(loaded, self.context, at_once, ptx)
+        elif self.checked and gpu.checker is not None:
             execution = gpu.checker.execution(
                 loaded, self.context, at_once, self.launcher.kernel._loaded_module.compiled.ptx
             )

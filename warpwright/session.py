@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from warpwright.errors import TimedOutError
 
 if TYPE_CHECKING:
+    from warpwright.engine.kernels import Debugs
     from warpwright.run import Progress, Run
     from warpwright.tools.checks import Checker, Finding
 
@@ -75,6 +76,8 @@ class Session:
         """The findings of all checks of this process."""
         return [finding for checker in self.checkers for finding in checker.findings]
 
+    debugger: Debugs | None = None
+    """Executes every launch, without time; launches run in the thread that makes them."""
     deadline: float | None = None
     """When a time limit ends the program or the test, in seconds of ``time.monotonic()``; None without one."""
     timed_out: bool = False

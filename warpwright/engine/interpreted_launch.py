@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 from warpwright.engine.abi import Status
 from warpwright.engine.cycle_detection import Recurrence, memory_digest
 from warpwright.engine.execute import Cancelled, Counts
@@ -38,7 +41,24 @@ class InterpretedExecution:
         self.kernel = kernel
         self.resident_blocks = max(1, resident_blocks)
         self.judged = judged
+        self.launch = Launch(
+            kernel,
+            context.geometry,
+            global_memory(context.memory),
+            context.banks,
+            context["sm_count"],
+            context.services,
+            context.textures,
+            context.sms,
+        )
         self.counts = Counts()
+        self.resident: list[BlockRun] = []
+        self.following = 0
+        """Clusters that have become resident so far."""
+        self._fruitless = 0
+        self._left: list[BlockRun] = []
+        """Blocks that have not had their turn in this pass."""
+        self._past = Recurrence(FIRST_PASS)
 
     @property
     def blocks_done(self) -> int:
@@ -52,53 +72,72 @@ class InterpretedExecution:
             Cancelled: when the launch structure's ``cancel`` was set.
             ExecutionError: a fault, trap or deadlock.
         """
-        context = self.context
-        launch = Launch(
-            self.kernel,
-            context.geometry,
-            global_memory(context.memory),
-            context.banks,
-            context["sm_count"],
-            context.services,
-            context.textures,
-            context.sms,
-        )
-        resident: list[BlockRun] = []
-        following, fruitless = 0, 0
-        past = Recurrence(FIRST_PASS)
-        together = context.geometry.cluster_blocks
-        clusters = context.geometry.blocks // together
-        while following < clusters or resident:
-            room = len(resident) + together <= self.resident_blocks
-            may_join = not resident or (fruitless >= PASSES_BEFORE_NEXT_BLOCK and room)
-            if may_join and following < clusters:
-                resident.extend(runs_of(ClusterState(launch, following)))
-                following += 1
-                fruitless = 0
-            fruitless += 1
-            for run in tuple(resident):
-                if context.cancelled:
-                    raise Cancelled(positions(context.program, run.block.index, _standing(run), len(resident)))
-                outcome = run.step()
-                if outcome is None:
-                    continue
-                fruitless = 0
-                resident.remove(run)
-                self.counts.blocks_done += 1
-                self.counts.warp_instructions += outcome.instructions
-                self.counts.thread_instructions += outcome.thread_instructions
-                if outcome.status is not Status.EXIT:
-                    raise self._error(outcome)
-            if (
-                self.judged
-                and resident
-                and past.found(
-                    fruitless, lambda: warps_digest(resident), lambda: memory_digest(context.memory, memories(resident))
-                )
-            ):
-                first = resident[0]
-                raise standstill_error(context.program, first.block.index, _standing(first), len(resident))
+        while self.advance():
+            pass
         return self.counts
+
+    def advance(self) -> bool:
+        """Give each resident block a turn, and let one more join where it may; False once every block has ended.
+
+        Raises:
+            Paused: the launch is watched, and a warp was stopped; the next call goes on with it.
+        """
+        if not self._left and not self._begin_pass():
+            return False
+        while self._left:
+            run = self._left[0]
+            if self.context.cancelled:
+                where = positions(self.context.program, run.block.index, _standing(run), len(self.resident))
+                raise Cancelled(where)
+            outcome = run.step()
+            del self._left[0]
+            if outcome is None:
+                continue
+            self._fruitless = 0
+            self.resident.remove(run)
+            self.counts.blocks_done += 1
+            self.counts.warp_instructions += outcome.instructions
+            self.counts.thread_instructions += outcome.thread_instructions
+            if outcome.status is not Status.EXIT:
+                raise self._error(outcome)
+        if self.judged and self.resident:
+            self._judge()
+        return True
+
+    def _begin_pass(self) -> bool:
+        together = self.context.geometry.cluster_blocks
+        room = len(self.resident) + together <= self.resident_blocks
+        may_join = not self.resident or (self._fruitless >= PASSES_BEFORE_NEXT_BLOCK and room)
+        if may_join and self.following < self.context.geometry.blocks // together:
+            self.resident.extend(runs_of(ClusterState(self.launch, self.following)))
+            self.following += 1
+            self._fruitless = 0
+        self._fruitless += 1
+        self._left = list(self.resident)
+        return bool(self.resident)
+
+    def _judge(self) -> None:
+        def warps() -> bytes:
+            return warps_digest(self.resident)
+
+        def memory() -> bytes:
+            return memory_digest(self.context.memory, memories(self.resident))
+
+        if self._past.found(self._fruitless, warps, memory):
+            first = self.resident[0]
+            raise standstill_error(self.context.program, first.block.index, _standing(first), len(self.resident))
+
+    def state(self) -> tuple[Any, ...]:
+        """The state of every resident warp and how far the launch is, without global memory; for :meth:`become`."""
+        runs = (self.resident, self._left)
+        return copy.deepcopy((*runs, self.following, self._fruitless, self.counts, self.launch.clock))
+
+    def become(self, state: tuple[Any, ...]) -> None:
+        """Make the warps again as they were."""
+        self.resident, self._left, self.following, self._fruitless, self.counts, self.launch.clock = copy.deepcopy(
+            state
+        )
+        self._past = Recurrence(FIRST_PASS)
 
     def _error(self, outcome: Outcome) -> ExecutionError:
         context = self.context

@@ -28,6 +28,15 @@ class Execution(Protocol):
     def run(self) -> Counts: ...
 
 
+class Debugs(Protocol):
+    """Executes the launches of a process in its own way: a debugger."""
+
+    def execution(
+        self, loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, ptx: str | None
+    ) -> Execution:
+        """The execution of a launch; ``ptx`` of its module, if there is any."""
+
+
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A kernel compiled with tracing, as the timing model takes it."""

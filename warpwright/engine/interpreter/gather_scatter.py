@@ -7,6 +7,7 @@ of a :class:`~warpwright.engine.device_memory.DeviceMemory`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -91,8 +92,17 @@ class Space:
     """Where a launch may be taken back: array, places in it and what they held, write after write."""
 
     def __init__(self, data: npt.NDArray[np.uint8]) -> None:
-        whole = data[: len(data) // 16 * 16]
+        self._look_at(data[: len(data) // 16 * 16])
+
+    def _look_at(self, whole: npt.NDArray[np.uint8]) -> None:
+        self.data = whole
         self.views = {n: whole.view(DTYPES[n]) for n in (1, 2, 4, 8)}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Space:
+        # Its views have to be of one array again.
+        twin = copy.copy(self)
+        twin._look_at(self.data.copy())
+        return twin
 
     def places(self, at: Words, size: int, m: Mask) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """(lanes, byte offsets) of the executing lanes; raises MemoryFault."""

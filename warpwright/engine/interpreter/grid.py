@@ -12,7 +12,7 @@ from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER
 from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.stack import run_stacked
 from warpwright.engine.interpreter.volta import run_groups
-from warpwright.engine.interpreter.warp import Fault, Launch, OverLimit, Stopped, WarpState
+from warpwright.engine.interpreter.warp import Fault, Launch, OverLimit, Paused, Stopped, WarpState
 from warpwright.engine.launch import Dim3
 
 PASSES_BEFORE_NEXT_BLOCK = 32
@@ -49,13 +49,25 @@ class Outcome:
 
 
 def run_warp(w: WarpState) -> Status:
-    """Run a warp until it exits, waits at a block barrier, yields to other warps, faults or deadlocks."""
-    run = run_stacked if w.launch.kernel.stacked else run_groups
+    """Run a warp until it exits, waits at a block barrier, yields to other warps, faults or deadlocks.
+
+    Raises:
+        Paused: the launch is watched; the next call goes on with the instruction before which the warp was stopped.
+    """
+    stacked = w.launch.kernel.stacked
     with np.errstate(all="ignore"):
         try:
-            return run(w)
+            status = run_stacked(w) if stacked else run_groups(w)
         except Stopped as stopped:
-            return stopped.status
+            status = stopped.status
+        except Paused as pause:
+            if stacked:
+                w.pcs[w.running] = pause.index
+            else:
+                w.going = pause.index, pause.lanes
+            raise
+    w.turn_back_edges = 0
+    return status
 
 
 class BlockRun:
@@ -68,14 +80,23 @@ class BlockRun:
         self.statuses = [Status.YIELD] * len(block.warps)
         self.stuck = False
         """No warp can go on unless another block of the cluster does."""
+        self.turn = 0
+        """The warp that runs next in this pass over them."""
 
     def step(self) -> Outcome | None:
-        """Run each warp that can go on until it stops; the outcome once the block has ended."""
+        """Run each warp that can go on until it stops; the outcome once the block has ended.
+
+        Raises:
+            Paused: a warp was stopped in the middle; the next call goes on with it.
+        """
         block = self.block
-        for n, warp in enumerate(block.warps):
+        while self.turn < len(block.warps):
+            n, warp = self.turn, block.warps[self.turn]
             if self.statuses[n] in (Status.EXIT, Status.DEADLOCK, Status.BARRIER):
+                self.turn += 1
                 continue
             status = run_warp(warp)
+            self.turn += 1
             limits = block.launch.limits
             if limits is not None:
                 warp.check_limits(limits)
@@ -84,6 +105,7 @@ class BlockRun:
             self.statuses[n] = status
             if status in (Status.FAULT, Status.TRAP):
                 return self.outcome(status, n)
+        self.turn = 0
         if all(s is Status.EXIT for s in self.statuses):
             block.ended = True
             return self.outcome(Status.EXIT, 0)

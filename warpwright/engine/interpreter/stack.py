@@ -85,7 +85,6 @@ class _Run:
 
     def __init__(self, w: WarpState) -> None:
         self.w = w
-        self.back_edges = 0
 
     def push(self, c: Code, pc: int, e: Mask, values: Any) -> int | Status:
         return self._pushed(c.attr[0], self.w.launch.kernel.index_of[c.attr[1]], pc, e, pc + 1)
@@ -111,9 +110,9 @@ class _Run:
             w.entries.append(["div", pc + 1, rest])
             w.running = taken.copy()
         if target <= pc:
-            self.back_edges += 1
+            w.turn_back_edges += 1
             w.jump_back()
-            if self.back_edges >= w.launch.turn_back_edges:
+            if w.turn_back_edges >= w.launch.turn_back_edges:
                 w.pcs[w.running] = target
                 return Status.YIELD
         return target

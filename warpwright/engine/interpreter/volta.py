@@ -21,7 +21,6 @@ def run_groups(w: WarpState) -> Status:
     kernel = w.launch.kernel
     total = len(kernel.code)
     turn = w.launch.turn_back_edges
-    back_edges = 0
     while True:
         chosen = w.choose()
         if chosen is None:
@@ -56,9 +55,9 @@ def run_groups(w: WarpState) -> Status:
                         continue
                     m, lanes = taken, count
                 if target <= pc:
-                    back_edges += 1
+                    w.turn_back_edges += 1
                     w.jump_back()
-                    if back_edges >= turn:
+                    if w.turn_back_edges >= turn:
                         w.going = target, m
                         return Status.YIELD
                 pc = target

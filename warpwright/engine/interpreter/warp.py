@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -150,7 +150,13 @@ class Launch:
         self.limits: Limits | None = None
         self.turn_back_edges = TURN_BACK_EDGES
         """Jumps back after which a warp yields to others."""
+        self.before: Callable[[WarpState, int, Array], None] | None = None
+        """Called before each instruction with the warp, the instruction's index and the lanes; may raise :class:`Paused`."""
         self._constants: dict[tuple[int, int, int], Array] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Launch:
+        # A copy of warps is one of their state; they stay warps of this launch.
+        return self
 
     def constant(self, bank: int, offset: int, size: int) -> Array:
         """A constant at a fixed offset, in every lane."""
@@ -182,6 +188,20 @@ class Fault:
     lanes: int
     instruction: int
     """Byte address of the instruction in the program."""
+
+
+class Paused(Exception):
+    """Somebody who watches the launch (``Launch.before``) stops a warp before an instruction; run again, it goes on there.
+
+    Args:
+        index: of the instruction.
+        lanes: that would execute it.
+    """
+
+    def __init__(self, index: int, lanes: Array) -> None:
+        super().__init__(index)
+        self.index = index
+        self.lanes = lanes
 
 
 class Stopped(Exception):
@@ -229,6 +249,8 @@ class WarpState(Groups):
         self.instructions = 0
         self.thread_instructions = 0
         self.back_edges = 0
+        self.turn_back_edges = 0
+        """Jumps back since the warp's turn began."""
         self.trace: list[int] | None = None
         self.fault: Fault | None = None
         self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program), lanes))
@@ -394,6 +416,8 @@ class WarpState(Groups):
             Stopped: at an access that fails.
         """
         kernel = self.launch.kernel
+        if self.launch.before is not None:
+            self.launch.before(self, pc, m)
         if self.trace is not None and pc in kernel.block_at:
             self.trace += self.head(TAG_BLOCK << 60 | kernel.block_at[pc].number << 32, mask_bits(m))
         c = kernel.code[pc] or kernel.code_at(pc)
