@@ -101,7 +101,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ),
         (
             "",
-            "api run session tools.export tools.progress tools.report.attribution tools.report.evidence tools.report.figures tools.report.listing tools.report.page tools.report.relieved tools.tables",
+            "api run session tools.export tools.progress tools.report.attribution tools.report.evidence tools.report.figures tools.report.listing tools.report.overview tools.report.page tools.report.relieved tools.report.sections tools.tables",
         ),
     )
 )

@@ -306,3 +306,41 @@ def test_a_picture_is_painted(page: str, tmp_path: Path, look: str) -> None:
     # An empty page of this size compresses to a few kilobytes.
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert picture.stat().st_size > 60_000
+
+
+# --- launches: contents, sorting, filter ----------------------------------------------------------------------------------
+
+
+def test_contents_link_to_every_launch_shown(page: str) -> None:
+    seen = read(page).seen
+    ids = {a["id"] for _, a in seen if "id" in a}
+    links = {str(a["href"])[1:] for tag, a in seen if tag == "a"}
+    assert {"launches", "launch-1", "launch-2", "content"} <= links
+    assert links <= ids
+
+
+def test_headline_has_compute_and_memory_throughput(page: str, runs: list[Run]) -> None:
+    for i, run in enumerate(runs):
+        shown, units = values(page, f"launch-{i + 1}"), attribute(run).units
+        assert shown["throughput: compute"] == max(u.share for u in units if u.group == "SM")
+        assert shown["throughput: memory"] == max(u.share for u in units if u.group == "memory")
+
+
+@needs_browser
+def test_launches_are_sorted_and_filtered(page: str, runs: list[Run], tmp_path: Path) -> None:
+    act = """<script>
+    const table = document.querySelector("table.sortable"), say = [];
+    const order = () => [...table.tBodies[0].rows].filter((r) => !r.hidden).map((r) => r.cells[0].textContent).join("");
+    const cycles = [...table.tHead.rows[0].cells].find((c) => c.textContent === "cycles");
+    cycles.querySelector("button").click(); say.push(cycles.ariaSort, order());
+    cycles.querySelector("button").click(); say.push(cycles.ariaSort, order());
+    const input = document.querySelector(".filter input");
+    input.value = "SAXPY"; input.dispatchEvent(new Event("input")); say.push(order());
+    document.title = say.join(" ");</script></body>"""
+    path = tmp_path / "report.html"
+    path.write_text(re.sub("<meta http-equiv[^>]*>", "", page).replace("</body>", act), encoding="utf-8")
+    elements, _ = browse(path, tmp_path / "profile", "--dump-dom")
+    found = re.search("<title>(.*?)</title>", elements)
+    longest = "12" if runs[0].cycles > runs[1].cycles else "21"
+    assert found is not None
+    assert found[1] == f"descending {longest} ascending {longest[::-1]} 2"

@@ -2,7 +2,8 @@
 
 ``attribution.py`` turns a timed run into one record: stall reasons, cost of every instruction and source line, share of
 peak of every unit, lower bounds, the limiting resource.  ``resources.py`` has what relieves each limit; ``relieved.py`` times
-a program again with each relieved, and ranks them by what they save; ``whatif.py`` does so with any fields of the chip.  ``page.py`` writes the page from these records, ``figures.py`` its drawings,
+a program again with each relieved, and ranks them by what they save; ``whatif.py`` does so with any fields of the chip.  ``page.py`` puts the page together: ``overview.py`` has the
+table of launches, ``sections.py`` a launch's sections, ``markup.py`` what they share, ``figures.py`` the drawings,
 ``listing.py`` source beside machine code; ``perfetto.py`` writes blocks over time for Perfetto.
 """
 

@@ -33,3 +33,59 @@ document.querySelectorAll(".listing").forEach((listing) => {
     if (hottest) box.scrollTop = Math.max(0, hottest.offsetTop - box.clientHeight / 3);
   });
 });
+// The table of launches: a click on a heading sorts by it, again in the other direction; a text filters its rows.
+document.querySelectorAll("table.sortable").forEach((table) => {
+  const body = table.tBodies[0];
+  const rows = [...body.rows];
+  const heads = [...table.tHead.rows[0].cells];
+  const key = (row, column) => {
+    const cell = row.cells[column];
+    const text = cell.textContent.trim();
+    const value = parseFloat(cell.dataset.value || text.replace(/[,<%]/g, ""));
+    return heads[column].classList.contains("num") ? (Number.isNaN(value) ? -Infinity : value) : text;
+  };
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    head.setAttribute("aria-sort", "none");
+    button.addEventListener("click", () => {
+      const numeric = head.classList.contains("num");
+      const was = head.getAttribute("aria-sort");
+      const up = was === "none" ? !numeric : was === "descending";
+      heads.forEach((other) => other.setAttribute("aria-sort", "none"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      rows.sort((a, b) => {
+        const x = key(a, column);
+        const y = key(b, column);
+        const order = numeric ? (x < y ? -1 : x > y ? 1 : 0) : x.localeCompare(y, "en", { numeric: true });
+        return up ? order : -order;
+      });
+      body.append(...rows);
+    });
+  });
+  const box = document.createElement("div");
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  const count = document.createElement("output");
+  box.className = "filter";
+  input.type = "search";
+  label.append("Filter ", input);
+  box.append(label, count);
+  table.closest(".scroll").before(box);
+  input.addEventListener("input", () => {
+    const wanted = input.value.toLowerCase();
+    rows.forEach((row) => { row.hidden = !row.textContent.toLowerCase().includes(wanted); });
+    count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} launches`;
+  });
+});
+// A link to a launch opens it; on narrow screens the contents begin closed.
+const reveal = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const details = target && target.querySelector(":scope > details");
+  if (details) details.open = true;
+};
+addEventListener("hashchange", reveal);
+reveal();
+if (matchMedia("(max-width: 1100px)").matches) document.querySelector("nav.contents details").open = false;

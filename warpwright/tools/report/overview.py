@@ -1,0 +1,60 @@
+"""The table of launches, sortable and filterable in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from warpwright.tools.report.attribution import Attribution
+from warpwright.tools.report.markup import datum, percent
+from warpwright.tools.tables import dims, dram_gb_per_s, format_seconds
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+    from warpwright.tools.report.relieved import Ranking
+
+MOST_LISTED = 500
+"""Rows of the table of launches."""
+
+
+def limits(explained: Mapping[int, Attribution], rankings: Mapping[int, Ranking]) -> dict[int, str]:
+    """Title of what limits each launch: by runs with it relieved where there are any."""
+    found = {}
+    for i, a in explained.items():
+        relieved = rankings[i].limit if i in rankings else None
+        found[i] = (relieved or a.limit).title
+    return found
+
+
+def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int, str]) -> str:
+    total = sum(run.seconds for run in runs)
+    rows = []
+    for i, run in enumerate(runs[:MOST_LISTED]):
+        name = f'<a href="#launch-{i + 1}">{escape(run.kernel)}</a>' if i in shown else escape(run.kernel)
+        rate = dram_gb_per_s(run)
+        limit = limits.get(i, "shared the chip")
+        rows.append(
+            f'<tr><td class="num">{i + 1}</td><td>{name}</td><td class="nowrap">{escape(dims(run.grid))}</td>'
+            f'<td class="nowrap">{escape(dims(run.block))}</td>'
+            + datum("cycles", run.cycles, f"{run.cycles:,}")
+            + datum("seconds", run.seconds, format_seconds(run.seconds))
+            + f'<td class="num">{percent(run.seconds / total if total else 0)}</td>'
+            + datum("ipc", run.ipc, f"{run.ipc:.2f}")
+            + f'<td class="num">{"" if rate is None else f"{rate:,.0f}"}</td><td>{escape(limit)}</td></tr>'
+        )
+    more = ""
+    if len(runs) > len(shown):
+        which = f"The {len(shown)} longest launches are" if len(shown) > 1 else "The longest launch is"
+        more = f'<p class="note">{which} shown in full below.' if shown else '<p class="note">'
+        if any(run.shared for run in runs):
+            more += " What limits a launch that shared the chip with others is not known; launch it alone."
+        more += f" The table holds the first {MOST_LISTED:,}.</p>" if len(runs) > MOST_LISTED else "</p>"
+    heads = ("#", "kernel", "grid", "block", "cycles", "time", "share", "IPC", "DRAM GB/s", "limited by")
+    numeric = {"#", "cycles", "time", "share", "IPC", "DRAM GB/s"}
+    head = "".join(f'<th scope="col"{" class=num" if h in numeric else ""}>{h}</th>' for h in heads)
+    return (
+        '<section class="card" id="launches" aria-labelledby="title-launches"><h2 id="title-launches">Launches</h2><div class="scroll" tabindex="0" role="region" aria-label="Launches"><table class="sortable">'
+        f"<caption>In order; time and share of simulated time.</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{more}</section>"
+    )

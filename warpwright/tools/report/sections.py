@@ -1,0 +1,210 @@
+"""Sections of a launch that show its attribution: limit, facts, speed of light, bounds, stall reasons, SMs, counters."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from warpwright.chips import Chip
+from warpwright.tools.report.attribution import Attribution, Unit
+from warpwright.tools.report.evidence import Evidence
+from warpwright.tools.report.figures import draw_blocks, draw_sms
+from warpwright.tools.report.markup import bar, datum, number, percent
+from warpwright.tools.tables import dims, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+    from warpwright.tools.report.relieved import Ranking
+
+MOST_NUMBERS = 12
+"""Numbers of the chip that are listed with their share of the time."""
+
+
+def answer(a: Attribution, ranking: Ranking | None) -> str:
+    shares = throughput(a)
+    if ranking is None:
+        return f'<div class="answer"><p data-name="headline">{escape(a.advice)}</p>{shares}</div>'
+    rows = "".join(
+        f"<tr><td>{escape(relief.what_if.change)}</td>"
+        + datum(
+            f"after {relief.what_if.change}",
+            relief.what_if.after[ranking.launch],
+            f"{relief.what_if.after[ranking.launch]:,}",
+        )
+        + f'<td class="num">{relief.what_if.saved(ranking.launch):+.1%}</td></tr>'
+        for relief in ranking.reliefs
+    )
+    table = (
+        f'<table data-name="what-if"><caption>Cycles with each resource relieved; the largest saving first.</caption><thead><tr><th scope="col">with</th><th scope="col" class="num">cycles</th><th scope="col" class="num">saved</th></tr></thead><tbody>{rows}</tbody></table>'
+        if rows
+        else ""
+    )
+    return f'<div class="answer"><p data-name="headline">{escape(ranking.headline)}</p>{shares}{table}</div>'
+
+
+def evidence_panel(known: Evidence, chip: Chip) -> str:
+    """How well the numbers are known that the launch's time rests on."""
+    rows = "".join(
+        f"<tr><td>{escape(kind)}</td><td>{bar(share)}</td>{datum(f'evidence: {kind}', share, percent(share))}</tr>"
+        for kind, share in known.by_kind.items()
+    )
+    fields = "".join(
+        f'<tr><td class="code">{escape(field)}</td><td>{escape(chip.kind(field))}</td>'
+        f'<td class="num">{percent(share)}</td><td>{escape(chip.source(field))}</td></tr>'
+        for field, share in list(known.by_field.items())[:MOST_NUMBERS]
+        if share >= 0.005
+    )
+    return (
+        f'<div class="panel whole"><details><summary>{escape(known.sentence)}</summary><table class="bars"><caption>Share of '
+        f"the time by how the number is known that it rests on; “program” is what the machine code alone decides.</caption>"
+        f'<tbody>{rows}</tbody></table><div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table><thead><tr>'
+        '<th scope="col">number</th><th scope="col">kind</th><th scope="col" class="num">share</th><th scope="col">source</th></tr>'
+        f"</thead><tbody>{fields}</tbody></table></div></details></div>"
+    )
+
+
+def facts(run: Run, a: Attribution) -> str:
+    blocks = run.grid[0] * run.grid[1] * run.grid[2]
+    facts = [
+        ("cycles", datum("cycles", run.cycles, f"{run.cycles:,}", "dd", "")),
+        ("time", datum("seconds", run.seconds, format_seconds(run.seconds), "dd", "")),
+        ("grid", f"<dd>{escape(dims(run.grid))} <small>{blocks:,} blocks</small></dd>"),
+        ("block", f"<dd>{escape(dims(run.block))}</dd>"),
+        ("warp-instructions", datum("instructions", run.instructions, f"{run.instructions:,}", "dd", "")),
+        ("IPC of the chip", datum("ipc", run.ipc, f"{run.ipc:.2f}", "dd", "")),
+        ("active threads a warp", f"<dd>{a.arithmetic.lanes:.1f} <small>of 32</small></dd>"),
+        ("registers a thread", f"<dd>{run.registers}</dd>"),
+        ("shared memory a block", f"<dd>{run.shared_bytes:,} B</dd>"),
+        (
+            "occupancy an SM can hold",
+            f"<dd>{run.occupancy:.0%} <small>{run.resident.blocks_per_sm} blocks, by {escape(run.resident.limiter)}</small></dd>",
+        ),
+        ("simulated at", f"<dd>{escape(format_rate(run.simulation_speed))} <small>instructions</small></dd>"),
+    ]
+    reached = run.metrics.get("sm__warps_active.avg.pct_of_peak_sustained_active")
+    if reached is not None:
+        facts.insert(10, ("occupancy reached", datum("occupancy", reached / 100, f"{reached / 100:.0%}", "dd", "")))
+    return '<dl class="facts">' + "".join(f"<div><dt>{name}</dt>{value}</div>" for name, value in facts) + "</dl>"
+
+
+def speed_of_light(a: Attribution) -> str:
+    rows = []
+    for group in ("SM", "memory"):
+        rows.append(f'<tr class="group"><th scope="colgroup" colspan="3">{group[0].upper()}{group[1:]}</th></tr>')
+        for unit in a.units:
+            if unit.group == group:
+                rows.append(
+                    f"<tr><td>{escape(unit.name)}<small>{escape(unit.peak)}</small></td><td>{bar(unit.share)}</td>"
+                    + datum(f"unit: {unit.name}", unit.share, percent(unit.share))
+                    + "</tr>"
+                )
+    return (
+        '<div class="panel"><h3>Speed of light</h3><table class="bars"><caption>Share of each unit’s peak over the whole '
+        f"launch, mean of all its instances.</caption><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def stalls(a: Attribution) -> str:
+    rows = []
+    for stall in a.stalls:
+        kind = "issue" if stall.reason == "selected" else ""
+        rows.append(
+            f"<tr><td>{escape(stall.reason.replace('_', ' '))}<small>{escape(stall.meaning)}</small></td>"
+            f"<td>{bar(stall.share, kind)}</td>"
+            + datum(f"stall: {stall.reason}", stall.warp_cycles, percent(stall.share))
+            + "</tr>"
+        )
+    return (
+        '<div class="panel"><h3>What warps did with their time</h3><table class="bars"><caption>Of '
+        f"{a.warp_cycles:,} warp-cycles; reasons in Nsight Compute’s words.</caption><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def bounds(a: Attribution) -> str:
+    rows = []
+    for bound in a.bounds:
+        if bound.cycles > a.overhead_cycles:
+            rows.append(
+                f"<tr><td>{escape(bound.name)}</td><td>{bar(bound.share)}</td>"
+                + datum(f"bound: {bound.name}", bound.cycles, f"{bound.cycles:,.0f}")
+                + f'<td class="num">{percent(bound.share)}</td></tr>'
+            )
+    if not rows:
+        rows.append('<tr><td colspan="4">No unit needed longer than the launch overhead.</td></tr>')
+    return (
+        '<div class="panel"><h3>Lower bounds</h3><table class="bars"><caption>Cycles that each unit needs at least for this '
+        f"work, with {a.overhead_cycles:,} cycles of launch overhead; share of the cycles after it.</caption>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def roofline_note(a: Attribution, unit: str) -> str:
+    if unit == "FLOP":
+        return (
+            '<p class="note">Operations are counted by instruction with the launch’s mean of '
+            f"{a.arithmetic.lanes:.1f} active threads. Each dot is the same speed over the bytes of one memory.</p>"
+        )
+    return (
+        '<p class="note">The kernel does no floating-point work, so this roofline counts warp-instructions. Each dot is the '
+        "same speed over the bytes of one memory.</p>"
+    )
+
+
+def sms(run: Run, a: Attribution) -> str:
+    assert run.device is not None
+    assert run.timing is not None
+    blocks = run.timing.sm["blocks"]
+    idle = int((blocks == 0).sum())
+    fewest, most = int(blocks.min()), int(blocks.max())
+    facts = f"Blocks an SM: {fewest:,} to {most:,}." if fewest < most else f"Blocks an SM: {most:,}."
+    if idle:
+        facts += f" {idle} of {len(blocks)} SMs ran none."
+    over_time = draw_blocks(run)
+    timeline = ""
+    if over_time is not None:
+        drawing, drawn = over_time
+        spans = run.timing.blocks[:, 2] - run.timing.blocks[:, 1]
+        told = (
+            f"A block lasts {int(spans.min()):,} to {int(spans.max()):,} cycles, {float(spans.mean()):,.0f} on average."
+        )
+        if len(spans) < run.grid[0] * run.grid[1] * run.grid[2]:
+            told += f" The first {len(spans):,} blocks of the grid are drawn."
+        busy = len(blocks) - idle
+        if drawn < busy:
+            told += f" {drawn} of {busy} SMs are drawn."
+        timeline = (
+            f'<h3>Blocks over time</h3><p class="note">Each row is an SM and each bar is a block; concurrent blocks '
+            f'are stacked. {told}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Blocks over time">{drawing}</div>'
+        )
+    return (
+        '<div class="panel whole"><h3>SMs</h3><p class="note">Cycles with at least one block, of all cycles of the launch. '
+        f'{facts}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Activity of the SMs">'
+        f"{draw_sms(run, run.device)}</div>{timeline}</div>"
+    )
+
+
+def metrics(run: Run) -> str:
+    rows = "".join(
+        f'<div><span class="code">{escape(name)}</span>{datum(name, value, number(value), "span")}</div>'
+        for name, value in sorted(run.metrics.items())
+    )
+    return (
+        '<div class="panel whole"><details><summary>All counters, by Nsight Compute’s names</summary>'
+        f'<div class="columns">{rows}</div></details></div>'
+    )
+
+
+def highest(a: Attribution, group: str) -> Unit | None:
+    """The unit of a group (SM or memory) that is nearest to its peak: the throughput that Nsight Compute shows for the group."""
+    return max((unit for unit in a.units if unit.group == group), key=lambda unit: unit.share, default=None)
+
+
+def throughput(a: Attribution) -> str:
+    """Compute and memory throughput: the highest share of peak among the units of each group."""
+    rows = ""
+    for title, group in (("Compute", "SM"), ("Memory", "memory")):
+        unit = highest(a, group)
+        if unit is not None:
+            value = datum(f"throughput: {title.lower()}", unit.share, percent(unit.share), "dd", "")
+            rows += f"<div><dt>{title} throughput <small>{escape(unit.name)}</small></dt>{value}{bar(unit.share)}</div>"
+    return f'<dl class="throughput">{rows}</dl>'
