@@ -80,19 +80,38 @@ def test_a_read_from_the_other_side_passes_atomics_that_wait() -> None:
     assert line.read(50_000, far=True) < 150 + FAR_CYCLES
 
 
-def test_a_read_between_two_atomics_takes_longer_than_one_behind_another() -> None:
-    """bench.micro ``beside``: 2.9 cycles each of a home's time."""
-    ends = []
-    for reads in (0, 1, 2):
-        line = Line()
-        line.adds(1, 10_000)
-        for _ in range(100):
-            end = line.add(50_000)
-            for _ in range(reads):
-                line.read(50_000)
-        ends.append(end)
-    assert (ends[1] - ends[0]) / 99 == pytest.approx(2.9, rel=0.05)
-    assert (ends[2] - ends[1]) / 99 == pytest.approx(64 / 55, rel=0.05)
+def among(adds: int, reads: int, far: bool, turns: int = 400) -> float:
+    """Cycles until the last of so many additions and reads in turn is done, all from one side and there at once."""
+    line = Line()
+    line.adds(1, 10_000)
+    end = 0
+    for _ in range(turns):
+        for _ in range(adds):
+            end = line.add(50_000, far)
+        for _ in range(reads):
+            line.read(50_000, far)
+    return end / turns
+
+
+@pytest.mark.parametrize(("adds", "reads", "card"), [(1, 4, 1.46), (1, 1, 2.75), (4, 1, 3.6)])
+def test_reads_among_atomics_take_longer_where_atomics_are_more(adds: int, reads: int, card: float) -> None:
+    """bench.micro ``looks_among``: cycles of each read near the home where additions are 0.2, 0.5 and 0.8 of the accesses."""
+    assert (among(adds, reads, False) - among(adds, 0, False)) / reads == pytest.approx(card, rel=0.15)
+
+
+def test_reads_of_the_other_side_wait_among_its_atomics_at_the_home() -> None:
+    """bench.micro ``looks_among``: 528 warps of the other side add 0.20 times a cycle where 528 read, 0.69 times alone."""
+    assert among(1, 1, True) > 1.4 * among(1, 0, True)
+
+
+def test_reads_of_the_homes_side_take_turns_with_atomics_of_the_other() -> None:
+    """bench.micro ``looks_among``: 0.287 reads a cycle near the home where 0.271 additions come from the other side."""
+    line = Line()
+    line.adds(1, 10_000)
+    queue = line.adds(400, 50_000, far=True)
+    waits = [line.read(50_000) for _ in range(100)]
+    assert waits[0] < queue / 2
+    assert 2.5 < (waits[99] - waits[49]) / 50 < 5
 
 
 def test_an_atomic_near_the_home_waits_until_the_other_side_has_let_go() -> None:

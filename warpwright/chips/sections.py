@@ -404,7 +404,11 @@ class L2(Section):
     l2_single_look_cycles: int = Field(ge=0)
     """After an atomic on a line, for which strong loads of the device's scope are answered one by one, and not two at a time."""
     l2_read_after_atomic_cycles: float = Field(ge=0)
-    """Of the atomics' turn on a line, for a read that comes directly after one of them while more wait."""
+    """Of the atomics' turn on a line, beyond an access's own, for a read that comes directly after one of them while more wait."""
+    l2_hidden_atomics_percent: float = Field(ge=0, le=100)
+    """Of a line's accesses, so many atomics that reads among them take no longer."""
+    l2_read_after_atomics_most_cycles: float = Field(ge=0)
+    """Of the atomics' turn on a line, beyond an access's own, the most that a read takes however many of the line's accesses are atomics."""
     l2_write_request_cycles: float = Field(ge=0)
     """Of a slice's write port, for each write; and for each of its sectors, whole or partial."""
     l2_write_sector_cycles: float = Field(gt=0)

@@ -26,7 +26,7 @@ from warpwright.timing.l2 import (
     widen,
     write_port,
 )
-from warpwright.timing.l2_hazards import atomics_on, write_turn
+from warpwright.timing.l2_hazards import atomics_on, note_access, write_turn
 
 
 @core
@@ -111,6 +111,8 @@ def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
         m[entry.far] = 0
         m[entry.read] = 0
         m[entry.held] = 0
+        m[entry.share] = 0
+        m[entry.turn] = 0
         m[entry.leaves] = 0
     return entry
 
@@ -172,7 +174,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     done = max(done, let_go(m, home, line, place, entry, start, far))
     last = entry.far if far else entry.near
     m[last] = max(m[last], done)
-    m[entry.looked] = 0
+    note_access(m, entry, True)
     ready = touched & ((1 << 40) - 1)
     tag_at = m[s.chip.l2_tags] + place
     tag = m[tag_at]

@@ -19,11 +19,16 @@ from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
 from warpwright.timing.intrinsics import WAYS, find_way, oldest_way
 from warpwright.timing.l2_hazards import (
+    FAR,
+    NEAR,
     after_atomics,
+    atomics_on,
     copy_left,
     is_pair,
     lent_and_back,
     read_turn,
+    share_of,
+    turn_between,
     turn_units,
     write_from_afar,
     write_turn,
@@ -295,9 +300,15 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 
 @core
 def home_turn(m: Any, home: int, line: int, time: int) -> int:
-    """When the home takes a read of its own side that comes at ``time``: where atomics on the line wait, in its turn among them (bench.micro ``beside``)."""
-    units = turn_units(m, home, line, time)
-    return write_port(m, home, time, units) if units else time
+    """When the home takes a read of its own side that comes at ``time``: where atomics on the line wait, in its turn (bench.micro ``beside``)."""
+    units = turn_units(m, home, line, time, NEAR)
+    if not units:
+        return time
+    turn = turn_between(m, home, line, time, units)
+    if turn < 0:
+        return write_port(m, home, time, units)
+    write_port(m, home, turn, units)
+    return turn
 
 
 @core
@@ -324,6 +335,11 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         return home_read(m, home, line, sectors, look_port(m, home, home, line, turn, count, paired), False)
     near = counterpart(m, home)
     start = look_port(m, near, home, line, read_turn(m, near, line, time), count, paired)
+    comes = start + (m[s.chip.far_latency] >> 1)
+    units = turn_units(m, home, line, comes, FAR)
+    if units:
+        m[counts.far_reads] += count
+        return read_among_atomics(m, home, line, sectors, write_port(m, home, comes, units))
     place = held(m, near, line, start)
     tag_at = m[s.chip.l2_tags] + place
     if copy_left(m, home, line, start):
@@ -353,6 +369,16 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         m[tag_at] = tag | missing
     used(m, place, start)
     return ready
+
+
+@core
+def read_among_atomics(m: Any, home: int, line: int, sectors: int, start: int) -> int:
+    """When the answer of a read is across that is in the home's queue among atomics from its side, which leave it no copy; of those after a read, not after an atomic, one answer
+    crosses for all."""
+    far = m[s.chip.far_latency]
+    come = home_read(m, home, line, sectors, start, True)
+    size = share_of(m, atomics_on(m, home, line), popcount(sectors) * SECTOR_BYTES)
+    return crosses(m, home, come, size) + far - (far >> 1)
 
 
 @core

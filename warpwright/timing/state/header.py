@@ -478,7 +478,17 @@ class Header(Unit):
     read_after_atomic = from_chip(
         "l2.l2_read_after_atomic_cycles",
         "slice bytes",
-        "of the write port for a read that comes directly after an atomic on its line",
+        "of the write port, beyond an access's own, for a read that comes directly after an atomic on its line",
+    )
+    read_after_atomics_most = from_chip(
+        "l2.l2_read_after_atomics_most_cycles",
+        "slice bytes",
+        "of the write port, beyond an access's own, the most for a read among atomics on its line",
+    )
+    hidden_share = derived(
+        lambda z: round(z.chip.l2.l2_hidden_atomics_percent * 65536 / 100),
+        "",
+        "of atomics among a line's accesses that reads hide, of 256, with a fraction",
     )
     single_looks = from_chip(
         "l2.l2_single_look_cycles",

@@ -237,7 +237,10 @@ class LineAtomics(Unit):
     read = word("cycle", "when the other side's last read was taken")
     held = word("cycle", "until when the line waits for the other side to let go of its copy")
     leaves = word("cycle", "when the other side's copy is gone; 0: nobody asked for that")
-    looked = word("", "a read took the last turn")
+    share = word("", "of atomics among its accesses, of 256, with a fraction")
+    turn = word(
+        "cycle", "when a read of the home's side has its next turn between atomics of the other side, with a fraction"
+    )
 
 
 class SliceQueue(Unit):
