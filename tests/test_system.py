@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from tests.test_driver_devices import finished, right
+from tests.test_driver_devices import right
 from warpwright.system import (
     MachineError,
     load_machine,
@@ -263,13 +263,6 @@ assert [asked(number) for number in (1, 2, 3, 4, 5)] == [0, 1, 0, 1, 0]
         "h200",
         WARPWRIGHT_SYSTEM="p100x2-pcie",
     )
-
-
-@linux
-def test_a_launch_on_several_devices_is_refused_with_what_to_do() -> None:
-    done = finished('assert cuda.raw("cuLaunchCooperativeKernelMultiDevice", 0, 0, 0) == 801', "h200,h200")
-    assert done.returncode == 0, done.stderr
-    assert "ww.System.launch runs kernels of several GPUs at once" in done.stderr
 
 
 COPIES = """

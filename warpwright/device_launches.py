@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, check_cooperative, is_cooperative
+from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.textures.launch_textures import uses_textures
-from warpwright.errors import ExecutionError, UnsupportedError
+from warpwright.errors import ExecutionError, LaunchError, UnsupportedError
 from warpwright.run import Job, Progress, Run, launch_context
 from warpwright.session import session
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
+    from warpwright.engine.device_memory import Allocation, DeviceMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,35 +50,70 @@ def refuse(launcher: Launcher) -> None:
         check_cooperative(launcher.geometry, launcher.resident, launcher.chip, name)
 
 
-def launch_on_devices(members: Sequence[DeviceMember]) -> list[Run]:
-    """Run one launch on each of several GPUs, all beginning at the same moment; the runs in the order of the launches.
+def refuse_unequal(members: Sequence[DeviceMember]) -> None:
+    """Refuse launches that are not one cooperative launch on several devices.
 
     Raises:
-        UnsupportedError: a launch that cannot run beside others, or two launches on one GPU.
-        LaunchError: a cooperative grid does not fit its chip.
+        LaunchError: their kernels, grids, blocks or shared memory differ, or a grid does not fit its chip.
+    """
+    first = members[0].launcher
+    for number, member in enumerate(members):
+        launcher = member.launcher
+        for what, mine, others in (
+            ("kernel", launcher.kernel.name, first.kernel.name),
+            ("grid", launcher.geometry.grid, first.geometry.grid),
+            ("block", launcher.geometry.block, first.geometry.block),
+            ("cluster", launcher.geometry.cluster, first.geometry.cluster),
+            (
+                "dynamic shared memory",
+                launcher.geometry.dynamic_shared_bytes,
+                first.geometry.dynamic_shared_bytes,
+            ),
+        ):
+            if mine != others:
+                raise LaunchError(
+                    f"a cooperative launch on several devices: the {what} of device {number} is {mine} and that of device 0 {others}; they must be equal"
+                )
+        if launcher.kernel._loaded_module.compiled.cubin != first.kernel._loaded_module.compiled.cubin:
+            raise LaunchError(
+                f"a cooperative launch on several devices: the machine code of {launcher.kernel.name} on device {number} is not that of device 0; "
+                "compile one source for chips of one architecture"
+            )
+        check_cooperative(launcher.geometry, launcher.resident, launcher.chip, launcher.kernel.name)
+
+
+def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | None = None) -> list[Run]:
+    """Run one launch on each of several GPUs, all beginning at the same moment; the runs in the order of the launches.
+
+    Args:
+        reaches: which of the GPUs can access each other's memory; the launches are then one cooperative launch, whose ``multi_grid_group`` has all grids.
+
+    Raises:
+        UnsupportedError: a launch that cannot run beside others, two launches on one GPU, or GPUs of a cooperative launch that peer access does not join.
+        LaunchError: a cooperative grid does not fit its chip, or the launches of a cooperative launch differ.
         ExecutionError: a fault or a trap in one of them, or a deadlock of those that are left.
         KeyboardInterrupt: Ctrl-C.
     """
     gpus = [member.launcher.kernel.gpu for member in members]
     if len({id(gpu) for gpu in gpus}) < len(gpus):
         raise UnsupportedError("two of the launches are on the same GPU: give one for each GPU")
+    if reaches is not None:
+        refuse_unequal(members)
     for member in members:
         refuse(member.launcher)
-    held = []
+    held: list[tuple[DeviceMemory, Allocation]] = []
     try:
+        workspaces = _workspaces(members, reaches, held)
         jobs = []
-        for member in members:
+        for member, workspace in zip(members, workspaces, strict=True):
             launcher, memory = member.launcher, member.launcher.kernel.gpu.memory
-            workspace = None
-            if is_cooperative(launcher.kernel._loaded.program):
-                workspace = memory.allocate(GRID_WORKSPACE_BYTES, f"grid barrier of {launcher.kernel.name}")
-                held.append((memory, workspace))
             context, window = launch_context(launcher, member.parameters, workspace)
             if window is not None:
                 held.append((memory, window))
             context.is_cooperative = workspace is not None
             jobs.append(Job(launcher, context, checked=False, timed=True))
-        _DevicesJob(jobs).run()
+        joined = [one for one in workspaces if one is not None] if reaches is not None else []
+        _DevicesJob(jobs, joined).run()
     finally:
         for memory, allocation in held:
             memory.free(allocation)
@@ -91,12 +128,32 @@ def launch_on_devices(members: Sequence[DeviceMember]) -> list[Run]:
     return runs
 
 
+def _workspaces(
+    members: Sequence[DeviceMember], reaches: Reaches | None, held: list[tuple[DeviceMemory, Allocation]]
+) -> list[Allocation | None]:
+    """Memory of the barriers of each launch, None for kernels without; entered in ``held`` as soon as it is allocated."""
+    memories = [member.launcher.kernel.gpu.memory for member in members]
+    synchronise = [is_cooperative(member.launcher.kernel._loaded.program) for member in members]
+    if reaches is not None and all(synchronise):
+        joined = connect(memories, reaches, members[0].launcher.kernel.name)
+        held += zip(memories, joined, strict=True)
+        return list(joined)
+    found: list[Allocation | None] = []
+    for member, memory, synchronises in zip(members, memories, synchronise, strict=True):
+        workspace = None
+        if synchronises:
+            workspace = memory.allocate(GRID_WORKSPACE_BYTES, f"grid barrier of {member.launcher.kernel.name}")
+            held.append((memory, workspace))
+        found.append(workspace)
+    return found
+
+
 class _DevicesJob(Job):
     """The worker's side and the waiting side of launches on several GPUs."""
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[Job], joined: Sequence[Allocation] = ()) -> None:
         super().__init__(jobs[0].launcher, jobs[0].context, checked=False, timed=True)
-        self.jobs = jobs
+        self.jobs, self.joined = jobs, joined
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
         """Of the blocks of all GPUs; named after the first launch."""
@@ -147,6 +204,9 @@ class _DevicesJob(Job):
         rest = [str(number) for number in range(len(self.jobs)) if number not in failure.ended]
         note = f"launches on {len(self.jobs)} GPUs at once: this is GPU {failure.device} of them"
         note += f"; ended: {', '.join(map(str, failure.ended)) or 'none'}; not ended: {', '.join(rest)}"
+        if self.joined:
+            memories = [one.launcher.kernel.gpu.memory for one in self.jobs]
+            note += f"\n  {state_of(memories, self.joined, job.context.geometry.blocks)}"
         if isinstance(error, ExecutionError):
             error.args = (f"{error}\n  {note}",)
         return error

@@ -69,23 +69,29 @@ class System:
             self._open.add((first, second))
             self.gpus[second].memory.open_to(self.gpus[first].memory)
 
-    def launch(self, *launches: tuple[Launcher, Sequence[Any]]) -> list[Run]:
+    def launch(self, *launches: tuple[Launcher, Sequence[Any]], cooperative: bool = False) -> list[Run]:
         """Run one kernel on each of several GPUs, all at once: they begin at the same simulated moment and may wait for each other.
 
         Args:
             launches: a launcher (``kernel[grid, block]``) and its arguments, for each GPU that takes part.
+            cooperative: as ``cudaLaunchCooperativeKernelMultiDevice``: ``multi_grid_group`` has the grids of all, in the order of the launches.
 
         Returns:
             The runs, in the order of the launches; arrays of the host have their results.
 
         Raises:
             ArgumentError: arguments do not fit a kernel's parameters.
-            UnsupportedError: two launches on one GPU, or a kernel that cannot run beside others.
-            LaunchError: a cooperative grid does not fit its chip.
+            UnsupportedError: two launches on one GPU, a kernel that cannot run beside others, or GPUs of a cooperative launch that peer access does not join.
+            LaunchError: a cooperative grid does not fit its chip, or kernels, grids or blocks of a cooperative launch differ.
             ExecutionError: a fault, a trap or a deadlock; the launches that are left are given up.
         """
         from warpwright.device_launches import DeviceMember, launch_on_devices
         from warpwright.engine.arguments import pack
+
+        numbers = [self.gpus.index(launcher.kernel.gpu) for launcher, _ in launches]
+
+        def reaches(first: int, second: int) -> bool:
+            return self.can_access(numbers[first], numbers[second])
 
         packed = []
         try:
@@ -96,7 +102,8 @@ class System:
                 [
                     DeviceMember(launcher, bytes(one.parameters))
                     for (launcher, _), one in zip(launches, packed, strict=True)
-                ]
+                ],
+                reaches=reaches if cooperative else None,
             )
             for one in packed:
                 one.copy_back()

@@ -94,7 +94,7 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     93: 0,
     94: 0,
     95: 1,
-    96: 0,
+    96: 1,
     97: lambda chip: chip.shared.shared_max_per_block_kib << 10,
     98: 0,
     99: 1,

@@ -287,12 +287,3 @@ def launch_kernel_ex(configuration: int, handle: int, pointers: int, extra: int)
     if count:
         made = with_attributes(made, attributes, count)
     submit_launch(made, stream)
-
-
-@entry("cuLaunchCooperativeKernelMultiDevice")
-def launch_multi_device(*_: int) -> int:
-    raise CudaError(
-        results.NOT_SUPPORTED,
-        "one cooperative launch on several devices is not supported, and multi_grid_group with it; in Python, ww.System.launch runs kernels of "
-        "several GPUs at once, which can meet at a barrier of their own in one GPU's memory",
-    )

@@ -1,8 +1,14 @@
-"""Machine code of functions that the driver provides to the device runtime: the barrier of a whole grid.
+"""Machine code of functions that the driver provides to the device runtime: the barriers of a grid and of the grids of several devices.
 
-CUDA C++ has this barrier in a header; other languages (Numba's ``this_grid().sync()``) call ``cudaCGSynchronize`` of
-libcudadevrt, which leaves it to the driver.  The barrier here is the header's: the blocks add to a word of the launch's
-workspace, the first one so much that the highest bit changes when all have come.
+CUDA C++ has the grid's barrier in a header; other languages (Numba's ``this_grid().sync()``), CUDA before 11 and ``multi_grid_group`` call
+``cudaCGSynchronize``, ``cudaCGGetRank`` and ``cudaCGGetSize`` of libcudadevrt, which leave it to the driver (libcudadevrt of CUDA 12.9: names, arguments and
+flags).  The grid's barrier here is the header's: the blocks add to a word of the launch's workspace, the first one so much that the highest bit changes when
+all have come.
+
+NVIDIA does not publish the barrier of several grids.  Here each grid's first block waits for the others as above, and meets those of the other devices before it
+changes the bit.  They meet along a tree of devices that can access each other's memory, by stores of the round's number: a child's into its parent's workspace, and the
+parent's into the child's when all have come.  Each device polls its own memory only, so that PCI Express, which atomics do not cross, will do.
+``engine/multi_grid.py`` fills the workspaces in.
 """
 
 from __future__ import annotations
@@ -12,27 +18,116 @@ from functools import cache
 from warpwright.toolchain.compile import compile_source
 from warpwright.toolchain.cubin import Module
 
-ROUTINES = ("__cuda_syscall_CGS_get_intrinsic_handle", "__cuda_syscall_CGS_sync")
+SYNC = "__cuda_syscall_CGS_sync"
+ROUTINES = (
+    "__cuda_syscall_CGS_get_intrinsic_handle",
+    "__cuda_syscall_CGS_get_rank",
+    "__cuda_syscall_CGS_get_size",
+    SYNC,
+)
+ARRIVED, GRIDS, RANK, CHILD_COUNT, IN_PARENT, RELEASED, COME, IN_CHILD = 4, 32, 36, 40, 48, 128, 256, 384
+"""Byte offsets in the workspace of a launch on several devices, as the structure below has them; a launch on one ends after ``RANK``."""
+GRIDS_WORKSPACE_BYTES = 512
+MOST_CHILDREN = 16
 _SOURCE = r"""
-// Scopes: 1 the grid, 2 the grids of several devices, of which there are none.
-extern "C" __device__ void *__cuda_syscall_CGS_get_intrinsic_handle(unsigned scope) {
+struct Workspace {
+    unsigned size, arrived;            // the grid's barrier
+    unsigned none[6];
+    unsigned grids, rank, child_count, none_too;
+    unsigned *in_parent;               // this grid's word of its parent's `come`; null at the root
+    unsigned to_the_next_line[18];
+    unsigned released, alone[31];      // the last round that the parent has released
+    unsigned come[16], alone_too[16];  // the last round that each child has come to
+    unsigned *in_child[16];            // each child's `released`
+};
+
+static __device__ __forceinline__ unsigned look(const unsigned *word) { return *(const volatile unsigned *)word; }
+static __device__ __forceinline__ void put(unsigned *word, unsigned value) { *(volatile unsigned *)word = value; }
+static __device__ __forceinline__ unsigned blocks_of_grid() { return gridDim.x * gridDim.y * gridDim.z; }
+static __device__ __forceinline__ unsigned threads_of_block() { return blockDim.x * blockDim.y * blockDim.z; }
+
+static __device__ __forceinline__ void meet_other_grids(Workspace *own) {
+    unsigned round = look(&own->released) + 1;
+    for (unsigned child = 0; child < own->child_count; child++)
+        while (look(&own->come[child]) != round) {}
+    __threadfence_system();
+    if (own->in_parent) {
+        put(own->in_parent, round);
+        while (look(&own->released) != round) {}
+        __threadfence_system();
+    } else
+        put(&own->released, round);
+    for (unsigned child = 0; child < own->child_count; child++)
+        put(own->in_child[child], round);
+}
+
+// Scopes: 1 the grid, 2 the grids of several devices, whose handle is odd.
+extern "C" __device__ unsigned long long __cuda_syscall_CGS_get_intrinsic_handle(unsigned scope) {
     unsigned high, low;
     asm("mov.u32 %0, %%envreg1;" : "=r"(high));
     asm("mov.u32 %0, %%envreg2;" : "=r"(low));
-    return scope == 1 ? (void *)((unsigned long long)high << 32 | low) : nullptr;
+    unsigned long long workspace = (unsigned long long)high << 32 | low;
+    if (scope == 1)
+        return workspace;
+    return scope == 2 && workspace && ((Workspace *)workspace)->grids ? workspace + 1 : 0;
 }
-extern "C" __device__ unsigned __cuda_syscall_CGS_sync(void *workspace, unsigned flags) {
-    __syncthreads();
-    if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
-        unsigned *arrived = (unsigned *)workspace + 1;
-        unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
+
+extern "C" __device__ unsigned __cuda_syscall_CGS_get_size(unsigned *threads, unsigned *grids, unsigned long long handle) {
+    if (!handle)
+        return 1;
+    unsigned count = handle & 1 ? ((Workspace *)(handle - 1))->grids : 1;
+    if (threads)
+        *threads = count * blocks_of_grid() * threads_of_block();
+    if (grids)
+        *grids = count;
+    return 0;
+}
+
+extern "C" __device__ unsigned __cuda_syscall_CGS_get_rank(unsigned *thread, unsigned *grid, unsigned long long handle) {
+    if (!handle)
+        return 1;
+    unsigned rank = handle & 1 ? ((Workspace *)(handle - 1))->rank : 0;
+    unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    unsigned within = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    if (thread)
+        *thread = (rank * blocks_of_grid() + block) * threads_of_block() + within;
+    if (grid)
+        *grid = rank;
+    return 0;
+}
+
+// Flag 1: one thread of each block calls, between barriers of its block.
+extern "C" __device__ unsigned __cuda_syscall_CGS_sync(unsigned long long handle, unsigned flags) {
+    if (!handle)
+        return 1;
+    bool several = handle & 1, all_threads = !(flags & 1);
+    Workspace *own = (Workspace *)(handle & ~1ull);
+    if (all_threads)
+        __syncthreads();
+    if (!all_threads || threadIdx.x + threadIdx.y + threadIdx.z == 0) {
+        unsigned blocks = blocks_of_grid();
         bool first = blockIdx.x + blockIdx.y + blockIdx.z == 0;
-        __threadfence();
-        unsigned before = atomicAdd(arrived, first ? 0x80000000u - (blocks - 1) : 1u);
-        while (((before ^ *(volatile unsigned *)arrived) & 0x80000000u) == 0) {}
-        __threadfence();
+        if (several)
+            __threadfence_system();
+        else
+            __threadfence();
+        if (several && first) {
+            atomicAdd(&own->arrived, 1u);
+            while ((look(&own->arrived) & 0x7fffffffu) != blocks) {}
+            __threadfence_system();
+            meet_other_grids(own);
+            atomicAdd(&own->arrived, 0x80000000u - blocks);
+        } else {
+            unsigned before = atomicAdd(&own->arrived, first ? 0x80000000u - (blocks - 1) : 1u);
+            while (((before ^ look(&own->arrived)) & 0x80000000u) == 0) {}
+        }
+        if (several)
+            __threadfence_system();
+        else
+            __threadfence();
     }
-    __syncthreads();
+    if (all_threads)
+        __syncthreads();
     return 0;
 }
 """

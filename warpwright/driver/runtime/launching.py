@@ -10,6 +10,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.entry_points import Dim3
 from warpwright.driver.functions import Function
 from warpwright.driver.launches import Launch, check, gather, submit_launch, with_attributes
+from warpwright.driver.multi_device import launch_on_streams
 from warpwright.driver.occupancy import active_blocks, active_clusters, largest_cluster
 from warpwright.driver.runtime.calls import runtime
 from warpwright.driver.runtime.registration import function_of
@@ -70,6 +71,22 @@ def launch_kernel(host: int, grid: Dim3, block: Dim3, pointers: int, shared: int
 @runtime("cudaLaunchCooperativeKernel")
 def launch_cooperative(host: int, grid: Dim3, block: Dim3, pointers: int, shared: int, stream: int) -> None:
     _launch(function_of(host), grid, block, pointers, shared, stream, cooperative=True)
+
+
+_LAUNCH_PARAMETERS_BYTES = 56
+"""Of cudaLaunchParams: kernel, grid, block, arguments, shared bytes, stream."""
+
+
+@runtime("cudaLaunchCooperativeKernelMultiDevice")
+def launch_multi_device(place: int, count: int, flags: int) -> None:
+    cmemory.given(place)
+    asked = []
+    for number in range(count):
+        host, gx, gy, gz, bx, by, bz, arguments, shared, stream = cmemory.read(
+            "Q6IQQQ", place + _LAUNCH_PARAMETERS_BYTES * number
+        )
+        asked.append((host, (gx, gy, gz), (bx, by, bz), shared, stream, arguments))
+    launch_on_streams(asked, flags, function_of, _checked)
 
 
 def _configured(configuration: int, host: int, pointers: int) -> tuple[Launch, int]:

@@ -1,0 +1,130 @@
+"""Cooperative launches on several devices (``cuLaunchCooperativeKernelMultiDevice`` of CUDA 12 and earlier).
+
+What is refused is what the driver API's documentation of CUDA 12.9 says; which code it does not say for a default stream and for two launches on one device:
+those here are the ones of HIP's ``hipLaunchCooperativeKernelMultiDevice``.  All kernels begin at the same simulated moment, even with
+CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from warpwright.driver import cmemory, results
+from warpwright.driver.calls import code_of, entry
+from warpwright.driver.cuda_error import CudaError, say
+from warpwright.driver.functions import Function, function
+from warpwright.driver.launches import Launch, check, gather, launcher_of
+from warpwright.driver.state import PER_THREAD_STREAM, Context, Stream, in_context, picoseconds, state
+from warpwright.errors import ExecutionError, LaunchError
+
+NO_PRE_SYNC, NO_POST_SYNC = 1, 2
+_PARAMETERS_BYTES = 56
+"""Of CUDA_LAUNCH_PARAMS."""
+
+
+def read_launches(place: int, count: int) -> list[tuple[Any, ...]]:
+    """Function, grid, block, shared bytes, stream and arguments of each CUDA_LAUNCH_PARAMS."""
+    found = []
+    for number in range(count):
+        handle, gx, gy, gz, bx, by, bz, shared, stream, arguments = cmemory.read(
+            "Q7I4xQQ", place + _PARAMETERS_BYTES * number
+        )
+        found.append((handle, (gx, gy, gz), (bx, by, bz), shared, stream, arguments))
+    return found
+
+
+def launch_on_streams(
+    asked: Sequence[tuple[Any, ...]],
+    flags: int,
+    find: Callable[[int], Function],
+    checks: Callable[[Launch], None] = check,
+) -> None:
+    """Run launches as one cooperative launch, in the order of their streams.
+
+    Args:
+        asked: as :func:`read_launches` has them.
+        find: the kernel of a handle, on the current context's device.
+        checks: refuses a configuration that no launch may have.
+
+    Raises:
+        CudaError: what cannot be launched together; faults mark the contexts instead.
+    """
+    s = state()
+    if not asked or len(asked) > len(s.devices) or flags & ~(NO_PRE_SYNC | NO_POST_SYNC):
+        raise CudaError(results.INVALID_VALUE)
+    streams = [_stream(one[4]) for one in asked]
+    if len({id(stream.device) for stream in streams}) < len(streams):
+        raise CudaError(
+            results.INVALID_DEVICE, "two launches of a cooperative launch on several devices are on one device"
+        )
+    contexts = [stream.context or stream.device.primary for stream in streams]
+    launches = []
+    for (handle, grid, block, shared, _, arguments), stream, context in zip(asked, streams, contexts, strict=True):
+        with in_context(context):
+            s.current()
+            target = find(handle)
+            made = Launch(target, grid, block, shared, gather(target, arguments, 0), cooperative=True)
+            if target.image.context.device is not stream.device:
+                raise CudaError(
+                    results.INVALID_HANDLE, f"{target.symbol}: the kernel and its stream are of different devices"
+                )
+            checks(made)
+            made.partition = s.partition_of(stream)
+            launches.append(made)
+    _run(launches, streams, contexts, flags)
+
+
+def _stream(handle: int) -> Stream:
+    """A stream that such a launch may use.
+
+    Raises:
+        CudaError: it is a default stream, or is captured.
+    """
+    if handle <= PER_THREAD_STREAM:
+        raise CudaError(
+            results.INVALID_HANDLE,
+            "a cooperative launch on several devices needs streams made with cuStreamCreate: it cannot use a default stream",
+        )
+    stream = state().stream(handle)
+    if stream.capture is not None:
+        raise CudaError(results.STREAM_CAPTURE_UNSUPPORTED)
+    return stream
+
+
+def _run(launches: Sequence[Launch], streams: Sequence[Stream], contexts: Sequence[Context], flags: int) -> None:
+    from warpwright.device_launches import DeviceMember, launch_on_devices
+
+    s = state()
+
+    def reaches(first: int, second: int) -> bool:
+        return s.can_access(streams[first].device, streams[second].device)
+
+    members = []
+    for launch, context in zip(launches, contexts, strict=True):
+        with in_context(context):
+            members.append(DeviceMember(launcher_of(launch), launch.parameters))
+    begin = max(s.begin(stream) for stream in streams)
+    try:
+        runs = launch_on_devices(members, reaches=reaches)
+    except LaunchError as error:
+        too_large = "must run at once" in str(error)
+        raise CudaError(
+            results.COOPERATIVE_LAUNCH_TOO_LARGE if too_large else results.INVALID_VALUE, str(error)
+        ) from None
+    except ExecutionError as error:
+        say(str(error))
+        for context in contexts:
+            context.sticky = code_of(error)
+        return
+    ends = [
+        begin + picoseconds(run.seconds) if run.timed else stream.ps for run, stream in zip(runs, streams, strict=True)
+    ]
+    for stream, end in zip(streams, ends, strict=True):
+        stream.ps = end if flags & NO_POST_SYNC else max(ends)
+
+
+@entry("cuLaunchCooperativeKernelMultiDevice")
+def launch_multi_device(place: int, count: int, flags: int) -> None:
+    cmemory.given(place)
+    launch_on_streams(read_launches(place, count), flags, function)

@@ -1,0 +1,84 @@
+"""Workspaces of one cooperative launch on several devices, over which ``multi_grid_group::sync()`` meets.
+
+``toolchain/device_runtime.py`` has the code that runs on them. The devices form a tree in which each can access its parent's memory and its parent its own:
+breadth first from the first device, in the order of the launches. On DGX-1, GPUs 1 to 4 are the first one's children, and GPUs 5 to 7, to which it has no NVLink,
+their children.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.errors import UnsupportedError
+from warpwright.toolchain import device_runtime as layout
+
+Reaches = Callable[[int, int], bool]
+"""Whether one device of the launch can access the memory of another one, by their places in it."""
+_COUNT = 0x7FFF_FFFF
+
+
+def parents(count: int, reaches: Reaches) -> list[int | None]:
+    """The parent of each device; None for the first one.
+
+    Raises:
+        UnsupportedError: some device is joined to no other one by peer access.
+    """
+    found: list[int | None] = [None] * count
+    reached = [0]
+    for parent in reached:
+        for child in range(1, count):
+            if child not in reached and reaches(parent, child) and reaches(child, parent):
+                found[child] = parent
+                reached.append(child)
+    left = [str(number) for number in range(count) if number not in reached]
+    if left:
+        raise UnsupportedError(
+            f"a cooperative launch on several devices: the machine offers no peer access between {' and '.join(left)} and the other devices of the launch "
+            "(counted from 0 in the order of the launches), over which their grids could meet; launch on devices that NVLink or one processor's PCI Express joins"
+        )
+    return found
+
+
+def connect(memories: Sequence[DeviceMemory], reaches: Reaches, kernel: str) -> list[Allocation]:
+    """Allocate the workspaces, one in each device's memory, and let each be reached from its neighbours of the tree.
+
+    Raises:
+        UnsupportedError: as :func:`parents` has it.
+        OutOfMemoryError: a memory has no room.
+    """
+    tree = parents(len(memories), reaches)
+    made: list[Allocation] = []
+    try:
+        for memory in memories:
+            made.append(memory.allocate(layout.GRIDS_WORKSPACE_BYTES, f"barrier of several grids of {kernel}"))
+    except BaseException:
+        for memory, workspace in zip(memories, made, strict=False):
+            memory.free(workspace)
+        raise
+    for rank, (memory, workspace) in enumerate(zip(memories, made, strict=True)):
+        parent = tree[rank]
+        children = [child for child, above in enumerate(tree) if above == rank]
+        raw = bytearray(layout.GRIDS_WORKSPACE_BYTES)
+        struct.pack_into("<3I", raw, layout.GRIDS, len(memories), rank, len(children))
+        if parent is not None:
+            place = [child for child, above in enumerate(tree) if above == parent].index(rank)
+            struct.pack_into("<Q", raw, layout.IN_PARENT, made[parent].address + layout.COME + 4 * place)
+            memory.show_to(memories[parent], workspace)
+            memories[parent].show_to(memory, made[parent])
+        released = [made[child].address + layout.RELEASED for child in children]
+        struct.pack_into(f"<{len(released)}Q", raw, layout.IN_CHILD, *released)
+        memory.view(workspace.address, len(raw))[:] = memoryview(raw)
+    return made
+
+
+def state_of(memories: Sequence[DeviceMemory], workspaces: Sequence[Allocation], blocks: int) -> str:
+    """How many blocks of each grid wait in a barrier of its grid or of all grids, and after how many barriers of all grids."""
+    parts = []
+    for rank, (memory, workspace) in enumerate(zip(memories, workspaces, strict=True)):
+        raw = memory.view(workspace.address, workspace.size_bytes, read_only=True).tobytes()
+        (arrived,) = struct.unpack_from("<I", raw, layout.ARRIVED)
+        (released,) = struct.unpack_from("<I", raw, layout.RELEASED)
+        parts.append(f"grid {rank}: {arrived & _COUNT} of {blocks} blocks have arrived after {released} barriers")
+    return "; ".join(parts)
