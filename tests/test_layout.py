@@ -20,6 +20,7 @@ ORDER: list[set[str]] = [
     {"images"},
     {"run"},
     {"launch_groups", "device_launches"},
+    {"resident_launches"},
     {"api"},
     {"multi_gpu"},
     {"driver", "tools"},
@@ -93,7 +94,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
     for home, names in (
         ("driver.", "copies copy_order"),
         ("engine.jit.", "function_writer rowwise shape_inference"),
-        ("driver.", "capture_rules graphs pending state work_order"),
+        ("driver.", "capture_rules graphs kernel_groups pending state work_order"),
         ("tools.checks.", "checked_launch checker known_launches stream_races uninitialized_use watch"),
         (
             "",

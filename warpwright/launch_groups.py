@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced
+from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced, watches_memory
 from warpwright.engine.launch import is_cooperative
 from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.run import SAMPLED_THREADS, Job, Progress, Run, launch_context
@@ -21,6 +21,7 @@ from warpwright.session import session
 if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.engine.device_memory import Allocation
+    from warpwright.timing.block_sources import Grid
     from warpwright.timing.shared_chip import TimedGrid
 
 
@@ -40,6 +41,8 @@ class Member:
     """From the end of each of ``after`` on that it waits, before the gap; none without."""
     earliest_seconds: float = 0.0
     """Since the group began, before which it is not launched; the gap not counted."""
+    held: bool = False
+    """Whether it waits for work of the host besides (``resident_launches.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ def hinders(launcher: Launcher, timed: bool = True) -> str:
     """
     gpu, geometry = launcher.kernel.gpu, launcher.geometry
     loaded = launcher.kernel._loaded
-    if gpu.timing != ("full" if timed else "off") or gpu.checker is not None:
+    in_full = gpu.timing == "full" or (gpu.timing == "sampled" and watches_memory(loaded))
+    if (not in_full if timed else gpu.timing != "off") or gpu.checker is not None:
         return "it is not timed in full"
     if launcher.partition is not None:
         return "its context has a part of the chip"
@@ -75,6 +79,8 @@ def hinders(launcher: Launcher, timed: bool = True) -> str:
         return "its blocks start together"
     if loaded.program.services or uses_textures(loaded.program) or copies_in_bulk(loaded):
         return "it calls the driver, samples textures or copies in bulk"
+    if in_full and watches_memory(loaded):
+        return ""
     if gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS:
         return "it is sampled"
     return ""
@@ -125,16 +131,8 @@ def launch_until_idle(members: Sequence[Member], *, timed: bool = True) -> list[
     memory = members[0].launcher.kernel.gpu.memory
     windows: list[Allocation] = []
     try:
-        jobs = []
-        for member in members:
-            context, window = launch_context(member.launcher, member.parameters)
-            if window is not None:
-                windows.append(window)
-            jobs.append(Job(member.launcher, context, checked=False, timed=True))
-        if windows:
-            for job in jobs:  # each is to see the parameters' memory of all
-                job.context.show_allocations(memory.table())
-        group = _GroupJob(members, jobs)
+        jobs = make_jobs(members, windows)
+        group = GroupJob(members, jobs)
         group.run()
     finally:
         for window in windows:
@@ -153,7 +151,22 @@ def launch_until_idle(members: Sequence[Member], *, timed: bool = True) -> list[
     return found
 
 
-class _GroupJob(Job):
+def make_jobs(members: Sequence[Member], windows: list[Allocation]) -> list[Job]:
+    """The jobs of launches that run at once; ``windows`` takes the memory of their parameters, which is to be freed."""
+    memory = members[0].launcher.kernel.gpu.memory
+    jobs = []
+    for member in members:
+        context, window = launch_context(member.launcher, member.parameters)
+        if window is not None:
+            windows.append(window)
+        jobs.append(Job(member.launcher, context, checked=False, timed=True))
+    if windows:
+        for job in jobs:  # each is to see the parameters' memory of all
+            job.context.show_allocations(memory.table())
+    return jobs
+
+
+class GroupJob(Job):
     """The worker's side and the waiting side of a group."""
 
     def __init__(self, members: Sequence[Member], jobs: Sequence[Job]) -> None:
@@ -198,7 +211,7 @@ class _GroupJob(Job):
         except (Cancelled, TimingCancelled):
             raise KeyboardInterrupt from None
         except TimingError as error:
-            raise self._explained(error, kernels) from None
+            raise self.explained(error, kernels) from None
         for job, grid in zip(self.jobs, self.grids, strict=True):
             if grid is None:
                 continue
@@ -232,13 +245,12 @@ class _GroupJob(Job):
         )
         return gap, earliest, tuple(delays)
 
-    def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid | None]:
+    def make_grids(self, kernels: Sequence[Any]) -> list[Grid]:
+        """The launches as sources of blocks."""
         from warpwright.timing.block_sources import Grid
-        from warpwright.timing.simulate import simulate_together
 
-        gpu, chip = self.launcher.kernel.gpu, self.launcher.chip
         cycles = [self._cycles(member) for member in self.members]
-        grids = [
+        return [
             Grid(
                 job.context.program,
                 lowered_of(job.launcher.kernel._loaded),
@@ -249,14 +261,20 @@ class _GroupJob(Job):
                 gap,
                 delays,
                 earliest,
+                member.held,
             )
             for member, job, kernel, (gap, earliest, delays) in zip(
                 self.members, self.jobs, kernels, cycles, strict=True
             )
         ]
+
+    def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid | None]:
+        from warpwright.timing.simulate import simulate_together
+
+        gpu, chip = self.launcher.kernel.gpu, self.launcher.chip
         return simulate_together(
             chip,
-            grids,
+            self.make_grids(kernels),
             threads=gpu.threads,
             progress=follow,
             cancel=lambda: self.context.cancelled,
@@ -264,7 +282,7 @@ class _GroupJob(Job):
             kept=gpu.kept_caches,
         )
 
-    def _explained(self, error: Any, kernels: Sequence[Any]) -> Exception:
+    def explained(self, error: Any, kernels: Sequence[Any]) -> Exception:
         """The error of the launch that it is about; of a deadlock of several, of the first one's warps."""
         from warpwright.timing.launch_errors import explain
 

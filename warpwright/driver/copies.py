@@ -14,6 +14,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.graph_memory import reserved_for_graph
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder, memory_of
+from warpwright.driver.pending import finish
 from warpwright.driver.state import Stream, state
 from warpwright.engine.device_memory import Bytes
 
@@ -55,11 +56,23 @@ class Copy(Node):
         return not self.returns_when_done()
 
     def run(self, stream: Stream) -> None:
+        self.take_time(stream)
+        self.act(stream)
+
+    def take_time(self, stream: Stream) -> bool:
+        if self._size:
+            transfers.copy(stream, self.target.address, self.source.address, self._size)
+        return True
+
+    @property
+    def _size(self) -> int:
+        return max(self.width, 0) * max(self.height, 0) * max(self.depth, 0)
+
+    def act(self, stream: Stream) -> None:
         width, target, source = self.width, self.target, self.source
-        if width <= 0 or self.height <= 0 or self.depth <= 0:
-            return
         rows, slices = self.height, self.depth
-        transfers.copy(stream, target.address, source.address, width * rows * slices)
+        if not self._size:
+            return
         if rows > 1 and target.pitch == width and source.pitch == width and slices == 1:
             width, rows = width * rows, 1
         copy_order.copied(stream, source, target, (width, rows, slices))
@@ -89,8 +102,15 @@ class Fill(Node):
     kind = 2
 
     def run(self, stream: Stream) -> None:
-        pattern = (self.value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
+        self.take_time(stream)
+        self.act(stream)
+
+    def take_time(self, stream: Stream) -> bool:
         transfers.fill(stream, self.address, self.width * self.size * self.height)
+        return True
+
+    def act(self, stream: Stream) -> None:
+        pattern = (self.value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
         copy_order.copied(stream, None, Side(self.address, self.pitch), (self.width * self.size, self.height, 1))
         for y in range(self.height):
             at = self.address + y * self.pitch
@@ -161,6 +181,7 @@ def linear(target: int, source: int, size: int, stream: int, device: tuple[int, 
     if size:
         submit(queue, Copy(Side(target, size, 1), Side(source, size, 1), size))
     if blocking:
+        finish(queue)
         copy_order.returned(queue, target, source)
 
 
@@ -169,6 +190,7 @@ def at_once(copy: Copy) -> None:
     state().current()
     queue = state().stream(0)
     submit(queue, copy)
+    finish(queue)
     copy_order.returned(queue, copy.target.address, copy.source.address)
 
 

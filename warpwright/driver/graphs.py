@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from warpwright.driver import cmemory, results
 from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.kernel_groups import watches
 from warpwright.driver.pending import Item, Work, concurrent, give, queue
 from warpwright.driver.state import Stream, picoseconds, state
 from warpwright.driver.work_order import begin as clock_of
@@ -230,7 +231,7 @@ class Graph(Node):
         if (
             self.conditions
             or any(v.work.kind not in _PLAIN for v in self.vertices)
-            or not (queue.items or (beside and times))
+            or not (queue.items or (beside and (times or self._polls())))
         ):
             return False
         launch = stream.device.gpu.chip.launch
@@ -250,6 +251,10 @@ class Graph(Node):
             items[vertex] = queue.add(Stream(stream.device, flags=1), work, after, extra)
         queue.add(stream, _Instant(), list(items.values()))
         return True
+
+    def _polls(self) -> bool:
+        """Whether a kernel of it watches memory, which another branch may write."""
+        return any(v.work.kind == KERNEL and watches(v.work.kernel()) for v in self.vertices)
 
     def _branches(self) -> bool:
         """Whether two nodes have no order between them."""

@@ -13,7 +13,8 @@ from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
-from warpwright.driver.pending import concurrent, queue, watches
+from warpwright.driver.kernel_groups import watches
+from warpwright.driver.pending import concurrent, queue
 from warpwright.driver.state import Context, Stream, picoseconds, state
 from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.launch import Dim3
@@ -72,7 +73,7 @@ class Launch(Node):
         from warpwright.launch_groups import hinders
 
         launcher = launcher_of(self)
-        return not hinders(launcher, launcher.kernel.gpu.timing == "full")
+        return not hinders(launcher, launcher.kernel.gpu.timing != "off")
 
     def parameter_bytes(self) -> bytes:
         return self.parameters

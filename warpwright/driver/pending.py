@@ -8,27 +8,37 @@ Order is the streams': a stream's work in the order of its calls, the legacy def
 a stream after the events that it waits for.  Of work with no order between it, what does not need the chip runs first, by its time.
 
 Kernels that watch memory wait in the queue too, in a program of one stream as well: the word that they poll may be written by the host or by
-another stream before the next call that sees the result.
+another stream before the next call that sees the result.  Where other work may answer them, or the host after a call that waits for other work, they run
+in a machine that stops (`ResidentGroup`): work is then done in the order of simulated time, a copy or a host function when the machines' clocks have come
+to it, and a call returns when what it waits for is done, whatever still runs.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from warpwright.driver.cuda_error import say
-from warpwright.driver.state import Context, Device, Stream, in_context, picoseconds, state
+from warpwright.driver.cuda_error import CudaError, say
+from warpwright.driver.kernel_groups import MOST_TOGETHER, Group, ResidentGroup, watches
+from warpwright.driver.state import Context, Device, Stream, in_context, state
 from warpwright.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
 
-MOST_TOGETHER = 60
-"""Kernels of one machine (``launch_groups``)."""
 MOST_KERNELS = 1024
 """With so many the queue runs, so that memory does not grow with a program that never waits."""
+QUANTUM_PS = 1_000_000
+"""Simulated time that a machine runs between two looks at what others, or the host, have written."""
+ASKED_PS = 10_000_000
+"""Simulated time that a call gives machines which asks whether work has ended."""
+ANSWER_SECONDS = 10.0
+"""Host time without a call in which a thread of the host may still answer kernels that repeat themselves."""
+SLEEP_SECONDS = 0.02
+"""Host time between two looks at memory of kernels that only repeat themselves, while the host makes no call."""
 IDLE_SECONDS = 1.0
 """Host time without a call after which the queue runs by itself: the host may be reading memory that a kernel is to write."""
 
@@ -40,6 +50,13 @@ class Work:
 
     def run(self, stream: Stream) -> None:
         """Do it now."""
+
+    def take_time(self, stream: Stream) -> bool:
+        """Let it take its time of the stream, without its effect; False for work that has its effect when it begins."""
+        return False
+
+    def act(self, stream: Stream) -> None:
+        """Have the effect of work that has taken its time."""
 
     def starts_queue(self, stream: Stream) -> bool:
         """Whether it is queued although nothing else is."""
@@ -85,13 +102,13 @@ class Work:
 class Item:
     """Work in the queue."""
 
-    __slots__ = ("context", "done", "extra", "floor", "launcher", "needs", "ps", "shares", "stream", "work")
+    __slots__ = ("begun", "context", "done", "extra", "floor", "launcher", "needs", "ps", "shares", "stream", "work")
 
     def __init__(self, stream: Stream, work: Work, context: Context, needs: Iterable[Item], extra: int = 0) -> None:
         self.stream, self.work, self.context = stream, work, context
-        self.done = False
+        self.begun = self.done = False
         self.ps = 0
-        """Its end, when it is done."""
+        """Its end, when it is done, or known."""
         self.extra = extra
         """Picoseconds that it begins after the last of what it needs; less than none in a graph, where a launch takes less than in a stream."""
         self.floor = max((item.ps for item in needs if item.done), default=0)
@@ -118,95 +135,175 @@ class Item:
 
 
 class Queue:
-    """The process's work that has not run."""
+    """The process's work that has not run, or not ended."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
+        self.residents: list[ResidentGroup] = []
+        """Kernels on the chips, which go on when the queue runs."""
         self._last: dict[Stream, Item] = {}
-        self._kernels = 0
         self._lock = threading.RLock()
-        self._running = False
+        self._asking: set[int] = set()
+        """Threads that wait for the lock."""
+        self._owner: int | None = None
+        """The thread that runs a piece of work."""
+        self._leaves: frozenset[Item] | None = None
+        """What the call waits for, and all that this comes after, where it may leave kernels that poll memory; None: it waits for all."""
+        self._limits: dict[ResidentGroup, int] = {}
+        """When machines are to stop for the host's next call, in picoseconds."""
         self._called = 0.0
         self._watching = False
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Have the queue for a while; threads that ask for it get it between two pieces of work."""
+        me = threading.get_ident()
+        self._asking.add(me)
+        try:
+            self._lock.acquire()
+        finally:
+            self._asking.discard(me)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
     def add(self, stream: Stream, work: Work, after: Sequence[Item] = (), extra: int = 0) -> Item:
         """Queue work, after what its stream's order has before it and after other items."""
-        with self._lock:
-            default = stream.device.default_stream
-            before = [self._last.get(stream), *after]
-            if stream is default:
-                before += [self._last.get(one) for one in stream.device.streams if one.blocking]
-            elif stream.blocking:
-                before.append(self._last.get(default))
-            item = Item(stream, work, state().current(), [one for one in before if one is not None], extra)
+        with self._turn():
+            item = Item(stream, work, state().current(), [*self.before(stream), *after], extra)
             self.items.append(item)
             self._last[stream] = item
-            self._kernels += item.launcher is not None
             self._called = time.monotonic()
             if not self._watching and state().host_memory:
                 self._watching = True
                 threading.Thread(target=self._watch, name="warpwright queue", daemon=True).start()
-        if self._kernels >= MOST_KERNELS:
-            self.drain()
+            many = len(self.items) >= MOST_KERNELS
+            kernels = [one for one in self.items if one.launcher is not None and not one.begun] if many else []
+        if len(kernels) >= MOST_KERNELS:
+            self.drain(kernels[:1])
         return item
 
-    def drain(self) -> None:
-        """Run all of it.
+    def before(self, stream: Stream) -> list[Item]:
+        """The items that a stream's next work comes after."""
+        default = stream.device.default_stream
+        before = [self._last.get(stream)]
+        if stream is default:
+            before += [self._last.get(one) for one in stream.device.streams if one.blocking]
+        elif stream.blocking:
+            before.append(self._last.get(default))
+        return [one for one in before if one is not None]
+
+    def of(self, stream: Stream) -> list[Item]:
+        """The items that a stream's work given so far ends with."""
+        if stream is stream.device.default_stream:
+            return self.before(stream)
+        return [self._last[stream]] if stream in self._last else []
+
+    def drain(self, awaited: Sequence[Item] | None = None, *, asks: bool = False) -> None:
+        """Run work until what is awaited has ended: all of it without.
+
+        Kernels that poll memory, and what comes after them, may be left when the others have ended: the host's next call may answer them.
+
+        Args:
+            asks: the call does not wait for those at all.
 
         Raises:
             UnsupportedError: a stream waits for a word that nothing writes.
             Exception: what the first piece that failed raises; faults of kernels mark their context instead, as ever.
         """
-        with self._lock:
-            if self._running:
-                return
-            self._running = True
-            failures: list[Exception] = []
-            try:
-                while self.items:
-                    self._step(failures)
-            except BaseException:
-                self.items.clear()
-                raise
-            finally:
-                self._running = False
+        if self._owner == threading.get_ident():
+            return
+        failures: list[Exception] = []
+        self._called = time.monotonic()
+        limits: dict[ResidentGroup, int] = {}
+        left = 0
+        while True:
+            with self._turn():
                 if not self.items:
-                    self._last.clear()
-                    self._kernels = 0
+                    break
+                if awaited is not None and self._polls_alone() and (asks or all(item.done for item in awaited)):
+                    if len(self.items) != left:
+                        left, limits = len(self.items), {one: one.now_ps + ASKED_PS for one in self.residents}
+                    if all(one.now_ps >= limits.setdefault(one, one.now_ps + ASKED_PS) for one in self.residents):
+                        break
+                    self._limits = limits
+                self._leaves = None if awaited is None else frozenset() if asks else _with_needs(awaited)
+                self._run_step(failures)
+                self._limits = {}
+            while self._asking:
+                time.sleep(0.0005)
         if failures:
             raise failures[0]
 
+    def _polls_alone(self) -> bool:
+        """Whether all that is left are kernels that run and poll memory, waits for words in memory, and what comes after them."""
+        held: set[Item] = set()
+        for item in self.items:
+            polls = item.begun and watches(item.launcher)
+            if polls or any(need in held for need in item.needs) or (item.ready and not item.work.held()):
+                held.add(item)
+        return len(held) == len(self.items)
+
+    def _run_step(self, failures: list[Exception], answered: bool = True) -> None:
+        self._owner = threading.get_ident()
+        try:
+            self._step(failures, answered)
+        except BaseException:
+            self.drop()
+            raise
+        finally:
+            self._owner = None
+
     def note(self, stream: Stream) -> str:
         """Which stream a kernel of the queue was launched in, for the report of its fault; empty where it ran when it was launched."""
-        if not self._running:
+        if self._owner is None:
             return ""
         on = f"stream {stream.handle:#x}" if stream.handle else "the default stream"
         return f"\n  launched in {on}; reported by the first later call that sees the stream's work"
 
     def drop(self) -> None:
         """Forget all of it."""
-        with self._lock:
+        with self._turn():
+            for resident in self.residents:
+                resident.close()
+            self.residents.clear()
             self.items.clear()
             self._last.clear()
-            self._kernels = 0
 
     def _watch(self) -> None:
-        """Run the queue when the host has made no call for a while."""
+        """Run the queue when the host has made no call for a while; it may then look at memory, and answer."""
         while True:
             time.sleep(IDLE_SECONDS / 4)
-            if self.items and time.monotonic() - self._called > IDLE_SECONDS:
-                try:
-                    self.drain()
-                except BaseException as error:
-                    say(str(error))
+            failures: list[Exception] = []
+            try:
+                while self.items and time.monotonic() - self._called > IDLE_SECONDS:
+                    with self._turn():
+                        if self.items:
+                            self._leaves = frozenset()
+                            self._run_step(failures, answered=False)
+                    while self._asking:
+                        time.sleep(0.0005)
+            except Exception as error:
+                failures.append(error)
+            except BaseException as stop:
+                say(str(stop))
+            for failure in failures:
+                say(str(failure))
 
     # --- what runs next ---------------------------------------------------------------------------
-    def _step(self, failures: list[Exception]) -> None:
-        """Run what is next: other work than kernels, by its time; a kernel; or kernels that share the chip."""
-        ready = [item for item in self.items if item.ready]
+    def _step(self, failures: list[Exception], answered: bool) -> None:
+        """Run what is next: other work than kernels, by its time; a kernel; or kernels that share the chip.
+
+        Args:
+            answered: whether kernels that only repeat themselves are a deadlock; the host may still answer them otherwise.
+        """
+        ready = [item for item in self.items if item.ready and not item.begun]
         others = [item for item in ready if item.launcher is None and item.work.held()]
         kernels = [item for item in ready if item.launcher is not None]
-        if others:
+        if self.residents:
+            self._beside_residents(others, kernels, failures, answered)
+        elif others:
             self._alone(min(others, key=Item.start), failures)
         elif kernels:
             self._kernels_of(kernels, failures)
@@ -233,20 +330,27 @@ class Queue:
     def _end(self, items: Sequence[Item]) -> None:
         for item in items:
             item.ps, item.done, item.needs = item.stream.ps, True, []
+            if self._last.get(item.stream) is item:
+                del self._last[item.stream]
         self.items = [item for item in self.items if not item.done]
 
     def _kernels_of(self, ready: Sequence[Item], failures: list[Exception]) -> None:
         """Run the first kernel that is ready, with those of its device that may overlap with it."""
-        timed = ready[0].device.gpu.timing == "full"
+        timed = _is_timed(ready[0])
         # Without time a kernel that watches memory comes last: what it waits for may be another one's.
         first = next((item for item in ready if timed or not watches(item.launcher)), ready[0])
         here = [item for item in ready if item.device is first.device and item.shares]
-        together = first.shares and len(here) > 1 and (timed or watches(first.launcher))
-        if not together or first.context.sticky:
+        if first.context.sticky or not first.shares or not (timed or watches(first.launcher)):
             self._alone(first, failures)
             return
-        group = _Group(here[:MOST_TOGETHER])
+        group = Group(here[:MOST_TOGETHER])
         group.extend(self.items)
+        if self.residents or self._may_answer(group):
+            self._begin(group, failures)
+            return
+        if len(here) == 1:
+            self._alone(first, failures)
+            return
         ended: Sequence[Item] = group.items
         try:
             with in_context(here[0].context):
@@ -256,95 +360,138 @@ class Queue:
         finally:
             self._end(ended)
 
+    # --- kernels that are answered while they run ---------------------------------------------------
+    def _may_answer(self, group: Group) -> bool:
+        """Whether kernels of a group poll memory that work outside of it may write: of other streams, another thread of the host, or its next call."""
+        polling = [item for item in group.items if watches(item.launcher)]
+        if not polling:
+            return False
+        if state().calling_threads > 1 or (self._leaves is not None and not self._leaves.issuperset(polling)):
+            return True
+        inside = set(group.items)
+        after: dict[Item, set[Item]] = {item: {item} for item in polling}
+        for item in self.items:
+            if item not in after:
+                after[item] = set().union(*(after.get(need, ()) for need in item.needs))
+            # What comes after all of them answers none.
+            comes_after_all = len(after[item] & set(polling)) == len(polling)
+            if item not in inside and not comes_after_all and item.work.duration(item.stream) is None:
+                return True
+        return False
 
-def watches(launcher: Launcher | None) -> bool:
-    """Whether a kernel polls memory, or might."""
-    from warpwright.engine.kernels import watches_memory
-
-    return launcher is not None and watches_memory(launcher.kernel._loaded)
-
-
-class _Group:
-    """Kernels that share a chip, and when each may begin."""
-
-    def __init__(self, ready: Sequence[Item]) -> None:
-        self.items: list[Item] = list(ready)
-        self.device = ready[0].device
-        self.floors = {item: item.start() for item in ready}
-        """When each may begin, as far as what has run says."""
-        self.delays: dict[Item, dict[Item, int]] = {item: {} for item in ready}
-        """Of each kernel: picoseconds from the end of another one of the group to its beginning."""
-        self._before: dict[Item, set[Item]] = {item: {item} for item in ready}
-        """Kernels of the group that have ended before the end of an item; itself."""
-
-    def extend(self, items: Sequence[Item]) -> None:
-        """Add kernels that only kernels of the group, events and waits come before; one that waits for all of the group can as well run after it."""
-        floors, ends = dict(self.floors), {item: {item: 0} for item in self.items}
-        for item in items:
-            if item in ends:
-                continue
-            if any(need not in ends for need in item.needs if not need.done):
-                continue
-            waited = [need for need in item.needs if not need.done]
-            floor = max([item.start(), *(floors[need] for need in waited if need.launcher is None)])
-            after: dict[Item, int] = {}
-            for need in waited:
-                for kernel, delay in ends[need].items():
-                    after[kernel] = max(delay + item.extra, after.get(kernel, delay + item.extra))
-            before = set().union(*(self._before[need] for need in waited))
-            if item.launcher is None:
-                duration = item.work.duration(item.stream)
-                if duration is None:
-                    continue
-                floors[item] = floor + duration
-                ends[item] = {kernel: delay + duration for kernel, delay in after.items()}
-                self._before[item] = before
-            elif (
-                item.shares
-                and item.device is self.device
-                and len(self.items) < MOST_TOGETHER
-                and len(before) < len(self.items)
-            ):
-                self.floors[item], self.delays[item] = floor, after
-                ends[item] = {item: 0}
-                self._before[item] = before | {item}
-                self.items.append(item)
-
-    def run(self, timed: bool) -> list[Item]:
-        """Time the kernels together until the chip is idle; those that have ended, or are given up.
-
-        Raises:
-            Exception: what their launch raises that is no fault of a kernel.
-        """
-        from warpwright.launch_groups import GroupError, Member, launch_until_idle
-
-        base = min(self.floors.values())
-        place = {item: number for number, item in enumerate(self.items)}
-        members = [
-            Member(
-                item.launcher,
-                item.work.parameter_bytes(),
-                priority=item.stream.priority,
-                after=tuple(place[one] for one in self.delays[item]),
-                delays_seconds=tuple(delay * 1e-12 for delay in self.delays[item].values()),
-                earliest_seconds=(self.floors[item] - base) * 1e-12,
-            )
-            for item in self.items
-            if item.launcher is not None
-        ]
+    def _begin(self, group: Group, failures: list[Exception]) -> None:
+        """Begin kernels in a machine that stops."""
+        group.hold(self.items)
         try:
-            times = launch_until_idle(members, timed=timed)
-        except GroupError as failure:
-            item = self.items[failure.place]
-            item.work.failed(failure.error, item.context, item.stream)
-            return self.items
-        ended = []
-        for item, one in zip(self.items, times, strict=True):
-            if one is not None:
-                ended.append(item)
-                # Of two kernels of one stream the later one is the later item.
-                item.stream.ps = base + picoseconds(one.end_seconds) if timed else item.stream.ps
-        return ended
+            with in_context(group.items[0].context):
+                self.residents.append(ResidentGroup(group, _is_timed(group.items[0])))
+        except Exception as error:
+            failures.append(error)
+            self._end(group.items)
+
+    def _beside_residents(
+        self, others: Sequence[Item], kernels: Sequence[Item], failures: list[Exception], answered: bool
+    ) -> None:
+        """Do what is next in simulated time: the effect of work that is due, a kernel's beginning, or some of a machine's time."""
+        for resident in self.residents:
+            resident.release([item for item in kernels if item in resident.group.held])
+        kernels = [item for item in kernels if not item.begun]
+        clock = min(resident.now_ps for resident in self.residents)
+        timed = self.residents[0].timed
+        coming = [(item.start(), 0, item) for item in others] + [(item.start(), 1, item) for item in kernels]
+        coming += [(item.ps, 0, item) for item in self.items if item.begun and item.launcher is None]
+        at, _, item = min(coming, key=lambda one: one[:2], default=(0, 0, None))
+        if item is not None and (not timed or at <= clock or item.work.duration(item.stream) is not None):
+            for resident in self.residents:
+                resident.standing = 0
+            if item.launcher is not None:
+                self._kernels_of(kernels, failures)
+            else:
+                self._due(item, failures)
+            return
+        waits = any(one.ready and not one.begun and not one.work.held() for one in self.items)
+        self._run_resident(at if item is not None else None, waits, failures)
+        if item is None and self.residents:
+            self._judge(answered, failures)
+
+    def _due(self, item: Item, failures: list[Exception]) -> None:
+        """Begin a piece of work that is no kernel, or have its effect."""
+        try:
+            if item.context.sticky:
+                self._end([item])
+                return
+            with in_context(item.context):
+                if item.begun:
+                    item.work.act(item.stream)
+                    item.stream.ps = item.ps
+                else:
+                    item.stream.ps = item.start()
+                    if item.work.take_time(item.stream):
+                        item.begun, item.ps = True, item.stream.ps
+                        return
+                    item.work.run(item.stream)
+        except Exception as error:
+            failures.append(error)
+        self._end([item])
+
+    def _run_resident(self, until_ps: int | None, waits: bool, failures: list[Exception]) -> None:
+        """Let the machine whose clock is behind go on, as far as nothing else comes before."""
+        going = [one for one in self.residents if one not in self._limits or one.now_ps < self._limits[one]]
+        resident = min(going or self.residents, key=lambda one: one.now_ps)
+        until_ps = self._limits.get(resident, until_ps)
+        if waits or len(self.residents) > 1 or not resident.timed:
+            quantum = resident.now_ps + QUANTUM_PS
+            until_ps = quantum if until_ps is None or not resident.timed else min(until_ps, quantum)
+        try:
+            with in_context(resident.group.items[0].context):
+                ended = resident.run(until_ps)
+        except Exception as error:
+            failures.append(error)
+            ended = resident.group.items
+            resident.failed = True
+        if ended:
+            for one in self.residents:
+                one.standing = 0
+        self._end(ended)
+        if resident.failed or resident.done:
+            resident.close()
+            self.residents.remove(resident)
+
+    def _judge(self, answered: bool, failures: list[Exception]) -> None:
+        """Look whether all machines only repeat themselves, and none of the host's threads may answer."""
+        for resident in self.residents:
+            resident.look()
+        others = state().calling_threads > 1 or state().host_memory
+        if any(one.standing < 2 for one in self.residents):
+            return
+        if not answered:
+            time.sleep(SLEEP_SECONDS)  # the host's memory is looked at now and then
+            return
+        if others and time.monotonic() - self._called < ANSWER_SECONDS:
+            return
+        resident = self.residents.pop(0)
+        try:
+            with in_context(resident.group.items[0].context):
+                resident.give_up()
+        except Exception as error:
+            failures.append(error)
+        resident.close()
+        self._end(resident.group.items)
+
+
+def _with_needs(items: Iterable[Item]) -> frozenset[Item]:
+    """Items, and all that they come after."""
+    found, ahead = set[Item](), list(items)
+    while ahead:
+        item = ahead.pop()
+        if item not in found:
+            found.add(item)
+            ahead += item.needs
+    return frozenset(found)
+
+
+def _is_timed(item: Item) -> bool:
+    return item.device.gpu.timing != "off"
 
 
 queue = Queue()
@@ -357,8 +504,25 @@ def give(stream: Stream, work: Work) -> bool:
     if work.can_wait(stream):
         queue.add(stream, work)
         return True
-    queue.drain()
-    return False
+    queue.drain(queue.before(stream))
+    if not queue.items:
+        return False
+    # Kernels that poll memory go on beside it.
+    queue.drain([queue.add(stream, work)])
+    if work.returns_when_done():
+        state().host_waits(stream.ps)
+    return True
+
+
+def finish(stream: Stream) -> None:
+    """Wait for a stream's work, for a call that returns when it is done."""
+    if queue.items:
+        queue.drain(queue.of(stream))
+
+
+def runs(stream: Stream) -> bool:
+    """Whether work of a stream has not ended."""
+    return bool(queue.items) and not all(item.done for item in queue.of(stream))
 
 
 def concurrent(device: Device) -> bool:
@@ -369,7 +533,7 @@ def concurrent(device: Device) -> bool:
 
 # --- calls that leave the queue as it is -------------------------------------------------------------
 _KEEPING = """
-    LaunchKernel LaunchKernelEx LaunchKernelExC GraphLaunch PushCallConfiguration PopCallConfiguration LaunchHostFunc
+    LaunchKernel LaunchKernelEx LaunchKernelExC GraphLaunch PushCallConfiguration PopCallConfiguration LaunchHostFunc StreamAddCallback
     MemcpyAsync MemcpyHtoDAsync MemcpyDtoHAsync MemcpyDtoDAsync Memcpy2DAsync Memcpy3DAsync MemcpyPeerAsync
     MemsetAsync Memset2DAsync MemsetD8Async MemsetD16Async MemsetD32Async
     EventCreate EventCreateWithFlags EventRecord EventRecordWithFlags StreamWaitEvent
@@ -388,24 +552,47 @@ _KEEPING_BEGINNINGS = (
 _KEEP, _KEEP_PREFIXES = frozenset(_KEEPING.split()), tuple(_KEEPING_BEGINNINGS.split())
 
 
+def _stem(name: str) -> str:
+    """The name of a call without what tells the driver's from the runtime's, and versions from each other."""
+    stem = name.partition("@")[0].removeprefix("__").removeprefix("cuda").removeprefix("cu")
+    for suffix in ("_v2", "_v3", "_v4"):
+        stem = stem.removesuffix(suffix)
+    return stem
+
+
 def keeps(name: str) -> bool:
     """Whether a call can neither see what work in the queue does nor change what it uses."""
     if name.startswith("nvml"):
         return True
-    stem = name.partition("@")[0].removeprefix("__").removeprefix("cuda").removeprefix("cu")
-    for suffix in ("_v2", "_v3", "_v4"):
-        stem = stem.removesuffix(suffix)
+    stem = _stem(name)
     return stem in _KEEP or stem.startswith(_KEEP_PREFIXES)
+
+
+def _awaited(stem: str, handle: int) -> list[Item] | None:
+    """The work that a call waits for: a stream's, an event's, or of a copy or a fill the default stream's; None: all of it."""
+    try:
+        if stem in ("StreamSynchronize", "StreamQuery", "StreamDestroy"):
+            return queue.of(state().stream(handle))
+        if stem in ("EventSynchronize", "EventQuery", "EventDestroy"):
+            queued = getattr(state().handles.find(handle), "queued", None)
+            return [queued] if queued is not None else []
+        if stem.startswith(("Memcpy", "Memset")) and not stem.endswith("Async"):
+            return queue.before(state().stream(0))
+    except CudaError:  # as the call itself will find
+        return []
+    return None
 
 
 def drained(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A call's function that runs the queue first, unless the call :func:`keeps` it."""
     if keeps(name):
         return function
+    stem = _stem(name)
 
     def call(*arguments: Any) -> Any:
         if queue.items:
-            queue.drain()
+            awaited = _awaited(stem, arguments[0]) if arguments else None
+            queue.drain(awaited, asks=stem.endswith("Query"))
         return function(*arguments)
 
     return call

@@ -48,6 +48,9 @@ class PerThread(Generic[Item]):
         self._thread = threading.get_ident
         self._values: dict[int, Item] = {}
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def mine(self) -> Item:
         """The calling thread's value, made when it is first asked for."""
         number = self._thread()
@@ -272,6 +275,11 @@ class State:
     def stack(self) -> list[Context]:
         """The calling thread's contexts, the current one last."""
         return self._stacks.mine()
+
+    @property
+    def calling_threads(self) -> int:
+        """Threads of the host that have made calls."""
+        return len(self._stacks)
 
     def current(self) -> Context:
         """The calling thread's context.

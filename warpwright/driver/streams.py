@@ -35,7 +35,7 @@ from warpwright.driver.graphs import (
     vertex,
 )
 from warpwright.driver.memory import MANAGED, kinds, whole_size
-from warpwright.driver.pending import Item, Work, queue
+from warpwright.driver.pending import Item, Work, queue, runs
 from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, picoseconds, state
 from warpwright.driver.work_order import begin, host_waits, host_waits_for
 from warpwright.engine.work_clocks import Clock, learn
@@ -224,6 +224,8 @@ def synchronize(handle: int) -> int | None:
     if stream is stream.device.default_stream:
         forbid_default_stream(stream)
         forbid_unsafe_call()
+    if runs(stream):
+        return results.NOT_READY
     state().host_waits(state().begin(stream))
     host_waits_for([stream])
     return None
@@ -373,7 +375,7 @@ def add_callback(handle: int, function: int, data: int, flags: int) -> int | Non
     if stream.capture is not None:
         stream.capture_broken = True
         return results.STREAM_CAPTURE_UNSUPPORTED
-    Callback(function, handle, data).run(stream)
+    submit(stream, Callback(function, handle, data))
     return None
 
 
@@ -578,6 +580,8 @@ def event_synchronize(handle: int) -> int | None:
     event = state().handles.get(Event, handle)
     if event.capture is not None:
         return results.STREAM_CAPTURE_UNSUPPORTED
+    if event.queued is not None and not event.queued.done:
+        return results.NOT_READY
     if state().timed:
         state().host_waits(event.ps)
     host_waits(event.clock)

@@ -163,6 +163,7 @@ def settle_kernels(m: Any, idle: bool) -> None:
 @core
 def end_kernel(m: Any, k: s.Kernel) -> None:
     """A launch has ended: those that wait for it alone begin."""
+    m[s.chip.ended_kernels] += 1
     bit = 1 << m[k.number]
     for number in range(m[s.chip.kernel_count]):
         other = kernel_at(m, number)

@@ -424,6 +424,26 @@ def advance(
         limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))
 
 
+def run_until(launch: Prepared, cycle: int, cancel: CancelCallback | None, seconds: float) -> int:
+    """Run windows up to a cycle, the end of a launch, or for so many seconds of the host; what has stopped them (``windows.py``)."""
+    m = launch.state.words
+    m[s.chip.pauses], m[s.chip.pause_at] = 1, cycle
+    began, limit = time.perf_counter(), 16
+    while True:
+        outcome = int(windows.run_windows(m, launch.static.rows, limit))
+        spent = time.perf_counter() - began
+        if outcome == warming.STUCK:
+            return outcome
+        _judge(launch, outcome, None)
+        if outcome not in (warming.RUNNING, warming.STOPPED):
+            return outcome
+        if cancel is not None and cancel():
+            raise TimingCancelled(f"cancelled at cycle {int(m[s.chip.now]):,}")
+        if spent >= seconds:
+            return warming.RUNNING
+        limit = min(2 * limit, 4096)
+
+
 def run_untimed(launch: Prepared) -> None:
     """Run what is left of a stretch's blocks without time, in no time."""
     _judge(launch, int(windows.run_windows(launch.state.words, launch.static.rows, 0)), None)

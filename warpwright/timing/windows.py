@@ -33,7 +33,7 @@ from warpwright.timing.residency import begin_kernel, kernel_at, settle_kernels
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, use_range, warm, warm_along
 
-FINISHED, IDLE = 3, 4
+FINISHED, IDLE, PAUSED = 3, 4, 5
 RUN_GPCS, SERVE_GROUPS = range(2)
 """Kinds of phases that threads share."""
 SHORT_WINDOW_CYCLES = 32
@@ -56,7 +56,7 @@ def window_end(m: Any) -> int:
 
 @core
 def close_window(m: Any, code: Any, end: int) -> int:
-    """What happens between two windows; gives RUNNING, FINISHED, STOPPED (Python must look), STUCK, or IDLE: kernels have ended, and others come later."""
+    """What happens between two windows; gives RUNNING, FINISHED, STOPPED (Python must look), STUCK, IDLE: kernels have ended, and others come later; or PAUSED: one has ended, or the time has come at which the loop is to return."""
     sms = m[s.chip.sms]
     first = s.SM(m[s.chip.sm_first])
     size = m[s.chip.sm_slots]
@@ -91,9 +91,13 @@ def close_window(m: Any, code: Any, end: int) -> int:
             return STUCK
         if idle and m[s.chip.kernel_count] > 1:
             return IDLE
+        if m[s.chip.pauses]:
+            following = min(following, m[s.chip.pause_at])
         m[s.chip.now] = max(end, following)
         if m[s.chip.next_arrival] <= m[s.chip.now]:
             admit(m, m[s.chip.now])
+    if m[s.chip.pauses] and (m[s.chip.now] >= m[s.chip.pause_at] or m[s.chip.ended_kernels] > m[s.chip.known_ended]):
+        return PAUSED
     return RUNNING
 
 

@@ -17,6 +17,7 @@ from warpwright.timing.state.common import *  # noqa: F403
 from warpwright.timing.state.header import Derived as Derived
 from warpwright.timing.state.header import Header as Header
 from warpwright.timing.state.header import chip as chip
+from warpwright.timing.state.kernels import HOST_BIT as HOST_BIT
 from warpwright.timing.state.kernels import MAX_KERNELS as MAX_KERNELS
 from warpwright.timing.state.kernels import Kernel as Kernel
 from warpwright.timing.state.memory_system import *  # noqa: F403

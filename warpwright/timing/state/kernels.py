@@ -6,6 +6,8 @@ from warpwright.native.units import Unit, word, words
 
 MAX_KERNELS = 60
 """Launches of one machine: each is a bit of ``Kernel.needs``."""
+HOST_BIT = 1 << 61
+"""In ``Kernel.needs``: work of the host comes before."""
 
 
 class Kernel(Unit, align=8):

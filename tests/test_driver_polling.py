@@ -1,0 +1,300 @@
+"""Kernels that poll memory, which host functions, copies, other streams or the host's threads answer while they run."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.test_driver_devices import finished
+from tests.test_driver_pending import HEAD, SOURCE
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+
+MODES = pytest.mark.parametrize("timing", ["full", "sampled", "off"])
+MORE = r"""
+extern "C" __global__ void serve(volatile int *asked, volatile int *answer, int rounds) {
+    for (int i = 1; i <= rounds; i++) { while (*asked < i); __threadfence_system(); *answer = 10 * i; __threadfence_system(); }
+}
+extern "C" __global__ void meet(volatile int *mine, volatile int *other, int *out) {
+    *mine = 1;
+    __threadfence_system();
+    while (*other == 0);
+    *out = *other + 1;
+}
+"""
+HOST = """
+host = cuda.word("cuMemHostAlloc", 64, 2)
+words = (ctypes.c_int32 * 16).from_address(host)
+words[:] = [0] * 16
+"""
+OWN = (
+    HEAD.replace(repr(SOURCE), repr(SOURCE + MORE))
+    + """
+serve, meet = (cuda.word("cuModuleGetFunction", module, n) for n in (b"serve", b"meet"))
+a, b = streams(2)
+def ask(stream, flag, out):
+    cuda.launch(wait, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=stream)
+
+def call(function):
+    kept.append(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function))
+    return kept[-1]
+
+kept = []
+NOT_READY = 600
+"""
+    + HOST
+)
+
+
+def runs(program: str, timing: str = "full", chips: str = "h200", **more: str) -> str:
+    done = finished(OWN + program, chips, WARPWRIGHT_TIMING=timing, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@MODES
+def test_a_host_function_and_a_copy_of_another_stream_answer_a_kernel(timing: str) -> None:
+    runs(
+        """
+one, out, flag, source = cell(), cell(), cell(), cell(5)
+def answer(_):
+    words[0] = 41
+ask(a, host, out)
+change(b, one, 1, 1)
+cuda("cuLaunchHostFunc", b, call(answer), 0)
+assert word(out) == 42
+ask(a, flag, out)
+change(b, source, 1, 1)
+cuda("cuMemcpyDtoDAsync_v2", flag, source, 4, b)
+assert word(out) == 7
+""",
+        timing,
+    )
+
+
+def test_a_kernel_ends_after_the_copy_that_answers_it() -> None:
+    runs(
+        """
+out, flag, source = cell(), cell(), cell(5)
+ask(a, flag, out)
+change(b, source, 1, 1)
+copied, ended = event(), event()
+cuda("cuMemcpyDtoDAsync_v2", flag, source, 4, b)
+cuda("cuEventRecord", copied, b)
+cuda("cuEventRecord", ended, a)
+cuda("cuCtxSynchronize")
+assert 0 < between(copied, ended) < 10, between(copied, ended)
+"""
+    )
+
+
+@MODES
+def test_a_kernel_and_the_host_meet_both_ways_through_another_streams_kernel(timing: str) -> None:
+    runs(
+        """
+first, out, seen = cell(), cell(), cell()
+def answer(_):
+    words[0] = 6
+cuda.launch(meet, 1, 1, ctypes.c_uint64(first), ctypes.c_uint64(host), ctypes.c_uint64(out), stream=a)
+ask(b, first, seen)                  # waits for the kernel, which waits for the host function after this one
+cuda("cuLaunchHostFunc", b, call(answer), 0)
+cuda("cuCtxSynchronize")
+assert (word(out), word(seen)) == (7, 2)
+""",
+        timing,
+    )
+
+
+@MODES
+def test_a_kernel_that_comes_after_a_host_function_answers_one_that_runs(timing: str) -> None:
+    runs(
+        """
+first, second, out = cell(), cell(), cell()
+calls = []
+cuda.launch(meet, 1, 1, ctypes.c_uint64(first), ctypes.c_uint64(second), ctypes.c_uint64(out), stream=a)
+ask(b, first, cell())
+cuda("cuLaunchHostFunc", b, call(lambda _: calls.append(1)), 0)
+cuda.launch(lift, 1, 1, ctypes.c_uint64(second), ctypes.c_int(8), stream=b)
+cuda("cuCtxSynchronize")
+assert word(out) == 9 and calls == [1]
+""",
+        timing,
+    )
+
+
+@MODES
+def test_the_host_and_a_kernel_answer_each_other_through_copies_of_another_stream(timing: str) -> None:
+    runs(
+        """
+asked, answer = cell(), cell()
+cuda.launch(serve, 1, 1, ctypes.c_uint64(asked), ctypes.c_uint64(answer), ctypes.c_int(3), stream=a)
+for i in (1, 2, 3):
+    words[0] = i
+    cuda("cuMemcpyHtoDAsync_v2", asked, host, 4, b)
+    for turn in range(50):
+        cuda("cuMemcpyDtoHAsync_v2", host + 4, answer, 4, b)
+        cuda("cuStreamSynchronize", b)
+        if words[1] == 10 * i:
+            break
+    else:
+        raise AssertionError(list(words))
+    assert i == 3 or cuda.raw("cuStreamQuery", a) == NOT_READY
+cuda("cuStreamSynchronize", a)
+""",
+        timing,
+    )
+
+
+@MODES
+def test_the_host_and_a_kernel_answer_each_other_through_the_hosts_memory(timing: str) -> None:
+    runs(
+        """
+done = event()
+cuda.launch(serve, 1, 1, ctypes.c_uint64(host), ctypes.c_uint64(host + 4), ctypes.c_int(2), stream=a)
+cuda("cuEventRecord", done, a)
+for i in (1, 2):
+    assert cuda.raw("cuStreamQuery", a) == cuda.raw("cuEventQuery", done) == NOT_READY
+    words[0] = i
+    for turn in range(50):
+        code = cuda.raw("cuEventQuery", done)
+        if words[1] == 10 * i:
+            break
+    else:
+        raise AssertionError(list(words))
+cuda("cuEventSynchronize", done)
+assert cuda.raw("cuStreamQuery", a) == 0
+""",
+        timing,
+    )
+
+
+@MODES
+def test_a_stream_is_awaited_while_another_ones_kernel_polls(timing: str) -> None:
+    runs(
+        """
+out, one = cell(), cell()
+ask(a, host, out)
+change(b, one, 1, 5)
+cuda("cuStreamSynchronize", b)
+assert word(one) == 5                # a blocking copy does not wait for streams that are not blocking
+assert cuda.raw("cuStreamQuery", a) == NOT_READY
+change(b, one, 2, 1)
+cuda("cuStreamSynchronize", b)
+pageable = (ctypes.c_int32 * 1)(0)
+cuda("cuMemcpyDtoHAsync_v2", pageable, one, 4, b)
+assert pageable[0] == 11
+words[0] = 20
+cuda("cuStreamSynchronize", a)
+assert word(out) == 21
+""",
+        timing,
+    )
+
+
+@pytest.mark.parametrize("timing", ["full", "off"])
+@pytest.mark.parametrize("calls", [False, True])
+def test_another_thread_of_the_host_answers(timing: str, calls: bool) -> None:
+    runs(
+        f"""
+import threading, time
+out, flag, ready = cell(), cell(), threading.Event()
+context = cuda.word("cuCtxGetCurrent")
+def answer():
+    cuda("cuCtxSetCurrent", ctypes.c_uint64(context))
+    cuda("cuStreamQuery", b)
+    ready.set()
+    time.sleep(0.5)
+    words[0] = 30
+    if {calls}:
+        cuda("cuMemcpyHtoDAsync_v2", flag, host, 4, b)
+thread = threading.Thread(target=answer)
+thread.start()
+ready.wait()
+ask(a, flag if {calls} else host, out)
+cuda("cuCtxSynchronize")
+thread.join()
+assert word(out) == 31
+""",
+        timing,
+    )
+
+
+@MODES
+def test_a_stream_is_awaited_while_another_one_waits_for_a_word(timing: str) -> None:
+    runs(
+        """
+one = cell(1)
+cuda("cuStreamWaitValue32_v2", a, host, 3, 1)
+change(a, one, 5, 0)
+change(b, one, 1, 1)
+cuda("cuStreamSynchronize", b)
+assert word(one) == 2 and cuda.raw("cuStreamQuery", a) == NOT_READY
+words[0] = 3
+cuda("cuStreamSynchronize", a)
+assert word(one) == 10
+""",
+        timing,
+    )
+
+
+@pytest.mark.parametrize("timing", ["full", "off"])
+def test_kernels_of_two_devices_meet(timing: str) -> None:
+    runs(
+        """
+out, other_out = cell(), cell()
+on(1)
+there = cuda.word("cuModuleLoadData", cubin)
+meet_there = cuda.word("cuModuleGetFunction", there, b"meet")
+c, = streams(1)
+cuda.launch(meet_there, 1, 1, ctypes.c_uint64(host), ctypes.c_uint64(host + 4), ctypes.c_uint64(host + 8), stream=c)
+on(0)
+cuda.launch(meet, 1, 1, ctypes.c_uint64(host + 4), ctypes.c_uint64(host), ctypes.c_uint64(out), stream=a)
+cuda("cuCtxSynchronize")
+assert word(out) == 2 and words[2] == 2
+""",
+        timing,
+        "h200,h200",
+    )
+
+
+@pytest.mark.parametrize("timing", ["full", "off"])
+def test_what_nothing_answers_is_a_deadlock_of_its_kernel(timing: str) -> None:
+    done = finished(
+        OWN.replace(HOST, "")
+        + """
+flag, one = cell(), cell()
+calls = []
+ask(a, flag, cell())
+change(b, one, 1, 5)
+cuda("cuLaunchHostFunc", b, call(lambda _: calls.append(1)), 0)
+print(cuda.raw("cuStreamSynchronize", b), calls)
+print(cuda.raw("cuCtxSynchronize"))
+""",
+        "h200",
+        WARPWRIGHT_TIMING=timing,
+    )
+    assert done.stdout.splitlines() == ["0 [1]", "702"], done.stdout + done.stderr
+    assert "await" in done.stderr
+
+
+def test_times_are_the_same_for_any_number_of_the_hosts_threads() -> None:
+    program = """
+first, second, out = cell(), cell(), cell()
+places = [cuda.word("cuMemAlloc_v2", 4 * 132 * 1024) for _ in range(2)]
+points = [event() for _ in range(4)]
+cuda("cuEventRecord", points[0], a)
+cuda.launch(meet, 1, 1, ctypes.c_uint64(first), ctypes.c_uint64(second), ctypes.c_uint64(out), stream=a)
+cuda("cuEventRecord", points[1], a)
+do(b, 100, 40, places[0])
+cuda("cuLaunchHostFunc", b, call(lambda _: None), 0)
+do(b, 100, 40, places[1])
+cuda("cuEventRecord", points[2], b)
+cuda("cuMemcpyDtoDAsync_v2", second, first, 4, b)
+cuda("cuEventRecord", points[3], b)
+cuda("cuCtxSynchronize")
+print([between(points[0], one) for one in points[1:]], word(out))
+"""
+    found = {runs(program, WARPWRIGHT_THREADS=str(threads)) for threads in (1, 2)}
+    assert len(found) == 1, found
+    assert found.pop().split()[-1] == "2"

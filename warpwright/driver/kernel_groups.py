@@ -1,0 +1,217 @@
+"""Kernels that share a device's chip: which of those in the queue, and when each may begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from warpwright.driver.state import picoseconds
+
+if TYPE_CHECKING:
+    from warpwright.api import Launcher
+    from warpwright.driver.pending import Item
+    from warpwright.launch_groups import Member
+
+MOST_TOGETHER = 60
+"""Kernels of one machine (``launch_groups``)."""
+
+
+def watches(launcher: Launcher | None) -> bool:
+    """Whether a kernel polls memory, or might."""
+    from warpwright.engine.kernels import watches_memory
+
+    return launcher is not None and watches_memory(launcher.kernel._loaded)
+
+
+class Group:
+    """Kernels that share a chip, and when each may begin."""
+
+    def __init__(self, ready: Sequence[Item]) -> None:
+        self.items: list[Item] = list(ready)
+        self.held: list[Item] = []
+        """Those that wait for other work, which is done while the group runs."""
+        self.device = ready[0].device
+        self.floors = {item: item.start() for item in ready}
+        """When each may begin, as far as what has run says."""
+        self.delays: dict[Item, dict[Item, int]] = {item: {} for item in ready}
+        """Of each kernel: picoseconds from the end of another one of the group to its beginning."""
+        self._before: dict[Item, set[Item]] = {item: {item} for item in ready}
+        """Kernels of the group that have ended before the end of an item; itself."""
+
+    def extend(self, items: Sequence[Item]) -> None:
+        """Add kernels that only kernels of the group, events and waits come before; one that waits for all of the group can as well run after it."""
+        floors, ends = dict(self.floors), {item: {item: 0} for item in self.items}
+        for item in items:
+            if item in ends or item.begun:
+                continue
+            if any(need not in ends for need in item.needs if not need.done):
+                continue
+            waited = [need for need in item.needs if not need.done]
+            floor = max([item.start(), *(floors[need] for need in waited if need.launcher is None)])
+            after: dict[Item, int] = {}
+            for need in waited:
+                for kernel, delay in ends[need].items():
+                    after[kernel] = max(delay + item.extra, after.get(kernel, delay + item.extra))
+            before = set().union(*(self._before[need] for need in waited))
+            if item.launcher is None:
+                duration = item.work.duration(item.stream)
+                if duration is None:
+                    continue
+                floors[item] = floor + duration
+                ends[item] = {kernel: delay + duration for kernel, delay in after.items()}
+                self._before[item] = before
+            elif (
+                item.shares
+                and item.device is self.device
+                and len(self.items) < MOST_TOGETHER
+                and len(before) < len(self.items)
+            ):
+                self.floors[item], self.delays[item] = floor, after
+                ends[item] = {item: 0}
+                self._before[item] = before | {item}
+                self.items.append(item)
+
+    def hold(self, items: Sequence[Item]) -> None:
+        """Add kernels that other work comes before, which is done while the group runs; what polling kernels all come before is no use to them."""
+        polling = {item for item in self.items if watches(item.launcher)}
+        after: dict[Item, set[Item]] = {}
+        for item in items:
+            before = [after.get(need, set()) for need in item.needs if not need.done]
+            after[item] = set().union(*before, {item} & polling)
+            if item in self.floors or item.launcher is None or item.begun or not item.shares:
+                continue
+            if item.device is self.device and after[item] < polling and len(self.items) < MOST_TOGETHER:
+                self.floors[item], self.delays[item] = item.start(), {}
+                self.items.append(item)
+                self.held.append(item)
+
+    @property
+    def base_ps(self) -> int:
+        """When the first of them may begin."""
+        return min(self.floors[item] for item in self.items)
+
+    def members(self) -> list[Member]:
+        """The kernels as a machine takes them."""
+        from warpwright.launch_groups import Member
+
+        place = {item: number for number, item in enumerate(self.items)}
+        return [
+            Member(
+                item.launcher,
+                item.work.parameter_bytes(),
+                priority=item.stream.priority,
+                after=tuple(place[one] for one in self.delays[item]),
+                delays_seconds=tuple(delay * 1e-12 for delay in self.delays[item].values()),
+                earliest_seconds=(self.floors[item] - self.base_ps) * 1e-12,
+                held=item in self.held,
+            )
+            for item in self.items
+            if item.launcher is not None
+        ]
+
+    def run(self, timed: bool) -> list[Item]:
+        """Time the kernels together until the chip is idle; those that have ended, or are given up.
+
+        Raises:
+            Exception: what their launch raises that is no fault of a kernel.
+        """
+        from warpwright.launch_groups import GroupError, launch_until_idle
+
+        base = self.base_ps
+        try:
+            times = launch_until_idle(self.members(), timed=timed)
+        except GroupError as failure:
+            item = self.items[failure.place]
+            item.work.failed(failure.error, item.context, item.stream)
+            return self.items
+        ended = []
+        for item, one in zip(self.items, times, strict=True):
+            if one is not None:
+                ended.append(item)
+                # Of two kernels of one stream the later one is the later item.
+                item.stream.ps = base + picoseconds(one.end_seconds) if timed else item.stream.ps
+        return ended
+
+
+class ResidentGroup:
+    """Kernels on a chip that stay there while other work is done, in a machine that stops."""
+
+    def __init__(self, group: Group, timed: bool) -> None:
+        from warpwright.resident_launches import ResidentLaunches
+
+        self.group, self.timed = group, timed
+        self.base_ps = group.base_ps
+        self.standing = 0
+        """How often all its warps were found to repeat themselves since anything else has happened."""
+        self.failed = False
+        self._launches = ResidentLaunches(group.members(), timed=timed)
+        for item in group.items:
+            item.begun = item not in group.held
+
+    @property
+    def now_ps(self) -> int:
+        """Its clock; without time one of its own."""
+        return self.base_ps + picoseconds(self._launches.now_seconds)
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left on the chip, and nothing comes by itself."""
+        return self._launches.done
+
+    def run(self, until_ps: int | None) -> list[Item]:
+        """Go on up to a time, or to the end of a kernel; those that have ended, or are given up.
+
+        Raises:
+            Exception: what a launch raises that is no fault of a kernel.
+        """
+        from warpwright.launch_groups import GroupError
+
+        until = None if until_ps is None else (until_ps - self.base_ps) * 1e-12
+        try:
+            ended = self._launches.run(until)
+        except GroupError as failure:
+            return self._fail(failure.place, failure.error)
+        items = []
+        for place, one in ended.items():
+            item = self.group.items[place]
+            item.stream.ps = self.base_ps + picoseconds(one.end_seconds) if self.timed else item.stream.ps
+            items.append(item)
+        if self.done:
+            for item in self.group.items:
+                item.begun = item in items or item.done
+        return items
+
+    def _fail(self, place: int, error: Exception) -> list[Item]:
+        item = self.group.items[place]
+        self.failed = True
+        item.work.failed(error, item.context, item.stream)
+        return self.group.items
+
+    def release(self, items: Sequence[Item]) -> None:
+        """Let held kernels begin: what they have waited for is done."""
+        for item in items:
+            item.begun = True
+            self.group.held.remove(item)
+            self._launches.release(self.group.items.index(item), (item.start() - self.base_ps) * 1e-12)
+
+    def look(self) -> None:
+        """Note whether all its warps only repeat themselves."""
+        if self._launches.repeats():
+            self.standing += 1
+
+    def give_up(self) -> None:
+        """Fail for a deadlock.
+
+        Raises:
+            Exception: it is no fault of the kernels.
+        """
+        from warpwright.launch_groups import GroupError
+
+        error = self._launches.deadlock()
+        self._fail(error.place if isinstance(error, GroupError) else 0, getattr(error, "error", error))
+
+    def close(self) -> None:
+        """Give the machine up; kernels that have not begun may begin in another."""
+        self._launches.close()
+        for item in self.group.held:
+            item.begun = False

@@ -1,0 +1,142 @@
+"""Launches that stay on the chip while the host works: kernels that poll memory which a host function, a copy or the host's threads answer.
+
+Their machine stops where one of them ends, and at the time of the host's next work (``timing/stopping.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.kernels import traced
+from warpwright.launch_groups import GroupJob, Member, Timed, make_jobs
+from warpwright.session import session
+
+if TYPE_CHECKING:
+    from warpwright.engine.device_memory import Allocation
+    from warpwright.timing.stopping import StoppingMachine
+
+
+class ResidentLaunches:
+    """Launches of one GPU in a machine that stops.
+
+    Caches that the GPU keeps belong to the machine until it is closed: other launches begin with cold ones.
+    """
+
+    def __init__(self, members: Sequence[Member], *, timed: bool) -> None:
+        self._gpu = members[0].launcher.kernel.gpu
+        self._timed = timed
+        self._windows: list[Allocation] = []
+        self._kept = self._gpu.kept_caches
+        self._closed = False
+        try:
+            self._job = _Slice(members, make_jobs(members, self._windows))
+        except BaseException:
+            self._free()
+            raise
+        self._clock = self._job.launcher.chip.clocks.sm_clock_mhz * 1e6
+        self._gpu.kept_caches = None
+
+    @property
+    def now_seconds(self) -> float:
+        """Its clock, since it began."""
+        machine = self._job.machine
+        return machine.now / self._clock if machine is not None else 0.0
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left on the chip, and nothing comes by itself."""
+        return self._job.machine is not None and self._job.machine.done
+
+    def run(self, until_seconds: float | None) -> dict[int, Timed]:
+        """Run up to a time, the end of a launch, or a tenth of a second of the host's; the launches that have ended, by their places.
+
+        Raises:
+            GroupError: a fault, a trap or a deadlock (``ExecutionError``) in one of them.
+            KeyboardInterrupt: Ctrl-C.
+        """
+        job = self._job
+        job.kept = self._kept
+        job.until = None if until_seconds is None else round(until_seconds * self._clock)
+        job.failure, job.ended = None, []
+        job.run()
+        return {number: self._result(number) for number in job.ended}
+
+    def _result(self, number: int) -> Timed:
+        job, grid = self._job.jobs[number], self._job.grids_ended[number]
+        job.timing = grid.result if self._timed else None
+        job.counts = Counts(grid.instructions, grid.thread_instructions, job.context.geometry.blocks)
+        run = job.result()
+        if session.on_launch is not None:
+            session.on_launch(run)
+        return Timed(run, grid.begin / self._clock, grid.end / self._clock)
+
+    def release(self, number: int, seconds: float) -> None:
+        """Let a held launch begin, no earlier than at a time."""
+        machine = self._job.machine
+        assert machine is not None
+        machine.release(number, round(seconds * self._clock))
+
+    def repeats(self) -> bool:
+        """Whether all warps only repeat themselves, as far as can be seen so far."""
+        return self._job.machine is not None and self._job.machine.repeats()
+
+    def deadlock(self) -> Exception:
+        """The error of launches that will never end."""
+        from warpwright.timing.simulate import deadlock
+
+        assert self._job.machine is not None
+        return self._job.explained(deadlock(self._job.machine.launch.state, repeats=True), self._job.kernels)
+
+    def close(self) -> None:
+        """Give the machine up, or leave its caches where all has ended."""
+        if self._closed:
+            return
+        self._closed = True
+        self._gpu.kept_caches = self._kept
+        machine = self._job.machine
+        if machine is not None and machine.done:
+            machine.close()
+            if self._kept is not None:
+                self._kept.launched(object())  # what this group has left, no later one finds again
+        elif self._kept is not None:
+            self._kept.drop()
+        self._free()
+
+    def _free(self) -> None:
+        for window in self._windows:
+            self._gpu.memory.free(window)
+        self._windows.clear()
+
+
+class _Slice(GroupJob):
+    """The worker's side: one stretch of the machine's time after another."""
+
+    def __init__(self, members: Sequence[Member], jobs: Sequence[Any]) -> None:
+        super().__init__(members, jobs)
+        self.machine: StoppingMachine | None = None
+        self.kernels: list[Any] = []
+        self.kept: Any = None
+        self.until: int | None = None
+        self.ended: list[int] = []
+        self.grids_ended: dict[int, Any] = {}
+
+    def _timed(self) -> None:
+        from warpwright.timing.interface import TimingCancelled, TimingError
+        from warpwright.timing.stopping import StoppingMachine
+
+        gpu = self.launcher.kernel.gpu
+        if self.machine is None:
+            self.kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
+            self.phase = "running"
+            grids = self.make_grids(self.kernels)
+            self.machine = StoppingMachine(self.launcher.chip, grids, gpu.policies, self.kept)
+        try:
+            self.ended = self.machine.run(self.until, gpu.threads, lambda: self.context.cancelled)
+        except (Cancelled, TimingCancelled):
+            raise KeyboardInterrupt from None
+        except TimingError as error:
+            raise self.explained(error, self.kernels) from None
+        for number in self.ended:
+            self.grids_ended[number] = self.machine.grid(number)

@@ -1,0 +1,99 @@
+"""A machine that stops, and goes on when the host has done what is due: launches that wait for the host's work.
+
+The main loop returns where a launch has ended and at the time of the host's next work (``windows.PAUSED``).  A stop changes nothing in the machine: windows are those
+of a run without stops, and the stops' times are simulated ones, the same for any number of host threads.  A launch that comes after work of the
+host is held until that is done (``Grid.held``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpwright.chips.chip import Chip
+from warpwright.timing import metrics as metrics_module
+from warpwright.timing import state as s
+from warpwright.timing import warming, windows
+from warpwright.timing.block_sources import Grid
+from warpwright.timing.interface import CancelCallback
+from warpwright.timing.kept_caches import KeptCaches
+from warpwright.timing.policies import Policies
+from warpwright.timing.shared_chip import TimedGrid, timed_grid
+from warpwright.timing.simulate import deadlock, prepare, result_of, run_until
+
+SLICE_SECONDS = 0.1
+"""Host time after which the machine stops, so that others of the host's threads have a turn; it decides nothing."""
+
+
+class StoppingMachine:
+    """Launches on one simulated chip, up to the next stop."""
+
+    def __init__(self, chip: Chip, grids: Sequence[Grid], policies: Policies, kept: KeptCaches | None) -> None:
+        self.chip = chip
+        self.launch = prepare(chip, grids, policies, kept=kept)
+        self.watch = self.launch.watch
+        self.done = False
+        """Nothing is left on the chip, and nothing comes by itself."""
+        self._ended: set[int] = set()
+        self._single = len(grids) == 1
+
+    @property
+    def now(self) -> int:
+        """The machine's clock, in cycles."""
+        return int(self.launch.state.words[s.chip.now])
+
+    def run(self, cycle: int | None, threads: int, cancel: CancelCallback | None) -> list[int]:
+        """Run up to a cycle, or a stop before; the launches that have ended since.
+
+        Raises:
+            TimingError: a fault or a trap, or no warp can go on.
+            TimingCancelled: ``cancel`` said so.
+        """
+        m = self.launch.state.words
+        with self.launch.helpers(threads, None):
+            outcome = run_until(self.launch, s.INF if cycle is None else cycle, cancel, SLICE_SECONDS)
+        if outcome == warming.STUCK and int(m[s.chip.on_chip]):
+            raise deadlock(self.launch.state)
+        if outcome == warming.STUCK and self._single:
+            raise deadlock(self.launch.state)
+        self.done = outcome in (windows.FINISHED, windows.IDLE, warming.STUCK)
+        m[s.chip.known_ended] = m[s.chip.ended_kernels]
+        new = [
+            number for number in range(len(self.launch.grids)) if number not in self._ended and self._has_ended(number)
+        ]
+        self._ended.update(new)
+        return new
+
+    def _has_ended(self, number: int) -> bool:
+        if self._single:
+            return self.done
+        m, k = self.launch.state.words, self.launch.state.kernel(number)
+        return bool(m[k.done_blocks] == m[k.blocks] and not m[k.settles])
+
+    def release(self, number: int, cycle: int) -> None:
+        """Let a held launch begin, no earlier than at a cycle."""
+        m, k = self.launch.state.words, self.launch.state.kernel(number)
+        m[k.needs] &= ~s.HOST_BIT
+        m[k.waited] = max(int(m[k.waited]), cycle)
+        if not m[k.needs]:
+            m[k.begins] = m[k.waited] + m[k.gap]
+            m[s.chip.next_arrival] = min(int(m[s.chip.next_arrival]), int(m[k.begins] + m[s.chip.overhead]))
+
+    def grid(self, number: int) -> TimedGrid:
+        """What a launch that has ended has taken."""
+        launch, one = self.launch, self.launch.placed[number]
+        if not self._single:
+            return timed_grid(launch.state, self.chip, number, one.first_pc, one.static.instructions)
+        grid = launch.grids[0]
+        cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
+        result = result_of(launch, cycles, grid.context.geometry.blocks)
+        executed = int(result.metrics["smsp__inst_executed.sum"])
+        begin = grid.earliest_cycle + grid.gap_cycles
+        return TimedGrid(begin, begin + cycles, result, executed, int(result.metrics["smsp__thread_inst_executed.sum"]))
+
+    def repeats(self) -> bool:
+        """Whether all its warps only repeat themselves, as far as can be seen so far."""
+        return self.watch is not None and self.watch.never_ends(self.launch.state)
+
+    def close(self) -> None:
+        """Leave the memory, and the caches where they are kept, to the next launch."""
+        self.launch.close()
