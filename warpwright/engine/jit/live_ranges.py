@@ -157,15 +157,22 @@ ALWAYS = -2
 """Backward state of a cell: live whatever the guard."""
 
 
-def scan(events: Sequence[Event], live_out: set[Key]) -> tuple[set[Key], list[bool]]:
+def scan(
+    events: Sequence[Event], live_out: set[Key], before: dict[int, set[Key]] | None = None
+) -> tuple[set[Key], list[bool]]:
     """Walk a block backwards.
+
+    Args:
+        before: takes the cells live before each instruction that has events.
 
     Returns the cells live at its start and, for each event, whether a write keeps the old value of other lanes.
     """
     state: dict[Key, int] = dict.fromkeys(live_out, ALWAYS)
     keeps = [False] * len(events)
     for n in range(len(events) - 1, -1, -1):
-        _, _, cell, write, guard = events[n]
+        index, _, cell, write, guard = events[n]
+        if before is not None and n + 1 < len(events) and events[n + 1][0] != index:
+            before[events[n + 1][0]] = set(state)
         if not write:
             now = state.get(cell, 0)
             if guard == 0:
@@ -185,6 +192,8 @@ def scan(events: Sequence[Event], live_out: set[Key]) -> tuple[set[Key], list[bo
             for other, condition in state.items():
                 if condition > 0 and (condition - 1) >> 1 == cell:
                     state[other] = ALWAYS
+    if before is not None and events:
+        before[events[0][0]] = set(state)
     return set(state), keeps
 
 

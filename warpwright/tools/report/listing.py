@@ -6,10 +6,17 @@ from html import escape
 
 from warpwright.isa.program import Program
 from warpwright.tools.report.attribution import Attribution, InstructionCost, LineCost, source_file, source_lines
+from warpwright.tools.report.coloured_code import coloured
+from warpwright.tools.report.live_registers import LiveRegisters, live_registers
+from warpwright.tools.report.markup import scroll
 
 MOST_INSTRUCTIONS = 1500
 """Rows of machine code; beyond, only the neighbourhood of what was issued is shown."""
 HOT_LINES = 8
+MOST_MARKS = 60_000
+"""Marks of live ranges, a register and an instruction each; beyond, only their number is shown."""
+MOST_REASONS = 3
+"""Stall reasons that are shown with an instruction."""
 FOREIGN_KEY = 1_000_000
 """Keys of lines in headers begin here, so that they differ from line numbers of the source."""
 
@@ -32,7 +39,8 @@ def _why(cost: InstructionCost, a: Attribution) -> str:
     """What an instruction waited for: its largest reasons, and the instruction that it waits for."""
     parts = [
         f"{name.replace('_', ' ')} {count / max(cost.stall_cycles, 1):.0%}"
-        for name, count in list(cost.reasons.items())[:2]
+        for name, count in list(cost.reasons.items())[:MOST_REASONS]
+        if count >= 0.005 * cost.stall_cycles
     ]
     if cost.waits_for is not None and cost.waits_for < len(a.instructions):
         other = a.instructions[cost.waits_for]
@@ -40,7 +48,7 @@ def _why(cost: InstructionCost, a: Attribution) -> str:
     return ", ".join(parts)
 
 
-def hot_lines(a: Attribution) -> str:
+def hot_lines(a: Attribution, anchor: str) -> str:
     """The costliest source lines; machine instructions when there is no line information."""
     hottest = max((c.share for c in a.instructions), default=0.0)
     rows = []
@@ -64,8 +72,9 @@ def hot_lines(a: Attribution) -> str:
     if not rows:
         return ""
     return (
-        '<div class="panel whole"><h3>Hot lines</h3><div class="scroll" tabindex="0" role="region" aria-label="Hot lines">'
-        '<table class="hot"><caption>Issues of an instruction and waits before it, by source line.</caption><thead><tr>'
+        f'<div class="panel whole" id="{anchor}"><h3>Hot lines</h3>'
+        '<p class="note">Issues of an instruction and waits before it, by source line.</p><div class="scroll" tabindex="0" role="region" aria-label="Hot lines">'
+        '<table class="hot"><thead><tr>'
         f'<th scope="col">{first}</th><th scope="col">code</th><th scope="col" class="num">warp time</th>'
         '<th scope="col" class="num">issues</th><th scope="col" class="num">stalled warp-cycles</th>'
         f'<th scope="col">{"why" if a.reasons_by_instruction else "waits most"}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div></div>'
@@ -109,20 +118,20 @@ def _keys(a: Attribution, program: Program) -> dict[tuple[str, int], int]:
     return keys
 
 
-def listing(a: Attribution, program: Program) -> str:
+def listing(a: Attribution, program: Program, anchor: str) -> str:
     """Source and machine code side by side; machine code alone when no source is at hand."""
     keys = _keys(a, program)
     source = _source(a, program)
-    code = _code(a, keys)
+    code = _code(a, program, keys)
     note = "" if a.reasons_by_instruction else " Reasons are counted for the launch only, not for each instruction."
     sides = f"{source}{code}" if source else code
     style = "" if source else ' style="grid-template-columns:minmax(0,1fr)"'
     join = " Click a row to mark what belongs to its line." if source else ""
     title = "Source and machine code" if source else "Machine code"
     return (
-        f'<div class="panel whole"><details open><summary>{title}</summary>'
+        f'<div class="panel whole" id="{anchor}"><details open><summary><h3>{title}</h3></summary>'
         f'<p class="legend"><span>share of warp time: none</span><b aria-hidden="true"></b><span>most</span><span>Waits count for the '
-        f"instruction that waits.{note}{join}</span></p>"
+        f"instruction that waits.{note}{join}</span></p>{_registers_note(a, program)}"
         f'<div class="listing"{style}>{sides}</div></details></div>'
     )
 
@@ -146,18 +155,37 @@ def _source(a: Attribution, program: Program) -> str:
         head = f'<tr data-line="{number}"{_heat(found.share, hottest)}>' if found else '<tr class="cold">'
         rows.append(
             f'{head}<td class="num quiet">{number}</td><td class="num">{_share(found.share) if found else ""}</td>'
-            f'<td class="num">{_count(found.issues) if found else ""}</td>'
-            f'<td class="num">{_count(found.stall_cycles) if found else ""}</td>'
             f'<td class="code">{escape(texts[number - 1].expandtabs(4)) or " "}</td></tr>'
         )
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Source"><table><thead><tr><th scope="col" class="num">line</th>'
-        '<th scope="col" class="num">time</th><th scope="col" class="num">issues</th><th scope="col" class="num">stalled</th>'
-        f'<th scope="col">{escape(_short(own))}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    return scroll(
+        "Source",
+        '<table><thead><tr><th scope="col" class="num">line</th><th scope="col" class="num">time</th>'
+        f'<th scope="col">{escape(_short(own))}</th></tr></thead><tbody>{"".join(rows)}</tbody></table>',
+        "source",
     )
 
 
-def _code(a: Attribution, keys: dict[tuple[str, int], int]) -> str:
+def _registers_note(a: Attribution, program: Program) -> str:
+    """The most registers that any instruction needs, and what the marks mean."""
+    live = live_registers(program)
+    most = max(a.instructions, key=lambda cost: live[cost.index].held, default=None)
+    if most is None or not live[most.index].held:
+        return ""
+    marks = "" if _marked(a, live) is None else " Marks: ^ written, v read, x both, : live."
+    return (
+        f'<p class="note">At most {live[most.index].held} registers are needed at once, at {most.address:#06x}; '
+        f"the compiler allocated {program.registers}.{marks}</p>"
+    )
+
+
+def _marked(a: Attribution, live: tuple[LiveRegisters, ...]) -> range | None:
+    """Registers that have a column of marks; None where they would be too many."""
+    used = [max(at.live | at.writes | at.reads, default=-1) for at in (live[cost.index] for cost in a.instructions)]
+    registers = range(max(used, default=-1) + 1)
+    return registers if 0 < len(registers) * len(used) <= MOST_MARKS else None
+
+
+def _code(a: Attribution, program: Program, keys: dict[tuple[str, int], int]) -> str:
     hottest = max((cost.share for cost in a.instructions), default=0.0)
     chosen = list(a.instructions)
     left_out = ""
@@ -165,26 +193,38 @@ def _code(a: Attribution, keys: dict[tuple[str, int], int]) -> str:
         kept = {c.index for c in sorted(chosen, key=lambda c: -c.share)[:MOST_INSTRUCTIONS] if c.issues}
         left_out = f'<p class="note">{len(chosen) - len(kept):,} of {len(chosen):,} instructions, the cheapest, are left out.</p>'
         chosen = [c for c in chosen if c.index in kept]
-    rows = []
-    for cost in chosen:
-        line = f' data-line="{keys[cost.line]}"' if cost.line is not None else ""
-        place = f"{_short(cost.line[0])}:{cost.line[1]}" if cost.line is not None else ""
-        why = _why(cost, a)
-        tip = (
-            f' title="{escape("; ".join(p for p in (place, f"waits {why}" if why else "") if p))}"'
-            if place or why
-            else ""
-        )
-        cold = "" if cost.issues else ' class="cold"'
-        rows.append(
-            f'<tr{line}{cold}{_heat(cost.share, hottest)}{tip}><td class="num quiet code">{cost.address:04x}</td>'
-            f'<td class="num">{_share(cost.share)}</td>'
-            f'<td class="num" data-name="issues {cost.address:#x}" data-value="{cost.issues}">{_count(cost.issues)}</td>'
-            f'<td class="num" data-name="stalls {cost.address:#x}" data-value="{cost.stall_cycles}">{_count(cost.stall_cycles)}</td>'
-            f'<td class="code">{escape(cost.text)}</td></tr>'
-        )
+    live = live_registers(program)
+    registers = _marked(a, live)
+    rows = [_code_row(cost, a, program, keys, (live[cost.index], registers), hottest) for cost in chosen]
+    marks = "" if registers is None else f'<th scope="col" class="marks">live ranges of R0 to R{registers[-1]}</th>'
+    return scroll(
+        "Machine code",
+        '<table><thead><tr><th scope="col" class="num">at</th><th scope="col" class="num">time</th>'
+        '<th scope="col">SASS</th><th scope="col">waits for</th><th scope="col" class="num">issues</th>'
+        '<th scope="col" class="num">stalled</th><th scope="col" class="num">live</th>'
+        f"{marks}</tr></thead><tbody>{''.join(rows)}</tbody></table>{left_out}",
+    )
+
+
+def _code_row(
+    cost: InstructionCost,
+    a: Attribution,
+    program: Program,
+    keys: dict[tuple[str, int], int],
+    live: tuple[LiveRegisters, range | None],
+    hottest: float,
+) -> str:
+    here, registers = live
+    line = f' data-line="{keys[cost.line]}"' if cost.line is not None else ""
+    place = f' title="{escape(_short(cost.line[0]))}:{cost.line[1]}"' if cost.line is not None else ""
+    cold = "" if cost.issues else ' class="cold"'
+    marks = "" if registers is None else f'<td class="marks">{"".join(here.mark(n) for n in registers).rstrip()}</td>'
     return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Machine code"><table><thead><tr><th scope="col" class="num">at</th>'
-        '<th scope="col" class="num">time</th><th scope="col" class="num">issues</th><th scope="col" class="num">stalled</th>'
-        f'<th scope="col">SASS</th></tr></thead><tbody>{"".join(rows)}</tbody></table>{left_out}</div>'
+        f'<tr{line}{cold}{_heat(cost.share, hottest)}{place}><td class="num quiet code">{cost.address:04x}</td>'
+        f'<td class="num">{_share(cost.share)}</td>'
+        f'<td class="code">{coloured(cost.text, program.instructions[cost.index], program)}</td>'
+        f'<td class="why">{escape(_why(cost, a))}</td>'
+        f'<td class="num" data-name="issues {cost.address:#x}" data-value="{cost.issues}">{_count(cost.issues)}</td>'
+        f'<td class="num" data-name="stalls {cost.address:#x}" data-value="{cost.stall_cycles}">{_count(cost.stall_cycles)}</td>'
+        f'<td class="num" data-name="live {cost.address:#x}" data-value="{here.held}">{_count(here.held)}</td>{marks}</tr>'
     )

@@ -37,9 +37,13 @@ def panel(title: str, content: str, anchor: str = "", kind: str = "") -> str:
 
 
 def rows_table(caption: str, headings: tuple[str, ...], rows: list[str], kind: str = "") -> str:
-    """A table with a caption; all columns but the first hold numbers."""
-    head = "".join(f'<th scope="col"{" class=num" if n else ""}>{escape(h)}</th>' for n, h in enumerate(headings))
+    """A table; all columns but the first hold numbers. An empty caption is for areas that scroll, where it stands before them."""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    head = "".join(
+        f'<th scope="col"{" class=num" if n else ""}>{escape(h)}</th>' if h else "<td></td>"
+        for n, h in enumerate(headings)
+    )
     return (
-        f"<table{f' class={kind!r}' if kind else ''}><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<table{f' class={kind!r}' if kind else ''}>{title}<thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

@@ -18,9 +18,14 @@ from typing import TYPE_CHECKING
 from warpwright.errors import UnsupportedError
 from warpwright.tools.report import overview, sections
 from warpwright.tools.report.attribution import Attribution, attribute
+from warpwright.tools.report.caches import caches_panel
 from warpwright.tools.report.evidence import evidence
 from warpwright.tools.report.figures import draw_memory, draw_roofline, roofline
+from warpwright.tools.report.instruction_mix import mix_panel
 from warpwright.tools.report.listing import hot_lines, listing
+from warpwright.tools.report.markup import panel, scroll
+from warpwright.tools.report.occupancy_curves import occupancy_panel
+from warpwright.tools.report.schedulers import scheduler_panel
 from warpwright.tools.tables import format_seconds
 from warpwright.version import __version__
 
@@ -116,39 +121,71 @@ def _top(runs: Sequence[Run], heading: str) -> str:
     )
 
 
+PARTS = (
+    ("limit", "Limit"),
+    ("evidence", "What the time rests on"),
+    ("speed", "Speed of light"),
+    ("stalls", "Stall reasons"),
+    ("schedulers", "Schedulers"),
+    ("mix", "Instruction mix"),
+    ("occupancy", "Occupancy"),
+    ("memory", "Memory picture"),
+    ("caches", "Caches and memory"),
+    ("sms", "SMs"),
+    ("hot", "Hot lines"),
+    ("code", "Source and machine code"),
+    ("counters", "Counters"),
+)
+"""Parts of a launch that the contents link to: the end of their anchor, and their name there."""
+
+
 def _contents(runs: Sequence[Run], shown: Mapping[int, str]) -> str:
-    """Links to the table of launches and to each launch that is shown in full."""
-    links = "".join(f'<li><a href="#launch-{i + 1}">{i + 1}. {escape(runs[i].kernel)}</a></li>' for i in sorted(shown))
+    """Links to the table of launches, to each launch that is shown in full, and to its parts."""
+    links: list[str] = []
+    for i in sorted(shown):
+        anchors = ((f"launch-{i + 1}-{part}", name) for part, name in PARTS)
+        parts = "".join(f'<li><a href="#{at}">{name}</a></li>' for at, name in anchors if f'id="{at}"' in shown[i])
+        is_first = " open" if not links else ""
+        links.append(
+            f'<li><details{is_first}><summary><a href="#launch-{i + 1}">{i + 1}. {escape(runs[i].kernel)}</a></summary>'
+            f"<ul>{parts}</ul></details></li>"
+        )
     return (
         '<nav class="contents" aria-label="Contents"><details open><summary>Contents</summary>'
-        f'<ul><li><a href="#launches">Launches</a></li>{links}</ul></details></nav>'
+        f'<ul><li><a href="#launches">Launches</a></li>{"".join(links)}</ul></details></nav>'
     )
 
 
 def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None) -> str:
     assert run.device is not None
     assert run.program is not None
+    at = f"launch-{index + 1}-"
     roof = roofline(a, run.device, run.seconds, run.instructions)
-    roof_panel = (
-        f'<div class="panel"><h3>Roofline</h3><div class="scroll roof" tabindex="0" role="region" '
-        f'aria-label="Roofline">{draw_roofline(roof)}</div>{sections.roofline_note(a, roof.unit)}</div>'
+    roof_panel = panel(
+        "Roofline",
+        scroll("Roofline", draw_roofline(roof), "roof") + sections.roofline_note(a, roof.unit)
         if roof is not None
-        else '<div class="panel"><h3>Roofline</h3><p class="note">The launch moved no bytes, so it has no place on a roofline.</p></div>'
+        else '<p class="note">The launch moved no bytes, so it has no place on a roofline.</p>',
     )
+    memory = scroll("Bytes between units", draw_memory(a.traffic, run.seconds), "wide")
     parts = [
         f'<section class="launch" id="launch-{index + 1}" aria-labelledby="title-{index + 1}"><details open>'
         f'<summary><h2 id="title-{index + 1}">{index + 1}. {escape(run.kernel)}</h2></summary>',
-        sections.answer(a, ranking),
+        f'<div id="{at}limit">{sections.answer(a, ranking)}</div>',
         f'<p class="note">{escape(run.schedule_note)}.</p>' if run.schedule_note else "",
         sections.facts(run, a),
-        sections.evidence_panel(evidence(a, run.program, run.device), run.device),
-        f'<div class="pair"><div>{sections.speed_of_light(a)}{sections.bounds(a)}</div><div>{roof_panel}{sections.stalls(a)}</div></div>',
-        '<div class="panel whole"><h3>Memory picture</h3><div class="scroll wide" tabindex="0" role="region" '
-        f'aria-label="Bytes between units">{draw_memory(a.traffic, run.seconds)}</div></div>',
-        sections.sms(run, a),
-        hot_lines(a),
-        listing(a, run.program),
-        sections.metrics(run),
+        sections.evidence_panel(evidence(a, run.program, run.device), run.device, f"{at}evidence"),
+        f'<div class="pair"><div>{sections.speed_of_light(a, f"{at}speed")}{sections.bounds(a)}</div>'
+        f"<div>{roof_panel}{sections.stalls(a, f'{at}stalls')}</div></div>",
+        f'<div class="pair"><div>{scheduler_panel(run, a, f"{at}schedulers")}</div>'
+        f"<div>{mix_panel(a, run.program, f'{at}mix')}</div></div>",
+        occupancy_panel(run, f"{at}occupancy"),
+        panel("Memory picture", memory, f"{at}memory", "whole"),
+        caches_panel(run.metrics, run.seconds, f"{at}caches"),
+        sections.sms(run, f"{at}sms"),
+        hot_lines(a, f"{at}hot"),
+        listing(a, run.program, f"{at}code"),
+        sections.metrics(run, f"{at}counters"),
         "</details></section>",
     ]
     return "\n".join(part for part in parts if part)

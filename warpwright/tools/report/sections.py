@@ -9,7 +9,7 @@ from warpwright.chips import Chip
 from warpwright.tools.report.attribution import Attribution, Unit
 from warpwright.tools.report.evidence import Evidence
 from warpwright.tools.report.figures import draw_blocks, draw_sms
-from warpwright.tools.report.markup import bar, datum, number, percent
+from warpwright.tools.report.markup import bar, datum, number, panel, percent, rows_table, scroll
 from warpwright.tools.tables import dims, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def answer(a: Attribution, ranking: Ranking | None) -> str:
     return f'<div class="answer"><p data-name="headline">{escape(ranking.headline)}</p>{shares}{table}</div>'
 
 
-def evidence_panel(known: Evidence, chip: Chip) -> str:
+def evidence_panel(known: Evidence, chip: Chip, anchor: str) -> str:
     """How well the numbers are known that the launch's time rests on."""
     rows = "".join(
         f"<tr><td>{escape(kind)}</td><td>{bar(share)}</td>{datum(f'evidence: {kind}', share, percent(share))}</tr>"
@@ -55,7 +55,7 @@ def evidence_panel(known: Evidence, chip: Chip) -> str:
         if share >= 0.005
     )
     return (
-        f'<div class="panel whole"><details><summary>{escape(known.sentence)}</summary><table class="bars"><caption>Share of '
+        f'<div class="panel whole" id="{anchor}"><details><summary>{escape(known.sentence)}</summary><table class="bars"><caption>Share of '
         f"the time by how the number is known that it rests on; “program” is what the machine code alone decides.</caption>"
         f'<tbody>{rows}</tbody></table><div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table><thead><tr>'
         '<th scope="col">number</th><th scope="col">kind</th><th scope="col" class="num">share</th><th scope="col">source</th></tr>'
@@ -87,7 +87,7 @@ def facts(run: Run, a: Attribution) -> str:
     return '<dl class="facts">' + "".join(f"<div><dt>{name}</dt>{value}</div>" for name, value in facts) + "</dl>"
 
 
-def speed_of_light(a: Attribution) -> str:
+def speed_of_light(a: Attribution, anchor: str) -> str:
     rows = []
     for group in ("SM", "memory"):
         rows.append(f'<tr class="group"><th scope="colgroup" colspan="3">{group[0].upper()}{group[1:]}</th></tr>')
@@ -98,13 +98,16 @@ def speed_of_light(a: Attribution) -> str:
                     + datum(f"unit: {unit.name}", unit.share, percent(unit.share))
                     + "</tr>"
                 )
-    return (
-        '<div class="panel"><h3>Speed of light</h3><table class="bars"><caption>Share of each unit’s peak over the whole '
-        f"launch, mean of all its instances.</caption><tbody>{''.join(rows)}</tbody></table></div>"
+    table = rows_table(
+        "Share of each unit’s peak over the whole launch, mean of all its instances.",
+        ("unit", "", "share"),
+        rows,
+        "bars",
     )
+    return panel("Speed of light", table, anchor)
 
 
-def stalls(a: Attribution) -> str:
+def stalls(a: Attribution, anchor: str) -> str:
     rows = []
     for stall in a.stalls:
         kind = "issue" if stall.reason == "selected" else ""
@@ -114,10 +117,10 @@ def stalls(a: Attribution) -> str:
             + datum(f"stall: {stall.reason}", stall.warp_cycles, percent(stall.share))
             + "</tr>"
         )
-    return (
-        '<div class="panel"><h3>What warps did with their time</h3><table class="bars"><caption>Of '
-        f"{a.warp_cycles:,} warp-cycles; reasons in Nsight Compute’s words.</caption><tbody>{''.join(rows)}</tbody></table></div>"
+    table = rows_table(
+        f"Of {a.warp_cycles:,} warp-cycles; reasons in Nsight Compute’s words.", ("reason", "", "share"), rows, "bars"
     )
+    return panel("What warps did with their time", table, anchor)
 
 
 def bounds(a: Attribution) -> str:
@@ -131,11 +134,14 @@ def bounds(a: Attribution) -> str:
             )
     if not rows:
         rows.append('<tr><td colspan="4">No unit needed longer than the launch overhead.</td></tr>')
-    return (
-        '<div class="panel"><h3>Lower bounds</h3><table class="bars"><caption>Cycles that each unit needs at least for this '
-        f"work, with {a.overhead_cycles:,} cycles of launch overhead; share of the cycles after it.</caption>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    table = rows_table(
+        f"Cycles that each unit needs at least for this work, with {a.overhead_cycles:,} cycles of launch overhead; share of the "
+        "cycles after it.",
+        ("unit", "", "cycles", "share"),
+        rows,
+        "bars",
     )
+    return panel("Lower bounds", table)
 
 
 def roofline_note(a: Attribution, unit: str) -> str:
@@ -150,7 +156,7 @@ def roofline_note(a: Attribution, unit: str) -> str:
     )
 
 
-def sms(run: Run, a: Attribution) -> str:
+def sms(run: Run, anchor: str) -> str:
     assert run.device is not None
     assert run.timing is not None
     blocks = run.timing.sm["blocks"]
@@ -174,22 +180,24 @@ def sms(run: Run, a: Attribution) -> str:
             told += f" {drawn} of {busy} SMs are drawn."
         timeline = (
             f'<h3>Blocks over time</h3><p class="note">Each row is an SM and each bar is a block; concurrent blocks '
-            f'are stacked. {told}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Blocks over time">{drawing}</div>'
+            f"are stacked. {told}</p>{scroll('Blocks over time', drawing, 'wide')}"
         )
-    return (
-        '<div class="panel whole"><h3>SMs</h3><p class="note">Cycles with at least one block, of all cycles of the launch. '
-        f'{facts}</p><div class="scroll wide" tabindex="0" role="region" aria-label="Activity of the SMs">'
-        f"{draw_sms(run, run.device)}</div>{timeline}</div>"
+    return panel(
+        "SMs",
+        f'<p class="note">Cycles with at least one block, of all cycles of the launch. {facts}</p>'
+        f"{scroll('Activity of the SMs', draw_sms(run, run.device), 'wide')}{timeline}",
+        anchor,
+        "whole",
     )
 
 
-def metrics(run: Run) -> str:
+def metrics(run: Run, anchor: str) -> str:
     rows = "".join(
         f'<div><span class="code">{escape(name)}</span>{datum(name, value, number(value), "span")}</div>'
         for name, value in sorted(run.metrics.items())
     )
     return (
-        '<div class="panel whole"><details><summary>All counters, by Nsight Compute’s names</summary>'
+        f'<div class="panel whole" id="{anchor}"><details><summary><h3>All counters, by Nsight Compute’s names</h3></summary>'
         f'<div class="columns">{rows}</div></details></div>'
     )
 
