@@ -102,7 +102,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ),
         (
             "",
-            "api run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.occupancy_curves tools.report.overview tools.report.page tools.report.relieved tools.report.schedulers tools.report.sections tools.tables",
+            "api run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.occupancy_curves tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.sections tools.report.side_by_side tools.tables",
         ),
     )
 )

@@ -16,12 +16,13 @@ import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
     from warpwright.run import Run
     from warpwright.tools.checks import Finding
+    from warpwright.tools.report.comparison import Comparison, Row
     from warpwright.tools.report.relieved import Ranking
     from warpwright.tools.report.resources import Resource
 
@@ -467,11 +468,22 @@ def report_command(
         ),
     ] = True,
     trace: Annotated[Path | None, typer.Option(help="Also write a trace of the blocks, for ui.perfetto.dev.")] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Launches of an earlier run (warpwright run --json FILE) to show beside these."
+        ),
+    ] = None,
+    compare_gpu: Annotated[
+        str | None,
+        typer.Option("--compare-gpu", metavar="CHIP", help="Run on this chip, too, and show both beside each other."),
+    ] = None,
 ) -> None:
     """Run a program and write a page that shows where the cycles of its launches went and what would help."""
     from warpwright.programs import is_python_file
 
     _check_options(gpu, None, program, output, trace)
+    rows = _baseline_rows(baseline, compare_gpu)
     if not is_python_file(program):
         raise _fail(
             f"{program} is not a Python file (*.py); for other programs use: warpwright run --report PAGE.html COMMAND",
@@ -481,7 +493,57 @@ def report_command(
     runs = _guarded(Path(program), arguments, gpu, "full")
     if not runs:
         raise _fail("the program launched no kernel")
-    _write(output, runs, program, _again(Path(program), arguments, gpu, runs) if what_if else {}, trace)
+    comparison = None
+    if baseline is not None or compare_gpu is not None:
+        comparison = _compared(
+            rows or _silently(Path(program), arguments, compare_gpu, "full"), runs, baseline, compare_gpu
+        )
+    rankings = _again(Path(program), arguments, gpu, runs) if what_if else {}
+    _write(output, runs, program, rankings, trace, comparison)
+
+
+def _baseline_rows(baseline: Path | None, compare_gpu: str | None) -> list[Row]:
+    """The launches of ``--baseline``, read before the program runs."""
+    from warpwright.chips import ChipError
+    from warpwright.errors import UnsupportedError
+    from warpwright.session import known_chips
+    from warpwright.tools.report.comparison import read_rows
+
+    if baseline is not None and compare_gpu is not None:
+        raise _fail("--baseline and --compare-gpu both name the other side: give one of them", MISUSED)
+    try:
+        known_chips(compare_gpu)
+        rows = [] if baseline is None else read_rows(baseline)
+    except (ChipError, UnsupportedError) as error:
+        raise _fail(str(error)) from None
+    if baseline is not None and not rows:
+        raise _fail(f"the baseline {baseline} has no launch to compare with")
+    return rows
+
+
+def _compared(
+    other: Sequence[Row] | Sequence[Run], runs: list[Run], baseline: Path | None, chip: str | None
+) -> Comparison:
+    """Launches beside those of a file or another chip, summed up on the terminal."""
+    from warpwright.errors import UnsupportedError
+    from warpwright.tools.report.comparison import compared_with
+    from warpwright.tools.report.quantities import change_of
+    from warpwright.tools.tables import format_seconds
+
+    try:
+        found = compared_with(other, runs, baseline.name if baseline is not None else "")
+    except UnsupportedError as error:
+        raise _fail(f"{error}{f' on {chip}' if chip else ''}") from None
+    total = found.total
+    gone, new = found.unmatched
+    without = f"; without a partner: {gone} and {new}" if gone or new else ""
+    _console().print(
+        f"{found.name_before}: {format_seconds(total.before)}, {found.name_now}: {format_seconds(total.now)} "
+        f"({change_of('seconds', total.before, total.now)}){without}",
+        markup=False,
+        soft_wrap=True,
+    )
+    return found
 
 
 def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, Ranking]:
@@ -548,12 +610,13 @@ def _write(
     title: str,
     rankings: Mapping[int, Ranking] | None = None,
     trace: Path | None = None,
+    comparison: Comparison | None = None,
 ) -> None:
     from warpwright.errors import WarpwrightError
     from warpwright.tools.report import write_report, write_trace
 
     try:
-        written = [write_report(path, runs, title=title, rankings=rankings)]
+        written = [write_report(path, runs, title=title, rankings=rankings, comparison=comparison)]
         if trace is not None:
             written.append(write_trace(trace, runs))
     except (OSError, WarpwrightError) as error:

@@ -214,22 +214,30 @@ class Run:
         return attribute(self)
 
     def report(
-        self, path: str | os.PathLike[str], *, title: str = "", what_if: Callable[[GPU], object] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "",
+        what_if: Callable[[GPU], object] | None = None,
+        baseline: Run | str | os.PathLike[str] | None = None,
     ) -> Path:
         """Write a self-contained HTML page that shows the launch.
 
         Args:
             what_if: a function that repeats the launch, with its arrays, on the GPU that it is passed.  With it, the page
                 ranks the resources that may limit the launch by the cycles that relieving each of them saves.
+            baseline: an earlier run, one on another chip, or a file of ``warpwright run --json``, which the page shows beside this one.
 
         Raises:
-            UnsupportedError: the GPU was made with timing="off".
+            UnsupportedError: the GPU was made with timing="off", or the baseline cannot be read or has no cycles.
         """
+        from warpwright.tools.report.comparison import compared_with
         from warpwright.tools.report.page import write_report
         from warpwright.tools.report.relieved import ranked
 
         rankings = {0: ranked(what_if, self)} if what_if is not None else {}
-        return write_report(path, [self], title=title, rankings=rankings)
+        comparison = None if baseline is None else compared_with(baseline, [self])
+        return write_report(path, [self], title=title, rankings=rankings, comparison=comparison)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the launch as one flat row: geometry, time and every counter by Nsight Compute's name.

@@ -375,7 +375,8 @@ def draw_blocks(run: Run) -> tuple[str, int] | None:
     for cycle in range(0, timing.cycles + 1, step):
         x = left + cycle * scale
         parts.append(line(x, top, x, height - bottom, "grid"))
-        parts.append(text(x, height - bottom + 15, f"{cycle:,}", "tick", "middle"))
+        # The last number may be at the edge.
+        parts.append(text(x, height - bottom + 15, f"{cycle:,}", "tick", "end" if x > width - 40 else "middle"))
     parts.append(text(width - 8, height - 4, "cycles", "axis", "end"))
     place = {int(sm): i for i, sm in enumerate(drawn)}
     for i, sm in enumerate(int(one) for one in drawn):

@@ -19,6 +19,7 @@ from warpwright.errors import UnsupportedError
 from warpwright.tools.report import overview, sections
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.caches import caches_panel
+from warpwright.tools.report.comparison import Comparison
 from warpwright.tools.report.evidence import evidence
 from warpwright.tools.report.figures import draw_memory, draw_roofline, roofline
 from warpwright.tools.report.instruction_mix import mix_panel
@@ -26,6 +27,7 @@ from warpwright.tools.report.listing import hot_lines, listing
 from warpwright.tools.report.markup import panel, scroll
 from warpwright.tools.report.occupancy_curves import occupancy_panel
 from warpwright.tools.report.schedulers import scheduler_panel
+from warpwright.tools.report.side_by_side import compared_launches, compared_panel
 from warpwright.tools.tables import format_seconds
 from warpwright.version import __version__
 
@@ -39,13 +41,20 @@ MOST_BYTES = 850_000
 """Of the launches shown in full, so that a page opens at once and can be mailed."""
 
 
-def report_html(runs: Sequence[Run], *, title: str = "", rankings: Mapping[int, Ranking] | None = None) -> str:
+def report_html(
+    runs: Sequence[Run],
+    *,
+    title: str = "",
+    rankings: Mapping[int, Ranking] | None = None,
+    comparison: Comparison | None = None,
+) -> str:
     """The page for some launches, in order.
 
     Args:
         runs: timed runs.
         title: the page's heading; the kernels' names otherwise.
         rankings: what relieving each resource saves, by index of the run.
+        comparison: the same launches of another run, shown beside these (:func:`comparison.compared_with`).
 
     Raises:
         UnsupportedError: no runs, or one made with timing="off".
@@ -66,15 +75,16 @@ def report_html(runs: Sequence[Run], *, title: str = "", rankings: Mapping[int, 
     explained = {i: attribute(runs[i]) for i in listed if not runs[i].shared}
     details: dict[int, str] = {}
     for i in longest:
-        found = _launch(i, runs[i], explained[i], (rankings or {}).get(i))
+        found = _launch(i, runs[i], explained[i], (rankings or {}).get(i), comparison)
         if details and sum(map(len, details.values())) + len(found) > MOST_BYTES:
             break
         details[i] = found
     body = [
         _top(runs, heading),
-        _contents(runs, details),
+        _contents(runs, details, comparison),
         '<main id="content" tabindex="-1">',
         overview.launches(runs, overview.limits(explained, rankings or {}), details),
+        *([compared_launches(comparison, details)] if comparison is not None else ()),
     ]
     body += [details[i] for i in sorted(details)]
     body += ["</main>", _foot()]
@@ -90,11 +100,16 @@ def report_html(runs: Sequence[Run], *, title: str = "", rankings: Mapping[int, 
 
 
 def write_report(
-    path: str | PathLike[str], runs: Sequence[Run], *, title: str = "", rankings: Mapping[int, Ranking] | None = None
+    path: str | PathLike[str],
+    runs: Sequence[Run],
+    *,
+    title: str = "",
+    rankings: Mapping[int, Ranking] | None = None,
+    comparison: Comparison | None = None,
 ) -> Path:
     """Write :func:`report_html` to a file and give its path."""
     target = Path(path)
-    target.write_text(report_html(runs, title=title, rankings=rankings), encoding="utf-8")
+    target.write_text(report_html(runs, title=title, rankings=rankings, comparison=comparison), encoding="utf-8")
     return target
 
 
@@ -123,6 +138,7 @@ def _top(runs: Sequence[Run], heading: str) -> str:
 
 PARTS = (
     ("limit", "Limit"),
+    ("compared", "Both sides"),
     ("evidence", "What the time rests on"),
     ("speed", "Speed of light"),
     ("stalls", "Stall reasons"),
@@ -139,8 +155,8 @@ PARTS = (
 """Parts of a launch that the contents link to: the end of their anchor, and their name there."""
 
 
-def _contents(runs: Sequence[Run], shown: Mapping[int, str]) -> str:
-    """Links to the table of launches, to each launch that is shown in full, and to its parts."""
+def _contents(runs: Sequence[Run], shown: Mapping[int, str], comparison: Comparison | None) -> str:
+    """Links to the tables of launches, to each launch that is shown in full, and to its parts."""
     links: list[str] = []
     for i in sorted(shown):
         anchors = ((f"launch-{i + 1}-{part}", name) for part, name in PARTS)
@@ -150,16 +166,18 @@ def _contents(runs: Sequence[Run], shown: Mapping[int, str]) -> str:
             f'<li><details{is_first}><summary><a href="#launch-{i + 1}">{i + 1}. {escape(runs[i].kernel)}</a></summary>'
             f"<ul>{parts}</ul></details></li>"
         )
+    both = '<li><a href="#compared">Both sides</a></li>' if comparison is not None else ""
     return (
         '<nav class="contents" aria-label="Contents"><details open><summary>Contents</summary>'
-        f'<ul><li><a href="#launches">Launches</a></li>{"".join(links)}</ul></details></nav>'
+        f'<ul><li><a href="#launches">Launches</a></li>{both}{"".join(links)}</ul></details></nav>'
     )
 
 
-def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None) -> str:
+def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None, comparison: Comparison | None = None) -> str:
     assert run.device is not None
     assert run.program is not None
     at = f"launch-{index + 1}-"
+    pair = comparison.of_launch(index) if comparison is not None else None
     roof = roofline(a, run.device, run.seconds, run.instructions)
     roof_panel = panel(
         "Roofline",
@@ -174,6 +192,7 @@ def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None) -> st
         f'<div id="{at}limit">{sections.answer(a, ranking)}</div>',
         f'<p class="note">{escape(run.schedule_note)}.</p>' if run.schedule_note else "",
         sections.facts(run, a),
+        compared_panel(comparison, pair, f"{at}compared") if comparison is not None and pair is not None else "",
         sections.evidence_panel(evidence(a, run.program, run.device), run.device, f"{at}evidence"),
         f'<div class="pair"><div>{sections.speed_of_light(a, f"{at}speed")}{sections.bounds(a)}</div>'
         f"<div>{roof_panel}{sections.stalls(a, f'{at}stalls')}</div></div>",

@@ -9,7 +9,8 @@ from warpwright.chips import Chip
 from warpwright.tools.report.attribution import Attribution, Unit
 from warpwright.tools.report.evidence import Evidence
 from warpwright.tools.report.figures import draw_blocks, draw_sms
-from warpwright.tools.report.markup import bar, datum, number, panel, percent, rows_table, scroll
+from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table, scroll
+from warpwright.tools.report.quantities import quantity
 from warpwright.tools.tables import dims, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def sms(run: Run, anchor: str) -> str:
 
 def metrics(run: Run, anchor: str) -> str:
     rows = "".join(
-        f'<div><span class="code">{escape(name)}</span>{datum(name, value, number(value), "span")}</div>'
+        f'<div><span class="code">{escape(name)}</span>{datum(name, value, quantity(name, value), "span")}</div>'
         for name, value in sorted(run.metrics.items())
     )
     return (

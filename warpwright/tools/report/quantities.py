@@ -1,0 +1,66 @@
+"""One format for every number: three or four figures and the unit that the counter's name implies."""
+
+from __future__ import annotations
+
+from warpwright.tools.report.figures import scaled, size
+from warpwright.tools.report.markup import number, percent
+from warpwright.tools.tables import format_seconds
+
+WORDS = {
+    "grid_x": "blocks in x", "grid_y": "blocks in y", "grid_z": "blocks in z",
+    "block_x": "threads in x", "block_y": "threads in y", "block_z": "threads in z",
+    "registers_per_thread": "registers per thread",
+    "shared_bytes_per_block": "shared memory per block",
+    "dynamic_shared_bytes_per_block": "of it dynamic",
+    "blocks_per_sm": "blocks that an SM holds",
+    "occupancy": "occupancy, theoretical",
+    "warp_instructions": "warp-instructions",
+    "thread_instructions": "thread-instructions",
+    "child_launches": "launches by the kernel",
+    "cycles": "cycles", "seconds": "time", "ipc": "IPC of the chip",
+}  # fmt: skip
+"""Columns of a launch's row that are no counters, in words."""
+
+
+def title_of(name: str) -> str:
+    """A column's name in words; counters keep theirs."""
+    return WORDS.get(name, name)
+
+
+def is_percent(name: str) -> bool:
+    """Whether a column holds percents (0 to 100)."""
+    return ".pct" in name or name == "launch__occupancy_per_block_size"
+
+
+def quantity(name: str, value: float) -> str:
+    """A value of a column with its unit."""
+    if name == "seconds":
+        return format_seconds(value)
+    if name == "occupancy":
+        return percent(value)
+    if is_percent(name):
+        return percent(value / 100)
+    if name == "gpu__time_duration.sum":
+        return format_seconds(value * 1e-9)
+    if name.endswith("bytes.sum.per_second"):
+        return scaled(value, "B/s")
+    if "bytes" in name:
+        return size(value)
+    if name.endswith(".ratio") or ".per_cycle" in name or name == "ipc":
+        return f"{value:,.2f}"
+    if "cycles" in name:
+        return f"{value:,.0f} cycles"
+    return number(value)
+
+
+def change_of(name: str, before: float, now: float) -> str:
+    """A difference: in percent of ``before``, in points for percents, and a word where there was nothing before."""
+    if before == now:
+        return "same"
+    if is_percent(name) or name == "occupancy":
+        points = (now - before) * (100 if name == "occupancy" else 1)
+        return f"{points:+.1f} points" if abs(points) >= 0.05 else "<0.1 points"
+    if not before:
+        return "new"
+    ratio = now / before
+    return f"{ratio:,.1f} ×" if ratio >= 10 else f"{ratio - 1:+.1%}"
