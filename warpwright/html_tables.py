@@ -1,4 +1,4 @@
-"""A table of HTML for notebooks, from plain texts.  This module imports nothing of the package."""
+"""HTML for notebooks: a table of plain texts, and a page in a frame.  This module imports nothing of the package."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ def table(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = (
 def _cell(tag: str, column: int, text: str) -> str:
     align = _CELL.format("right" if column else "left")
     return f"<{tag} style='{align}'>{escape(text)}</{tag}>"
+
+
+def frame(title: str, page: str) -> str:
+    """A whole page within an output: its style and script stay apart from the notebook's. Viewers that drop frames lose nothing else."""
+    return (
+        f'<iframe title="{escape(title)}" srcdoc="{escape(page)}" loading="lazy" '
+        'style="width:100%;height:640px;border:1px solid #8888;border-radius:6px;resize:vertical"></iframe>'
+    )

@@ -262,7 +262,12 @@ class Run:
             if self.schedule_note:
                 rows.insert(2, ("timed", self.schedule_note))
             rows.append(("bound by", self.bottleneck))
-        return html_tables.table(f"{self.kernel} on {self.chip}", rows)
+        table = html_tables.table(f"{self.kernel} on {self.chip}", rows)
+        if self.timing is None or self.shared or self.program is None or self.device is None:
+            return table
+        from warpwright.tools.report.page import report_html
+
+        return table + html_tables.frame(f"Report of {self.kernel} on {self.chip}", report_html([self]))
 
     def __repr__(self) -> str:
         timed = f", {self.cycles:,} cycles" if self.timing is not None else ""

@@ -80,12 +80,24 @@ document.querySelectorAll("table.sortable").forEach((table) => {
     count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} launches`;
   });
 });
-// A link to a launch opens it; on narrow screens the contents begin closed.
-const reveal = () => {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const details = target && target.querySelector(":scope > details");
-  if (details) details.open = true;
+// A link to a launch, or to a part of one, opens what holds it; on narrow screens the contents begin closed.
+const reveal = (hash) => {
+  const target = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
+  if (!target) return null;
+  for (let at = target.querySelector(":scope > details") || target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  return target;
 };
-addEventListener("hashchange", reveal);
-reveal();
+addEventListener("hashchange", () => { const target = reveal(location.hash); if (target) target.scrollIntoView(); });
+reveal(location.hash);
+// In a notebook's frame an address without a page would be the notebook's.
+if (location.protocol === "about:") {
+  document.querySelectorAll('a[href^="#"]').forEach((link) => link.addEventListener("click", (event) => {
+    event.preventDefault();
+    const target = reveal(link.getAttribute("href"));
+    if (!target) return;
+    target.scrollIntoView();
+    if (!target.hasAttribute("tabindex")) target.tabIndex = -1;
+    target.focus({ preventScroll: true });
+  }));
+}
 if (matchMedia("(max-width: 1100px)").matches) document.querySelector("nav.contents details").open = false;
