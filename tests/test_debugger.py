@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -239,9 +240,55 @@ def test_commands_that_cannot_be_carried_out_say_why(module: ww.Module) -> None:
                 session.execute(command)
 
 
-def test_a_finished_run_cannot_be_debugged() -> None:
+def test_what_does_not_launch_cannot_be_debugged() -> None:
     with pytest.raises(TypeError, match="takes what launches"):
         ww.debug(3)  # type: ignore[arg-type]
+
+
+def test_a_finished_run_is_launched_again_on_copies() -> None:
+    gpu = ww.GPU("a100", timing="off")
+    kernel = gpu.compile(SOURCE)["saxpy"]
+    x = gpu.array(np.arange(128, dtype=np.float32))
+    y = np.ones(128, np.float32)
+    run = kernel[2, 64](128, 2.0, x, y)
+    after = y.copy()
+    launches = len(gpu.launches)
+    with ww.debug(run) as session:
+        assert session.stop is not None
+        assert session.stop.reason == "launch"
+        session.watch("y[3]")
+        session.resume()
+        # The launch sees what the array holds now: the results of the first launch.
+        assert session.evaluate("y[3]") == after[3] + 2 * 2
+        session.resume()
+    np.testing.assert_array_equal(y, after)
+    np.testing.assert_array_equal(x.numpy(), np.arange(128))
+    assert len(gpu.launches) == launches
+
+
+def test_device_arrays_are_put_back_after_a_repeated_run() -> None:
+    gpu = ww.GPU("a100", timing="off")
+    x, y = gpu.array(np.arange(128, dtype=np.float32)), gpu.array(np.ones(128, np.float32))
+    run = gpu.compile(SOURCE)["saxpy"][2, 64](128, 2.0, x, y)
+    after = y.numpy().copy()
+    with ww.debug(run) as session:
+        session.finish()
+        assert session.evaluate("y[3]") != after[3]
+    np.testing.assert_array_equal(y.numpy(), after)
+
+
+def test_runs_that_cannot_be_repeated() -> None:
+    gpu = ww.GPU("a100", timing="off")
+    kernel = gpu.compile(SOURCE)["saxpy"]
+    run = kernel[2, 64](128, 2.0, np.zeros(128, np.float32), np.zeros(128, np.float32))
+    with pytest.raises(ww.LaunchError, match="no longer has its argument x") as refused:
+        ww.debug(run)
+    assert str(refused.value).endswith("Keep the array in a variable")
+    sent = pickle.loads(pickle.dumps(run.repeat))
+    assert sent is None
+    run.repeat = sent
+    with pytest.raises(TypeError, match="cannot be repeated"):
+        ww.debug(run)
 
 
 class _Names:

@@ -18,6 +18,7 @@ ORDER: list[set[str]] = [
     {"system"},
     {"arrays", "session", "source_place"},
     {"images"},
+    {"repeats"},
     {"run"},
     {"launch_groups", "device_launches"},
     {"resident_launches"},
@@ -38,6 +39,7 @@ ALLOWED = {
     ("run", "tools"),
     # A launcher hands itself to launch(); the name is needed for typing alone.
     ("run", "api"),
+    ("repeats", "api"),
     ("launch_groups", "api"),
     ("device_launches", "api"),
     ("session", "run"),
@@ -102,7 +104,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ),
         (
             "",
-            "api run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.occupancy_curves tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.sections tools.report.side_by_side tools.tables",
+            "api repeats run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.occupancy_curves tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.sections tools.report.side_by_side tools.tables",
         ),
     )
 )

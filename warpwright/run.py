@@ -55,6 +55,7 @@ from warpwright.isa.machine_code import FIRST_MAXWELL
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
+from warpwright.repeats import Repeat
 from warpwright.session import session
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ class Run:
     """What the kernel launched, in the order of its launches: they ran after it."""
     gpu_type: type[GPU] | None = field(default=None, repr=False)
     """Makes a GPU as the one that it ran on; None for a run of another process."""
+    repeat: Repeat | None = field(default=None, repr=False, compare=False)
+    """Launches again with the same arguments; None for a run of another process or of a program's own driver calls."""
 
     def _timed(self, what: str) -> TimingResult:
         if self.timing is None:
@@ -294,6 +297,7 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
         packed.copy_back()
     finally:
         packed.release()
+    run.repeat = Repeat(launch, launcher, arguments)
     return run
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from warpwright.errors import WarpwrightError
+from warpwright.run import Run
 from warpwright.tools.debugger.commands import CommandError, Commands
 from warpwright.tools.debugger.debugger import Debugger, debugging
 from warpwright.tools.debugger.execution import DebuggedExecution, Killed, Stop
@@ -31,16 +32,24 @@ class DebugSession:
 
     Args:
         program: what launches, called with ``arguments``: ``ww.debug(kernel[grid, block], n, a, x, y)``, or a function that
-            runs several launches.
+            runs several launches; or a finished run, which is launched again with its arguments as they are now, on copies.
 
     Raises:
-        TypeError: ``program`` cannot be called, for example a finished ``Run``.
+        TypeError: ``program`` cannot be called, or is a run that cannot be repeated.
+        LaunchError: the program no longer has an argument of the run, or its memory cannot be put back.
     """
 
-    def __init__(self, program: Callable[..., object], *arguments: object) -> None:
+    def __init__(self, program: Callable[..., object] | Run, *arguments: object) -> None:
+        if isinstance(program, Run):
+            if program.repeat is None:
+                raise TypeError(
+                    f"this run of {program.kernel} cannot be repeated, for it was launched by a program's own driver calls or in another "
+                    "process: use warpwright debug PROGRAM"
+                )
+            program = program.repeat
         if not callable(program):
             raise TypeError(
-                f"debug() takes what launches, not a {type(program).__name__}: ww.debug(kernel[grid, block], *arguments)"
+                f"debug() takes what launches, or a run, not a {type(program).__name__}: ww.debug(kernel[grid, block], *arguments)"
             )
         self.debugger = Debugger(self)
         self._commands = Commands(self.debugger)
@@ -212,10 +221,10 @@ class DebugSession:
         self.close()
 
 
-def debug(program: Callable[..., object], *arguments: object) -> DebugSession:
+def debug(program: Callable[..., object] | Run, *arguments: object) -> DebugSession:
     """Run a program up to the first instruction of its first launch and return the session that steps, shows and goes back.
 
     Args:
-        program: what launches, called with ``arguments``: a configured kernel, or a function.
+        program: what launches, called with ``arguments``: a configured kernel, or a function; or a finished run, which is launched again.
     """
     return DebugSession(program, *arguments)
