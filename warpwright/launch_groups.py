@@ -41,6 +41,8 @@ class Member:
     """From the end of each of ``after`` on that it waits, before the gap; none without."""
     earliest_seconds: float = 0.0
     """Since the group began, before which it is not launched; the gap not counted."""
+    early: tuple[int, ...] = ()
+    """Of ``after``, launches of which it need not await the end: it begins when their blocks let dependents begin, and waits for the end itself."""
     held: bool = False
     """Whether it waits for work of the host besides (``resident_launches.py``)."""
 
@@ -113,6 +115,7 @@ def _later(member: Member, rest: Sequence[int], found: Mapping[int, Timed]) -> M
     return replace(
         member,
         after=tuple(other for other, _ in left),
+        early=tuple(rest.index(other) for other in member.early if other in rest),
         delays_seconds=tuple(delay for _, delay in left),
         earliest_seconds=max(member.earliest_seconds, *ended) if ended else member.earliest_seconds,
     )
@@ -232,7 +235,7 @@ class GroupJob(Job):
         self._key = None
         if gpu.repeats is None:
             return None
-        order = tuple((m.priority, m.after, self._cycles(m)) for m in self.members)
+        order = tuple((m.priority, m.after, m.early, self._cycles(m)) for m in self.members)
         launches = [(job.launcher.kernel._loaded, job.context) for job in self.jobs]
         self._key = gpu.repeats.group_key(launches, order, *self._how(), kept=gpu.kept_caches)
         return gpu.repeats.find_group(self._key)
@@ -261,6 +264,7 @@ class GroupJob(Job):
                 gap,
                 delays,
                 earliest,
+                member.early,
                 member.held,
             )
             for member, job, kernel, (gap, earliest, delays) in zip(

@@ -501,6 +501,10 @@ class Launch(Section):
     block_launch_latency_cycles: int = Field(ge=0)
     block_start_latency_cycles: int = Field(ge=0)
     """From the start of a block on an SM that holds none of the launch to its first instruction."""
+    dependent_start_cycles: int = Field(ge=0)
+    """From the last block of a kernel that lets its dependents begin to the first instruction of theirs; zero where there is no such launch."""
+    dependent_release_cycles: int = Field(ge=0)
+    """From the end of a kernel to that of its dependents' wait for it."""
     event_record_us: float = Field(ge=0)
     """Of an event that keeps time, in its stream."""
     graph_launch_overhead_us: float = Field(ge=0)

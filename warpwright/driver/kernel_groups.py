@@ -64,7 +64,7 @@ class Group:
                 item.shares
                 and item.device is self.device
                 and len(self.items) < MOST_TOGETHER
-                and len(before) < len(self.items)
+                and (len(before) < len(self.items) or item.early)
             ):
                 self.floors[item], self.delays[item] = floor, after
                 ends[item] = {item: 0}
@@ -103,6 +103,7 @@ class Group:
                 after=tuple(place[one] for one in self.delays[item]),
                 delays_seconds=tuple(delay * 1e-12 for delay in self.delays[item].values()),
                 earliest_seconds=(self.floors[item] - self.base_ps) * 1e-12,
+                early=tuple(place[one] for one in self.delays[item] if one in item.early),
                 held=item in self.held,
             )
             for item in self.items

@@ -17,6 +17,7 @@ from warpwright.driver.kernel_groups import watches
 from warpwright.driver.pending import concurrent, queue
 from warpwright.driver.state import Context, Stream, picoseconds, state
 from warpwright.driver.work_order import races_of, submitted
+from warpwright.engine.kernels import lets_dependents_begin
 from warpwright.engine.launch import Dim3
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
 
@@ -28,6 +29,8 @@ _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
 _ATTRIBUTE_BYTES = 72
 _COOPERATIVE, _CLUSTER, _PRIORITY = 2, 4, 8
+_DEPENDENT = 6
+"""CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION."""
 _LAST_ATTRIBUTE = 16
 """CU_LAUNCH_ATTRIBUTE_* of CUDA 13.0."""
 _LARGEST = {3: 3, 5: 2, 10: 3, 14: 100}
@@ -46,6 +49,8 @@ class Launch(Node):
     cooperative: bool = False
     cluster: Dim3 | None = None
     attributes: tuple[bytes, ...] = ()
+    dependent: bool = False
+    """It may begin before what its stream has before it has ended, and waits for that itself."""
     partition: Partition | None = None
     """The SMs that take its blocks; all of them without."""
 
@@ -56,11 +61,20 @@ class Launch(Node):
 
     def starts_queue(self, stream: Stream) -> bool:
         beside = concurrent(stream.device)
+        if stream.device.gpu.timing == "full" and self._overlaps() and self.can_wait(stream) and self.shares():
+            return True
         if not beside and not state().host_memory:
             return False
         if not self.can_wait(stream):
             return False
         return watches(launcher_of(self)) or (beside and stream.device.gpu.timing == "full" and self.shares())
+
+    def _overlaps(self) -> bool:
+        """Whether a later launch may begin before it has ended."""
+        return state().dependent_launches or lets_dependents_begin(self.function.kernel._loaded)
+
+    def is_dependent(self) -> bool:
+        return self.dependent
 
     def can_wait(self, stream: Stream) -> bool:
         # Whether a cooperative one fits the chip is known when it is launched.
@@ -275,6 +289,9 @@ def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
             changes["cooperative"] = bool(cmemory.get32(at + 8))
         elif number == _CLUSTER:
             changes["cluster"] = cmemory.read("3I", at + 8)
+        elif number == _DEPENDENT:
+            changes["dependent"] = bool(cmemory.get32(at + 8))
+            state().dependent_launches |= changes["dependent"]
     return replace(launch, **changes)
 
 

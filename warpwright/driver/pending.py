@@ -78,6 +78,10 @@ class Work:
         """Whether other kernels may run beside it."""
         return False
 
+    def is_dependent(self) -> bool:
+        """Whether it may begin before the kernel before it has ended (programmatic dependent launch)."""
+        return False
+
     def parameter_bytes(self) -> bytes:
         """What a kernel's parameters are."""
         return b""
@@ -102,9 +106,30 @@ class Work:
 class Item:
     """Work in the queue."""
 
-    __slots__ = ("begun", "context", "done", "extra", "floor", "launcher", "needs", "ps", "shares", "stream", "work")
+    __slots__ = (
+        "begun",
+        "context",
+        "done",
+        "early",
+        "extra",
+        "floor",
+        "launcher",
+        "needs",
+        "ps",
+        "shares",
+        "stream",
+        "work",
+    )
 
-    def __init__(self, stream: Stream, work: Work, context: Context, needs: Iterable[Item], extra: int = 0) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        work: Work,
+        context: Context,
+        needs: Iterable[Item],
+        extra: int = 0,
+        early: Iterable[Item] = (),
+    ) -> None:
         self.stream, self.work, self.context = stream, work, context
         self.begun = self.done = False
         self.ps = 0
@@ -112,9 +137,14 @@ class Item:
         self.extra = extra
         """Picoseconds that it begins after the last of what it needs; less than none in a graph, where a launch takes less than in a stream."""
         self.floor = max((item.ps for item in needs if item.done), default=0)
-        self.needs = [item for item in dict.fromkeys(needs) if not item.done]
         self.launcher = work.kernel()
         self.shares = self.launcher is not None and work.shares()
+        self.early = {item for item in early if not item.done and item.shares and self.shares}
+        """Kernels of whose blocks it only waits until they let it begin."""
+        self.needs = [item for item in dict.fromkeys(needs) if not item.done]
+        # A dependent kernel may end before the one that it did not wait for.
+        behind = [one for item in self.needs if item not in self.early for one in item.early if not one.done]
+        self.needs = list(dict.fromkeys([*self.needs, *behind]))
 
     @property
     def ready(self) -> bool:
@@ -168,10 +198,14 @@ class Queue:
         finally:
             self._lock.release()
 
-    def add(self, stream: Stream, work: Work, after: Sequence[Item] = (), extra: int = 0) -> Item:
-        """Queue work, after what its stream's order has before it and after other items."""
+    def add(
+        self, stream: Stream, work: Work, after: Sequence[Item] = (), extra: int = 0, early: Sequence[Item] = ()
+    ) -> Item:
+        """Queue work, after what its stream's order has before it and after other items; ``early``: items that may let it begin before their ends."""
         with self._turn():
-            item = Item(stream, work, state().current(), [*self.before(stream), *after], extra)
+            if work.is_dependent() and stream in self._last:
+                early = [*early, self._last[stream]]
+            item = Item(stream, work, state().current(), [*self.before(stream), *after], extra, early)
             self.items.append(item)
             self._last[stream] = item
             self._called = time.monotonic()
@@ -348,7 +382,7 @@ class Queue:
         if self.residents or self._may_answer(group):
             self._begin(group, failures)
             return
-        if len(here) == 1:
+        if len(group.items) == 1 or (len(here) == 1 and not any(item.early for item in group.items)):
             self._alone(first, failures)
             return
         ended: Sequence[Item] = group.items

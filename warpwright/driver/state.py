@@ -226,6 +226,8 @@ class State:
         """Simulated time of the host: when what it has waited for had ended. Its own work takes none."""
         self.host_memory = False
         """Whether there has been memory that kernels and the host reach at the same time."""
+        self.dependent_launches = False
+        """Whether a launch was made that need not wait for the end of what is before it in its stream."""
         self.host_clock: Clock = {}
         """Work of which the host knows that it has ended (``work_order.py``)."""
         self.began = time.perf_counter()

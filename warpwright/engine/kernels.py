@@ -78,6 +78,17 @@ def watches_memory(loaded: LoadedKernel) -> bool:
     return facts["watches"]
 
 
+def lets_dependents_begin(loaded: LoadedKernel) -> bool:
+    """Whether the kernel has ``griddepcontrol.launch_dependents``; looked up once."""
+    facts = loaded.program.facts
+    if "lets go" not in facts:
+        facts["lets go"] = any(
+            i.opcode == "PREEXIT" or (i.opcode == "griddepcontrol" and "launch_dependents" in i.modifiers)
+            for i in loaded.program.instructions
+        )
+    return facts["lets go"]
+
+
 def calls_services(loaded: LoadedKernel) -> bool:
     """Whether the kernel may call a service of the driver, and not only another kernel of its module; looked up once."""
     program = loaded.program

@@ -181,7 +181,7 @@ OPS: dict[str, Signature] = {
     "pop":          Signature("...", "void", "control", "attr: kind: exec lanes (where the i1 args[0] holds, when given) go to the topmost entry of that kind"),
     "call":         Signature("", "void", "control", "attr: address: push 'ret' for the next instruction, then branch"),
     "yield":        Signature("", "void", "control", "a hint: another diverged group may run"),
-    "nanosleep":    Signature("i32", "void", "control", "nanoseconds"),
+    "nanosleep":    Signature("i32", "void", "control", "nanoseconds; attr: 'grid' of griddepcontrol, which means something in time alone"),
     "barrier":      Signature("i32 i32", "void", "control", "attr: sync | arrive; barrier number, thread count (0 = whole block); cluster_arrive | cluster_wait: both 0"),
     "barrier_red":  Signature("i32 i32 i1", "i32", "control", "attr: popc | and | or; as sync; result is available when the barrier completes"),
 }

@@ -51,6 +51,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     "counter_wait": (),  # amount: operations of a counter that may be left
     "fence": ("block", "system"),
     "sleep": (),
+    "launch_dependents": (),  # grids that wait for this one may begin, as far as its block is concerned
+    "grid_wait": (),  # until the grids that this one waits for have ended
 }
 """Every unit that work may name; ``timing/pipes.py`` has a row for each."""
 

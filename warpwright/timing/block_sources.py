@@ -52,6 +52,8 @@ class Grid:
     """From the end of each of ``after`` on that it waits, before the gap; none without."""
     earliest_cycle: int = 0
     """Before which it does not begin, the gap not counted."""
+    early: tuple[int, ...] = ()
+    """Of those, the launches that it need not wait for the ends of, but only until their blocks have let dependents begin."""
     held: bool = False
     """Whether it waits for the host besides (``stopping.py``)."""
     blocks: Sequence[BasicBlock] | None = None
@@ -201,6 +203,8 @@ def fill_contexts(state: State, chip: Chip, grids: Sequence[Grid], placed: Seque
             k.shared_bytes: part.shared_bytes,
             k.priority: grid.priority,
             k.needs: sum(1 << other for other in grid.after) | (s.HOST_BIT if grid.held else 0),
+            k.early: sum(1 << other for other in grid.early),
+            k.awaits: sum(1 << other for other in grid.early),
             k.gap: grid.gap_cycles,
             k.waited: grid.earliest_cycle,
             **{k.delays[other]: delay for other, delay in zip(grid.after, grid.delays_cycles, strict=False)},

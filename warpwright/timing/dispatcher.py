@@ -25,6 +25,7 @@ from warpwright.timing.clusters import (
 from warpwright.timing.residency import (
     arrive,
     bring_code,
+    count_let_go,
     empty_place,
     empty_slot,
     end_of_block,
@@ -353,6 +354,8 @@ def share_room(m: Any, count: int, end: int) -> None:
         b = sm.blocks[key & 0xFF]
         k = s.Kernel(m[b.kernel])
         count_instructions(m, k, block_pointer(m, sm, key & 0xFF))
+        if m[b.counted] == 0:
+            count_let_go(m, k, key >> 20)
         m[b.taken] = 0
         m[s.chip.on_chip] -= 1
         move_out(m, sm, k)

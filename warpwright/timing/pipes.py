@@ -292,4 +292,6 @@ ROWS: dict[str, Row] = {
     "counter_wait": _on_branch_unit(s.K_DEPBAR),
     "fence": _fence,
     "sleep": _on_branch_unit(s.K_SLEEP),
+    "launch_dependents": _on_branch_unit(s.K_LET_GO),
+    "grid_wait": _on_branch_unit(s.K_GRID_WAIT),
 }

@@ -15,6 +15,7 @@ from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 from warpwright.timing.fetch import insert
 from warpwright.timing.l1 import invalidate
+from warpwright.timing.warp import mark, settle, warp_at
 
 SETTLING_WINDOWS = 2
 """After the window of a write: it is served in that window or the next, and its SM hears of it in the one after."""
@@ -145,7 +146,62 @@ def end_of_block(m: Any, k: s.Kernel, time: int) -> None:
 
 
 @core
-def settle_kernels(m: Any, idle: bool) -> None:
+def count_let_go(m: Any, k: s.Kernel, time: int) -> None:
+    """A block of a kernel has let its dependents begin, or has ended, at ``time``: after the last one they begin, those that may."""
+    m[k.let_go_blocks] += 1
+    m[k.let_go] = max(m[k.let_go], time)
+    if m[k.let_go_blocks] < m[k.blocks]:
+        return
+    bit = 1 << m[k.number]
+    for number in range(m[s.chip.kernel_count]):
+        other = kernel_at(m, number)
+        if m[other.early] & m[other.needs] & bit:
+            m[other.needs] &= ~bit
+            begins = m[k.let_go] + m[s.chip.dependent_start] - m[s.chip.block_start] - m[s.chip.overhead]
+            m[other.waited] = max(m[other.waited], begins)
+            if m[other.needs] == 0:
+                m[s.chip.dependents] += 1
+                begin_kernel(m, other)
+
+
+@core
+def note_let_go(m: Any) -> None:
+    """Between two windows: blocks that have let dependent grids begin."""
+    for i in range(m[s.chip.sms]):
+        sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+        if m[sm.let_go] == 0:
+            continue
+        m[sm.let_go] = 0
+        for block in range(s.MAX_BLOCKS):
+            b = sm.blocks[block]
+            if m[b.taken] and m[b.let_go] and m[b.counted] == 0:
+                m[b.counted] = 1
+                count_let_go(m, s.Kernel(m[b.kernel]), m[b.let_go])
+
+
+@core
+def release_waiting(m: Any, code: Any, k: s.Kernel, end: int) -> None:
+    """Let the warps of a kernel go on that wait for grids before it."""
+    for i in range(m[s.chip.sms]):
+        sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+        for block in range(s.MAX_BLOCKS):
+            b = sm.blocks[block]
+            if m[b.active] == 0 or m[b.kernel] != k:
+                continue
+            for j in range(m[k.warps_per_block]):
+                slot = m[b.warps[j]]
+                if slot >= 0:
+                    w = warp_at(sm, slot)
+                    if m[w.barrier] == s.AT_GRID:
+                        m[w.barrier] = 0
+                        m[w.earliest] = m[k.released]
+                        m[w.reason] = s.ST_SLEEP
+                        mark(m, sm, w)
+        settle(m, code, sm, end)
+
+
+@core
+def settle_kernels(m: Any, code: Any, idle: bool, end: int) -> None:
     """Launches whose blocks have ended end when what these wrote is done, which is known some windows later, or when nothing is in flight."""
     for number in range(m[s.chip.kernel_count]):
         k = kernel_at(m, number)
@@ -157,12 +213,12 @@ def settle_kernels(m: Any, idle: bool) -> None:
                 if (m[k.ran_on[index >> 6]] >> (index & 63)) & 1:
                     sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
                     m[k.finish] = max(m[k.finish], m[sm.written])
-            end_kernel(m, k)
+            end_kernel(m, code, k, end)
 
 
 @core
-def end_kernel(m: Any, k: s.Kernel) -> None:
-    """A launch has ended: those that wait for it alone begin."""
+def end_kernel(m: Any, code: Any, k: s.Kernel, end: int) -> None:
+    """A launch has ended: those that wait for it alone begin, or go on."""
     m[s.chip.ended_kernels] += 1
     bit = 1 << m[k.number]
     for number in range(m[s.chip.kernel_count]):
@@ -173,6 +229,11 @@ def end_kernel(m: Any, k: s.Kernel) -> None:
             m[other.waited] = max(m[other.waited], m[k.finish] + m[delay])
             if m[other.needs] == 0:
                 begin_kernel(m, other)
+        if m[other.awaits] & bit:
+            m[other.awaits] &= ~bit
+            m[other.released] = max(m[other.released], m[k.finish] + m[s.chip.dependent_release])
+            if m[other.awaits] == 0:
+                release_waiting(m, code, other, end)
 
 
 @core
@@ -202,4 +263,6 @@ def arrive(m: Any, until: int) -> s.Kernel:
     if first:
         m[s.chip.arrivals] += 1
         m[first.arrived] = m[s.chip.arrivals]
+        if m[first.early]:
+            m[s.chip.dependents] = max(m[s.chip.dependents] - 1, 0)
     return first

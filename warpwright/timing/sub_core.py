@@ -27,8 +27,11 @@ from warpwright.timing.warp import (
     HOLDS_BACK,
     SLEEP,
     arrive,
+    await_grids,
+    executes_grid_control,
     hold,
     hold_both,
+    let_go,
     pause_of,
     prepare,
     run_function,
@@ -361,6 +364,11 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
         invalidate(m, sm)
     elif kind == s.K_SLEEP and m[w.status] == SLEEP and m[w.pos] == m[w.used]:
         earliest = max(earliest, time + pause_of(m, w))
+        reason = s.ST_SLEEP
+    elif kind == s.K_LET_GO and executes_grid_control(m, w):
+        let_go(m, sm, w, time)
+    elif kind == s.K_GRID_WAIT and executes_grid_control(m, w):
+        earliest = max(earliest, await_grids(m, sm, w))
         reason = s.ST_SLEEP
     prepare(m, code, sm, w, earliest, reason)
     if m[sm.reconsider]:

@@ -131,4 +131,4 @@ def _may_repeat(loaded: LoadedKernel) -> bool:
 def _is_timed_always(op: Op) -> bool:
     if op.name in ("special", "special64"):
         return op.attr in _OF_PLACE_AND_TIME
-    return op.name in _TIMED_ALWAYS
+    return op.name in _TIMED_ALWAYS and op.attr != "grid"

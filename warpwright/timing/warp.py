@@ -421,6 +421,30 @@ def pause_of(m: Any, w: s.Warp) -> int:
 
 
 @core
+def executes_grid_control(m: Any, w: s.Warp) -> bool:
+    """Whether any lane of the warp executes the griddepcontrol at which it has stopped."""
+    return m[w.status] == SLEEP and m[w.pos] == m[w.used] and peek(m[w.pointer] + SLEEP_NS) != 0
+
+
+@core
+def let_go(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
+    """The warp's block lets dependent grids begin, as far as it is concerned; once."""
+    b = sm.blocks[m[w.block]]
+    if m[b.let_go] == 0:
+        m[b.let_go] = time
+        m[sm.let_go] += 1
+
+
+@core
+def await_grids(m: Any, sm: s.SM, w: s.Warp) -> int:
+    """When the grids before the warp's own have ended; while that is not known the warp waits (``residency.end_kernel``)."""
+    k = s.Kernel(m[sm.blocks[m[w.block]].kernel])
+    if m[k.awaits]:
+        m[w.barrier] = s.AT_GRID
+    return m[k.released]
+
+
+@core
 def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
     """When the barriers' unit has taken an arrival, or a question for a result, that waits in its sub-core's queue from ``time`` on.
 

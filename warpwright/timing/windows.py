@@ -29,7 +29,7 @@ from warpwright.timing.constant import share_constants
 from warpwright.timing.dispatcher import admit, first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.links import share_links
-from warpwright.timing.residency import begin_kernel, kernel_at, settle_kernels
+from warpwright.timing.residency import begin_kernel, kernel_at, note_let_go, settle_kernels
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK, is_warm, use_range, warm, warm_along
 
@@ -62,7 +62,8 @@ def close_window(m: Any, code: Any, end: int) -> int:
     size = m[s.chip.sm_slots]
     replace_blocks(m, end)
     if m[s.chip.kernel_count] > 1:
-        settle_kernels(m, m[s.chip.served] == 0)
+        note_let_go(m)
+        settle_kernels(m, code, m[s.chip.served] == 0, end)
     if m[s.chip.next_arrival] <= end:
         admit(m, end)
     judge_clusters(m, code, end)
@@ -89,7 +90,7 @@ def close_window(m: Any, code: Any, end: int) -> int:
         following = min(following, m[s.chip.next_arrival])
         if following >= s.INF:
             return STUCK
-        if idle and m[s.chip.kernel_count] > 1:
+        if idle and m[s.chip.kernel_count] > 1 and m[s.chip.dependents] == 0:
             return IDLE
         if m[s.chip.pauses]:
             following = min(following, m[s.chip.pause_at])

@@ -69,7 +69,7 @@ class Jumps(Instructions):
         elif end == "trap":
             self._trap(n, index)
         elif end == "nanosleep":
-            self._nanosleep(n, args[0])
+            self._nanosleep(n, op, args[0])
         elif end == "yield":
             self.groups.give_way(n + 1, w.mask.bits, lambda: self._goto(n, n + 1, w.mask.bits))
         elif end in ("pop", "call"):
@@ -334,9 +334,13 @@ class Jumps(Instructions):
         w.emit(f"store i32 {int(Status.TRAP)}, ptr %status")
         w.emit("br label %return")
 
-    def _nanosleep(self, n: int, time: Val) -> None:
+    def _nanosleep(self, n: int, op: Op, time: Val) -> None:
+        """NANOSLEEP, or griddepcontrol, of which the model is told whether any lane executes it."""
         w = self.w
-        longest = w.op(f"zext i32 {w.scalar(ln.first_lane(w, time, w.exec))} to i64")
+        if op.attr == "grid":
+            longest = w.op(f"zext i1 {w.op(f'icmp ne {w.mask_type} {w.exec.bits}, 0')} to i64")
+        else:
+            longest = w.op(f"zext i32 {w.scalar(ln.first_lane(w, time, w.exec))} to i64")
         w.store_field("%warp", WARP["sleep_ns"], longest)
         w.emit(f"store i32 {int(Status.SLEEP if w.trace else Status.YIELD)}, ptr %status")
         w.emit(f"store {w.mask_type} {w.mask.bits}, ptr %p{n + 1}")

@@ -388,9 +388,15 @@ def fence(i: Instruction, b: Emitter) -> None:
     b.op("fence", "void", attr=scope)
 
 
-@meaning("prefetch", "prefetchu", "applypriority", "discard", "pmevent", "nop", "griddepcontrol", "setmaxnreg", "brkpt")
+@meaning("prefetch", "prefetchu", "applypriority", "discard", "pmevent", "nop", "setmaxnreg", "brkpt")
 def hint(i: Instruction, b: Emitter) -> None:
     """Changes no result."""
+
+
+@meaning("griddepcontrol")
+def griddepcontrol(i: Instruction, b: Emitter) -> None:
+    """Without time launches run one after the other, so what the grid waits for has ended."""
+    b.op("nanosleep", "void", b.const(0), attr="grid")
 
 
 @meaning("createpolicy")

@@ -336,7 +336,8 @@ WORKS: dict[str, Callable[[Modifiers], Work]] = {
     "brx": _always("indirect_branch"),
     "exit": _always("exit"),
     "nanosleep": _always("sleep"),
-    **dict.fromkeys(("nop", "pmevent", "brkpt", "griddepcontrol", "setmaxnreg"), _always("none")),
+    "griddepcontrol": lambda m: Work("grid_wait" if "wait" in m else "launch_dependents"),
+    **dict.fromkeys(("nop", "pmevent", "brkpt", "setmaxnreg"), _always("none")),
 }
 STEPS: dict[str, Work] = {
     "bssy": Work("branch"),

@@ -198,13 +198,17 @@ def WARPSYNC(i: Instruction, b: Emitter) -> None:
     b.op("warpsync", "void", b.const(0xFFFFFFFF) if everyone else src32(b, i.operands[0]), attr=how)
 
 
-@meaning("PMTRIG", "ACQBULK", "PREEXIT")
+@meaning("PMTRIG")
 def PMTRIG(i: Instruction, b: Emitter) -> None:
-    """Nothing that a program sees: a trigger for performance monitors; and programmatic dependent launch.
-
-    Launches run one after the other, so what a grid waits for (ACQBULK) has ended, and none waits for its leave (PREEXIT).
-    """
+    """Nothing that a program sees: a trigger for performance monitors."""
     only(i)
+
+
+@meaning("ACQBULK", "PREEXIT")
+def ACQBULK(i: Instruction, b: Emitter) -> None:
+    """``griddepcontrol.wait`` and ``launch_dependents``: without time launches run one after the other, so what the grid waits for has ended."""
+    only(i)
+    b.op("nanosleep", "void", b.const(0), attr="grid")
 
 
 @meaning("YIELD")

@@ -41,7 +41,7 @@ UNIFORM = (
 INDIRECT = ("BRX", "JMX", "RET")
 """Branches whose target a register holds; CALL may be one."""
 BRANCH = (
-    *("BRA", "JMP", "BSSY", "BREAK", "WARPSYNC", "BMOV", "BPT", "PRET", "RPCMOV", "PREEXIT", "ACQBULK", "ELECT", "ENDCOLLECTIVE"),
+    *("BRA", "JMP", "BSSY", "BREAK", "WARPSYNC", "BMOV", "BPT", "PRET", "RPCMOV", "ELECT", "ENDCOLLECTIVE"),
     *("SSY", "SYNC", "PBK", "BRK", "PCNT", "CONT", "CAL", "JCAL", "KIL"),
 )
 NOTHING = ("NOP", "PMTRIG", "ERRBAR")
@@ -202,6 +202,8 @@ WORKS: dict[str, Callable[[Instruction], Work]] = {
     "DEPBAR": _counter_wait,
     "MEMBAR": _fence,
     "NANOSLEEP": _always("sleep"),
+    "PREEXIT": _always("launch_dependents"),
+    "ACQBULK": _always("grid_wait"),
 }
 
 

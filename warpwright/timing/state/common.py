@@ -16,6 +16,7 @@ AGE_READY, AGE_BLOCK = (
 )  # bits of a warp's turn: below its place in the block, then since when it is ready, then its block
 AGE_TIMES, AGE_BLOCKS = (1 << 32) - 1, (1 << 21) - 1
 DEFERRED = 32  # in W_BARRIER: instructions that need nothing of what the barrier orders may issue while the warp waits
+AT_GRID = 18  # value of ``Warp.barrier`` at a wait for the end of grids before its own
 AT_CLUSTER = 17  # value of ``Warp.barrier`` at the barrier of a cluster: one after the sixteen named ones
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------

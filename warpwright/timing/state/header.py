@@ -86,6 +86,7 @@ class Header(Unit):
     arrivals = word("kernels", "that have come to the dispatcher")
     on_chip = word("blocks", "of several kernels that are on the chip, or whose end has not come to the dispatcher")
     next_arrival = word("cycle", "when the next one comes; INF: none, or it is not known when")
+    dependents = word("kernels", "whose launch is under way since kernels before them let them begin")
     pauses = word("", "the main loop returns where a launch has ended, and at a time")
     pause_at = word("cycle", "that time")
     ended_kernels = word("kernels", "of several that have ended")
@@ -133,6 +134,12 @@ class Header(Unit):
     )
     overhead = from_chip(
         "launch.launch_overhead_cycles", "cycle", "of a launch, before its first block and after its last"
+    )
+    dependent_start = from_chip(
+        "launch.dependent_start_cycles", "cycle", "from a launch that lets its dependents begin to the start of theirs"
+    )
+    dependent_release = from_chip(
+        "launch.dependent_release_cycles", "cycle", "from a launch's end to that of its dependents' wait"
     )
     # sub-core
     banks = from_chip("shared.shared_bank_count", "banks", "of shared memory, and lanes that it serves at once")

@@ -67,6 +67,8 @@ OWN_SHARED = 1 << 21
     K_CLOCK,
     K_AWAIT,  # a try_wait: held back until its phase ends
     K_SLEEP,
+    K_LET_GO,  # griddepcontrol.launch_dependents
+    K_GRID_WAIT,  # griddepcontrol.wait
     K_JOIN,  # BSYNC: a branch to wherever its warp goes on, if only to what follows
     K_YIELD,  # other lanes of the warp may go on first
     *_,

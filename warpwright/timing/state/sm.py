@@ -110,6 +110,8 @@ class BlockSlot(Unit):
     place = word("", "its number among the places that the SM has for blocks of its kernel")
     live = word("warps", "that have not ended")
     started = word("cycle", "when it started")
+    let_go = word("cycle", "when it let dependent grids begin; 0: it has not")
+    counted = word("", "the dispatcher has taken note of that")
     cluster_time = word("cycle", "last arrival at the cluster's barrier")
     cluster_release = word("cycle", "when that last let the block's warps go on")
     drained = word("cycle", "when the writes of its ended warps have left")
@@ -140,6 +142,7 @@ class SM(Unit, align=8):
     loads = word("loads", "in flight whose end is not known")
     stalls = word("index", "its GPC's table of stalls")
     passes = word("index", "its GPC's passes of patterns of lanes")
+    let_go = word("blocks", "that let dependent grids begin in this window")
     patterns = word("index", "its GPC's lines of patterns of lanes")
     banks = word("index", "its GPC's scratch for banks")
     sub_next = words(
