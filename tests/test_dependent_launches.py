@@ -168,3 +168,78 @@ cuda("cuStreamSynchronize", stream)
 assert results() == {4}, results()
 """
     )
+
+
+GRAPHS = """
+def captured(work):
+    cuda("cuStreamBeginCapture_v2", stream, 0)
+    work()
+    graph = ctypes.c_uint64()
+    cuda("cuStreamEndCapture", stream, ctypes.byref(graph))
+    return graph.value
+
+def pair(early):
+    do_first(400)
+    do_second(200, early)
+
+def edges(graph):
+    count = ctypes.c_uint64(8)
+    origins, targets, data = ((ctypes.c_uint64 * 8)() for _ in range(3))
+    cuda("cuGraphGetEdges_v2", graph, origins, targets, data, ctypes.byref(count))
+    return [(origins[i], targets[i], bytes(data)[8 * i:8 * i + 8]) for i in range(count.value)]
+
+def launched(graph):
+    executable = cuda.word("cuGraphInstantiateWithFlags", graph, 0)
+    return took(lambda: cuda("cuGraphLaunch", executable, stream))
+
+ORDINARY, PROGRAMMATIC = bytes(8), bytes([1, 0, 1, 0, 0, 0, 0, 0])
+"""
+
+
+@MODES
+def test_captured_dependent_launches_are_programmatic_edges(timing: str) -> None:
+    runs(
+        GRAPHS
+        + f"""
+plain, early = captured(lambda: pair(False)), captured(lambda: pair(True))
+assert [data for _, _, data in edges(plain)] == [ORDINARY]
+assert [data for _, _, data in edges(early)] == [PROGRAMMATIC]
+first_time, second_time = launched(plain), launched(early)
+again = launched(early)
+assert results() == {{12}}, results()
+if {timing == "full"}:
+    assert second_time < first_time - 0.5 and again < first_time - 0.5, (first_time, second_time, again)
+""",
+        timing,
+    )
+
+
+def test_edges_of_a_graph_may_be_programmatic() -> None:
+    runs(
+        GRAPHS
+        + """
+graph = captured(lambda: pair(False))
+(origin, target, _), = edges(graph)
+cuda("cuGraphRemoveDependencies_v2", graph, ctypes.byref(ctypes.c_uint64(origin)), ctypes.byref(ctypes.c_uint64(target)), 0, 1)
+assert edges(graph) == []
+def link(data):
+    return cuda.raw("cuGraphAddDependencies_v2", graph, ctypes.byref(ctypes.c_uint64(origin)), ctypes.byref(ctypes.c_uint64(target)), data, 1)
+assert link(bytes([1, 0, 0, 0, 0, 0, 0, 0])) == 1      # a port of the trigger, of an ordinary edge
+assert link(bytes([3, 0, 1, 0, 0, 0, 0, 0])) == 1
+assert link(PROGRAMMATIC) == 0
+assert [data for _, _, data in edges(graph)] == [PROGRAMMATIC]
+count, kinds = ctypes.c_uint64(4), (ctypes.c_uint64 * 4)()
+nodes = (ctypes.c_uint64 * 4)()
+cuda("cuGraphNodeGetDependencies_v2", target, nodes, kinds, ctypes.byref(count))
+assert (count.value, nodes[0], bytes(kinds)[:8]) == (1, origin, PROGRAMMATIC)
+count.value = 4
+cuda("cuGraphNodeGetDependentNodes_v2", origin, nodes, kinds, ctypes.byref(count))
+assert (count.value, nodes[0], bytes(kinds)[:8]) == (1, target, PROGRAMMATIC)
+plain = captured(lambda: pair(False))
+launched(plain)
+found = launched(graph), launched(plain)
+assert found[0] < found[1] - 0.5, found
+copy = cuda.word("cuGraphClone", graph)
+assert [data for _, _, data in edges(copy)] == [PROGRAMMATIC]
+"""
+    )

@@ -254,6 +254,23 @@ assert cuda.raw("cuCtxEnablePeerAccess", contexts[3], 0) == 0
 
 
 @linux
+def test_pools_are_opened_to_devices_that_reach_them() -> None:
+    right(
+        """
+on(0)
+for peer, code in ((3, 0), (5, 101)):
+    pool = cuda.word("cuDeviceGetDefaultMemPool", peer)
+    location, flags = (ctypes.c_int32 * 3)(1, 0, 3), ctypes.c_int32()       # device 0, reading and writing
+    assert cuda.raw("cuMemPoolSetAccess", pool, location, 1) == code
+    cuda("cuMemPoolGetAccess", ctypes.byref(flags), pool, location)
+    assert flags.value == (0 if code else 3)
+""",
+        "h200",
+        WARPWRIGHT_SYSTEM="dgx-1",
+    )
+
+
+@linux
 def test_atomics_do_not_cross_pci_express() -> None:
     right(
         """

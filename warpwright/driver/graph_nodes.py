@@ -276,7 +276,7 @@ def add(place: int, graph: int, needs: int, count: int, parameters: int) -> None
 
 @entry("cuGraphAddNode_v2")
 def add_2(place: int, graph: int, needs: int, data: int, count: int, parameters: int) -> None:
-    add(place, graph, needs, count, parameters)
+    insert(place, graph, needs, count, work_of(parameters), data)
 
 
 @entry("cuGraphNodeSetParams")

@@ -7,7 +7,7 @@ from pathlib import Path
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.graphs import Graph, Vertex, new_graph, vertex, vertices
+from warpwright.driver.graphs import Graph, Vertex, early_of, new_graph, vertex, vertices, write_edges
 from warpwright.driver.state import state
 
 
@@ -60,9 +60,10 @@ def get_roots(handle: int, place: int, count: int) -> None:
     _put_list(place, count, [v for v in state().handles.get(Graph, handle).vertices if not v.needs])
 
 
-def _edges(handle: int, origins: int, targets: int, count: int) -> None:
+def _edges(handle: int, origins: int, targets: int, count: int, data: int = 0) -> None:
     pairs = [(n, v) for v in state().handles.get(Graph, handle).vertices for n in v.needs]
     if origins and targets:
+        write_edges(data, pairs[: cmemory.get64(count)])
         for i, (origin, target) in enumerate(pairs[: cmemory.get64(count)]):
             cmemory.put64(origins + 8 * i, origin.handle)
             cmemory.put64(targets + 8 * i, target.handle)
@@ -76,7 +77,7 @@ def get_edges(handle: int, origins: int, targets: int, count: int) -> None:
 
 @entry("cuGraphGetEdges_v2")
 def get_edges_2(handle: int, origins: int, targets: int, data: int, count: int) -> None:
-    _edges(handle, origins, targets, count)
+    _edges(handle, origins, targets, count, data)
 
 
 @entry("cuGraphNodeGetDependencies")
@@ -86,6 +87,8 @@ def dependencies(handle: int, place: int, count: int) -> None:
 
 @entry("cuGraphNodeGetDependencies_v2")
 def dependencies_2(handle: int, place: int, data: int, count: int) -> None:
+    if place:
+        write_edges(data, [(n, vertex(handle)) for n in vertex(handle).needs[: cmemory.get64(count)]])
     _put_list(place, count, vertex(handle).needs)
 
 
@@ -97,11 +100,16 @@ def dependents(handle: int, place: int, count: int) -> None:
 
 @entry("cuGraphNodeGetDependentNodes_v2")
 def dependents_2(handle: int, place: int, data: int, count: int) -> None:
+    if place:
+        one = vertex(handle)
+        users = [v for v in one.graph.vertices if one in v.needs]
+        write_edges(data, [(one, v) for v in users[: cmemory.get64(count)]])
     dependents(handle, place, count)
 
 
-def _change_dependencies(handle: int, origins: int, targets: int, count: int, add: bool) -> None:
+def _change_dependencies(handle: int, origins: int, targets: int, count: int, add: bool, data: int = 0) -> None:
     graph = state().handles.get(Graph, handle)
+    early = early_of(data, vertices(origins, count))
     for origin, target in zip(vertices(origins, count), vertices(targets, count), strict=True):
         if (
             origin.graph is not graph
@@ -112,8 +120,10 @@ def _change_dependencies(handle: int, origins: int, targets: int, count: int, ad
             raise CudaError(results.INVALID_VALUE)
         if add:
             target.needs.append(origin)
+            target.early |= {origin} & early
         else:
             target.needs.remove(origin)
+            target.early.discard(origin)
 
 
 @entry("cuGraphAddDependencies")
@@ -123,7 +133,7 @@ def add_dependencies(handle: int, origins: int, targets: int, count: int) -> Non
 
 @entry("cuGraphAddDependencies_v2")
 def add_dependencies_2(handle: int, origins: int, targets: int, data: int, count: int) -> None:
-    _change_dependencies(handle, origins, targets, count, True)
+    _change_dependencies(handle, origins, targets, count, True, data)
 
 
 @entry("cuGraphRemoveDependencies")

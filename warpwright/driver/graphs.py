@@ -8,7 +8,7 @@ Calls on graphs are in ``graph_shapes`` (nodes and edges), ``graph_nodes`` (node
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, ClassVar
@@ -83,6 +83,8 @@ class Vertex:
     work: Node
     graph: Graph
     needs: list[Vertex] = field(default_factory=list)
+    early: set[Vertex] = field(default_factory=set)
+    """Of those, kernels that need only have let it begin (CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)."""
     handle: int = 0
     enabled: bool = True
     attributes: dict[int, bytes] = field(default_factory=dict)
@@ -124,8 +126,8 @@ class Graph(Node):
     original: Graph | None = None
     """The graph that it was cloned from."""
 
-    def add(self, work: Node, needs: Iterable[Vertex]) -> Vertex:
-        made = Vertex(work, self, list(dict.fromkeys(needs)))
+    def add(self, work: Node, needs: Iterable[Vertex], early: Iterable[Vertex] = ()) -> Vertex:
+        made = Vertex(work, self, list(dict.fromkeys(needs)), set(early))
         made.handle = state().handles.add(made)
         self.vertices.append(made)
         return made
@@ -172,6 +174,7 @@ class Graph(Node):
             twin[vertex].attributes = dict(vertex.attributes)
         for vertex, made in twin.items():
             made.needs = [twin[n] for n in vertex.needs]
+            made.early = {twin[n] for n in vertex.early}
         return copy, twin
 
     def copied(self) -> Graph:
@@ -226,7 +229,7 @@ class Graph(Node):
 
         Without branches, in a program of one stream, it runs as a whole; so does one with nodes that look at their graph's state.
         """
-        beside = concurrent(stream.device) or self._branches()
+        beside = concurrent(stream.device) or self._branches() or any(v.early for v in self.vertices)
         times = stream.device.gpu.timing == "full" and stream.device.gpu.checker is None
         if (
             self.conditions
@@ -248,7 +251,8 @@ class Graph(Node):
                 counts[needs] = counts.get(needs, 0) + 1
             work = vertex.work if vertex.enabled else _Instant()
             after = [items[needed] for needed in vertex.needs] or [begin]
-            items[vertex] = queue.add(Stream(stream.device, flags=1), work, after, extra)
+            early = [items[needed] for needed in vertex.early]
+            items[vertex] = queue.add(Stream(stream.device, flags=1), work, after, extra, early)
         queue.add(stream, _Instant(), list(items.values()))
         return True
 
@@ -321,7 +325,8 @@ def submit(stream: Stream, work: Node) -> None:
         return
     if stream.capture_broken:
         raise CudaError(results.STREAM_CAPTURE_INVALIDATED)
-    stream.capture_tail = [stream.capture.add(work, stream.capture_tail)]
+    kernels = [v for v in stream.capture_tail if v.work.kind == KERNEL]
+    stream.capture_tail = [stream.capture.add(work, stream.capture_tail, kernels if work.is_dependent() else ())]
 
 
 @dataclass(eq=False)
@@ -359,12 +364,42 @@ def vertices(pointer: int, count: int) -> list[Vertex]:
     return [vertex(h) for h in cmemory.words64(pointer, count)]
 
 
-def insert(place: int, graph: int, needs: int, count: int, work: Node) -> None:
+_EDGE_BYTES, _PROGRAMMATIC = 8, 1
+"""CUgraphEdgeData: from_port, to_port, type, five reserved bytes; CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC."""
+_AT_TRIGGER, _AT_BEGINNING = 1, 2
+"""CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, _LAUNCH_ORDER."""
+
+
+def early_of(data: int, origins: Sequence[Vertex]) -> set[Vertex]:
+    """The nodes of edges that wait only until a kernel lets its dependents begin, by an array of CUgraphEdgeData; none without.
+
+    Raises:
+        CudaError: a kind or a port of an edge that there is not, or such an edge from another node than a kernel.
+    """
+    found: set[Vertex] = set()
+    for number, origin in enumerate(origins if data else ()):
+        port, to, kind, *reserved = ctypes.string_at(data + _EDGE_BYTES * number, _EDGE_BYTES)
+        programmatic = kind == _PROGRAMMATIC and port in (_AT_TRIGGER, _AT_BEGINNING) and origin.work.kind == KERNEL
+        if to or any(reserved) or not (programmatic or (kind == port == 0)):
+            raise CudaError(results.INVALID_VALUE)
+        # A kernel has begun before it lets others begin: the later of the two keeps both orders.
+        found |= {origin} if programmatic else set()
+    return found
+
+
+def write_edges(data: int, edges: Iterable[tuple[Vertex, Vertex]]) -> None:
+    """Fill an array of CUgraphEdgeData, if there is one."""
+    for number, (origin, target) in enumerate(edges if data else ()):
+        early = origin in target.early
+        ctypes.memmove(data + _EDGE_BYTES * number, bytes([early, 0, early, 0, 0, 0, 0, 0]), _EDGE_BYTES)
+
+
+def insert(place: int, graph: int, needs: int, count: int, work: Node, data: int = 0) -> None:
     """Add work to a graph, after the nodes of an array; the new node's handle goes to ``place``."""
     target, needed = state().handles.get(Graph, graph), vertices(needs, count)
     if len(set(needed)) < count or any(v.graph is not target for v in needed):
         raise CudaError(results.INVALID_VALUE)
-    cmemory.put64(place, target.add(work, needed).handle)
+    cmemory.put64(place, target.add(work, needed, early_of(data, needed)).handle)
 
 
 def twin(executable: int, node: int) -> Vertex:

@@ -245,6 +245,8 @@ def pool_set_access(handle: int, descriptions: int, count: int) -> int | None:
             if flags != READ_AND_WRITE and pool.kind == DEVICE:
                 return results.NOT_SUPPORTED if flags else results.INVALID_DEVICE
         elif flags:
+            if pool.kind == DEVICE and not state().can_access(device, pool.device):
+                return results.INVALID_DEVICE
             pool.let(device)
         else:
             pool.let_no_longer(device)

@@ -471,7 +471,7 @@ def capture_info_3(handle: int, status: int, number: int, graph: int, needs: int
     _info(handle, status, number, graph, needs, count)
     stream = state().stream(handle)
     if stream.capture is not None:
-        # CUgraphEdgeData of 8 bytes each: zeros are edges that wait for a whole node.
+        # CUgraphEdgeData of 8 bytes each: zeros are edges that wait for a whole node; a dependent launch makes its own another one.
         _edges[stream] = (ctypes.c_uint64 * max(len(stream.capture_tail), 1))()
         cmemory.put64(data, ctypes.addressof(_edges[stream]))
 
