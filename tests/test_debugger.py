@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from warpwright.engine.interpreter.gather_scatter import GlobalSpace, Space
+from warpwright.tools.debugger import checkpoints
 from warpwright.tools.debugger.expressions import ExpressionError, Pointer, evaluate
 from warpwright.tools.debugger.scripted import DebugError
 
@@ -238,6 +240,37 @@ def test_commands_that_cannot_be_carried_out_say_why(module: ww.Module) -> None:
         }.items():
             with pytest.raises(DebugError, match=words):
                 session.execute(command)
+
+
+def test_checkpoints_on_the_way_hold_no_global_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken while warps run, as in sessions that last; a step back goes on from one of them."""
+    monkeypatch.setattr(checkpoints, "INTERVAL_SECONDS", 0.0)
+    copied = []
+    monkeypatch.setattr(
+        GlobalSpace, "_look_at", lambda self, whole: copied.append(len(whole)) or Space._look_at(self, whole)
+    )
+    y = np.ones(128, np.float32)
+    kernel = ww.GPU("a100").compile(SOURCE)["saxpy"]
+    with ww.debug(kernel[2, 64], 128, 2.0, np.arange(128, dtype=np.float32), y) as session:
+        session.break_at("9", "blockIdx.x == 1 && threadIdx.x == 3")
+        session.resume()
+        places = [session.instructions]
+        registers = [session.registers]
+        for _ in range(4):
+            session.step_instruction()
+            places.append(session.instructions)
+            registers.append(session.registers)
+        held = session.debugger.current
+        assert held is not None
+        assert len(held.checkpoints.clocks()) > 2
+        for n in reversed(range(4)):
+            session.step_instruction_back()
+            assert session.instructions == places[n]
+            assert session.registers == registers[n]
+        assert len(copied) == 1  # the launch's own
+        session.execute("delete")
+        session.resume()
+    np.testing.assert_array_equal(y, np.arange(128, dtype=np.float32).reshape(-1, 2)[:, ::-1].reshape(-1) * 2 + 1)
 
 
 def test_what_does_not_launch_cannot_be_debugged() -> None:
@@ -466,6 +499,7 @@ def test_editor(tmp_path: Path) -> None:
             for name, n in scopes.items()
         }
         assert shown["Thread"]["threadIdx"] == "{x = 3, y = 0, z = 0}"
+        assert shown["Thread"]["$pc"] == frame["instructionPointerReference"]
         assert shown["Parameters"]["n"] == "128"
         assert "R0" in shown["Registers"]
         pointer = editor.ask("evaluate", expression="x", frameId=frame["id"], context="watch")["memoryReference"]

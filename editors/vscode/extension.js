@@ -111,7 +111,9 @@ class Adapter {
   }
 
   output(category, data) {
-    this.event("output", { category, output: data.toString("utf8") });
+    // The line that tells a person at a terminal to connect is for nobody here.
+    const output = data.toString("utf8").replace(/^waiting for an editor at .*\n/, "");
+    if (output) this.event("output", { category, output });
   }
 
   event(name, body) {

@@ -229,6 +229,10 @@ class GlobalSpace(Space):
         self.starts = memory.table[:, 0].astype(np.int64)
         self.ends = memory.table[:, 1].astype(np.int64)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Space:
+        # A copy of warps is one of their own state; global memory, all of the device's, is kept apart from it.
+        return self
+
     def outside(self, addresses: Words, size: int) -> Mask:
         if not len(self.starts):
             return np.ones(len(addresses), np.bool_)

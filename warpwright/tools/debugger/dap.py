@@ -323,8 +323,10 @@ class Server:
         execution = self._execution
         thread = execution.thread(self._focus(number))
         if SCOPES[scope] == "Thread":
-            names = ("blockIdx", "threadIdx", "blockDim", "gridDim", "$warp", "$lane", "$pc")
-            rows = {name: shown(evaluate(name, thread)) for name in names if name != "$pc" or thread.index is not None}
+            names = ("blockIdx", "threadIdx", "blockDim", "gridDim", "$warp", "$lane")
+            rows = {name: shown(evaluate(name, thread)) for name in names}
+            if thread.index is not None:
+                rows["$pc"] = f"{evaluate('$pc', thread):#x}"
         elif SCOPES[scope] == "Parameters":
             rows = {name: shown(value) for name, value in thread.parameters().items()}
         else:
