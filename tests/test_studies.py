@@ -8,10 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from warpwright.cli import app
+from warpwright.studies import methods, multi_grid, warp_level
 from warpwright.studies import study as studies
 from warpwright.studies.catalogue import STUDIES
 from warpwright.studies.page import study_page
-from warpwright.studies.study import Cell, Result, Step, Study, Table, spread
+from warpwright.studies.study import Cell, Plot, Result, Step, Study, Table, spread
 
 
 def test_cells_are_relative_or_in_their_unit() -> None:
@@ -64,8 +65,74 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "missed_count"),
-    [("sync-table5", 0), ("tesla-table1", 2), ("tesla-peaks", 0), ("tesla-coalescing", 3), ("sync-figure8", 48)],
+    [
+        *[("sync-table5", 0), ("tesla-table1", 2), ("tesla-peaks", 0), ("tesla-coalescing", 3), ("sync-figure8", 48)],
+        *[("sync-table1", 2), ("sync-table4", 7), ("sync-table6", 2), ("sync-table7", 5), ("sync-table8", 24)],
+        *[("sync-table9", 8), ("sync-figure6", 1), ("sync-figure7", 0), ("sync-figure9", 4), ("sync-figure10", 4)],
+        *[("sync-figure11", 0), ("sync-figure12", 2), ("sync-figure13", 0)],
+    ],
 )
 def test_a_study_misses_no_more_cells_than_its_page_says(name: str, missed_count: int) -> None:
     found = STUDIES[name].run(lambda _: None)
     assert found.missed_count <= missed_count, study_page(STUDIES[name], found)
+
+
+def test_the_method_of_two_kernels_cancels_what_a_launch_takes_besides() -> None:
+    """Formulas 1 and 2 of the paper, with a launch's 5 us and 4 ns an instruction."""
+    few, many = methods.read([5512.0, 5512.0, 5521.0]), methods.read([25480.0, 25492.0, 25489.0])
+    found = methods.inferred(few, many, 4993)
+    assert found.mean == pytest.approx((25487 - 5515) / 4993)
+    assert found.deviation == pytest.approx((27 + 39) ** 0.5 / 4993)
+    assert methods.read([7.0]) == methods.Readings(7.0, 0.0)
+    with pytest.raises(ValueError, match="at least one"):
+        methods.inferred(few, many, 0)
+    with pytest.raises(ValueError, match="no readings"):
+        methods.read([])
+
+
+def test_the_method_of_the_gpus_clock_takes_the_time_in_which_all_warps_repeat() -> None:
+    assert methods.by_gpu_clock([100, 104], [200, 212], 4) == ((200 - 104) / 4, 2 * 4 / (212 - 100))
+
+
+def test_a_page_draws_the_series_of_a_study() -> None:
+    plot = Plot("Latency", "warps", "cycles", {"model": [(1.0, 4.0), (2.0, 8.0)], "paper": [(1.0, 5.0), (2.0, 7.0)]})
+    page = study_page(Study("x", "y", "z", lambda _: Result()), Result([], [], [plot]))
+    assert page.count('class="front"') == 2
+    assert "model, 2: 8 cycles" in page
+    assert "paper, 1: 5 cycles" in page
+
+
+def test_the_cells_of_a_map_belong_to_the_rows_of_the_papers_table() -> None:
+    assert multi_grid._class("v100", 4, 16) == "at most 4 blocks and 16 warps"
+    assert multi_grid._class("v100", 4, 32) == "in between"
+    assert multi_grid._class("v100", 2, 64) == "16 blocks or more, or 64 warps"
+    assert multi_grid._class("p100", 2, 64) == "in between"
+    assert multi_grid._class("p100", 16, 16) == "more than 8 blocks"
+
+
+def test_a_tile_of_cuda_10_takes_the_time_of_a_fence_before_volta() -> None:
+    """The fence of the block's barrier is outside of its condition, so that a barrier within a warp, which is no instruction, costs it."""
+    latency, rate = warp_level.warp_barrier("p100", "tile", 16, 32)
+    assert latency == pytest.approx(198, rel=0.05)
+    assert warp_level.warp_barrier("p100", "coalesced", 16, 32)[0] < 3
+    assert rate == pytest.approx(1 / latency, rel=0.05)
+
+
+def test_launches_are_timed_by_any_clock() -> None:
+    """A launch of 3 ns and a wait that ends 10 ns after the last launch; the first repeat is not counted."""
+    now, ready, repeats = [0], [0], [0]
+
+    def launch() -> None:
+        now[0] += 3
+        ready[0] = max(ready[0], now[0]) + 4
+
+    def synchronize() -> None:
+        now[0] = max(now[0], ready[0] + 6) + (1000 if repeats[0] == 0 else 0)
+        repeats[0] += 1
+
+    times = methods.launch_times(launch, synchronize, lambda: now[0], repeats=4, many=10)
+    assert times.call == methods.Readings(3.0, 0.0)
+    assert times.total == methods.Readings(13.0, 0.0)
+    assert times.additional.mean == pytest.approx(4.0)
+    with pytest.raises(ValueError, match="at least two"):
+        methods.launch_times(launch, synchronize, lambda: 0, repeats=1)

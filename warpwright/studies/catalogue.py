@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from warpwright.studies import block_and_grid as block_and_grid
+from warpwright.studies import multi_grid as multi_grid
 from warpwright.studies import synchronisation as synchronisation
 from warpwright.studies import tesla as tesla
 from warpwright.studies import tesla_speed as tesla_speed
+from warpwright.studies import warp_level as warp_level
 from warpwright.studies.study import STUDIES, Study
 
 __all__ = ["STUDIES", "Study"]

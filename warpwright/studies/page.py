@@ -6,12 +6,16 @@ import math
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 
-from warpwright.studies.study import Cell, Result, Study, Table, grid, spread
-from warpwright.tools.report.figures import rectangle, svg, text
+from warpwright.studies.study import Cell, Plot, Result, Study, Table, grid, spread
+from warpwright.tools.report.figures import line, rectangle, svg, text
 
 WIDTH, LEFT, TOP, ROW = 540, 96, 28, 30
 HEATS = 8
+PLOT_HEIGHT = 260
+KINDS = ("best", "point")
+"""Classes of the points of the first series, and of all others."""
 
 
 def study_page(asked: Study, found: Result) -> str:
@@ -28,6 +32,8 @@ def study_page(asked: Study, found: Result) -> str:
     parts += [f'<p class="note">{escape(remark)}</p>' for remark in found.remarks]
     parts.append("</section>")
     parts += [_table(table) for table in found.tables]
+    parts += [_plot(plot) for plot in found.plots]
+    parts += [_map(table) for table in found.maps]
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -96,3 +102,39 @@ def _heat_map(table: Table, values: Sequence[float]) -> str:
         )
         drawn.append(text(x + wide / 2, y + 19, f"{value:.3g}", "cell", "middle"))
     return svg(WIDTH, TOP + len(rows) * ROW + 8, table.title, f"{len(table.cells)} cells", drawn, "sweep")
+
+
+def _map(table: Table) -> str:
+    drawn = _heat_map(table, [cell.ours for cell in table.cells])
+    return f'<section class="card"><h2>{escape(table.title)} ({escape(table.unit)})</h2>{drawn}</section>'
+
+
+def _plot(plot: Plot) -> str:
+    """Both axes begin at zero."""
+    points = [point for series in plot.series.values() for point in series]
+    most_x, most_y = max(x for x, _ in points), max(y for _, y in points)
+    bottom, wide = TOP + PLOT_HEIGHT, WIDTH - LEFT - 20
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return LEFT + wide * x / most_x, bottom - PLOT_HEIGHT * y / most_y
+
+    drawn = [line(LEFT, bottom, LEFT + wide, bottom, "axis"), line(LEFT, TOP, LEFT, bottom, "axis")]
+    for step in range(5):
+        x, y = most_x * step / 4, most_y * step / 4
+        drawn.append(text(place(x, 0)[0], bottom + 18, f"{x:.3g}", "label", "middle"))
+        drawn.append(text(LEFT - 8, place(0, y)[1] + 4, f"{y:.3g}", "label", "end"))
+    for number, (name, series) in enumerate(plot.series.items()):
+        kind = KINDS[min(number, len(KINDS) - 1)]
+        for (x1, y1), (x2, y2) in pairwise([place(*point) for point in series]):
+            drawn.append(line(x1, y1, x2, y2, "front"))
+        for x, y in series:
+            px, py = place(x, y)
+            drawn.append(
+                rectangle(px - 4, py - 4, 8, 8, kind, 4 if number else 0, f"{name}, {x:g}: {y:.4g} {plot.y_title}")
+            )
+        px, py = place(*series[-1])
+        drawn.append(text(px - 8, py - 8, name, "label", "end"))
+    drawn.append(text(LEFT + wide / 2, bottom + 36, plot.x_title, "label", "middle"))
+    drawn.append(text(8, TOP - 10, plot.y_title, "label"))
+    figure = svg(WIDTH, bottom + 44, plot.title, f"{len(points)} points", drawn, "sweep")
+    return f'<section class="card"><h2>{escape(plot.title)}</h2>{figure}</section>'

@@ -42,12 +42,27 @@ class Table:
 
 
 @dataclass(slots=True)
+class Plot:
+    """A figure with a line of points per series."""
+
+    title: str
+    x_title: str
+    y_title: str
+    series: dict[str, list[tuple[float, float]]]
+    """Points (x, y) by name, in the order of x."""
+
+
+@dataclass(slots=True)
 class Result:
     """What a study found."""
 
     tables: list[Table] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What cannot be concluded, and why."""
+    plots: list[Plot] = field(default_factory=list)
+    """Figures on the page."""
+    maps: list[Table] = field(default_factory=list)
+    """Heat maps of values that the paper draws and does not print: on the page, and not among the cells; ``paper`` is ours."""
 
     def cells(self) -> list[Cell]:
         """The cells of all tables."""

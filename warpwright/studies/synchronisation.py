@@ -7,10 +7,11 @@ for the throughput. Here a launch is run with two numbers of repeats, so that wh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
-from warpwright.api import GPU, Kernel
+from warpwright.api import GPU, Kernel, Module
 from warpwright.studies.study import Cell, Result, Step, Table, study
 
 PAPER = "Zhang et al., Single and Multi-device Synchronization Methods, 2020"
@@ -93,24 +94,48 @@ def _latency(kernel: Kernel, threads: int) -> float:
     return (read[1] - read[0]) / ((REPEATS[1] - REPEATS[0]) * BARRIERS_PER_REPEAT)
 
 
+@cache
+def _module(chip: str) -> Module:
+    return GPU(chip, timing="full").compile(SOURCE)
+
+
+@cache
+def block_latency(chip: str, threads: int) -> float:
+    """Cycles of a block's barrier by the GPU's clock, in one block."""
+    return _latency(_module(chip)["block_barriers"], threads)
+
+
+@cache
+def block_cycles(chip: str, blocks_per_sm: int, threads: int) -> float:
+    """Cycles that one more barrier of every block takes."""
+    sm_count = _module(chip).gpu.chip.sm.sm_count
+    return _cycles_per_barrier(_module(chip)["block_barriers"], blocks_per_sm * sm_count, threads, BARRIERS_PER_REPEAT)
+
+
+def block_rate(chip: str, threads: int) -> float:
+    """Barriers per microsecond of one SM, the best of several numbers of blocks."""
+    counts = [blocks for blocks in (1, 2, 4, 8, 16, 32) if blocks * threads <= THREADS_PER_SM]
+    return max(blocks * CLOCKS_MHZ[chip] / block_cycles(chip, blocks, threads) for blocks in counts)
+
+
+@cache
+def grid_latency_us(chip: str, blocks_per_sm: int, threads: int) -> float:
+    """Microseconds of a grid's barrier; one block where ``blocks_per_sm`` is 0."""
+    blocks = blocks_per_sm * _module(chip).gpu.chip.sm.sm_count or 1
+    return _cycles_per_barrier(_module(chip)["grid_barriers"], blocks, threads, 1) / CLOCKS_MHZ[chip]
+
+
 @study("sync-table5", f"{PAPER}, Table 5")
 def block_barriers(step: Step) -> Result:
     """Latency and throughput of block barriers on V100 and P100."""
     found = Result()
     latency, throughput = [], []
     for chip, rows in TABLE_5.items():
-        gpu = GPU(chip, timing="full")
-        kernel = gpu.compile(SOURCE)["block_barriers"]
-        sm_count = gpu.chip.sm.sm_count
         for threads, (paper_cycles, paper_rate) in rows.items():
             step(f"{chip}, {threads} threads a block")
-            latency.append(Cell(f"{threads} threads", chip, _latency(kernel, threads), paper_cycles, BLOCK_TOLERANCE))
-            best = 0.0
-            for blocks in (1, 2, 4, 8, 16, 32):
-                if blocks * threads <= THREADS_PER_SM:
-                    each = _cycles_per_barrier(kernel, blocks * sm_count, threads, BARRIERS_PER_REPEAT)
-                    best = max(best, blocks * CLOCKS_MHZ[chip] / each)
-            throughput.append(Cell(f"{threads} threads", chip, best, paper_rate, BLOCK_TOLERANCE))
+            row = f"{threads} threads"
+            latency.append(Cell(row, chip, block_latency(chip, threads), paper_cycles, BLOCK_TOLERANCE))
+            throughput.append(Cell(row, chip, block_rate(chip, threads), paper_rate, BLOCK_TOLERANCE))
     found.tables.append(Table("Latency of a block barrier", "cycles", latency))
     found.tables.append(Table("Block barriers of one SM, best of 1 to 32 blocks", "per µs", throughput))
     return found
@@ -121,15 +146,13 @@ def grid_barriers(step: Step) -> Result:
     """Grid barriers by blocks of an SM and threads of a block on V100 and P100."""
     found = Result()
     for chip, rows in FIGURE_8.items():
-        gpu = GPU(chip, timing="full")
-        kernel = gpu.compile(SOURCE)["grid_barriers"]
         cells = []
         for blocks, papers in rows.items():
             for power, paper in enumerate(papers):
                 threads = 32 << power
                 step(f"{chip}, {blocks} blocks of {threads} threads on each SM")
-                each = _cycles_per_barrier(kernel, blocks * gpu.chip.sm.sm_count, threads, 1)
-                cells.append(Cell(f"{blocks} × SMs", f"{threads}", each / CLOCKS_MHZ[chip], paper, GRID_TOLERANCE))
+                ours = grid_latency_us(chip, blocks, threads)
+                cells.append(Cell(f"{blocks} × SMs", f"{threads}", ours, paper, GRID_TOLERANCE))
         found.tables.append(
             Table(f"Grid barrier on {chip}: blocks of an SM, threads of a block", "µs", cells, heat_map=True)
         )

@@ -46,10 +46,20 @@ static __device__ __forceinline__ void put(unsigned *word, unsigned value) { *(v
 static __device__ __forceinline__ unsigned blocks_of_grid() { return gridDim.x * gridDim.y * gridDim.z; }
 static __device__ __forceinline__ unsigned threads_of_block() { return blockDim.x * blockDim.y * blockDim.z; }
 
+// Four children are polled at a time.
+static __device__ __forceinline__ void wait_for_children(const unsigned *come, unsigned count, unsigned round) {
+    for (unsigned done = 0; done < count; done += 4) {
+        unsigned a, b, c, d, left = count - done;
+        do
+            asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(come + done) : "memory");
+        while (a != round || (left > 1 && b != round) || (left > 2 && c != round) || (left > 3 && d != round));
+    }
+}
+
 static __device__ __forceinline__ void meet_other_grids(Workspace *own) {
     unsigned round = look(&own->released) + 1;
-    for (unsigned child = 0; child < own->child_count; child++)
-        while (look(&own->come[child]) != round) {}
+    wait_for_children(own->come, own->child_count, round);
     __threadfence_system();
     if (own->in_parent) {
         put(own->in_parent, round);

@@ -1,0 +1,112 @@
+"""The two methods of "A Study of Synchronization Methods in Modern GPUs" (section 3): by the GPU's clock, and by a clock of the host.
+
+They are functions of readings, whoever made them: a simulated chip, or a card.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Mean and standard deviation of repeated readings, in the readings' unit."""
+
+    mean: float
+    deviation: float = 0.0
+
+
+def read(values: Sequence[float]) -> Readings:
+    """Mean and standard deviation of a launch's repeated readings; one reading has no deviation.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not values:
+        raise ValueError("there are no readings: launch the kernel at least once")
+    return Readings(fmean(values), stdev(values) if len(values) > 1 else 0.0)
+
+
+def inferred(few: Readings, many: Readings, repeat_difference: int) -> Readings:
+    """One more instruction's time from two kernels that differ in its repeats alone: formulas 1 and 2.
+
+    What a launch takes besides cancels, so that a clock of the host will do.
+
+    Args:
+        few: times of the kernel with fewer repeats.
+        many: times of the kernel with more.
+        repeat_difference: how many more.
+
+    Raises:
+        ValueError: the second kernel has no more repeats.
+    """
+    if repeat_difference < 1:
+        raise ValueError(
+            f"the second kernel has {repeat_difference} more repeats than the first: it needs at least one"
+        )
+    deviation = math.hypot(few.deviation, many.deviation)
+    return Readings((many.mean - few.mean) / repeat_difference, deviation / repeat_difference)
+
+
+def by_gpu_clock(begins: Sequence[int], ends: Sequence[int], repeats: int) -> tuple[float, float]:
+    """Latency of one instruction and its rate, from the clocks of all warps of one SM around its repeats, after Wong.
+
+    The latency counts from the last warp's beginning to the first one's end; the rate, in warp-instructions per cycle, all of the time.
+    """
+    latency = (min(ends) - max(begins)) / repeats
+    return latency, len(begins) * repeats / (max(ends) - min(begins))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTimes:
+    """What launches of one kernel take by a clock of the host, in nanoseconds."""
+
+    call: Readings
+    """The call that launches, of one launch alone."""
+    total: Readings
+    """From the call to the end of the wait for the kernel."""
+    additional: Readings
+    """One launch more in a row of launches (formulas 1 and 2)."""
+
+
+def launch_times(
+    launch: Callable[[], object],
+    synchronize: Callable[[], object],
+    clock_ns: Callable[[], int] | None = None,
+    *,
+    repeats: int = 20,
+    many: int = 128,
+) -> LaunchTimes:
+    """Time launches by the host's clock: traditional, cooperative or of several devices, of a null kernel or of any other.
+
+    It runs on a card, and under ``warpwright run --host-clock simulated``.  The first repeat is left out, as the paper does.
+
+    Args:
+        launch: launches the kernel once.
+        synchronize: waits for what was launched.
+        clock_ns: the clock; the default is ``time.perf_counter_ns``.
+
+    Raises:
+        ValueError: fewer than two repeats, or no launch more.
+    """
+    if repeats < 2 or many < 2:
+        raise ValueError(f"{repeats} repeats of {many} launches: give at least two of each")
+    clock_ns = clock_ns or time.perf_counter_ns
+    calls: list[float] = []
+    totals: dict[int, list[float]] = {1: [], many: []}
+    for count, found in totals.items():
+        for _ in range(repeats):
+            begin = clock_ns()
+            for _ in range(count):
+                launch()
+            called = clock_ns()
+            synchronize()
+            found.append(clock_ns() - begin)
+            if count == 1:
+                calls.append(called - begin)
+    one, more = (read(totals[count][1:]) for count in (1, many))
+    return LaunchTimes(read(calls[1:]), one, inferred(one, more, many - 1))
