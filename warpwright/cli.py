@@ -74,6 +74,13 @@ LevelOption = Annotated[
     str | None,
     typer.Option("--check-level", help="Lowest level of findings to report: info, warning (default) or error."),
 ]
+ClockOption = Annotated[
+    str,
+    typer.Option(
+        "--host-clock",
+        help="Clock that the program reads on its host: host (its own) or simulated (passes only while it waits for the GPU, launches or sleeps).",
+    ),
+]
 TimeoutOption = Annotated[
     float | None,
     typer.Option(
@@ -183,6 +190,7 @@ def run(
     check: CheckOption = None,
     check_level: LevelOption = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the launches.")] = None,
+    host_clock: ClockOption = "host",
     timeout: TimeoutOption = None,
     json: JsonOption = None,
     csv: CsvOption = None,
@@ -203,7 +211,7 @@ def run(
         timing = timing or ("full" if report is not None else None)
     elif check_level is not None:
         raise _fail("--check-level has no effect without --check: add --check", MISUSED)
-    with _time_limit(timeout):
+    with _time_limit(timeout), _host_clock(host_clock, timing):
         runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
     _found.extend(findings)
     killed = _ended_by_signal(code)
@@ -273,6 +281,24 @@ def _name_order(words: list[str], chip: str | None) -> None:
         markup=False,
         soft_wrap=True,
     )
+
+
+@contextlib.contextmanager
+def _host_clock(name: str, timing: str | None) -> Iterator[None]:
+    """The program reads the simulated clock, if it is asked for, within the block."""
+    from warpwright.session import session
+
+    if name not in ("host", "simulated"):
+        raise _fail(f"--host-clock {name} is not known: host or simulated", MISUSED)
+    if name == "simulated" and timing == "off":
+        raise _fail("--host-clock simulated needs times: leave --timing off away", MISUSED)
+    if name == "simulated" and sys.platform != "linux":
+        raise _fail("--host-clock simulated needs Linux", MISUSED)
+    session.simulates_host_clock = name == "simulated"
+    try:
+        yield
+    finally:
+        session.simulates_host_clock = False
 
 
 @contextlib.contextmanager

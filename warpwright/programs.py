@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,17 +56,19 @@ def execute(program: Path, arguments: list[str], chip: str | None, timing: str |
     session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
     argv, path = sys.argv, list(sys.path)
     _preload()
+    clocks = _simulated_clock()
     sys.argv = [str(program), *arguments]
     # As Python itself has it: the folder of the file that a link leads to, whatever the program changes to.
     sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
     try:
-        runpy.run_path(str(program), run_name="__main__")
+        with clocks:
+            runpy.run_path(str(program), run_name="__main__")
     except SystemExit as end:
         if end.code not in (None, 0):
             raise
     finally:
         sys.argv, sys.path[:] = argv, path
-        session.chip = session.timing = session.on_launch = None
+        session.chip = session.timing = session.on_launch = session.host_clock = None
         session.launched = bool(runs)
     return runs
 
@@ -78,6 +80,18 @@ def _preload() -> None:
     from warpwright.driver import attach
 
     attach.preload()
+
+
+def _simulated_clock() -> AbstractContextManager[None]:
+    """Where the program is to read the simulated clock: a block in which it does, with the session's clock set."""
+    from warpwright.driver.host_clock import HostClock, installed
+    from warpwright.session import session
+
+    if not session.simulates_host_clock:
+        return nullcontext()
+    clock = HostClock(simulated=True)
+    session.host_clock = clock
+    return installed(clock)
 
 
 def is_python_file(word: str) -> bool:

@@ -298,6 +298,11 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
     finally:
         packed.release()
     run.repeat = Repeat(launch, launcher, arguments)
+    clock = session.host_clock
+    if clock is not None and clock.simulated and run.timed:
+        costs = launcher.chip.launch
+        took_us = costs.launch_call_us + costs.launch_latency_us + run.seconds_with_children * 1e6
+        clock.ps += round(took_us * 1e6)
     return run
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from warpwright.errors import TimedOutError
 
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
     from warpwright.engine.kernels import Debugs
     from warpwright.run import Progress, Run
     from warpwright.tools.checks import Checker, Finding
+
+
+class HostTime(Protocol):
+    """The simulated clock that a program reads in place of its host's (``driver/host_clock.py``)."""
+
+    ps: int
+    simulated: bool
+
+    def wait_until(self, ps: int) -> None:
+        """The host goes on when something has ended."""
 
 
 TIMED_OUT = 124
@@ -52,6 +63,11 @@ def known_chips(text: str | None) -> list[str | None]:
     return names
 
 
+def _installed_clock() -> HostTime | None:
+    """The clock with which this process was started (``driver/site/sitecustomize.py``)."""
+    return getattr(sys.modules.get("_warpwright_host_clock"), "clock", None)
+
+
 @dataclass(slots=True)
 class Session:
     """Settings that apply to every GPU of this process."""
@@ -61,6 +77,10 @@ class Session:
     chip: str | None = None
     """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
     timing: str | None = None
+    simulates_host_clock: bool = False
+    """Whether the program reads simulated time from its host's clocks."""
+    host_clock: HostTime | None = field(default_factory=lambda: _installed_clock())
+    """The simulated clock that a Python program in this process reads."""
     threads: int | None = None
     """Host threads of every GPU that asks for no number."""
     check: str | None = None

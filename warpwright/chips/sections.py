@@ -505,6 +505,12 @@ class Launch(Section):
     """From the last block of a kernel that lets its dependents begin to the first instruction of theirs; zero where there is no such launch."""
     dependent_release_cycles: int = Field(ge=0)
     """From the end of a kernel to that of its dependents' wait for it."""
+    launch_call_us: float = Field(ge=0)
+    """Of the host's call that launches a kernel, where its clock is simulated."""
+    launch_latency_us: float = Field(ge=0)
+    """From that call's end to the beginning of the kernel's launch overhead on a device that is idle."""
+    synchronize_call_us: float = Field(ge=0)
+    """Least of a host's call that waits."""
     event_record_us: float = Field(ge=0)
     """Of an event that keeps time, in its stream."""
     graph_launch_overhead_us: float = Field(ge=0)

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.driver import cuda_bindings
+from warpwright.driver.clock_library import SONAME as CLOCK_LIBRARY
+from warpwright.driver.clock_library import build_clock_library
 from warpwright.driver.entry_points import called_by_destructors, table
 from warpwright.driver.stubs import CLOSE_SYMBOL, GUARD_FUNCTIONS, GUARD_SYMBOL, TABLE_SYMBOL, Boot, build_library
 from warpwright.session import chips_named, session
@@ -92,7 +94,7 @@ def folder() -> Path:
     )
     boot = _boot()
     digest = hashlib.sha256(repr((machine, boot, [(*row, list(table(row[1]))) for row in LIBRARIES])).encode())
-    for source in ("attach.py", "elf_writer.py", "stubs.py", "entry_points.py"):
+    for source in ("attach.py", "elf_writer.py", "stubs.py", "entry_points.py", "clock_library.py"):
         digest.update((Path(__file__).parent / source).read_bytes())
     for base in (default_folder(), Path(tempfile.gettempdir()) / f"warpwright-{os.getuid()}"):
         target = base / "driver" / digest.hexdigest()[:16]
@@ -120,6 +122,10 @@ def _write(target: Path, machine: str, boot: Boot) -> None:
             file.write(contents)
         os.chmod(file.name, 0o755)
         os.replace(file.name, place / soname)
+    with tempfile.NamedTemporaryFile(dir=target, delete=False) as file:
+        file.write(build_clock_library(machine))
+    os.chmod(file.name, 0o755)
+    os.replace(file.name, target / CLOCK_LIBRARY)
     for name, soname in _LINK_NAMES.items():
         with contextlib.suppress(FileExistsError):
             os.symlink(soname, target / name)
@@ -155,6 +161,9 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
         "PYTHONPATH": _leading(str(Path(__file__).parent / "site"), "PYTHONPATH"),
         "WARPWRIGHT_LIBRARIES": place,
     }
+    if session.simulates_host_clock:
+        found["LD_PRELOAD"] = _leading(f"{place}/{CLOCK_LIBRARY}", "LD_PRELOAD")
+        found["WARPWRIGHT_HOST_CLOCK"] = "simulated"
     # Children may run in other folders.
     chips = ",".join(name or "" for name in chips_named(chip))
     given = (

@@ -183,7 +183,7 @@ def execute(launch: Launch, stream: Stream) -> None:
     s = state()
     context = s.current()
     launcher = launcher_of(launch)
-    began = s.begin(stream)
+    began = s.begin(stream, stream.device.gpu.chip.launch.launch_latency_us)
     races = races_of(stream.device)
     if races is not None:
         races.work = submitted(stream)
@@ -268,6 +268,8 @@ def submit_launch(launch: Launch, handle: int) -> None:
             f"{launch.function.symbol}: the kernel, its stream and the current context are of different devices",
         )
     launch.partition = s.partition_of(stream)
+    if stream.capture is None:
+        s.host_calls(stream.device.gpu.chip.launch.launch_call_us)
     submit(stream, launch)
 
 

@@ -104,7 +104,9 @@ def _run(launches: Sequence[Launch], streams: Sequence[Stream], contexts: Sequen
     for launch, context in zip(launches, contexts, strict=True):
         with in_context(context):
             members.append(DeviceMember(launcher_of(launch), launch.parameters))
-    begin = max(s.begin(stream) for stream in streams)
+    launched = [stream.device.gpu.chip.launch for stream in streams]
+    s.host_calls(sum(one.launch_call_us for one in launched))
+    begin = max(s.begin(stream, one.launch_latency_us) for stream, one in zip(streams, launched, strict=True))
     try:
         runs = launch_on_devices(members, reaches=reaches)
     except LaunchError as error:

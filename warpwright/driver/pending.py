@@ -118,6 +118,7 @@ class Item:
         "ps",
         "shares",
         "stream",
+        "submitted_ps",
         "work",
     )
 
@@ -132,6 +133,7 @@ class Item:
     ) -> None:
         self.stream, self.work, self.context = stream, work, context
         self.begun = self.done = False
+        self.submitted_ps = state().host_ps
         self.ps = 0
         """Its end, when it is done, or known."""
         self.extra = extra
@@ -157,7 +159,8 @@ class Item:
     def start(self) -> int:
         """When it may begin, as far as what has run says."""
         ended = (item.ps for item in self.needs if item.done)
-        return max(state().begin(self.stream), self.floor, *ended) + self.extra
+        latency = self.device.gpu.chip.launch.launch_latency_us if self.launcher is not None else 0.0
+        return max(state().begin(self.stream, latency, self.submitted_ps), self.floor, *ended) + self.extra
 
     def __str__(self) -> str:
         on = f"stream {self.stream.handle:#x}" if self.stream.handle else "the default stream"
@@ -353,7 +356,7 @@ class Queue:
         """Run one piece of work; after a fault in its context it does not run."""
         try:
             if not item.context.sticky:
-                with in_context(item.context):
+                with in_context(item.context), state().submitted_at(item.submitted_ps):
                     item.stream.ps = item.start()
                     item.work.run(item.stream)
         except Exception as error:
@@ -454,7 +457,7 @@ class Queue:
             if item.context.sticky:
                 self._end([item])
                 return
-            with in_context(item.context):
+            with in_context(item.context), state().submitted_at(item.submitted_ps):
                 if item.begun:
                     item.work.act(item.stream)
                     item.stream.ps = item.ps

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpwright.driver import printf_buffer, results
 from warpwright.driver.cuda_error import CudaError, say
+from warpwright.driver.host_clock import of_process
 from warpwright.engine.work_clocks import Clock, new_queue
-from warpwright.session import chips_named
+from warpwright.session import HostTime, chips_named, session
 
 if TYPE_CHECKING:
     from warpwright.api import GPU
@@ -222,8 +223,10 @@ class State:
             device.primary.handle = self.handles.add(device.primary)
         self._stacks: PerThread[list[Context]] = PerThread(list)
         self.initialized = False
-        self.host_ps = 0
+        self.host_time: HostTime = session.host_clock or of_process()
         """Simulated time of the host: when what it has waited for had ended. Its own work takes none."""
+        self.submitted_ps: int | None = None
+        """When the host submitted the work that runs now, if that was earlier than now."""
         self.host_memory = False
         """Whether there has been memory that kernels and the host reach at the same time."""
         self.dependent_launches = False
@@ -325,22 +328,52 @@ class State:
         context = stream.context or (self.stack[-1] if stream is stream.device.default_stream else None)
         return context.partition if context is not None else None
 
-    def begin(self, stream: Stream) -> int:
+    @property
+    def host_ps(self) -> int:
+        """The host's simulated time, in picoseconds."""
+        return self.host_time.ps
+
+    @contextmanager
+    def submitted_at(self, ps: int) -> Iterator[None]:
+        """Work that runs within the block was submitted at this time of the host."""
+        self.submitted_ps = ps
+        try:
+            yield
+        finally:
+            self.submitted_ps = None
+
+    def host_calls(self, us: float) -> None:
+        """A call of the host takes time, where its clock is simulated."""
+        if self.host_time.simulated:
+            self.host_time.ps += picoseconds(us * 1e-6)
+
+    def begin(self, stream: Stream, latency_us: float = 0.0, submitted_ps: int | None = None) -> int:
         """Simulated time at which new work of a stream can start, in picoseconds.
 
         A device's default stream waits for its others, and they for it; nothing starts before the host submits it.
+
+        Args:
+            latency_us: from the host's call to the device, where the host's clock is simulated.
+            submitted_ps: when the host submitted it; the default is now.
         """
+        if submitted_ps is None:
+            submitted_ps = self.host_ps if self.submitted_ps is None else self.submitted_ps
+        if self.host_time.simulated:
+            submitted_ps += picoseconds(latency_us * 1e-6)
         default = stream.device.default_stream
         if stream is default:
             stream.ps = max(s.ps for s in stream.device.streams if s.blocking)
         elif stream.blocking:
             stream.ps = max(stream.ps, default.ps)
-        stream.ps = max(stream.ps, self.host_ps)
+        stream.ps = max(stream.ps, submitted_ps)
         return stream.ps
 
     def host_waits(self, ps: int) -> None:
         """The host goes on when something has ended: what it submits from now on starts no earlier."""
-        self.host_ps = max(self.host_ps, ps)
+        gpu = self.device.made_gpu
+        if gpu is not None:
+            self.host_calls(gpu.chip.launch.synchronize_call_us)
+        self.host_time.wait_until(ps)
 
     @property
     def timed(self) -> bool:

@@ -1,6 +1,6 @@
 """Imported first by every Python process that a program starts: this folder is at the front of its PYTHONPATH.
 
-Prepares for cuda-bindings (``cuda_bindings.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
+Prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
 package is imported: the Python need not have it.
 """
 
@@ -20,6 +20,18 @@ def _prepare() -> None:
         module.install(os.environ["WARPWRIGHT_LIBRARIES"])
 
 
+def _simulate_clock() -> None:
+    if os.environ.get("WARPWRIGHT_HOST_CLOCK") != "simulated":
+        return
+    place = os.path.join(os.path.dirname(_here), "host_clock.py")
+    spec = importlib.util.spec_from_file_location("_warpwright_host_clock", place)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        module.install()
+
+
 def _hand_over() -> None:
     own = sys.modules.pop("sitecustomize")
     sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _here]
@@ -31,4 +43,5 @@ def _hand_over() -> None:
 
 
 _prepare()
+_simulate_clock()
 _hand_over()
