@@ -64,22 +64,22 @@ def test_a_library_is_built_for_each_machine(machine: str, number: int) -> None:
 
 
 def test_native_code_reads_simulated_time() -> None:
-    """Work takes none, a reading 39 ns, a sleep its time; processor time and the interpreter's own readings are the host's."""
+    """Work takes none, a reading 28 ns, a sleep its time; processor time and the interpreter's own readings are the host's."""
     ran(
         READ
         + """
 import threading
 first = now()
 sum(range(10**6))
-assert now() - first == 39
+assert now() - first == 28
 words = (ctypes.c_int64 * 16).in_dll(ctypes.CDLL(None), "warpwright_clock")
 words[4] += 5 * 10**12
-assert now() - first == 5 * 10**9 + 2 * 39
+assert now() - first == 5 * 10**9 + 2 * 28
 assert libc.usleep(2000) == 0
-assert now() - first == 5 * 10**9 + 2 * 10**6 + 3 * 39
+assert now() - first == 5 * 10**9 + 2 * 10**6 + 3 * 28
 wanted = Time(0, 3 * 10**6)
 assert libc.nanosleep(ctypes.byref(wanted), None) == 0
-assert now() - first == 5 * 10**9 + 5 * 10**6 + 4 * 39
+assert now() - first == 5 * 10**9 + 5 * 10**6 + 4 * 28
 until = now() + 10**6
 wanted = Time(until // 10**9, until % 10**9)
 assert libc.clock_nanosleep(1, 1, ctypes.byref(wanted), None) == 0
@@ -111,7 +111,7 @@ time.sleep(0.01)
 print(time.monotonic_ns() - first[0], time.time_ns() - first[1] > 10**7, timeit.timeit("sum(range(10**5))", number=3) < 1e-6)
 """
     )
-    assert said.split() == ["39", str(10**7 + 2 * 39), "True", "True"]
+    assert said.split() == ["28", str(10**7 + 2 * 28), "True", "True"]
 
 
 def test_what_installs_the_clock_in_a_process_takes_it_away_again() -> None:
@@ -120,7 +120,7 @@ def test_what_installs_the_clock_in_a_process_takes_it_away_again() -> None:
     with host_clock.installed(clock):
         namespace: dict[str, int] = {"__name__": "program"}  # type: ignore[dict-item]
         exec("import time\nfirst = time.perf_counter_ns()\nsecond = time.perf_counter_ns()", namespace)
-        assert namespace["second"] - namespace["first"] == 39
+        assert namespace["second"] - namespace["first"] == 28
     assert time.perf_counter is real
 
 
@@ -153,7 +153,8 @@ def test_launches_and_waits_take_a_hosts_time() -> None:
     said = ran(LAUNCHES, WARPWRIGHT_GPU="h200", WARPWRIGHT_TIMING="full").split()
     call, total, again_call, again, _, many, idle = (float(word) / 1e3 for word in said)
     assert call == again_call == pytest.approx(launch.launch_call_us, abs=0.1)
-    assert total == pytest.approx(9.6, rel=0.1)  # a card's 8.8 to 9.8 (bench.machine.host_calls)
+    # A card's empty kernel takes 8.3 to 8.8 (bench/data/h200/host_calls.json), and this one loads and stores.
+    assert 8.3 < total < 9.5
     assert again == pytest.approx(total, rel=0.02)
     assert (many - again) / 100 == pytest.approx(launch.launch_call_us, rel=0.05)
     assert idle == pytest.approx(launch.synchronize_call_us, abs=0.1)
