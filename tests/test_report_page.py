@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -405,6 +406,7 @@ def test_live_registers_follow_the_values(runs: list[Run]) -> None:
     for run in runs:
         assert run.program is not None
         live = live_registers(run.program)
+        assert live is not None
         assert len(live) == len(run.program.instructions)
         # Nothing is live before the first instruction but what the driver sets; all that is read is live.
         assert live[0].live <= {1}
@@ -576,3 +578,28 @@ def test_landmarks(page: str) -> None:
     links = [str(a["href"])[1:] for tag, a in reader.seen if tag == "a"]
     assert set(links) <= ids
     assert sum(link.startswith("launch-1-") for link in links) == 13
+
+
+@pytest.mark.parametrize(
+    ("chip", "options"),
+    [("p100", {}), ("v100", {}), ("g80", {}), ("a100", {"front_end": "ptx"}), ("a100", {"timing": "sampled"})],
+)
+def test_every_kind_of_run_has_a_page(chip: str, options: dict[str, Any]) -> None:
+    gpu = ww.GPU(chip, **options)
+    module = gpu.compile(SOURCE, name="demo.cu")
+    blocks = 16 if options.get("timing") != "sampled" else 4096
+    n = 256 * blocks
+    module["saxpy"][blocks, 256](n, 2.0, np.ones(n, np.float32), np.ones(n, np.float32))
+    page = report_html(gpu.launches)
+    reader = read(page)
+    assert reader.problems == []
+    shown = values(page, "launch-1")
+    assert sum(v for name, v in shown.items() if name.startswith("mix: ")) == pytest.approx(
+        gpu.launches[0].instructions, rel=0.01
+    )
+    assert shown["slots: issued"] <= 1
+    assert ("Blocks over time" in page) == (gpu.launches[0].sampling is None)
+    # PTX's registers are virtual: they have no live ranges.
+    live = [v for name, v in shown.items() if name.startswith("live ")]
+    assert bool(live) == ("front_end" not in options)
+    assert all(v <= gpu.launches[0].registers for v in live)

@@ -224,8 +224,7 @@ def attribute(run: Run) -> Attribution:
         for name, cycles in sorted(timing.bounds.items(), key=lambda item: -item[1])
     )
     traffic = _traffic(metrics)
-    active = timing.sm["active_cycles"]
-    idle = max(0.0, 1.0 - float(active.sum()) / (behind * len(active)))
+    idle = max(0.0, 1.0 - metrics["sm__cycles_active.avg"] / behind)
     limit, because = _limit(timing.cycles, overhead, bounds, stalls, idle, run, traffic, chip)
     return Attribution(
         kernel=run.kernel,
@@ -245,6 +244,15 @@ def attribute(run: Run) -> Attribution:
         limit=limit,
         because=because,
     )
+
+
+def sm_count(run: Run) -> int:
+    """SMs that a launch had: a sampled one is timed on a part of them."""
+    assert run.timing is not None
+    if run.sampling is not None:
+        assert run.device is not None
+        return run.device.sm.sm_count
+    return len(run.timing.sm["active_cycles"])
 
 
 # --- instructions and lines -------------------------------------------------------------------------------------------
@@ -533,12 +541,12 @@ def _limit(
     resource = _of_stall(waits[0].reason, bounds, traffic, chip) if waits else BOUNDS["instruction issue"]
     if idle >= IDLE_SHARE:
         blocks = run.grid[0] * run.grid[1] * run.grid[2]
-        assert run.timing is not None
+        count = sm_count(run)
         # More blocks are no number of the chip; what the few warps wait for is.
-        which = GRID if blocks < len(run.timing.sm["active_cycles"]) else BALANCE
+        which = GRID if blocks < count else BALANCE
         return replace(which, change=resource.change, overrides=resource.overrides), (
             f"SMs have no block for {idle:.0%} of the time after the launch overhead "
-            f"({blocks:,} block{'s' if blocks != 1 else ''} on {len(run.timing.sm['active_cycles'])} SMs)"
+            f"({blocks:,} block{'s' if blocks != 1 else ''} on {count} SMs)"
         )
     if not waits:
         return resource, "warps never wait"

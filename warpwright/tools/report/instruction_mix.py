@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "branches and convergence": ("branch", "indirect_branch", "join", "yield", "exit"),
     "barriers, fences and waits": (
         *("block_barrier", "barrier_result", "cluster_barrier", "mbarrier", "copies_done"),
-        *("counter_wait", "fence", "sleep"),
+        *("counter_wait", "fence", "sleep", "grid_wait", "launch_dependents"),
     ),
     "no operation": ("none",),
 }

@@ -168,12 +168,14 @@ def _source(a: Attribution, program: Program) -> str:
 def _registers_note(a: Attribution, program: Program) -> str:
     """The most registers that any instruction needs, and what the marks mean."""
     live = live_registers(program)
+    if live is None:
+        return ""
     most = max(a.instructions, key=lambda cost: live[cost.index].held, default=None)
     if most is None or not live[most.index].held:
         return ""
     marks = "" if _marked(a, live) is None else " Marks: ^ written, v read, x both, : live."
     return (
-        f'<p class="note">At most {live[most.index].held} registers are needed at once, at {most.address:#06x}; '
+        f'<p class="note">Registers needed at once: at most {live[most.index].held}, at {most.address:#06x}; '
         f"the compiler allocated {program.registers}.{marks}</p>"
     )
 
@@ -194,14 +196,20 @@ def _code(a: Attribution, program: Program, keys: dict[tuple[str, int], int]) ->
         left_out = f'<p class="note">{len(chosen) - len(kept):,} of {len(chosen):,} instructions, the cheapest, are left out.</p>'
         chosen = [c for c in chosen if c.index in kept]
     live = live_registers(program)
-    registers = _marked(a, live)
-    rows = [_code_row(cost, a, program, keys, (live[cost.index], registers), hottest) for cost in chosen]
-    marks = "" if registers is None else f'<th scope="col" class="marks">live ranges of R0 to R{registers[-1]}</th>'
+    registers = _marked(a, live) if live is not None else None
+    rows = [
+        _code_row(cost, a, program, keys, (live[cost.index] if live is not None else None, registers), hottest)
+        for cost in chosen
+    ]
+    code = "SASS" if program.control_bits else "PTX" if live is None else "machine code"
+    marks = "" if live is None else '<th scope="col" class="num">live</th>'
+    if registers is not None:
+        marks += f'<th scope="col" class="marks">live ranges of R0 to R{registers[-1]}</th>'
     return scroll(
         "Machine code",
         '<table><thead><tr><th scope="col" class="num">at</th><th scope="col" class="num">time</th>'
-        '<th scope="col">SASS</th><th scope="col">waits for</th><th scope="col" class="num">issues</th>'
-        '<th scope="col" class="num">stalled</th><th scope="col" class="num">live</th>'
+        f'<th scope="col">{code}</th><th scope="col">waits for</th><th scope="col" class="num">issues</th>'
+        '<th scope="col" class="num">stalled</th>'
         f"{marks}</tr></thead><tbody>{''.join(rows)}</tbody></table>{left_out}",
     )
 
@@ -211,14 +219,18 @@ def _code_row(
     a: Attribution,
     program: Program,
     keys: dict[tuple[str, int], int],
-    live: tuple[LiveRegisters, range | None],
+    live: tuple[LiveRegisters | None, range | None],
     hottest: float,
 ) -> str:
     here, registers = live
     line = f' data-line="{keys[cost.line]}"' if cost.line is not None else ""
     place = f' title="{escape(_short(cost.line[0]))}:{cost.line[1]}"' if cost.line is not None else ""
     cold = "" if cost.issues else ' class="cold"'
-    marks = "" if registers is None else f'<td class="marks">{"".join(here.mark(n) for n in registers).rstrip()}</td>'
+    marks = ""
+    if here is not None:
+        marks = f'<td class="num" data-name="live {cost.address:#x}" data-value="{here.held}">{_count(here.held)}</td>'
+        if registers is not None:
+            marks += f'<td class="marks">{"".join(here.mark(n) for n in registers).rstrip()}</td>'
     return (
         f'<tr{line}{cold}{_heat(cost.share, hottest)}{place}><td class="num quiet code">{cost.address:04x}</td>'
         f'<td class="num">{_share(cost.share)}</td>'
@@ -226,5 +238,5 @@ def _code_row(
         f'<td class="why">{escape(_why(cost, a))}</td>'
         f'<td class="num" data-name="issues {cost.address:#x}" data-value="{cost.issues}">{_count(cost.issues)}</td>'
         f'<td class="num" data-name="stalls {cost.address:#x}" data-value="{cost.stall_cycles}">{_count(cost.stall_cycles)}</td>'
-        f'<td class="num" data-name="live {cost.address:#x}" data-value="{here.held}">{_count(here.held)}</td>{marks}</tr>'
+        f"{marks}</tr>"
     )

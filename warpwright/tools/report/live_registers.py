@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from warpwright.engine.blocks import basic_blocks
 from warpwright.engine.jit.live_ranges import FILE_BASE, events_of, live_keys, scan
-from warpwright.isa.machine_code import lower
+from warpwright.isa.machine_code import FIRST_MAXWELL, lower
 from warpwright.isa.program import RZ, Program
 
 FIRST, LAST = FILE_BASE["reg"], FILE_BASE["reg"] + RZ
@@ -40,11 +40,14 @@ class LiveRegisters:
         return ":" if register in self.live else " "
 
 
-def live_registers(program: Program) -> tuple[LiveRegisters, ...]:
-    """One entry per instruction of a program.
+def live_registers(program: Program) -> tuple[LiveRegisters, ...] | None:
+    """One entry per instruction of a program of machine code.
 
-    Code that nothing reaches has its reads and writes, and what is live after them.
+    Code that nothing reaches has its reads and writes, and what is live after them.  None for PTX run as it is, whose registers are not
+    those of any chip.
     """
+    if program.arch >= FIRST_MAXWELL and not program.control_bits:
+        return None
     lowered = lower(program)
     blocks = basic_blocks(program, lowered)
     events = [events_of(lowered, block.first, block.count) for block in blocks]

@@ -14,7 +14,7 @@ from warpwright.chips import Chip, ChipError, load_chip
 from warpwright.errors import LaunchError, UnsupportedError
 from warpwright.isa.machine_code import FIRST_MAXWELL
 from warpwright.timing.metrics import BINDING_SHARE
-from warpwright.tools.report.attribution import IDLE_SHARE, Attribution, attribute
+from warpwright.tools.report.attribution import IDLE_SHARE, Attribution, attribute, sm_count
 from warpwright.tools.report.resources import (
     BALANCE,
     BOUNDS,
@@ -229,10 +229,9 @@ def _evidence(run: Run, a: Attribution, chip: Chip) -> Iterable[tuple[Resource, 
 
 def _last_wave(run: Run) -> Resource | None:
     """The last wave of blocks, where it leaves at least half of the chip's room empty: relieved by the SMs that it lacks."""
-    assert run.timing is not None
     blocks = run.grid[0] * run.grid[1] * run.grid[2]
     resident = run.resident.blocks_per_sm
-    at_once = len(run.timing.sm["active_cycles"]) * resident
+    at_once = sm_count(run) * resident
     waves, rest = divmod(blocks, at_once)
     if not waves or not 0 < rest <= at_once // 2:
         return None

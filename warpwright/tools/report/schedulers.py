@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from warpwright.tools.report.attribution import Attribution
+from warpwright.tools.report.attribution import Attribution, sm_count
 from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class SchedulerActivity:
 def scheduler_activity(run: Run, a: Attribution) -> SchedulerActivity:
     """What the schedulers of a timed run did with their issue slots."""
     assert run.device is not None
-    assert run.timing is not None
     chip = run.device
     counts = {stall.reason: stall.warp_cycles for stall in a.stalls}
     interval, per_clk = chip.issue.issue_interval_cycles, chip.issue.issue_per_clk_count
-    cycles = max(int(run.timing.sm["active_cycles"].sum()) * chip.sm.sub_core_count, 1)
+    active = run.metrics["sm__cycles_active.avg"] * sm_count(run)
+    cycles = max(active * chip.sm.sub_core_count, 1.0)
     selected = counts.get("selected", 0)
     issued = min(selected * interval / (per_clk * cycles), 1.0)
     return SchedulerActivity(

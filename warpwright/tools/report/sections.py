@@ -160,6 +160,9 @@ def roofline_note(a: Attribution, unit: str) -> str:
 def sms(run: Run, anchor: str) -> str:
     assert run.device is not None
     assert run.timing is not None
+    if run.sampling is not None:
+        note = f"{run.sampling}; the activity of the other SMs and blocks is not known."
+        return panel("SMs", f'<p class="note">Cycles are {escape(note)}</p>', anchor, "whole")
     blocks = run.timing.sm["blocks"]
     idle = int((blocks == 0).sum())
     fewest, most = int(blocks.min()), int(blocks.max())
