@@ -227,3 +227,41 @@ def test_attach(folder: Path, program: Path) -> None:
     finally:
         process.kill()
         process.wait(20)
+
+
+NUMBA = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit(lineinfo=True)
+def twice(x):
+    i = cuda.grid(1)
+    x[i] = x[i] * 2
+
+d = cuda.to_device(np.arange(64, dtype=np.float32))
+twice[2, 32](d)
+print("result", d.copy_to_host()[3], flush=True)
+"""
+
+
+@needs_node
+@pytest.mark.skipif(sys.platform != "linux", reason="the driver of unmodified programs is for Linux")
+def test_a_numba_script_stops_at_its_own_line(folder: Path, tmp_path: Path) -> None:
+    """An unmodified program: the session connects when it first uses the GPU."""
+    pytest.importorskip("numba.cuda")
+    script = tmp_path / "script.py"
+    script.write_text(NUMBA, encoding="utf-8")
+    line = NUMBA.splitlines().index("    x[i] = x[i] * 2") + 1
+    for session in launched(folder, program=sys.executable, args=[str(script)], gpu="a100"):
+        session.ask("initialize", adapterID="warpwright")
+        session.ask("launch")
+        session.ask("setBreakpoints", source={"path": str(script)}, breakpoints=[{"line": line}])
+        session.ask("configurationDone")
+        thread = session.event("stopped")["threadId"]
+        frame = session.ask("stackTrace", threadId=thread)["stackFrames"][0]
+        assert (frame["line"], frame["source"]["path"]) == (line, str(script))
+        session.ask("setBreakpoints", source={"path": str(script)}, breakpoints=[])
+        session.ask("continue", threadId=thread)
+        assert session.event("exited")["exitCode"] == 0
+        outputs = [e["body"] for e in session.events if e["event"] == "output"]
+        assert [o["output"] for o in outputs if o["category"] == "stdout"] == ["result 6.0\n"]

@@ -18,12 +18,20 @@ WORDS = {
     "thread_instructions": "thread-instructions",
     "child_launches": "launches by the kernel",
     "cycles": "cycles", "seconds": "time", "ipc": "IPC of the chip",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "occupancy reached",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "SM throughput, of peak",
+    "l1tex__t_sector_hit_rate.pct": "L1 hit rate",
+    "lts__t_sector_hit_rate.pct": "L2 hit rate",
+    "lts__throughput.avg.pct_of_peak_sustained_elapsed": "L2 throughput, of peak",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "DRAM throughput, of peak",
+    "dram__bytes.sum": "DRAM traffic",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": "bank conflicts",
 }  # fmt: skip
-"""Columns of a launch's row that are no counters, in words."""
+"""Columns of a launch's row in words: those that are no counters, and the counters that are shown first."""
 
 
 def title_of(name: str) -> str:
-    """A column's name in words; counters keep theirs."""
+    """A column's name in words; most counters keep theirs."""
     return WORDS.get(name, name)
 
 

@@ -119,9 +119,12 @@ def _weight(one: Difference) -> float:
 
 
 def _row(one: Difference) -> str:
-    code = "code" if "__" in one.name else ""
+    title = title_of(one.name)
+    name = "" if title != one.name else ' class="code"'
+    if "__" in one.name and title != one.name:
+        name = f' title="{escape(one.name)}"'
     return (
-        f'<tr><td class="{code}">{escape(title_of(one.name))}</td>'
+        f"<tr><td{name}>{escape(title)}</td>"
         f"{datum(f'before: {one.name}', one.before, quantity(one.name, one.before))}"
         f"{datum(f'now: {one.name}', one.now, quantity(one.name, one.now))}"
         f'<td class="num">{change_of(one.name, one.before, one.now)}</td></tr>'
