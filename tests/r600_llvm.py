@@ -221,14 +221,20 @@ def has_r600() -> bool:
 
 @functools.cache
 def emitted(kernel: str, generation: str) -> tuple[bytes, list[str]]:
-    """The code of a kernel and the lines that LLVM prints for it."""
+    """The code of one of KERNELS and the lines that LLVM prints for it."""
+    return compiled(HEAD + KERNELS[kernel], kernel, generation)
+
+
+def compiled(source: str, kernel: str, generation: str) -> tuple[bytes, list[str]]:
+    """The code of a kernel of a module and the lines that LLVM prints for it."""
     _ready()
     machine = llvm.Target.from_triple("r600--").create_target_machine(cpu=CPUS[generation], opt=2)
-    module = llvm.parse_assembly(HEAD + KERNELS[kernel])
-    module.verify()
-    text = machine.emit_assembly(module)
+    # Emitting changes a module: a second time it may give other code.
+    for_text, for_code = llvm.parse_assembly(source), llvm.parse_assembly(source)
+    for_text.verify()
+    text = machine.emit_assembly(for_text)
     body = text.partition(f"\n{kernel}:\n")[2].partition(".Lfunc_end")[0]
-    return _code(machine.emit_object(module)), [line.strip() for line in body.splitlines() if line.strip()]
+    return _code(machine.emit_object(for_code)), [line.strip() for line in body.splitlines() if line.strip()]
 
 
 def _code(elf: bytes) -> bytes:
@@ -266,4 +272,6 @@ def as_amd_names(line: str) -> str:
         rest = re.sub(r"^ATOMIC_(\w+) ", r"\1_RTN ", rest).replace("XCHG_INT", "XCHG").replace("CMPXCHG", "CMPXCHG_INT")
     if head == "GROUP_BARRIER":
         rest, blank = "*", " "
-    return re.sub(r" +", " ", f"{head}{blank}{rest}").rstrip(" ,")
+    line = re.sub(r" +", " ", f"{head}{blank}{rest}").rstrip(" ,")
+    # A literal is printed with a sign where it comes from an integer and without where it comes from a float.
+    return re.sub(r"\b(\d{10})(?=\()", lambda n: str((int(n[1]) + 2**31) % 2**32 - 2**31), line)

@@ -11,6 +11,7 @@ from itertools import combinations
 import pytest
 
 from tests.r600_llvm import KERNELS, as_amd_names, emitted, has_r600
+from tests.r600_random import compiled_kernels
 from warpwright.isa.r600 import layouts, tables_alu, tables_control, tables_fetch
 from warpwright.isa.r600.decode import (
     decode_alu,
@@ -57,16 +58,45 @@ def as_short_as(theirs: str, ours: str) -> str:
     return ours.replace("PRED_SETGT_INT", "PRED_SETGE_INT")
 
 
+def agree(code: bytes, lines: list[str], generation: str) -> set[str]:
+    """Holds our text of a program against LLVM's; the operations in it."""
+    expected = [as_amd_names(line) for line in reached(lines)]
+    printed = [line_of(line) for line in format_program(decode_program(code, generation))]
+    assert [as_short_as(b, a) for a, b in zip(printed, expected, strict=True)] == expected
+    return {line.split()[0] for line in printed if line[0].isalpha()}
+
+
 @needs_llvm
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_what_llvm_emits_prints_as_llvm_prints_it(kernel: str, generation: str) -> None:
-    code, lines = emitted(kernel, generation)
-    expected = [as_amd_names(line) for line in reached(lines)]
-    printed = [line_of(line) for line in format_program(decode_program(code, generation))]
-    assert len(printed) == len(expected)
-    for ours, theirs in zip(printed, expected, strict=True):
-        assert as_short_as(theirs, ours) == theirs
+    agree(*emitted(kernel, generation), generation)
+
+
+def random_kernels_agree(first: int, end: int) -> tuple[int, set[str]]:
+    """The number of programs compared and the operations in them."""
+    count, seen = 0, set[str]()
+    for generation, code, lines in compiled_kernels(first, end):
+        if "CF_END" not in lines:
+            continue  # Its behaviour is undefined in LLVM IR, for example a division by zero: LLVM leaves out the end.
+        seen |= agree(code, lines, generation)
+        count += 1
+    return count, seen
+
+
+@needs_llvm
+def test_random_kernels_print_as_llvm_prints_them() -> None:
+    count, seen = random_kernels_agree(0, 40)
+    assert count > 60
+    assert len(seen) > 40
+
+
+@needs_llvm
+@pytest.mark.slow
+def test_many_random_kernels_print_as_llvm_prints_them() -> None:
+    count, seen = random_kernels_agree(1000, 2000)
+    assert count > 1500
+    assert len(seen) > 60
 
 
 @needs_llvm

@@ -90,7 +90,7 @@ def alu_text(word: AluWord) -> str:
 
 def literal_text(value: int) -> str:
     signed, real = struct.unpack("<if", struct.pack("<I", value) * 2)
-    return f"{signed}({real:e})"
+    return f"{signed}({real:e})".replace("inf", "INF")
 
 
 def _bundle(bundle: Bundle) -> Iterator[str]:
