@@ -22,6 +22,25 @@ extern "C" __global__ void meet(volatile int *mine, volatile int *other, int *ou
     while (*other == 0);
     *out = *other + 1;
 }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(volatile int *mine, volatile int *other, int *out) {
+    *mine = 1;
+    __threadfence_system();
+    while (*other == 0);
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    *out = *other + 1;
+}
+"""
+SPEAKS = r"""
+#include <cassert>
+#include <cstdio>
+extern "C" __global__ void tell(volatile int *mine, volatile int *other, int *out) {
+    *mine = 1;
+    __threadfence_system();
+    while (*other == 0);
+    if (threadIdx.x == 0) printf("heard %d\n", *other);
+    assert(*other < 100);
+    *out = *other + 1;
+}
 """
 HOST = """
 host = cuda.word("cuMemHostAlloc", 64, 2)
@@ -29,9 +48,9 @@ words = (ctypes.c_int32 * 16).from_address(host)
 words[:] = [0] * 16
 """
 OWN = (
-    HEAD.replace(repr(SOURCE), repr(SOURCE + MORE))
+    HEAD.replace(repr(SOURCE), repr(MORE + SOURCE))
     + """
-serve, meet = (cuda.word("cuModuleGetFunction", module, n) for n in (b"serve", b"meet"))
+serve, meet, pairs = (cuda.word("cuModuleGetFunction", module, n) for n in (b"serve", b"meet", b"pairs"))
 a, b = streams(2)
 def ask(stream, flag, out):
     cuda.launch(wait, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=stream)
@@ -233,6 +252,72 @@ assert word(one) == 2 and cuda.raw("cuStreamQuery", a) == NOT_READY
 words[0] = 3
 cuda("cuStreamSynchronize", a)
 assert word(one) == 10
+""",
+        timing,
+    )
+
+
+TELL = f"""
+tell = cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", compile_source({SPEAKS!r}, 90).cubin), b"tell")
+"""
+
+
+@MODES
+@pytest.mark.parametrize("kernel", ["tell", "pairs"])
+def test_kernels_that_run_alone_meet_the_host_too(kernel: str, timing: str) -> None:
+    said = runs(
+        TELL
+        + f"""
+first, out, seen = cell(), cell(), cell()
+def answer(_):
+    words[0] = 6
+cuda.launch({kernel}, 2, 32, ctypes.c_uint64(first), ctypes.c_uint64(host), ctypes.c_uint64(out), stream=a)
+ask(b, first, seen)
+cuda("cuLaunchHostFunc", b, call(answer), 0)
+cuda("cuCtxSynchronize")
+assert (word(out), word(seen)) == (7, 2)
+""",
+        timing,
+    )
+    assert said == ("heard 6\n" * 2 if kernel == "tell" else "")
+
+
+@pytest.mark.parametrize("timing", ["full", "off"])
+def test_an_assertion_that_fails_after_the_hosts_answer_is_the_contexts_error(timing: str) -> None:
+    done = finished(
+        OWN
+        + TELL
+        + """
+first, out = cell(), cell()
+def answer(_):
+    words[0] = 600
+cuda.launch(tell, 1, 1, ctypes.c_uint64(first), ctypes.c_uint64(host), ctypes.c_uint64(out), stream=a)
+ask(b, first, cell())
+cuda("cuLaunchHostFunc", b, call(answer), 0)
+print(cuda.raw("cuCtxSynchronize"), cuda.raw("cuCtxSynchronize"))
+""",
+        "h200",
+        WARPWRIGHT_TIMING=timing,
+    )
+    assert done.stdout.split() == ["heard", "600", "710", "710"], done.stdout + done.stderr
+    assert "Assertion `*other < 100` failed" in done.stderr
+
+
+@pytest.mark.parametrize("timing", ["full", "off"])
+def test_a_cooperative_kernel_meets_the_host(timing: str) -> None:
+    runs(
+        """
+first, out, seen = cell(), cell(), cell()
+values = [ctypes.c_uint64(v) for v in (first, host, out)]
+pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(v) for v in values))
+cuda("cuLaunchCooperativeKernel", meet, 2, 1, 1, 32, 1, 1, 0, ctypes.c_uint64(a), pointers)
+ask(b, first, seen)
+def answer(_):
+    words[0] = 6
+cuda("cuLaunchHostFunc", b, call(answer), 0)
+cuda("cuCtxSynchronize")
+assert (word(out), word(seen)) == (7, 2)
+assert cuda.raw("cuLaunchCooperativeKernel", meet, 1 << 20, 1, 1, 32, 1, 1, 0, ctypes.c_uint64(a), pointers) == 720
 """,
         timing,
     )

@@ -41,6 +41,7 @@ ALLOWED = {
     ("run", "api"),
     ("repeats", "api"),
     ("launch_groups", "api"),
+    ("resident_launches", "api"),
     ("device_launches", "api"),
     ("session", "run"),
     ("session", "tools"),

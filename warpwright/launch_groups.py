@@ -43,6 +43,8 @@ class Member:
     """Since the group began, before which it is not launched; the gap not counted."""
     early: tuple[int, ...] = ()
     """Of ``after``, launches of which it need not await the end: it begins when their blocks let dependents begin, and waits for the end itself."""
+    cooperative: bool = False
+    """As a launch of its own (``resident_launches.py``)."""
     held: bool = False
     """Whether it waits for work of the host besides (``resident_launches.py``)."""
 

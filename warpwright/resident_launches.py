@@ -6,16 +6,27 @@ Their machine stops where one of them ends, and at the time of the host's next w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import traced
-from warpwright.launch_groups import GroupJob, Member, Timed, make_jobs
+from warpwright.errors import ExecutionError
+from warpwright.isa.services import LAUNCHES
+from warpwright.launch_groups import GroupError, GroupJob, Member, Timed, make_jobs
+from warpwright.run import Job, assembled
 from warpwright.session import session
 
 if TYPE_CHECKING:
+    from warpwright.api import Launcher
     from warpwright.engine.device_memory import Allocation
     from warpwright.timing.stopping import StoppingMachine
+
+
+def may_stop(launcher: Launcher) -> bool:
+    """Whether a launch that polls memory can be in a machine that stops, be it alone there."""
+    gpu = launcher.kernel.gpu
+    return gpu.checker is None and LAUNCHES not in launcher.kernel._loaded.program.services
 
 
 class ResidentLaunches:
@@ -30,13 +41,22 @@ class ResidentLaunches:
         self._windows: list[Allocation] = []
         self._kept = self._gpu.kept_caches
         self._closed = False
+        self._alone = ExitStack()
+        """What a launch that shares its machine with no other needs while it runs."""
         try:
-            self._job = _Slice(members, make_jobs(members, self._windows))
+            self._job = _Slice(members, self._make_jobs(members))
         except BaseException:
             self._free()
             raise
         self._clock = self._job.launcher.chip.clocks.sm_clock_mhz * 1e6
         self._gpu.kept_caches = None
+
+    def _make_jobs(self, members: Sequence[Member]) -> list[Job]:
+        if len(members) > 1:
+            return make_jobs(members, self._windows)
+        launcher = members[0].launcher
+        context, _ = self._alone.enter_context(assembled(launcher, members[0].parameters, members[0].cooperative))
+        return [Job(launcher, context, checked=False, timed=True)]
 
     @property
     def now_seconds(self) -> float:
@@ -60,8 +80,22 @@ class ResidentLaunches:
         job.kept = self._kept
         job.until = None if until_seconds is None else round(until_seconds * self._clock)
         job.failure, job.ended = None, []
-        job.run()
+        try:
+            job.run()
+            if self.done:
+                self._alone.close()
+        except (GroupError, ExecutionError) as failure:
+            raise GroupError(getattr(failure, "place", 0), self._said_of(getattr(failure, "error", failure))) from None
         return {number: self._result(number) for number in job.ended}
+
+    def _said_of(self, error: Exception) -> Exception:
+        """An error with what the context of a launch alone knows of it."""
+        try:
+            if self._alone.__exit__(type(error), error, None):
+                return error
+        except Exception as other:
+            return other
+        return error
 
     def _result(self, number: int) -> Timed:
         job, grid = self._job.jobs[number], self._job.grids_ended[number]
@@ -105,6 +139,7 @@ class ResidentLaunches:
         self._free()
 
     def _free(self) -> None:
+        self._alone.close()
         for window in self._windows:
             self._gpu.memory.free(window)
         self._windows.clear()
@@ -133,7 +168,9 @@ class _Slice(GroupJob):
             grids = self.make_grids(self.kernels)
             self.machine = StoppingMachine(self.launcher.chip, grids, gpu.policies, self.kept)
         try:
-            self.ended = self.machine.run(self.until, gpu.threads, lambda: self.context.cancelled)
+            # What kernels print and where malloc puts things is the same in every run on one thread alone.
+            single = self.context.program.services or self.context.textures is not None
+            self.ended = self.machine.run(self.until, 1 if single else gpu.threads, lambda: self.context.cancelled)
         except (Cancelled, TimingCancelled):
             raise KeyboardInterrupt from None
         except TimingError as error:

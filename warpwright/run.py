@@ -10,7 +10,8 @@ import ctypes
 import difflib
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -359,9 +360,30 @@ def _run_once(
     Args:
         says: pass on what the kernel prints.
     """
+    gpu = launcher.kernel.gpu
+    with assembled(launcher, parameters, cooperative, says=says) as (context, launches):
+        job = Job(launcher, context, checked, timed)
+        if checked and gpu.checker is not None:
+            gpu.checker.launching()
+        job.run()
+    run = job.result()
+    if launches is not None:
+        run.children = [_run_child(launcher, child) for child in launches.children]
+    return run
+
+
+@contextmanager
+def assembled(
+    launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None, *, says: bool = True
+) -> Iterator[tuple[LaunchContext, DeviceLaunches | None]]:
+    """A launch with all that it needs while it runs: its context, and what it may launch itself.
+
+    Raises:
+        LaunchError: a cooperative grid does not fit the chip.
+        ExecutionError: what the launch raises, with what the context knows of it.
+    """
     kernel, geometry = launcher.kernel, launcher.geometry
-    gpu, loaded = kernel.gpu, kernel._loaded
-    program, memory = loaded.program, gpu.memory
+    gpu, program, memory = kernel.gpu, kernel._loaded.program, kernel.gpu.memory
     workspace: Allocation | None = None
     window: Allocation | None = None
     launches: DeviceLaunches | None = None
@@ -377,27 +399,10 @@ def _run_once(
         if LAUNCHES in program.services:
             launches = DeviceLaunches(memory, lambda address: _kernel_at(launcher, address))
         context, window = launch_context(launcher, parameters, workspace)
-        if program.services:
-            context.services = LaunchServices(context, launches)
-            function = context.services.native()
-            context.words[LAUNCH.slot("service")] = ctypes.cast(function, ctypes.c_void_p).value or 0
-            context.keep.append(function)
-        if uses_textures(program):
-            context.textures = LaunchTextures(context)
-            if gpu.engine != "interpreter":
-                context.textures.provide(context)
-        copies = None
-        if copies_in_bulk(loaded):
-            copies = BulkCopies(context)
-            copier = copies.native()
-            context.words[LAUNCH.slot("bulk")] = ctypes.cast(copier, ctypes.c_void_p).value or 0
-            context.keep.append(copier)
+        copies = _provide(launcher, context, launches)
         context.is_cooperative = synchronises
-        job = Job(launcher, context, checked, timed)
-        if checked and gpu.checker is not None:
-            gpu.checker.launching()
         try:
-            job.run()
+            yield context, launches
         except TrapError as error:
             if context.services is not None and context.services.assertions:
                 raise AssertionFailedError("\n".join(context.services.assertions)) from None
@@ -416,10 +421,27 @@ def _run_once(
                 memory.free(allocation)
         if launches is not None:
             launches.release()
-    run = job.result()
-    if launches is not None:
-        run.children = [_run_child(launcher, child) for child in launches.children]
-    return run
+
+
+def _provide(launcher: Launcher, context: LaunchContext, launches: DeviceLaunches | None) -> BulkCopies | None:
+    """Give a launch the services, textures and bulk copies that its kernel uses; the last of them."""
+    gpu, loaded = launcher.kernel.gpu, launcher.kernel._loaded
+    if loaded.program.services:
+        context.services = LaunchServices(context, launches)
+        function = context.services.native()
+        context.words[LAUNCH.slot("service")] = ctypes.cast(function, ctypes.c_void_p).value or 0
+        context.keep.append(function)
+    if uses_textures(loaded.program):
+        context.textures = LaunchTextures(context)
+        if gpu.engine != "interpreter":
+            context.textures.provide(context)
+    if not copies_in_bulk(loaded):
+        return None
+    copies = BulkCopies(context)
+    copier = copies.native()
+    context.words[LAUNCH.slot("bulk")] = ctypes.cast(copier, ctypes.c_void_p).value or 0
+    context.keep.append(copier)
+    return copies
 
 
 def launch_context(

@@ -104,6 +104,7 @@ class Group:
                 delays_seconds=tuple(delay * 1e-12 for delay in self.delays[item].values()),
                 earliest_seconds=(self.floors[item] - self.base_ps) * 1e-12,
                 early=tuple(place[one] for one in self.delays[item] if one in item.early),
+                cooperative=item.work.is_cooperative(),
                 held=item in self.held,
             )
             for item in self.items

@@ -18,7 +18,7 @@ from warpwright.driver.pending import concurrent, queue
 from warpwright.driver.state import Context, Stream, picoseconds, state
 from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.kernels import lets_dependents_begin
-from warpwright.engine.launch import Dim3
+from warpwright.engine.launch import Dim3, check_cooperative
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
 
 if TYPE_CHECKING:
@@ -76,9 +76,25 @@ class Launch(Node):
     def is_dependent(self) -> bool:
         return self.dependent
 
+    def can_stop(self) -> bool:
+        from warpwright.resident_launches import may_stop
+
+        return may_stop(launcher_of(self))
+
+    def is_cooperative(self) -> bool:
+        return self.cooperative
+
+    def _fits(self) -> bool:
+        """Whether a cooperative launch fits the chip: the call that submits one that does not says so."""
+        launcher = launcher_of(self)
+        try:
+            check_cooperative(launcher.geometry, launcher.resident, launcher.chip, launcher.kernel.name)
+        except LaunchError:
+            return False
+        return True
+
     def can_wait(self, stream: Stream) -> bool:
-        # Whether a cooperative one fits the chip is known when it is launched.
-        return not self.cooperative and stream.device.gpu.checker is None
+        return (not self.cooperative or self._fits()) and stream.device.gpu.checker is None
 
     def kernel(self) -> Launcher:
         return launcher_of(self)
@@ -93,6 +109,10 @@ class Launch(Node):
         return self.parameters
 
     def failed(self, error: Exception, context: Context, stream: Stream) -> None:
+        if isinstance(error, AssertionFailedError):
+            context.sticky = results.ASSERT
+            os.write(2, f"{error}\n".encode())
+            return
         if not isinstance(error, ExecutionError):
             raise error
         say(f"{error}{queue.note(stream)}")

@@ -82,6 +82,14 @@ class Work:
         """Whether it may begin before the kernel before it has ended (programmatic dependent launch)."""
         return False
 
+    def can_stop(self) -> bool:
+        """Whether a kernel that shares the chip with no other can be in a machine that stops."""
+        return False
+
+    def is_cooperative(self) -> bool:
+        """Whether a kernel's blocks may synchronise."""
+        return False
+
     def parameter_bytes(self) -> bytes:
         """What a kernel's parameters are."""
         return b""
@@ -377,6 +385,11 @@ class Queue:
         # Without time a kernel that watches memory comes last: what it waits for may be another one's.
         first = next((item for item in ready if timed or not watches(item.launcher)), ready[0])
         here = [item for item in ready if item.device is first.device and item.shares]
+        if not first.context.sticky and not first.shares and watches(first.launcher) and first.work.can_stop():
+            single = Group([first])
+            if self.residents or self._may_answer(single):
+                self._begin(single, failures)
+                return
         if first.context.sticky or not first.shares or not (timed or watches(first.launcher)):
             self._alone(first, failures)
             return
@@ -418,7 +431,8 @@ class Queue:
 
     def _begin(self, group: Group, failures: list[Exception]) -> None:
         """Begin kernels in a machine that stops."""
-        group.hold(self.items)
+        if group.items[0].shares:
+            group.hold(self.items)
         try:
             with in_context(group.items[0].context):
                 self.residents.append(ResidentGroup(group, _is_timed(group.items[0])))
