@@ -7,13 +7,23 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from warpwright.run import Progress
-from warpwright.session import session
+if TYPE_CHECKING:
+    from warpwright.run import Progress
 
 REPOSITORY = Path(__file__).parent.parent
+
+MOST_PROCESSES = 16
+"""More take the memory of a machine with many cores, and gain little."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """A process for each core that this one may use: hardware threads count, and other users' cores do not."""
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +50,8 @@ def interruptible() -> Iterator[None]:
 @pytest.fixture
 def interrupted(interruptible: None, monkeypatch: pytest.MonkeyPatch) -> list[Progress]:
     """What a kernel named ``endless`` shows of itself; Ctrl-C comes a moment after the first of it."""
+    from warpwright.session import session  # here, so that pytest prints its first line at once
+
     seen: list[Progress] = []
 
     def show(progress: Progress) -> None:

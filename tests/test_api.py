@@ -416,6 +416,7 @@ extern "C" __global__ void plain(int *x) { x[0] = 7; }
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("options", [{}, {"front_end": "ptx", "timing": "off"}])
 def test_templates_are_launched_by_name_expressions(options: dict[str, Any]) -> None:
     gpu = ww.GPU("h200", **options)

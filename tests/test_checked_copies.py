@@ -72,6 +72,7 @@ def findings(source: str, kernel: str, threads: int, chip: str = "h200", check: 
     return list(gpu.findings)
 
 
+@pytest.mark.ci
 def test_a_program_that_orders_its_copies_has_no_findings() -> None:
     own = SCALE.replace("float *out, const float *in) {", "float *out, const float *in) {\n    if (blockIdx.x) return;")
     assert findings(own, "scale", 256, check="all") == []  # nor does initcheck take mbarrier.init for a read

@@ -51,6 +51,7 @@ def warpwright(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.ci
 def test_run_prints_what_the_checks_find(tmp_path: Path) -> None:
     for name, source in (("right.py", RIGHT), ("wrong.py", WRONG)):
         (tmp_path / name).write_text(PROGRAM.format(source=source))
@@ -69,6 +70,7 @@ ONE_VALUE = 'extern "C" __global__ void turn(int *x) { x[blockIdx.x >> 6] = 1; }
 """Blocks write the same value to the same place: information."""
 
 
+@pytest.mark.ci
 def test_run_tells_information_on_request(tmp_path: Path) -> None:
     text = PROGRAM.format(source=ONE_VALUE).replace("kernel[1, 64]", "kernel[2, 64]")
     (tmp_path / "one_value.py").write_text(text)
@@ -81,6 +83,7 @@ def test_run_tells_information_on_request(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: 1 info"
 
 
+@pytest.mark.ci
 def test_run_refuses_what_does_not_go_together(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(PROGRAM.format(source=RIGHT))
     done = warpwright("run", "--check", "everything", "right.py", cwd=tmp_path)
@@ -93,6 +96,7 @@ def test_run_refuses_what_does_not_go_together(tmp_path: Path) -> None:
     assert (done.returncode, "--check-level has no effect without --check: add --check" in done.stderr) == (2, True)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 def test_double_free_and_leaks_of_a_program_on_the_driver(tmp_path: Path) -> None:
     twice = "assert cuda.cuMemFree_v2(block) == 0\nassert cuda.cuMemFree_v2(block) == 1"
@@ -143,6 +147,7 @@ def test_cycles(warpwright_runs):
 """
 
 
+@pytest.mark.ci
 def test_pytest_runs_tests_on_a_simulated_card(tmp_path: Path) -> None:
     (tmp_path / "test_gpu.py").write_text(textwrap.dedent(TESTS).format(right=RIGHT, wrong=WRONG))
     done = pytest_run(tmp_path, "--warpwright=a100")
@@ -155,6 +160,7 @@ def test_pytest_runs_tests_on_a_simulated_card(tmp_path: Path) -> None:
     assert "warpwright: GPU code runs on a simulated a100, checks: all" in done.stdout
 
 
+@pytest.mark.ci
 def test_pytest_tells_lesser_findings_in_a_tests_report(tmp_path: Path) -> None:
     text = TESTS.format(right=RIGHT, wrong=ONE_VALUE).replace('["turn"][1, 64]', '["turn"][2, 64]')
     (tmp_path / "test_gpu.py").write_text(text.replace("def test_right", "def left_out"))
@@ -202,6 +208,7 @@ for address in (0x40, 0x80):
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 def test_memcheck_goes_on_behind_a_fault(tmp_path: Path) -> None:
     (tmp_path / "faults.py").write_text(TWO_FAULTS)
@@ -231,6 +238,7 @@ assert cuda.cuMemcpyHtoD_v2(ctypes.c_uint64(0), None, ctypes.c_size_t(0)) == 0
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 def test_calls_that_fail_are_findings_of_memcheck(tmp_path: Path) -> None:
     (tmp_path / "calls.py").write_text(FAILING_CALLS)
@@ -284,6 +292,7 @@ int main(void) {
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize("debug", [True, False])

@@ -165,6 +165,7 @@ def test_ordered_work_does_not_race(case: str, tmp_path: Path) -> None:
     assert found(ORDERED[case], tmp_path) == []
 
 
+@pytest.mark.ci
 def test_ordered_work_alone_has_no_finding(tmp_path: Path) -> None:
     """All ordered cases in one program, then unordered ones, of which the first finding of each kind is reported."""
     after = "\nbegin()\n"

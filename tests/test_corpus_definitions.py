@@ -53,6 +53,7 @@ def test_source_says_what_it_exercises(source: str) -> None:
     assert (KERNELS / source).read_text().startswith("// ")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("size", SIZES)
 def test_both_sizes_have_every_case(size: Size) -> None:
     assert list(corpus(size)) == names()

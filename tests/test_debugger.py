@@ -380,6 +380,7 @@ def _command(*words: str) -> list[str]:
     return [sys.executable, "-m", "warpwright", "debug", *words]
 
 
+@pytest.mark.ci
 def test_command_line(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

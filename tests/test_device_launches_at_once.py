@@ -119,6 +119,7 @@ def test_a_ring_of_gpus_sums_what_all_have() -> None:
         assert np.array_equal(row.numpy()[:n], 10 * np.arange(n))
 
 
+@pytest.mark.ci
 def test_a_barrier_that_a_gpu_does_not_come_to_is_a_deadlock_and_no_hang() -> None:
     """The second GPU's kernel is satisfied by two arrivals, and the first one's waits for three."""
     node = ww.System("p100x2-nvlink")

@@ -123,6 +123,7 @@ assert cuda.raw("cuMemFree_v2", later) == 1
 """)
 
 
+@pytest.mark.ci
 def test_a_peers_memory_is_out_of_bounds_without_access() -> None:
     for prepare in (
         "",

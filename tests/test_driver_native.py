@@ -45,6 +45,7 @@ def printed(program: Path, *words: str | Path, gpu: str = "a100", timing: str = 
     return done.stdout.split(f"{gpu} ")[0].split("the program launched")[0]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("gpu", ["a100", "h200"])
 def test_ptx_cubins_and_fat_binaries_are_loaded(program: Path, ptx: Path, gpu: str) -> None:
     cubin, fat = ptx.with_suffix(".cubin"), ptx.with_suffix(".fatbin")
@@ -53,21 +54,26 @@ def test_ptx_cubins_and_fat_binaries_are_loaded(program: Path, ptx: Path, gpu: s
     assert printed(program, "images", ptx, cubin, fat, gpu=gpu) == "16\n16\n16\n"
 
 
+@pytest.mark.ci
 def test_a_captured_graph_runs_as_often_as_it_is_launched(program: Path, ptx: Path) -> None:
     assert printed(program, "streams", ptx, timing="full") == "16 1\n106\n"
 
 
+@pytest.mark.ci
 def test_two_addresses_are_one_memory(program: Path) -> None:
     assert printed(program, "virtual") == "77\n"
 
 
+@pytest.mark.ci
 def test_wrong_calls_get_a_drivers_codes(program: Path) -> None:
     assert printed(program, "errors") == "1 1 1\n400 200\n500 1\n1\n700 CUDA_ERROR_ILLEGAL_ADDRESS 700\n0\n"
 
 
+@pytest.mark.ci
 def test_threads_launch_at_once(program: Path, ptx: Path) -> None:
     assert printed(program, "threads", ptx) == "301 " * 8 + "\n"
 
 
+@pytest.mark.ci
 def test_a_forked_child_has_no_cuda(program: Path) -> None:
     assert printed(program, "fork") == "3 0\n"

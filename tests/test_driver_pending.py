@@ -88,6 +88,7 @@ def took(blocks, both=True, rounds=500):
 """
 
 
+@pytest.mark.ci
 def test_kernels_of_two_streams_take_sms_from_each_other() -> None:
     run(
         PAIR
@@ -172,6 +173,7 @@ def microseconds(executable, stream):
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("streams", [0, 2])
 def test_branches_of_a_graph_take_sms_from_each_other(streams: int) -> None:
     run(
@@ -336,6 +338,7 @@ cuda("cuCtxSynchronize")
     assert "a stream waits for a word that nothing submitted so far writes" in done.stderr
 
 
+@pytest.mark.ci
 def test_the_host_may_poll_memory_without_a_call() -> None:
     run(
         """
@@ -379,6 +382,7 @@ def test_what_is_queued_when_a_program_ends_runs() -> None:
     assert "launched in stream" in done.stderr
 
 
+@pytest.mark.ci
 def test_reports_list_launches_that_shared_the_chip_without_a_limit_of_their_own(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(DRIVER_HEAD + HEAD + PAIR + "took(66)\n")
@@ -414,6 +418,7 @@ def test_a_time_limit_ends_a_program_with_work_in_the_queue(tmp_path: Path) -> N
     assert done.returncode == 124, done.stdout + done.stderr
 
 
+@pytest.mark.ci
 def test_what_the_host_submits_after_it_has_waited_starts_no_earlier_than_what_it_waited_for_ended() -> None:
     run(
         PAIR

@@ -125,6 +125,7 @@ assert (word(out), word(seen)) == (7, 2)
     )
 
 
+@pytest.mark.ci
 @MODES
 def test_a_kernel_that_comes_after_a_host_function_answers_one_that_runs(timing: str) -> None:
     runs(
@@ -142,6 +143,7 @@ assert word(out) == 9 and calls == [1]
     )
 
 
+@pytest.mark.ci
 @MODES
 def test_the_host_and_a_kernel_answer_each_other_through_copies_of_another_stream(timing: str) -> None:
     runs(
@@ -188,6 +190,7 @@ assert cuda.raw("cuStreamQuery", a) == 0
     )
 
 
+@pytest.mark.ci
 @MODES
 def test_a_stream_is_awaited_while_another_ones_kernel_polls(timing: str) -> None:
     runs(
@@ -343,6 +346,7 @@ assert word(out) == 2 and words[2] == 2
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("timing", ["full", "off"])
 def test_what_nothing_answers_is_a_deadlock_of_its_kernel(timing: str) -> None:
     done = finished(
@@ -363,6 +367,7 @@ print(cuda.raw("cuCtxSynchronize"))
     assert "await" in done.stderr
 
 
+@pytest.mark.ci
 def test_times_are_the_same_for_any_number_of_the_hosts_threads() -> None:
     program = """
 first, second, out = cell(), cell(), cell()

@@ -45,6 +45,7 @@ print("counted", os.environ.get("OWN_SITE") if len(sys.argv) == 1 else "")
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("source", ["cuda.bindings._internal.runtime", "cuda.bindings._bindings.cyruntime"])
 def test_runtime_api_of_cuda_bindings_is_libcudart_in_a_program_and_its_children(source: str, tmp_path: Path) -> None:
     place = tmp_path.joinpath(*source.split(".")).with_suffix(".py")
@@ -178,6 +179,7 @@ def test_python_process_finds_our_runtime_by_its_name() -> None:
             assert place.value == version
 
 
+@pytest.mark.ci
 def test_pytest_has_the_driver_before_a_conftest_asks_for_it(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         "import ctypes\ncuda = ctypes.CDLL('libcuda.so.1')\nassert cuda.cuInit(0) == 0\n"

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in librari
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.ci
 def test_the_same_program_finds_on_the_model_what_it_found_on_a_card(tmp_path: Path) -> None:
     out = tmp_path / "transfers.json"
     command = [sys.executable, "-m", "warpwright", "run", "--gpu", "h200,h200", "bench/transfers.py", "--out", str(out)]

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import warpwright as ww
 from tests.test_checked_programs import RIGHT, pytest_run, warpwright
@@ -129,6 +130,7 @@ def test_cycles(warpwright_runs):
 """
 
 
+@pytest.mark.ci
 def test_pytest_shows_the_finding_and_the_users_frames_and_times_checked_launches(tmp_path: Path) -> None:
     (tmp_path / "test_gpu.py").write_text(FAR + f"\nRIGHT = {RIGHT!r}\n")
     done = pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=all")
@@ -153,6 +155,7 @@ print("cycles", run.cycles, "first", x[0])
 """
 
 
+@pytest.mark.ci
 def test_run_checks_and_then_times(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(PROGRAM.format(source=RIGHT))
     done = warpwright("run", "--gpu", "a100", "--timing", "full", "right.py", cwd=tmp_path)

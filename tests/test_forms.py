@@ -93,6 +93,7 @@ def named() -> tuple[Outcome, ...]:
     return tuple(o for batch in batches(90, forms) for o in compare(batch, ("compiled", "interpreter")))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arch", [70, 90])
 def test_forms_agree_in_both_languages(arch: int) -> None:
     forms = [f for f in all_forms(arch) if f.name in IN_BOTH_LANGUAGES]
@@ -147,6 +148,7 @@ def test_a_sample_agrees_in_both_engines_and_in_ptx(arch: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.ci
 def test_a_sample_has_the_bits_of_a_real_card() -> None:
     card = load(DATA)
     names = dict(zip(all_forms(90), keys(all_forms(90)), strict=True))

@@ -72,6 +72,7 @@ def engines(request: pytest.FixtureRequest) -> Any:
         yield [ww.GPU("a100", timing="off", engine=engine).compile(SOURCE) for engine in ("compiled", "interpreter")]
 
 
+@pytest.mark.ci
 @settings(max_examples=60, deadline=None)
 @given(
     name=st.sampled_from(list(OPERATIONS)),

@@ -47,6 +47,7 @@ def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> 
     assert any(results[0][1])
 
 
+@pytest.mark.ci
 def test_vectors_without_room_in_registers_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that loops use least live in memory; code is shorter by what LLVM need not join and spill."""
     gpu = ww.GPU("h200", timing="off")

@@ -151,6 +151,7 @@ def test_pictures_of_any_pitch(
         assert np.array_equal(left.view(np.float32), wanted.ravel().astype(np.float32))
 
 
+@pytest.mark.ci
 @settings(max_examples=40, deadline=None)
 @given(
     block=st.sampled_from(

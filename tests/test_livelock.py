@@ -124,6 +124,7 @@ def test_under_the_checks() -> None:
     assert "and 2 more resident blocks" in text
 
 
+@pytest.mark.ci
 def test_in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
     monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)

@@ -46,6 +46,7 @@ GENERATE = settings(
 )
 
 
+@pytest.mark.ci
 @settings(GENERATE, max_examples=4, derandomize=True)
 @given(kernels(90, steps=8))
 def test_modes_agree_on_a_few_generated_kernels(kernel: Kernel) -> None:

@@ -100,6 +100,7 @@ def rotated(name: str, arch: str, chosen: list[int], *, rounds: int = 3, blocks:
     return runs
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("name", "arch", "chosen"),
     [
@@ -149,6 +150,7 @@ def launch_some(blocks: int, grids: int) -> None:
     node.launch(*[(gpu.compile(cubin("70"))["some"][3, 64], arguments) for gpu in node.gpus[:3]], cooperative=True)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("blocks", "grids", "said"),
     [
@@ -215,6 +217,7 @@ extern "C" __global__ void groups(unsigned *seen) {
 """
 
 
+@pytest.mark.ci
 def test_the_groups_of_cuda_12_run_as_its_library_has_them() -> None:
     library = next(
         (path for folder in nvidia_folders() for path in folder.glob("cuda_runtime/lib/libcudadevrt.a")), None
@@ -292,6 +295,7 @@ assert launch(flags=3) == 0
     )
 
 
+@pytest.mark.ci
 @linux
 def test_a_launch_on_several_devices_is_refused_with_the_drivers_codes(volta_file: str) -> None:
     said = finished(
@@ -337,6 +341,7 @@ def test_devices_without_a_way_between_them_are_not_supported(volta_file: str, t
     assert "the machine offers no peer access between 1 and the other devices of the launch" in said.stderr
 
 
+@pytest.mark.ci
 @linux
 def test_a_program_of_the_runtime_launches_on_the_eight_gpus_of_a_machine(volta_file: str) -> None:
     program = (

@@ -53,6 +53,7 @@ def often(*usual: Any) -> list[Any]:
     return [pytest.param(*one, marks=() if one in usual else pytest.mark.slow) for one in every]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("arch", "engine"), often((90, "compiled")))
 def test_corpus_equals_its_references(arch: int, engine: str) -> None:
     failures = []

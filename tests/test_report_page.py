@@ -565,6 +565,7 @@ def test_enter_on_the_skip_link_reaches_the_content(browser: Browser, whole_page
     assert browser.evaluate("document.activeElement.id") == "content"
 
 
+@pytest.mark.ci
 def test_landmarks(page: str) -> None:
     """One each of banner, navigation, main and footer; every section has a name; headings descend one level at a time."""
     reader = read(page)

@@ -117,6 +117,7 @@ KNOWN = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kernel", KNOWN)
 def test_the_limit_is_the_known_bound(kernel: str) -> None:
     found = ranking(kernel)
@@ -142,6 +143,7 @@ def test_the_headline_names_sms_without_blocks_and_wasteful_accesses() -> None:
     assert found.accesses[0] in found.headline
 
 
+@pytest.mark.ci
 def test_a_last_wave_that_leaves_the_chip_empty() -> None:
     """Four blocks more than run at once take as long as all the others."""
     found = ranking("wave")
@@ -152,6 +154,7 @@ def test_a_last_wave_that_leaves_the_chip_empty() -> None:
     assert wave.what_if.saved(0) > 0.2
 
 
+@pytest.mark.ci
 def test_a_program_that_sizes_its_grid_by_the_chip_is_not_tried_with_more_sms() -> None:
     def program(gpu: ww.GPU) -> Run:
         return gpu.compile(SOURCE)["wave"][2 * gpu.chip.sm.sm_count + 4, 1024](np.ones(1024, np.float32))

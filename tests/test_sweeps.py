@@ -155,6 +155,7 @@ def test_launches_of_every_chip_are_rows(folder: Path) -> None:
     assert again.table().num_rows == 2
 
 
+@pytest.mark.ci
 def test_failures_are_results_and_can_be_run_again(folder: Path) -> None:
     done = ww.sweep(_steps(60), folder / "out", workers=2, progress=False)
     assert _statuses(folder / "out") == _expected(60)
@@ -166,6 +167,7 @@ def test_failures_are_results_and_can_be_run_again(folder: Path) -> None:
     assert _statuses(folder / "out") == _expected(60)
 
 
+@pytest.mark.ci
 def test_limits_end_a_point_and_all_that_it_started(folder: Path) -> None:
     (folder / "slow.py").write_text(
         "import subprocess, sys\nopen('pid', 'w').write(str(subprocess.Popen(['sleep', '60']).pid))\n"
@@ -180,6 +182,7 @@ def test_limits_end_a_point_and_all_that_it_started(folder: Path) -> None:
     assert not child.exists() or child.read_text().split()[2] == "Z"
 
 
+@pytest.mark.ci
 def test_a_lost_server_is_replaced_and_its_point_run_again(folder: Path) -> None:
     points = points_of(specification_of(_steps(60)), folder)
     workers, seen = LocalWorkers(3), []
@@ -239,6 +242,7 @@ def test_two_sweeps_do_not_share_a_folder(folder: Path) -> None:
         ww.sweep(_steps(1), folder / "out", progress=False)
 
 
+@pytest.mark.ci
 def test_a_killed_sweep_goes_on_where_it_was(folder: Path) -> None:
     (folder / "steps.toml").write_text(
         f'programs = ["step.py {{i}}"]\nchips = ["v100"]\narguments.i = {list(range(60))}\n'

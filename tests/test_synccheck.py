@@ -282,6 +282,7 @@ def test_a_block_too_small_for_its_loop(chip: str) -> None:
         gpu.findings.clear()
 
 
+@pytest.mark.ci
 @FOUR_CHIPS
 def test_lanes_that_no_mask_misses(chip: str) -> None:
     """Threads that have ended, that are not named, and from sm_70 on those that meet at another place with the same mask."""

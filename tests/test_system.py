@@ -324,6 +324,7 @@ def rates(system: str, program: str, access: bool = True) -> list[list[float]]:
     return [[float(word) for word in line.split()] for line in said.splitlines()]
 
 
+@pytest.mark.ci
 @linux
 def test_copies_between_devices_have_the_bandwidth_of_their_route() -> None:
     """GB/s: the aggregates of seed 000 are 160 and 309 on the wire, of which 16 bytes in 272 are heads."""
@@ -352,6 +353,7 @@ took((0, 5, 0))
     assert staged[0] == pytest.approx(13.9 * 0.67, rel=0.01)  # by way of the host's memory
 
 
+@pytest.mark.ci
 @linux
 def test_copies_without_access_go_by_way_of_the_host() -> None:
     staged = rates("h200x2", "took((0, 1, 0))", access=False)
@@ -378,6 +380,7 @@ def test_the_command_line_shows_machines() -> None:
     assert (refused.returncode, refused.stderr.startswith("no machine is called 'dgx-2'; did you mean")) == (1, True)
 
 
+@pytest.mark.ci
 @linux
 def test_programs_run_on_the_machine_of_the_command_line(tmp_path: Path) -> None:
     program = tmp_path / "program.py"

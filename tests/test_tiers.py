@@ -126,6 +126,7 @@ extern "C" __global__ void adds(int *sum, int *place, double *values, int turns,
 """
 
 
+@pytest.mark.ci
 @given(st.integers(1, 6), st.integers(1, 80), st.integers(0, 60), st.integers(0, 4000))
 @settings(max_examples=25, deadline=None)
 def test_a_block_that_is_taken_back_leaves_nothing(blocks: int, threads: int, turns: int, instructions: int) -> None:

@@ -30,6 +30,7 @@ def test_each_shared_array_gets_a_place_of_its_own_in_the_blocks_part() -> None:
     assert "typedef float2 a_array[2][256]; a_array &a = *(a_array *)(tiles_part() + 0);" in text
 
 
+@pytest.mark.ci
 def test_the_set_is_of_programs_and_not_of_single_mechanisms() -> None:
     names = [name for name, _ in tiles.cases()]
     assert len(names) >= 40
@@ -51,6 +52,7 @@ def test_l1_costs_pascal_more_than_volta() -> None:
         assert abs(slower[chip]["sum_one_block"]) < 0.05  # hardly anything is shared
 
 
+@pytest.mark.ci
 def test_what_is_written_is_found_in_l1_as_on_a_card() -> None:
     """Programs whose tiles are written in parts and read in turn: an H200 found 96, 93 and 89 % of the sectors (``bench.tiles_card``)."""
     card = json.loads(tiles_card.STORED.read_text())["programs"]

@@ -123,6 +123,7 @@ def run_with_limit(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="processes run on the simulated driver on Linux alone")
 @pytest.mark.parametrize("words", [("program.py",), ("python3", "program.py")])
 def test_the_command_stops_a_program_with_exit_code_124(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -132,6 +133,7 @@ def test_the_command_stops_a_program_with_exit_code_124(tmp_path: Path, words: t
     assert "run at program.cu:4" in ended.stderr
 
 
+@pytest.mark.ci
 def test_pytest_fails_a_test_at_its_limit(tmp_path: Path) -> None:
     (tmp_path / "test_program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "pytest", "-q", "--warpwright=v100", "--warpwright-timing=off"]

@@ -467,6 +467,7 @@ def test_straight_line_code_is_fetched_at_the_rate_of_the_level_that_holds_it(
     assert low <= loop_cycles(kernel, iterations=3) / count <= high
 
 
+@pytest.mark.ci
 def test_code_that_l2_lacks_comes_as_much_slower_as_dram_is_farther() -> None:
     """bench.micro ``straight_once`` on H200: beyond the 64 KiB that a launch brings, 116 cycles a line by one SM, 104 by all; 45 once L2 has it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def answers(state: s.State) -> list[int]:
     return found
 
 
+@pytest.mark.ci
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 1 << 30), st.lists(st.integers(0, 700), min_size=1, max_size=3), st.sampled_from([3, 300, 2000]))
 def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[int], spread: int) -> None:

@@ -531,6 +531,7 @@ def steady(function: object, count: int) -> float:
     return (answers[-1] - answers[count // 2]) / (count - 1 - count // 2)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("sectors", "whole", "cycles"), [(15, 15, 4.61), (1, 0, 2.51), (15, 0, 5.80)])
 def test_a_write_takes_its_home_for_the_request_and_for_each_sector(sectors: int, whole: int, cycles: float) -> None:
     m = idle(l2_partition_count=1)

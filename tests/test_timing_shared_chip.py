@@ -162,6 +162,7 @@ def test_a_kernel_that_waits_for_another_ones_store_goes_on() -> None:
     assert out.get()[0] == 42
 
 
+@pytest.mark.ci
 def test_kernels_that_wait_for_each_other_in_vain_are_a_deadlock() -> None:
     flags, out = gpu().zeros(2, np.int32), gpu().zeros(1, np.int32)
     with pytest.raises(GroupError) as failure:

@@ -136,3 +136,51 @@ def test_two_processes_and_threads_compile_at_once(tmp_path: Path) -> None:
     assert [process.returncode for process in running] == [0, 0]
     assert len(set(made + others)) == 1
     assert len(entries(tmp_path)) == 1
+
+
+MAKER = """
+import sys, time
+from pathlib import Path
+from warpwright.toolchain import DiskCache
+
+folder = Path(sys.argv[1])
+
+def make():
+    with open(folder / "made", "a") as file:
+        file.write("x")
+    time.sleep(1)
+    return b"value"
+
+print(DiskCache(folder / "cache").made("object", "0" * 64, make).decode())
+"""
+
+
+def test_processes_that_need_an_entry_at_once_make_it_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MAKER, str(tmp_path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [process.communicate(timeout=60)[0] for process in running] == ["value\n"] * 3
+    assert (tmp_path / "made").read_text() == "x"
+    assert list((tmp_path / "cache" / "locks").iterdir()) == []
+
+
+def test_an_entry_whose_maker_failed_or_ended_is_made_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = DiskCache(tmp_path)
+
+    def fails() -> bytes:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        cache.made("object", "0" * 64, fails)
+    ended = "import os, sys; from pathlib import Path; from warpwright.toolchain import DiskCache; "
+    ended += "DiskCache(Path(sys.argv[1])).made('object', '0' * 64, lambda: os._exit(3))"
+    assert subprocess.run([sys.executable, "-c", ended, str(tmp_path)], check=False).returncode == 3
+    assert cache.made("object", "0" * 64, lambda: b"value") == b"value"
+    assert cache.made("object", "0" * 64, fails) == b"value"
+
+    # A maker that takes too long is not waited for, and neither is a folder that cannot be written.
+    monkeypatch.setattr("warpwright.toolchain.cache._MOST_WAIT_SECONDS", 0.1)
+    assert cache.made("object", "1" * 64, lambda: cache.made("object", "1" * 64, lambda: b"inner")) == b"inner"
+    (tmp_path / "file").write_text("")
+    assert DiskCache(tmp_path / "file").made("object", "0" * 64, lambda: b"value") == b"value"

@@ -76,6 +76,7 @@ def test_a_look_in_vain_is_given_up_in_the_end() -> None:
     assert out[1] == pytest.approx(7819, rel=0.01)
 
 
+@pytest.mark.ci
 def test_a_phase_that_nobody_ends_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
     monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)

@@ -82,6 +82,7 @@ def launched(chosen: list[int], engine: str, front_end: str = "sass") -> dict[in
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("engine", "front_end"), [("interpreter", "sass"), ("compiled", "sass"), ("interpreter", "ptx")]
 )

@@ -107,6 +107,12 @@ class Entry:
                 self._call = self._call or self._load()
         return self._call
 
+    def _compiled(self) -> bytes:
+        """Its machine code, compiled now."""
+        self.stats.cache_misses[self.py_func.__name__] += 1
+        print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
+        return object_code(str(Translation(self.py_func, *self.parts).module))
+
     def _load(self) -> Callable[..., int]:
         name = self.py_func.__name__
         key = cache_key(
@@ -116,12 +122,9 @@ class Entry:
                 *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()),
             ]
         )
-        code = default_cache().get("native", key)
-        (self.stats.cache_misses if code is None else self.stats.cache_hits)[name] += 1
-        if code is None:
-            print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
-            code = object_code(str(Translation(self.py_func, *self.parts).module))
-            default_cache().put("native", key, code)
+        code = default_cache().made("native", key, self._compiled)
+        if not self.stats.cache_misses[name]:
+            self.stats.cache_hits[name] += 1
         engine = _loaded_engine(code)
         self._addresses = {part: engine.get_function_address(symbol(part)) for part in self.parts}
         kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]

@@ -2,7 +2,8 @@
 
 An entry is one file: a 40-byte header (magic, then the SHA-256 of the payload) and the payload.  It is
 written to a temporary file in the same folder and renamed, so that a reader in another process sees a
-whole entry or none.  The last use is kept in the file's modification time; when the folder grows past its
+whole entry or none.  Processes that need an absent entry at once make it once (:meth:`DiskCache.made`).
+The last use is kept in the file's modification time; when the folder grows past its
 bound, the entries that were not used for the longest time go first.
 
 The folder is ``$WARPWRIGHT_CACHE`` or the platform's cache folder (``$XDG_CACHE_HOME/warpwright`` or
@@ -12,11 +13,13 @@ The folder is ``$WARPWRIGHT_CACHE`` or the platform's cache folder (``$XDG_CACHE
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +27,9 @@ _MAGIC = b"WWCACHE1"
 _HEADER_BYTES = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
 """A put looks at the folder's size once in this many puts: listing it costs more than writing."""
+
+_MOST_WAIT_SECONDS = 120.0
+"""After this long without an entry that another process is making, a process makes it as well."""
 
 DEFAULT_LIMIT_BYTES = 512 << 20
 """Upper bound of the folder; ``$WARPWRIGHT_CACHE_MIB`` sets another."""
@@ -119,6 +125,43 @@ class DiskCache:
             self.prune()
         self._puts += 1
 
+    def made(self, kind: str, key: str, make: Callable[[], bytes]) -> bytes:
+        """The value; if it is absent, what ``make`` returns, which is kept.
+
+        Of several processes and threads that ask at once, one makes the value and the others wait for it.
+        """
+        value = self.get(kind, key)
+        if value is not None:
+            return value
+        with self._alone(kind, key):
+            value = self.get(kind, key)
+            if value is None:
+                value = make()
+                self.put(kind, key, value)
+            return value
+
+    @contextlib.contextmanager
+    def _alone(self, kind: str, key: str) -> Iterator[None]:
+        """Hold an entry's lock; the system releases it when the process ends.
+
+        Without a lock, if the folder cannot be written, its file system has none, or the wait is too long.
+        """
+        path = self.folder / "locks" / f"{kind}-{key}"
+        handle = -1
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if handle >= 0:
+                _lock(handle)
+            yield
+        finally:
+            if handle >= 0:
+                # Whoever waits for the file that is removed here finds the entry when it gets the lock.
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                os.close(handle)
+
     def prune(self) -> int:
         """Remove the least recently used entries until the folder is within its bound.
 
@@ -146,3 +189,17 @@ class DiskCache:
         for path in self.folder.glob("*/*/*"):
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file, or return without the lock after ``_MOST_WAIT_SECONDS`` or where files cannot be locked."""
+    until = time.monotonic() + _MOST_WAIT_SECONDS
+    while time.monotonic() < until:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:
+            return
+        else:
+            return

@@ -175,20 +175,21 @@ def compile_source(
     cacheable = not any(_PRE_INCLUDE.match(o) for o in options) and _included(text, searched, headers)
     asked = json.dumps([list(options), sorted((defines or {}).items()), list(name_expressions)])
     key = _key(text, name, wanted, asked, folders, headers)
-    result = _unpack(store.get("cuda", key)) if cacheable else None
-    if result is None:
-        given = partial(
-            nvrtc.compile_cuda,
-            text,
-            options=options,
-            defines=defines,
-            include_folders=folders,
-            name_expressions=name_expressions,
-            name=name,
-        )
-        result = given(wanted) if named else _with_own_features(given, wanted)
-        if cacheable:
-            store.put("cuda", key, _pack(result))
+    given = partial(
+        nvrtc.compile_cuda,
+        text,
+        options=options,
+        defines=defines,
+        include_folders=folders,
+        name_expressions=name_expressions,
+        name=name,
+    )
+
+    def compiled() -> nvrtc.Compiled:
+        return given(wanted) if named else _with_own_features(given, wanted)
+
+    packed = store.made("cuda", key, lambda: _pack(compiled())) if cacheable else None
+    result = _unpack(packed) or compiled()
     module = read_cubin(result.cubin, name, source_name=name)
     check_architecture(module, _number(arch))
     wanted = module.target.removeprefix("sm_")
@@ -269,13 +270,13 @@ def link_ptx(
     whole_program = ptxas.find_assembler() is not None
     tool = f"ptxas {ptxas.version()}" if whole_program else f"nvJitLink {nvjitlink.version()}"
     key = cache_key([_FORMAT, ptx, name, wanted, json.dumps(list(options)), tool])
-    cubin = store.get("ptx", key)
-    if cubin is None:
+
+    def assembled() -> bytes:
         if whole_program:
-            cubin = ptxas.assemble(ptx, wanted, name=name, options=options)
-        else:
-            cubin = nvjitlink.link([(nvjitlink.InputKind.PTX, ptx.encode() + b"\0", name)], wanted, options)
-        store.put("ptx", key, cubin)
+            return ptxas.assemble(ptx, wanted, name=name, options=options)
+        return nvjitlink.link([(nvjitlink.InputKind.PTX, ptx.encode() + b"\0", name)], wanted, options)
+
+    cubin = store.made("ptx", key, assembled)
     return CompiledModule(read_cubin(cubin, name), cubin, ptx=ptx, name=name, arch=wanted)
 
 

@@ -218,11 +218,7 @@ def _shared_object(name: str, lanes: int, text: Callable[[], str], target: Targe
             target.triple,
         ]
     )
-    data = _disk().get("object", key)
-    if data is None:
-        data = to_object(text(), target, whole=True)
-        _disk().put("object", key, data)
-    return data
+    return _disk().made("object", key, lambda: to_object(text(), target, whole=True))
 
 
 class Library:
