@@ -1,4 +1,4 @@
-"""The package's order: chips <- isa <- engine <- timing <- system <- driver, tools, studies, cli; nothing imports from its right."""
+"""The package's order: chips <- isa <- engine <- timing <- system <- graphics <- driver, tools, studies, cli; nothing imports from its right."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ ORDER: list[set[str]] = [
     {"engine"},
     {"timing"},
     {"system"},
+    {"graphics"},
     {"arrays", "session", "source_place"},
     {"images"},
     {"repeats"},

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from warpwright.isa.nv50 import meaning_control, meaning_float, meaning_integer, meaning_memory
+from warpwright.isa.nv50 import meaning_control, meaning_float, meaning_graphics, meaning_integer, meaning_memory
 from warpwright.isa.nv50.conditions import canonical, predicate, tests_read
+from warpwright.isa.nv50.emitter import Nv50Emitter
 from warpwright.isa.nv50.launch_words import thread_position
-from warpwright.isa.nv50.meaning import MEANINGS, Nv50Emitter
+from warpwright.isa.nv50.meaning import MEANINGS
 from warpwright.isa.nv50.text import format_instruction
 from warpwright.isa.ops import Lowered, verify
 from warpwright.isa.program import Instruction, Program
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
-_FILLED = (meaning_control, meaning_float, meaning_integer, meaning_memory)
+_FILLED = (meaning_control, meaning_float, meaning_graphics, meaning_integer, meaning_memory)
 WORD_BYTES = {False: 4, True: 8}
 WINDOW = 0x7F00
 """Upper word of the device's addresses (``engine/abi.py``, DEVICE_BASE)."""
@@ -22,11 +23,11 @@ def size_of(i: Instruction) -> int:
     return WORD_BYTES[bool(i.encoding & 1)]
 
 
-def lower_instruction(i: Instruction, emitter: Nv50Emitter) -> Lowered:
-    """One instruction as operations.
+def meaning_of(i: Instruction, emitter: Nv50Emitter) -> Lowered:
+    """One instruction as operations, without its ``exit`` or ``join``.
 
     Raises:
-        UnsupportedInstruction: when it has no meaning in a compute program, or none yet.
+        UnsupportedInstruction: when it has no meaning in a program of its kind, or none yet.
     """
     known = MEANINGS.get(i.opcode)
     if known is None:
@@ -38,6 +39,14 @@ def lower_instruction(i: Instruction, emitter: Nv50Emitter) -> Lowered:
         name, inverted = canonical(i.guard.suffix)
         guard = ("pred", predicate((i.guard.index, name)), inverted)
     known(i, emitter)
+    return Lowered(emitter.ops, guard)
+
+
+def lower_instruction(i: Instruction, emitter: Nv50Emitter) -> Lowered:
+    """One instruction of a compute program as operations; raises as :func:`meaning_of`."""
+    lowered = meaning_of(i, emitter)
+    if i.guard is not None and i.guard.suffix == "never":
+        return lowered
     if "+exit" in i.modifiers or "+join" in i.modifiers:
         if i.guard is not None and emitter.ops:
             raise UnsupportedInstruction("a guarded instruction with exit or join has no meaning here")
@@ -45,7 +54,7 @@ def lower_instruction(i: Instruction, emitter: Nv50Emitter) -> Lowered:
             emitter.op("exit", "void")
         else:
             emitter.op("pop", "void", attr="ssy")
-    return Lowered(emitter.ops, guard)
+    return lowered
 
 
 def lower(program: Program) -> list[Lowered]:

@@ -9,35 +9,18 @@ extents and the kernel's parameters.  Operands that name these bytes by a fixed 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from warpwright.isa.nv50.conditions import Flags, Test
+from warpwright.isa.nv50.attributes import constant_place, input_word, put_output
+from warpwright.isa.nv50.conditions import Flags
+from warpwright.isa.nv50.emitter import Nv50Emitter, address, get, unsupported
 from warpwright.isa.nv50.launch_words import read_launch_word
-from warpwright.isa.ops import Access, Builder, Value
+from warpwright.isa.ops import Access, Value
 from warpwright.isa.program import Instruction, Kind, Operand
-from warpwright.isa.sass.meaning import UnsupportedInstruction
 
-FIRST_ADDRESS_REGISTER = 128
 USER_CONSTANTS, LITERALS = 3, 1
 """Banks of the engine: ``c0[]`` holds ``__constant__`` variables, ``c1[]`` the assembler's literals."""
 BANKS = {0: USER_CONSTANTS, 1: LITERALS}
-
-
-@dataclass(slots=True)
-class Nv50Emitter(Builder):
-    """A builder that knows the kernel around the instruction."""
-
-    arch: int = 10
-    wanted: frozenset[Test] = frozenset()
-    """Tests of condition registers that someone reads."""
-    parameter_bytes: int = 0
-    """Size of the kernel's parameters, which are in shared memory from byte 16 on."""
-    window: int = 0
-    """Upper word of every address in global memory."""
-    parameter_base_bytes: int = 0
-    """Where the launch keeps the parameters (constant bank 0 of the engine)."""
-    targets: dict[int, int] = field(default_factory=dict)
-    """By the address of a ``join``: the address after it."""
 
 
 Meaning = Callable[[Instruction, Nv50Emitter], None]
@@ -57,10 +40,6 @@ def meaning(*opcodes: str) -> Callable[[Meaning], Meaning]:
     return register
 
 
-def unsupported(what: str) -> UnsupportedInstruction:
-    return UnsupportedInstruction(what)
-
-
 # --- operands -------------------------------------------------------------------------------------
 def is_condition(o: Operand) -> bool:
     return o.kind is Kind.PREDICATE
@@ -73,23 +52,6 @@ def written(i: Instruction) -> tuple[Operand | None, Operand, tuple[Operand, ...
     if condition is not None:
         operands = operands[1:]
     return condition, operands[0], operands[1:]
-
-
-def get(b: Nv50Emitter, number: int) -> Value:
-    return b.op("get_reg", "i32", attr=number)
-
-
-def address(b: Nv50Emitter, o: Operand) -> Value:
-    """The byte address of a memory operand in its space; a stepping register is stepped on."""
-    if o.base is None:
-        return b.const(0 if o.reuse else o.value)
-    number = FIRST_ADDRESS_REGISTER + o.base.index
-    base = get(b, number)
-    moved = b.and_(b.add(base, b.const(o.value)), b.const(0xFFFF)) if o.value else base
-    if not o.reuse:
-        return moved
-    b.op("set_reg", "void", moved, attr=number)
-    return base
 
 
 def source(b: Nv50Emitter, o: Operand, bits: int = 32) -> Value:
@@ -106,6 +68,8 @@ def source(b: Nv50Emitter, o: Operand, bits: int = 32) -> Value:
         return _constant(b, o, bits)
     if o.kind is Kind.MEMORY and o.name == "s":
         return _resized(b, shared(b, o), kind, o.suffix.startswith("s"))
+    if o.kind is Kind.MEMORY and o.name in ("a", "p"):
+        return _resized(b, input_word(b, o), kind)
     raise unsupported(f"{o.name}[] has no meaning in a compute program")
 
 
@@ -117,8 +81,11 @@ def _resized(b: Nv50Emitter, x: Value, kind: str, sign: bool = False) -> Value:
 
 
 def _constant(b: Nv50Emitter, o: Operand, bits: int) -> Value:
-    bank = BANKS.get(o.index)
-    if bank is None:
+    if b.interface is not None:
+        bank, at = constant_place(b, o)
+        return b.op("load_const", f"i{bits}", at, attr=(bank, bits // 8))
+    bank = BANKS.get(o.index, -1)
+    if bank < 0:
         raise unsupported(f"constant space c{o.index}[]: compute programs have c0[] and c1[]")
     return b.op("load_const", f"i{bits}", address(b, o), attr=(bank, bits // 8))
 
@@ -166,6 +133,9 @@ def integer_source(b: Nv50Emitter, o: Operand, bits: int = 32) -> Value:
 def put(b: Nv50Emitter, d: Operand, value: Value) -> None:
     """Write a destination: a register, half of one, or nothing."""
     if d.kind is Kind.NAME:
+        return
+    if d.kind is Kind.MEMORY and d.name == "o":
+        put_output(b, d, value)
         return
     if d.kind is not Kind.REGISTER:
         raise unsupported(f"{d.name}[] as a destination has no meaning in a compute program")

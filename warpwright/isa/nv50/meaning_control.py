@@ -8,7 +8,8 @@ operations ``push``, ``pop`` and ``call``, which the stack of later chips has to
 
 from __future__ import annotations
 
-from warpwright.isa.nv50.meaning import Nv50Emitter, meaning, unsupported
+from warpwright.isa.nv50.emitter import Nv50Emitter, unsupported
+from warpwright.isa.nv50.meaning import meaning
 from warpwright.isa.program import Instruction, Kind
 
 
@@ -45,11 +46,11 @@ def brk(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("joinat")
 def joinat(i: Instruction, b: Nv50Emitter) -> None:
-    """Lanes go on after the join that is there."""
+    """Lanes go on after the join that is there, or with what is there instead: an exit that leaves no lane to be joined."""
     at = target_of(i)
-    if at not in b.targets:
+    if at not in b.targets and b.interface is None:
         raise unsupported(f"the target {at:#x} is no instruction with join")
-    b.op("push", "void", attr=("ssy", b.targets[at]))
+    b.op("push", "void", attr=("ssy", b.targets.get(at, at)))
 
 
 @meaning("bar")

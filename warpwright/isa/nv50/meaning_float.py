@@ -9,17 +9,8 @@ Functions of the SFU are those of later chips, whose results differ from G80's i
 
 from __future__ import annotations
 
-from warpwright.isa.nv50.meaning import (
-    Nv50Emitter,
-    finish,
-    finish_float,
-    float_source,
-    is_half,
-    meaning,
-    source,
-    unsupported,
-    written,
-)
+from warpwright.isa.nv50.emitter import Nv50Emitter, unsupported
+from warpwright.isa.nv50.meaning import finish, finish_float, float_source, is_half, meaning, source, written
 from warpwright.isa.ops import Value
 from warpwright.isa.program import Instruction, Kind, Operand
 

@@ -5,20 +5,11 @@ Global memory is addressed by 32 bits; the upper word of the device's addresses 
 
 from __future__ import annotations
 
+from warpwright.isa.nv50.attributes import interface, parameter
 from warpwright.isa.nv50.conditions import CARRY, OVERFLOW, SIGN, ZERO, Flags, read
+from warpwright.isa.nv50.emitter import FIRST_ADDRESS_REGISTER, Nv50Emitter, address, for_lanes, get, unsupported
 from warpwright.isa.nv50.launch_words import header_bytes
-from warpwright.isa.nv50.meaning import (
-    FIRST_ADDRESS_REGISTER,
-    SIZES,
-    Nv50Emitter,
-    address,
-    get,
-    meaning,
-    put,
-    shared,
-    source,
-    unsupported,
-)
+from warpwright.isa.nv50.meaning import SIZES, meaning, put, shared, source
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.program import Instruction, Operand
 
@@ -27,10 +18,8 @@ OPERATIONS = {"inc": "inc", "dec": "dec", "and": "and", "or": "or", "xor": "xor"
 
 @meaning("mov", "hmov")
 def mov(i: Instruction, b: Nv50Emitter) -> None:
-    if any(m.startswith("(l") for m in i.modifiers):
-        raise unsupported("a move for some lanes of each group of four has no meaning yet")
     d, o = i.operands
-    put(b, d, source(b, o, 16 if i.opcode == "hmov" else 32))
+    put(b, d, for_lanes(b, i, d, source(b, o, 16 if i.opcode == "hmov" else 32)))
 
 
 @meaning("mov_from_a")
@@ -79,6 +68,10 @@ def mov_from_sr(i: Instruction, b: Nv50Emitter) -> None:
     d, o = i.operands
     if o.name == "clock":
         put(b, d, b.op("special", "i32", attr="clock_lo"))
+        return
+    if o.name == "vstride":
+        interface(b, "$vstride")
+        put(b, d, parameter(b, "vertices"))
         return
     if o.name != "physid":
         raise unsupported(f"special register ${o.name} has no meaning in a compute program")

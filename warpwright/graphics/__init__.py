@@ -1,0 +1,6 @@
+"""The graphics pipeline of Tesla (G80): command streams, copies, fixed-function stages, and shader programs between them.
+
+Work enters as words of a pushbuffer (``pushbuffer.py``), which a drop-in of the kernel's interface hands over
+(``driver/drm``) or a recording holds (``recording.py``).  Methods write registers of four engines; some of them start
+work.  Modules here import the ISAs and engines, and nothing from ``driver``.
+"""

@@ -1,0 +1,404 @@
+"""Vertex, geometry and pixel programs: NV50 machine code run on the project's engines.
+
+A program is lowered once (``isa/nv50/lower_graphics.py``), compiled for blocks of one warp, and run over arrays: a vertex, a primitive
+or a pixel is a thread.  Inputs and outputs are rows of 32-bit words in memory of the engine; the functions here copy them there and
+back.  Pixels come in quads of four consecutive threads, helper pixels included, so that a warp has eight quads.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.interpreted_launch import InterpretedExecution
+from warpwright.engine.interpreter import Kernel
+from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
+from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
+from warpwright.errors import UnsupportedError
+from warpwright.isa.nv50.lower_graphics import BadProgram, lower_graphics, make_program, reachable
+from warpwright.isa.nv50.stage_words import BANKS, PARAMETERS, PIXEL_ROWS, SPACE_BYTES, STAGES, StageInterface
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Instruction, Kind, Program
+from warpwright.isa.sass.meaning import UnsupportedInstruction
+
+Words = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float32]
+Constants = Mapping[int, bytes | npt.NDArray[np.uint8]]
+"""Contents of the constant spaces ``c0[]`` to ``c15[]`` by number; what is absent or beyond the end reads 0."""
+Engine = Literal["compiled", "interpreter"]
+
+WARP = 32
+MEMORY_BYTES = 1 << 30
+RUN_BYTES = 1 << 26
+"""Primitives of a geometry program run in groups whose outputs take no more than this."""
+PLANE_WORDS = 4
+MOST_SLOTS = 128
+"""Words of a vertex that an ``o[]`` operand can name."""
+
+
+class Textures(Protocol):
+    """What gives a run its textures (``texture_unit.py``)."""
+
+    def provide(self, context: LaunchContext) -> None: ...
+
+
+@dataclass(slots=True)
+class Emitted:
+    """What a geometry program emitted.
+
+    Attributes:
+        words: (primitives, most vertices, slots): the vertices' outputs; zero beyond ``counts``.
+        counts: vertices of each primitive.
+        cuts: (primitives, most vertices + 1): whether a new strip begins with the vertex of that number.
+    """
+
+    words: Words
+    counts: npt.NDArray[np.int64]
+    cuts: npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Pixels:
+    """Inputs of a pixel program for n pixels of p primitives; n is a multiple of 4.
+
+    Attributes:
+        primitive: (n,): which primitive a pixel belongs to.
+        x, y: (n,): distance of the sample from the origin of the primitive's planes, in pixels.
+        planes: (p, slots, 4): of each ``v[]`` word the value at the origin, its change along x and along y, and the provoking vertex's word.
+        facing: (p,): whether the primitive shows its front; None: all do.
+        centroid_x, centroid_y: as ``x`` and ``y`` for ``interp cent``; None: as these.
+    """
+
+    primitive: npt.NDArray[np.int32]
+    x: Floats
+    y: Floats
+    planes: Floats
+    facing: npt.NDArray[np.bool_] | None = None
+    centroid_x: Floats | None = None
+    centroid_y: Floats | None = None
+
+
+class _Arena:
+    """Memory of the engine that one run after the other uses."""
+
+    def __init__(self) -> None:
+        self.memory = DeviceMemory(MEMORY_BYTES)
+        self._room: Allocation | None = None
+
+    def words(self, count: int) -> tuple[int, Words]:
+        """Device address and view of so many words; what was there before is lost."""
+        if self._room is None or self._room.size_bytes < 4 * count:
+            if self._room is not None:
+                self.memory.free(self._room)
+            self._room = self.memory.allocate(4 * count + count // 4 * 4, "attributes of a graphics program")
+        view = self.memory.view(self._room.address, 4 * count)
+        return self._room.address, view.view(np.uint32)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Where the rows of one run are: numbers of rows of each part."""
+
+    inputs: int
+    outputs: int
+    cuts: int = 0
+    plane_words: int = 0
+
+
+_arenas: list[_Arena] = []
+
+
+def _arena() -> _Arena:
+    if not _arenas:
+        _arenas.append(_Arena())
+    return _arenas[0]
+
+
+def _row_words(threads: int) -> int:
+    return -(-threads // WARP) * WARP
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run on the way: its memory, parameters and arrays."""
+
+    threads: int
+    base: int
+    inputs: Words
+    outputs: Words
+    cuts: Words
+    planes: Words
+    parameters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class ShaderProgram:
+    """A program of the graphics pipeline.  Make it with :func:`load_program`."""
+
+    stage: Literal["vertex", "geometry", "pixel"]
+    name: str
+    program: Program
+    interface: StageInterface
+    input_slots: int
+    """Words of a vertex, or of ``v[]``, that operands name."""
+    instructions: Sequence[Instruction]
+    """The code as it was found, by address."""
+
+    @cached_property
+    def lowered(self) -> list[Lowered]:
+        """The meaning of the program.
+
+        Raises:
+            UnsupportedError: an instruction has none.
+        """
+        try:
+            return lower_graphics(self.program, self.interface)
+        except UnsupportedInstruction as error:
+            raise UnsupportedError(str(error)) from None
+
+    @cached_property
+    def compiled(self) -> CompiledKernel:
+        """Machine code of the host for warps of the program."""
+        return compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=False)
+
+    @cached_property
+    def interpreted(self) -> Kernel:
+        """The program for the NumPy interpreter."""
+        return Kernel(self.program, self.lowered)
+
+    @property
+    def uses_textures(self) -> bool:
+        return any(i.opcode == "tex" for i in self.instructions)
+
+    @property
+    def output_slots(self) -> int:
+        """Words of a vertex that the program writes, or registers that a pixel program returns."""
+        return self.interface.output_slots
+
+    # --- the three kinds of run -----------------------------------------------------------------------
+    def run_vertices(
+        self, inputs: Words, constants: Constants, textures: Textures | None = None, engine: Engine = "compiled"
+    ) -> Words:
+        """Outputs (n, ``output_slots``) of n vertices, from ``inputs`` (n, slots).
+
+        Raises:
+            ExecutionError: a fault.
+            UnsupportedError: an instruction has no meaning.
+        """
+        self._expect("vertex")
+        threads, slots = inputs.shape
+        held = max(self.input_slots, slots)
+        run = self._prepare(threads, _Rows(held + 1, self.output_slots + 1))
+        run.inputs[:slots, :threads] = inputs.T
+        run.parameters["input_slots"] = held
+        self._execute(run, constants, textures, engine)
+        return run.outputs[: self.output_slots, :threads].T.copy()
+
+    def run_primitives(
+        self,
+        inputs: Words,
+        primitive_ids: Words,
+        most_vertices: int,
+        constants: Constants,
+        textures: Textures | None = None,
+        engine: Engine = "compiled",
+    ) -> Emitted:
+        """What n primitives of v vertices emit, from ``inputs`` (n, v, slots).
+
+        Args:
+            primitive_ids: (n,), what the program reads as the primitive's number.
+            most_vertices: what a primitive may emit; more is dropped.
+        """
+        self._expect("geometry")
+        count = inputs.shape[0]
+        words = np.zeros((count, most_vertices, self.output_slots), np.uint32)
+        counts = np.zeros(count, np.int64)
+        cuts = np.zeros((count, most_vertices + 1), np.bool_)
+        each = 4 * (most_vertices + 1) * (self.output_slots + 1)
+        step = max(WARP, RUN_BYTES // each // WARP * WARP)
+        for at in range(0, count, step):
+            part = slice(at, min(count, at + step))
+            self._run_group(
+                inputs[part], primitive_ids[part], constants, textures, engine, (words[part], counts[part], cuts[part])
+            )
+        return Emitted(words, counts, cuts)
+
+    def _run_group(
+        self,
+        inputs: Words,
+        primitive_ids: Words,
+        constants: Constants,
+        textures: Textures | None,
+        engine: Engine,
+        to: tuple[Words, npt.NDArray[np.int64], npt.NDArray[np.bool_]],
+    ) -> None:
+        words, counts, cuts = to
+        threads, vertices, slots = inputs.shape
+        most = words.shape[1]
+        held = max(self.input_slots, slots)
+        rows = _Rows(held * vertices + 2, (most + 1) * self.output_slots + 1, most + 2)
+        run = self._prepare(threads, rows)
+        run.inputs[: slots * vertices, :threads] = inputs.transpose(2, 1, 0).reshape(slots * vertices, threads)
+        run.inputs[held * vertices, :threads] = primitive_ids
+        run.parameters.update(input_slots=held, vertices=vertices, most_vertices=most)
+        self._execute(run, constants, textures, engine)
+        made = run.outputs[: most * self.output_slots, :threads].reshape(most, self.output_slots, threads)
+        words[:] = made.transpose(2, 0, 1)
+        counts[:] = run.cuts[most + 1, :threads]
+        cuts[:] = run.cuts[: most + 1, :threads].T != 0
+
+    def run_pixels(
+        self, pixels: Pixels, constants: Constants, textures: Textures | None = None, engine: Engine = "compiled"
+    ) -> tuple[Words, npt.NDArray[np.bool_]]:
+        """The registers that the program returns (n, ``output_slots``), and which pixels it discarded (n,)."""
+        self._expect("pixel")
+        threads = len(pixels.primitive)
+        if threads % 4:
+            raise ValueError(f"{self.name}: pixels come in quads: {threads} is not a multiple of 4")
+        primitives, slots = pixels.planes.shape[:2]
+        held = max(self.input_slots, slots)
+        plane_row = (held + 1) * PLANE_WORDS
+        run = self._prepare(threads, _Rows(len(PIXEL_ROWS), self.output_slots + 1, plane_words=primitives * plane_row))
+        planes = run.planes.reshape(primitives, held + 1, PLANE_WORDS)
+        planes[:, :slots] = pixels.planes.view(np.uint32)
+        planes[:, slots:held] = 0
+        planes[:, held] = 0xFFFFFFFF if pixels.facing is None else np.where(pixels.facing, 0xFFFFFFFF, 0)[:, None]
+        run.inputs[0, :threads] = pixels.primitive.view(np.uint32)
+        centroid = (pixels.x if pixels.centroid_x is None else pixels.centroid_x,
+                    pixels.y if pixels.centroid_y is None else pixels.centroid_y)  # fmt: skip
+        for row, values in enumerate((pixels.x, pixels.y, *centroid), 1):
+            run.inputs[row, :threads] = values.view(np.uint32)
+        run.parameters.update(plane_row_bytes=4 * plane_row, facing=4 * held * PLANE_WORDS)
+        self._execute(run, constants, textures, engine)
+        results = run.outputs[: self.output_slots, :threads].T.copy()
+        return results, run.outputs[self.output_slots, :threads] != 0
+
+    # --- what they share ------------------------------------------------------------------------------
+    def _expect(self, stage: str) -> None:
+        if self.stage != stage:
+            raise ValueError(f"{self.name} is a {self.stage} program and runs {stage} work nowhere")
+
+    def _prepare(self, threads: int, rows: _Rows) -> _Run:
+        """Memory for a run, all zeros."""
+        width = _row_words(threads)
+        sizes = (rows.inputs * width, rows.outputs * width, rows.cuts * width, rows.plane_words)
+        starts = [sum(sizes[:n]) for n in range(5)]
+        base, words = _arena().words(starts[4])
+        words[:] = 0
+        inputs, outputs, cuts, planes = (words[a:b] for a, b in pairwise(starts))
+        low = [(base + 4 * at) & 0xFFFFFFFF for at in starts]
+        parameters = {
+            "threads": threads,
+            "inputs": low[0],
+            "outputs": low[1],
+            "cuts": low[2],
+            "planes": low[3],
+            "input_row_bytes": 4 * width,
+            "output_row_bytes": 4 * width,
+        }
+        return _Run(
+            threads,
+            base,
+            inputs.reshape(-1, width),
+            outputs.reshape(-1, width),
+            cuts.reshape(-1, width),
+            planes,
+            parameters,
+        )
+
+    def _execute(self, run: _Run, constants: Constants, textures: Textures | None, engine: Engine) -> None:
+        if not run.threads:
+            return
+        program = self.program
+        geometry = Geometry((-(-run.threads // WARP), 1, 1), (WARP, 1, 1))
+        words = struct.pack(f"<{len(PARAMETERS)}I", *(run.parameters.get(name, 0) for name in PARAMETERS))
+        bank0 = constant_bank0(program, geometry, words)
+        context = make_context(program, geometry, _arena().memory, bank0, self._banks(constants), 1)
+        if self.uses_textures:
+            if textures is None:
+                raise UnsupportedError(f"{self.name} has texture instructions and was given no textures")
+            textures.provide(context)
+        if engine == "compiled":
+            CompiledExecution(context, self.compiled, 1, 1).run()
+        else:
+            InterpretedExecution(context, self.interpreted, 1, False).run()
+
+    def _banks(self, constants: Constants) -> dict[int, npt.NDArray[np.uint8]]:
+        banks: dict[int, npt.NDArray[np.uint8]] = {}
+        several = len(self.interface.spaces) > BANKS
+        for space in self.interface.spaces:
+            given = constants.get(space, b"")
+            contents = np.frombuffer(given, np.uint8) if isinstance(given, bytes) else given.view(np.uint8)
+            bank, at = self.interface.bank_of(space)
+            if not several:
+                banks[bank] = contents[:SPACE_BYTES]
+                continue
+            whole = banks.setdefault(bank, np.zeros(SPACE_BYTES * -(-len(self.interface.spaces) // BANKS), np.uint8))
+            whole[at : at + min(len(contents), SPACE_BYTES)] = contents[:SPACE_BYTES]
+        return {bank: np.ascontiguousarray(b) for bank, b in banks.items() if len(b)}
+
+
+def _slots(instructions: Sequence[Instruction], name: str) -> int:
+    """One more than the highest word of a space that operands without an address register name."""
+    found = [
+        o.value // 4
+        for i in instructions
+        for o in i.operands
+        if o.kind is Kind.MEMORY and o.name == name and o.value < 4 * MOST_SLOTS
+    ]
+    return max(found, default=-1) + 1
+
+
+def load_program(
+    code: bytes,
+    entry: int,
+    stage: Literal["vertex", "geometry", "pixel"],
+    *,
+    results: int = 0,
+    output_slots: int = 0,
+    local_bytes: int = 0,
+    name: str = "",
+) -> ShaderProgram:
+    """Read a program from a stage's code segment.
+
+    Args:
+        code: the segment's bytes.
+        entry: where the program begins in it.
+        results: registers that a pixel program returns, from ``$r0`` on.
+        output_slots: words of a vertex, where the program may write more of them than its operands name.
+        local_bytes: local memory of a thread.
+        name: for messages.
+
+    Raises:
+        BadProgram: the code leaves the segment, or a word is no instruction.
+    """
+    encoding = STAGES[stage]
+    name = name or f"{stage} program at {entry:#x}"
+    try:
+        instructions = reachable(code, entry, encoding)
+    except BadProgram as error:
+        raise BadProgram(f"{name}: {error}") from None
+    spaces = {o.index for i in instructions for o in i.operands if o.kind is Kind.CONSTANT}
+    indirect = any(i.opcode == "st_o" and i.operands[0].base is not None for i in instructions)
+    written = max(_slots(instructions, "o"), output_slots, MOST_SLOTS if indirect and not output_slots else 0)
+    interface = StageInterface(
+        encoding,
+        tuple(sorted(spaces)),
+        results if stage == "pixel" else written,
+        any("cent" in i.modifiers for i in instructions),
+    )
+    program = make_program(instructions, entry, name, local_bytes)
+    read = _slots(instructions, {"vertex": "a", "geometry": "p", "pixel": "v"}[stage])
+    return ShaderProgram(stage, name, program, interface, read, instructions)
+
+
+__all__ = ["BadProgram", "Emitted", "Pixels", "ShaderProgram", "Textures", "load_program"]

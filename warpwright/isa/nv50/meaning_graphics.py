@@ -1,0 +1,170 @@
+"""Instructions of vertex, geometry and pixel programs: attributes, interpolation, quads, textures, discard, emitted vertices.
+
+Facts: envytools' documentation of the Tesla ISA (docs/hw/graph/tesla/cuda/misc.rst, texture.rst, control.rst).  No public model has the
+bits of an interpolation; here it is two fused multiply-adds, and one product where the instruction names a register.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.nv50.attributes import WORD, input_word, interface, parameter, put_output, row_address, wide
+from warpwright.isa.nv50.decode import tokens_of
+from warpwright.isa.nv50.emitter import Nv50Emitter, address, for_lanes, get, lane_number
+from warpwright.isa.nv50.fields import Token
+from warpwright.isa.nv50.meaning import finish_float, float_source, meaning, put, source, written
+from warpwright.isa.nv50.meaning_float import plain
+from warpwright.isa.nv50.stage_words import CENTROID, EMITTED, FACING_AT, KILLED, OUTPUT, PLANE, POSITION
+from warpwright.isa.nv50.texture_request import KINDS, SIZE, TextureRequest
+from warpwright.isa.ops import Access
+from warpwright.isa.program import Instruction, Kind, Operand
+
+PLANE_BYTES = 16
+"""Of an attribute: its value at the origin, its slopes along x and y, and the provoking vertex's value."""
+
+
+# --- attributes -----------------------------------------------------------------------------------
+@meaning("ld_a")
+def ld_a(i: Instruction, b: Nv50Emitter) -> None:
+    d, o = i.operands
+    put(b, d, for_lanes(b, i, d, input_word(b, o)))
+
+
+@meaning("st_o")
+def st_o(i: Instruction, b: Nv50Emitter) -> None:
+    o, data = i.operands
+    put_output(b, o, source(b, data))
+
+
+# --- pixels ---------------------------------------------------------------------------------------
+@meaning("interp")
+def interp(i: Instruction, b: Nv50Emitter) -> None:
+    """An attribute's plane at the sample or the centroid; ``flat`` gives the provoking vertex's value."""
+    interface(b, "interp")
+    d, v, *scale = i.operands
+    planes = b.add(parameter(b, "planes"), get(b, PLANE))
+    if v.base is None and v.value == FACING_AT:
+        offset = parameter(b, "facing")
+    else:
+        offset = b.mul(b.lshr(address(b, v), b.const(2)), b.const(PLANE_BYTES))
+        if v.base is not None:
+            offset = b.binary("umin", offset, parameter(b, "facing"))
+    at = b.add(planes, offset)
+    if "flat" in i.modifiers:
+        put(b, d, b.op("load", "i32", wide(b, b.add(at, b.const(12))), attr=WORD))
+        return
+    words = b.op("load", "i32x4", wide(b, at), attr=Access("global", 16))
+    first, along_x, along_y = (b.bitcast(b.op("extract", "i32", words, attr=n), "f32") for n in range(3))
+    x, y = (b.bitcast(get(b, r), "f32") for r in (CENTROID if "cent" in i.modifiers else POSITION))
+    value = b.op("fma", "f32", x, along_x, b.op("fma", "f32", y, along_y, first, attr="rn"), attr="rn")
+    if scale:
+        value = b.op("fmul", "f32", plain(b, value), float_source(b, scale[0]), attr="rn")
+    put(b, d, plain(b, value))
+
+
+@meaning("discard")
+def discard(i: Instruction, b: Nv50Emitter) -> None:
+    """The pixel is not written.  Its thread goes on for the derivatives of the others in its quad, and ends when all four are discarded."""
+    known = interface(b, "discard")
+    mine = b.and_(b.lshr(b.op("active", "i32"), lane_number(b)), b.const(1))
+    killed = b.or_(get(b, KILLED), mine)
+    row = b.const(known.output_slots)
+    b.op("store", "void", row_address(b, "outputs", row, "output_row_bytes"), b.const(1), attr=WORD)
+    b.op("set_reg", "void", killed, attr=KILLED)
+    quad = killed
+    for step in (1, 2):
+        quad = b.and_(quad, b.op("shuffle", "i32", quad, b.xor(lane_number(b), b.const(step))))
+    b.op("exit", "void", b.icmp("ne", quad, b.const(0)))
+
+
+@meaning("quadop")
+def quadop(i: Instruction, b: Nv50Emitter) -> None:
+    """Each lane of a quad combines its second source with the first one of a lane; every lane has its own operation."""
+    start = i.modifiers.index("f32") + 1
+    operations, lane = i.modifiers[start : start + 4], i.modifiers[start + 4]
+    o1, o2 = written(i)[2]
+    number = lane_number(b)
+    if lane[0] == "l":
+        from_lane = b.or_(b.and_(number, b.const(28)), b.const(int(lane[1])))
+    else:
+        from_lane = b.xor(number, b.const(1 if lane == "dx" else 2))
+    theirs = b.bitcast(b.op("shuffle", "i32", source(b, o1), from_lane), "f32")
+    theirs, own = b.op("ftz", "f32", theirs), float_source(b, o2)
+    results = {
+        "add": lambda: plain(b, b.op("fadd", "f32", theirs, own, attr="rn")),
+        "sub": lambda: plain(b, b.op("fadd", "f32", theirs, b.op("fneg", "f32", own), attr="rn")),
+        "subr": lambda: plain(b, b.op("fadd", "f32", own, b.op("fneg", "f32", theirs), attr="rn")),
+        "mov2": lambda: own,
+    }
+    made = {name: results[name]() for name in sorted(set(operations))}
+    value = made[operations[0]]
+    for n in range(1, 4):
+        if operations[n] != operations[0]:
+            here = b.icmp("eq", b.and_(number, b.const(3)), b.const(n))
+            value = b.select(here, made[operations[n]], value)
+    finish_float(b, i, value)
+
+
+@meaning("quadon", "quadpop")
+def quadon(i: Instruction, b: Nv50Emitter) -> None:
+    """All lanes of a quad run, as they do here unless the program has divided them."""
+
+
+# --- geometry -------------------------------------------------------------------------------------
+@meaning("emit")
+def emit(i: Instruction, b: Nv50Emitter) -> None:
+    """The vertex is complete; one more than the program may emit is dropped."""
+    known = interface(b, "emit")
+    count, most = get(b, EMITTED), parameter(b, "most_vertices")
+    more = b.icmp("ult", count, most)
+    step = b.mul(b.const(known.output_slots), parameter(b, "output_row_bytes"))
+    b.op("set_reg", "void", b.select(more, b.add(count, b.const(1)), count), attr=EMITTED)
+    b.op("set_reg", "void", b.select(more, b.add(get(b, OUTPUT), step), get(b, OUTPUT)), attr=OUTPUT)
+
+
+@meaning("restart")
+def restart(i: Instruction, b: Nv50Emitter) -> None:
+    """The next vertex begins a new strip."""
+    interface(b, "restart")
+    b.op("store", "void", row_address(b, "cuts", get(b, EMITTED), "output_row_bytes"), b.const(1), attr=WORD)
+
+
+# --- textures -------------------------------------------------------------------------------------
+def _vectors(i: Instruction, tokens: list[Token]) -> tuple[list[Operand], list[Operand]]:
+    """Destinations, with # where nothing is written, and coordinates."""
+    groups: list[list[Operand]] = []
+    inside = False
+    for token in tokens:
+        if token == "{":
+            groups.append([])
+        inside = (inside or token == "{") and token != "}"
+        if inside and isinstance(token, Operand):
+            groups[-1].append(token)
+    if len(groups) == 2:
+        return groups[0], groups[1]
+    return groups[0], [o for o in i.operands[-1:] if o.kind is Kind.REGISTER]
+
+
+@meaning("tex")
+def tex(i: Instruction, b: Nv50Emitter) -> None:
+    """A texture instruction of any kind: the texture unit gives four words, of which those that are named are written."""
+    known = interface(b, "a texture instruction")
+    _, tokens = tokens_of(i.encoding, known.context)
+    to, coordinates = _vectors(i, tokens)
+    unit, sampler = (next(o.index for o in i.operands if o.kind is Kind.SPECIAL and o.name[0] == c) for c in "ts")
+    kind = KINDS.index(next(m for m in i.modifiers if m in KINDS))
+    offsets = [o.value for o in i.operands if o.kind is Kind.IMMEDIATE]
+    x, y, z = [(v ^ 0x80000000) - 0x80000000 for v in offsets] if len(offsets) == 3 else (0, 0, 0)
+    request = TextureRequest(
+        kind=kind,
+        unit=unit,
+        sampler=sampler,
+        arguments=len(coordinates),
+        cube="cube" in i.modifiers,
+        derivatives=kind != SIZE and (known.stage == "fp" or "deriv" in i.modifiers),
+        x=x,
+        y=y,
+        z=z,
+    )
+    words = b.op("texture", "i32x4", *(get(b, o.index) for o in coordinates), attr=request)
+    for n, o in enumerate(to):
+        if o.kind is Kind.REGISTER:
+            put(b, o, b.op("extract", "i32", words, attr=n))
