@@ -32,8 +32,8 @@ def refusal(tmp_path: Path, text: str, base: str = "a100") -> str:
     ("text", "said"),
     [
         (
-            "sub_core_count = 2",
-            "chip 'mine': max_warps_per_sm = 64 must be a multiple of sub_core_count = 2 and at most 32: a sub-core has "
+            "sub_core_count = 2\nmax_warps_per_sm = 63",
+            "chip 'mine': max_warps_per_sm = 63 must be a multiple of sub_core_count = 2 and at most 64: a sub-core has "
             "16 warp slots (of mine.toml)",
         ),
         (
@@ -68,7 +68,7 @@ def refusal(tmp_path: Path, text: str, base: str = "a100") -> str:
         ("dram = 1", "[dram] of chip 'mine' must be a table of fields, not 1 (of mine.toml)"),
         (
             'compute_capability = "12.0"',
-            "chip 'mine': compute_capability = '12.0' must be one of 1.0, 1.1, 1.2, 1.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0 (of "
+            "chip 'mine': compute_capability = '12.0' must be one of 1.0, 1.1, 1.2, 1.3, 2.0, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0 (of "
             "mine.toml)",
         ),
         (
@@ -165,7 +165,7 @@ def test_every_number_has_a_least_and_a_most() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("sub_core_count", 2), ("sm_count", 100000), ("l2_ways", 7), ("sm_coutn", 3)]
+    ("name", "value"), [("sub_core_count", 3), ("sm_count", 100000), ("l2_ways", 7), ("sm_coutn", 3)]
 )
 def test_overrides_are_checked_as_files_are(name: str, value: int) -> None:
     with pytest.raises(ChipError):

@@ -59,7 +59,7 @@ class Rule:
 
 @partial(entry, sources=SOURCES)
 def joined(state, sm, base, table, mask, size):
-    return coalesce(words(state), sm, base, True, table, mask, size)
+    return coalesce(words(state), sm, base, True, table, mask, size, False)
 
 
 @partial(entry, sources=SOURCES)

@@ -236,10 +236,11 @@ def test_every_opcode_has_a_unit_with_a_row() -> None:
     assert sum(map(len, NV50_UNITS.values())) == len(WORKS), "no opcode has two units"
 
 
-def test_more_than_sixteen_warps_need_a_single_scheduler() -> None:
+def test_a_scheduler_has_as_many_groups_of_sixteen_warps_as_an_sm_has_room_for() -> None:
     with pytest.raises(
-        ww.ChipError, match="max_warps_per_sm = 40 must be a multiple of sub_core_count = 2 and at most 32"
+        ww.ChipError, match="max_warps_per_sm = 60 must be a multiple of sub_core_count = 3 and at most 48"
     ):
-        load_chip("g80", sub_core_count=2, max_warps_per_sm=40)
+        load_chip("g80", sub_core_count=3, max_warps_per_sm=60)
+    assert load_chip("g80", sub_core_count=2, max_warps_per_sm=64).sm.max_warps_per_sm == 64
     assert load_chip("g80", max_warps_per_sm=64).sm.max_warps_per_sm == 64
     assert trip(MADS, SETUP, 24, LAST) > 0

@@ -25,7 +25,7 @@ from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
-from warpwright.isa.machine_code import FIRST_MAXWELL
+from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
 from warpwright.session import session
 from warpwright.source_place import place_of_text
 from warpwright.timing import policies
@@ -48,26 +48,35 @@ FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
 
 
-def _check_first_generation(chip: str, front_end: str, check: str | Sequence[str]) -> None:
-    """Refuse what chips of compute capability 1.x do not have yet."""
-    if front_end != "sass" or check:
-        raise UnsupportedError(f"{chip} runs machine code without checks; leave front_end and check away")
+def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str]) -> str:
+    """What programs of a chip become: machine code, or PTX where there is no compiler; refuses what early chips do not have."""
+    if front_end not in (None, *FRONT_ENDS):
+        raise UnsupportedError(f"front_end={front_end!r} is not known; use front_end='sass' or front_end='ptx'")
+    if chip.arch >= FIRST_MAXWELL:
+        return front_end or "sass"
+    own = "ptx" if chip.arch >= FIRST_FERMI else "sass"
+    if front_end not in (None, own) or check:
+        raise UnsupportedError(
+            f"{chip.name} runs {'PTX' if own == 'ptx' else 'machine code'} without checks; leave front_end and check away"
+        )
+    return own
 
 
-def _load_first_generation(
+def _load_early(
     arch: int, memory: DeviceMemory, source: str | bytes | os.PathLike[str], given: tuple[Any, ...], name: str | None
 ) -> PtxModule:
-    """A module for a chip of compute capability 1.x: PTX that is assembled kernel by kernel."""
+    """A module for a chip that NVRTC does not know: PTX, which for compute capability 1.x is assembled kernel by kernel."""
     # Imported for these chips alone: NVRTC and the assembler are not needed otherwise.
     from warpwright.engine.nv50_module import load_nv50, load_nv50_compiled
-    from warpwright.engine.ptx_module import is_ptx
-    from warpwright.toolchain.nv50 import compile_for_nv50
+    from warpwright.engine.ptx_module import is_ptx, load_compiled, load_ptx
+    from warpwright.toolchain.oldest_target import compile_to_ptx
 
     options, defines, include_folders, name_expressions = given
     if is_ptx(source) and not name_expressions:
-        return load_nv50(str(source), arch, memory, name or "kernel.ptx")
-    compiled = compile_for_nv50(
+        return (load_nv50 if arch < FIRST_FERMI else load_ptx)(str(source), arch, memory, name or "kernel.ptx")
+    compiled = compile_to_ptx(
         source,
+        arch,
         options=options,
         defines=defines,
         include_folders=include_folders,
@@ -76,7 +85,7 @@ def _load_first_generation(
     )
     if compiled.ptx is None:
         raise UnsupportedError(f"{compiled.name} holds machine code of a later chip; give CUDA C++ or PTX")
-    return load_nv50_compiled(compiled, arch, memory)
+    return (load_nv50_compiled if arch < FIRST_FERMI else load_compiled)(compiled, arch, memory)
 
 
 class GPU:
@@ -91,6 +100,8 @@ class GPU:
         engine: ``"compiled"`` (LLVM code for whole warps), ``"tiered"`` (the same, but small launches of a kernel without compiled code
             are interpreted; timing="off" only) or ``"interpreter"`` (the NumPy reference, timing="off"
             only: slow, and independent of the compiler).
+        front_end: ``"sass"`` runs machine code, ``"ptx"`` the PTX that it is made from, timed by a scoreboard.  The default is machine
+            code, and PTX on ``gtx480``, for which there is no compiler.
         threads: number of host threads; results and cycles do not depend on it.  The default is half of the cores (at most
             eight) with timing, and one without timing, where more threads help only kernels whose blocks do not synchronise.
         scheduler: the warp scheduler: a name in ``timing.policies``, or a function of the same form.
@@ -117,7 +128,7 @@ class GPU:
         *,
         timing: str | None = None,
         engine: str = "compiled",
-        front_end: str = "sass",
+        front_end: str | None = None,
         threads: int | None = None,
         scheduler: str | policies.Scheduler = "greedy_then_oldest",
         l1_replacement: str | policies.Replacement = "older_of_two",
@@ -144,17 +155,13 @@ class GPU:
             raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled', 'tiered' or 'interpreter'")
         if engine == "interpreter" and timing != "off":
             raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
-        if front_end not in FRONT_ENDS:
-            raise UnsupportedError(f"front_end={front_end!r} is not known; use front_end='sass' or front_end='ptx'")
         named = chip if chip is not None else DEFAULT_CHIP
         self.chip = load_chip(
             named if isinstance(named, str | Chip) else os.fspath(named), **{**overrides, **session.overrides}
         )
-        if self.chip.arch < FIRST_MAXWELL:
-            _check_first_generation(self.chip.name, front_end, check)
         self.timing = timing
         self.engine = engine
-        self.front_end = front_end
+        self.front_end = _front_end_of(self.chip, front_end, check)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UnsupportedError(f"threads={threads!r}: it is a positive number of host threads, or None")
         threads = threads or session.threads
@@ -240,7 +247,7 @@ class GPU:
         """
         if self.chip.arch < FIRST_MAXWELL:
             given = (options, defines, include_folders, name_expressions)
-            return Module(self, _load_first_generation(self.chip.arch, self.memory, source, given, name))
+            return Module(self, _load_early(self.chip.arch, self.memory, source, given, name))
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import is_ptx, load_ptx
 

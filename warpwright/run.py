@@ -52,7 +52,7 @@ from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.errors import AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
-from warpwright.isa.machine_code import FIRST_MAXWELL
+from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
@@ -180,7 +180,7 @@ class Run:
     def schedule_note(self) -> str:
         """What to know of the cycles' origin: empty when they are those of machine code."""
         ptx = self.timing is not None and self.schedule == "scoreboard" and self.program is not None
-        return SCOREBOARD_NOTE if ptx and self.program is not None and self.program.arch >= FIRST_MAXWELL else ""
+        return SCOREBOARD_NOTE if ptx and self.program is not None and self.program.arch >= FIRST_FERMI else ""
 
     @property
     def timed(self) -> bool:

@@ -17,12 +17,29 @@ if TYPE_CHECKING:
 
     from warpwright.chips.chip import Chip
 
-CAPABILITIES = ("1.0", "1.1", "1.2", "1.3", "6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0")
-"""Compute capabilities whose machine code there are tables for."""
+CAPABILITIES = (
+    "1.0",
+    "1.1",
+    "1.2",
+    "1.3",
+    "2.0",
+    "6.0",
+    "6.1",
+    "6.2",
+    "7.0",
+    "7.2",
+    "7.5",
+    "8.0",
+    "8.6",
+    "8.7",
+    "8.9",
+    "9.0",
+)
+"""Compute capabilities whose machine code there are tables for, and 2.0, of which PTX is executed."""
 WARP_SLOTS_PER_SUB_CORE = 16
 """The cycle model names a warp slot by its sub-core and four bits."""
 MOST_SLOT_GROUPS = 4
-"""Groups of so many slots that one scheduler may have when it is the SM's only one."""
+"""Groups of so many slots of an SM."""
 MOST_L2_LINES = (1 << 23) // 3
 """The cycle model packs the place of a line, of three words, in 23 bits."""
 MOST_LOSS = 0.05
@@ -176,7 +193,7 @@ def _sms(chip: Chip) -> Iterator[str]:
 
 def _warps(chip: Chip) -> Iterator[str]:
     sm = chip.sm
-    room = WARP_SLOTS_PER_SUB_CORE * (sm.sub_core_count if sm.sub_core_count > 1 else MOST_SLOT_GROUPS)
+    room = WARP_SLOTS_PER_SUB_CORE * sm.sub_core_count * (MOST_SLOT_GROUPS // sm.sub_core_count)
     if sm.max_warps_per_sm > room or sm.max_warps_per_sm % sm.sub_core_count:
         yield (
             f"max_warps_per_sm = {sm.max_warps_per_sm} must be a multiple of sub_core_count = {sm.sub_core_count} and at most "
@@ -199,7 +216,7 @@ def _capability(chip: Chip) -> Iterator[str]:
     if told not in CAPABILITIES:
         yield f"compute_capability = {told!r} must be one of {', '.join(CAPABILITIES)}"
         return
-    size = 8 if told[0] in "16" else 16
+    size = 8 if told[0] in "126" else 16
     if chip.instruction_cache.instruction_bytes != size:
         yield (
             f"instruction_bytes = {chip.instruction_cache.instruction_bytes} must be {size}, the size of an instruction of "

@@ -36,6 +36,8 @@ MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 FIRST_MAX_BLOCK: Dim3 = (512, 512, 64)
 FIRST_MAX_GRID: Dim3 = (65535, 65535, 1)
 """CUDA Programming Guide 1.1, appendix A.1, for compute capability 1.x."""
+FERMI_MAX_GRID: Dim3 = (65535, 65535, 65535)
+"""CUDA C Programming Guide 3.2, appendix F, for compute capability 2.x."""
 SYSTEM_SHARED_BYTES = 1024
 """The system's part of a block's shared memory from sm_80 on (CUDA C++ Programming Guide, 8.x and 9.0)."""
 SYSTEM_SHARED_REGION = 512
@@ -125,7 +127,7 @@ _LAYOUTS = {
 def bank0_layout(arch: int) -> Bank0Layout:
     """Where compiled code for an architecture (60, 70, 80, 90 and their minor versions) finds launch values.
 
-    Code of sm_1x has no such bank; its launch words are kept as those of sm_60.
+    Code of sm_1x has no such bank; its launch words are kept as those of sm_60, and so is the bank of PTX on sm_20.
     """
     return _LAYOUTS[max(arch // 10 * 10, 60)]
 
@@ -260,6 +262,13 @@ def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupa
     )
 
 
+def most_extents(arch: int) -> tuple[Dim3, Dim3]:
+    """The largest extents of a block and of a grid."""
+    if arch < 20:
+        return FIRST_MAX_BLOCK, FIRST_MAX_GRID
+    return MAX_BLOCK, MAX_GRID if arch >= 30 else FERMI_MAX_GRID
+
+
 def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str) -> Occupancy:
     """Refuse what the chip could not launch; otherwise say how much of it fits an SM.
 
@@ -278,7 +287,7 @@ def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str
             f"{kernel}: a block of {threads:,} threads {geometry.block}: the kernel was compiled for at most {allowed:,} "
             "(__launch_bounds__ or .maxntid); use smaller blocks and more of them"
         )
-    most_block, most_grid = (MAX_BLOCK, MAX_GRID) if chip.arch >= 60 else (FIRST_MAX_BLOCK, FIRST_MAX_GRID)
+    most_block, most_grid = most_extents(chip.arch)
     for what, sizes, limits in (("block", geometry.block, most_block), ("grid", geometry.grid, most_grid)):
         for axis, size, most in zip("xyz", sizes, limits, strict=True):
             if size > most:

@@ -28,6 +28,8 @@ from warpwright.toolchain.relocation import Image
 
 FIRST_WIDE = 70
 """The first architecture with 128-bit encodings."""
+FIRST_FERMI = 20
+"""The first after NV50 words; its own machine code is not decoded."""
 FIRST_MAXWELL = 50
 """The first with 64-bit encodings and control words."""
 
@@ -54,19 +56,19 @@ def lower(program: Program) -> list[Lowered]:
     Raises:
         UnsupportedInstruction: naming kernel, address, text and chip.
     """
-    if program.arch < FIRST_MAXWELL:
+    if program.arch < FIRST_FERMI:
         return lower_nv50(program)
     return lower_wide(program) if program.arch >= FIRST_WIDE else lower_narrow(program)
 
 
 def work_of(program: Program) -> Callable[[Instruction], Work]:
     """The table from a program's instructions to the units that execute them."""
-    return program.work or (work_of_nv50 if program.arch < FIRST_MAXWELL else work_of_sass)
+    return program.work or (work_of_nv50 if program.arch < FIRST_FERMI else work_of_sass)
 
 
 def text_of(program: Program, instruction: Instruction) -> str:
     """An instruction as disassemblers of its architecture print it."""
-    if program.arch < FIRST_MAXWELL:
+    if program.arch < FIRST_FERMI:
         return nv50_text(instruction, program.arch)
     return sass_text(instruction)
 

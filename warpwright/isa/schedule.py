@@ -15,9 +15,9 @@ from warpwright.isa.effects import Effect
 
 UNITS: dict[str, tuple[str, ...]] = {
     # unit: the traits that its work may have
-    "alu": (),
+    "alu": ("half_rate",),  # half_rate: holds the lanes twice as long
     "fma": ("product",),  # product: nothing is added
-    "fma_heavy": ("wide",),  # integer products; wide: of 64 bits, or its upper half
+    "fma_heavy": ("wide", "half_rate"),  # integer products; wide: of 64 bits, or its upper half
     "half": ("tensor_path",),
     "fp64": (),
     "xu": ("wide_source",),

@@ -152,7 +152,19 @@ def pieces(
 
 
 @core
-def coalesce(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def keep_named(m: Any, sm: s.SM, n: int) -> None:
+    """Leave of each transaction the sectors that lanes name: stores of compute capability 2.x go to L2 in segments of 32 bytes."""
+    for place in range(n):
+        held = m[sm.line_bytes[place]]
+        named = 0
+        for sector in range(4):
+            if (held >> (16 * sector)) & 0xFFFF:
+                named |= 1 << sector
+        m[sm.line_sectors[place]] = named
+
+
+@core
+def coalesce(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, store: bool) -> int:
     """Fill the scratch by the chip's rule; gives the number of transactions."""
     rule = m[s.chip.coalescing_rule]
     if rule == WHOLE_WARP:
@@ -162,7 +174,10 @@ def coalesce(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, si
     if rule == HALF_WARP_ANY_ORDER:
         return half_warp_any_order(m, sm, base, tabled, step, mask, size)
     if rule == WHOLE_LINES:
-        return whole_lines(m, sm, base, tabled, step, mask, size)
+        n = whole_lines(m, sm, base, tabled, step, mask, size)
+        if store:
+            keep_named(m, sm, n)
+        return n
     return quarter_wavefront(m, sm, base, tabled, step, mask, size)
 
 

@@ -77,7 +77,7 @@ def global_passes(
 
 @core
 def narrow_passes(m: Any, sm: s.SM, n: int) -> int:
-    """Cycles of an L1 that hands over less than a line a clock, for the sectors in the scratch."""
+    """Passes of an L1 that hands over less than a line in one, for the sectors in the scratch."""
     return -(-sectors_of(m, sm, n) // m[s.chip.l1_data_sectors])
 
 
@@ -195,7 +195,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
         texture = code[row.latency]
         ruled = by_rule(m, space, operation, texture)
         if ruled:
-            n = coalesce(m, sm, base, tabled, step, mask, size)
+            n = coalesce(m, sm, base, tabled, step, mask, size, operation == s.OP_STORE)
         else:
             n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
         if operation == s.OP_LOAD:

@@ -59,9 +59,10 @@ def _lanes(lanes: int, of_pipe: int) -> int:
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 def _alu(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     pipes = chip.pipes
+    times = 2 if "half_rate" in work.traits else 1
     if pipes.alu_lanes == 0:  # one kind of core for integers and FP32
-        return Timing(s.P_FMA_HEAVY, _lanes(lanes, pipes.fma_heavy_lanes), pipes.alu_latency_cycles, s.K_FIXED)
-    return Timing(s.P_ALU, _lanes(lanes, pipes.alu_lanes), pipes.alu_latency_cycles, s.K_FIXED)
+        return Timing(s.P_FMA_HEAVY, _lanes(lanes, pipes.fma_heavy_lanes) * times, pipes.alu_latency_cycles, s.K_FIXED)
+    return Timing(s.P_ALU, _lanes(lanes, pipes.alu_lanes) * times, pipes.alu_latency_cycles, s.K_FIXED)
 
 
 def _fma(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
@@ -73,7 +74,8 @@ def _fma(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 def _fma_heavy(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     pipes = chip.pipes
     if "wide" not in work.traits:
-        return Timing(s.P_FMA_HEAVY, _lanes(lanes, pipes.fma_heavy_lanes), pipes.fma_latency_cycles, s.K_FIXED)
+        interval = _lanes(lanes, pipes.fma_heavy_lanes) * (2 if "half_rate" in work.traits else 1)
+        return Timing(s.P_FMA_HEAVY, interval, pipes.fma_latency_cycles, s.K_FIXED)
     return Timing(
         s.P_FMA_HEAVY,
         pipes.wide_multiply_interval_cycles,

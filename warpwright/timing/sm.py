@@ -54,14 +54,16 @@ def first_due(m: Any, sm: s.SM, time: int, begin: int) -> int:
 
 @core
 def run_groups(m: Any, code: Any, sm: s.SM, end: int, host: int) -> None:
-    """Advance an SM whose groups of slots have one scheduler to ``end``."""
+    """Advance an SM whose schedulers have several groups of slots each to ``end``."""
+    schedulers = m[s.chip.shared_schedulers]
     while True:
         nexts = sm.sub_next
         time = min(min(m[nexts], m[nexts + 1]), min(m[nexts + 2], m[nexts + 3]))
         if time >= end or m[sm.error]:
             m[sm.next] = time
             return
-        step_groups(m, code, sm, time, end, host)
+        for scheduler in range(schedulers):
+            step_groups(m, code, sm, scheduler, time, end, host)
 
 
 @core
@@ -74,7 +76,7 @@ def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
         return
     first = sm.sub_cores[0]
     base = host_address(m)
-    if m[s.chip.one_scheduler]:
+    if m[s.chip.shared_schedulers]:
         run_groups(m, code, sm, end, base)
         return
     while True:

@@ -438,9 +438,9 @@ def step(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, time: int, end: i
 
 
 @core
-def candidate(m: Any, sm: s.SM, group: int, time: int, host: int) -> int:
-    """The position of the warp of a group that would issue at ``time``, -1 when none can."""
-    sc = sm.sub_cores[0]
+def candidate(m: Any, sm: s.SM, scheduler: int, group: int, time: int, host: int) -> int:
+    """The position among a scheduler's slots of the warp of a group that would issue at ``time``, -1 when none can."""
+    sc = sm.sub_cores[scheduler]
     fields = host + 8 * sm.sub_cores[group]
     ready, following = scan_slots(
         fields + 8 * s.SubCore.ready, fields + 8 * s.SubCore.pipe, host + 8 * (sc.pipe_free), time
@@ -451,42 +451,45 @@ def candidate(m: Any, sm: s.SM, group: int, time: int, host: int) -> int:
     if ready & (ready - 1):
         m[sm.sub_next[group]] = time
     last = m[sc.last]
-    mine = m[s.chip.scheduler] != 0 and last >> 4 == group
-    return group * s.MAX_WARPS + choose(m, ready, last & 15 if mine else -1, fields)
+    mine = m[s.chip.scheduler] != 0 and last >> 4 == group - scheduler
+    return (group - scheduler) * s.MAX_WARPS + choose(m, ready, last & 15 if mine else -1, fields)
 
 
 @core
-def step_groups(m: Any, code: Any, sm: s.SM, time: int, end: int, host: int) -> None:
+def step_groups(m: Any, code: Any, sm: s.SM, scheduler: int, time: int, end: int, host: int) -> None:
     """One cycle of a scheduler whose warps have several groups of slots: the first group's fields hold its pipes and queues.
 
     The policy chooses in each group, and of its choices the warp goes that has been ready longest; none goes on only because it was the last one
     (Lindholm et al.: "fairness" to all warps).  ``host``: the address of the state.
     """
-    sc = sm.sub_cores[0]
-    groups = m[s.chip.sub_cores]
+    sc = sm.sub_cores[scheduler]
+    groups = m[s.chip.scheduler_groups]
+    apart = m[s.chip.shared_schedulers]
     if m[sc.issue_free] <= time:
         issued = False
         while not issued:
             best = -1
             turn = 0
-            for group in range(groups):
-                position = candidate(m, sm, group, time, host)
+            for i in range(groups):
+                group = scheduler + i * apart
+                position = candidate(m, sm, scheduler, group, time, host)
                 if position >= 0:
                     age = m[sm.sub_cores[group].age[position & 15]]
                     if best < 0 or age < turn:
                         if best >= 0:
-                            m[sm.sub_next[best >> 4]] = time
+                            m[sm.sub_next[scheduler + (best >> 4)]] = time
                         best = position
                         turn = age
                     else:
                         m[sm.sub_next[group]] = time
             if best < 0:
                 return
-            issued = issue(m, code, sm, sc, 0, best, time, end)
+            issued = issue(m, code, sm, sc, scheduler, best, time, end)
             if not issued and m[sm.error]:
-                m[sm.sub_cores[best >> 4].ready[best & 15]] = s.INF
+                m[sm.sub_cores[scheduler + (best >> 4)].ready[best & 15]] = s.INF
                 return
     free = m[sc.issue_free]
-    for group in range(groups):
+    for i in range(groups):
+        group = scheduler + i * apart
         if m[sm.sub_next[group]] < free:
             m[sm.sub_next[group]] = free

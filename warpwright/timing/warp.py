@@ -445,6 +445,13 @@ def await_grids(m: Any, sm: s.SM, w: s.Warp) -> int:
 
 
 @core
+def scheduler_of(m: Any, slot: int) -> int:
+    """The number of the sub-core whose fields hold the scheduler and the pipes of a warp slot."""
+    shared = m[s.chip.shared_schedulers]
+    return (slot >> 4) & (shared - 1) if shared else slot >> 4
+
+
+@core
 def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
     """When the barriers' unit has taken an arrival, or a question for a result, that waits in its sub-core's queue from ``time`` on.
 
@@ -454,7 +461,7 @@ def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
     """
     taken = max(time, m[sm.barrier_free]) + m[s.chip.barrier_interval]
     m[sm.barrier_free] = taken
-    sc = sm.sub_cores[0 if m[s.chip.one_scheduler] else m[w.slot] >> 4]
+    sc = sm.sub_cores[scheduler_of(m, m[w.slot])]
     head = m[sc.barrier_head]
     m[sc.barrier_queue[head]] = taken
     head = head + 1 if head + 1 < m[s.chip.barrier_entries] else 0
@@ -583,8 +590,9 @@ def end_warp(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
     m[w.active] = 0
     m[sc.ready[slot & 15]] = s.INF
     m[sc.free] |= 1 << (slot & 15)
-    scheduler = sm.sub_cores[0] if m[s.chip.one_scheduler] else sc
-    if m[scheduler.last] == (slot if m[s.chip.one_scheduler] else slot & 15):
+    first = scheduler_of(m, slot)
+    scheduler = sm.sub_cores[first]
+    if m[scheduler.last] == slot - first * s.MAX_WARPS:
         m[scheduler.last] = -1
     m[sm.warp_cycles] += time - m[w.started]
     m[sm.finish] = max(m[sm.finish], time)

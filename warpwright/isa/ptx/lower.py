@@ -65,7 +65,9 @@ from warpwright.isa.ptx.meaning import (
 )
 from warpwright.isa.ptx.meaning_stack import takes_stack
 from warpwright.isa.ptx.referenced_symbols import address_taken, referenced
+from warpwright.isa.ptx.requirements import lacks
 from warpwright.isa.ptx.schedule import takes_time, work_of
+from warpwright.isa.ptx.schedule_fermi import work_of_fermi
 from warpwright.isa.ptx.syntax import (
     BITS,
     Function,
@@ -84,8 +86,12 @@ from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 STEP_BYTES = 16
 RECURSION_STACK_BYTES = 16 << 10
 """Local memory after the known frames where recursion or calls through pointers leave the depth open."""
+FIRST_COMPILED = 50
+"""The first architecture whose compiler there is."""
 MOST_REGISTERS = 64
 """Bound of the register estimate: what lets a block of 1,024 threads fit any chip."""
+FERMI_REGISTERS = 63 & ~1
+"""CUDA C Programming Guide 3.2, appendix F: 63 registers of a thread; a warp's are even in number."""
 STACK, CARRY = 1, 0
 """Register of the frame's offset, and predicate of the carry flag: each is one for all functions."""
 FIRST_REGISTER, FIRST_PREDICATE = meaning_stack.TAKEN + 1, 1
@@ -265,6 +271,8 @@ class Assembler:
             if isinstance(statement, Label):
                 items.append(statement.name)
                 continue
+            if why := lacks(statement, self.arch):
+                raise self.at(statement, f"{statement.opcode}: {why}")
             try:
                 if statement.opcode == "call":
                     items += self.call(unit, statement)
@@ -561,14 +569,14 @@ class Assembler:
             parameters=parameters,
             parameter_base_bytes=PARAMETER_BASE[major],
             parameter_size_bytes=size,
-            registers=min(max(needed + 8, 16), MOST_REGISTERS),
+            registers=min(max(needed + 8, 16), MOST_REGISTERS if self.arch >= FIRST_COMPILED else FERMI_REGISTERS),
             shared_static_bytes=self.shared_bytes,
             local_bytes_per_thread=self.local_bytes(),
             barriers=self.barriers(),
             max_threads_per_block=min(limit, 1024),
             services=tuple(self.services),
             facts={"parameter window": self.takes_parameter_addresses()},
-            work=work_of,
+            work=work_of_fermi if self.arch < FIRST_COMPILED else work_of,
             control_bits=False,
         )
 

@@ -7,7 +7,7 @@ They are dependent on each other, and are charged to the unit of most of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from warpwright.isa.program import Instruction
 from warpwright.isa.schedule import UnknownTiming, Work
@@ -49,25 +49,26 @@ def _types(m: Modifiers) -> list[str]:
     return [x for x in m if x.lstrip("sufb").replace("x2", "").isdigit() and x[0] in "sufb"]
 
 
-def _type(m: Modifiers) -> str:
+def first_type(m: Modifiers) -> str:
+    """The result's type; ``b32`` where the modifiers name none."""
     found = _types(m)
     return found[0] if found else "b32"
 
 
 def _words(m: Modifiers) -> int:
-    return WORDS.get(_type(m), 1)
+    return WORDS.get(first_type(m), 1)
 
 
 def _simple(m: Modifiers) -> Work:
     """Integers and logic: an instruction for each 32 bits."""
-    kind = _type(m)
+    kind = first_type(m)
     if kind == "f64":
         return Work("alu", instructions=2)
     return Work("half") if kind in HALF_TYPES else Work("alu", instructions=_words(m))
 
 
 def _sum(m: Modifiers) -> Work:
-    kind = _type(m)
+    kind = first_type(m)
     if kind == "f32":
         return Work("fma")
     if kind == "f32x2":
@@ -77,7 +78,7 @@ def _sum(m: Modifiers) -> Work:
 
 def _product(m: Modifiers) -> Work:
     """mul and mad: of integers the lower half, the upper half, or all of it."""
-    kind = _type(m)
+    kind = first_type(m)
     if kind[0] == "f" or kind in HALF_TYPES:
         return _sum(m)
     if kind in WORDS:
@@ -87,7 +88,7 @@ def _product(m: Modifiers) -> Work:
 
 
 def _extreme(m: Modifiers) -> Work:
-    kind = _type(m)
+    kind = first_type(m)
     if kind == "f64":
         return Work("fp64", instructions=8)
     return Work("alu", instructions={"f32": 1}.get(kind, 4 if kind in WORDS else 1))
@@ -99,7 +100,7 @@ def _compare(m: Modifiers) -> Work:
 
 
 def _divide(m: Modifiers) -> Work:
-    kind = _type(m)
+    kind = first_type(m)
     if kind == "f64":
         return Work("fp64", instructions=16)
     if kind == "f32":
@@ -110,7 +111,7 @@ def _divide(m: Modifiers) -> Work:
 
 
 def _remainder(m: Modifiers) -> Work:
-    kind = _type(m)
+    kind = first_type(m)
     if kind in WORDS:
         return Work("alu", instructions=75)
     return Work("alu", instructions=10 if kind[0] == "s" else 8)
@@ -118,7 +119,7 @@ def _remainder(m: Modifiers) -> Work:
 
 def _root(m: Modifiers) -> Work:
     """rcp and sqrt: rounded as IEEE 754 says, or as the special-function unit gives them."""
-    if _type(m) == "f64":
+    if first_type(m) == "f64":
         return Work("fp64", instructions=1 if "approx" in m else 14)
     if "approx" in m:
         return Work("xu") if "ftz" in m else Work("xu", instructions=2)
@@ -131,7 +132,7 @@ def _function(m: Modifiers) -> Work:
 
 def _scaled(m: Modifiers) -> Work:
     """lg2, rsqrt: without ``.ftz`` subnormal arguments are scaled before and after."""
-    return Work("xu") if "ftz" in m or _type(m) != "f32" else Work("xu", instructions=2)
+    return Work("xu") if "ftz" in m or first_type(m) != "f32" else Work("xu", instructions=2)
 
 
 def _convert(m: Modifiers) -> Work:
@@ -365,11 +366,16 @@ def work_of(i: Instruction) -> Work:
     Raises:
         UnknownTiming: the table has no row for its opcode.
     """
+    return find_work(i, WORKS)
+
+
+def find_work(i: Instruction, works: Mapping[str, Callable[[Modifiers], Work]]) -> Work:
+    """What a chip's table has for a step; errors as ``work_of``."""
     name = i.opcode.lower()
     if name in STEPS:
         return STEPS[name]
     text = i.operands[0].name if i.operands else name
-    known = WORKS.get(name)
+    known = works.get(name)
     if known is None:
         raise UnknownTiming(f"opcode {name} has no timing row: {text} at {i.address:#06x}; use timing='off'")
     if name == "mov" and any(special in text for special in SPECIAL):

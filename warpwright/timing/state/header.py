@@ -57,9 +57,9 @@ def offset(name: str, text: str) -> Derived:
     return Derived("words", text, lambda z: z.offsets[name])
 
 
-def slot_groups(chip: Chip) -> int:
-    """Groups of ``MAX_WARPS`` slots of an SM: one for each sub-core, or as many as the warps of a single scheduler need."""
-    return max(chip.sm.sub_core_count, -(-chip.sm.max_warps_per_sm // MAX_WARPS))
+def scheduler_groups(chip: Chip) -> int:
+    """Groups of ``MAX_WARPS`` slots that the warps of one scheduler need."""
+    return -(-chip.sm.max_warps_per_sm // (chip.sm.sub_core_count * MAX_WARPS))
 
 
 class Header(Unit):
@@ -67,10 +67,15 @@ class Header(Unit):
 
     sms = from_chip("sm.sm_count", "SMs", "of the chip")
     sub_cores = derived(
-        lambda z: slot_groups(z.chip), "groups of slots", "of an SM: its sub-cores, or the parts of one"
+        lambda z: z.chip.sm.sub_core_count * scheduler_groups(z.chip),
+        "groups of slots",
+        "of an SM: its sub-cores, or parts of them",
     )
-    one_scheduler = derived(
-        lambda z: int(slot_groups(z.chip) > z.chip.sm.sub_core_count), "", "all groups of slots have one scheduler"
+    scheduler_groups = derived(lambda z: scheduler_groups(z.chip), "groups of slots", "that have one scheduler")
+    shared_schedulers = derived(
+        lambda z: z.chip.sm.sub_core_count if scheduler_groups(z.chip) > 1 else 0,
+        "schedulers",
+        "of which the n-th has the n-th group and every so-manieth from there; 0: each group has its own",
     )
     sm_first = area("sms", "the first SM's region")
     sm_slots = derived(lambda z: z.sm_slots, "words", "size of an SM's region")
@@ -279,7 +284,12 @@ class Header(Unit):
         "of an L1 hit after the queue",
     )
     l1_data_sectors = derived(
-        lambda z: z.chip.l1.l1_data_bytes_per_clk // z.chip.l1.sector_bytes, "sectors", "that L1 hands over per cycle"
+        lambda z: max(
+            int(z.chip.l1.l1_data_bytes_per_clk / min(z.chip.mio.lsu_wavefronts_per_clk, 1)) // z.chip.l1.sector_bytes,
+            1,
+        ),
+        "sectors",
+        "that L1 hands over in a pass, of which there may be less than one per cycle",
     )
     coalescing_rule = derived(
         lambda z: COALESCING.index(z.chip.l1.coalescing), "", "rule by which lanes' accesses are joined (coalescing.py)"

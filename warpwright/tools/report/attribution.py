@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
 from warpwright.errors import UnsupportedError
-from warpwright.isa.machine_code import FIRST_MAXWELL, text_of, work_of
+from warpwright.isa.machine_code import FIRST_FERMI, text_of, work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.schedule import Work
 from warpwright.timing import state as s
@@ -470,7 +470,7 @@ PTX_FLOPS_PER_LANE = {"ADD": 1, "SUB": 1, "MUL": 1, "FMA": 2, "MAD": 2}
 
 
 def _flops_per_lane(instruction: Instruction, work: Work, program: Program) -> int:
-    if program.arch < FIRST_MAXWELL:
+    if program.arch < FIRST_FERMI:
         return NV50_FLOPS_PER_LANE.get(instruction.opcode, 0)
     if program.control_bits:
         return FLOPS_PER_LANE.get(instruction.opcode, 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from warpwright.engine.blocks import basic_blocks
 from warpwright.engine.jit.live_ranges import FILE_BASE, events_of, live_keys, scan
-from warpwright.isa.machine_code import FIRST_MAXWELL, lower
+from warpwright.isa.machine_code import FIRST_FERMI, lower
 from warpwright.isa.program import RZ, Program
 
 FIRST, LAST = FILE_BASE["reg"], FILE_BASE["reg"] + RZ
@@ -46,7 +46,7 @@ def live_registers(program: Program) -> tuple[LiveRegisters, ...] | None:
     Code that nothing reaches has its reads and writes, and what is live after them.  None for PTX run as it is, whose registers are not
     those of any chip.
     """
-    if program.arch >= FIRST_MAXWELL and not program.control_bits:
+    if program.arch >= FIRST_FERMI and not program.control_bits:
         return None
     lowered = lower(program)
     blocks = basic_blocks(program, lowered)

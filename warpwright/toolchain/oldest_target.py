@@ -1,8 +1,8 @@
-"""CUDA C++ to PTX for chips of compute capability 1.x, whose own compiler exists no more.
+"""CUDA C++ to PTX for chips of compute capability 1.x and 2.x, whose own compilers exist no more.
 
 NVRTC's oldest target is compute_50; a source that it does not accept there (one of its kernels uses what came later) is compiled for
-the next one that does, and the assembler then refuses the kernels that need more than the chip has.  The options are those that
-nvcc had for sm_1x by default: subnormals are flushed, quotients and roots are approximate.
+the next one that does, and the kernels that need more than the chip has are refused when they are loaded.  The options for sm_1x are those that
+nvcc had by default: subnormals are flushed, quotients and roots are approximate.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from warpwright.toolchain.cubin import Module
 from warpwright.toolchain.errors import CompileError
 
 TARGETS = (50, 60, 70, 80, 90)
+FIRST_IEEE = 20
+"""The first architecture whose quotients, roots and subnormals are those of IEEE 754 by default."""
 DEFAULTS = {"-ftz": "true", "-prec-div": "false", "-prec-sqrt": "false"}
 
 
-def compile_for_nv50(
+def compile_to_ptx(
     source: str | bytes | os.PathLike[str],
+    arch: int,
     *,
     options: Sequence[str] = (),
     defines: Mapping[str, str | int | None] | None = None,
@@ -29,14 +32,15 @@ def compile_for_nv50(
     name_expressions: Sequence[str] = (),
     name: str | None = None,
 ) -> CompiledModule:
-    """A module whose PTX the assembler takes; arguments as for :func:`~warpwright.toolchain.compile.load`.
+    """A module of PTX for a chip of architecture ``arch``; other arguments as for :func:`~warpwright.toolchain.compile.load`.
 
     Raises:
         CompileError: with the messages for the oldest target, when none accepts the source.
     """
     text, name, folders = source_text(source, name)
     given = {option.partition("=")[0].replace("--", "-", 1) for option in options}
-    mode = [f"{word}={value}" for word, value in DEFAULTS.items() if word not in given]
+    defaults = DEFAULTS if arch < FIRST_IEEE else {}
+    mode = [f"{word}={value}" for word, value in defaults.items() if word not in given]
     first: CompileError | None = None
     for target in TARGETS:
         try:
