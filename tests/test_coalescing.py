@@ -19,14 +19,20 @@ from warpwright.timing.reset import initial_state
 
 Transaction = tuple[int, int]
 """First byte and bytes of a transaction."""
-LINE, SECTOR = 128, 32
 
 
 class Rule:
     """One rule, applied to lists of addresses."""
 
     def __init__(self, name: str, lanes: int = 32) -> None:
-        self.state = initial_state(load_chip("h200", coalescing=name), 100, 1, 1, 1)
+        of_amd = (
+            {"base": "v100", "l1_line_bytes": 64, "sector_bytes": 64}
+            if name.startswith("quarter")
+            else {"base": "h200"}
+        )
+        chip = load_chip(of_amd.pop("base"), coalescing=name, **of_amd)
+        self.line, self.sector = chip.l1.l1_line_bytes, chip.l1.sector_bytes
+        self.state = initial_state(chip, 100, 1, 1, 1)
         self.lanes = lanes
         full = (1 << lanes) - 1
         self.state.words[s.chip.lanes] = lanes
@@ -47,7 +53,7 @@ class Rule:
             first = (sectors & -sectors).bit_length() - 1
             count = sectors.bit_count()
             assert sectors == ((1 << count) - 1) << first, "a transaction is one piece"
-            found.append((line * LINE + first * SECTOR - (1 << 40), count * SECTOR))
+            found.append((line * self.line + first * self.sector - (1 << 40), count * self.sector))
         return found
 
     def address_cycles(self, addresses: list[int]) -> int:

@@ -179,7 +179,7 @@ class GPU:
         if self.caches == "kept" and self.timing != "off":
             from warpwright.timing.kept_caches import KeptCaches
 
-            self.kept_caches = KeptCaches()
+            self.kept_caches = KeptCaches(self.chip.l1.l1_line_bytes)
         self.checker = self._checker(check, check_level)
         self.repeats: Repeats | None = None
         """Times of launches that unmodified programs repeat; a GPU of one's own times each."""

@@ -87,7 +87,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "launch_fetch_sectors_count": (None, 1 << 20),
     "launch_fences_count": (None, 1 << 20),
     "launch_idle_fences_count": (None, 1 << 20),
-    "peer_half_sector_bytes": (None, 32),
+    "peer_half_sector_bytes": (None, 128),
     "instruction_bytes": (8, 16),
     "icache_line_bytes": (32, 1024),
     "l0_icache_kib": (None, 1024),
@@ -279,12 +279,32 @@ def _caches(chip: Chip) -> Iterator[str]:
             f"constant_block_bytes = {constants.constant_block_bytes} must be a multiple of constant_line_bytes = "
             f"{constants.constant_line_bytes}"
         )
+    yield from _lines(chip)
     if chip.l1.l1_reserved_kib >= chip.shared.l1_kib:
         yield f"l1_reserved_kib = {chip.l1.l1_reserved_kib} must be below l1_kib = {chip.shared.l1_kib}"
     for name in ("tensor_read_cycles", "tensor_again_cycles"):
         cycles = chip.get(name)
         if cycles != sorted(set(cycles)) or any(not 0 <= cycle <= MOST_BIT for cycle in cycles):
             yield f"{name} = {cycles} must rise from 0 or more to at most {MOST_BIT}"
+
+
+def _lines(chip: Chip) -> Iterator[str]:
+    line, sector = chip.l1.l1_line_bytes, chip.l1.sector_bytes
+    if sector > line:
+        yield f"sector_bytes = {sector} must be at most l1_line_bytes = {line}"
+    if chip.l1.coalescing.startswith("half_warp") and (line, sector) != (128, 32):
+        yield (
+            f"l1_line_bytes = {line} and sector_bytes = {sector} must be 128 and 32 for coalescing = {chip.l1.coalescing!r}, "
+            "which moves segments of 32, 64 and 128 bytes"
+        )
+    asynchronous = chip.identity.compute_capability[0] in "89"
+    if asynchronous and sector != 32:
+        yield f"sector_bytes = {sector} must be 32 on chips with asynchronous copies, which move halves of sectors"
+    if chip.l1.l1_data_bytes_per_clk < sector:
+        yield f"l1_data_bytes_per_clk = {chip.l1.l1_data_bytes_per_clk} must be at least sector_bytes = {sector}"
+    for name in ("l1_fill_bytes_per_clk", "gpc_read_bytes_per_clk", "gpc_write_bytes_per_clk"):
+        if chip.get(name) * 8 < sector:
+            yield f"{name} = {chip.get(name)} must be at least {sector // 8}, an eighth of sector_bytes = {sector}"
 
 
 def _l2(chip: Chip) -> Iterator[str]:
@@ -299,8 +319,10 @@ def _l2(chip: Chip) -> Iterator[str]:
     if not sets or (lines % set_lines if even else lines - sets * set_lines > MOST_LOSS * lines):
         yield (
             f"l2_kib = {l2.l2_kib:,} must be whole sets: l2_slice_count = {l2.l2_slice_count} slices with sets of l2_ways = "
-            f"{l2.l2_ways} lines of 128 bytes, which are {set_lines * 128 / 1024:g} KiB or a multiple of it"
+            f"{l2.l2_ways} lines of {chip.l1.l1_line_bytes} bytes, which are {set_lines * chip.l1.l1_line_bytes / 1024:g} KiB or a multiple of it"
         )
+    if lines > MOST_L2_LINES:
+        yield f"l2_kib = {l2.l2_kib:,} must be at most {MOST_L2_LINES:,} lines of l1_line_bytes = {chip.l1.l1_line_bytes}"
     if l2.l2_partial_ways > l2.l2_ways:
         yield f"l2_partial_ways = {l2.l2_partial_ways} must be at most l2_ways = {l2.l2_ways}"
     half = l2.l2_slice_count // l2.l2_partition_count

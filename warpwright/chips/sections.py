@@ -288,8 +288,10 @@ COALESCING: tuple[str, ...] = get_args(Coalescing)
 class L1(Section):
     """The unified data storage seen as a cache."""
 
-    l1_line_bytes: Literal[128]
-    sector_bytes: Literal[32]
+    l1_line_bytes: Literal[32, 64, 128]
+    """Of a line of L1 and of L2."""
+    sector_bytes: Literal[32, 64, 128]
+    """What a line is filled and written by; as long as the line: without sectors."""
     coalescing: Coalescing
     """How a warp's accesses to global memory are joined."""
     l1_ways: int = Field(gt=0)

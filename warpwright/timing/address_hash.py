@@ -1,7 +1,7 @@
 """The address hash: maps a line to its L2 slice and DRAM channel.
 
 Read off an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM tell the 94 slices apart).  4 KiB are in
-one partition, whose number is a parity of address bits.  Every other pair of lines of a KiB, 512 bytes, is a unit; a partition's slices
+one partition, whose number is a parity of address bits.  Every other pair of blocks of 128 bytes of a KiB, 512 bytes, is a unit; a partition's slices
 take its units in turn, in an order that stays within aligned blocks of 128 units.  The order itself is not the card's.
 """
 
@@ -19,14 +19,15 @@ PARTITION_BITS = 0b100_1010_1011
 
 @core
 def unit_of(m: Any, line: int) -> int:
-    """The number of a line's unit in its partition: 512 bytes, every other pair of lines of a KiB.
+    """The number of a line's unit in its partition: 512 bytes, every other pair of blocks of 128 bytes of a KiB.
 
     Units of an aligned block of 128 are numbered in an order of the block's own; slices take them in turn (``slice_of``).
     """
-    kib = line >> 3
+    block = line >> m[s.chip.unit_line_shift]
+    kib = block >> 3
     if m[s.chip.partitions] == 2:
         kib = (kib >> 3) << 2 | kib & 3
-    unit = kib << 1 | (line >> 1) & 1
+    unit = kib << 1 | (block >> 1) & 1
     return unit ^ ((((unit >> 7) * s.GOLDEN) >> 40) & 127)
 
 
@@ -38,7 +39,7 @@ def slice_of(m: Any, line: int) -> int:
     half = m[s.chip.half]
     unit = unit_of(m, line)
     home = unit - divide(unit, half) * half
-    if m[s.chip.partitions] == 2 and popcount((line >> 5) & PARTITION_BITS) & 1:
+    if m[s.chip.partitions] == 2 and popcount((line >> m[s.chip.unit_line_shift] + 5) & PARTITION_BITS) & 1:
         home += half
     return home
 
@@ -52,7 +53,9 @@ def unit_in_slice(m: Any, line: int) -> int:
 @core
 def line_in_slice(m: Any, line: int) -> int:
     """A line's number among those of its slice."""
-    return unit_in_slice(m, line) << 2 | (line >> 1) & 2 | line & 1
+    shift = m[s.chip.unit_line_shift]
+    block = line >> shift
+    return (unit_in_slice(m, line) << 2 | (block >> 1) & 2 | block & 1) << shift | line & (1 << shift) - 1
 
 
 @core

@@ -40,12 +40,12 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
     kind = words >> 48
     total = 0
     chain = 0
-    for sector in range(4):
-        lanes = lanes_on_word(words, sector)
+    for sector in range(m[s.chip.line_sectors]):
+        lanes = lanes_on_word(m, words, sector)
         if lanes:
-            named = words_named(words, sector)
+            named = words_named(m, words, sector)
             parts = 2 if kind & 2 and named > 1 else 1
-            whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= 32
+            whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= m[s.chip.sector_bytes]
             passed = parts * m[s.chip.atomic_whole if whole else s.chip.atomic_part]
             total += lanes * passed
             if kind & 1:
@@ -62,9 +62,9 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
     lanes that meet costs 1.4 to 2 cycles, whichever waits longer; whole sectors cost none).
     """
     lanes = 0
-    for sector in range(4):
-        if words_named(words, sector) << (3 if (words >> 50) & 1 else 2) < 32:
-            lanes += lanes_on_word(words, sector)
+    for sector in range(m[s.chip.line_sectors]):
+        if words_named(m, words, sector) << (3 if (words >> 50) & 1 else 2) < m[s.chip.sector_bytes]:
+            lanes += lanes_on_word(m, words, sector)
     # By slice and kind: until when its last request waits, and how many lanes do.
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     other = mine ^ 1
@@ -144,7 +144,7 @@ def let_go(m: Any, home: int, line: int, place: int, entry: s.LineAtomics, start
 @core
 def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
-    passes = passes_of(words)
+    passes = passes_of(m, words)
     counts = counters(m, home)
     m[counts.atomic] += passes
     back = 0
@@ -161,7 +161,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[s.chip.atomic_turn]
     units += atomic_change(m, home, line, bool((words >> 51) & 1))
     # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
-    arrives = port(m, home, arrives, units >> 5)
+    arrives = port(m, home, arrives, units >> m[s.chip.sector_shift])
     start = write_port(m, home, arrives, units)
     if not far:
         # Those on the same line follow each other, and wait together while the line is lent (``lent_and_back``).
@@ -179,7 +179,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     tag_at = m[s.chip.l2_tags] + place
     tag = m[tag_at]
     # An atomic needs the old content, all of it.
-    missing = sectors & (~tag | sectors_in_part(m[m[s.chip.l2_fills] + place] & PARTS)) & 15
+    missing = sectors & (~tag | sectors_in_part(m, m[m[s.chip.l2_fills] + place] & PARTS)) & 15
     if missing:
         m[counts.missed_atomic] += popcount(missing)
         m[m[s.chip.l2_fills] + place] &= ~PARTS

@@ -120,7 +120,7 @@ def _move(rows: np.ndarray, one: Placed) -> None:
 class Workspace:
     """Structures and memory of every block that can be resident, at fixed places."""
 
-    def __init__(self, grids: Sequence[Grid], placed: Sequence[Placed], sms: int, spare: bool) -> None:
+    def __init__(self, chip: Chip, grids: Sequence[Grid], placed: Sequence[Placed], sms: int, spare: bool) -> None:
         resident = sms * s.MAX_SUB_CORES * s.MAX_WARPS
         self.parts = [_Part(grid, one.occupancy, sms) for grid, one in zip(grids, placed, strict=True)]
         local = max(grid.context["local_bytes_per_thread"] for grid in grids)
@@ -144,7 +144,8 @@ class Workspace:
             warps += 8 * part.warp_words
             shared += 8 * part.shared_words
         ranges = grids[0].context.memory.elsewhere()
-        self.elsewhere = np.array([(a >> 7, (b + 127) >> 7, place) for a, b, place in ranges.tolist()], np.int64)
+        line = chip.l1.l1_line_bytes
+        self.elsewhere = np.array([(a // line, -(-b // line), place) for a, b, place in ranges.tolist()], np.int64)
         """Ranges of lines that are elsewhere (``EW_``), by line."""
         if spare:
             self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]

@@ -106,12 +106,12 @@ def read_store(m: Any, sm: s.SM, w: s.Warp, time: int, size: int) -> int:
 
 
 @core
-def whole_sectors(sectors: int) -> int:
+def whole_sectors(m: Any, sectors: int) -> int:
     """Bytes written of each sector, 16 bits each: all of them."""
     held = 0
     for i in range(4):
         if (sectors >> i) & 1:
-            held |= 32 << (16 * i)
+            held |= m[s.chip.sector_bytes] << (16 * i)
     return held
 
 
@@ -119,16 +119,20 @@ def whole_sectors(sectors: int) -> int:
 def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: int, rate: int, writes: bool) -> int:
     """Read or write the lines of neighbouring bytes, so many bytes a cycle; when the last is there."""
     ready = time
-    line = address >> 7
+    shift = m[s.chip.line_shift]
+    sector_shift = m[s.chip.sector_shift]
+    line = address >> shift
     end = address + size
     n = 0
-    while line << 7 < end:
-        low = max(address - (line << 7), 0) >> 5
-        high = (min(end - (line << 7), 128) + 31) >> 5
+    while line << shift < end:
+        low = max(address - (line << shift), 0) >> sector_shift
+        high = (min(end - (line << shift), m[s.chip.line_bytes]) + m[s.chip.sector_bytes] - 1) >> sector_shift
         sectors = ((1 << high) - 1) & ~((1 << low) - 1)
-        late = time + n * 128 // rate
+        late = time + (n << shift) // rate
         if writes:
-            ready = max(ready, write_line(m, partition, slice_of(m, line), line, sectors, whole_sectors(sectors), late))
+            ready = max(
+                ready, write_line(m, partition, slice_of(m, line), line, sectors, whole_sectors(m, sectors), late)
+            )
         else:
             ready = max(ready, read_line(m, gpc, partition, slice_of(m, line), line, sectors, late))
         line += 1
@@ -154,7 +158,9 @@ def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -
                     moved += row
     ports = m[s.chip.gpc_write_ports if writes else s.chip.gpc_ports] + gpc * s.CALENDAR_SLOTS
     capacity = m[s.chip.gpc_write_capacity if writes else s.chip.gpc_capacity]
-    return reserve(m, ports, s.CALENDAR_SHIFT, capacity, ready, (moved + 31) >> 5)
+    return reserve(
+        m, ports, s.CALENDAR_SHIFT, capacity, ready, (moved + m[s.chip.sector_bytes] - 1) >> m[s.chip.sector_shift]
+    )
 
 
 @core

@@ -1,6 +1,6 @@
 """Coalesces lanes' addresses to cache lines, sectors and shared-memory wavefronts.
 
-Lines are 128 bytes of four 32-byte sectors; shared memory has banks of 4 bytes, as many as the chip file says, and serves as many lanes at
+Lines and their sectors are as long as the chip file says, at most four sectors a line; shared memory has banks of 4 bytes, as many as the chip file says, and serves as many lanes at
 once: of 8-byte accesses half as many, of 16-byte ones a quarter (CUDA C++ Programming Guide, compute capability 5.x and later).
 Addresses come as ``records.py`` takes them: a base, and a stride or a table of distances.
 """
@@ -13,12 +13,30 @@ from warpwright.native.intrinsics import core, lowest_bit, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.records import address_of
 
-PASS_BITS = 11
-"""Of each sector in what ``count_passes`` gives: the most lanes that name one of its words (7), and how many different words are named (4)."""
-LANE_COUNT, WORD_COUNT = 127, 15
+LANE_BITS = 7
+"""Of ``chip.pass_bits`` for each sector in what ``count_passes`` gives: the most lanes that name one of its words; the others: how many different words are named."""
+LANE_COUNT = 127
 TAG_BANK_BITS = (0b11_0111_1010_1011_0101, 0b10_1101_0101_1101_1010)
 """Of a line's number, the bits whose parities are its tag bank (bench.micro ``tag_banks`` on H200: lines that differ in one or two of 18 bits; ``copy_walks``:
 32 lines 3,000, 4,000 and 6,000 bytes apart take 12, 11.7 and 11.8 passes, and have 11.9, 11.4 and 12 in a bank)."""
+
+
+@core
+def line_of(m: Any, address: int) -> int:
+    """The number of an address's line."""
+    return address >> m[s.chip.line_shift]
+
+
+@core
+def sector_of(m: Any, address: int) -> int:
+    """The number of an address's sector in its line."""
+    return (address >> m[s.chip.sector_shift]) & (m[s.chip.line_sectors] - 1)
+
+
+@core
+def word_of(m: Any, address: int) -> int:
+    """The number of an address's word of four bytes in its line."""
+    return (address & (m[s.chip.line_bytes] - 1)) >> 2
 
 
 @core
@@ -44,16 +62,20 @@ def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int)
     """Fill the SM's line scratch for lanes at base + lane * stride; gives the number of lines."""
     if mask == m[s.chip.full_wave] and stride == size:
         end = base + m[s.chip.lanes] * size
-        line = base >> 7
-        last = (end - 1) >> 7
+        shift = m[s.chip.line_shift]
+        line = base >> shift
+        last = (end - 1) >> shift
+        sector_bytes = m[s.chip.sector_bytes]
         n = 0
         while line <= last:
-            low = max(base - (line << 7), 0)
-            high = min(end - (line << 7), 128)
-            sectors = ((2 << ((high - 1) >> 5)) - 1) & ~((1 << (low >> 5)) - 1)
+            low = max(base - (line << shift), 0)
+            high = min(end - (line << shift), m[s.chip.line_bytes])
+            sectors = ((2 << ((high - 1) >> m[s.chip.sector_shift])) - 1) & ~(
+                (1 << (low >> m[s.chip.sector_shift])) - 1
+            )
             packed = 0
             for sector in range(4):
-                bytes_in = min(high, sector * 32 + 32) - max(low, sector * 32)
+                bytes_in = min(high, sector * sector_bytes + sector_bytes) - max(low, sector * sector_bytes)
                 if bytes_in > 0:
                     packed |= bytes_in << (sector * 16)
             m[sm.lines[n]] = line
@@ -64,10 +86,10 @@ def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int)
             line += 1
         return n
     if stride == 0:
-        m[sm.lines] = base >> 7
-        m[sm.line_sectors] = 1 << ((base >> 5) & 3)
-        m[sm.line_bytes] = size << (16 * ((base >> 5) & 3))
-        m[sm.line_words] = words_of(size) << ((base >> 2) & 31)
+        m[sm.lines] = line_of(m, base)
+        m[sm.line_sectors] = 1 << sector_of(m, base)
+        m[sm.line_bytes] = size << (16 * sector_of(m, base))
+        m[sm.line_words] = words_of(size) << word_of(m, base)
         return 1
     n = 0
     current = -1
@@ -75,12 +97,15 @@ def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int)
     packed = 0
     words = 0
     lane_words = words_of(size)
+    shift = m[s.chip.line_shift]
+    sector_shift = m[s.chip.sector_shift]
+    in_line = m[s.chip.line_bytes] - 1
     left = mask
     while left:
         lane = lowest_bit(left)
         left &= left - 1
         address = base + lane * stride
-        line = address >> 7
+        line = address >> shift
         if line != current:
             if n:
                 m[sm.lines[n - 1]] = current
@@ -92,10 +117,10 @@ def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int)
             sectors = 0
             packed = 0
             words = 0
-        sector = (address >> 5) & 3
+        sector = (address & in_line) >> sector_shift
         sectors |= 1 << sector
         packed += size << (sector * 16)
-        words |= lane_words << ((address >> 2) & 31)
+        words |= lane_words << ((address & in_line) >> 2)
     if n:
         m[sm.lines[n - 1]] = current
         m[sm.line_sectors[n - 1]] = sectors
@@ -144,10 +169,10 @@ def lines_kept(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, 
     known = pattern_of(base, tabled, mask, size)
     kept = m[sm.patterns] + place_of_pattern(step, known, s.PATTERNS_KEPT) * s.PATTERN_SLOTS
     if m[kept] == step and m[kept + 1] == known:
-        return lines_again(m, sm, kept, base >> 7)
+        return lines_again(m, sm, kept, line_of(m, base))
     other = kept + s.PATTERN_SLOTS
     if m[other] == step and m[other + 1] == known:
-        return lines_again(m, sm, other, base >> 7)
+        return lines_again(m, sm, other, line_of(m, base))
     n = lines_table(m, sm, base, step, mask, size) if tabled else lines_affine(m, sm, base, step, mask, size)
     if n > s.PATTERN_LINES:
         return n
@@ -159,7 +184,7 @@ def lines_kept(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, 
     m[kept + 2] = n
     for i in range(n):
         place = kept + s.PATTERN_HEAD + 4 * i
-        m[place] = m[sm.lines[i]] - (base >> 7)
+        m[place] = m[sm.lines[i]] - line_of(m, base)
         m[place + 1] = m[sm.line_sectors[i]]
         m[place + 2] = m[sm.line_bytes[i]]
         m[place + 3] = m[sm.line_words[i]]
@@ -173,29 +198,36 @@ def words_of(size: int) -> int:
 
 
 @core
-def covered(packed: int) -> int:
+def covered(m: Any, packed: int) -> int:
     """Sectors of which every byte was touched, from four 16-bit byte counts."""
     full = 0
+    sector_bytes = m[s.chip.sector_bytes]
     for sector in range(4):
-        if (packed >> (sector * 16)) & 0xFFFF >= 32:
+        if (packed >> (sector * 16)) & 0xFFFF >= sector_bytes:
             full |= 1 << sector
     return full
 
 
 @core
-def touched(words: int) -> int:
+def touched(m: Any, words: int) -> int:
     """The sectors in which words of a line are."""
     sectors = 0
-    for sector in range(4):
-        if (words >> (8 * sector)) & 255:
+    sector_words = m[s.chip.sector_bytes] >> 2
+    for sector in range(m[s.chip.line_sectors]):
+        if (words >> (sector_words * sector)) & ((1 << sector_words) - 1):
             sectors |= 1 << sector
     return sectors
 
 
 @core
-def sector_words(sectors: int) -> int:
+def words_in(m: Any, sectors: int) -> int:
     """The words of a line's sectors."""
-    return ((sectors * 0x204081) & 0x1010101) * 255
+    words = 0
+    sector_words = m[s.chip.sector_bytes] >> 2
+    for sector in range(m[s.chip.line_sectors]):
+        if (sectors >> sector) & 1:
+            words |= ((1 << sector_words) - 1) << (sector_words * sector)
+    return words
 
 
 @core
@@ -208,8 +240,8 @@ def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -
         lane = lowest_bit(left)
         left &= left - 1
         address = base + peek(table + lane * 8)
-        line = address >> 7
-        sector = (address >> 5) & 3
+        line = line_of(m, address)
+        sector = sector_of(m, address)
         found = entry_of(m, sm, line, n)
         if found == n:
             n += 1
@@ -219,7 +251,7 @@ def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -
             m[sm.line_words[found]] = 0
         m[sm.line_sectors[found]] |= 1 << sector
         m[sm.line_bytes[found]] += size << (sector * 16)
-        m[sm.line_words[found]] |= lane_words << ((address >> 2) & 31)
+        m[sm.line_words[found]] |= lane_words << word_of(m, address)
     return n
 
 
@@ -227,12 +259,14 @@ def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -
 def count_passes(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, n: int) -> None:
     """How an atomic on ``n`` lines falls on their sectors, into the scratch of covered sectors.
 
-    ``PASS_BITS`` for each sector.
+    ``chip.pass_bits`` for each sector.
     """
+    bits = m[s.chip.pass_bits]
+    most_words = (1 << (bits - LANE_BITS)) - 1
     for i in range(n):
         m[sm.line_bytes[i]] = 0
     if not tabled and step == 0:
-        m[sm.line_bytes] = (popcount(mask) | 1 << 7) << (PASS_BITS * ((base >> 5) & 3))
+        m[sm.line_bytes] = (popcount(mask) | 1 << LANE_BITS) << (bits * sector_of(m, base))
         return
     left = mask
     while left:
@@ -246,45 +280,46 @@ def count_passes(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int
                 if base + peek(step + lowest_bit(before) * 8) == address:
                     same += 1
                 before &= before - 1
-        line = address >> 7
+        line = line_of(m, address)
         i = 0
         while i < n - 1 and m[sm.lines[i]] != line:
             i += 1
-        shift = PASS_BITS * ((address >> 5) & 3)
+        shift = bits * sector_of(m, address)
         held = m[sm.line_bytes[i]]
         most = (held >> shift) & LANE_COUNT
-        words = ((held >> (shift + 7)) & WORD_COUNT) + (1 if same == 1 else 0)
-        merged = (max(most, same) | min(words, WORD_COUNT) << 7) << shift
-        m[sm.line_bytes[i]] = (held & ~(((1 << PASS_BITS) - 1) << shift)) | merged
+        words = ((held >> (shift + LANE_BITS)) & most_words) + (1 if same == 1 else 0)
+        merged = (max(most, same) | min(words, most_words) << LANE_BITS) << shift
+        m[sm.line_bytes[i]] = (held & ~(((1 << bits) - 1) << shift)) | merged
 
 
 @core
-def lanes_on_word(packed: int, sector: int) -> int:
+def lanes_on_word(m: Any, packed: int, sector: int) -> int:
     """The most lanes on one word of a sector, from ``count_passes``."""
-    return (packed >> (PASS_BITS * sector)) & LANE_COUNT
+    return (packed >> (m[s.chip.pass_bits] * sector)) & LANE_COUNT
 
 
 @core
-def words_named(packed: int, sector: int) -> int:
+def words_named(m: Any, packed: int, sector: int) -> int:
     """Different words of a sector that are named, from ``count_passes``."""
-    return (packed >> (PASS_BITS * sector + 7)) & WORD_COUNT
+    bits = m[s.chip.pass_bits]
+    return (packed >> (bits * sector + LANE_BITS)) & ((1 << (bits - LANE_BITS)) - 1)
 
 
 @core
-def most_on_a_word(packed: int) -> int:
+def most_on_a_word(m: Any, packed: int) -> int:
     """The most lanes on one word of a line, from ``count_passes``."""
     most = 0
-    for sector in range(4):
-        most = max(most, lanes_on_word(packed, sector))
+    for sector in range(m[s.chip.line_sectors]):
+        most = max(most, lanes_on_word(m, packed, sector))
     return most
 
 
 @core
-def passes_of(packed: int) -> int:
+def passes_of(m: Any, packed: int) -> int:
     """Sum over a line's sectors of the most lanes on one word."""
     total = 0
-    for sector in range(4):
-        total += lanes_on_word(packed, sector)
+    for sector in range(m[s.chip.line_sectors]):
+        total += lanes_on_word(m, packed, sector)
     return total
 
 
@@ -323,14 +358,14 @@ def lines_local(m: Any, sm: s.SM, physical: int, base: int, tabled: bool, step: 
         offset = address_of(base, tabled, step, lane) & 0xFFFFFF
         for j in range(words):
             address = physical + (((offset >> 2) + j) * m[s.chip.lanes] + lane) * 4
-            line = address >> 7
+            line = line_of(m, address)
             found = entry_of(m, sm, line, n)
             if found == n:
                 n += 1
                 m[sm.lines[found]] = line
                 m[sm.line_sectors[found]] = 0
                 m[sm.line_bytes[found]] = 0
-            sector = (address >> 5) & 3
+            sector = sector_of(m, address)
             m[sm.line_sectors[found]] |= 1 << sector
             m[sm.line_bytes[found]] += min(size, 4) << (sector * 16)
     return n

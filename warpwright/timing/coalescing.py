@@ -14,7 +14,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, lowest_bit, popcount
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import lines_kept, words_of
+from warpwright.timing.coalescer import line_of, lines_kept, sector_of, word_of, words_of
 from warpwright.timing.records import address_of
 
 WHOLE_WARP, HALF_WARP_IN_ORDER, HALF_WARP_ANY_ORDER, WHOLE_LINES, QUARTER_WAVEFRONT, QUARTER_WAVEFRONT_JOINED = range(6)
@@ -36,8 +36,8 @@ def transaction(m: Any, sm: s.SM, n: int, line: int, sectors: int) -> int:
 @core
 def name_bytes(m: Any, sm: s.SM, place: int, address: int, size: int) -> None:
     """A lane names ``size`` bytes of a transaction."""
-    m[sm.line_bytes[place]] += size << (((address >> 5) & 3) * 16)
-    m[sm.line_words[place]] |= words_of(size) << ((address >> 2) & 31)
+    m[sm.line_bytes[place]] += size << (sector_of(m, address) * 16)
+    m[sm.line_words[place]] |= words_of(size) << word_of(m, address)
 
 
 @core
@@ -116,37 +116,35 @@ def whole_lines(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int,
     n = 0
     group = m[s.chip.lanes] >> (0 if size <= 4 else (1 if size == 8 else 2))
     for first in range(0, m[s.chip.lanes], group):
-        n = pieces(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size, 7)
+        n = lines_named(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size)
     return n
 
 
 @core
 def quarter_wavefront(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
-    """Cypress and Cayman: a quarter of a wavefront moves each line of 64 bytes that it names."""
+    """Cypress and Cayman, whose lines have 64 bytes: a quarter of a wavefront moves each line that it names, whole."""
     n = 0
     group = m[s.chip.lanes] >> 2
     for first in range(0, m[s.chip.lanes], group):
-        n = pieces(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size, 6)
+        n = lines_named(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size)
     return n
 
 
 @core
-def pieces(
-    m: Any, sm: s.SM, before: int, base: int, tabled: bool, step: int, lanes: int, first: int, size: int, shift: int
+def lines_named(
+    m: Any, sm: s.SM, before: int, base: int, tabled: bool, step: int, lanes: int, first: int, size: int
 ) -> int:
-    """Add each aligned piece of so many bytes (as a power of two) that ``lanes``, counted from lane ``first``, name; gives how many transactions there are."""
+    """Add each line that ``lanes``, counted from lane ``first``, name; gives how many transactions there are."""
     n = before
-    sectors = 15 if shift == 7 else 3
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
         address = address_of(base, tabled, step, first + lane)
         place = before
-        moved = sectors << ((address >> 5) & 2 if shift == 6 else 0)
-        while place < n and (m[sm.lines[place]] != address >> 7 or m[sm.line_sectors[place]] != moved):
+        while place < n and m[sm.lines[place]] != line_of(m, address):
             place += 1
         if place == n:
-            n = transaction(m, sm, n, address >> 7, moved)
+            n = transaction(m, sm, n, line_of(m, address), m[s.chip.whole_line])
         name_bytes(m, sm, place, address, size)
     return n
 

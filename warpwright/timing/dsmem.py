@@ -57,7 +57,7 @@ def on_cluster(
         count_passes(m, sm, base, tabled, step, lanes, lines)
         packets = 0
         for i in range(lines):
-            packets += passes_of(m[sm.line_bytes[i]])
+            packets += passes_of(m, m[sm.line_bytes[i]])
         end = max(end, pass_port(m, sm, time, packets * m[s.chip.remote_send]))
         end = max(end, pass_port(m, target, time, packets * m[s.chip.remote_take]))
     return end

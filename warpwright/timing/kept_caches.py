@@ -22,7 +22,6 @@ from warpwright.timing import state as s
 from warpwright.timing.l2 import TAG_SHIFT
 from warpwright.timing.tlb import FIRST, LAST_MISS
 
-LINE_SHIFT = 7
 HISTORY = 2
 """Launches before one by which the time of an earlier one is known again (``timing_cache.py``)."""
 LONG_AGO = -(1 << 40)
@@ -32,7 +31,8 @@ _ROWS, _CHANNELS, _PAGES = "dram_banks", "dram_state", "tlb"
 class KeptCaches:
     """The caches of one device between two launches; empty at first."""
 
-    def __init__(self) -> None:
+    def __init__(self, line_bytes: int) -> None:
+        self._line_bytes = line_bytes
         self._history: tuple[Hashable, ...] = ()
         self._since = 0
         self._words: npt.NDArray[np.int64] | None = None
@@ -97,7 +97,8 @@ class KeptCaches:
     def used(self, address: int, size_bytes: int, how: int) -> None:
         """A copy or a fill has used memory of the device: ``BR_READ``, ``BR_WRITTEN`` or, past L2, ``BR_DROPPED``."""
         if size_bytes > 0:
-            self._brought.append((address >> LINE_SHIFT, (address + size_bytes - 1 >> LINE_SHIFT) + 1, how))
+            first, end = address // self._line_bytes, -(-(address + size_bytes) // self._line_bytes)
+            self._brought.append((first, end, how))
             self._since = hash((self._since, address, size_bytes, how))
 
     def launched(self, what: Hashable) -> None:

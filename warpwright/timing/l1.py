@@ -47,7 +47,6 @@ WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"]
 SHARED_HIGH = SHARED_WINDOW >> 32
 LOCAL_HIGH = LOCAL_WINDOW >> 32
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
-LINE_SECTORS = 4
 RECEIVE_AHEAD = 6
 """Answers between fetching a line's place to the host's caches and filling it."""
 
@@ -93,8 +92,8 @@ def atomic_waves(m: Any, sm: s.SM, n: int, operation: int, factor: int) -> int:
     for i in range(n):
         packed = m[sm.line_bytes[i]]
         several = popcount(m[sm.line_sectors[i]]) > 1
-        units += passes_of(packed) * m[s.chip.atomic_lane_sectors if several else s.chip.atomic_lane]
-        worst = max(worst, most_on_a_word(packed))
+        units += passes_of(m, packed) * m[s.chip.atomic_lane_sectors if several else s.chip.atomic_lane]
+        worst = max(worst, most_on_a_word(m, packed))
     waves = (units + 255) >> 8
     if worst == 1:
         waves *= factor
@@ -143,7 +142,7 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
     missing = sectors & ~(tag | (tag >> 4)) & 15
     stored = m[place + ways * s.C_WORDS]
     if missing and stored:
-        own = missing & ~touched(words & ~stored)
+        own = missing & ~touched(m, words & ~stored)
         hit |= own
         missing ^= own
     ready = 0
@@ -203,7 +202,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
                 waves = transaction_passes(m, base, tabled, step, mask, n)
             else:
                 waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
-            if m[s.chip.l1_data_sectors] < LINE_SECTORS:
+            if m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]:
                 waves = max(waves, narrow_passes(m, sm, n))
             interval = way_cycles(m, code[row.reads], max(size >> 2, 1))
             start = enter_with_passes(m, sm, sc, w, time, waves, interval, m[s.chip.replay] * waves)
@@ -348,7 +347,7 @@ def shared_access(
         ideal *= code[row.extra] & 255
     remote = remote_lanes(m, w, extra, base, tabled, step, mask)
     if remote and operation == s.OP_STORE:
-        time = send(m, sm, time, 32 * store_packets(m, sm, base, tabled, step, remote, size))
+        time = send(m, sm, time, store_packets(m, sm, base, tabled, step, remote, size) << m[s.chip.sector_shift])
     wide = min(waves, ideal) if operation == s.OP_LOAD and rows == 0 else 1
     takes = m[s.chip.replay] * waves + (1 if wide > 1 and size == 16 else 0)
     interval = way_cycles(m, code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))

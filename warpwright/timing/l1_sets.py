@@ -49,10 +49,11 @@ def approach_record(m: Any, sm: s.SM, w: s.Warp) -> None:
     high = base >> 32
     if (tag != TAG_AFFINE and tag != TAG_PATTERN) or high == WINDOWS_HIGH[0] or high == WINDOWS_HIGH[1]:
         return
-    approach_set(m, sm, base >> 7)
+    first = base >> m[s.chip.line_shift]
+    approach_set(m, sm, first)
     if tag == TAG_AFFINE:
-        last = (base + (m[s.chip.lanes] - 1) * ((word << 8) >> 40)) >> 7
-        if last != base >> 7:
+        last = (base + (m[s.chip.lanes] - 1) * ((word << 8) >> 40)) >> m[s.chip.line_shift]
+        if last != first:
             approach_set(m, sm, last)
 
 

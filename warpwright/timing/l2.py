@@ -39,9 +39,8 @@ from warpwright.timing.ports import reserve
 TAG_SHIFT = 9
 COPIED = 1 << 8
 DIRTY = 15 << 4
-# A fill: when the last sectors came << 12 | words written of each sector that is known in part, 3 bits a sector
-PARTS = (1 << 12) - 1
-SECTOR_BYTES = 32
+# A fill: when the last sectors came << 12 | words written of each sector that is known in part, ``chip.part_bits`` a sector
+PARTS = (1 << s.PART_WORD_BITS) - 1
 
 
 @core
@@ -134,11 +133,12 @@ def used(m: Any, place: int, time: int) -> None:
 
 
 @core
-def sectors_in_part(parts: int) -> int:
+def sectors_in_part(m: Any, parts: int) -> int:
     """Mask of the sectors of which only some words are known."""
     mask = 0
+    bits = m[s.chip.part_bits]
     for sector in range(4):
-        if (parts >> (3 * sector)) & 7:
+        if (parts >> (bits * sector)) & ((1 << bits) - 1):
             mask |= 1 << sector
     return mask
 
@@ -151,7 +151,7 @@ def complete(m: Any, piece: int, place: int, time: int) -> int:
     """
     fill_at = m[s.chip.l2_fills] + place
     tag_at = m[s.chip.l2_tags] + place
-    sectors = sectors_in_part(m[fill_at] & PARTS) & (m[tag_at] >> 4)
+    sectors = sectors_in_part(m, m[fill_at] & PARTS) & (m[tag_at] >> 4)
     m[fill_at] &= ~PARTS
     if sectors:
         line = m[tag_at] >> TAG_SHIFT
@@ -173,16 +173,17 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
     before = m[fill_at] & PARTS
     valid = m[m[s.chip.l2_tags] + place] & 15
     parts = before
+    bits = m[s.chip.part_bits]
     for sector in range(4):
         if (sectors >> sector) & 1 == 0:
             continue
-        words = (parts >> (3 * sector)) & 7
+        words = (parts >> (bits * sector)) & ((1 << bits) - 1)
         if words == 0 and (valid >> sector) & 1:
             continue
         words += max(((held >> (16 * sector)) & 0xFFFF) >> 2, 1)
-        parts &= ~(7 << (3 * sector))
-        if words < 8:
-            parts |= words << (3 * sector)
+        parts &= ~(((1 << bits) - 1) << (bits * sector))
+        if words < m[s.chip.sector_bytes] >> 2:
+            parts |= words << (bits * sector)
     m[fill_at] = (m[fill_at] & ~PARTS) | parts
     if before or not parts:
         return
@@ -226,7 +227,7 @@ def port(m: Any, piece: int, time: int, sectors: int) -> int:
     """Take a slice's read port for so many sectors; fewer than it is wide take as long (bench.micro ``mixture``: words gathered from L2,
     78 to 80 a cycle over the chip, one a clock of each slice)."""
     calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
-    units = max(32 * sectors, m[s.chip.l2_access])
+    units = max(sectors << m[s.chip.sector_shift], m[s.chip.l2_access])
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, units)
 
 
@@ -259,9 +260,9 @@ def write_port(m: Any, piece: int, time: int, units: int) -> int:
 def widen(m: Any, sectors: int) -> int:
     """What a miss fetches: pairs or all of the line."""
     fetch = m[s.chip.l2_fetch]
-    if fetch == 2:
-        return sectors | ((sectors & 5) << 1) | ((sectors & 10) >> 1)
-    return 15 if fetch == 4 else sectors
+    if fetch >= m[s.chip.line_sectors]:
+        return m[s.chip.whole_line]
+    return sectors | ((sectors & 5) << 1) | ((sectors & 10) >> 1) if fetch == 2 else sectors
 
 
 @core
@@ -362,7 +363,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
             if m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1:
                 write_port(m, home, turn, (far * m[s.chip.slice_capacity]) >> s.CALENDAR_SHIFT)
             m[m[s.chip.l2_tags] + find(m, home, line)] &= ~COPIED
-        come = crosses(m, home, come, moved * SECTOR_BYTES) + far - (far >> 1)
+        come = crosses(m, home, come, moved << m[s.chip.sector_shift]) + far - (far >> 1)
         come = write_port(m, near, come, moved * m[s.chip.l2_fill])
         filled(m, place, come)
         ready = max(ready, come)
@@ -377,7 +378,7 @@ def read_among_atomics(m: Any, home: int, line: int, sectors: int, start: int) -
     crosses for all."""
     far = m[s.chip.far_latency]
     come = home_read(m, home, line, sectors, start, True)
-    size = share_of(m, atomics_on(m, home, line), popcount(sectors) * SECTOR_BYTES)
+    size = share_of(m, atomics_on(m, home, line), popcount(sectors) << m[s.chip.sector_shift])
     return crosses(m, home, come, size) + far - (far >> 1)
 
 
@@ -392,7 +393,7 @@ def counterpart(m: Any, home: int) -> int:
 def stored_bytes(m: Any, count: int, full: int) -> int:
     """What a store of so many sectors, so many of them whole, takes of the way to the other side: of the others it must say which bytes are written
     (bench.micro ``crossing``: far stores of every other word 33.6 sectors a cycle over the chip, of whole lines 41.6)."""
-    return full * SECTOR_BYTES + (count - full) * m[s.chip.far_masked]
+    return (full << m[s.chip.sector_shift]) + (count - full) * m[s.chip.far_masked]
 
 
 @core
@@ -489,7 +490,7 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     count = popcount(sectors)
     counts = counters(m, home)
     m[counts.written] += count
-    full = popcount(sectors & covered(held))
+    full = popcount(sectors & covered(m, held))
     after = m[s.chip.read_after_write]
     far = is_far(m, partition, home)
     if far:
@@ -509,9 +510,9 @@ def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, f
     """The home takes what was written, from its own side or from afar: gives when."""
     if m[s.chip.l2_keeps] == 0:
         return max(start, dram_write(m, home, line, sectors, start) - m[s.chip.write_back_lag])
-    touched = touch(m, home, line, start, far, sectors & covered(held))
+    touched = touch(m, home, line, start, far, sectors & covered(m, held))
     place = touched >> 40
-    if sectors & ~covered(held) or m[m[s.chip.l2_fills] + place] & PARTS:
+    if sectors & ~covered(m, held) or m[m[s.chip.l2_fills] + place] & PARTS:
         write_in_part(m, home, place, sectors, held, start)
     m[m[s.chip.l2_tags] + place] |= sectors | (sectors << 4)
     return touched & ((1 << 40) - 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import ideal_wavefronts, wavefronts
+from warpwright.timing.coalescer import ideal_wavefronts, line_of, sector_of, wavefronts
 from warpwright.timing.l1 import SPACE_GLOBAL, fill_lines, global_passes, load_lines
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.records import address_of, record_at
@@ -72,16 +72,16 @@ def parts_around(
         to = address_of(to_base, to_tabled, to_step, lane)
         across = crosses(base, tabled, step, to_base, to_tabled, to_step, mask, lane)
         half = 1 + ((to >> 4) & 1) if across else 0
-        where = (to >> 7) << 2 | half
+        where = line_of(m, to) << 2 | half
         i = 0
-        while i < n and (m[sm.lines[i]] != address >> 7 or m[sm.line_bytes[i]] != where):
+        while i < n and (m[sm.lines[i]] != line_of(m, address) or m[sm.line_bytes[i]] != where):
             i += 1
         if i == n:
             n += 1
-            m[sm.lines[i]] = address >> 7
+            m[sm.lines[i]] = line_of(m, address)
             m[sm.line_bytes[i]] = where
             m[sm.line_sectors[i]] = 0
-        m[sm.line_sectors[i]] |= 1 << ((address >> 5) & 3)
+        m[sm.line_sectors[i]] |= 1 << sector_of(m, address)
     return n
 
 

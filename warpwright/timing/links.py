@@ -134,7 +134,7 @@ def read_host(m: Any, partition: int, home: int, sectors: int, time: int) -> int
     count = popcount(sectors)
     count_host(m, partition, home, count, s.SliceGroup.read, s.SliceGroup.far_reads)
     counts = counters(m, home)
-    m[counts.host_read] += ANSWER_HEAD_BYTES + 32 * span(sectors)
+    m[counts.host_read] += ANSWER_HEAD_BYTES + (span(sectors) << m[s.chip.sector_shift])
     m[counts.host_written] += HEAD_BYTES
     asked = take(m, s.LK_TO_HOST, home, port(m, home, free_at(m, home, time), count), m[s.chip.host_ask])
     cost = m[s.chip.host_read] + span(sectors) * m[s.chip.host_read_sector]
@@ -147,7 +147,7 @@ def read_host(m: Any, partition: int, home: int, sectors: int, time: int) -> int
 def read_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, time: int) -> int:
     """When another device's answer to a load is where L2's would be."""
     count = span(sectors)
-    m[counters(m, home).peer_read] += 32 * count
+    m[counters(m, home).peer_read] += count << m[s.chip.sector_shift]
     asked = take(m, m[route.out], home, time, m[route.ask])
     cost = m[route.packet] + count * m[route.sector]
     return take(m, m[route.back], home, asked, cost) + m[route.latency]
@@ -169,7 +169,7 @@ def bytes_of(held: int) -> int:
 def write_host(m: Any, partition: int, home: int, sectors: int, held: int, time: int) -> int:
     """When a write to the host has gone out."""
     count = popcount(sectors)
-    whole = sectors & covered(held)
+    whole = sectors & covered(m, held)
     count_host(m, partition, home, count, s.SliceGroup.written, s.SliceGroup.far_writes)
     parts = packets(sectors, whole)
     m[counters(m, home).host_written] += HEAD_BYTES * parts + bytes_of(held)
@@ -191,18 +191,18 @@ def write_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, held: int, t
     data = count * sector
     if count == 1 and bytes_of(held) <= m[s.chip.peer_half_sector]:
         data = sector >> 1
-    m[counters(m, home).peer_written] += data * 32 // sector
-    heads = 1 if sectors & ~covered(held) == 0 else 2
+    m[counters(m, home).peer_written] += (data << m[s.chip.sector_shift]) // sector
+    heads = 1 if sectors & ~covered(m, held) == 0 else 2
     return take(m, m[route.out], home, time, heads * m[route.packet] + data) + m[route.write_latency]
 
 
 @core
-def named_whole(words: int) -> int:
+def named_whole(m: Any, words: int) -> int:
     """Sectors of which an atomic names every word."""
     size = 3 if (words >> 50) & 1 else 2
     mask = 0
-    for sector in range(4):
-        if words_named(words, sector) << size >= 32:
+    for sector in range(m[s.chip.line_sectors]):
+        if words_named(m, words, sector) << size >= m[s.chip.sector_bytes]:
             mask |= 1 << sector
     return mask
 
@@ -222,12 +222,12 @@ def behind_atomics(m: Any, home: int, line: int, time: int, turn: int) -> int:
 @core
 def atomic_host(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When L2 has done an atomic on the host's memory: for each lane on a word it reads the sectors and writes what it changed back."""
-    rounds = max(most_on_a_word(words), 1)
-    passes = passes_of(words)
+    rounds = max(most_on_a_word(m, words), 1)
+    passes = passes_of(m, words)
     count_host(m, partition, home, passes, s.SliceGroup.atomic, s.SliceGroup.far_atomics)
-    parts = packets(sectors, sectors & named_whole(words))
+    parts = packets(sectors, sectors & named_whole(m, words))
     counts = counters(m, home)
-    m[counts.host_read] += rounds * (ANSWER_HEAD_BYTES + 32 * span(sectors))
+    m[counts.host_read] += rounds * (ANSWER_HEAD_BYTES + (span(sectors) << m[s.chip.sector_shift]))
     m[counts.host_written] += HEAD_BYTES * (rounds + parts)
     start = behind_atomics(m, home, line, free_at(m, home, time), rounds * m[s.chip.host_atomic_turn])
     asked = take(m, s.LK_TO_HOST, home, start, rounds * (m[s.chip.host_ask] + parts * m[s.chip.host_write]))
@@ -241,15 +241,15 @@ def atomic_host(m: Any, partition: int, home: int, line: int, sectors: int, word
 @core
 def atomic_peer(m: Any, route: s.PeerRoute, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When another device's answer to an atomic is where L2's would be."""
-    rounds = max(most_on_a_word(words), 1)
+    rounds = max(most_on_a_word(m, words), 1)
     count = span(sectors)
     counts = counters(m, home)
-    m[counts.peer_written] += 32 * count * rounds
+    m[counts.peer_written] += count * rounds << m[s.chip.sector_shift]
     start = behind_atomics(m, home, line, time, rounds * m[s.chip.peer_atomic_turn])
     cost = rounds * (2 * m[route.packet] + count * m[route.sector])
     gone = take(m, m[route.out], home, start, cost)
     if (words >> 51) & 1:
-        m[counts.peer_read] += 32 * count * rounds
+        m[counts.peer_read] += count * rounds << m[s.chip.sector_shift]
         gone = take(m, m[route.back], home, gone, cost)
     return gone + m[route.atomic_latency] + ((rounds - 1) * m[s.chip.peer_atomic_turn] >> 8)
 

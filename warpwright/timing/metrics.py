@@ -213,7 +213,8 @@ def _beyond_l1(state: State, chip: Chip, cycles: int, instructions: int | None) 
     lookups = l2_lookups(state, chip, instructions)
     near = s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic)
     l2_sectors = float(near + s.counted(m, s.SliceGroup.far_reads, s.SliceGroup.far_writes, s.SliceGroup.far_atomics))
-    reads, writes = (32.0 * s.dram_counted(m, field) for field in (s.Channel.sectors_read, s.Channel.sectors_written))
+    sector = float(chip.l1.sector_bytes)
+    reads, writes = (sector * s.dram_counted(m, field) for field in (s.Channel.sectors_read, s.Channel.sectors_written))
     dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     l2_bytes_per_clk = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
     seconds = _seconds(chip, cycles)
@@ -221,7 +222,7 @@ def _beyond_l1(state: State, chip: Chip, cycles: int, instructions: int | None) 
         **lookups,
         **elsewhere(state),
         "lts__t_sector_hit_rate.pct": _percent(lookups["lts__t_sectors_lookup_hit.sum"], lookups["lts__t_sectors.sum"]),
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed": _percent(l2_sectors * 32, l2_bytes_per_clk * cycles),
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed": _percent(l2_sectors * sector, l2_bytes_per_clk * cycles),
         "dram__bytes_read.sum": reads,
         "dram__bytes_write.sum": writes,
         "dram__bytes.sum": reads + writes,

@@ -54,6 +54,7 @@ class _Sizes:
         instruction, constants = chip.instruction_cache, self.constants
         self.row_units = max(dram.dram_row_bytes // UNIT_BYTES, 1)
         self.ways = chip.l1.l1_ways
+        self.line_sectors = chip.l1.l1_line_bytes // chip.l1.sector_bytes
         self.sets = l1_sets(chip, l1_kib)
         self.l0_lines = instruction.l0_icache_kib * 1024 // instruction.icache_line_bytes
         self.l1i_lines = instruction.l1_icache_kib * 1024 // instruction.icache_line_bytes

@@ -260,7 +260,7 @@ def prepare(
     )
     anywhere = clustered or len(grids) > 1
     sms = used_sms(chip, 0 if anywhere else geometries[0].blocks)
-    space = Workspace(grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
+    space = Workspace(chip, grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
     _fill_header(state, grids, space)
     _fill_routes(state, chip, grids[0].context.memory)
     fill_contexts(state, chip, grids, placed, space)

@@ -13,7 +13,7 @@ from typing import Any
 from warpwright.engine.abi import HERE
 from warpwright.native.intrinsics import core, lowest_bit, popcount
 from warpwright.timing import state as s
-from warpwright.timing.coalescer import covered, sector_words, tag_passes, touched
+from warpwright.timing.coalescer import covered, tag_passes, touched, words_in
 from warpwright.timing.l1_sets import approach_l1, l1_find, take_place
 from warpwright.timing.links import place_of
 from warpwright.timing.mio_queue import enter_queue
@@ -252,9 +252,9 @@ def going_out(m: Any, about: s.StoreBuffer, line: int, time: int) -> int:
 def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
     """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written or it is elsewhere (``python -m
     bench.elsewhere``: whole lines 5 cycles instead of 4), at least two."""
-    sector = 32 // m[s.chip.l1_write_bytes]
+    sector = max(m[s.chip.sector_bytes] // m[s.chip.l1_write_bytes], 1)
     cost = popcount(sectors) * sector
-    if popcount(covered(held)) < popcount(sectors) or place_of(m, line) != HERE:
+    if popcount(covered(m, held)) < popcount(sectors) or place_of(m, line) != HERE:
         cost += sector
     return max(cost, 2 * sector)
 
@@ -315,18 +315,18 @@ def written_in_l1(
         if place >= 0:
             m[place] &= ~sectors
         return 0
-    whole = sectors if local else covered(held)
+    whole = sectors if local else covered(m, held)
     if place < 0:
         place = -1 - place
         take_place(m, place, line, time)
-    elif whole == 15:
+    elif whole == m[s.chip.whole_line]:
         m[place + ways * s.C_FILL] = time
     m[place + ways * s.C_STAMP] = time
     tag = m[place] & ~PENDING
     if out:
         lost = out | sectors if out & sectors & ~whole else out
         tag &= ~lost
-        m[place + ways * s.C_WORDS] &= ~sector_words(lost)
+        m[place + ways * s.C_WORDS] &= ~words_in(m, lost)
         if lost != out:
             m[place] = tag
             return sectors
@@ -334,7 +334,7 @@ def written_in_l1(
     if part:
         stored = m[place + ways * s.C_WORDS] | words
         m[place + ways * s.C_WORDS] = stored
-        whole |= part & ~touched(~stored)
+        whole |= part & ~touched(m, ~stored)
     m[place] = tag | whole
     return sectors & ~tag
 
@@ -351,7 +351,7 @@ def join_store(m: Any, sm: s.SM, about: s.StoreBuffer, entry: s.StoreLine, secto
     together = 0
     for sector in range(4):
         shift = 16 * sector
-        together |= min(((before >> shift) & 0xFFFF) + ((held >> shift) & 0xFFFF), 32) << shift
+        together |= min(((before >> shift) & 0xFFFF) + ((held >> shift) & 0xFFFF), m[s.chip.sector_bytes]) << shift
     m[r.full] = together
     cycles = store_cost(m, m[entry.line], m[entry.sectors], together)
     m[about.last] += max(cycles - m[entry.cycles], 0)

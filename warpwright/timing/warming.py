@@ -92,7 +92,14 @@ def use_range(m: Any, entry: int) -> None:
                 drop_line(m, counterpart(m, home), line)
         else:
             partition = 1 if m[s.chip.partitions] == 2 and home >= m[s.chip.half] else 0
-            use_line(m, partition, line, 15, s.OP_LOAD if how == s.BR_READ else s.OP_STORE, BEFORE_ALL_BLOCKS)
+            use_line(
+                m,
+                partition,
+                line,
+                m[s.chip.whole_line],
+                s.OP_LOAD if how == s.BR_READ else s.OP_STORE,
+                BEFORE_ALL_BLOCKS,
+            )
 
 
 @core

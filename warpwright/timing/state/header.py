@@ -12,8 +12,10 @@ from typing import Any
 from warpwright.chips.chip import Chip
 from warpwright.chips.sections import COALESCING
 from warpwright.native.units import Field, Unit, word
-from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT, MAX_WARPS
+from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT, MAX_WARPS, PART_WORD_BITS, PASS_WORD_BITS
 
+BLOCK_BYTES = 128
+"""What the address hash never parts (``address_hash.py``)."""
 UNITS_OF_CYCLES = {"cycle": 1, "1/64 cycle": 64, "1/256 cycle": 256}
 
 
@@ -275,6 +277,23 @@ class Header(Unit):
         lambda z: z.chip.shared.shared_atomic_latency_cycles - z.chip.mio.mio_latency_cycles,
         "cycle",
         "of a shared atomic after the queue",
+    )
+    line_shift = derived(lambda z: z.chip.l1.l1_line_bytes.bit_length() - 1, "bits", "of an address within its line")
+    line_bytes = from_chip("l1.l1_line_bytes", "bytes", "of a line of L1 and of L2")
+    sector_shift = derived(lambda z: z.chip.l1.sector_bytes.bit_length() - 1, "bits", "of an address within its sector")
+    sector_bytes = from_chip("l1.sector_bytes", "bytes", "of a sector")
+    unit_line_shift = derived(
+        lambda z: (BLOCK_BYTES // z.chip.l1.l1_line_bytes).bit_length() - 1,
+        "bits",
+        "of a line's number within a block of the address hash",
+    )
+    line_sectors = derived(lambda z: z.line_sectors, "sectors", "of a line")
+    whole_line = derived(lambda z: (1 << z.line_sectors) - 1, "bits", "mask of all sectors of a line")
+    pass_bits = derived(
+        lambda z: PASS_WORD_BITS // z.line_sectors, "bits", "of each sector in what ``coalescer.count_passes`` gives"
+    )
+    part_bits = derived(
+        lambda z: PART_WORD_BITS // z.line_sectors, "bits", "of each sector in what L2 knows of lines written in part"
     )
     l1_sets = derived(lambda z: z.sets, "sets", "of L1")
     l1_ways = derived(lambda z: z.ways, "ways", "of a set of L1")

@@ -24,7 +24,7 @@ class Request(Unit):
     answer = word("cycle", "when the answer is there; until it is served its slice")
 
 
-MAX_REQUESTS = 4096
+MAX_REQUESTS = 4224
 (RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE, RQ_REMOTE) = range(9)
 # RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.
 REMOTE_SECTORS_SHIFT = 8

@@ -11,7 +11,7 @@ from warpwright.timing.state.common import CALENDAR_SLOTS, INF, MAX_BLOCKS, MAX_
 
 RING = 8
 """Operations of a barrier whose ends a warp remembers, for DEPBAR.LE with a count."""
-LINE_COUNT = 160
+LINE_COUNT = 288  # of 64 lanes that name four words of local memory each
 """Lines of one instruction that the coalescer has room for."""
 MAX_BULKS = 64
 """Bulk copies of an SM in one window."""
