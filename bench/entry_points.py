@@ -87,7 +87,7 @@ __cudaUnregisterFatBinary Q
 """What the compiler's host code calls (crt/host_runtime.h)."""
 
 
-def _typedefs(text: str) -> dict[str, str]:
+def letters_of_types(text: str) -> dict[str, str]:
     """Letter of each type that is a pointer or an enumeration."""
     found = dict(_BY_VALUE)
     for match in re.finditer(r"typedef enum\b[^;{]*(?:\{[^}]*\})?\s*(\w+)\s*;", text):
@@ -96,13 +96,13 @@ def _typedefs(text: str) -> dict[str, str]:
         found.setdefault(match[1], "Q")
     for _ in range(3):
         for match in re.finditer(r"typedef\s+([^;{}()]*?)\s*(\*?)\s*\b(\w+)\s*;", text):
-            kind = "Q" if match[2] or "*" in match[1] else _letter(match[1], found)
+            kind = "Q" if match[2] or "*" in match[1] else letter_of(match[1], found)
             if kind:
                 found.setdefault(match[3], kind)
     return found
 
 
-def _letter(declared: str, types: dict[str, str]) -> str | None:
+def letter_of(declared: str, types: dict[str, str]) -> str | None:
     if "*" in declared or "[" in declared or "(" in declared:
         return "Q"
     words = [w for w in declared.split() if w not in ("const", "struct", "extern")]
@@ -123,11 +123,11 @@ def rows(header: Path, pattern: str, folders: list[str]) -> dict[str, str]:
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", text)
-    types = _typedefs(text)
+    types = letters_of_types(text)
     found: dict[str, str] = {}
     for match in re.finditer(pattern + r"\s+((?:cu|cuda|nvml)[A-Z]\w*)\s*\(((?:[^()]|\([^()]*\))*)\)\s*;", text):
         arguments = [a.strip() for a in re.split(r",(?![^()]*\))", match[2]) if a.strip() not in ("", "void")]
-        letters = [_letter(a, types) for a in arguments]
+        letters = [letter_of(a, types) for a in arguments]
         if None in letters:
             print(f"unknown type in {match[1]}: {arguments[letters.index(None)]}", file=sys.stderr)
             continue

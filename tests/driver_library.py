@@ -81,7 +81,9 @@ def attached() -> Iterator[Driver]:
     """The driver of an A100 in this process, its first context current; the context is reset at the end."""
     with mock.patch.dict(os.environ, ENVIRONMENT):
         from warpwright.driver import attach
+        from warpwright.libraries import provide
 
+        provide()
         attach.preload()
         cuda = Driver()
         cuda("cuInit", 0)
@@ -96,6 +98,8 @@ import sys
 sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
 from tests.driver_library import VECTOR_ADD, Driver
 from warpwright.driver import attach
+from warpwright.libraries import provide
+provide()
 attach.preload()
 cuda = Driver()
 cuda("cuInit", 0)
@@ -109,6 +113,8 @@ import ctypes, struct, sys
 sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
 from tests.driver_library import VECTOR_ADD
 from warpwright.driver import attach
+from warpwright.libraries import provide
+provide()
 attach.preload()
 version = int(sys.argv[1])
 runtime = ctypes.CDLL(f"libcudart.so.{{version}}")

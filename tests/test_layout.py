@@ -26,6 +26,7 @@ ORDER: list[set[str]] = [
     {"api"},
     {"multi_gpu"},
     {"driver", "tools"},
+    {"libraries"},
     {"programs"},
     {"sweeps"},
     {"studies"},

@@ -78,7 +78,9 @@ def _preload() -> None:
     if sys.platform != "linux":
         return
     from warpwright.driver import attach
+    from warpwright.libraries import provide
 
+    provide()
     attach.preload()
 
 
@@ -205,9 +207,11 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
     import tempfile
 
     from warpwright.driver import attach, recording
+    from warpwright.libraries import provide
 
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
         before = dict(os.environ)
+        provide()
         os.environ.update(attach.child_environment(chip, timing, Path(folder)))
         try:
             yield results

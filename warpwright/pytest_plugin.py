@@ -90,7 +90,9 @@ def _prepare(options: argparse.Namespace) -> None:
     session.check, session.check_level = check, level
     if os.name == "posix" and os.uname().sysname == "Linux":
         from warpwright.driver import attach
+        from warpwright.libraries import provide
 
+        provide()
         os.environ.update(attach.child_environment(chip, timing, None))
         attach.preload()
 

@@ -17,6 +17,8 @@ import platform
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,25 @@ LIBRARIES: tuple[tuple[str, str, str], ...] = (
     ("libcudart.so.12", "runtime12", "libcudart.so.12"),
     ("libcudart.so.13", "runtime13", "libcudart.so.13"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherLibrary:
+    """A drop-in library that another package provides; its table is filled when one of its functions is called first."""
+
+    soname: str
+    version: str
+    """The version of its symbols; empty for none."""
+    entries: Mapping[str, str]
+    """Letters of its entry points, by name."""
+    module: str
+    """What a process imports before it asks for the callbacks."""
+    callbacks: Callable[[], Sequence[Any]]
+    """C-callable objects in the order of the names."""
+
+
+FURTHER: list[FurtherLibrary] = []
+"""Filled by the packages that provide them, before :func:`folder` is called first."""
 _LINK_NAMES = {"libcuda.so": "libcuda.so.1"}
 _UNVERSIONED = ("libcuda.so", "driver", "")
 """Some packages (Taichi) open the driver by this name. A process that is running already finds it only by the SONAME of a library of its own,
@@ -54,8 +75,8 @@ def _python_library() -> str:
     return ""
 
 
-def _boot() -> Boot:
-    """How a process without Python gets one: with this interpreter's packages."""
+def _boot(start: str = "from warpwright.driver.attach import attach; attach()") -> Boot:
+    """How a process without Python gets one: with this interpreter's packages; ``start`` is the statement that fills the tables."""
     package = Path(__file__).resolve().parents[2]
     paths = [str(package), *(p for p in sys.path if p and os.path.isdir(p) and p != str(package))]
     paths += [p for p in sys.path if p.endswith(".zip")]
@@ -66,8 +87,7 @@ def _boot() -> Boot:
         f"    for p in {paths!r}:\n"
         "        if p not in sys.path: sys.path.append(p)\n"
         "    try:\n"
-        "        from warpwright.driver.attach import attach\n"
-        "        attach()\n"
+        f"        {start}\n"
         "    except BaseException:\n"
         "        import traceback; traceback.print_exc()\n"
         "        raise\n"
@@ -93,7 +113,9 @@ def folder() -> Path:
         platform.machine(), ""
     )
     boot = _boot()
-    digest = hashlib.sha256(repr((machine, boot, [(*row, list(table(row[1]))) for row in LIBRARIES])).encode())
+    rows = [(*row, list(table(row[1]))) for row in LIBRARIES]
+    further = [(one.soname, one.version, [*one.entries.items()], one.module) for one in FURTHER]
+    digest = hashlib.sha256(repr((machine, boot, rows, further)).encode())
     for source in ("attach.py", "elf_writer.py", "stubs.py", "entry_points.py", "clock_library.py"):
         digest.update((Path(__file__).parent / source).read_bytes())
     for base in (default_folder(), Path(tempfile.gettempdir()) / f"warpwright-{os.getuid()}"):
@@ -116,20 +138,33 @@ def _write(target: Path, machine: str, boot: Boot) -> None:
     apart = target / "unversioned"
     apart.mkdir(exist_ok=True)
     for place, (soname, entries, version) in (*((target, row) for row in LIBRARIES), (apart, _UNVERSIONED)):
-        guarded = [n for n, row in enumerate(table(entries).items()) if called_by_destructors(*row)]
-        contents = build_library(machine, soname, list(table(entries)), boot, version, guarded)
-        with tempfile.NamedTemporaryFile(dir=place, delete=False) as file:
-            file.write(contents)
-        os.chmod(file.name, 0o755)
-        os.replace(file.name, place / soname)
-    with tempfile.NamedTemporaryFile(dir=target, delete=False) as file:
-        file.write(build_clock_library(machine))
-    os.chmod(file.name, 0o755)
-    os.replace(file.name, target / CLOCK_LIBRARY)
+        guarded = _in_destructors(table(entries))
+        _put_library(place / soname, build_library(machine, soname, list(table(entries)), boot, version, guarded))
+    for one in FURTHER:
+        start = (
+            f"import {one.module}; from warpwright.driver.attach import attach_further; attach_further({one.soname!r})"
+        )
+        contents = build_library(
+            machine, one.soname, list(one.entries), _boot(start), one.version, _in_destructors(one.entries)
+        )
+        _put_library(target / one.soname, contents)
+    _put_library(target / CLOCK_LIBRARY, build_clock_library(machine))
     for name, soname in _LINK_NAMES.items():
         with contextlib.suppress(FileExistsError):
             os.symlink(soname, target / name)
     (target / "complete").touch()
+
+
+def _in_destructors(entries: Mapping[str, str]) -> list[int]:
+    """Numbers of the entry points that get a guarded stub."""
+    return [n for n, row in enumerate(entries.items()) if called_by_destructors(*row)]
+
+
+def _put_library(place: Path, contents: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
+        file.write(contents)
+    os.chmod(file.name, 0o755)
+    os.replace(file.name, place)
 
 
 def preload() -> None:
@@ -139,6 +174,8 @@ def preload() -> None:
         mode = ctypes.RTLD_LOCAL if version else ctypes.RTLD_GLOBAL
         _kept.append(ctypes.CDLL(str(folder() / soname), mode=mode))
     _kept.append(ctypes.CDLL(str(_unversioned())))
+    for one in FURTHER:
+        _kept.append(ctypes.CDLL(str(folder() / one.soname), mode=ctypes.RTLD_LOCAL))
     cuda_bindings.install(str(folder()))
 
 
@@ -207,6 +244,32 @@ def _keep_names() -> None:
             sys.modules[name] = _Kept(module)  # type: ignore[assignment]
 
 
+def attach_further(soname: str) -> None:
+    """Fill the table of a library of another package."""
+    from warpwright.driver import process
+
+    if not process.addresses:
+        attach()
+    (one,) = (one for one in FURTHER if one.soname == soname)
+    library = _loaded(soname)
+    if library is None:
+        return
+    _fill(library, one.callbacks())
+
+
+def _fill(library: ctypes.CDLL, functions: Sequence[Any]) -> None:
+    """Let a library's entry points call functions."""
+    from warpwright.driver import printf_buffer
+
+    # Destructors of other packages call while the interpreter takes its modules apart, this one before them.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
+    slots = (ctypes.c_uint64 * len(functions)).in_dll(library, TABLE_SYMBOL)
+    called = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
+    # A native program has no Python exceptions, and its stack is not to be followed through the guard.
+    slots[:] = [*(called if printf_buffer.embedded() else _guarded(library, called))]
+    ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))
+
+
 def _guarded(library: ctypes.CDLL, callbacks: list[int]) -> list[int]:
     """Addresses for a library's table: its guarded stubs where it has them, which are told what to call, and callbacks elsewhere."""
     count = len(callbacks)
@@ -220,7 +283,7 @@ def _guarded(library: ctypes.CDLL, callbacks: list[int]) -> list[int]:
 
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded, and let launches be recorded."""
-    from warpwright.driver import printf_buffer, process, recording, register_all
+    from warpwright.driver import process, recording, register_all
     from warpwright.driver.calls import callbacks
 
     assert register_all
@@ -229,17 +292,9 @@ def attach() -> None:
         library = _loaded(soname)
         if library is None:
             continue
-        names = list(table(entries))
-        functions = callbacks(entries)
-        # Destructors of other packages call while the interpreter takes its modules apart, this one before them.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
-        slots = (ctypes.c_uint64 * len(names)).in_dll(library, TABLE_SYMBOL)
-        called = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
-        # A native program has no Python exceptions, and its stack is not to be followed through the guard.
-        slots[:] = [*(called if printf_buffer.embedded() else _guarded(library, called))]
-        ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))
+        _fill(library, callbacks(entries))
         if entries == "driver":
-            for name in names:
+            for name in table(entries):
                 process.addresses[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     recording.start()
     atexit.register(_keep_names)

@@ -1,6 +1,6 @@
 """Imported first by every Python process that a program starts: this folder is at the front of its PYTHONPATH.
 
-Prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
+Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
 package is imported: the Python need not have it.
 """
 
@@ -9,6 +9,21 @@ import os
 import sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
+
+
+_kept: list[object] = []
+
+
+def _load_libraries() -> None:
+    """Load the drop-in libraries before a package does: the search path of its own (RPATH) comes before LD_LIBRARY_PATH, a library that is loaded before both."""
+    folder = os.environ.get("WARPWRIGHT_LIBRARIES")
+    if not folder or not os.path.isdir(folder):
+        return
+    import ctypes
+
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("lib") and ".so." in name:
+            _kept.append(ctypes.CDLL(os.path.join(folder, name)))
 
 
 def _prepare() -> None:
@@ -42,6 +57,7 @@ def _hand_over() -> None:
         sys.modules.setdefault("sitecustomize", own)
 
 
+_load_libraries()
 _prepare()
 _simulate_clock()
 _hand_over()

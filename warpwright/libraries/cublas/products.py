@@ -1,0 +1,172 @@
+"""Matrix products: which kernel runs for types, sizes and numerics, and its launch."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from warpwright.libraries import kernels
+from warpwright.libraries.calls import invalid, unsupported
+from warpwright.libraries.element_types import (
+    C_32F,
+    C_64F,
+    R_8F_E4M3,
+    R_8F_E5M2,
+    R_8I,
+    R_16BF,
+    R_16F,
+    R_32F,
+    R_32I,
+    R_64F,
+    TYPES,
+    element_type,
+    read_scalar,
+)
+
+POINTER_ARRAYS, BIAS, RELU, GELU, STORE_AUX, RELU_GRADIENT, GELU_GRADIENT, BIAS_OF_COLUMN = (1 << i for i in range(8))
+"""Flags of ``cuda/epilogue.cuh``."""
+_OP_A, _OP_B = 256, 1024
+_ARGUMENTS = "<3Q Q 2Q Q Q 3Q 2d 2d 11q 4i".replace(" ", "")
+
+
+@dataclass(slots=True)
+class Matrix:
+    """An operand: where it is, the type of its elements, how it is laid out in memory."""
+
+    address: int
+    type: int
+    ld: int
+    stride: int = 0
+    """Elements between two matrices of a batch."""
+    op: int = 0
+    """0 as it is, 1 transposed, 2 conjugate-transposed."""
+
+
+@dataclass(slots=True)
+class Scalar:
+    """alpha or beta: a number, or where the device has it."""
+
+    value: complex = 0
+    address: int = 0
+
+    @classmethod
+    def read(cls, place: int, type: int, on_device: bool) -> Scalar:
+        """The scalar that a call points at.
+
+        Raises:
+            LibraryError: for a null pointer.
+        """
+        if not place:
+            raise invalid("a scalar's pointer is null")
+        return cls(address=place) if on_device else cls(read_scalar(place, type))
+
+
+@dataclass(slots=True)
+class Product:
+    """``D = epilogue(alpha op(A) op(B) + beta C)``."""
+
+    m: int
+    n: int
+    k: int
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    d: Matrix
+    alpha: Scalar
+    beta: Scalar
+    scale_type: int
+    batch: int = 1
+    flags: int = 0
+    tf32: bool = False
+    """Operands of f32 may be rounded to TF32."""
+    half_sums: bool = False
+    """Accumulation in f16 was asked for: it is more exact here, in f32."""
+    bias: int = 0
+    bias_stride: int = 0
+    bias_type: int = -1
+    """The bias's type; -1: the result's."""
+    aux: int = 0
+    aux_ld: int = 0
+    aux_stride: int = 0
+    scales: tuple[int, int, int] = (0, 0, 0)
+    """Device addresses of the scales of A, B and D."""
+    library: str = field(default="cuBLAS")
+
+    def arguments(self) -> bytes:
+        """The structure Arguments of ``cuda/epilogue.cuh``."""
+        return struct.pack(
+            _ARGUMENTS,
+            *(self.a.address, self.b.address, self.c.address, self.d.address),
+            *(self.alpha.address, self.beta.address, self.bias, self.aux, *self.scales),
+            *(self.alpha.value.real, self.alpha.value.imag, self.beta.value.real, self.beta.value.imag),
+            *(self.a.ld, self.b.ld, self.c.ld, self.d.ld, self.aux_ld),
+            *(self.a.stride, self.b.stride, self.c.stride, self.d.stride, self.bias_stride, self.aux_stride),
+            *(self.m, self.n, self.k, self.flags | self.a.op * _OP_A | self.b.op * _OP_B),
+        )
+
+
+def _check(p: Product) -> None:
+    """CUBLAS_STATUS_INVALID_VALUE for sizes and leading dimensions that no product has."""
+    if min(p.m, p.n, p.k, p.batch) < 0 or any(x.op not in (0, 1, 2) for x in (p.a, p.b)):
+        raise invalid("negative size, or no such operation")
+    rows_a, rows_b = (p.m if p.a.op == 0 else p.k), (p.k if p.b.op == 0 else p.n)
+    for name, matrix, rows in (("A", p.a, rows_a), ("B", p.b, rows_b), ("C", p.d, p.m)):
+        if matrix.ld < max(1, rows):
+            raise invalid(f"the leading dimension of {name} is {matrix.ld}, less than its {rows} rows")
+
+
+_SIMT_TILES = {
+    # Block tile, K of a step, thread tile: of large products, and of those that have too few blocks for the chip.
+    "float": ((128, 128, 8, 8, 8), (32, 32, 16, 4, 4)),
+    "int": ((64, 64, 16, 4, 4), (32, 32, 16, 4, 4)),
+    "double": ((64, 64, 8, 4, 4), (32, 32, 8, 4, 4)),
+    "c64": ((64, 64, 8, 4, 4), (32, 32, 8, 4, 4)),
+    "c128": ((32, 32, 8, 2, 2), (32, 32, 8, 2, 2)),
+}
+_LETTERS = {
+    R_32F: "s", R_64F: "d", R_16F: "h", R_16BF: "bf", C_32F: "c", C_64F: "z", R_8I: "i", R_32I: "i", R_8F_E4M3: "e4m3", R_8F_E5M2: "e5m2",
+}  # fmt: skip
+
+
+def run(product: Product, stream: int) -> None:
+    """Submit a product to a stream.
+
+    Raises:
+        LibraryError: for sizes and types that there are none of.
+    """
+    _check(product)
+    if not (product.m and product.n and product.batch):
+        return
+    for matrix in (product.a, product.b, product.c, product.d):
+        element_type(matrix.type)
+    _run_simt(product, stream)
+
+
+def _run_simt(p: Product, stream: int) -> None:
+    sum_name = TYPES[p.a.type].sum_name
+    scale_name = "float" if p.scale_type in (R_16F, R_32F, R_16BF) else TYPES[p.scale_type].name
+    if (sum_name in ("c64", "c128")) != (scale_name in ("c64", "c128")):
+        raise unsupported(f"products of {TYPES[p.a.type].name} scaled by {scale_name}")
+    large, small = _SIMT_TILES[sum_name]
+    tile_m, tile_n, tile_k, thread_m, thread_n = large if p.m * p.n * p.batch >= 128 * large[0] * large[1] else small
+    threads = tile_m // thread_m * (tile_n // thread_n)
+    name = f"warpwright_{_LETTERS[p.a.type]}gemm_{tile_m}x{tile_n}x{tile_k}"
+    code = kernels.code(
+        "gemm.cu",
+        p.library,
+        KERNEL=name,
+        A_TYPE=TYPES[p.a.type].name,
+        B_TYPE=TYPES[p.b.type].name,
+        C_TYPE=TYPES[p.c.type].name,
+        D_TYPE=TYPES[p.d.type].name,
+        BIAS_TYPE=TYPES[p.d.type if p.bias_type < 0 else p.bias_type].name,
+        SUM=sum_name,
+        SCALE=scale_name,
+        TILE_M=tile_m,
+        TILE_N=tile_n,
+        TILE_K=tile_k,
+        THREAD_M=thread_m,
+        THREAD_N=thread_n,
+    )
+    grid = (-(-p.m // tile_m), -(-p.n // tile_n), p.batch)
+    kernels.launch(code, name, grid, threads, stream, [p.arguments()])

@@ -1,0 +1,250 @@
+"""Levels 1 and 2 of cuBLAS: dot, norms, sums, extremes, scal, axpy, copy, swap, gemv."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+from warpwright.driver import cmemory
+from warpwright.driver.memory import allocate
+from warpwright.driver.state import Device
+from warpwright.libraries import kernels
+from warpwright.libraries.calls import entry, invalid
+from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
+from warpwright.libraries.cublas.products import Scalar
+from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_16BF, R_16F, R_32F, R_64F, TYPES
+
+_THREADS, _MOST_BLOCKS = 256, 256
+_REAL = {C_32F: R_32F, C_64F: R_64F}
+_RESULT_BYTES = 16
+_scratch: dict[Device, int] = {}
+"""Memory of each device for partial sums and results that go to the host."""
+
+
+def _code(type: int, out: int | None = None, **more: int) -> kernels.Code:
+    out = type if out is None else out
+    t = TYPES[type]
+    return kernels.code("vectors.cu", "cuBLAS", ELEMENT=t.name, SUM=t.sum_name, OUT=TYPES[out].name, **more)
+
+
+def _scratch_of(handle: Handle) -> int:
+    if handle.device not in _scratch:
+        _scratch[handle.device] = allocate(_RESULT_BYTES * (_MOST_BLOCKS + 1))
+    return _scratch[handle.device]
+
+
+def _with_result(handle: Handle, place: int, size: int, launch: Callable[[int], None]) -> None:
+    """Let ``launch`` leave a result on the device, or on the host, which waits for it."""
+    if not place:
+        raise invalid("the result's pointer is null")
+    if handle.pointer_mode == DEVICE_SCALARS:
+        launch(place)
+        return
+    there = _scratch_of(handle) + _RESULT_BYTES * _MOST_BLOCKS
+    launch(there)
+    kernels.synchronize(handle.stream)
+    ctypes.memmove(place, there, size)
+
+
+def _blocks(n: int) -> int:
+    return max(1, min(_MOST_BLOCKS, -(-n // _THREADS)))
+
+
+def dot(
+    handle: Handle, n: int, type: int, x: tuple[int, int], y: tuple[int, int], conjugates: bool, place: int
+) -> None:
+    """The dot product of two vectors, each an address and an increment."""
+    code, scratch, blocks = _code(type), _scratch_of(handle), _blocks(n)
+
+    def launch(result: int) -> None:
+        arguments = [max(n, 0), x[0], x[1], y[0], y[1], conjugates, scratch]
+        kernels.launch(code, "warpwright_dot", [blocks], _THREADS, handle.stream, arguments)
+        kernels.launch(code, "warpwright_dot_result", [1], _THREADS, handle.stream, [blocks, scratch, result])
+
+    _with_result(handle, place, TYPES[type].size_bytes, launch)
+
+
+def norm(handle: Handle, n: int, type: int, x: tuple[int, int], euclidean: bool, place: int) -> None:
+    """The Euclidean norm, or the sum of magnitudes; none of a vector whose increment is not positive."""
+    out = _REAL.get(type, type)
+    code, scratch, blocks = _code(type, out), _scratch_of(handle), _blocks(n)
+    count = n if n > 0 and x[1] > 0 else 0
+
+    def launch(result: int) -> None:
+        arguments = [count, x[0], x[1], euclidean, scratch]
+        kernels.launch(code, "warpwright_norm", [blocks], _THREADS, handle.stream, arguments)
+        arguments = [blocks, scratch, euclidean, result]
+        kernels.launch(code, "warpwright_norm_result", [1], _THREADS, handle.stream, arguments)
+
+    _with_result(handle, place, TYPES[out].size_bytes, launch)
+
+
+def extreme(
+    handle: Handle, n: int, type: int, x: tuple[int, int], smallest: bool, place: int, long_index: bool
+) -> None:
+    """The index of the element of largest or smallest magnitude."""
+    count = n if n > 0 and x[1] > 0 else 0
+
+    def launch(result: int) -> None:
+        arguments = [count, x[0], x[1], smallest, result, long_index]
+        kernels.launch(_code(type), "warpwright_extreme", [1], _THREADS, handle.stream, arguments)
+
+    _with_result(handle, place, 8 if long_index else 4, launch)
+
+
+def elementwise(
+    handle: Handle, kind: int, n: int, type: int, scale: Scalar, x: tuple[int, int], y: tuple[int, int] = (0, 0)
+) -> None:
+    """Scale, add, copy or swap vectors (``kind`` as in ``cuda/vectors.cu``)."""
+    if n <= 0:
+        return
+    arguments = [kind, n, scale.address, scale.value.real, scale.value.imag, *x, *y]
+    grid = [-(-n // _THREADS)]
+    kernels.launch(_code(type), "warpwright_elementwise", grid, _THREADS, handle.stream, arguments)
+
+
+def row_sums(
+    types: tuple[int, int], rows: int, columns: int, place: int, steps: tuple[int, int], result: int, stream: int
+) -> None:
+    """Sums of a matrix's rows; the types are the matrix's and the result's."""
+    arguments = [rows, columns, place, *steps, result]
+    kernels.launch(_code(*types, ROW_SUMS=1), "warpwright_row_sums", [rows], _THREADS, stream, arguments)
+
+
+def gemv(
+    handle: Handle, op: int, sizes: tuple[int, int], type: int, scalars: tuple[Scalar, Scalar],
+    a: tuple[int, int, int], x: tuple[int, int, int], y: tuple[int, int, int], batch: int = 1,
+) -> None:  # fmt: skip
+    """``y = alpha op(A) x + beta y``; operands are address, leading dimension or increment, and stride of the batch."""
+    m, n = sizes
+    if min(m, n, batch) < 0 or a[1] < max(1, m) or not x[1] or not y[1] or op not in (0, 1, 2):
+        raise invalid()
+    if not (m and n and batch):
+        return
+    rows = n if op else m
+    grid = [-(-rows // (_THREADS // 32 if op else _THREADS)), batch]
+    alpha, beta = scalars
+    arguments = [op, m, n, alpha.address, alpha.value.real, alpha.value.imag]
+    arguments += [beta.address, beta.value.real, beta.value.imag, a[0], a[1], x[0], x[1], y[0], y[1], a[2], x[2], y[2]]
+    kernels.launch(_code(type), "warpwright_gemv", grid, _THREADS, handle.stream, arguments)
+
+
+def _scalar(handle: Handle, place: int, type: int) -> Scalar:
+    return Scalar.read(place, type, handle.pointer_mode == DEVICE_SCALARS)
+
+
+def _names(stem: str) -> list[str]:
+    return [f"cublas{stem}_v2", f"cublas{stem}_v2_64"]
+
+
+def _register(letter: str) -> None:
+    type = OF_LETTER[letter]
+    is_complex = letter in "CZ"
+    real = {"C": "S", "Z": "D"}.get(letter, letter)
+    of_real = letter if not is_complex else f"{real}{letter.lower()}"
+
+    for suffix, conjugates in (("u", False), ("c", True)) if is_complex else (("", False),):
+
+        @entry(*_names(f"{letter}dot{suffix}"))
+        def dot_call(
+            number: int, n: int, x: int, x_step: int, y: int, y_step: int, place: int, c: bool = conjugates
+        ) -> None:
+            dot(handle_of(number), n, type, (x, x_step), (y, y_step), c, place)
+
+    @entry(*_names(f"{of_real}nrm2"))
+    def nrm2(number: int, n: int, x: int, x_step: int, place: int) -> None:
+        norm(handle_of(number), n, type, (x, x_step), True, place)
+
+    @entry(*_names(f"{of_real}asum"))
+    def asum(number: int, n: int, x: int, x_step: int, place: int) -> None:
+        norm(handle_of(number), n, type, (x, x_step), False, place)
+
+    for word, smallest in (("amax", False), ("amin", True)):
+        for suffix, long_index in (("_v2", False), ("_v2_64", True)):
+
+            @entry(f"cublasI{letter.lower()}{word}{suffix}")
+            def extreme_call(
+                number: int, n: int, x: int, x_step: int, place: int, s: bool = smallest, long: bool = long_index
+            ) -> None:
+                extreme(handle_of(number), n, type, (x, x_step), s, place, long)
+
+    @entry(*_names(f"{letter}scal"))
+    def scal(number: int, n: int, alpha: int, x: int, x_step: int) -> None:
+        handle = handle_of(number)
+        elementwise(handle, 0, n, type, _scalar(handle, alpha, type), (x, x_step))
+
+    @entry(*_names(f"{letter}axpy"))
+    def axpy(number: int, n: int, alpha: int, x: int, x_step: int, y: int, y_step: int) -> None:
+        handle = handle_of(number)
+        elementwise(handle, 1, n, type, _scalar(handle, alpha, type), (x, x_step), (y, y_step))
+
+    for word, kind in (("copy", 2), ("swap", 3)):
+
+        @entry(*_names(f"{letter}{word}"))
+        def move(number: int, n: int, x: int, x_step: int, y: int, y_step: int, kind: int = kind) -> None:
+            elementwise(handle_of(number), kind, n, type, Scalar(), (x, x_step), (y, y_step))
+
+    @entry(*_names(f"{letter}gemv"))
+    def gemv_call(
+        number: int, op: int, m: int, n: int, alpha: int, a: int, ld: int, x: int, x_step: int, beta: int, y: int, y_step: int
+    ) -> None:  # fmt: skip
+        handle = handle_of(number)
+        scalars = (_scalar(handle, alpha, type), _scalar(handle, beta, type))
+        gemv(handle, op, (m, n), type, scalars, (a, ld, 0), (x, x_step, 0), (y, y_step, 0))
+
+    names = [f"cublas{letter}gemvStridedBatched", f"cublas{letter}gemvStridedBatched_64"]
+
+    @entry(*names)
+    def gemv_batched(
+        number: int, op: int, m: int, n: int, alpha: int, a: int, ld: int, stride_a: int, x: int, x_step: int,
+        stride_x: int, beta: int, y: int, y_step: int, stride_y: int, count: int,
+    ) -> None:  # fmt: skip
+        handle = handle_of(number)
+        scalars = (_scalar(handle, alpha, type), _scalar(handle, beta, type))
+        gemv(handle, op, (m, n), type, scalars, (a, ld, stride_a), (x, x_step, stride_x), (y, y_step, stride_y), count)
+
+
+for _letter in "SDCZ":
+    _register(_letter)
+
+
+@entry("cublasDotEx", "cublasDotEx_64")
+def dot_ex(
+    number: int, n: int, x: int, x_type: int, x_step: int, y: int, y_type: int, y_step: int, place: int,
+    result_type: int, sum_type: int,
+) -> None:  # fmt: skip
+    if not x_type == y_type == result_type or x_type not in (R_16F, R_16BF, R_32F, R_64F, C_32F, C_64F):
+        raise invalid()
+    dot(handle_of(number), n, x_type, (x, x_step), (y, y_step), False, place)
+
+
+def _copy_matrix(rows: int, columns: int, size: int, a: int, lda: int, b: int, ldb: int) -> None:
+    for j in range(columns):
+        ctypes.memmove(b + j * ldb * size, a + j * lda * size, rows * size)
+
+
+@entry("cublasSetMatrix", "cublasGetMatrix", "cublasSetMatrix_64", "cublasGetMatrix_64")
+def copy_matrix(rows: int, columns: int, size: int, a: int, lda: int, b: int, ldb: int) -> None:
+    kernels.synchronize(0)
+    _copy_matrix(rows, columns, size, a, lda, b, ldb)
+
+
+@entry("cublasSetMatrixAsync", "cublasGetMatrixAsync", "cublasSetMatrixAsync_64", "cublasGetMatrixAsync_64")
+def copy_matrix_async(rows: int, columns: int, size: int, a: int, lda: int, b: int, ldb: int, stream: int) -> None:
+    kernels.synchronize(stream)
+    _copy_matrix(rows, columns, size, a, lda, b, ldb)
+
+
+@entry("cublasSetVector", "cublasGetVector", "cublasSetVector_64", "cublasGetVector_64")
+def copy_vector(n: int, size: int, x: int, x_step: int, y: int, y_step: int) -> None:
+    copy_matrix(1, n, size, x, x_step, y, y_step)
+
+
+@entry("cublasSetVectorAsync", "cublasGetVectorAsync", "cublasSetVectorAsync_64", "cublasGetVectorAsync_64")
+def copy_vector_async(n: int, size: int, x: int, x_step: int, y: int, y_step: int, stream: int) -> None:
+    copy_matrix_async(1, n, size, x, x_step, y, y_step, stream)
+
+
+def host_result(place: int, value: int) -> None:
+    """Store an int result of the host."""
+    cmemory.put32(place, value)

@@ -1,0 +1,103 @@
+// What a matrix product does with a sum: scale, add, activate, store.
+#pragma once
+#include "types.cuh"
+
+// Bits of Arguments::flags.
+#define POINTER_ARRAYS 1
+#define BIAS 2
+#define RELU 4
+#define GELU 8
+#define STORE_AUX 16
+#define RELU_GRADIENT 32
+#define GELU_GRADIENT 64
+#define BIAS_OF_COLUMN 128
+#define EPILOGUE 254  // all of these but pointer arrays
+#define OP_A 256      // two bits: transposed, conjugate-transposed
+#define OP_B 1024
+
+struct Arguments {
+    const void *a, *b, *c;
+    void *d;
+    const void *alpha_place, *beta_place;  // device scalars; null: the values below
+    const void *bias;
+    void *aux;
+    const float *scale_a, *scale_b, *scale_d;  // of 8-bit types; null: 1
+    double alpha[2], beta[2];
+    i64 lda, ldb, ldc, ldd, ld_aux, stride_a, stride_b, stride_c, stride_d, stride_bias, stride_aux;
+    int m, n, k, flags;
+};
+
+template <class S> __device__ __forceinline__ S scalar(const void *place, const double *value) {
+    return place ? *(const S *)place : Scalar<S>::of(value[0], value[1]);
+}
+template <class T> __device__ __forceinline__ const T *matrix(const void *place, i64 stride, int flags) {
+    return flags & POINTER_ARRAYS ? ((const T *const *)place)[blockIdx.z] : (const T *)place + stride * blockIdx.z;
+}
+
+// The tanh form, as cuBLASLt documents for CUBLASLT_EPILOGUE_GELU.
+__device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
+__device__ __forceinline__ float gelu_gradient(float x) {
+    float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
+    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
+}
+__device__ __forceinline__ float as_float(float v) { return v; }
+__device__ __forceinline__ float as_float(double v) { return (float)v; }
+__device__ __forceinline__ float as_float(int v) { return (float)v; }
+template <class T> __device__ __forceinline__ float as_float(complex_t<T> v) { return (float)v.x; }
+template <class S> __device__ __forceinline__ S from_float(S old, float v) { return (S)v; }
+template <class T> __device__ __forceinline__ complex_t<T> from_float(complex_t<T> old, float v) { return old; }
+
+template <class S, class C, class D, class BIAS_T> struct Epilogue {
+    const Arguments &g;
+    S alpha, beta;
+    const C *c;
+    D *d;
+    bool reads_c;
+
+    __device__ __forceinline__ Epilogue(const Arguments &g) : g(g) {
+        alpha = scalar<S>(g.alpha_place, g.alpha);
+        beta = scalar<S>(g.beta_place, g.beta);
+        c = matrix<C>(g.c, g.stride_c, g.flags);
+        d = (D *)matrix<D>(g.d, g.stride_d, g.flags);
+        reads_c = !is_zero(beta);
+        float scale = (g.scale_a ? *g.scale_a : 1.0f) * (g.scale_b ? *g.scale_b : 1.0f);
+        if (g.scale_a || g.scale_b) alpha = alpha * from_float(alpha, scale);
+    }
+    __device__ __forceinline__ void store(int row, int column, S sum) const {
+        if (row >= g.m || column >= g.n) return;
+        S value = alpha * sum;
+        if (reads_c) value = fused(beta, To<S>::from(c[row + g.ldc * column]), value);
+        if (g.flags & EPILOGUE) value = activated(row, column, value);
+        if (g.scale_d) value = value * from_float(value, *g.scale_d);
+        put(d + row + g.ldd * column, value);
+    }
+    __device__ S activated(int row, int column, S value) const {
+        if (g.flags & BIAS) value = value + To<S>::from(((const BIAS_T *)g.bias)[(g.flags & BIAS_OF_COLUMN ? column : row) + g.stride_bias * blockIdx.z]);
+        float x = as_float(value);
+        if (g.flags & (RELU | GELU)) {
+            if (g.flags & STORE_AUX) store_aux(row, column, value);
+            return from_float(value, g.flags & RELU ? (x > 0.0f || x != x ? x : 0.0f) : gelu(x));
+        }
+        if (g.flags & RELU_GRADIENT) {
+            const unsigned char *mask = (const unsigned char *)g.aux;
+            i64 bit = row + g.ld_aux * column + 8 * g.stride_aux * blockIdx.z;
+            return from_float(value, mask[bit >> 3] >> (bit & 7) & 1 ? x : 0.0f);
+        }
+        if (g.flags & GELU_GRADIENT) {
+            float before = as_float(To<S>::from(((const D *)g.aux)[row + g.ld_aux * column + g.stride_aux * blockIdx.z]));
+            return from_float(value, x * gelu_gradient(before));
+        }
+        return value;
+    }
+    // Of GELU the value before it; of ReLU one bit, which other threads' stores share a word with.
+    __device__ void store_aux(int row, int column, S value) const {
+        if (g.flags & GELU) {
+            put((D *)g.aux + row + g.ld_aux * column + g.stride_aux * blockIdx.z, value);
+            return;
+        }
+        i64 bit = row + g.ld_aux * column + 8 * g.stride_aux * blockIdx.z;
+        unsigned *word = (unsigned *)g.aux + (bit >> 5);
+        if (as_float(value) > 0.0f) atomicOr(word, 1u << (bit & 31));
+        else atomicAnd(word, ~(1u << (bit & 31)));
+    }
+};

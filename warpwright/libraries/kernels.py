@@ -1,0 +1,100 @@
+"""Kernels of the libraries: CUDA C++ of ``cuda/``, compiled at first use and cached, launched in the order of the caller's stream.
+
+A kernel's name begins with ``warpwright_`` and its module is called ``warpwright's cuBLAS (not NVIDIA's)`` in reports, so that nobody takes its time for NVIDIA's.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+from warpwright.driver.calls import ENTRIES
+from warpwright.driver.functions import LoadedImage
+from warpwright.driver.launches import Launch, submit_launch
+from warpwright.driver.library_placement import PlacedCode
+from warpwright.driver.state import state
+from warpwright.libraries.calls import LibraryError
+from warpwright.toolchain import compile_source
+
+MAX_DYNAMIC_SHARED = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+
+
+class Code(PlacedCode):
+    """One source with its macros, on every device that has used it."""
+
+    def __init__(self, file: str, library: str, defines: Mapping[str, str | int]) -> None:
+        super().__init__()
+        self._file, self._library, self._defines = file, library, dict(defines)
+
+    def place(self) -> LoadedImage:
+        s = state()
+        chip = s.gpu.chip
+        folder = resources.files("warpwright.libraries").joinpath("cuda")
+        source = folder.joinpath(self._file).read_text(encoding="utf-8")
+        compiled = compile_source(
+            source,
+            chip.arch,
+            defines=self._defines,
+            include_folders=[str(folder)],
+            name=f"warpwright's {self._library} (not NVIDIA's): {self._file}",
+        )
+        return LoadedImage(compiled, s.current())
+
+
+@cache
+def _code(file: str, library: str, defines: tuple[tuple[str, str | int], ...]) -> Code:
+    return Code(file, library, dict(defines))
+
+
+def code(file: str, library: str, **defines: str | int) -> Code:
+    """The code of a file under some macros."""
+    return _code(file, library, tuple(sorted(defines.items())))
+
+
+def launch(
+    kernels: Code,
+    name: str,
+    grid: Sequence[int],
+    block: int,
+    stream: int,
+    arguments: Sequence[int | float | bytes],
+    shared_bytes: int = 0,
+) -> None:
+    """Launch a kernel in a stream's order.
+
+    Args:
+        grid: one to three numbers of blocks.
+        arguments: integers, floats, and bytes of structures, in the order of the kernel's parameters.
+    """
+    function = kernels.here().function(name)
+    parameters = bytearray(function.parameter_bytes)
+    for (offset, size), value in zip(function.parameters, arguments, strict=True):
+        parameters[offset : offset + size] = _bytes_of(value, size)
+    if shared_bytes > function.dynamic_shared_limit:
+        function.set_attribute(MAX_DYNAMIC_SHARED, shared_bytes)
+    x, y, z = (*grid, 1, 1)[:3]
+    submit_launch(Launch(function, (x, y, z), (block, 1, 1), shared_bytes, bytes(parameters)), stream)
+
+
+def _bytes_of(value: int | float | bytes, size: int) -> bytes:
+    if isinstance(value, bytes):
+        if len(value) != size:
+            raise ValueError(f"a parameter of {size} bytes is given {len(value)}")
+        return value
+    if isinstance(value, float):
+        return struct.pack("<f" if size == 4 else "<d", value)
+    return (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def synchronize(stream: int) -> None:
+    """Wait for a stream, for results that a call returns to the host."""
+    if ENTRIES["cudaStreamSynchronize"](stream):
+        raise LibraryError("execution_failed")
+
+
+def architecture() -> int:
+    """The current device's compute capability: 90 for 9.0."""
+    return state().gpu.chip.arch

@@ -1,0 +1,5 @@
+"""Imported by a process that loaded a drop-in library before this package: provides the libraries."""
+
+from warpwright.libraries.placement import provide
+
+provide()
