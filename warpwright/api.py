@@ -23,6 +23,7 @@ import numpy.typing as npt
 from warpwright import html_tables
 from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
+from warpwright.chips.chip import GENERATIONS
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
@@ -62,18 +63,33 @@ def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str])
     return own
 
 
+def _early_loaders(arch: int) -> tuple[Callable[..., PtxModule], Callable[..., PtxModule]]:
+    """What loads PTX text, and what loads a compiled module's PTX."""
+    if arch in GENERATIONS.values():
+        from warpwright.engine.r600_module import load_r600, load_r600_compiled
+
+        return load_r600, load_r600_compiled
+    if arch < FIRST_FERMI:
+        from warpwright.engine.nv50_module import load_nv50, load_nv50_compiled
+
+        return load_nv50, load_nv50_compiled
+    from warpwright.engine.ptx_module import load_compiled, load_ptx
+
+    return load_ptx, load_compiled
+
+
 def _load_early(
     arch: int, memory: DeviceMemory, source: str | bytes | os.PathLike[str], given: tuple[Any, ...], name: str | None
 ) -> PtxModule:
-    """A module for a chip that NVRTC does not know: PTX, which for compute capability 1.x is assembled kernel by kernel."""
-    # Imported for these chips alone: NVRTC and the assembler are not needed otherwise.
-    from warpwright.engine.nv50_module import load_nv50, load_nv50_compiled
-    from warpwright.engine.ptx_module import is_ptx, load_compiled, load_ptx
+    """A module for a chip that NVRTC does not know: PTX, assembled kernel by kernel for compute capability 1.x, compiled for AMD's."""
+    # Imported for these chips alone: NVRTC and the assemblers are not needed otherwise.
+    from warpwright.engine.ptx_module import is_ptx
     from warpwright.toolchain.oldest_target import compile_to_ptx
 
+    load, load_compiled = _early_loaders(arch)
     options, defines, include_folders, name_expressions = given
     if is_ptx(source) and not name_expressions:
-        return (load_nv50 if arch < FIRST_FERMI else load_ptx)(str(source), arch, memory, name or "kernel.ptx")
+        return load(str(source), arch, memory, name or "kernel.ptx")
     compiled = compile_to_ptx(
         source,
         arch,
@@ -85,7 +101,7 @@ def _load_early(
     )
     if compiled.ptx is None:
         raise UnsupportedError(f"{compiled.name} holds machine code of a later chip; give CUDA C++ or PTX")
-    return (load_nv50_compiled if arch < FIRST_FERMI else load_compiled)(compiled, arch, memory)
+    return load_compiled(compiled, arch, memory)
 
 
 class GPU:
@@ -448,9 +464,10 @@ class Module:
             UnsupportedError: the kernel has no machine code of its own here; ``cubin`` holds the module's.
         """
         from warpwright.engine.nv50_module import Nv50Module
+        from warpwright.engine.r600_module import R600Module
 
         kernel = self._loaded.find(name)
-        if not isinstance(self._loaded, Nv50Module):
+        if not isinstance(self._loaded, Nv50Module | R600Module):
             raise UnsupportedError(f"{self._loaded.compiled.name}: the code of its kernels is in .cubin")
         self._loaded.load(kernel)
         return self._loaded.machine_code[kernel.name]

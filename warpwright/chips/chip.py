@@ -37,6 +37,9 @@ from warpwright.chips.sections import (
 )
 from warpwright.errors import WarpwrightError
 
+GENERATIONS = {"evergreen": 3, "cayman": 4}
+"""``Program.arch`` of AMD's chips by their encodings: numbers below those of any compute capability."""
+
 
 class ChipError(WarpwrightError, ValueError):
     """A chip that does not exist or whose description is wrong; the message says what to change."""
@@ -74,9 +77,16 @@ class Chip(BaseModel):
 
     @property
     def arch(self) -> int:
-        """Compute capability times ten: 60, 70, 80, 90."""
+        """Compute capability times ten: 60, 70, 80, 90; of AMD's chips the number of their generation, below 10."""
+        if self.identity.generation:
+            return GENERATIONS[self.identity.generation]
         major, minor = self.identity.compute_capability.split(".")
         return int(major) * 10 + int(minor)
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a warp, or of a wavefront."""
+        return 64 if self.identity.generation else 32
 
     def get(self, field: str) -> Any:
         """The value of a field by its name, whatever its section.
@@ -111,7 +121,12 @@ class Chip(BaseModel):
         sm, dram = self.sm, self.dram
         rows = [
             ("product", self.identity.product),
-            ("architecture", f"{self.identity.architecture}, compute capability {self.identity.compute_capability}"),
+            (
+                "architecture",
+                ", compute capability ".join(
+                    filter(None, (self.identity.architecture, self.identity.compute_capability))
+                ),
+            ),
             ("SMs", f"{sm.sm_count} at {self.clocks.sm_clock_mhz:,} MHz"),
             ("L2", f"{self.l2.l2_kib / 1024:g} MiB"),
             ("memory", f"{dram.dram_kib / (1 << 20):.0f} GiB, {dram.dram_gb_per_s:,.0f} GB/s"),

@@ -204,15 +204,20 @@ def _warps(chip: Chip) -> Iterator[str]:
             f"max_warps_per_sm = {sm.max_warps_per_sm} must be at most {WARP_SLOTS_PER_SUB_CORE} where one scheduler issues "
             f"issue_per_clk_count = {chip.issue.issue_per_clk_count} instructions at once"
         )
-    if sm.max_threads_per_block > 32 * sm.max_warps_per_sm or sm.max_threads_per_block % 32:
+    lanes = chip.lanes
+    if sm.max_threads_per_block > lanes * sm.max_warps_per_sm or sm.max_threads_per_block % lanes:
         yield (
-            f"max_threads_per_block = {sm.max_threads_per_block:,} must be a multiple of 32 and at most "
-            f"{32 * sm.max_warps_per_sm:,}, the threads of max_warps_per_sm = {sm.max_warps_per_sm} warps"
+            f"max_threads_per_block = {sm.max_threads_per_block:,} must be a multiple of {lanes} and at most "
+            f"{lanes * sm.max_warps_per_sm:,}, the threads of max_warps_per_sm = {sm.max_warps_per_sm} warps"
         )
 
 
 def _capability(chip: Chip) -> Iterator[str]:
     told = chip.identity.compute_capability
+    if chip.identity.generation:
+        if told:
+            yield f"compute_capability = {told!r} must be empty for AMD's chips, which have a generation"
+        return
     if told not in CAPABILITIES:
         yield f"compute_capability = {told!r} must be one of {', '.join(CAPABILITIES)}"
         return

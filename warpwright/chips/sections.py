@@ -22,7 +22,9 @@ class Identity(Section):
     architecture: str
     die: str
     compute_capability: str
-    """As CUDA writes it: ``8.0``."""
+    """As CUDA writes it: ``8.0``; empty for AMD's chips."""
+    generation: Literal["", "evergreen", "cayman"] = ""
+    """The encodings of AMD's machine code; empty for NVIDIA's chips."""
 
 
 class Clocks(Section):

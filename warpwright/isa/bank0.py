@@ -5,15 +5,16 @@ The driver fills these words before a launch.  ``engine/launch.py`` has the rest
 
 from __future__ import annotations
 
-PARAMETER_BASE = {1: 0x140, 2: 0x140, 6: 0x140, 7: 0x160, 8: 0x160, 9: 0x210}
-"""Where parameters start; code of sm_1x reads them in shared memory, which the engine fills from here, and sm_20 has sm_60's layout."""
+PARAMETER_BASE = {0: 0x140, 1: 0x140, 2: 0x140, 6: 0x140, 7: 0x160, 8: 0x160, 9: 0x210}
+"""Where parameters start; code of sm_1x reads them in shared memory, which the engine fills from here, and sm_20 has sm_60's layout.  0: AMD's
+chips, whose code reads them in a constant buffer after nine words of extents."""
 PARAMETER_WINDOW = {9: 0x198}
 BANK_WINDOW = {7: (0x40, 0x114), 8: (0x40, 0x12C)}
 """The generic address of the kernel's parameters; before sm_90 of bank 0 itself, and the word that holds the offset of the
 parameters' last byte."""
 CONSTANT_WINDOW = {2: 0xD0, 6: 0xD0, 7: 0x50, 8: 0x50, 9: 0xD0}
 """The address of constant bank 3."""
-ENVIRONMENT_BASE = {1: 0x30, 2: 0x30, 6: 0x30, 7: 0x88, 8: 0x88, 9: 0x40}
+ENVIRONMENT_BASE = {0: 0x30, 1: 0x30, 2: 0x30, 6: 0x30, 7: 0x88, 8: 0x88, 9: 0x40}
 """``%envreg0``; the other 31 environment registers follow, one u32 each."""
 ENVIRONMENT_COUNT = 32
 

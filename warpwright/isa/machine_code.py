@@ -1,7 +1,7 @@
 """Machine code of any chip: selects the front end by architecture.
 
 sm_70 to sm_90 have 128-bit encodings (``isa.sass``), sm_60 to sm_62 64-bit ones (``isa.maxwell``), sm_10 to sm_13 words of 32 and
-64 bits (``isa.nv50``).
+64 bits (``isa.nv50``).  Below them are the generations of AMD's chips (``isa.r600``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from warpwright.isa.nv50.schedule import work_of as work_of_nv50
 from warpwright.isa.nv50.text import format_instruction as nv50_text
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Instruction, Program
+from warpwright.isa.r600.load import R600Program
+from warpwright.isa.r600.lower import lower as lower_r600
+from warpwright.isa.r600.schedule import from_clauses
+from warpwright.isa.r600.schedule import work_of as work_of_r600
 from warpwright.isa.sass.load import program_from_cubin as wide_program
 from warpwright.isa.sass.lower import lower as lower_wide
 from warpwright.isa.sass.schedule import from_control_bits
@@ -56,6 +60,8 @@ def lower(program: Program) -> list[Lowered]:
     Raises:
         UnsupportedInstruction: naming kernel, address, text and chip.
     """
+    if isinstance(program, R600Program):
+        return lower_r600(program)
     if program.arch < FIRST_FERMI:
         return lower_nv50(program)
     return lower_wide(program) if program.arch >= FIRST_WIDE else lower_narrow(program)
@@ -63,11 +69,17 @@ def lower(program: Program) -> list[Lowered]:
 
 def work_of(program: Program) -> Callable[[Instruction], Work]:
     """The table from a program's instructions to the units that execute them."""
-    return program.work or (work_of_nv50 if program.arch < FIRST_FERMI else work_of_sass)
+    if program.work is not None:
+        return program.work
+    if isinstance(program, R600Program):
+        return work_of_r600
+    return work_of_nv50 if program.arch < FIRST_FERMI else work_of_sass
 
 
 def text_of(program: Program, instruction: Instruction) -> str:
     """An instruction as disassemblers of its architecture print it."""
+    if isinstance(program, R600Program):
+        return instruction.operands[0].name or instruction.opcode
     if program.arch < FIRST_FERMI:
         return nv50_text(instruction, program.arch)
     return sass_text(instruction)
@@ -83,6 +95,8 @@ def schedule(program: Program, lowered: Sequence[Lowered], blocks: Sequence[Bloc
         UnknownTiming: an instruction has no timing row; the message names kernel, architecture, text and address.
     """
     try:
+        if isinstance(program, R600Program):
+            return from_clauses(program)
         if program.control_bits:
             return from_control_bits(program, lowered, work_of(program))
         return from_scoreboard(program, lowered, blocks, work_of(program))

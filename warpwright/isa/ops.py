@@ -210,7 +210,7 @@ class Access(NamedTuple):
     strong: bool = False
     """Volatile, relaxed, acquire or release: a stop point when timing is on, and a yield point in loops."""
     operation: str = ""
-    """Atomics: add umin umax smin smax inc dec and or xor exch cas fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax;
+    """Atomics: add umin umax smin smax inc dec and or xor exch cas mskor (old & ~third | operand) fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax;
     fadd_quiet (f64): a sum by arithmetic instructions, whose NaNs are quiet.  On one half of a word, whose first bit (0 or
     16) is the third source: fadd_half (f16, bf16), cas_half (i32; the operand holds the new half and, above it, the compared one).
     cast (i32, i64): a compare-and-swap that only the lowest of the lanes on a bank of shared memory tries (for 8 bytes of each half

@@ -337,6 +337,10 @@ def combine(how: Access, old: Words, operand: Words, third: Words | None = None)
     if name in ("cas_half", "fadd_half"):
         assert third is not None
         return change_half(how, old, operand, third)
+    if name == "mskor":
+        assert third is not None
+        kept: Words = old & ~third
+        return kept | operand
     if name in INTEGER_ATOMICS:
         result: Words = INTEGER_ATOMICS[name](old, operand)
         return result

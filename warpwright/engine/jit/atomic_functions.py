@@ -65,6 +65,7 @@ DIRECT = {
 """LLVM's names of the operations that ``atomicrmw`` has."""
 HALVES = ("cas_half", "fadd_half")
 """Operations on one half of a word, which the third operand names."""
+THREE_OPERANDS = (*HALVES, "mskor")
 
 
 def atomic_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
@@ -110,7 +111,7 @@ class _Atomic:
         self.type = f"i{32 * self.words}"
         self.size = 4 * self.words
         self.operand = self.read(0)
-        self.third = self.read(1) if operation in HALVES else ""
+        self.third = self.read(1) if operation in THREE_OPERANDS else ""
 
     def word(self, row: int) -> str:
         return self.t.op(f"load i32, ptr {self.t.field('%low_p', self.wave.row_bytes * row)}")
@@ -161,6 +162,9 @@ class _Atomic:
             return t.op(
                 f"select i1 {t.op(f'icmp eq {type} {old}, {self.read(1)}')}, {type} {self.operand}, {type} {old}"
             )
+        if self.operation == "mskor":
+            kept = t.op(f"and {type} {old}, {t.op(f'xor {type} {self.third}, -1')}")
+            return t.op(f"or {type} {kept}, {self.operand}")
         if self.operation in HALVES:
             return _changed_half(t, self.operation, self.kind, old, self.operand, self.third)
         return _combined(t, self.operation, self.kind, type, old, self.operand)

@@ -1,0 +1,155 @@
+"""Cypress and Cayman: machine code of LLVM's R600 back end, in compiled code and in the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.kernels import case, names
+from tests.r600_llvm import has_r600
+from tests.r600_machine import Run, Words
+from tests.r600_semantics import LANES, OWN_WORDS, Kernel
+from tests.test_nv50 import INTEGER_OPERATIONS, integers, run_case, run_ptx
+from warpwright.errors import ExecutionError, LaunchError, UnsupportedError
+from warpwright.isa.r600.layouts import GENERATIONS
+from warpwright.toolchain import CompileError
+from warpwright.toolchain.r600 import compile_ir
+
+pytestmark = pytest.mark.skipif(not has_r600(), reason="this llvmlite has no R600 back end")
+CHIPS = ("hd5870", "hd6970")
+SAMPLE = ("stream_triad", "matmul_tiled", "nested_divergence", "atomics_global", "warp_shuffles")
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.ci
+def test_corpus_sample_in_compiled_code(chip: str, name: str) -> None:
+    run_case(case(name, "small"), "compiled", chip)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.ci
+def test_corpus_sample_in_the_interpreter(chip: str) -> None:
+    run_case(case("nested_divergence", "small"), "interpreter", chip)
+
+
+NO_DOUBLES = "LLVM's R600 back end has no double precision"
+LEAST_CORRECT = 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chip", CHIPS)
+def test_whole_corpus_is_right_or_refused_with_a_reason(chip: str) -> None:
+    right, wrong = 0, []
+    for name in names():
+        if name in NEVER_ENDS:
+            continue
+        try:
+            run_case(case(name, "small"), "compiled", chip)
+            right += 1
+        except (UnsupportedError, LaunchError, CompileError, ExecutionError) as error:
+            if name not in str(error) and not isinstance(error, LaunchError | CompileError):
+                wrong.append(f"{name}: {error}")
+        except AssertionError as error:
+            if name not in OWN_NUMERICS:
+                wrong.append(f"{name}: {error}")
+    assert not wrong, "\n".join(wrong)
+    assert right >= LEAST_CORRECT
+
+
+NEVER_ENDS: tuple[str, ...] = ("sleep_turns",)
+"""With timing="off" a block waits for another one, and nothing in its code says so."""
+OWN_NUMERICS: dict[str, str] = {}
+"""Cases whose expected results are those of other chips' arithmetic."""
+
+
+# --- random kernels ----------------------------------------------------------------------------------------------
+def same_words(found: Words, expected: Words) -> np.ndarray:
+    """Equal, or both no numbers."""
+    both_nan = np.isnan(found.view(np.float32)) & np.isnan(expected.view(np.float32))
+    return (found == expected) | both_nan
+
+
+def check_random(seed: int, generation: str, how: str) -> None:
+    kernel = Kernel(seed)
+    made = compile_ir(kernel.text, "", generation)
+    run = Run(made.code, generation, kernel.before, kernel.parameters, registers=made.registers)
+    found = (run.interpreted() if how == "interpreted" else run.compiled()).reshape(LANES, OWN_WORDS)
+    wrong = np.argwhere(~same_words(found, kernel.memory))
+    assert not wrong.size, f"seed {seed}: lane and word {wrong[:4].tolist()}"
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_random_kernels_compute_what_their_ir_says(generation: str) -> None:
+    for seed in range(2):
+        check_random(seed, generation, "compiled")
+        check_random(seed, generation, "interpreted")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("first", range(2, 202, 20))
+def test_many_random_kernels_compute_what_their_ir_says(generation: str, first: int) -> None:
+    for seed in range(first, first + 20):
+        check_random(seed, generation, "compiled" if seed % 4 else "interpreted")
+
+
+# --- single instructions --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("body", INTEGER_OPERATIONS)
+@pytest.mark.ci
+def test_integer_operations(chip: str, body: str) -> None:
+    x, y = integers(np.uint32, 6)
+    got = run_ptx(body, x, y, chip=chip).tolist()
+    want = [INTEGER_OPERATIONS[body](a, b) & 0xFFFFFFFF for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    assert got == want
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize(("operation", "signed"), [("div.u32", False), ("rem.s32", True)])
+@pytest.mark.ci
+def test_integer_division_is_exact(chip: str, operation: str, signed: bool) -> None:
+    """From a reciprocal of single precision and two corrections."""
+    x, y = (v.view(np.int32 if signed else np.uint32) for v in integers(np.uint32, 5))
+    y = np.where(y == 0, 1, y).astype(x.dtype)
+    got = run_ptx(f"{operation} %r3, %r1, %r2;", x, y, chip=chip).tolist()
+    for a, b, g in zip(x.tolist(), y.tolist(), got, strict=True):
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        want = quotient if operation.startswith("div") else a - quotient * b
+        assert (g - want) & 0xFFFFFFFF == 0, (a, b)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_fused_product_and_sum_is_rounded_once(chip: str) -> None:
+    chance = np.random.default_rng(8)
+    x, y = (chance.uniform(1, 2, 512).astype(np.float32) for _ in range(2))
+    body = "mov.f32 %f4, 0fBF800000; fma.rn.f32 %f3, %f1, %f2, %f4; mov.b32 %r3, %f3;"
+    got = run_ptx(body, x, y, chip=chip)
+    np.testing.assert_array_equal(got, (x.astype(np.float64) * y - 1.0).astype(np.float32))
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("cvt.f64.f32 %fd1, %f1;", NO_DOUBLES),
+        ("bar.sync 1, 64;", "the chip has one barrier for all of them"),
+        ("div.rn.f32 %f3, %f1, %f2;", "a correctly rounded div of f32 needs compute capability 2.0"),
+        ("mov.u64 %rd7, %clock64;", "clocks of 64 bits"),
+    ],
+)
+def test_what_the_chip_lacks_is_refused_by_the_instruction(body: str, why: str) -> None:
+    x = np.zeros(64, np.float32)
+    with pytest.raises(UnsupportedError) as told:
+        run_ptx(body, x, x, chip="hd6970")
+    assert why in str(told.value)
+    assert body.split()[0] in str(told.value)
+    assert "kernel k: cannot compile line" in str(told.value)
+
+
+def test_machine_code_can_be_read_back() -> None:
+    source = 'extern "C" __global__ void twice(float *x) { x[blockIdx.x * blockDim.x + threadIdx.x] *= 2; }'
+    codes = {chip: ww.GPU(chip, timing="off").compile(source).machine_code("twice") for chip in CHIPS}
+    assert codes["hd5870"] != codes["hd6970"]
+    assert all(len(code) % 8 == 0 for code in codes.values())

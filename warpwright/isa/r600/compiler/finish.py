@@ -1,0 +1,46 @@
+"""What the compiled code still lacks: atomics that give the old value.
+
+They come as typed stores whose target's number says the operation (:mod:`memory`); here each becomes that atomic on target 0.  Where
+nothing fetches an old value, the atomics leave none.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from warpwright.isa.r600.compiler.memory import GLOBAL_ATOMICS
+from warpwright.isa.r600.decode import decode_program
+from warpwright.isa.r600.layouts import RAT
+from warpwright.isa.r600.tables_control import RAT_OPERATIONS
+
+AMD_NAMES = {
+    **{"add": "ADD", "exch": "XCHG", "cas": "CMPXCHG_INT", "umin": "MIN_UINT", "umax": "MAX_UINT"},
+    **{
+        "smin": "MIN_INT",
+        "smax": "MAX_INT",
+        "and": "AND",
+        "or": "OR",
+        "xor": "XOR",
+        "inc": "INC_UINT",
+        "dec": "DEC_UINT",
+    },
+}
+RETURN_BUFFER = 3
+"""The buffer of loads from the address space of old values."""
+_NUMBERS = {name: number for number, name in RAT_OPERATIONS.items()}
+
+
+def finished(code: bytes, generation: str) -> bytes:
+    """The code with atomics in the place of their stores."""
+    words = list(struct.unpack(f"<{len(code) // 8}Q", code))
+    listing = decode_program(code, generation)
+    fetches = [f for clause in listing.clauses.values() for f in clause.fetches]
+    returns = "_RTN" if any(f.fields.get("buffer_id") == RETURN_BUFFER for f in fetches) else ""
+    for control in listing.control:
+        if control.rat_operation == "STORE_TYPED":
+            name = GLOBAL_ATOMICS[control.fields["rat_id"]]
+            number = _NUMBERS.get(f"{AMD_NAMES[name]}{returns}", _NUMBERS[f"{AMD_NAMES[name]}_RTN"])
+            words[control.address] = RAT[generation].write(
+                {**control.fields, "rat_id": 0, "rat_inst": number, "mark": 1}
+            )
+    return struct.pack(f"<{len(words)}Q", *words)

@@ -1,0 +1,254 @@
+"""A program in the order of its execution: what its clauses hold, between what its control-flow words do.
+
+Each item is one instruction of the model.  Lanes leave the execution mask by branching to where they come back: an ``ELSE``, a ``POP``, the
+end of a loop.  The words' structure says where that is, so that it is followed here once for the whole program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from warpwright.isa.r600.program import Bundle, Clause, ControlWord, FetchWord, Listing
+from warpwright.isa.r600.tables_control import Role
+from warpwright.isa.sass.meaning import UnsupportedInstruction
+
+
+class Flow(Enum):
+    """What an item does to the flow of control."""
+
+    NONE = "none"
+    PUSH = "push"
+    """A region begins; lanes meet at its label."""
+    LEAVE = "leave"
+    """Lanes that have done their part of the region wait at its label."""
+    LOOP = "loop"
+    TURN = "turn"
+    """A turn of a loop begins, in which lanes may go on to its end."""
+    BREAK = "break"
+    CONTINUE = "continue"
+    REPEAT = "repeat"
+    EXIT = "exit"
+
+
+@dataclass(eq=False)
+class Region:
+    """A conditional or a loop; its ends are numbers of items."""
+
+    is_loop: bool
+    after: int = -1
+    otherwise: int = -1
+    """The first item of the other side; -1: there is none."""
+    leave: int = -1
+    """Where lanes that skip the region leave it."""
+    start: int = -1
+    turn: int = -1
+    """Where lanes of a loop's turn meet; -1: nothing in it continues."""
+    continues: bool = False
+
+
+@dataclass(eq=False)
+class Item:
+    """One instruction of the model."""
+
+    flow: Flow = Flow.NONE
+    region: Region | None = None
+    control: ControlWord | None = None
+    """The control-flow word, of an item that is none of a clause."""
+    bundle: Bundle | None = None
+    following: Bundle | None = None
+    """The next bundle of its clause, which may read this one's results as PV and PS."""
+    fetch: FetchWord | None = None
+    clause: ControlWord | None = None
+    """The word that runs the clause, with its constant cache."""
+    masks: Region | None = None
+    """Lanes without the predicate leave for this region's other side, or its end."""
+    ends_clause: bool = False
+    free: bool = False
+    """Part of another word: takes no time of its own."""
+    reads: tuple[int, ...] = field(default=())
+    """Entries of the queue that the bundle takes, and that its access fills."""
+    fills: tuple[int, ...] = field(default=())
+
+
+REFUSED = "{name} has no meaning in a compute program"
+_LOOP_STARTS = ("LOOP_START", "LOOP_START_DX10", "LOOP_START_NO_AL")
+_POPS = {"ALU_POP_AFTER": 1, "ALU_POP2_AFTER": 2}
+_NOTHING = ("NOP", "WAIT_ACK", "WAVE_SYNC", "LDS_DEALLOC", "SET_PRIORITY", "JUMP")
+
+
+def items_of(listing: Listing) -> list[Item]:
+    """The items of a program.
+
+    Raises:
+        UnsupportedInstruction: naming what has no meaning here, or a structure of words that is none.
+    """
+    return _Walk(listing).run()
+
+
+@dataclass
+class _Walk:
+    listing: Listing
+    items: list[Item] = field(default_factory=list)
+    open: list[Region] = field(default_factory=list)
+
+    def run(self) -> list[Item]:
+        continuing = _loops_that_continue(self.listing)
+        for word in self.listing.control:
+            self.word(word, word.address in continuing)
+            if word.ends_program:
+                self.add(Item(Flow.EXIT, control=word, free=word.operation.name != "CF_END"))
+        if self.open:
+            raise UnsupportedInstruction("the program ends inside a loop or a conditional")
+        return self.items
+
+    def add(self, item: Item) -> Item:
+        self.items.append(item)
+        return item
+
+    @property
+    def next(self) -> int:
+        return len(self.items)
+
+    def word(self, word: ControlWord, continues: bool) -> None:
+        name, role = word.operation.name, word.operation.role
+        if role is Role.ALU_CLAUSE:
+            self.alu(word)
+        elif role is Role.FETCH_CLAUSE:
+            clause = self.listing.clauses[word.fields["addr"]]
+            for fetch in clause.fetches:
+                self.add(Item(fetch=fetch, clause=word, ends_clause=fetch is clause.fetches[-1]))
+        elif role is Role.RAT:
+            self.add(Item(control=word))
+        elif name == "PUSH":
+            self.push(word, free=False)
+        elif name == "ELSE":
+            region = self.innermost(word)
+            self.add(Item(Flow.LEAVE, region, word))
+            region.otherwise = self.next
+        elif name == "POP":
+            self.pop(word.fields["pop_count"], word)
+        elif role is Role.LOOP:
+            self.loop(name, word, continues)
+        elif name in _NOTHING:
+            self.add(Item(control=word))
+        elif name != "CF_END":
+            raise UnsupportedInstruction(REFUSED.format(name=name))
+
+    # --- clauses ------------------------------------------------------------------------------------------------
+    def alu(self, word: ControlWord) -> None:
+        name = word.operation.name
+        if name == "ALU_PUSH_BEFORE":
+            self.push(word, free=True)
+        elif name not in ("ALU", *_POPS):
+            raise UnsupportedInstruction(REFUSED.format(name=name))
+        clause = self.listing.clauses[word.fields["addr"]]
+        queue = _Queue()
+        for n, bundle in enumerate(clause.bundles):
+            following = clause.bundles[n + 1] if n + 1 < len(clause.bundles) else None
+            item = self.add(Item(bundle=bundle, following=following, clause=word, ends_clause=following is None))
+            item.reads, item.fills = queue.pass_bundle(bundle)
+            if any(w.fields.get("update_exec_mask") for w in bundle.words):
+                if following is not None:
+                    raise UnsupportedInstruction("an execution mask that changes before the clause ends")
+                item.masks = self.innermost(word)
+        if name in _POPS:
+            self.pop(_POPS[name], word, free=True)
+
+    # --- regions ------------------------------------------------------------------------------------------------
+    def innermost(self, word: ControlWord) -> Region:
+        """The conditional that is open here."""
+        if not self.open or self.open[-1].is_loop:
+            raise UnsupportedInstruction(f"{word.operation.name} changes the execution mask outside of a conditional")
+        return self.open[-1]
+
+    def push(self, word: ControlWord, free: bool) -> None:
+        region = Region(False)
+        self.open.append(region)
+        self.add(Item(Flow.PUSH, region, word, free=free))
+
+    def pop(self, count: int, word: ControlWord, free: bool = False) -> None:
+        for n in range(count):
+            region = self.innermost(word)
+            region.leave = self.next
+            self.add(Item(Flow.LEAVE, region, word, free=free or n > 0))
+            region.after = self.next
+            self.open.pop()
+
+    def loop(self, name: str, word: ControlWord, continues: bool) -> None:
+        if name in _LOOP_STARTS:
+            region = Region(True, continues=continues)
+            self.open.append(region)
+            self.add(Item(Flow.LOOP, region, word))
+            region.start = self.next
+            if continues:
+                self.add(Item(Flow.TURN, region, word, free=True))
+            return
+        region = next((r for r in reversed(self.open) if r.is_loop), Region(True))
+        if region.start < 0:
+            raise UnsupportedInstruction(f"{name} outside of a loop")
+        if name == "LOOP_BREAK":
+            self.add(Item(Flow.BREAK, region, word))
+        elif name == "LOOP_CONTINUE":
+            self.add(Item(Flow.CONTINUE, region, word))
+        elif name == "LOOP_END":
+            if self.open[-1] is not region:
+                raise UnsupportedInstruction("a loop that ends inside a conditional")
+            if region.continues:
+                self.add(Item(Flow.CONTINUE, region, word, free=True))
+                region.turn = self.next
+            self.add(Item(Flow.REPEAT, region, word))
+            region.after = self.next
+            self.open.pop()
+        else:
+            raise UnsupportedInstruction(REFUSED.format(name=name))
+
+
+def _loops_that_continue(listing: Listing) -> set[int]:
+    """Addresses of the words that begin loops in which lanes go on to the end of a turn."""
+    open_loops: list[int] = []
+    found = set()
+    for word in listing.control:
+        if word.operation.name in _LOOP_STARTS:
+            open_loops.append(word.address)
+        elif word.operation.name == "LOOP_CONTINUE" and open_loops:
+            found.add(open_loops[-1])
+        elif word.operation.name == "LOOP_END" and open_loops:
+            open_loops.pop()
+    return found
+
+
+OUTPUT_QUEUE_POP, OUTPUT_QUEUE_B_POP, OUTPUT_QUEUE, OUTPUT_QUEUE_B = 221, 222, 219, 220
+"""Sources that are what local data share has returned: the oldest value of queue A or B, taken or left there."""
+
+
+@dataclass
+class _Queue:
+    """The values that local data share has returned and that are not taken yet, of queues A and B."""
+
+    filled: int = 0
+    taken: int = 0
+
+    def pass_bundle(self, bundle: Bundle) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The entry that a bundle takes, and the one that its access fills."""
+        sources = {s.select for w in bundle.words for s in w.sources}
+        reads: tuple[int, ...] = ()
+        if sources & {OUTPUT_QUEUE, OUTPUT_QUEUE_B, OUTPUT_QUEUE_POP, OUTPUT_QUEUE_B_POP}:
+            if self.taken == self.filled:
+                raise UnsupportedInstruction("a bundle takes a value of local data share that no access returns")
+            reads = (self.taken,)
+            self.taken += bool(sources & {OUTPUT_QUEUE_POP, OUTPUT_QUEUE_B_POP})
+        fills: tuple[int, ...] = ()
+        for word in bundle.words:
+            if "lds_op" in word.fields and word.operation.name.endswith("_RET"):
+                fills = (self.filled,)
+                self.filled += 1
+        return reads, fills
+
+
+def clauses_of(listing: Listing) -> Iterator[Clause]:
+    """The clauses in the order of the words that run them."""
+    for word in listing.control:
+        if word.operation.role in (Role.ALU_CLAUSE, Role.FETCH_CLAUSE):
+            yield listing.clauses[word.fields["addr"]]

@@ -1,0 +1,29 @@
+"""What a launch gives a compute program: the first constant buffer and two registers.
+
+The layout is that of LLVM's back end: the extents of the grid in blocks and in threads and of a block, three words each, and after them
+the kernel's parameters.  Register T0 holds the thread's position in its block, T1 the block's in the grid.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.bank0 import PARAMETER_BASE
+from warpwright.isa.ops import Builder, Value
+
+GRID_AT, GLOBAL_AT, BLOCK_AT = 0, 12, 24
+PARAMETERS_AT = 36
+ENGINE_PARAMETERS_AT = PARAMETER_BASE[0]
+"""Where the engines keep the parameters."""
+AXES = "xyz"
+FIRST_REGISTERS = tuple(f"{name}.{axis}" for name in ("tid", "ctaid") for axis in AXES)
+
+
+def launch_word(b: Builder, at: int) -> Value:
+    """The word of the first constant buffer at a byte offset."""
+    axis = AXES[at // 4 % 3]
+    if at < GLOBAL_AT:
+        return b.op("special", "i32", attr=f"nctaid.{axis}")
+    if at < BLOCK_AT:
+        return b.mul(b.op("special", "i32", attr=f"nctaid.{axis}"), b.op("special", "i32", attr=f"ntid.{axis}"))
+    if at < PARAMETERS_AT:
+        return b.op("special", "i32", attr=f"ntid.{axis}")
+    return b.op("load_const", "i32", b.const(ENGINE_PARAMETERS_AT + at - PARAMETERS_AT), attr=(0, 4))

@@ -1,0 +1,70 @@
+"""From machine code of Cypress and Cayman to a :class:`Program`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warpwright.chips.chip import GENERATIONS
+from warpwright.isa.program import Instruction, Kind, Operand, Program
+from warpwright.isa.r600.decode import decode_program
+from warpwright.isa.r600.items import Flow, Item, items_of
+from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
+from warpwright.isa.r600.text import alu_text, control_text, fetch_text, literal_text
+
+LANES = 64
+STEP_BYTES = 16
+"""Instructions of the model are numbered in the order of execution, this many bytes apart."""
+MOST_THREADS = 1024
+
+
+@dataclass(slots=True)
+class R600Program(Program):
+    """A program with its items, one for each instruction."""
+
+    generation: str = ""
+    items: list[Item] = field(default_factory=list)
+
+
+def program_from_code(code: bytes, generation: str, name: str) -> R600Program:
+    """Decode a kernel.
+
+    Raises:
+        UndefinedWord: for what is no program of the chip.
+        UnsupportedInstruction: for words without a meaning in a compute program.
+    """
+    items = items_of(decode_program(code, generation))
+    instructions = [_instruction(n, item, generation) for n, item in enumerate(items)]
+    return R600Program(
+        name,
+        GENERATIONS[generation],
+        instructions,
+        parameter_base_bytes=ENGINE_PARAMETERS_AT,
+        max_threads_per_block=MOST_THREADS,
+        lanes=LANES,
+        control_bits=False,
+        generation=generation,
+        items=items,
+    )
+
+
+def _instruction(n: int, item: Item, generation: str) -> Instruction:
+    opcode, modifiers, text = described(item, generation)
+    return Instruction(STEP_BYTES * n, opcode, modifiers, (Operand(Kind.NAME, name=text),))
+
+
+def described(item: Item, generation: str) -> tuple[str, tuple[str, ...], str]:
+    """Name, the names of a bundle's operations, and the text of an item."""
+    if item.bundle is not None:
+        words = item.bundle.words
+        texts = [alu_text(word).strip() for word in words]
+        texts += [literal_text(value) for value in item.bundle.literals]
+        return "BUNDLE", tuple(w.operation.name for w in words), "; ".join(texts)
+    if item.fetch is not None:
+        return item.fetch.operation.name, (), fetch_text(item.fetch).strip()
+    assert item.control is not None
+    name = item.control.operation.name
+    if item.control.rat_operation:
+        return name, (item.control.rat_operation,), control_text(item.control, generation)
+    if item.free:
+        return {Flow.EXIT: "END", Flow.PUSH: "PUSH", Flow.LEAVE: "POP"}.get(item.flow, name), (), ""
+    return name, (), control_text(item.control, generation)

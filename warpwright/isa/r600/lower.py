@@ -1,0 +1,233 @@
+"""Lowers a program's items to common operations."""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Lowered, Value, verify
+from warpwright.isa.r600 import meaning_float, meaning_integer
+from warpwright.isa.r600.items import Flow, Item
+from warpwright.isa.r600.launch_words import FIRST_REGISTERS
+from warpwright.isa.r600.load import LANES, STEP_BYTES, R600Program, described
+from warpwright.isa.r600.meaning import (
+    EXECUTES,
+    FLOAT_MEANINGS,
+    INTEGER_MEANINGS,
+    PREDICATE,
+    PREVIOUS,
+    PREVIOUS_SCALAR,
+    TEST_MEANINGS,
+    Names,
+    R600Emitter,
+    as_float,
+    register_name,
+    rounded,
+    set_relative,
+    source,
+    truth,
+)
+from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access
+from warpwright.isa.r600.program import AluWord, Bundle
+from warpwright.isa.sass.meaning import UnsupportedInstruction
+
+_FILLED = (meaning_float, meaning_integer)
+MULTIPLIERS = {1: 0x40000000, 2: 0x40800000, 3: 0x3F000000}
+"""2, 4 and a half, by output modifier."""
+PREDICATE_ZERO, PREDICATE_ONE = 2, 3
+MOST_RELATIVE = 128
+
+
+def lower(program: R600Program) -> list[Lowered]:
+    """The meaning of every instruction of a program, in order; the first also sets the position registers.
+
+    Raises:
+        UnsupportedInstruction: naming kernel, chip and text.
+    """
+    names = Names(highest=highest_register(program.items))
+    result = []
+    for n, item in enumerate(program.items):
+        b = R600Emitter([], names, item)
+        guard = None
+        try:
+            if n == 0:
+                first_registers(b)
+            guard = bundle_guard(item)
+            b.guarded = guard is not None
+            lower_item(b, program.generation)
+        except UnsupportedInstruction as error:
+            raise UnsupportedInstruction(
+                f"kernel {program.name}: cannot execute instruction {n} ({program.generation}): {described(item, program.generation)[2]}: {error}"
+            ) from None
+        verify(b.ops, LANES)
+        result.append(Lowered(b.ops, guard))
+    return result
+
+
+def first_registers(b: R600Emitter) -> None:
+    """T0 and T1 hold positions when a program begins."""
+    for n, name in enumerate(FIRST_REGISTERS):
+        register = register_name(n // 3, "xyz"[n % 3])
+        value = b.op("special", "i32", attr=name)
+        b.set(register, value)
+        b.read_words[register] = value
+
+
+def highest_register(items: list[Item]) -> int:
+    """The highest register that a program names."""
+    highest = 1
+    for item in items:
+        for word in item.bundle.words if item.bundle is not None else ():
+            highest = max(
+                highest, word.fields.get("dst_gpr", 0), *(s.select for s in word.sources if s.select < 128), 0
+            )
+        if item.fetch is not None:
+            highest = max(highest, item.fetch.fields["dst_gpr"], item.fetch.fields["src_gpr"])
+        if item.control is not None and item.control.rat_operation:
+            highest = max(highest, item.control.fields["rw_gpr"], item.control.fields["index_gpr"])
+    return highest
+
+
+def bundle_guard(item: Item) -> tuple[str, int, bool] | None:
+    """The predicate of a bundle that accesses local data share under one: all its operations have the same."""
+    words = item.bundle.words if item.bundle is not None else ()
+    if not any("lds_op" in w.fields and w.fields["pred_sel"] for w in words):
+        return None
+    wanted = {w.fields["pred_sel"] for w in words}
+    if len(wanted) > 1:
+        raise UnsupportedInstruction("an access under a predicate beside operations under another one")
+    return "pred", PREDICATE, wanted == {PREDICATE_ZERO}
+
+
+def place(number: int) -> int:
+    return STEP_BYTES * number
+
+
+def lower_item(b: R600Emitter, generation: str) -> None:
+    """One item's operations."""
+    item = b.item
+    if item.bundle is not None:
+        lower_bundle(b, item.bundle)
+        if item.masks is not None:
+            target = item.masks.otherwise if item.masks.otherwise >= 0 else item.masks.leave
+            outside = b.not_(b.op("get_pred", "i1", attr=EXECUTES))
+            b.op("branch", "void", outside, attr=place(target))
+    elif item.fetch is not None:
+        fetch(b)
+    elif item.control is not None and item.control.rat_operation and item.flow is Flow.NONE:
+        random_access(b, generation)
+    else:
+        lower_flow(b)
+
+
+def lower_flow(b: R600Emitter) -> None:
+    """What a control-flow word does, by the warp's stack."""
+    flow, region = b.item.flow, b.item.region
+    if flow is Flow.EXIT:
+        b.op("exit", "void")
+    if region is None:
+        return
+    if flow is Flow.PUSH:
+        b.op("push", "void", attr=("ssy", place(region.after)))
+    elif flow is Flow.LEAVE:
+        b.op("pop", "void", attr="ssy")
+    elif flow is Flow.LOOP:
+        b.op("push", "void", attr=("brk", place(region.after)))
+    elif flow is Flow.TURN:
+        b.op("push", "void", attr=("cnt", place(region.turn)))
+    elif flow is Flow.BREAK:
+        b.op("pop", "void", attr="brk")
+    elif flow is Flow.CONTINUE:
+        b.op("pop", "void", attr="cnt")
+    elif flow is Flow.REPEAT:
+        b.op("branch", "void", attr=place(region.start))
+
+
+# --- bundles --------------------------------------------------------------------------------------------------
+def lower_bundle(b: R600Emitter, bundle: Bundle) -> None:
+    """Every operation reads before any writes."""
+    forwarded = _forwarded(b.item.following)
+    results: list[tuple[AluWord, Value]] = []
+    tests: list[tuple[AluWord, Value]] = []
+    address = None
+    for word in bundle.words:
+        name = word.operation.name
+        if "lds_op" in word.fields:
+            local_data_share(b, word)
+        elif name == "GROUP_BARRIER":
+            _barrier(b, bundle)
+        elif name == "MOVA_INT":
+            address = source(b, word, word.sources[0])
+        elif name in TEST_MEANINGS:
+            test = TEST_MEANINGS[name](b, [source(b, word, s) for s in word.sources])
+            tests.append((word, test))
+            results.append((word, _test_result(b, name, test)))
+        elif word.writes or _forwards(word, forwarded):
+            results.append((word, _result(b, word)))
+    for word, value in results:
+        write(b, word, value, forwarded)
+    if address is not None:
+        b.set("AR", address)
+    for word, test in tests:
+        if word.fields["update_pred"]:
+            b.op("set_pred", "void", test, attr=PREDICATE)
+        if word.fields["update_exec_mask"]:
+            b.op("set_pred", "void", test, attr=EXECUTES)
+
+
+def _barrier(b: R600Emitter, bundle: Bundle) -> None:
+    if len(bundle.words) > 1:
+        raise UnsupportedInstruction("GROUP_BARRIER with other operations in its bundle has no meaning here")
+    b.op("barrier", "void", b.number(0), b.number(0), attr="sync")
+
+
+def _forwarded(following: Bundle | None) -> frozenset[str]:
+    """The slots whose results the next bundle reads as PV or PS."""
+    if following is None:
+        return frozenset()
+    sources = [s for word in following.words for s in word.sources]
+    found = {"xyzw"[s.channel] for s in sources if s.select == PREVIOUS}
+    return frozenset(found | ({"t"} if any(s.select == PREVIOUS_SCALAR for s in sources) else set()))
+
+
+def _forwards(word: AluWord, forwarded: frozenset[str]) -> bool:
+    return word.slot in forwarded
+
+
+def _test_result(b: R600Emitter, name: str, test: Value) -> Value:
+    """All ones for integers and DX10's comparisons, 1.0 for the others, 0 for what is false."""
+    is_float = name.startswith("SET") and not name.endswith(("_INT", "_UINT", "_DX10"))
+    return truth(b, test, 0x3F800000 if is_float else 0xFFFFFFFF)
+
+
+def _result(b: R600Emitter, word: AluWord) -> Value:
+    name = word.operation.name
+    sources = [source(b, word, s) for s in word.sources]
+    if name in INTEGER_MEANINGS:
+        return INTEGER_MEANINGS[name](b, sources)
+    known = FLOAT_MEANINGS.get(name)
+    if known is None:
+        raise UnsupportedInstruction(f"{name} has no meaning here")
+    value = known(b, [as_float(b, x) for x in sources])
+    multiplier = MULTIPLIERS.get(word.fields.get("omod", 0))
+    if multiplier is not None:
+        value = rounded(b, b.op("fmul", "f32", value, b.single(multiplier), attr="rn"))
+    if word.fields["clamp"]:
+        value = b.op("fmax", "f32", value, b.single(0), attr="number")
+        value = b.op("fmin", "f32", value, b.single(0x3F800000), attr="number")
+    return b.bitcast(value, "i32")
+
+
+def write(b: R600Emitter, word: AluWord, value: Value, forwarded: frozenset[str]) -> None:
+    """A result to its register, under the predicate, and to PV or PS where the next bundle reads it."""
+    if word.slot in forwarded:
+        b.set("PS" if word.slot == "t" else f"PV.{word.slot}", value)
+    if not word.writes:
+        return
+    number, channel = word.fields["dst_gpr"], "xyzw"[word.fields["dst_chan"]]
+    wanted = word.fields["pred_sel"]
+    if not b.guarded and wanted in (PREDICATE_ZERO, PREDICATE_ONE):
+        test = b.op("get_pred", "i1", attr=PREDICATE)
+        old = b.get(register_name(number, channel))
+        value = b.select(test, value, old) if wanted == PREDICATE_ONE else b.select(test, old, value)
+    if word.fields["dst_rel"]:
+        set_relative(b, number, channel, value)
+    else:
+        b.set(register_name(number, channel), value)

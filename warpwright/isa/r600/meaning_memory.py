@@ -1,0 +1,185 @@
+"""Meanings of accesses: local data share, fetches from buffers, random access targets.
+
+A buffer begins at the first byte of the device's addresses, of which code has the lower 32 bits.  An atomic that gives the old value
+leaves it in a buffer of its own, where each thread fetches it from its own word: a register here.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Access, Value
+from warpwright.isa.r600.meaning import R600Emitter, source
+from warpwright.isa.r600.program import AluWord
+from warpwright.isa.sass.meaning import UnsupportedInstruction
+
+WINDOW = 0x7F00
+"""Upper word of the device's addresses (``engine/abi.py``, DEVICE_BASE)."""
+GLOBAL_BUFFER, RETURN_BUFFER = 1, 3
+LDS_ATOMICS = {
+    **{"ADD": "add", "INC": "inc", "DEC": "dec", "MIN_INT": "smin", "MAX_INT": "smax", "MIN_UINT": "umin"},
+    **{
+        "MAX_UINT": "umax",
+        "AND": "and",
+        "OR": "or",
+        "XOR": "xor",
+        "XCHG": "exch",
+        "CMP_XCHG": "cas",
+        "CMP_STORE": "cas",
+    },
+}
+RAT_ATOMICS = {
+    **{"ADD": "add", "XCHG": "exch", "XCHG_INT": "exch", "CMPXCHG_INT": "cas", "MIN_INT": "smin", "MIN_UINT": "umin"},
+    **{
+        "MAX_INT": "smax",
+        "MAX_UINT": "umax",
+        "AND": "and",
+        "OR": "or",
+        "XOR": "xor",
+        "INC_UINT": "inc",
+        "DEC_UINT": "dec",
+    },
+    **{"MSKOR": "mskor"},
+}
+LDS_WRITES = {"LDS_WRITE": 4, "LDS_SHORT_WRITE": 2, "LDS_BYTE_WRITE": 1}
+LDS_READS = {
+    **{"LDS_READ_RET": (4, False), "LDS_USHORT_READ_RET": (2, False), "LDS_UBYTE_READ_RET": (1, False)},
+    **{"LDS_SHORT_READ_RET": (2, True), "LDS_BYTE_READ_RET": (1, True)},
+}
+
+
+def extended(b: R600Emitter, x: Value, signed: bool) -> Value:
+    return b.sext(x, "i32") if signed else b.zext(x, "i32")
+
+
+# --- local data share -----------------------------------------------------------------------------------------
+def local_data_share(b: R600Emitter, word: AluWord) -> None:
+    """An access of a bundle; what it returns goes to the queue.
+
+    Raises:
+        UnsupportedInstruction: naming an operation without a meaning here.
+    """
+    name = word.operation.name
+    if word.lds_offset:
+        raise UnsupportedInstruction(f"{name} with an offset has no meaning here")
+    address, *data = (source(b, word, s) for s in word.sources)
+    if name in LDS_WRITES:
+        size = LDS_WRITES[name]
+        b.op("store", "void", address, b.trunc(data[0], f"i{8 * size}"), attr=Access("shared", size))
+        return
+    if name in LDS_READS:
+        size, signed = LDS_READS[name]
+        found = extended(b, b.op("load", f"i{8 * size}", address, attr=Access("shared", size)), signed)
+    else:
+        found = _lds_atomic(b, name, address, data)
+    if b.item.fills:
+        b.set(f"OQA{b.item.fills[0]}", found)
+
+
+def _lds_atomic(b: R600Emitter, name: str, address: Value, data: list[Value]) -> Value:
+    operation = LDS_ATOMICS.get(name.removeprefix("LDS_").removesuffix("_RET"))
+    if name.startswith("LDS_SUB"):
+        operation, data = "add", [b.sub(b.number(0), data[0])]
+    if operation is None:
+        raise UnsupportedInstruction(f"{name} has no meaning here")
+    if operation == "cas":
+        # The word that is compared comes first.
+        data = [data[1], data[0]]
+    return b.op(
+        "atomic",
+        "i32",
+        address,
+        *data[:2] if operation == "cas" else data[:1],
+        attr=Access("shared", 4, operation=operation),
+    )
+
+
+# --- buffers --------------------------------------------------------------------------------------------------
+FORMATS = {1: (1, 1), 5: (2, 1), 0x0D: (4, 1), 0x0E: (4, 1), 0x1D: (8, 2), 0x1E: (8, 2), 0x22: (16, 4), 0x23: (16, 4)}
+"""Bytes and components of the data formats of plain memory: integers of 8 to 128 bits, and floats of 32-bit components."""
+ZERO_SELECT, ONE_SELECT, NOTHING_SELECT = 4, 5, 7
+
+
+def device_address(b: R600Emitter, low: Value) -> Value:
+    return b.op("pack64", "i64", low, b.number(WINDOW))
+
+
+def fetch(b: R600Emitter) -> None:
+    """A fetch from a buffer, with its result's channels chosen.
+
+    Raises:
+        UnsupportedInstruction: naming what has no meaning here.
+    """
+    word = b.item.fetch
+    assert word is not None
+    f, name = word.fields, word.operation.name
+    if name != "VFETCH":
+        raise UnsupportedInstruction(f"{name} has no meaning here")
+    if f["buffer_id"] == RETURN_BUFFER:
+        _put(b, f, [b.get("RETURNED")])
+        return
+    if f["buffer_id"] != GLOBAL_BUFFER or f["data_format"] not in FORMATS or f["src_rel"] or f["dst_rel"]:
+        raise UnsupportedInstruction(
+            f"{name} from buffer {f['buffer_id']} in format {f['data_format']} has no meaning here"
+        )
+    size, components = FORMATS[f["data_format"]]
+    low = b.get(f"T{f['src_gpr']}.{'xyzw'[f['src_sel_x']]}")
+    if f["offset"]:
+        low = b.add(low, b.number(f["offset"]))
+    at = device_address(b, low)
+    how = Access("global", size)
+    if components == 1:
+        _put(b, f, [extended(b, b.op("load", f"i{8 * size}", at, attr=how), bool(f["format_comp_all"]) and size < 4)])
+        return
+    words = b.op("load", f"i32x{components}", at, attr=how)
+    _put(b, f, [b.op("extract", "i32", words, attr=n) for n in range(components)])
+
+
+def _put(b: R600Emitter, f: dict[str, int] | object, values: list[Value]) -> None:
+    fields = f if isinstance(f, dict) else dict(f)  # type: ignore[call-overload]
+    for channel in "xyzw":
+        select = fields[f"dst_sel_{channel}"]
+        if select == NOTHING_SELECT:
+            continue
+        if select == ZERO_SELECT:
+            value = b.number(0)
+        elif select == ONE_SELECT:
+            value = b.number(1)
+        else:
+            value = values[select] if select < len(values) else b.number(0)
+        b.set(f"T{fields['dst_gpr']}.{channel}", value)
+
+
+# --- random access targets ------------------------------------------------------------------------------------
+STORED_WORDS = {1: 1, 3: 2, 15: 4}
+"""Components that a store writes, by its mask."""
+
+
+def random_access(b: R600Emitter, generation: str) -> None:
+    """A store or an atomic on global memory; the address is a number of a word.
+
+    Raises:
+        UnsupportedInstruction: naming what has no meaning here.
+    """
+    word = b.item.control
+    assert word is not None
+    f, name = word.fields, word.rat_operation
+    low = b.shl(b.get(f"T{f['index_gpr']}.x"), b.number(2))
+    data = [b.get(f"T{f['rw_gpr']}.{channel}") for channel in "xyzw"]
+    at = device_address(b, low)
+    if name in ("STORE_RAW", "STORE_DWORD"):
+        count = STORED_WORDS.get(f["comp_mask"])
+        if count is None:
+            raise UnsupportedInstruction(f"{name} of components {f['comp_mask']:04b} has no meaning here")
+        value = data[0] if count == 1 else b.op(f"pack{count}", f"i32x{count}", *data[:count])
+        b.op("store", "void", at, value, attr=Access("global", 4 * count))
+        return
+    operation = RAT_ATOMICS.get(name.removesuffix("_RTN"))
+    if operation is None:
+        raise UnsupportedInstruction(f"{name} has no meaning here")
+    operands = [data[0]]
+    if operation == "cas":
+        operands.append(data[3 if generation == "evergreen" else 2])
+    elif operation == "mskor":
+        operands.append(data[3])
+    old = b.op("atomic", "i32", at, *operands, attr=Access("global", 4, operation != "mskor", operation))
+    if name.endswith("_RTN"):
+        b.set("RETURNED", old)

@@ -1,0 +1,119 @@
+"""When a wavefront's clauses issue: what the issue stage is told of them.
+
+An ALU bundle takes a quarter of a wavefront each cycle, four cycles in all, and the next bundle of the wavefront is due four cycles later:
+its results are there for it, and another wavefront's bundle goes in between.  The fetches of a clause go out one after the
+other; the wavefront goes on when all have answered.  Values of local data share are awaited by the bundle that takes them.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.program import Instruction
+from warpwright.isa.r600.items import Flow, Item
+from warpwright.isa.r600.load import R600Program
+from warpwright.isa.r600.meaning_memory import RETURN_BUFFER
+from warpwright.isa.schedule import Issue, UnknownTiming, Work
+
+BUNDLE_CYCLES = 8
+"""From a bundle of a wavefront to its next one: two wavefronts take turns, four cycles each."""
+FETCHES, QUEUE, RETURNS = 0, 1, 2
+"""Dependence counters: fetches of a clause, values of local data share, old values of atomics."""
+NO_RESULT = frozenset(("no_result",))
+L2_ONLY = frozenset(("l2_only",))
+
+
+def work_of(i: Instruction) -> Work:
+    """The unit that executes an instruction, by its name alone.
+
+    Raises:
+        UnknownTiming: the name has no row.
+    """
+    found = WORKS.get(i.opcode)
+    if found is None:
+        raise UnknownTiming(f"opcode {i.opcode} has no timing row: {i.operands[0].name}; use timing='off'")
+    if i.opcode == "BUNDLE":
+        if "GROUP_BARRIER" in i.modifiers:
+            return Work("block_barrier")
+        if any(name.startswith("LDS_") for name in i.modifiers):
+            return Work("memory")
+    return found
+
+
+_CONTROL = [
+    "JUMP",
+    "ELSE",
+    "POP",
+    "PUSH",
+    "LOOP_START",
+    "LOOP_START_DX10",
+    "LOOP_START_NO_AL",
+    "LOOP_END",
+    "LOOP_BREAK",
+    "LOOP_CONTINUE",
+]
+WORKS: dict[str, Work] = {
+    "BUNDLE": Work("alu"),
+    "VFETCH": Work("memory"),
+    "MEM_RAT": Work("memory"),
+    "MEM_RAT_CACHELESS": Work("memory"),
+    **{name: Work("branch") for name in _CONTROL},
+    **{name: Work("none") for name in ("NOP", "WAIT_ACK", "ALU_PUSH_BEFORE", "ALU_POP_AFTER", "ALU_POP2_AFTER")},
+    **{name: Work("exit") for name in ("CF_END", "END")},
+}
+
+
+def from_clauses(program: R600Program) -> list[Issue]:
+    """The schedule of a program.
+
+    Raises:
+        UnknownTiming: an instruction has no timing row.
+    """
+    issues = []
+    pending: set[int] = set()
+    for item, i in zip(program.items, program.instructions, strict=True):
+        waits: set[int] = set()
+        returned = item.fetch is not None and item.fetch.fields.get("buffer_id") == RETURN_BUFFER
+        if item.fetch is None or returned:
+            waits |= pending & {FETCHES}
+        if returned:
+            waits |= pending & {RETURNS}
+        if item.reads:
+            waits |= {QUEUE}
+        pending -= waits
+        counter = _counter(item)
+        if counter >= 0:
+            pending.add(counter)
+        issues.append(
+            Issue(
+                _work(item, i),
+                i.address,
+                stall_cycles=_stall(item),
+                waits=tuple(sorted(waits)),
+                write_counter=counter,
+            )
+        )
+    return issues
+
+
+def _counter(item: Item) -> int:
+    if item.fetch is not None and item.fetch.fields.get("buffer_id") != RETURN_BUFFER:
+        return FETCHES
+    if item.fills:
+        return QUEUE
+    if item.control is not None and item.control.rat_operation.endswith("_RTN"):
+        return RETURNS
+    return -1
+
+
+def _work(item: Item, i: Instruction) -> Work:
+    if item.free and item.flow is not Flow.EXIT:
+        return Work("none")
+    if item.fetch is not None and item.fetch.fields.get("buffer_id") == RETURN_BUFFER:
+        return Work("none")
+    return work_of(i)
+
+
+def _stall(item: Item) -> int:
+    """Cycles until the wavefront's next instruction."""
+    if item.bundle is not None:
+        return BUNDLE_CYCLES
+    return 1

@@ -1,0 +1,144 @@
+"""LLVM IR to R600 machine code, through the back end inside llvmlite.
+
+LLVM ends its process where it cannot select an instruction, so that a kernel is compiled in a process of its own.  The passes before the
+back end are few: the IR comes from a compiler that has optimised it.  Functions of the ``helpers`` module are unknown while those passes
+run, so that lanes that exchange values there are not moved apart; they are inlined afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from typing import NamedTuple
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from warpwright.errors import UnsupportedError
+from warpwright.toolchain.cache import cache_key, default_cache
+
+CPUS = {"evergreen": "cypress", "cayman": "cayman"}
+"""LLVM's name of the chip for each generation of encodings."""
+TRIPLE = "r600--"
+TIMEOUT_SECONDS = 300
+_PGM_RESOURCES = 0x288D4
+"""Register of compute programs in LLVM's ``.AMDGPU.config``: registers in bits 0 to 7, stack entries in 8 to 15."""
+_REVISION = "2"
+"""Part of the cache's key: changes with the passes below."""
+
+
+class ObjectCode(NamedTuple):
+    """A kernel's machine code."""
+
+    code: bytes
+    registers: int
+    """Registers of four channels per thread."""
+    stack_entries: int
+    """Entries of the stack of execution masks."""
+
+
+def compile_ir(text: str, helpers: str, generation: str) -> ObjectCode:
+    """Compile a module with one kernel.
+
+    Args:
+        text: LLVM IR.
+        helpers: definitions of functions that ``text`` declares; may be empty.
+        generation: evergreen or cayman.
+
+    Raises:
+        UnsupportedError: LLVM cannot compile the kernel; with its message.
+    """
+    request = json.dumps((text, helpers, CPUS[generation]))
+    key = cache_key((_REVISION, llvmlite.__version__, request))
+    return object_code(default_cache().made("r600", key, lambda: _in_a_process(request)))
+
+
+def _in_a_process(request: str) -> bytes:
+    command = [sys.executable, "-m", "warpwright.toolchain.r600"]
+    try:
+        child = subprocess.run(
+            command, input=request.encode(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UnsupportedError(f"LLVM's R600 back end did not finish within {TIMEOUT_SECONDS} s") from None
+    if child.returncode == 0:
+        return child.stdout
+    raise UnsupportedError(f"LLVM's R600 back end cannot compile it: {_reason(child.stderr.decode(errors='replace'))}")
+
+
+def _reason(messages: str) -> str:
+    """The first line that LLVM printed, or the last one of a traceback."""
+    lines = [line.strip() for line in messages.splitlines() if line.strip()]
+    told = next((line for line in lines if "LLVM ERROR" in line or "error:" in line), "")
+    told = told or next(
+        (line for line in lines if "Error: " in line), lines[-1] if lines else "it ended without a message"
+    )
+    return told.removeprefix("LLVM ERROR: ").removeprefix("RuntimeError: ")
+
+
+def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, inline: bool) -> None:
+    """The passes before the back end."""
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes = llvm.create_new_module_pass_manager()
+    if inline:
+        passes.add_always_inliner_pass()
+        passes.add_global_dead_code_eliminate_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_new_gvn_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_aggressive_dce_pass()
+    passes.add_lower_switch_pass()
+    passes.run(module, builder)
+
+
+def emit_object(text: str, helpers: str, cpu: str) -> bytes:
+    """An ELF of the kernel; ends the process where LLVM gives up."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, opt=2)
+    module = _parsed(text, machine)
+    optimise(module, machine, inline=False)
+    if helpers:
+        module.link_in(_parsed(helpers, machine))
+        optimise(module, machine, inline=True)
+    return machine.emit_object(module)
+
+
+def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """A module of the target, whose pointers have 32 bits."""
+    module = llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{text}')
+    module.verify()
+    return module
+
+
+def object_code(elf: bytes) -> ObjectCode:
+    """The code in a 32-bit ELF, and what its configuration says."""
+    sections = _sections(elf)
+    found = sections.get(".AMDGPU.config", b"")
+    words = struct.unpack(f"<{len(found) // 4}I", found[: len(found) // 4 * 4])
+    resources = dict(zip(words[::2], words[1::2], strict=False)).get(_PGM_RESOURCES, 0)
+    return ObjectCode(sections[".text"], resources & 255, resources >> 8 & 255)
+
+
+def _sections(elf: bytes) -> dict[str, bytes]:
+    (headers_at,) = struct.unpack_from("<I", elf, 32)
+    size, count, names = struct.unpack_from("<3H", elf, 46)
+    headers = [struct.unpack_from("<10I", elf, headers_at + i * size) for i in range(count)]
+    found = {}
+    for name, _, _, _, offset, length, *_ in headers:
+        at = headers[names][4] + name
+        found[elf[at : elf.index(b"\0", at)].decode()] = elf[offset : offset + length]
+    return found
+
+
+def main() -> None:
+    text, helpers, cpu = json.load(sys.stdin)
+    sys.stdout.buffer.write(emit_object(text, helpers, cpu))
+
+
+if __name__ == "__main__":
+    main()
