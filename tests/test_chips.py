@@ -40,7 +40,7 @@ UNITS = (
         "_per_thread",
     ),
 )
-CHIPS = ["a100", "fx5600", "g80", "g80-ultra", "gtx480", "h200", "p100", "v100"]
+CHIPS = ["a100", "fx5600", "g80", "g80-ultra", "gtx480", "h200", "hd5870", "hd6970", "p100", "v100"]
 
 
 def test_the_package_has_its_chips() -> None:
@@ -197,9 +197,13 @@ def test_dependent_fields_follow_a_file_that_changes_its_base(tmp_path: Path) ->
         (
             "v10",
             {},
-            "no chip is called 'v10'; did you mean 'v100' or 'p100' or 'a100'? known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, p100, v100",
+            "no chip is called 'v10'; did you mean 'v100' or 'p100' or 'a100'? known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, hd5870, hd6970, p100, v100",
         ),
-        ("zz", {}, "no chip is called 'zz'; known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, p100, v100"),
+        (
+            "zz",
+            {},
+            "no chip is called 'zz'; known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, hd5870, hd6970, p100, v100",
+        ),
         (
             "v100",
             {"l1_kb": 3},

@@ -14,6 +14,7 @@ In a file with a base, a number has either its kind and source or, like an overr
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -88,6 +89,10 @@ def _read(name: str, above: tuple[Path, ...] = ()) -> _File:
                 )
     if base is not None:
         _follow(file, named)
+        used = " ".join(file.sources.values())
+        for document in below.documents.keys() - told.keys():
+            if not re.search(rf"\b{document}\b", used):
+                del file.documents[document]
     return file
 
 
@@ -159,7 +164,10 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
         section_of(label, field)
         value = float(value) if isinstance(values.get(field), float) and type(value) is int else value
         file.set(field, value, "override")
-    for field in fields():
+    for field, section in fields().items():
+        known = sections()[section].model_fields[field]
+        if field not in values and not known.is_required():
+            values[field] = known.default
         if field not in values:
             raise ChipError(f"chip {label!r} lacks the field {field!r} ([{fields()[field]}]{place})")
     _follow(file, set(overrides))

@@ -103,7 +103,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "shared_max_per_block_kib": (None, 1024),
     "shared_reserved_bytes_per_block": (None, 65536),
     "shared_allocation_unit_bytes": (None, 65536),
-    "l1_ways": (None, 64),
+    "l1_ways": (None, 128),
     "l1_reserved_kib": (None, 512),
     "l1_tag_lines_per_clk": (None, 32),
     "l1_data_bytes_per_clk": (32, OPEN_CAPACITY),  # a sector at least
@@ -302,7 +302,7 @@ def _lines(chip: Chip) -> Iterator[str]:
             f"l1_line_bytes = {line} and sector_bytes = {sector} must be 128 and 32 for coalescing = {chip.l1.coalescing!r}, "
             "which moves segments of 32, 64 and 128 bytes"
         )
-    asynchronous = chip.identity.compute_capability[0] in "89"
+    asynchronous = chip.identity.compute_capability[:1] in ("8", "9")
     if asynchronous and sector != 32:
         yield f"sector_bytes = {sector} must be 32 on chips with asynchronous copies, which move halves of sectors"
     if chip.l1.l1_data_bytes_per_clk < sector:

@@ -263,8 +263,8 @@ def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupa
 
 
 def most_extents(arch: int) -> tuple[Dim3, Dim3]:
-    """The largest extents of a block and of a grid."""
-    if arch < 20:
+    """The largest extents of a block and of a grid; AMD's chips have Fermi's (Direct3D 11)."""
+    if 10 <= arch < 20:
         return FIRST_MAX_BLOCK, FIRST_MAX_GRID
     return MAX_BLOCK, MAX_GRID if arch >= 30 else FERMI_MAX_GRID
 
