@@ -122,13 +122,24 @@ def _fail(message: str, code: int = FAILED) -> typer.Exit:
     return typer.Exit(code)
 
 
-def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
+class Refused(Exception):
+    """A chip cannot do what a program asks of it; says where and why."""
+
+
+def _guarded(
+    program: Path,
+    arguments: list[str],
+    chip: str | None,
+    timing: str | None,
+    refusal: type[Refused] | None = None,
+) -> list[Run]:
     """:func:`programs.execute`, with errors printed as messages and no traceback after Ctrl-C.
 
-    The program's own exceptions are shown as Python shows them, from the program's first frame on.
+    The program's own exceptions are shown as Python shows them, from the program's first frame on.  ``refusal`` is raised for what the chip does not
+    have, where it is given.
     """
     from warpwright import programs
-    from warpwright.errors import WarpwrightError
+    from warpwright.errors import UnsupportedError, WarpwrightError
     from warpwright.session import session
 
     try:
@@ -140,6 +151,8 @@ def _guarded(program: Path, arguments: list[str], chip: str | None, timing: str 
         raise
     except WarpwrightError as error:
         where = programs.line_of(error, program)
+        if refusal is not None and isinstance(error, UnsupportedError):
+            raise refusal(f"{where}{error}") from None
         raise _fail(f"{where}{error}") from None
     except Exception as error:
         own = programs.own_frames(error, program)
@@ -339,14 +352,18 @@ def _export(outputs: Mapping[Path, str], runs: list[Run]) -> None:
 
 
 def _launches_of(
-    program: str, arguments: list[str], chip: str | None, timing: str | None
+    program: str,
+    arguments: list[str],
+    chip: str | None,
+    timing: str | None,
+    refusal: type[Refused] | None = None,
 ) -> tuple[list[Run], list[Finding], int]:
     """Run a Python file in this process, or another program in its own; return launches, findings of child processes and exit code."""
     from warpwright import programs
 
     if programs.is_python_file(program):
         with programs.child_results(chip, timing) as children:
-            runs = _guarded(Path(program), arguments, chip, timing)
+            runs = _guarded(Path(program), arguments, chip, timing, refusal)
         return runs + children.runs, children.findings, 0
     try:
         children, code = programs.execute_command([program, *arguments], chip, timing)
@@ -687,10 +704,12 @@ def compare(
     context: typer.Context,
     chips: Annotated[list[str], typer.Argument(help="Chips, then -- and the program with its arguments.")],
     timing: TimingOption = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the differences.")] = None,
 ) -> None:
-    """Run a program on several chips and print its launches side by side: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
+    """Run a program on several chips and print its launches below each other: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
     from warpwright.programs import is_python_file
-    from warpwright.tools.tables import compare_table
+    from warpwright.tools.chip_differences import match_launches
+    from warpwright.tools.chip_table import chip_table
 
     words = [*chips, *context.args]
     if "--" in words:
@@ -703,18 +722,35 @@ def compare(
         raise _fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", MISUSED)
     program, *arguments = command
     for name in names:
-        _check_options(name, timing, program)
+        _check_options(name, timing, program, report)
     console = _console()
     by_chip: dict[str, list[Run]] = {}
+    refused: dict[str, str] = {}
     for name in dict.fromkeys(names):
         console.print(f"[bold]{name}[/bold]")
-        by_chip[name], _, code = _launches_of(program, arguments, name, timing)
+        try:
+            by_chip[name], _, code = _launches_of(program, arguments, name, timing, Refused)
+        except Refused as why:
+            refused[name] = str(why)
+            continue
         if code:
             raise _fail(f"{program} ended with exit code {code} on {name}", code)
-    if not any(by_chip.values()):
+    launches = match_launches(by_chip)
+    if launches:
+        console.print(chip_table(launches, list(by_chip), program))
+    elif not refused:
         console.print("the program launched no kernel")
-        return
-    console.print(compare_table(by_chip, program))
+    for name, refusal in refused.items():
+        console.print(f"{name} does not run it: {refusal}", markup=False)
+    if report is not None and launches:
+        from warpwright.tools.report.chips_page import write_chips_page
+
+        write_chips_page(report, launches, refused, program)
+        console.print(f"wrote {report}", markup=False, soft_wrap=True)
+    elif launches and any(launch.figures() for launch in launches):
+        console.print("why they differ: add --report PAGE.html")
+    if not launches and refused:
+        raise typer.Exit(FAILED)
 
 
 @app.command()

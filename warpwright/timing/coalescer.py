@@ -541,6 +541,7 @@ def tag_passes(m: Any, sm: s.SM, n: int, banks: int) -> int:
 
 
 @core
-def ideal_wavefronts(mask: int, size: int) -> int:
-    """Wavefronts that so many bytes need without conflicts."""
-    return max((popcount(mask) * size + 127) >> 7, 1)
+def ideal_wavefronts(m: Any, mask: int, size: int) -> int:
+    """Wavefronts that so many bytes need without conflicts: each has a word of every bank."""
+    shift = 7 if m[s.chip.banks] == 32 else 6
+    return max((popcount(mask) * size + (1 << shift) - 1) >> shift, 1)

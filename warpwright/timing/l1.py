@@ -341,7 +341,7 @@ def shared_access(
     else:
         each = atomic and extra & s.COUNTS_LANES == 0
         waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD and rows == 0)
-    ideal = ideal_wavefronts(mask, size)
+    ideal = ideal_wavefronts(m, mask, size)
     waves *= extra & 255
     if not atomic:
         ideal *= code[row.extra] & 255

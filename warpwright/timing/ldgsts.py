@@ -102,7 +102,7 @@ def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instructi
         if to_mask:
             waves = wavefronts(m, sm, to_base, to_tabled, to_step, to_mask, size, False, False)
             m[sm.shared_wavefronts] += waves
-            m[sm.shared_ideal] += ideal_wavefronts(to_mask, size)
+            m[sm.shared_ideal] += ideal_wavefronts(m, to_mask, size)
         n = fill_lines(m, sm, w, base, tabled, step, mask, size, SPACE_GLOBAL)
         passes = global_passes(m, sm, base, tabled, step, mask, size, SPACE_GLOBAL, n)
         done = enter_queue(m, sm, sc, time, passes)

@@ -1,8 +1,8 @@
-"""Tables of launches: one program on one chip, and one program on several chips side by side."""
+"""Tables of launches of one program on one chip."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -117,45 +117,4 @@ def launch_table(runs: Sequence[Run], title: str) -> Table:
         elif timed:
             cells += ["", "", "", "", ""]
         table.add_row(*cells, f"{run.instructions:,}", format_rate(run.simulation_speed))
-    return table
-
-
-def compare_table(by_chip: Mapping[str, Sequence[Run]], title: str) -> Table:
-    """One row a launch, one column a chip: cycles, time, bottleneck.
-
-    Launches are matched by their place in the program; a program that launches other kernels on another chip gets
-    rows of its own for them.
-    """
-    table = Table(title=title, title_justify="left", header_style="bold", show_lines=True)
-    table.add_column("kernel", overflow="fold")
-    table.add_column("grid", justify="right")
-    table.add_column("block", justify="right")
-    for chip in by_chip:
-        table.add_column(chip, overflow="fold")
-    rows: list[tuple[str, str, str]] = []
-    cells: dict[tuple[int, str], Run] = {}
-    for chip, runs in by_chip.items():
-        for i, run in enumerate(runs):
-            key = (run.kernel, dims(run.grid), dims(run.block))
-            if i >= len(rows) or rows[i] != key:
-                while i < len(rows) and rows[i] != key:
-                    i += 1
-                if i >= len(rows):
-                    rows.append(key)
-                    i = len(rows) - 1
-            cells[i, chip] = run
-    for i, key in enumerate(rows):
-        shown: list[str] = list(key)
-        for chip in by_chip:
-            found = cells.get((i, chip))
-            if found is None:
-                shown.append("-")
-            elif not found.timed:
-                shown.append(f"{found.instructions:,} instructions")
-            else:
-                by = " by a scoreboard" if found.schedule_note else ""
-                shown.append(
-                    f"{'≈ ' if found.sampling else ''}{found.cycles:,} cycles{by}, {format_seconds(found.seconds)}\n{short_reason(found)}"
-                )
-        table.add_row(*shown)
     return table

@@ -1,0 +1,137 @@
+"""One program on several chips: the table, what changed from chip to chip, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import warpwright as ww
+from warpwright.cli import app
+from warpwright.tools.chip_differences import Figures, difference, figures_of, match_launches
+from warpwright.tools.chip_table import ratios
+from warpwright.tools.report.chips_page import chips_page
+
+TRANSPOSE = Path(__file__).parent.parent / "examples" / "transpose.py"
+COPY = """
+extern "C" __global__ void copy(const int *x, int *y) { int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = x[i]; }
+extern "C" __global__ void other(int *y) { y[threadIdx.x] = 1; }
+"""
+
+
+def figures(chip: str, **changes: object) -> Figures:
+    """A launch of a microsecond of which nothing is notable."""
+    record = ww.load_chip(chip, launch_overhead_cycles=0)
+    plain: dict[str, object] = {"seconds": 1e-6, "cycles": 1000, "instructions": 100, "load_bytes": 128.0}
+    plain |= {
+        "store_bytes": 128.0,
+        "l1_hit_percent": 0.0,
+        "l2_hit_percent": 50.0,
+        "dram_bytes": 1e6,
+        "dram_percent": 10.0,
+    }
+    plain |= {
+        "occupancy_percent": 100.0,
+        "active_warps": 20.0,
+        "bank_passes": 1.0,
+        "launch_share": 0.0,
+        "reason": "latency",
+    }
+    return Figures(**{"chip": record, "note": "", **plain, **changes})  # type: ignore[arg-type]
+
+
+def test_what_is_alike_is_not_told() -> None:
+    assert (
+        difference(figures("a100"), figures("a100"))
+        == "a100 takes 1 µs, 1.0 times as fast as a100. Limited by: latency."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"load_bytes": 256.0}, "a warp's load moves 256 bytes instead of 128"),
+        ({"dram_bytes": 3e6}, "DRAM moves 3 MB instead of 1 MB"),
+        ({"l2_hit_percent": 70.0}, "L2 hits 70% instead of 50%"),
+        ({"bank_passes": 4.0}, "an access of shared memory takes 4.0 times its passes for conflicts instead of 1.0"),
+        ({"active_warps": 40.0}, "an SM has 40 warps at work instead of 20, of at most 64"),
+        ({"instructions": 250}, "its code executes 2.5 times the instructions"),
+        ({"launch_share": 0.6}, "60% of the time passes before the first block runs"),
+    ],
+)
+def test_each_mechanism_that_changed_is_told(changes: dict[str, object], said: str) -> None:
+    assert difference(figures("a100"), figures("a100", **changes)) == (
+        f"a100 takes 1 µs, 1.0 times as fast as a100: {said}. Limited by: latency."
+    )
+
+
+def test_the_machine_the_rule_and_the_caches_are_told() -> None:
+    old = figures(
+        "g80", l2_hit_percent=None, store_bytes=1024.0, dram_percent=60.0, reason="DRAM bandwidth", seconds=4e-6
+    )
+    told = difference(old, figures("gtx480"))
+    assert told.startswith(
+        "gtx480 takes 1 µs, 4.0 times as fast as g80: a warp's store moves 128 bytes instead of 1,024 (whole lines"
+    )
+    assert "caches are new: L1 has 0% of what loads ask for, L2 50% of what comes to its 0.75 MiB" in told
+    assert "its DRAM has 2.1 times the bandwidth, of which 10% is used" in told
+    assert told.endswith("Limited by: latency (before: DRAM bandwidth).")
+    assert "132 SMs at 1,980 MHz instead of 108 at 1,410" in difference(figures("a100"), figures("h200"))
+    assert ", 4.0 times as slow as gtx480" in difference(figures("gtx480"), old)
+
+
+def test_launches_are_matched_by_their_place() -> None:
+    runs = {}
+    for chip, names in {"p100": ("copy", "other", "copy"), "v100": ("copy", "copy")}.items():
+        gpu = ww.GPU(chip, timing="full")
+        module = gpu.compile(COPY)
+        for name in names:
+            arguments = [np.zeros(64, np.int32) for _ in range(2 if name == "copy" else 1)]
+            module[name][1, 64](*arguments)
+        runs[chip] = gpu.launches
+    found = match_launches(runs)
+    assert [(launch.kernel, sorted(launch.runs)) for launch in found] == [
+        ("copy", ["p100", "v100"]),
+        ("other", ["p100"]),
+        ("copy", ["p100", "v100"]),
+    ]
+    first = found[0].figures()
+    assert first["p100"].load_bytes == first["p100"].store_bytes == 128
+    assert ratios(first)["p100"] == ("", "")
+    page = chips_page(found, {"g80": "no <reason>"}, "program.py")
+    assert "program.py on 2 chips" in page
+    assert "no &lt;reason&gt;" in page
+    gpu = ww.GPU("p100", timing="off")
+    gpu.compile(COPY)["copy"][1, 64](np.zeros(64, np.int32), np.zeros(64, np.int32))
+    with pytest.raises(ValueError, match="the run of copy has no cycles"):
+        figures_of(gpu.launches[0])
+
+
+@pytest.mark.ci
+def test_a_program_is_compared_over_ten_years(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    chips = ["g80", "gtx480", "p100"]
+    ended = CliRunner().invoke(app, ["compare", "--report", str(page), *chips, "--", str(TRANSPOSE), "64"])
+    assert ended.exit_code == 0, ended.output
+    assert "× g80" in ended.output
+    assert all(name in ended.output for name in ("transpose_plain", "transpose_tiled", "transpose_padded"))
+    text = page.read_text(encoding="utf-8")
+    assert "gtx480 takes" in text
+    assert "PTX, timed by a scoreboard" in text
+
+
+def test_a_chip_that_cannot_run_the_program_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np, warpwright as ww\n"
+        "source = 'extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = __shfl_xor_sync(~0u, x[threadIdx.x], 1); }'\n"
+        "ww.GPU().compile(source)['k'][1, 32](np.zeros(32, np.int32))\n"
+    )
+    words = ["compare", "--timing", "off", "gtx480", "v100", "--", str(program)]
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code == 0, ended.output
+    assert "gtx480 does not run it: " in ended.output
+    assert "it needs compute capability 3.0" in " ".join(ended.output.split())
+    assert CliRunner().invoke(app, [w for w in words if w != "v100"]).exit_code == 1

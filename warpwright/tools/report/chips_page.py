@@ -1,0 +1,94 @@
+"""The page of ``warpwright compare --report``: one program on several chips, and why they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from warpwright.tools.chip_differences import Figures, Launch
+from warpwright.tools.chip_table import COLUMNS, explaining_cells, ratios
+from warpwright.tools.report.markup import bar, datum, rows_table, scroll
+from warpwright.tools.tables import format_seconds
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+CAPTION = (
+    "Bars are times on one scale. Load and store: bytes that a warp's access of global memory moves. L1 and L2: hit rates. DRAM: traffic, and its share of"
+    " the peak. Warps: at work on an SM, on the average, and at most."
+)
+
+
+def chips_page(launches: Sequence[Launch], refused: Mapping[str, str], program: str) -> str:
+    """The page as HTML.
+
+    Args:
+        refused: why the program does not run on a chip, by the chip's name.
+    """
+    style = files("warpwright.tools.report").joinpath("page.css").read_text(encoding="utf-8")
+    timed = [launch for launch in launches if launch.figures()]
+    body = [_machines(timed), *(_launch(launch) for launch in timed)]
+    if refused:
+        items = "".join(f"<li><strong>{escape(chip)}</strong>: {escape(why)}</li>" for chip, why in refused.items())
+        body.append(f'<section class="card"><h2>Chips on which the program does not run</h2><ul>{items}</ul></section>')
+    title = f"{Path(program).name} on {len({chip for launch in timed for chip in launch.runs})} chips"
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+        f'<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header class="top"><h1>{escape(title)}</h1></header>\n'
+        f'<main id="content">\n{"".join(body)}\n</main>\n</body>\n</html>\n'
+    )
+
+
+def write_chips_page(path: Path, launches: Sequence[Launch], refused: Mapping[str, str], program: str) -> None:
+    """Write :func:`chips_page` to a file."""
+    path.write_text(chips_page(launches, refused, program), encoding="utf-8")
+
+
+def _machines(launches: Sequence[Launch]) -> str:
+    """The chips' main numbers."""
+    chips = {name: f.chip for launch in launches for name, f in launch.figures().items()}
+    rows = []
+    for name, chip in chips.items():
+        cells = (
+            f"{chip.identity.architecture} {chip.identity.compute_capability}",
+            f"{chip.sm.sm_count} at {chip.clocks.sm_clock_mhz:,} MHz",
+            f"{chip.sm.max_warps_per_sm}",
+            f"{chip.shared.l1_kib} KiB",
+            f"{chip.l2.l2_kib / 1024:g} MiB" if chip.l2.l2_keeps_data else "none",
+            f"{chip.dram.dram_gb_per_s:,.0f} GB/s",
+        )
+        rows.append(
+            f'<tr><th scope="row">{escape(name)}</th>'
+            + "".join(f'<td class="num">{escape(c)}</td>' for c in cells)
+            + "</tr>"
+        )
+    headings = ("chip", "architecture", "SMs", "warps of an SM", "L1 and shared memory", "L2", "DRAM")
+    return f'<section class="card"><h2>The chips</h2>{scroll("The chips", rows_table("", headings, rows))}</section>'
+
+
+def _launch(launch: Launch) -> str:
+    found = launch.figures()
+    compared = ratios(found)
+    longest = max(f.seconds for f in found.values())
+    rows = [_row(chip, f, compared[chip], longest) for chip, f in found.items()]
+    headings = ("chip", "time", "", "cycles", f"× {next(iter(found))}", "× before", *COLUMNS)
+    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in launch.differences())
+    why = f"<h3>What changed from chip to chip</h3><ul>{told}</ul>" if told else ""
+    notes = dict.fromkeys(f"{chip}: {f.note}." for chip, f in found.items() if f.note)
+    noted = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    table = scroll(launch.kernel, rows_table("", headings, rows))
+    return (
+        f'<section class="card"><h2>{escape(launch.kernel)}, grid {escape(launch.grid)}, block {escape(launch.block)}</h2>'
+        f'{table}<p class="note">{escape(CAPTION)}</p>{noted}{why}</section>'
+    )
+
+
+def _row(chip: str, f: Figures, compared: tuple[str, str], longest: float) -> str:
+    cells = [*compared, *explaining_cells(f)]
+    return (
+        f'<tr><th scope="row">{escape(chip)}</th>{datum("seconds", f.seconds, format_seconds(f.seconds))}'
+        f"<td>{bar(f.seconds / longest)}</td>{datum('cycles', f.cycles, f'{f.cycles:,}')}"
+        + "".join(f'<td class="num">{escape(cell)}</td>' for cell in cells)
+        + "</tr>"
+    )
