@@ -177,7 +177,7 @@ class ShaderProgram:
 
     @property
     def uses_textures(self) -> bool:
-        return any(i.opcode == "tex" for i in self.instructions)
+        return any(i.opcode in ("tex", "texsize") for i in self.instructions)
 
     @property
     def output_slots(self) -> int:

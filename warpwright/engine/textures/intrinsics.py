@@ -28,12 +28,17 @@ def part(function: F) -> F:
     return compiled
 
 
-def c_function(signature: Any) -> Callable[[F], Any]:
-    """Compile to a C function (its ``address``; keep the result), kept on disk."""
+def c_function(signature: Any, more: tuple[Path, ...] = ()) -> Callable[[F], Any]:
+    """Compile to a C function (its ``address``; keep the result), kept on disk.
+
+    Args:
+        more: files that it follows from besides this package's.
+    """
     sources = [
         *sorted((PACKAGE / "engine" / "textures").glob("*.py")),
         PACKAGE / "engine" / "abi.py",
         PACKAGE / "isa" / "texture_access.py",
+        *more,
     ]
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sources:

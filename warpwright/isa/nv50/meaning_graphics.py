@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from warpwright.isa.nv50.attributes import WORD, input_word, interface, parameter, put_output, row_address, wide
 from warpwright.isa.nv50.decode import tokens_of
-from warpwright.isa.nv50.emitter import Nv50Emitter, address, for_lanes, get, lane_number
+from warpwright.isa.nv50.emitter import Nv50Emitter, address, for_lanes, get, lane_number, unsupported
 from warpwright.isa.nv50.fields import Token
 from warpwright.isa.nv50.meaning import finish_float, float_source, meaning, put, source, written
 from warpwright.isa.nv50.meaning_float import plain
 from warpwright.isa.nv50.stage_words import CENTROID, EMITTED, FACING_AT, KILLED, OUTPUT, PLANE, POSITION
-from warpwright.isa.nv50.texture_request import KINDS, SIZE, TextureRequest
+from warpwright.isa.nv50.texture_request import KINDS, SAMPLES, SIZE, TextureRequest
 from warpwright.isa.ops import Access
 from warpwright.isa.program import Instruction, Kind, Operand
 
@@ -143,7 +143,7 @@ def _vectors(i: Instruction, tokens: list[Token]) -> tuple[list[Operand], list[O
     return groups[0], [o for o in i.operands[-1:] if o.kind is Kind.REGISTER]
 
 
-@meaning("tex")
+@meaning("tex", "texsize")
 def tex(i: Instruction, b: Nv50Emitter) -> None:
     """A texture instruction of any kind: the texture unit gives four words, of which those that are named are written."""
     known = interface(b, "a texture instruction")
@@ -151,6 +151,8 @@ def tex(i: Instruction, b: Nv50Emitter) -> None:
     to, coordinates = _vectors(i, tokens)
     unit, sampler = (next(o.index for o in i.operands if o.kind is Kind.SPECIAL and o.name[0] == c) for c in "ts")
     kind = KINDS.index(next(m for m in i.modifiers if m in KINDS))
+    if kind == SAMPLES:
+        raise unsupported("texcsaa reads coverage samples, which are not provided; sample a resolved image")
     offsets = [o.value for o in i.operands if o.kind is Kind.IMMEDIATE]
     x, y, z = [(v ^ 0x80000000) - 0x80000000 for v in offsets] if len(offsets) == 3 else (0, 0, 0)
     request = TextureRequest(

@@ -22,6 +22,8 @@ FIELDS = (
     ("y", 4),
     ("z", 4),
 )
+AT = {name: sum(bits for _, bits in FIELDS[:n]) for n, (name, _) in enumerate(FIELDS)}
+"""Where each field begins in :meth:`TextureRequest.word`."""
 
 
 class TextureRequest(NamedTuple):

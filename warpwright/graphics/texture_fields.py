@@ -1,0 +1,40 @@
+"""Rows of int64 that describe textures and samplers to the compiled texture unit."""
+
+from __future__ import annotations
+
+_TEXTURE = (
+    *("base", "limit", "type", "normalized", "levels", "layers", "layer_bytes"),
+    *("format", "element_bytes", "block_log2", "srgb", "integer", "fixed_depth", "layout_3d", "smear"),
+    *("type_0", "type_1", "type_2", "type_3", "source_0", "source_1", "source_2", "source_3"),
+    *(f"{part}_{channel}" for channel in range(4) for part in ("word", "shift", "bits")),
+)
+_LEVEL = ("width", "height", "depth", "pitch", "height_log2", "depth_log2", "slab", "offset")
+_SAMPLER = (
+    *("wrap_0", "wrap_1", "wrap_2", "compare", "function", "magnify", "minify", "mip", "bias", "least", "most"),
+    *("anisotropy", "seamless", "border_0", "border_1", "border_2", "border_3", "srgb_0", "srgb_1", "srgb_2"),
+)
+MOST_LEVELS = 16
+
+
+def _bytes(names: tuple[str, ...]) -> dict[str, int]:
+    return {name: 8 * n for n, name in enumerate(names)}
+
+
+TEXTURE, LEVEL, SAMPLER = _bytes(_TEXTURE), _bytes(_LEVEL), _bytes(_SAMPLER)
+"""Byte offsets of fields: ``limit`` is how many bytes there are from ``base`` on, ``slab`` the bytes of a row of blocks in depth; ``bias``, ``least``
+and ``most`` are levels in 256ths."""
+LEVELS_AT = 8 * len(_TEXTURE)
+LEVEL_BYTES, SAMPLER_BYTES = 8 * len(_LEVEL), 8 * len(_SAMPLER)
+TEXTURE_BYTES = LEVELS_AT + MOST_LEVELS * LEVEL_BYTES
+UNITS, SAMPLERS = 256, 32
+"""Numbers that instructions can name: a table of as many addresses of rows, 0 where nothing is bound."""
+ONE_D, TWO_D, THREE_D, CUBE, ONE_D_ARRAY, TWO_D_ARRAY, BUFFER, TWO_D_SINGLE = range(8)
+"""Types of textures in their headers."""
+SNORM, UNORM, SINT, UINT, SNORM_HALF, UNORM_HALF, FLOAT = range(1, 8)
+"""Types of channels."""
+SOURCE_ZERO, SOURCE_RED, SOURCE_ONE_INTEGER, SOURCE_ONE = 0, 2, 6, 7
+WRAP, MIRROR, CLAMP_TO_EDGE, BORDER, CLAMP, MIRROR_CLAMP_TO_EDGE, MIRROR_BORDER, MIRROR_CLAMP = range(8)
+NEAREST, LINEAR = 1, 2
+MIP_NONE, MIP_NEAREST, MIP_LINEAR = 1, 2, 3
+PLAIN, SHARED_EXPONENT, DXT1, DXT23, DXT45, DXN1, DXN2 = range(7)
+"""How elements are coded."""

@@ -1,0 +1,94 @@
+"""The texture unit of a stage: which textures and samplers its instructions' numbers stand for.
+
+Headers and samplers are the words that the driver has put into memory (``texture_headers.py``); the samples are taken by compiled
+code (``texture_lanes.py``), for compiled programs and for the interpreter alike.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import LAUNCH, WARP
+from warpwright.engine.launch import LaunchContext
+from warpwright.graphics.texture_fields import SAMPLERS, UNITS
+from warpwright.graphics.texture_headers import read_header, sampler_row, texture_row
+from warpwright.isa.nv50.texture_request import TextureRequest
+
+Words = Sequence[int]
+_SERVE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_uint32, *[ctypes.c_int64] * 4)
+
+
+class TextureMemory(Protocol):
+    """Where textures are."""
+
+    def texture_room(self, address: int, what: str) -> tuple[int, int]:
+        """Host address of a device address, and how many bytes its buffer has from there on.
+
+        Raises:
+            MemoryFaultError: no buffer is there; the message names ``what``.
+        """
+
+
+class TextureUnit:
+    """Textures and samplers of a run.
+
+    Args:
+        headers: eight words of each bound texture, by the unit that instructions name.
+        samplers: eight words of each bound sampler.
+        memory: where the textures are.
+        seamless: whether filters of cube maps go over edges.
+
+    Raises:
+        UnsupportedError: a header has a format or type that is not provided.
+        MemoryFaultError: a texture is in no buffer.
+    """
+
+    def __init__(
+        self, headers: Mapping[int, Words], samplers: Mapping[int, Words], memory: TextureMemory, seamless: bool = False
+    ) -> None:
+        self.table = np.zeros(UNITS + SAMPLERS, np.int64)
+        self.failure: BaseException | None = None
+        self._keep: list[object] = [memory]
+        for unit, words in headers.items():
+            header = read_header([int(w) for w in words])
+            base, limit = memory.texture_room(header.address, f"texture {unit} ({header.format.name})")
+            self._put(unit, texture_row(header, base, limit))
+        for number, words in samplers.items():
+            self._put(UNITS + number, sampler_row([int(w) for w in words], seamless))
+
+    def _put(self, at: int, row: npt.NDArray[np.int64]) -> None:
+        self._keep.append(row)
+        self.table[at] = row.ctypes.data
+
+    def provide(self, context: LaunchContext) -> None:
+        """Give a run its textures."""
+        # Imported here: a program without textures should not wait for Numba.
+        from warpwright.graphics.texture_lanes import serve
+
+        context.words[LAUNCH.slot("texture")] = serve.address
+        context.words[LAUNCH.slot("textures")] = self.table.ctypes.data
+        context.textures = self
+        context.keep.append(self.table)
+
+    def serve(
+        self, request: TextureRequest, words: Sequence[npt.NDArray[Any]], mask: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Results (4, 32) of a warp's arguments, for the interpreter; what it records of addresses is not known."""
+        from warpwright.graphics.texture_lanes import serve
+
+        values = np.zeros((16, 32), np.uint32)
+        for n, row in enumerate(words):
+            values[n] = row
+        launch, warp = np.zeros(LAUNCH.size_bytes // 8, np.int64), np.zeros(WARP.size_bytes // 8, np.int64)
+        launch[LAUNCH.slot("textures")] = self.table.ctypes.data
+        warp[WARP.slot("launch")] = launch.ctypes.data
+        lanes = int(sum(1 << int(lane) for lane in np.flatnonzero(mask)))
+        addresses = np.zeros(32, np.int64)
+        function = _SERVE(serve.address)
+        function(warp.ctypes.data, lanes, request.word(), values.ctypes.data, addresses.ctypes.data, 0)
+        return values[:4].copy(), addresses
