@@ -21,10 +21,12 @@ from warpwright.graphics.texture_fields import (
     DXT1,
     DXT23,
     DXT45,
+    FULL_BYTE,
     LEVEL,
     LEVEL_BYTES,
     LEVELS_AT,
     MOST_LEVELS,
+    NO_BYTE,
     ONE_D,
     ONE_D_ARRAY,
     PLAIN,
@@ -32,12 +34,16 @@ from warpwright.graphics.texture_fields import (
     SAMPLER_BYTES,
     SHARED_EXPONENT,
     SINT,
+    SOURCE_ONE,
+    SOURCE_RED,
+    SOURCE_ZERO,
     TEXTURE,
     TEXTURE_BYTES,
     THREE_D,
     TWO_D_ARRAY,
     TWO_D_SINGLE,
     UINT,
+    UNORM,
 )
 
 Row = npt.NDArray[np.int64]
@@ -249,6 +255,7 @@ def texture_row(header: TextureHeader, base: int, limit: int) -> Row:
     }
     for n, (word, shift, bits) in enumerate(form.channels):
         values.update({f"word_{n}": word, f"shift_{n}": shift, f"bits_{n}": bits})
+    values.update(_as_bytes(form, types, sources, bool(values["srgb"])))
     for name, value in values.items():
         row[TEXTURE[name] // 8] = value
     for n, level in enumerate(header.levels):
@@ -256,6 +263,22 @@ def texture_row(header: TextureHeader, base: int, limit: int) -> Row:
         for name in LEVEL:
             row[first + LEVEL[name] // 8] = getattr(level, name)
     return row
+
+
+def _as_bytes(form: TextureFormat, types: Sequence[int], sources: Sequence[int], srgb: bool) -> dict[str, int]:
+    """The fields ``bytes`` and ``byte_0`` to ``byte_3``."""
+    if form.coding != PLAIN or form.element_bytes != 4 or srgb:
+        return {}
+    found = {"bytes": 1}
+    for n, source in enumerate(sources):
+        channel = source - SOURCE_RED
+        if source in (SOURCE_ZERO, SOURCE_ONE):
+            found[f"byte_{n}"] = NO_BYTE if source == SOURCE_ZERO else FULL_BYTE
+        elif 0 <= channel < 4 and form.channels[channel][2] == 8 and types[channel] == UNORM:
+            found[f"byte_{n}"] = form.channels[channel][1]
+        else:
+            return {}
+    return found
 
 
 def _is_integer(form: TextureFormat, types: Sequence[int], sources: Sequence[int]) -> bool:

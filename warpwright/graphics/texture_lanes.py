@@ -47,11 +47,26 @@ from warpwright.graphics.texture_fields import (
     SOURCE_ONE_INTEGER,
     TEXTURE,
     THREE_D,
+    TWO_D,
     TWO_D_ARRAY,
+    TWO_D_SINGLE,
     UNITS,
     WRAP,
 )
-from warpwright.graphics.texture_texels import INTEGER, SOURCE_0, SRGB, linear, texel
+from warpwright.graphics.texture_texels import (
+    BASE,
+    INTEGER,
+    LAYER_BYTES,
+    LIMIT,
+    OFFSET,
+    SOURCE_0,
+    SRGB,
+    column_of,
+    linear,
+    row_of,
+    texel,
+    weighted_byte,
+)
 from warpwright.isa.nv50 import texture_request
 from warpwright.isa.nv50.texture_request import AT, BIAS, FETCH, SIZE
 from warpwright.isa.nv50.texture_request import LEVEL as EXPLICIT
@@ -61,6 +76,7 @@ AT_UNIT, AT_SAMPLER = AT["unit"], AT["sampler"]
 
 TYPE, NORMALIZED, LEVELS = TEXTURE["type"], TEXTURE["normalized"], TEXTURE["levels"]
 LAYERS, FIXED_DEPTH, SMEAR = TEXTURE["layers"], TEXTURE["fixed_depth"], TEXTURE["smear"]
+BYTES = TEXTURE["bytes"]
 WIDTH, HEIGHT, DEPTH = LEVEL["width"], LEVEL["height"], LEVEL["depth"]
 WRAP_0, COMPARE, FUNCTION, MAGNIFY = SAMPLER["wrap_0"], SAMPLER["compare"], SAMPLER["function"], SAMPLER["magnify"]
 MINIFY, MIP, SAMPLER_BIAS, LEAST = SAMPLER["minify"], SAMPLER["mip"], SAMPLER["bias"], SAMPLER["least"]
@@ -284,6 +300,37 @@ def fixed(u: float) -> int:
 
 
 @part
+def is_quick(row: int, sampler: int) -> bool:
+    """Whether :func:`filtered_bytes` serves for a filter."""
+    kind = read_64(row + TYPE)
+    plain = kind in (TWO_D, TWO_D_ARRAY, TWO_D_SINGLE) and read_64(sampler + COMPARE) == 0
+    return plain and read_64(row + BYTES) != 0
+
+
+@part
+def filtered_bytes(row: int, sampler: int, level: int, u: float, v: float, layer: int) -> Any:
+    """As :func:`filtered` of two axes and elements of four bytes: whether it was done, and the components."""
+    mode_x, mode_y = read_64(sampler + WRAP_0), read_64(sampler + WRAP_0 + 8)
+    width, height = read_64(level + WIDTH), read_64(level + HEIGHT)
+    x, y = fixed(brought(u, width, mode_x, True)), fixed(brought(v, height, mode_y, True))
+    i, j = inside(x >> 8, width, mode_x), inside(y >> 8, height, mode_y)
+    k, m = inside((x >> 8) + 1, width, mode_x), inside((y >> 8) + 1, height, mode_y)
+    if i < 0 or j < 0 or k < 0 or m < 0:
+        return False, 0.0, 0.0, 0.0, 0.0
+    first = read_64(level + OFFSET) + layer * read_64(row + LAYER_BYTES)
+    left, right, above, below = column_of(level, i), column_of(level, k), row_of(level, j), row_of(level, m)
+    if first + max(left, right) + max(above, below) + 4 > read_64(row + LIMIT):
+        return False, 0.0, 0.0, 0.0, 0.0
+    first += read_64(row + BASE)
+    upper, lower = first + above, first + below
+    words = (read_u32(upper + left), read_u32(upper + right), read_u32(lower + left), read_u32(lower + right))
+    f, g = x & 255, y & 255
+    weights = ((256 - f) * (256 - g), f * (256 - g), (256 - f) * g, f * g)
+    a, b = weighted_byte(row, 0, words, weights), weighted_byte(row, 1, words, weights)
+    return True, a, b, weighted_byte(row, 2, words, weights), weighted_byte(row, 3, words, weights)
+
+
+@part
 def filtered(row: int, sampler: int, level: int, u: float, v: float, w: float, layer: int, reference: float) -> Any:
     """The mean of the two, four or eight texels around a position."""
     kind = read_64(row + TYPE)
@@ -352,6 +399,10 @@ def at_level(
     """A sample of one level."""
     level = level_at(row, n)
     u, v, w = place(row, level, s, t, r, request)
+    if linear_filter and is_quick(row, sampler):
+        done, a, b, c, d = filtered_bytes(row, sampler, level, u, v, layer)
+        if done:
+            return a, b, c, d
     if linear_filter and not read_64(row + INTEGER):
         return filtered(row, sampler, level, u, v, w, layer, reference)
     return nearest(row, sampler, level, u, v, w, layer, reference)

@@ -16,7 +16,9 @@ from warpwright.graphics.texture_fields import (
     DXT1,
     DXT23,
     FLOAT,
+    FULL_BYTE,
     LEVEL,
+    NO_BYTE,
     PLAIN,
     SHARED_EXPONENT,
     SINT,
@@ -32,6 +34,7 @@ from warpwright.graphics.texture_fields import (
 
 BASE, LIMIT, CODING, ELEMENT = TEXTURE["base"], TEXTURE["limit"], TEXTURE["format"], TEXTURE["element_bytes"]
 BLOCK, LAYER_BYTES, SRGB, INTEGER = TEXTURE["block_log2"], TEXTURE["layer_bytes"], TEXTURE["srgb"], TEXTURE["integer"]
+BYTE_0 = TEXTURE["byte_0"]
 TYPE_0, SOURCE_0, WORD_0 = TEXTURE["type_0"], TEXTURE["source_0"], TEXTURE["word_0"]
 PITCH, HEIGHT_LOG2, DEPTH_LOG2 = LEVEL["pitch"], LEVEL["height_log2"], LEVEL["depth_log2"]
 SLAB, OFFSET = LEVEL["slab"], LEVEL["offset"]
@@ -51,6 +54,35 @@ def place_of(row: int, level: int, x: int, y: int, z: int, layer: int) -> int:
     at += (across >> 6 << 6 << rows << deep) + (down >> rows) * (pitch << rows << deep)
     at += (z >> deep) * read_64(level + SLAB) + ((z & (1 << deep) - 1) << rows << 6)
     return at + ((down & (1 << rows) - 1) << 6) + (across & 63)
+
+
+@part
+def column_of(level: int, x: int) -> int:
+    """The part of :func:`place_of` that depends on x, for elements of four bytes."""
+    at, high = 4 * x, read_64(level + HEIGHT_LOG2)
+    return at if high < 0 else (at >> 6 << 6 << high + 2 << read_64(level + DEPTH_LOG2)) + (at & 63)
+
+
+@part
+def row_of(level: int, y: int) -> int:
+    """The part of :func:`place_of` that depends on y, of slice 0."""
+    pitch, high = read_64(level + PITCH), read_64(level + HEIGHT_LOG2)
+    if high < 0:
+        return y * pitch
+    rows = high + 2
+    return (y >> rows) * (pitch << rows << read_64(level + DEPTH_LOG2)) + ((y & (1 << rows) - 1) << 6)
+
+
+@part
+def weighted_byte(row: int, n: int, words: Any, weights: Any) -> float:
+    """Component ``n`` of the mean of four elements of bytes, whose weights are 65536ths."""
+    shift = read_64(row + BYTE_0 + 8 * n)
+    if shift >= NO_BYTE:
+        return 1.0 if shift == FULL_BYTE else 0.0
+    a, b, c, d = words
+    p, q, r, s = weights
+    total = (a >> shift & 255) * p + (b >> shift & 255) * q + (c >> shift & 255) * r + (d >> shift & 255) * s
+    return np.float64(total) / 16711680.0
 
 
 @part
@@ -88,6 +120,10 @@ def linear(value: float) -> float:
     return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
 
 
+LINEAR = np.array([c / 255.0 / 12.92 if c <= 10 else ((c / 255.0 + 0.055) / 1.055) ** 2.4 for c in range(256)])
+"""Of the codes of eight bits."""
+
+
 @part
 def channel_of(row: int, n: int, element: int) -> float:
     """A channel of an element that is not coded."""
@@ -103,8 +139,9 @@ def channel_of(row: int, n: int, element: int) -> float:
     else:
         raw = read_u8(element)
     raw = raw >> read_64(where + 8) & ((1 << bits) - 1)
-    value = number(raw, bits, read_64(row + TYPE_0 + 8 * n))
-    return linear(value) if n < 3 and read_64(row + SRGB) else value
+    if n < 3 and bits == 8 and read_64(row + SRGB):
+        return LINEAR[raw]
+    return number(raw, bits, read_64(row + TYPE_0 + 8 * n))
 
 
 # --- blocks of 4 x 4 texels -------------------------------------------------------------------------
