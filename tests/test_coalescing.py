@@ -15,6 +15,7 @@ from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.coalescing import address_cycles, coalesce
+from warpwright.timing.records import Addresses
 from warpwright.timing.reset import initial_state
 
 Transaction = tuple[int, int]
@@ -65,12 +66,12 @@ class Rule:
 
 @partial(entry, sources=SOURCES)
 def joined(state, sm, base, table, mask, size):
-    return coalesce(words(state), sm, base, True, table, mask, size, False)
+    return coalesce(words(state), sm, Addresses(base, True, table, mask), size, False)
 
 
 @partial(entry, sources=SOURCES)
 def cycles(state, base, table, mask):
-    return address_cycles(words(state), base, True, table, mask)
+    return address_cycles(words(state), Addresses(base, True, table, mask))
 
 
 def lanes(count: int, first: int = 0, step: int = 4) -> list[int | None]:

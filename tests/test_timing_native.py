@@ -21,6 +21,7 @@ from warpwright.timing import SOURCES, buffers, policies, windows
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import bank_passes, lines_kept
 from warpwright.timing.intrinsics import find_way, oldest, oldest_way, scan_slots
+from warpwright.timing.records import Addresses
 from warpwright.timing.reset import initial_state
 
 INF = 1 << 60
@@ -74,7 +75,7 @@ def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: in
 
 @partial(entry, sources=SOURCES)
 def passes(state, sm, base, tabled, step, mask, size, distinct, packs):
-    return bank_passes(words(state), sm, base, tabled, step, mask, size, distinct, packs)
+    return bank_passes(words(state), sm, Addresses(base, tabled, step, mask), size, distinct, packs)
 
 
 def passes_of_lanes(addresses: list[int], mask: int, size: int, distinct: bool, packs: bool) -> int:
@@ -127,7 +128,7 @@ def test_passes_that_are_kept_are_those_that_are_counted() -> None:
 
 @partial(entry, sources=SOURCES)
 def kept_lines(state, sm, base, tabled, step, mask, size):
-    return lines_kept(words(state), sm, base, tabled, step, mask, size)
+    return lines_kept(words(state), sm, Addresses(base, tabled, step, mask), size)
 
 
 def lines_of_lanes(addresses: list[int], mask: int, size: int) -> dict[int, tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 They are written in a small part of Python, and their annotations say all types: ``int`` is 64 bits wide, ``bool`` one bit, ``Any`` a pointer
 to int64, ``tuple`` a result of several, ``Annotated[Any, layout]`` the address of a structure, whose fields of 64 bits are found by their
-names (``warp["lanes"]``).  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
+names (``warp["lanes"]``), and a ``NamedTuple`` of numbers a record, which is passed as its fields.  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
 Numba, which compiles the same functions with checked indices or for callers of its own, takes twenty.
 
 A policy (``policies.py``), which its user writes, needs no annotations: its kind says them, and how long its arrays are.
@@ -103,8 +103,41 @@ def _layout(annotation: ast.expr | None, names: dict[str, Any]) -> Any:
     return next(iter(getattr(names.get(annotation.id), "__metadata__", ())), None)
 
 
+def record_of(annotation: ast.expr | None, names: Mapping[str, Any]) -> type | None:
+    """The record (a ``NamedTuple``) that an annotation names."""
+    if isinstance(annotation, ast.Attribute) and isinstance(annotation.value, ast.Name):
+        found = getattr(names.get(annotation.value.id), annotation.attr, None)
+    else:
+        found = names.get(annotation.id) if isinstance(annotation, ast.Name) else None
+    return found if _is_record(found) else None
+
+
+def _is_record(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
+
+
+def _record_kinds(record: Any) -> list[ir.Type]:
+    """LLVM's types of a record's fields."""
+    kinds = []
+    for name in record._fields:
+        text = record.__annotations__[name]
+        text = getattr(text, "__forward_arg__", getattr(text, "__name__", text))
+        if text not in ("int", "bool"):
+            raise TranslationError(f"{record.__name__}.{name} is to be int or bool, not {text}")
+        kinds.append(_KINDS[text])
+    return kinds
+
+
+def _kinds(annotation: ast.expr | None, names: dict[str, Any]) -> list[ir.Type]:
+    """LLVM's types of a parameter: a record is passed as its fields."""
+    record = record_of(annotation, names)
+    return [_kind(annotation, names)] if record is None else _record_kinds(record)
+
+
 def _kind(annotation: ast.expr | None, names: dict[str, Any]) -> ir.Type:
     """LLVM's type of an annotation in a file of these names."""
+    if (record := record_of(annotation, names)) is not None:
+        return ir.LiteralStructType(_record_kinds(record))
     if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
         return ir.LiteralStructType([_kind(part, names) for part in annotation.slice.elts])
     text = ast.unparse(annotation) if annotation is not None else ""
@@ -113,6 +146,14 @@ def _kind(annotation: ast.expr | None, names: dict[str, Any]) -> ir.Type:
     if _layout(annotation, names) is None:
         raise TranslationError(f"a type is int, bool, Any, a structure or a tuple of them, not {text or 'missing'}")
     return WORD
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A value that has the fields of a ``NamedTuple``."""
+
+    kind: Any
+    values: list[Any]
 
 
 @dataclass(frozen=True)
@@ -154,7 +195,7 @@ class Translation:
             tree = plain_source(python)
             if self.policy is None:
                 names = python.__globals__
-                kinds = [_kind(argument.annotation, names) for argument in tree.args.args]
+                kinds = [kind for argument in tree.args.args for kind in _kinds(argument.annotation, names)]
                 kind = ir.FunctionType(_kind(tree.returns, names), kinds)
             else:
                 kind = ir.FunctionType(WORD, [POINTER if array else WORD for array in self.policy])
@@ -179,6 +220,7 @@ class _Body:
         self.places = ir.IRBuilder(function.append_basic_block("places"))  # variables; LLVM makes registers of them
         self.builder = ir.IRBuilder(function.append_basic_block("body"))
         self.variables: dict[str, ir.AllocaInstr] = {}
+        self.records: dict[str, Any] = {}  # the kinds of variables that are records, whose fields are variables
         self.layouts: dict[str, Any] = {}  # of variables that are addresses of structures
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # where ``continue`` and ``break`` lead
         self.lengths: dict[str, ir.Value] = {}  # of a policy's arrays
@@ -201,10 +243,15 @@ class _Body:
 
     def _arguments(self) -> None:
         names = [argument.arg for argument in self.tree.args.args]
-        if len(names) != len(self.function.args):
+        if self.whole.policy is not None and len(names) != len(self.function.args):
             raise TranslationError(f"it takes {len(names)} arguments, not {len(self.function.args)}")
-        for argument, value in zip(self.tree.args.args, self.function.args, strict=True):
-            self._set(argument.arg, value)
+        values = iter(self.function.args)
+        for argument in self.tree.args.args:
+            record = record_of(argument.annotation, self.python.__globals__)
+            if record is not None:
+                self._set(argument.arg, _Record(record, [next(values) for _ in _record_kinds(record)]))
+                continue
+            self._set(argument.arg, next(values))
             self._declare(argument.arg, argument.annotation)
         for name, array in zip(names, self.whole.policy or (), strict=False):
             if array is not None:
@@ -214,6 +261,12 @@ class _Body:
     # --- variables -------------------------------------------------------------------------------
 
     def _set(self, name: str, value: Any) -> None:
+        if isinstance(value, _Record):
+            if self.records.setdefault(name, value.kind) is not value.kind or name in self.variables:
+                raise TranslationError(f"{name} holds a {value.kind.__name__} and something else")
+            for field, kind, part in zip(value.kind._fields, _record_kinds(value.kind), value.values, strict=True):
+                self._set(f"{name}.{field}", self._as(part, kind))
+            return
         if not isinstance(value, ir.Value):
             raise TranslationError(f"{name} is to hold one number")
         if name in self.lengths:
@@ -271,7 +324,8 @@ class _Body:
             return
         value = self._value(node.value)
         if isinstance(kind, ir.LiteralStructType):
-            parts = [self._as(part, wanted) for part, wanted in zip(value, kind.elements, strict=True)]
+            parts = value.values if isinstance(value, _Record) else value
+            parts = [self._as(part, wanted) for part, wanted in zip(parts, kind.elements, strict=True)]
             value = ir.Constant(kind, ir.Undefined)
             for index, part in enumerate(parts):
                 value = self.builder.insert_value(value, part, index)
@@ -294,7 +348,8 @@ class _Body:
         elif isinstance(target, ast.Subscript):
             self.builder.store(self._as(value, WORD), self._writable(target))
         elif isinstance(target, ast.Tuple):
-            for part, single in zip(target.elts, value, strict=True):
+            parts = value.values if isinstance(value, _Record) else value
+            for part, single in zip(target.elts, parts, strict=True):
                 self._store(part, single)
         else:
             self._unknown(target)
@@ -467,11 +522,19 @@ class _Body:
         raise TranslationError(f"line {node.lineno}: {ast.unparse(node)} is not known")
 
     def _of_Name(self, node: ast.Name) -> Any:
+        if node.id in self.records:
+            fields = self.records[node.id]._fields
+            values = [self.builder.load(self.variables[f"{node.id}.{field}"]) for field in fields]
+            return _Record(self.records[node.id], values)
         if node.id in self.variables:
             return self.builder.load(self.variables[node.id])
         return self._known(self._object(node))
 
     def _of_Attribute(self, node: ast.Attribute) -> Any:
+        if isinstance(node.value, ast.Name) and node.value.id in self.records:
+            if node.attr not in self.records[node.value.id]._fields:
+                raise TranslationError(f"line {node.lineno}: {ast.unparse(node)} names no field")
+            return self.builder.load(self.variables[f"{node.value.id}.{node.attr}"])
         return self._known(self._object(node))
 
     def _of_Tuple(self, node: ast.Tuple) -> Any:
@@ -627,6 +690,10 @@ class _Body:
         arguments = [self._value(argument) for argument in node.args]
         if callee is bool:
             return self._truth(arguments[0])
+        if _is_record(callee):
+            if len(arguments) != len(callee._fields):
+                raise TranslationError(f"line {node.lineno}: {callee.__name__} has {len(callee._fields)} fields")
+            return _Record(callee, arguments)
         if callee is min or callee is max:
             return self._extreme("<" if callee is min else ">", arguments)
         if isinstance(callee, intrinsics.Piece):
@@ -648,6 +715,7 @@ class _Body:
     def _call(self, python: FunctionType, arguments: list[Any]) -> Any:
         function = self.whole.function(python)
         kinds = function.function_type.args
+        arguments = [part for given in arguments for part in (given.values if isinstance(given, _Record) else [given])]
         missing = len(kinds) - len(arguments)
         if missing:
             arguments = [*arguments, *(self._known(value) for value in (python.__defaults__ or ())[-missing:])]
@@ -655,5 +723,7 @@ class _Body:
             function, [self._as(argument, kind) for argument, kind in zip(arguments, kinds, strict=True)]
         )
         if isinstance(result.type, ir.LiteralStructType):
-            return tuple(self.builder.extract_value(result, index) for index in range(len(result.type.elements)))
+            parts = tuple(self.builder.extract_value(result, index) for index in range(len(result.type.elements)))
+            record = record_of(plain_source(python).returns, python.__globals__)
+            return parts if record is None else _Record(record, list(parts))
         return None if isinstance(result.type, ir.VoidType) else result

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, lowest_bit, peek, popcount
 from warpwright.timing import state as s
-from warpwright.timing.records import address_of
+from warpwright.timing.records import Addresses, address_of
 
 LANE_BITS = 7
 """Of ``chip.pass_bits`` for each sector in what ``count_passes`` gives: the most lanes that name one of its words; the others: how many different words are named."""
@@ -58,33 +58,36 @@ def sectors_of(m: Any, sm: s.SM, n: int) -> int:
 
 
 @core
+def lines_of_wave(m: Any, sm: s.SM, base: int, end: int) -> int:
+    """Fill the SM's line scratch for all bytes from ``base`` to ``end``; gives the number of lines."""
+    shift = m[s.chip.line_shift]
+    sector_shift = m[s.chip.sector_shift]
+    sector_bytes = m[s.chip.sector_bytes]
+    line = base >> shift
+    last = (end - 1) >> shift
+    n = 0
+    while line <= last:
+        low = max(base - (line << shift), 0)
+        high = min(end - (line << shift), m[s.chip.line_bytes])
+        packed = 0
+        for sector in range(4):
+            bytes_in = min(high, sector * sector_bytes + sector_bytes) - max(low, sector * sector_bytes)
+            if bytes_in > 0:
+                packed |= bytes_in << (sector * 16)
+        m[sm.lines[n]] = line
+        m[sm.line_sectors[n]] = ((2 << ((high - 1) >> sector_shift)) - 1) & ~((1 << (low >> sector_shift)) - 1)
+        m[sm.line_bytes[n]] = packed
+        m[sm.line_words[n]] = (1 << ((high + 3) >> 2)) - (1 << (low >> 2))
+        n += 1
+        line += 1
+    return n
+
+
+@core
 def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int) -> int:
     """Fill the SM's line scratch for lanes at base + lane * stride; gives the number of lines."""
     if mask == m[s.chip.full_wave] and stride == size:
-        end = base + m[s.chip.lanes] * size
-        shift = m[s.chip.line_shift]
-        line = base >> shift
-        last = (end - 1) >> shift
-        sector_bytes = m[s.chip.sector_bytes]
-        n = 0
-        while line <= last:
-            low = max(base - (line << shift), 0)
-            high = min(end - (line << shift), m[s.chip.line_bytes])
-            sectors = ((2 << ((high - 1) >> m[s.chip.sector_shift])) - 1) & ~(
-                (1 << (low >> m[s.chip.sector_shift])) - 1
-            )
-            packed = 0
-            for sector in range(4):
-                bytes_in = min(high, sector * sector_bytes + sector_bytes) - max(low, sector * sector_bytes)
-                if bytes_in > 0:
-                    packed |= bytes_in << (sector * 16)
-            m[sm.lines[n]] = line
-            m[sm.line_sectors[n]] = sectors
-            m[sm.line_bytes[n]] = packed
-            m[sm.line_words[n]] = (1 << ((high + 3) >> 2)) - (1 << (low >> 2))
-            n += 1
-            line += 1
-        return n
+        return lines_of_wave(m, sm, base, base + m[s.chip.lanes] * size)
     if stride == 0:
         m[sm.lines] = line_of(m, base)
         m[sm.line_sectors] = 1 << sector_of(m, base)
@@ -155,11 +158,12 @@ def lines_again(m: Any, sm: s.SM, kept: int, first: int) -> int:
 
 
 @core
-def lines_kept(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def lines_kept(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """As ``lines_affine`` and ``lines_table``: the lines of a known pattern of lanes are as far from its first one as before.
 
     Kept are patterns of few lines, by the group of SMs, as in ``bank_passes``; the older of two goes for a third.
     """
+    base, tabled, step, mask = addresses
     if tabled and base == 0:  # addresses in the record itself
         return lines_table(m, sm, base, step, mask, size)
     if m[s.chip.lanes] > 32 and tabled:  # such a mask leaves no room for the rest of what tells patterns apart
@@ -256,11 +260,12 @@ def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -
 
 
 @core
-def count_passes(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, n: int) -> None:
+def count_passes(m: Any, sm: s.SM, addresses: Addresses, n: int) -> None:
     """How an atomic on ``n`` lines falls on their sectors, into the scratch of covered sectors.
 
     ``chip.pass_bits`` for each sector.
     """
+    base, tabled, step, mask = addresses
     bits = m[s.chip.pass_bits]
     most_words = (1 << (bits - LANE_BITS)) - 1
     for i in range(n):
@@ -324,8 +329,9 @@ def passes_of(m: Any, packed: int) -> int:
 
 
 @core
-def store_packets(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def store_packets(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """Packets in which a store goes to another SM: a whole sector, or 16 bytes of which some are written (bench.micro ``remote_places``)."""
+    base, tabled, step, mask = addresses
     n = 0
     left = mask
     while left:
@@ -347,8 +353,9 @@ def store_packets(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: in
 
 
 @core
-def lines_local(m: Any, sm: s.SM, physical: int, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def lines_local(m: Any, sm: s.SM, physical: int, addresses: Addresses, size: int) -> int:
     """Lines of local memory: word w of lane l is at physical + (w * lanes + l) * 4, so equal offsets share a line."""
+    base, tabled, step, mask = addresses
     n = 0
     words = max(size >> 2, 1)
     left = mask
@@ -372,20 +379,19 @@ def lines_local(m: Any, sm: s.SM, physical: int, base: int, tabled: bool, step: 
 
 
 @core
-def wavefronts(
-    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
-) -> int:
+def wavefronts(m: Any, sm: s.SM, addresses: Addresses, size: int, distinct: bool, packs: bool) -> int:
     """Wavefronts of a shared-memory access: for each group of lanes, the most different words that one bank holds.
 
     ``distinct``: atomics, where equal words conflict as well.  ``packs``: loads, whose groups are twice as large where lanes have the same
     addresses in pairs (``pairwise``).
     """
+    base, tabled, step, mask = addresses
     if not tabled and not distinct:
         if step == 0:
             return active_groups(m, mask, lanes_together(m, size) * 2 if packs else lanes_together(m, size))
         if step == size and mask == m[s.chip.full_wave] and (base & (size - 1)) == 0:
             return max(m[s.chip.lanes] * size // (4 * m[s.chip.banks]), 1)
-    return max(bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs), 1)
+    return max(bank_passes(m, sm, addresses, size, distinct, packs), 1)
 
 
 @core
@@ -408,12 +414,13 @@ def active_groups(m: Any, mask: int, lanes: int) -> int:
 
 
 @core
-def pairwise(base: int, tabled: bool, step: int, mask: int, apart: int) -> bool:
+def pairwise(addresses: Addresses, apart: int) -> bool:
     """Whether all active lanes have the address of the lane whose number differs by ``apart``, where that is active.
 
     NVIDIA says for Volta and Turing (developer forum, "Unexpected shared memory bank conflict") that loads by pairs of lanes 1 or 2 apart return two
     registers a cycle; an H200 takes 1 and 2 cycles for LDS.64 and LDS.128 of pairs, 2 and 4 of other lanes (bench.micro ``shared``).
     """
+    base, tabled, step, mask = addresses
     left = mask
     while left:
         lane = lowest_bit(left)
@@ -425,16 +432,15 @@ def pairwise(base: int, tabled: bool, step: int, mask: int, apart: int) -> bool:
 
 
 @core
-def bank_passes(
-    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
-) -> int:
+def bank_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, distinct: bool, packs: bool) -> int:
     """Sum over the groups of lanes (``lanes_together``) of the most different words in one bank.
 
     The same lanes at the same distances come again and again: what was counted is kept by the group of SMs.  It depends on the base's place
     among the banks only, and a pattern's table is a part of the compiled kernel.
     """
+    base, tabled, step, mask = addresses
     if (tabled and base == 0) or m[s.chip.lanes] > 32:  # addresses in the record itself, or a mask that fills the word
-        return count_bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs)
+        return count_bank_passes(m, sm, addresses, size, distinct, packs)
     known = pattern_of(base, tabled, mask, size) | (1 if distinct else 0) << 45 | (1 if packs else 0) << 47
     kept = m[sm.passes] + place_of_pattern(step, known, s.PASSES_KEPT) * s.PASSES_SLOTS
     other = kept + s.PASSES_SLOTS
@@ -442,7 +448,7 @@ def bank_passes(
         return m[kept + 2]
     if m[other] == step and m[other + 1] == known:
         return m[other + 2]
-    passes = count_bank_passes(m, sm, base, tabled, step, mask, size, distinct, packs)
+    passes = count_bank_passes(m, sm, addresses, size, distinct, packs)
     for i in range(3):
         m[other + i] = m[kept + i]
     m[kept] = step
@@ -452,16 +458,11 @@ def bank_passes(
 
 
 @core
-def count_bank_passes(
-    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, distinct: bool, packs: bool
-) -> int:
+def count_bank_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, distinct: bool, packs: bool) -> int:
     """``bank_passes``, counted."""
+    base, tabled, step, mask = addresses
     lanes_per_group = lanes_together(m, size)
-    if (
-        packs
-        and lanes_per_group < m[s.chip.banks]
-        and (pairwise(base, tabled, step, mask, 1) or pairwise(base, tabled, step, mask, 2))
-    ):
+    if packs and lanes_per_group < m[s.chip.banks] and (pairwise(addresses, 1) or pairwise(addresses, 2)):
         lanes_per_group *= 2
     words = max(size >> 2, 1)
     total = 0
@@ -501,8 +502,9 @@ def count_bank_passes(
 
 
 @core
-def different(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, bits: int) -> int:
+def different(m: Any, sm: s.SM, addresses: Addresses, bits: int) -> int:
     """Put the lanes' different addresses, of each those ``bits``, into the scratch, in the order of lanes; gives how many."""
+    base, tabled, step, mask = addresses
     count = 0
     left = mask
     while left:

@@ -15,7 +15,7 @@ from typing import Any
 from warpwright.native.intrinsics import core, lowest_bit, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import line_of, lines_kept, sector_of, word_of, words_of
-from warpwright.timing.records import address_of
+from warpwright.timing.records import Addresses, address_of
 
 WHOLE_WARP, HALF_WARP_IN_ORDER, HALF_WARP_ANY_ORDER, WHOLE_LINES, QUARTER_WAVEFRONT, QUARTER_WAVEFRONT_JOINED = range(6)
 """Numbers of the rules, in the order in which ``chips/sections.py`` names them."""
@@ -41,11 +41,12 @@ def name_bytes(m: Any, sm: s.SM, place: int, address: int, size: int) -> None:
 
 
 @core
-def half_warp_in_order(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def half_warp_in_order(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """Compute capability 1.0 and 1.1: a half-warp whose k-th lane names the k-th word of a segment moves the segment; any other moves 32 bytes for each lane.
 
     Segments are of 64 bytes for words of 4, of 128 for words of 8, and two of 128 one after the other for words of 16.  Lanes that do not take part change nothing.
     """
+    base, tabled, step, mask = addresses
     n = 0
     group = m[s.chip.lanes] >> 1
     for first in range(0, m[s.chip.lanes], group):
@@ -76,12 +77,13 @@ def half_warp_in_order(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mas
 
 
 @core
-def half_warp_any_order(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def half_warp_any_order(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """Compute capability 1.2 and 1.3: a half-warp moves each segment that its lanes name once, in any order, and no more of it than the half that they name.
 
     The lowest lane that is left chooses the segment: of 32 bytes for words of one byte, 64 for two, 128 for more.  A transaction of 128 bytes of which one half is
     named becomes one of 64, and one of 64 one of 32.
     """
+    base, tabled, step, mask = addresses
     n = 0
     group = m[s.chip.lanes] >> 1
     shift = 5 if size == 1 else (6 if size == 2 else 7)
@@ -111,30 +113,31 @@ def least_transaction(named: int) -> int:
 
 
 @core
-def whole_lines(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def whole_lines(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """Compute capability 2.x: a request of a warp, of half a warp for words of 8 bytes and of a quarter for 16, moves each line that it names, whole."""
+    base, tabled, step, mask = addresses
     n = 0
     group = m[s.chip.lanes] >> (0 if size <= 4 else (1 if size == 8 else 2))
     for first in range(0, m[s.chip.lanes], group):
-        n = lines_named(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size)
+        n = lines_named(m, sm, n, Addresses(base, tabled, step, (mask >> first) & ((1 << group) - 1)), first, size)
     return n
 
 
 @core
-def quarter_wavefront(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int) -> int:
+def quarter_wavefront(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """Cypress and Cayman, whose lines have 64 bytes: a quarter of a wavefront moves each line that it names, whole."""
+    base, tabled, step, mask = addresses
     n = 0
     group = m[s.chip.lanes] >> 2
     for first in range(0, m[s.chip.lanes], group):
-        n = lines_named(m, sm, n, base, tabled, step, (mask >> first) & ((1 << group) - 1), first, size)
+        n = lines_named(m, sm, n, Addresses(base, tabled, step, (mask >> first) & ((1 << group) - 1)), first, size)
     return n
 
 
 @core
-def lines_named(
-    m: Any, sm: s.SM, before: int, base: int, tabled: bool, step: int, lanes: int, first: int, size: int
-) -> int:
+def lines_named(m: Any, sm: s.SM, before: int, addresses: Addresses, first: int, size: int) -> int:
     """Add each line that ``lanes``, counted from lane ``first``, name; gives how many transactions there are."""
+    base, tabled, step, lanes = addresses
     n = before
     while lanes:
         lane = lowest_bit(lanes)
@@ -162,26 +165,27 @@ def keep_named(m: Any, sm: s.SM, n: int) -> None:
 
 
 @core
-def coalesce(m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, store: bool) -> int:
+def coalesce(m: Any, sm: s.SM, addresses: Addresses, size: int, store: bool) -> int:
     """Fill the scratch by the chip's rule; gives the number of transactions."""
     rule = m[s.chip.coalescing_rule]
     if rule == WHOLE_WARP:
-        return lines_kept(m, sm, base, tabled, step, mask, size)
+        return lines_kept(m, sm, addresses, size)
     if rule == HALF_WARP_IN_ORDER:
-        return half_warp_in_order(m, sm, base, tabled, step, mask, size)
+        return half_warp_in_order(m, sm, addresses, size)
     if rule == HALF_WARP_ANY_ORDER:
-        return half_warp_any_order(m, sm, base, tabled, step, mask, size)
+        return half_warp_any_order(m, sm, addresses, size)
     if rule == WHOLE_LINES:
-        n = whole_lines(m, sm, base, tabled, step, mask, size)
+        n = whole_lines(m, sm, addresses, size)
         if store:
             keep_named(m, sm, n)
         return n
-    return quarter_wavefront(m, sm, base, tabled, step, mask, size)
+    return quarter_wavefront(m, sm, addresses, size)
 
 
 @core
-def addresses_joined(base: int, tabled: bool, step: int, lanes: int, first: int) -> int:
+def addresses_joined(addresses: Addresses, first: int) -> int:
     """Different pieces of 16 bytes that ``lanes`` of a quarter-wavefront name: Cayman joins neighbours to one address."""
+    base, tabled, step, lanes = addresses
     count = 0
     while lanes:
         unit = address_of(base, tabled, step, first + lowest_bit(lanes)) >> 4
@@ -196,22 +200,23 @@ def addresses_joined(base: int, tabled: bool, step: int, lanes: int, first: int)
 
 
 @core
-def address_cycles(m: Any, base: int, tabled: bool, step: int, mask: int) -> int:
+def address_cycles(m: Any, addresses: Addresses) -> int:
     """Cycles in which a memory wavefront sends its addresses, four a cycle: one for each lane (Cypress), or for each 16 bytes (Cayman)."""
+    base, tabled, step, mask = addresses
     cycles = 0
     group = m[s.chip.lanes] >> 2
     for first in range(0, m[s.chip.lanes], group):
         lanes = (mask >> first) & ((1 << group) - 1)
         sent = popcount(lanes)
         if m[s.chip.coalescing_rule] == QUARTER_WAVEFRONT_JOINED:
-            sent = addresses_joined(base, tabled, step, lanes, first)
+            sent = addresses_joined(Addresses(base, tabled, step, lanes), first)
         cycles += (sent + TEXTURE_ADDRESSES - 1) // TEXTURE_ADDRESSES
     return cycles
 
 
 @core
-def transaction_passes(m: Any, base: int, tabled: bool, step: int, mask: int, n: int) -> int:
+def transaction_passes(m: Any, addresses: Addresses, n: int) -> int:
     """Passes of a load of ``n`` transactions under a rule other than a whole warp's: one for each, or what its addresses take."""
     if m[s.chip.coalescing_rule] >= QUARTER_WAVEFRONT:
-        return address_cycles(m, base, tabled, step, mask)
+        return address_cycles(m, addresses)
     return n

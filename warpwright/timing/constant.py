@@ -160,8 +160,8 @@ def load_constant(
     line = code[row.op]
     line_bytes = m[s.chip.const_line_bytes]
     if recorded:
-        mask, base, tabled, step = record_at(m, w)
-        count = different(m, sm, base, tabled, step, mask, OFFSET)
+        addresses = record_at(m, w)
+        count = different(m, sm, addresses, OFFSET)
     ready = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     words = max(count, 1) * m[s.chip.const_word]
     start = reserve(m, sm.const_port, s.CALENDAR_SHIFT, 1 << s.CALENDAR_SHIFT, ready, words)

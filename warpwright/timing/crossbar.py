@@ -27,8 +27,8 @@ from warpwright.timing.l2 import approach, counterpart, is_far, queue_end
 from warpwright.timing.links import ALONE, PAIRED, atomic_line, longer_away, note_written, read_line, write_line
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
-from warpwright.timing.records import address_of, record_at
-from warpwright.timing.stores import WORD_BYTES, store_cost, written_in_l1
+from warpwright.timing.records import Addresses, address_of, record_at
+from warpwright.timing.stores import WORD_BYTES, Written, store_cost, written_in_l1
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import (
     BARRIER,
@@ -88,110 +88,150 @@ def announce(m: Any, index: int, r: s.Request) -> None:
 
 
 @core
+def strong_record(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request) -> bool:
+    """Run a warp's function up to its next stop for a strong access; whether it has left that access' record."""
+    row = s.Instruction(m[r.line])
+    if m[w.pending] < 2:  # the warp went elsewhere at an earlier one
+        return False
+    m[w.pending] -= 2
+    if not run_function(m, sm, w, m[r.time]):
+        m[s.chip.error] = 1
+        return False
+    if row < 0:
+        return False
+    number = m[r.full]
+    if m[w.used] == 0:
+        if m[w.pending]:
+            turn_back(m, code, sm, w, number, row // s.Instruction.size + 1)
+        return False
+    found = take_block(m, code, w)
+    if found != number:
+        turn_back(m, code, sm, w, found, 0)
+        return False
+    return True
+
+
+@core
+def execute_strong_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request, addresses: Addresses) -> int:
+    """Time a strong access to shared memory; gives the time of its answer less the way back from a slice, which is added by who asked."""
+    row = s.Instruction(m[r.line])
+    base, tabled, step, mask = addresses
+    size = code[row.access_bytes]
+    changes = code[row.op] >= s.OP_ATOMIC
+    remote = remote_lanes(m, w, code[row.extra], addresses)
+    if changes and remote:
+        own = mask & ~remote
+        if own:
+            waves = wavefronts(m, sm, Addresses(base, tabled, step, own), size, True, False)
+            reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[r.time], waves - 1)
+        passed = on_cluster(m, sm, w, Addresses(base, tabled, step, remote), size, m[r.time], True)
+        acknowledge(m, sm, w, passed)
+        return passed + m[s.chip.remote_atomic] - m[s.chip.from_l2]
+    waves = wavefronts(m, sm, addresses, size, changes, not changes)
+    m[sm.shared_wavefronts] += waves
+    reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[r.time], waves - 1)
+    answer = m[r.time] + m[s.chip.shared_atomic if changes else s.chip.shared_latency]
+    if remote:
+        passed = on_cluster(m, sm, w, Addresses(base, tabled, step, remote), size, m[r.time], False)
+        answer = passed + m[s.chip.remote_latency]
+    return answer - m[s.chip.from_l2]
+
+
+@core
+def strong_atomic(
+    m: Any, sm: s.SM, partition: int, r: s.Request, operation: int, extra: int, time: int, n: int
+) -> tuple[int, int]:
+    """Have L2 do an atomic on the ``n`` lines in the scratch, which come to it from ``time`` on: its answer, and the load/store unit's cycles."""
+    index = m[sm.index]
+    answer = time
+    waves = atomic_waves(m, sm, n, operation, extra & 255)
+    m[sm.global_atomics] += 1
+    m[sm.atomic_sectors] += sectors_of(m, sm, n)
+    forget_lines(m, sm, n)
+    for i in range(n):
+        line = m[sm.lines[i]]
+        home = reach(m, index, line)
+        note_far_write(m, index, home, m[r.time])
+        done = atomic_line(m, partition, home, line, m[sm.line_sectors[i]], atomic_words(m, sm, i, extra), time + i)
+        answer = max(answer, done)
+        if m[s.chip.range_count]:
+            note_written(m, sm, line, done)
+            m[sm.longer] = max(m[sm.longer], longer_away(m, line, True))
+    if operation == s.OP_ATOMIC:
+        answer = max(answer, time + waves)
+    return answer, waves
+
+
+@core
+def strong_load(m: Any, sm: s.SM, partition: int, r: s.Request, way: int, time: int, n: int) -> int:
+    """Read the ``n`` lines in the scratch at L2; when the last has come."""
+    answer = time
+    m[sm.global_loads] += 1
+    m[sm.load_sectors] += sectors_of(m, sm, n)
+    forget_lines(m, sm, n)
+    for i in range(n):
+        line = m[sm.lines[i]]
+        home = reach(m, m[sm.index], line)
+        left = max(m[r.time] + i, m[sm.miss_free])
+        m[sm.miss_free] = left + 1
+        came = read_line(m, way, partition, home, line, m[sm.line_sectors[i]], left + m[s.chip.to_l2])
+        answer = max(answer, came + (m[s.chip.replay] - 1) * i)
+    return answer
+
+
+@core
+def strong_store(m: Any, sm: s.SM, partition: int, r: s.Request, size: int, time: int, n: int) -> tuple[int, int]:
+    """Write the ``n`` lines in the scratch at L2: its acknowledgement, and the load/store unit's cycles."""
+    index = m[sm.index]
+    answer = time
+    waves = 0
+    m[sm.global_stores] += 1
+    m[sm.store_sectors] += sectors_of(m, sm, n)
+    for i in range(n):
+        line = m[sm.lines[i]]
+        mine = m[sm.line_sectors[i]]
+        held = m[sm.line_bytes[i]]
+        home = reach(m, index, line)
+        note_far_write(m, index, home, m[r.time])
+        done = write_line(m, partition, home, line, mine, held, time + waves)
+        answer = max(answer, done)
+        waves += store_cost(m, line, mine, held)
+        if m[s.chip.range_count]:
+            note_written(m, sm, line, done)
+        words = m[sm.line_words[i]] if size >= WORD_BYTES else 0
+        written_in_l1(m, sm, Written(line, mine, held, words, False, 0), m[r.time])
+    return answer, waves
+
+
+@core
 def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, time: int) -> int:
     """Run a warp's strong access and time it; gives the time of its answer at the slice."""
     w = s.Warp(m[r.warp])
     row = s.Instruction(m[r.line])
-    index = m[sm.index]
-    if m[w.pending] < 2:  # the warp went elsewhere at an earlier one
+    if not strong_record(m, code, sm, w, r):
         return time
-    m[w.pending] -= 2
-    if not run_function(m, sm, w, m[r.time]):
-        m[s.chip.error] = 1
-        return time
-    if row < 0:
-        return time
-    number = m[r.full]
-    behind = row // s.Instruction.size + 1
-    if m[w.used] == 0:
-        if m[w.pending]:
-            turn_back(m, code, sm, w, number, behind)
-        return time
-    found = take_block(m, code, w)
-    if found != number:
-        turn_back(m, code, sm, w, found, 0)
-        return time
-    mask, base, tabled, step = record_at(m, w)
+    addresses = record_at(m, w)
     if m[w.pending] and (m[w.status] != STRONG or m[w.pos] != m[w.used]):
-        turn_back(m, code, sm, w, number, behind)
-    if mask == 0:
+        turn_back(m, code, sm, w, m[r.full], row // s.Instruction.size + 1)
+    if addresses.mask == 0:
         return time
     size = code[row.access_bytes]
     operation = code[row.op]
-    space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
+    first = address_of(addresses.base, addresses.tabled, addresses.step, lowest_bit(addresses.mask))
+    space = space_of(first)
     if space == SPACE_SHARED:
-        changes = operation >= s.OP_ATOMIC
-        remote = remote_lanes(m, w, code[row.extra], base, tabled, step, mask)
-        if changes and remote:
-            own = mask & ~remote
-            if own:
-                waves = wavefronts(m, sm, base, tabled, step, own, size, True, False)
-                reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[r.time], waves - 1)
-            passed = on_cluster(m, sm, w, base, tabled, step, remote, size, m[r.time], True)
-            acknowledge(m, sm, w, passed)
-            return passed + m[s.chip.remote_atomic] - m[s.chip.from_l2]
-        waves = wavefronts(m, sm, base, tabled, step, mask, size, changes, not changes)
-        m[sm.shared_wavefronts] += waves
-        reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[r.time], waves - 1)
-        answer = m[r.time] + m[s.chip.shared_atomic if changes else s.chip.shared_latency]
-        if remote:
-            passed = on_cluster(m, sm, w, base, tabled, step, remote, size, m[r.time], False)
-            answer = passed + m[s.chip.remote_latency]
-        return answer - m[s.chip.from_l2]  # whose way back is added by who asked
-    n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
-    sectors = sectors_of(m, sm, n)
-    answer = time
+        return execute_strong_shared(m, code, sm, w, r, addresses)
+    n = fill_lines(m, sm, w, addresses, size, space)
     if operation >= s.OP_ATOMIC:
-        count_passes(m, sm, base, tabled, step, mask, n)
-        extra = code[row.extra]
-        waves = atomic_waves(m, sm, n, operation, extra & 255)
-        m[sm.global_atomics] += 1
-        m[sm.atomic_sectors] += sectors
-        forget_lines(m, sm, n)
-        for i in range(n):
-            line = m[sm.lines[i]]
-            mine = m[sm.line_sectors[i]]
-            home = reach(m, index, line)
-            note_far_write(m, index, home, m[r.time])
-            done = atomic_line(m, partition, home, line, mine, atomic_words(m, sm, i, extra), time + i)
-            answer = max(answer, done)
-            if m[s.chip.range_count]:
-                note_written(m, sm, line, done)
-                m[sm.longer] = max(m[sm.longer], longer_away(m, line, True))
-        if operation == s.OP_ATOMIC:
-            answer = max(answer, time + waves)
+        count_passes(m, sm, addresses, n)
+        answer, waves = strong_atomic(m, sm, partition, r, operation, code[row.extra], time, n)
         acknowledge(m, sm, w, answer)
     elif operation == s.OP_LOAD:
-        waves = n
         way = PAIRED if code[row.strong] == s.DEVICE_SCOPE else ALONE
-        m[sm.global_loads] += 1
-        m[sm.load_sectors] += sectors
-        forget_lines(m, sm, n)
-        for i in range(n):
-            line = m[sm.lines[i]]
-            home = reach(m, index, line)
-            mine = m[sm.line_sectors[i]]
-            left = max(m[r.time] + i, m[sm.miss_free])
-            m[sm.miss_free] = left + 1
-            came = read_line(m, way, partition, home, line, mine, left + m[s.chip.to_l2])
-            answer = max(answer, came + (m[s.chip.replay] - 1) * i)
+        waves = n
+        answer = strong_load(m, sm, partition, r, way, time, n)
     else:
-        waves = 0
-        m[sm.global_stores] += 1
-        m[sm.store_sectors] += sectors
-        for i in range(n):
-            line = m[sm.lines[i]]
-            mine = m[sm.line_sectors[i]]
-            held = m[sm.line_bytes[i]]
-            home = reach(m, index, line)
-            note_far_write(m, index, home, m[r.time])
-            done = write_line(m, partition, home, line, mine, held, time + waves)
-            answer = max(answer, done)
-            waves += store_cost(m, line, mine, held)
-            if m[s.chip.range_count]:
-                note_written(m, sm, line, done)
-            words = m[sm.line_words[i]] if size >= WORD_BYTES else 0
-            written_in_l1(m, sm, line, mine, held, words, False, m[r.time], 0)
+        answer, waves = strong_store(m, sm, partition, r, size, time, n)
         acknowledge(m, sm, w, answer)
     if waves > 1:
         reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[r.time], waves - 1)

@@ -6,7 +6,7 @@ time after that.  The dispatcher takes note of ended blocks one after the other 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpwright.engine.abi import BLOCK, LAUNCH, WARP
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke, popcount
@@ -92,29 +92,35 @@ def start_block(m: Any, k: s.Kernel, sm: s.SM, block: int, number: int, time: in
     age = m[s.chip.age] << s.AGE_BLOCK  # and turns go from the block's last warp to its first
     m[s.chip.age] = (m[s.chip.age] + 1) & s.AGE_BLOCKS
     for i in range(warps):
-        start_warp(
-            m,
-            k,
-            sm,
-            block,
-            i,
-            pointer,
-            first_warp + i * m[k.warp_stride],
-            threads - m[s.chip.lanes] * i,
-            time + latency,
-            age + warps - 1 - i,
+        warp = NewWarp(
+            block, i, pointer, first_warp + i * m[k.warp_stride], threads - m[s.chip.lanes] * i, age + warps - 1 - i
         )
+        start_warp(m, k, sm, warp, time + latency)
     if (
         warps % m[s.chip.sub_cores] == 0
     ):  # bench.micro ``first_lines``: the next block's first warp comes to the next sub-core all the same
         m[sm.rotate] = (m[sm.rotate] + 1) % m[s.chip.sub_cores]
 
 
+class NewWarp(NamedTuple):
+    """A warp that comes to an SM."""
+
+    block: int
+    """Of the SM's."""
+    number: int
+    """In its block."""
+    block_pointer: int
+    pointer: int
+    """Of the warp's structure; a host address as the block's."""
+    threads: int
+    """Its own and those after it in the block."""
+    age: int
+    """Its turn among those that can issue."""
+
+
 @core
-def start_warp(
-    m: Any, k: s.Kernel, sm: s.SM, block: int, i: int, pointer: int, warp: int, threads: int, time: int, age: int
-) -> None:
-    """Put the i-th warp of a block into the sub-core with the most room; ``age`` is its turn among those that can issue."""
+def sub_core_with_room(m: Any, sm: s.SM) -> int:
+    """The sub-core with the most free warp slots, the next ones in turn first."""
     sub_cores = m[s.chip.sub_cores]
     sub = 0
     most = 0
@@ -125,28 +131,41 @@ def start_warp(
             most = room
             sub = candidate
     m[sm.rotate] = (sub + 1) % sub_cores
+    return sub
+
+
+@core
+def describe_warp(m: Any, k: s.Kernel, sm: s.SM, warp: NewWarp, resident: int, lanes: int) -> None:
+    """Fill the structure that the warp's function reads (``engine/abi.py``); ``resident``: its place among the chip's warps."""
+    pointer = warp.pointer
+    for j in range(W_FIELDS):
+        poke(pointer + j * 8, 0)
+    save = pointer + m[k.spill_offset]
+    for j in range(0, m[k.spill_bytes], 8):
+        poke(save + j, 0)
+    poke(pointer + F_LAUNCH, m[k.launch])
+    poke(pointer + F_BLOCK, warp.block_pointer)
+    poke(pointer + F_WARP, warp.number)
+    poke(pointer + F_LANES, lanes)
+    poke(pointer + F_LOCAL, m[s.chip.local_base] + resident * m[s.chip.local_stride])
+    poke(pointer + F_TRACE, m[s.chip.trace_base] + resident * m[s.chip.trace_stride])
+    poke(pointer + F_LIMIT, m[s.chip.trace_limit])
+    poke(pointer + F_SM, sm_number(m, k, sm))
+    poke(pointer + F_SPILL, save)
+
+
+@core
+def start_warp(m: Any, k: s.Kernel, sm: s.SM, warp: NewWarp, time: int) -> None:
+    """Put a warp of a block that begins at ``time`` into the sub-core with the most room."""
+    sub = sub_core_with_room(m, sm)
     sc = sm.sub_cores[sub]
     slot = lowest_bit(m[sc.free])
     m[sc.free] &= ~(1 << slot)
     position = sub * s.MAX_WARPS + slot
-    m[sm.blocks[block].warps[i]] = position
-    lanes = (1 << min(threads, m[s.chip.lanes]) - 1) * 2 - 1
+    m[sm.blocks[warp.block].warps[warp.number]] = position
+    lanes = (1 << min(warp.threads, m[s.chip.lanes]) - 1) * 2 - 1
     resident = m[sm.index] * s.MAX_SUB_CORES * s.MAX_WARPS + position
-    trace = m[s.chip.trace_base] + resident * m[s.chip.trace_stride]
-    for j in range(W_FIELDS):
-        poke(warp + j * 8, 0)
-    save = warp + m[k.spill_offset]
-    for j in range(0, m[k.spill_bytes], 8):
-        poke(save + j, 0)
-    poke(warp + F_LAUNCH, m[k.launch])
-    poke(warp + F_BLOCK, pointer)
-    poke(warp + F_WARP, i)
-    poke(warp + F_LANES, lanes)
-    poke(warp + F_LOCAL, m[s.chip.local_base] + resident * m[s.chip.local_stride])
-    poke(warp + F_TRACE, trace)
-    poke(warp + F_LIMIT, m[s.chip.trace_limit])
-    poke(warp + F_SM, sm_number(m, k, sm))
-    poke(warp + F_SPILL, save)
+    describe_warp(m, k, sm, warp, resident, lanes)
     w = warp_at(sm, position)
     # Requests of the warp that was here before may still be in flight: they count down what they counted up.
     stores, copies = m[w.stores], m[w.async_copies]
@@ -156,15 +175,15 @@ def start_warp(
         m[w + j] = 0
     m[w.stores] = stores
     m[w.async_copies] = copies
-    start = time + i * m[s.chip.block_warp_interval]
+    start = time + warp.number * m[s.chip.block_warp_interval]
     m[w.active] = 1
-    m[w.trace] = trace
+    m[w.trace] = m[s.chip.trace_base] + resident * m[s.chip.trace_stride]
     m[w.status] = s.STATUS_NONE
-    m[w.pointer] = warp
+    m[w.pointer] = warp.pointer
     m[w.function] = m[k.function]
     m[w.block_rows] = m[k.block_rows]
     m[w.last] = start - 1
-    m[w.block] = block
+    m[w.block] = warp.block
     m[w.slot] = position
     m[w.line] = -1
     m[w.started] = start
@@ -174,11 +193,11 @@ def start_warp(
     if m[s.chip.scoreboard_entries]:
         m[w.scoreboard] = m[s.chip.scoreboards] + resident * m[s.chip.scoreboard_entries] * ENTRY_BYTES
         clear_entries(m, w)
-    m[w.in_block] = i
+    m[w.in_block] = warp.number
     m[w.lanes] = lanes
     m[w.number] = -1
-    m[w.age] = age
-    m[sc.age[slot]] = age
+    m[w.age] = warp.age
+    m[sc.age[slot]] = warp.age
     m[sc.ready[slot]] = start
     m[sc.pipe[slot]] = s.P_NONE
     m[sm.sub_next[sub]] = min(m[sm.sub_next[sub]], start)

@@ -13,7 +13,7 @@ from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import count_passes, passes_of
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, lanes_of_rank, load_packets, rank_of, sm_of_rank
-from warpwright.timing.records import address_of
+from warpwright.timing.records import Addresses, address_of
 
 
 @core
@@ -39,22 +39,21 @@ def answer_load(m: Any, sm: s.SM, r: s.Request) -> None:
 
 
 @core
-def on_cluster(
-    m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, mask: int, size: int, time: int, changes: bool
-) -> int:
+def on_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, time: int, changes: bool) -> int:
     """When a warp's load or atomic on other blocks of its cluster has passed all ports."""
+    base, tabled, step, mask = addresses
     end = time
     while mask:
         rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
-        lanes = lanes_of_rank(base, tabled, step, mask, rank)
+        lanes = lanes_of_rank(Addresses(base, tabled, step, mask), rank)
         mask &= ~lanes
         target = sm_of_rank(m, w, rank)
         if not changes:
-            packets = load_packets(m, sm, w, base, tabled, step, lanes, size)
+            packets = load_packets(m, sm, w, Addresses(base, tabled, step, lanes), size)
             end = max(end, pass_load(m, sm, target, packets, time))
             continue
-        lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
-        count_passes(m, sm, base, tabled, step, lanes, lines)
+        lines = fill_lines(m, sm, w, Addresses(base, tabled, step, lanes), size, SPACE_SHARED)
+        count_passes(m, sm, Addresses(base, tabled, step, lanes), lines)
         packets = 0
         for i in range(lines):
             packets += passes_of(m, m[sm.line_bytes[i]])

@@ -10,7 +10,7 @@ answered after the window (``crossbar.py``); ``receive`` then tells the waiting 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WARP
 from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, popcount, prefetch
@@ -37,7 +37,7 @@ from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_p
 from warpwright.timing.links import longer_away, note_written
 from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.ports import reserve
-from warpwright.timing.records import address_of, record_at
+from warpwright.timing.records import Addresses, address_of, record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.scoreboard import end_of_entry
 from warpwright.timing.stores import behind_stores, hold_output, hold_stores, store_lines
@@ -61,17 +61,16 @@ def space_of(address: int) -> int:
 
 
 @core
-def global_passes(
-    m: Any, sm: s.SM, base: int, tabled: bool, step: int, mask: int, size: int, space: int, n: int
-) -> int:
+def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int, n: int) -> int:
     """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``)."""
+    _, tabled, step, mask = addresses
     least = active_groups(m, mask, lanes_together(m, size))
     if n <= 1 or (not tabled and (step == 0 or (step == size and mask == m[s.chip.full_wave]))):
         return least
     passes = max(least, tag_passes(m, sm, n, m[s.chip.l1_tag_banks]))
     if space == SPACE_LOCAL:
         return passes  # a word of each lane's own is in the lane's own bank
-    return max(passes, bank_passes(m, sm, base, tabled, step, mask, size, False, False))
+    return max(passes, bank_passes(m, sm, addresses, size, False, False))
 
 
 @core
@@ -103,13 +102,11 @@ def atomic_waves(m: Any, sm: s.SM, n: int, operation: int, factor: int) -> int:
 
 
 @core
-def fill_lines(
-    m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, mask: int, size: int, space: int
-) -> int:
+def fill_lines(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, space: int) -> int:
     """Coalesce into the SM's scratch; gives the number of lines."""
     if space == SPACE_LOCAL:
-        return lines_local(m, sm, m[w.local], base, tabled, step, mask, size)
-    return lines_kept(m, sm, base, tabled, step, mask, size)
+        return lines_local(m, sm, m[w.local], addresses, size)
+    return lines_kept(m, sm, addresses, size)
 
 
 @core
@@ -175,7 +172,8 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
     Without an active lane it takes the load/store unit all the same (bench.micro ``bars_masked``: barriers of two warps with two shared loads and a store of each between them take
     9.75 cycles of the SM, whether all lanes do them or none).
     """
-    mask, base, tabled, step = record_at(m, w)
+    addresses = record_at(m, w)
+    base, tabled, step, mask = addresses
     write_barrier = code[row.write_barrier]
     read_barrier = code[row.read_barrier]
     if mask == 0:
@@ -189,19 +187,19 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
     operation = code[row.op]
     space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
     if space == SPACE_SHARED:
-        start = shared_access(m, code, sm, sc, w, row, time, base, tabled, step, mask)
+        start = shared_access(m, code, sm, sc, w, row, time, addresses)
     else:
         texture = code[row.latency]
         ruled = by_rule(m, space, operation, texture)
         if ruled:
-            n = coalesce(m, sm, base, tabled, step, mask, size, operation == s.OP_STORE)
+            n = coalesce(m, sm, addresses, size, operation == s.OP_STORE)
         else:
-            n = fill_lines(m, sm, w, base, tabled, step, mask, size, space)
+            n = fill_lines(m, sm, w, addresses, size, space)
         if operation == s.OP_LOAD:
             if ruled:
-                waves = transaction_passes(m, base, tabled, step, mask, n)
+                waves = transaction_passes(m, addresses, n)
             else:
-                waves = 1 if texture else global_passes(m, sm, base, tabled, step, mask, size, space, n)
+                waves = 1 if texture else global_passes(m, sm, addresses, size, space, n)
             if m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]:
                 waves = max(waves, narrow_passes(m, sm, n))
             interval = way_cycles(m, code[row.reads], max(size >> 2, 1))
@@ -212,13 +210,13 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
                 m[sm.texture_free] = looked + (texture >> s.TEXTURE_INTERVAL_SHIFT)
                 looked += texture & ((1 << s.TEXTURE_INTERVAL_SHIFT) - 1)
             hold_stores(m, sm, looked, waves)
-            load_lines(m, code, sm, w, row, looked, waves, n, write_barrier, s.LD_REGISTER, space)
+            load_lines(m, code, sm, w, row, LookUp(looked, waves, n, s.LD_REGISTER, space))
         elif operation == s.OP_STORE:
             m[sm.wrote] = time
             start = store_lines(m, sm, sc, w, time, n, size, space == SPACE_LOCAL)
         else:
             m[sm.wrote] = time
-            count_passes(m, sm, base, tabled, step, mask, n)
+            count_passes(m, sm, addresses, n)
             start = atomic_lines(m, code, sm, sc, w, row, time, n)
     if read_barrier >= 0:
         hold(m, w, read_barrier, start + read_cycles(space, operation, size), 0)
@@ -237,8 +235,9 @@ def read_cycles(space: int, operation: int, size: int) -> int:
 
 
 @core
-def remote_lanes(m: Any, w: s.Warp, extra: int, base: int, tabled: bool, step: int, mask: int) -> int:
+def remote_lanes(m: Any, w: s.Warp, extra: int, addresses: Addresses) -> int:
     """The lanes whose addresses in the shared window name other blocks of the warp's cluster; ``extra``: the instruction's."""
+    base, tabled, step, mask = addresses
     if m[s.chip.cluster_blocks] == 1 or extra & s.OWN_SHARED:
         return 0
     own = peek(peek(m[w.pointer] + WARP_BLOCK) + CLUSTER_RANK)
@@ -261,8 +260,9 @@ def rank_of(address: int) -> int:
 
 
 @core
-def lanes_of_rank(base: int, tabled: bool, step: int, mask: int, rank: int) -> int:
+def lanes_of_rank(addresses: Addresses, rank: int) -> int:
     """The lanes of ``mask`` whose addresses name one block of the cluster."""
+    base, tabled, step, mask = addresses
     found = 0
     while mask:
         lane = lowest_bit(mask)
@@ -280,22 +280,21 @@ def sm_of_rank(m: Any, w: s.Warp, rank: int) -> s.SM:
 
 
 @core
-def load_packets(m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, lanes: int, size: int) -> int:
+def load_packets(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int) -> int:
     """What a load of these lanes asks one other block for: lines, and sectors shifted."""
-    lines = fill_lines(m, sm, w, base, tabled, step, lanes, size, SPACE_SHARED)
+    lines = fill_lines(m, sm, w, addresses, size, SPACE_SHARED)
     return lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
 
 
 @core
-def ask_cluster(
-    m: Any, sm: s.SM, w: s.Warp, base: int, tabled: bool, step: int, mask: int, size: int, time: int, load: int
-) -> None:
+def ask_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, time: int, load: int) -> None:
     """Have a load wait for what lanes read of other blocks of the cluster: a request for each block, of so many lines and sectors."""
+    base, tabled, step, mask = addresses
     while mask:
         rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
-        lanes = lanes_of_rank(base, tabled, step, mask, rank)
+        lanes = lanes_of_rank(Addresses(base, tabled, step, mask), rank)
         mask &= ~lanes
-        packets = load_packets(m, sm, w, base, tabled, step, lanes, size)
+        packets = load_packets(m, sm, w, Addresses(base, tabled, step, lanes), size)
         target = sm_of_rank(m, w, rank)
         wait_for(m, sm, new_request(m, sm, w, s.RQ_REMOTE, time, target, packets, 0), load)
 
@@ -317,38 +316,57 @@ def hold_cores(m: Any, sc: s.SubCore, until: int) -> None:
 
 
 @core
-def shared_access(
-    m: Any,
-    code: Any,
-    sm: s.SM,
-    sc: s.SubCore,
-    w: s.Warp,
-    row: s.Instruction,
-    time: int,
-    base: int,
-    tabled: bool,
-    step: int,
-    mask: int,
-) -> int:
-    """A shared load, store or atomic; gives its start in the load/store unit."""
+def count_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, remote: int) -> int:
+    """Count a shared access; gives its latency after the queue.  ``remote``: its lanes that name other blocks of the cluster."""
+    operation = code[row.op]
+    if operation == s.OP_LOAD:
+        m[sm.shared_loads] += 1
+        return m[s.chip.shared_latency]
+    m[w.wrote_shared] = 1
+    if operation == s.OP_STORE:
+        m[sm.shared_stores] += 1
+        return m[s.chip.shared_store_latency]
+    m[sm.shared_loads] += 1
+    if remote:
+        return m[s.chip.remote_atomic]
+    latency = code[row.latency]
+    return latency if latency else m[s.chip.shared_atomic]
+
+
+@core
+def shared_passes(m: Any, code: Any, sm: s.SM, row: s.Instruction, addresses: Addresses) -> tuple[int, int]:
+    """Wavefronts of a shared access, and how many its bytes would take without conflicts."""
     operation = code[row.op]
     size = code[row.access_bytes]
     atomic = operation >= s.OP_ATOMIC
     extra = code[row.extra]
-    rows = extra & s.MATRIX_ROWS
     if extra & s.ONE_PASS:
         waves = size >> 2
     else:
         each = atomic and extra & s.COUNTS_LANES == 0
-        waves = wavefronts(m, sm, base, tabled, step, mask, size, each, operation == s.OP_LOAD and rows == 0)
-    ideal = ideal_wavefronts(m, mask, size)
-    waves *= extra & 255
+        packs = operation == s.OP_LOAD and extra & s.MATRIX_ROWS == 0
+        waves = wavefronts(m, sm, addresses, size, each, packs)
+    ideal = ideal_wavefronts(m, addresses.mask, size)
     if not atomic:
-        ideal *= code[row.extra] & 255
-    remote = remote_lanes(m, w, extra, base, tabled, step, mask)
+        ideal *= extra & 255
+    return waves * (extra & 255), ideal
+
+
+@core
+def shared_access(
+    m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, addresses: Addresses
+) -> int:
+    """A shared load, store or atomic; gives its start in the load/store unit."""
+    base, tabled, step, _ = addresses
+    operation = code[row.op]
+    size = code[row.access_bytes]
+    extra = code[row.extra]
+    waves, ideal = shared_passes(m, code, sm, row, addresses)
+    remote = remote_lanes(m, w, extra, addresses)
     if remote and operation == s.OP_STORE:
-        time = send(m, sm, time, store_packets(m, sm, base, tabled, step, remote, size) << m[s.chip.sector_shift])
-    wide = min(waves, ideal) if operation == s.OP_LOAD and rows == 0 else 1
+        packets = store_packets(m, sm, Addresses(base, tabled, step, remote), size)
+        time = send(m, sm, time, packets << m[s.chip.sector_shift])
+    wide = min(waves, ideal) if operation == s.OP_LOAD and extra & s.MATRIX_ROWS == 0 else 1
     takes = m[s.chip.replay] * waves + (1 if wide > 1 and size == 16 else 0)
     interval = way_cycles(m, code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))
     start = enter_with_passes(m, sm, sc, w, time, waves, interval, takes)
@@ -356,27 +374,13 @@ def shared_access(
         hold_cores(m, sc, max(time + takes, m[sc.pipe_free[s.P_MIO]]))
     m[sm.shared_wavefronts] += waves
     m[sm.shared_ideal] += min(ideal, waves)  # fewer are needed where lanes read the same words
-    if operation == s.OP_LOAD:
-        m[sm.shared_loads] += 1
-        latency = m[s.chip.shared_latency]
-    elif operation == s.OP_STORE:
-        m[w.wrote_shared] = 1
-        m[sm.shared_stores] += 1
-        latency = m[s.chip.shared_store_latency]
-    else:
-        m[w.wrote_shared] = 1
-        m[sm.shared_loads] += 1
-        latency = m[s.chip.shared_atomic]
-        if remote:
-            latency = m[s.chip.remote_atomic]
-        elif code[row.latency]:
-            latency = code[row.latency]
+    latency = count_shared(m, code, sm, w, row, remote)
     barrier = code[row.write_barrier]
     done = start + latency + m[s.chip.wide_pass] * (wide - 1) + m[s.chip.replay] * (waves - wide)
     if remote and operation == s.OP_LOAD:
         load = new_load(m, sm, w, barrier, s.LD_REGISTER)
         m[s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size).time] = done
-        ask_cluster(m, sm, w, base, tabled, step, remote, size, start, load)
+        ask_cluster(m, sm, w, Addresses(base, tabled, step, remote), size, start, load)
         if barrier >= 0:
             hold(m, w, barrier, s.INF, 1)
     elif barrier >= 0:
@@ -384,40 +388,31 @@ def shared_access(
     return start
 
 
+class LookUp(NamedTuple):
+    """How a load looks the ``lines`` in the scratch up in L1: from ``start`` on, in so many passes."""
+
+    start: int
+    passes: int
+    lines: int
+    kind: int
+    """``LD_REGISTER`` or ``LD_ASYNC``."""
+    space: int
+
+
 @core
-def load_lines(
-    m: Any,
-    code: Any,
-    sm: s.SM,
-    w: s.Warp,
-    row: s.Instruction,
-    start: int,
-    waves: int,
-    n: int,
-    barrier: int,
-    kind: int,
-    space: int,
-) -> None:
-    """Look up every line of a load and arrange for its end."""
-    around = (code[row.strong] != 0) or (code[row.extra] & 256) != 0
-    m[sm + (s.SM.local_loads if space == SPACE_LOCAL else s.SM.global_loads)] += 1
-    m[sm.tag_lines] += n
-    load = new_load(m, sm, w, barrier, kind)
-    base = s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size)
-    ready = 0
-    begin = max(start, m[sm.miss_free])
+def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, around: bool) -> int:
+    """Look every line up, or ask L2 for it past L1 (``around``); gives when hits are there, 0 without any."""
+    n = look.lines
+    begin = max(look.start, m[sm.miss_free])
     hits = m[sm.load_hits]
     requests = m[sm.requests]
+    ready = 0
     asked = 0
-    if n > 2 and not around:
-        approach_l1(m, sm, n)
-    if code[row.strong]:
-        forget_lines(m, sm, n)
     for i in range(n):
         line = m[sm.lines[i]]
         sectors = m[sm.line_sectors[i]]
         asked += popcount(sectors)
-        at = max(begin + i * waves // n, m[sm.miss_free])
+        at = max(begin + i * look.passes // n, m[sm.miss_free])
         if around:
             wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, 0), load)
             m[sm.miss_free] = at + 1
@@ -425,32 +420,50 @@ def load_lines(
             words = m[sm.line_words[i]]
             ready = max(ready, load_line(m, sm, w, line, sectors, words, at, load))
     if m[sm.requests] > requests:
-        hold_output(m, sm, start, m[sm.requests] - requests)
-    if space == SPACE_LOCAL:
+        hold_output(m, sm, look.start, m[sm.requests] - requests)
+    if look.space == SPACE_LOCAL:
         m[sm.local_sectors] += asked
         m[sm.local_hits] += m[sm.load_hits] - hits
         m[sm.load_hits] = hits
     else:
         m[sm.load_sectors] += asked
-    if begin > start:  # look-ups lag: each load has its passes after the one before
-        m[sm.miss_free] = max(m[sm.miss_free], begin + waves)
+    return ready
+
+
+@core
+def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look: LookUp) -> None:
+    """Look up every line of a load and arrange for its end."""
+    around = (code[row.strong] != 0) or (code[row.extra] & 256) != 0
+    barrier = code[row.write_barrier]
+    m[sm + (s.SM.local_loads if look.space == SPACE_LOCAL else s.SM.global_loads)] += 1
+    m[sm.tag_lines] += look.lines
+    load = new_load(m, sm, w, barrier, look.kind)
+    base = s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size)
+    begin = max(look.start, m[sm.miss_free])
+    if look.lines > 2 and not around:
+        approach_l1(m, sm, look.lines)
+    if code[row.strong]:
+        forget_lines(m, sm, look.lines)
+    ready = look_up_lines(m, sm, w, look, load, around)
+    if begin > look.start:  # look-ups lag: each load has its passes after the one before
+        m[sm.miss_free] = max(m[sm.miss_free], begin + look.passes)
     if ready:
-        found = begin + m[s.chip.l1_latency] + m[s.chip.replay] * (waves - 1)
+        found = begin + m[s.chip.l1_latency] + m[s.chip.replay] * (look.passes - 1)
         if ready > found and m[base.left] == 0:  # lines that are in flight, and when they come is known
-            ready = passed_back(m, sm, ready, waves)
+            ready = passed_back(m, sm, ready, look.passes)
         ready = max(ready, found)
     if m[base.left] == 0:
         m[sm.loads] = load  # everything is known: the entry is free again
-        if kind == s.LD_ASYNC:
+        if look.kind == s.LD_ASYNC:
             m[w.async_time] = max(m[w.async_time], ready)
         if barrier >= 0:
             hold(m, w, barrier, ready, 1)
         return
     m[base.time] = ready
-    m[base.passes] = waves
+    m[base.passes] = look.passes
     if ready == 0:  # passes over lines from L2 are made as they come
-        m[w.passes_end] -= (m[s.chip.replay] - 1) * waves
-    if kind == s.LD_ASYNC:
+        m[w.passes_end] -= (m[s.chip.replay] - 1) * look.passes
+    if look.kind == s.LD_ASYNC:
         m[w.async_copies] += 1
     if barrier >= 0:
         hold(m, w, barrier, s.INF, 1)
@@ -553,76 +566,99 @@ def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
 
 
 @core
+def receive_store(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
+    """A store is acknowledged."""
+    w = s.Warp(m[r.warp])
+    m[w.stores] -= 1
+    acknowledge(m, sm, w, answer)
+    lag = m[s.chip.store_lag]
+    if m[s.chip.range_count]:
+        note_written(m, sm, m[r.line], answer)
+        lag += longer_away(m, m[r.line], False)
+    owe(m, sm, answer, lag)
+    if m[w.fence] and m[w.stores] == 0:
+        mark(m, sm, w)
+
+
+@core
+def fill(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
+    """The sectors of a request come into L1."""
+    line = m[r.line]
+    sectors = m[r.sectors]
+    place = m[r.full]
+    if m[place] >> 8 != line:  # it has been replaced since
+        place = l1_find(m, sm, line, answer)
+    if place >= 0:
+        tag = m[place]
+        come = (tag >> 4) & sectors
+        m[place] = (tag & ~(come << 4)) | come
+        filled = place + m[s.chip.l1_ways] * s.C_FILL
+        m[filled] = max(m[filled], answer)
+
+
+@core
+def receive_answer(m: Any, sm: s.SM, r: s.Request, answer: int) -> int:
+    """An answer other than a store's; gives when it is there for the loads that wait for it."""
+    kind = m[r.kind]
+    if kind == s.RQ_LOAD or kind == s.RQ_LOAD_AROUND:
+        passed = popcount(m[r.sectors])
+        m[sm.fill_sectors] += passed
+        answer = reserve(m, sm.fill_calendar, s.CALENDAR_SHIFT, m[s.chip.fill_capacity], answer, passed)
+        if kind == s.RQ_LOAD:
+            fill(m, sm, r, answer)
+    elif kind == s.RQ_ATOMIC:
+        lag = m[s.chip.atomic_lag]
+        if m[s.chip.range_count]:
+            note_written(m, sm, m[r.line], answer)
+            lag += longer_away(m, m[r.line], True)
+        owe(m, sm, answer, lag)
+    elif kind == s.RQ_FENCE:
+        w = s.Warp(m[r.warp])
+        m[w.fence] = 0
+        m[w.earliest] = max(m[w.earliest], answer)
+        mark(m, sm, w)
+    elif kind == s.RQ_STRONG:
+        mark(m, sm, s.Warp(m[r.warp]))
+    return answer
+
+
+@core
+def tell_loads(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
+    """Tell the loads that wait for a request."""
+    loads = sm + m[s.chip.loads_at]
+    passed = m[r.kind] <= s.RQ_LOAD_AROUND
+    x = m[r.waiters]
+    while x >= 0:
+        base = s.Waiter(sm + m[s.chip.waiters_at] + x * s.Waiter.size)
+        number = m[base.load] & s.WAITER_LOAD_MASK
+        load = s.PendingLoad(loads + number * s.PendingLoad.size)
+        came = answer
+        if passed:
+            came += (m[s.chip.replay] - 1) * (m[base.load] >> s.WAITER_BEHIND_SHIFT)
+        m[load.time] = max(m[load.time], came)
+        m[load.left] -= 1
+        if m[load.left] == 0:
+            finish_load(m, sm, number)
+        x = m[base.next]
+
+
+@core
 def receive(m: Any, sm: s.SM) -> None:
     """Hand the answers of the last window to lines, loads and fences."""
-    count = m[sm.requests]
     requests = sm + m[s.chip.requests_at]
-    loads = sm + m[s.chip.loads_at]
     host = host_address(m)
     fill_at = 8 * m[s.chip.l1_ways] * s.C_FILL
-    for index in range(count):
+    for index in range(m[sm.requests]):
         r = s.Request(requests + index * s.Request.size)
-        kind = m[r.kind]
-        answer = m[r.answer]
         coming = s.Request(r + RECEIVE_AHEAD * s.Request.size)
         if m[coming.kind] == s.RQ_LOAD:
             place = host + 8 * m[coming.full]
             prefetch(place)
             prefetch(place + fill_at)
-        if kind == s.RQ_STORE:
-            w = s.Warp(m[r.warp])
-            m[w.stores] -= 1
-            acknowledge(m, sm, w, answer)
-            lag = m[s.chip.store_lag]
-            if m[s.chip.range_count]:
-                note_written(m, sm, m[r.line], answer)
-                lag += longer_away(m, m[r.line], False)
-            owe(m, sm, answer, lag)
-            if m[w.fence] and m[w.stores] == 0:
-                mark(m, sm, w)
-            continue
-        if kind == s.RQ_LOAD or kind == s.RQ_LOAD_AROUND:
-            sectors = m[r.sectors]
-            passed = popcount(sectors)
-            m[sm.fill_sectors] += passed
-            answer = reserve(m, sm.fill_calendar, s.CALENDAR_SHIFT, m[s.chip.fill_capacity], answer, passed)
-            if kind == s.RQ_LOAD:
-                line = m[r.line]
-                place = m[r.full]
-                if m[place] >> 8 != line:  # it has been replaced since
-                    place = l1_find(m, sm, line, answer)
-                if place >= 0:
-                    tag = m[place]
-                    come = (tag >> 4) & sectors
-                    m[place] = (tag & ~(come << 4)) | come
-                    filled = place + m[s.chip.l1_ways] * s.C_FILL
-                    m[filled] = max(m[filled], answer)
-        elif kind == s.RQ_ATOMIC:
-            lag = m[s.chip.atomic_lag]
-            if m[s.chip.range_count]:
-                note_written(m, sm, m[r.line], answer)
-                lag += longer_away(m, m[r.line], True)
-            owe(m, sm, answer, lag)
-        elif kind == s.RQ_FENCE:
-            w = s.Warp(m[r.warp])
-            m[w.fence] = 0
-            m[w.earliest] = max(m[w.earliest], answer)
-            mark(m, sm, w)
-        elif kind == s.RQ_STRONG:
-            mark(m, sm, s.Warp(m[r.warp]))
-        x = m[r.waiters]
-        while x >= 0:
-            base = s.Waiter(sm + m[s.chip.waiters_at] + x * s.Waiter.size)
-            number = m[base.load] & s.WAITER_LOAD_MASK
-            load = s.PendingLoad(loads + number * s.PendingLoad.size)
-            came = answer
-            if kind <= s.RQ_LOAD_AROUND:
-                came += (m[s.chip.replay] - 1) * (m[base.load] >> s.WAITER_BEHIND_SHIFT)
-            m[load.time] = max(m[load.time], came)
-            m[load.left] -= 1
-            if m[load.left] == 0:
-                finish_load(m, sm, number)
-            x = m[base.next]
+        if m[r.kind] == s.RQ_STORE:
+            receive_store(m, sm, r, m[r.answer])
+        else:
+            tell_loads(m, sm, r, receive_answer(m, sm, r, m[r.answer]))
     m[sm.requests] = 0
     m[sm.bulks] = 0
     m[sm.waiters] = 0

@@ -18,7 +18,7 @@ from warpwright.timing.warp import hold_both
 @core
 def match(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """Issue a MATCH.ANY whose record, what the lanes compare, is there."""
-    mask, base, tabled, step = record_at(m, w)
-    further = max(different(m, sm, base, tabled, step, mask, -1), 1) - 1
+    addresses = record_at(m, w)
+    further = max(different(m, sm, addresses, -1), 1) - 1
     start = enter_queue(m, sm, sc, time, (1 + further) * code[row.extra])
     hold_both(m, code, w, row, start + code[row.latency] + further * code[row.op], start + 1)

@@ -6,7 +6,7 @@ the host address of a table with every lane's distance from ``base``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN
 from warpwright.native.intrinsics import core, peek
@@ -41,13 +41,24 @@ def decode(place: int, head: int, lanes: int) -> tuple[int, int, int, bool, int]
     return head + lanes, mask, 0, True, after
 
 
+class Addresses(NamedTuple):
+    """What the lanes of a memory instruction name: ``address_of`` gives the address of each."""
+
+    base: int
+    tabled: bool
+    """Whether ``step`` is a table."""
+    step: int
+    mask: int
+    """The lanes that take part."""
+
+
 @core
-def record_at(m: Any, w: s.Warp) -> tuple[int, int, bool, int]:
-    """Take the warp's next memory record: (lanes, base, whether step is a table, step)."""
+def record_at(m: Any, w: s.Warp) -> Addresses:
+    """Take the warp's next memory record."""
     position = m[w.pos]
     words, mask, base, tabled, step = decode(m[w.trace] + position * 8, m[s.chip.head_words], m[s.chip.lanes])
     m[w.pos] = position + words
-    return mask, base, tabled, step
+    return Addresses(base, tabled, step, mask)
 
 
 @core

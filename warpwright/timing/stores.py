@@ -8,7 +8,7 @@ takes a cycle a sector, one more for a line that is written in part (bench.micro
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpwright.engine.abi import HERE
 from warpwright.native.intrinsics import core, lowest_bit, popcount
@@ -60,7 +60,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
         words = m[sm.line_words[i]] if size >= WORD_BYTES else 0
         let_go(m, buffer, about, number, at)
         out = 0 if local else going_out(m, about, line, at)
-        fresh = written_in_l1(m, sm, line, sectors, held, words, local, at, out)
+        fresh = written_in_l1(m, sm, Written(line, sectors, held, words, local, out), at)
         entry = joinable(m, buffer, about, line)
         had = m[entry.sectors] if entry >= 0 else 0
         if entry >= 0 and join_store(m, sm, about, entry, sectors, held):
@@ -73,7 +73,11 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
         while m[about.room] + room > m[s.chip.buffer_lines]:
             at = max(at, send_first(m, buffer, about, at))
             end = max(end, at + 1)
-        add_line(m, sm, w, buffer, about, number, line, sectors, held, room, end, stays, fresh)
+        cycles = store_cost(m, line, sectors, held)
+        last = max(m[about.last], end) + cycles
+        request = new_request(m, sm, w, s.RQ_STORE, last, line, sectors, held)
+        add_line(m, buffer, about, BufferedLine(number, line, sectors, room, end + stays, fresh, cycles, request), last)
+        m[w.stores] += 1
     m[about.free] = max(end, at)
     if m[about.last] > before:
         pass_array(m, sm, about, begins, n, size, m[about.last] - before)
@@ -259,56 +263,70 @@ def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
     return max(cost, 2 * sector)
 
 
+class BufferedLine(NamedTuple):
+    """A line that comes into the store buffer."""
+
+    store: int
+    """The number of the store that brings it."""
+    line: int
+    sectors: int
+    room: int
+    """Places that it takes."""
+    touched: int
+    """When it may be joined no longer but for the chip's times."""
+    fresh: int
+    """Sectors that L1 has from this store alone."""
+    cycles: int
+    """Of the output."""
+    request: int
+
+
 @core
-def add_line(
-    m: Any,
-    sm: s.SM,
-    w: s.Warp,
-    buffer: int,
-    about: s.StoreBuffer,
-    number: int,
-    line: int,
-    sectors: int,
-    held: int,
-    room: int,
-    time: int,
-    stays: int,
-    fresh: int,
-) -> None:
-    """Put a line after the others.  Its request is made at once: lines leave in order, so it is known when it will go."""
+def add_line(m: Any, buffer: int, about: s.StoreBuffer, one: BufferedLine, last: int) -> None:
+    """Put a line after the others, which has left at ``last``: lines leave in order, so it is known when it will go, and its request is made at once."""
     entry = s.StoreLine(buffer + (m[about.first] + m[about.count]) % m[s.chip.buffer_lines] * s.StoreLine.size)
     m[about.count] += 1
-    m[about.room] += room
-    cycles = store_cost(m, line, sectors, held)
-    last = max(m[about.last], time) + cycles
+    m[about.room] += one.room
     m[about.last] = last
-    m[entry.line] = line
-    m[entry.sectors] = sectors
-    m[entry.touched] = time + stays
-    m[entry.store] = number
-    m[entry.cycles] = cycles
-    m[entry.room] = room
-    m[entry.fresh] = fresh
+    m[entry.line] = one.line
+    m[entry.sectors] = one.sectors
+    m[entry.touched] = one.touched
+    m[entry.store] = one.store
+    m[entry.cycles] = one.cycles
+    m[entry.room] = one.room
+    m[entry.fresh] = one.fresh
     m[entry.window] = m[s.chip.now]
-    m[entry.request] = new_request(m, sm, w, s.RQ_STORE, last, line, sectors, held)
-    m[w.stores] += 1
+    m[entry.request] = one.request
+
+
+class Written(NamedTuple):
+    """What a store writes to one line."""
+
+    line: int
+    sectors: int
+    held: int
+    """Bytes of each sector, 16 bits each."""
+    words: int
+    """Those that are written whole."""
+    local: bool
+    out: int
+    """The sectors that L1 has from an earlier store to the line that is in the output."""
 
 
 @core
-def written_in_l1(
-    m: Any, sm: s.SM, line: int, sectors: int, held: int, words: int, local: bool, time: int, out: int
-) -> int:
+def written_in_l1(m: Any, sm: s.SM, what: Written, time: int) -> int:
     """What a store leaves in L1 (bench.micro ``kept`` on H200).
 
     What it writes is found by loads that need no more; a sector that L1 held is kept.  Of sectors of the line that are in flight what comes
     serves the loads that wait for it, and is not kept (``kept_plain``: also beside a sector that was written whole).
 
-    ``out``: the sectors that L1 has from an earlier store to the line which is in the output just now.  L1 loses them, and all that is written
-    with it where that reaches beyond them and shares a sector that it does not fill (``kept_behind``).  Gives the sectors that L1 lacked.
+    Of sectors that L1 has from an earlier store to the line which is in the output just now (``what.out``) it loses all, and all that is written
+    with them where that reaches beyond them and shares a sector that it does not fill (``kept_behind``).  Gives the sectors that L1 lacked.
 
     Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
     H200 reads back by few lanes L2 sees none).
     """
+    line, sectors, held, words, local, out = what
     place = l1_find(m, sm, line, time)
     ways = m[s.chip.l1_ways]
     if not local and m[s.chip.l1_keeps_writes] == 0:

@@ -252,23 +252,17 @@ def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, ready: int, pip
 
 
 @core
-def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time: int, end: int) -> bool:
-    """Issue the slot's next instruction at ``time``; False when it turns out that it can't.  ``slot`` counts on through the groups of one scheduler."""
-    w = warp_at(sm, sub * s.MAX_WARPS + slot)
-    pc = m[w.pc]
-    if pc == m[w.end]:  # it asked to be asked again
-        prepare(m, code, sm, w, time, m[w.reason])
-        return False
-    row = s.Instruction(pc * s.Instruction.size)
+def must_wait(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, end: int) -> bool:
+    """Whether an instruction that was chosen cannot issue after all: its unit has no room in this window, or it waits for what must be executed first."""
     kind = code[row.kind]
     if kind == s.K_BULK and not has_room(m, sm):
         m[sc.pipe_free[s.P_MIO]] = end
-        return False
+        return True
     if s.K_MEMORY <= kind <= s.K_LOOKUP and (
         m[sm.requests] > s.MAX_REQUESTS - s.LINE_COUNT or m[sm.loads] > s.MAX_LOADS - 8
     ):
         m[sc.pipe_free[s.P_MIO]] = end
-        return False
+        return True
     if (
         m[w.pending] == 1
         and (kind == s.K_CLOCK or kind == s.K_AWAIT or kind == s.K_MEMORY)
@@ -279,14 +273,14 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
             prepare(m, code, sm, w, time + LOOK_AGAIN_CYCLES, s.ST_BARRIER)
         elif m[sm.error] == 0:
             prepare(m, code, sm, w, time, m[w.reason])
-        return False
+        return True
+    return False
+
+
+@core
+def start(m: Any, code: Any, sc: s.SubCore, row: s.Instruction, slot: int, time: int) -> None:
+    """Read an instruction's operands and take its pipe."""
     pipe = code[row.pipe]
-    own = s.SubCore(sc + (slot >> 4) * s.SubCore.size)
-    account(m, sm, sc, w, pc, m[own.ready[slot & 15]], pipe, time)
-    m[sm.instructions] += 1
-    m[sm.threads] += popcount(m[w.mask])
-    m[sm.pipe_issues[pipe]] += 1
-    # operands
     reads = code[row.reads]
     passes = (reads >> 32) & 255
     if m[sc.last_reuse] == slot:
@@ -295,13 +289,12 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     m[sc.issue_free] = max(dispatched, time + passes) + m[s.chip.issue_interval]
     m[sc.last_reuse] = slot
     occupy(m, sc, pipe, code[row.interval], dispatched if time < m[sc.product_end] else time)
-    # control bits
-    stall = code[row.stall]
-    earliest = time + stall
-    reason = s.ST_WAIT
-    m[sc.last] = -1 if code[row.yields] else slot
-    m[w.last] = time
-    m[w.pc] = pc + 1
+
+
+@core
+def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
+    """Have an instruction's unit carry it out, and hold what guards its results and operands."""
+    kind = code[row.kind]
     if kind == s.K_MEMORY:
         if m[w.pending] & 1:
             strong(m, code, sm, sc, w, row, time)
@@ -318,8 +311,8 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     ):
         hold_both(m, code, w, row, time + code[row.latency], time + m[s.chip.operand_release])
     elif kind == s.K_MIO:
-        start = enter_queue(m, sm, sc, time, code[row.extra])
-        hold_both(m, code, w, row, start + code[row.latency], start + 1)
+        begin = enter_queue(m, sm, sc, time, code[row.extra])
+        hold_both(m, code, w, row, begin + code[row.latency], begin + 1)
     elif kind == s.K_MATCH:
         match(m, code, sm, sc, w, row, time)
     elif kind == s.K_INDEXED:
@@ -327,12 +320,86 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     elif kind == s.K_CONSTANT or kind == s.K_LOOKUP:
         done = load_constant(m, code, sm, sc, w, row, time, kind == s.K_LOOKUP)
         hold_both(m, code, w, row, done, done)
-    elif kind == s.K_BARRIER:
-        if code[row.latency]:  # B2R; the warp's records may end at the barrier after it
-            taken = take_barrier_unit(m, sm, w, time)
-            hold_both(m, code, w, row, taken + code[row.latency], taken)
-        elif m[w.status] == BARRIER and m[w.pos] == m[w.used]:
-            arrive(m, sm, w, time, code[row.extra] != 0)
+    elif kind == s.K_COPY:
+        copy(m, code, sm, sc, w, row, time)
+    elif kind == s.K_BULK:
+        start_bulk(m, code, sm, sc, w, row, time)
+    elif kind == s.K_COPY_DONE:
+        commit_copies(m, w, max(code[row.write_barrier], code[row.read_barrier]), time + 2)
+    elif kind == s.K_INVALIDATE:
+        invalidate(m, sm)
+    elif kind == s.K_LET_GO and executes_grid_control(m, w):
+        let_go(m, sm, w, time)
+
+
+@core
+def meet(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> None:
+    """Issue an instruction of block barriers: a question for a result (B2R), after which the warp's records may end, or an arrival."""
+    if code[row.latency]:
+        taken = take_barrier_unit(m, sm, w, time)
+        hold_both(m, code, w, row, taken + code[row.latency], taken)
+    elif m[w.status] == BARRIER and m[w.pos] == m[w.used]:
+        arrive(m, sm, w, time, code[row.extra] != 0)
+
+
+@core
+def fence(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> int:
+    """Issue a fence (MEMBAR); gives when it is done as far as the SM knows: the warp may wait for L2 besides."""
+    latency = code[row.latency]
+    at_l2 = code[row.strong] != 0
+    if at_l2:
+        latency = max(latency, device_fence(m, sm, time))
+    elif m[w.wrote_shared]:
+        latency = m[s.chip.fence_shared]
+    m[w.wrote_shared] = 0
+    done = fence_done(m, sm, time, latency, at_l2)
+    if code[row.strong] or m[w.stores] or m[w.store_time] > time:
+        m[w.fence] = code[row.latency] | code[row.strong]
+    return done
+
+
+@core
+def pause_after(
+    m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int, earliest: int
+) -> tuple[int, int]:
+    """When the warp goes on after an instruction that may make it wait, other than a block barrier, and for which reason."""
+    kind = code[row.kind]
+    if kind == s.K_MEMBAR:
+        return max(earliest, fence(m, code, sm, w, row, time)), s.ST_MEMBAR
+    if kind == s.K_SLEEP and m[w.status] == SLEEP and m[w.pos] == m[w.used]:
+        return max(earliest, time + pause_of(m, w)), s.ST_SLEEP
+    if kind == s.K_GRID_WAIT and executes_grid_control(m, w):
+        return max(earliest, await_grids(m, sm, w)), s.ST_SLEEP
+    return earliest, s.ST_WAIT
+
+
+@core
+def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time: int, end: int) -> bool:
+    """Issue the slot's next instruction at ``time``; False when it turns out that it can't.  ``slot`` counts on through the groups of one scheduler."""
+    w = warp_at(sm, sub * s.MAX_WARPS + slot)
+    pc = m[w.pc]
+    if pc == m[w.end]:  # it asked to be asked again
+        prepare(m, code, sm, w, time, m[w.reason])
+        return False
+    row = s.Instruction(pc * s.Instruction.size)
+    if must_wait(m, code, sm, sc, w, row, time, end):
+        return False
+    pipe = code[row.pipe]
+    own = s.SubCore(sc + (slot >> 4) * s.SubCore.size)
+    account(m, sm, sc, w, pc, m[own.ready[slot & 15]], pipe, time)
+    m[sm.instructions] += 1
+    m[sm.threads] += popcount(m[w.mask])
+    m[sm.pipe_issues[pipe]] += 1
+    start(m, code, sc, row, slot, time)
+    kind = code[row.kind]
+    stall = code[row.stall]
+    earliest = time + stall
+    reason = s.ST_WAIT
+    m[sc.last] = -1 if code[row.yields] else slot
+    m[w.last] = time
+    m[w.pc] = pc + 1
+    if kind == s.K_BARRIER:
+        meet(m, code, sm, w, row, time)
         if m[w.barrier]:
             prepare(m, code, sm, w, earliest, s.ST_BARRIER)
             settle(m, code, sm, time)
@@ -342,34 +409,10 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
             if code[row.extra] == 0:
                 earliest = max(earliest, m[w.earliest])
             reason = s.ST_BARRIER
-    elif kind == s.K_COPY:
-        copy(m, code, sm, sc, w, row, time)
-    elif kind == s.K_BULK:
-        start_bulk(m, code, sm, sc, w, row, time)
-    elif kind == s.K_COPY_DONE:
-        commit_copies(m, w, max(code[row.write_barrier], code[row.read_barrier]), time + 2)
-    elif kind == s.K_MEMBAR:
-        latency = code[row.latency]
-        at_l2 = code[row.strong] != 0
-        if at_l2:
-            latency = max(latency, device_fence(m, sm, time))
-        elif m[w.wrote_shared]:
-            latency = m[s.chip.fence_shared]
-        m[w.wrote_shared] = 0
-        earliest = max(earliest, fence_done(m, sm, time, latency, at_l2))
-        reason = s.ST_MEMBAR
-        if code[row.strong] or m[w.stores] or m[w.store_time] > time:
-            m[w.fence] = code[row.latency] | code[row.strong]
-    elif kind == s.K_INVALIDATE:
-        invalidate(m, sm)
-    elif kind == s.K_SLEEP and m[w.status] == SLEEP and m[w.pos] == m[w.used]:
-        earliest = max(earliest, time + pause_of(m, w))
-        reason = s.ST_SLEEP
-    elif kind == s.K_LET_GO and executes_grid_control(m, w):
-        let_go(m, sm, w, time)
-    elif kind == s.K_GRID_WAIT and executes_grid_control(m, w):
-        earliest = max(earliest, await_grids(m, sm, w))
-        reason = s.ST_SLEEP
+    elif kind == s.K_MEMBAR or kind == s.K_SLEEP or kind == s.K_GRID_WAIT:
+        earliest, reason = pause_after(m, code, sm, w, row, time, earliest)
+    else:
+        execute(m, code, sm, sc, w, row, time)
     prepare(m, code, sm, w, earliest, reason)
     if m[sm.reconsider]:
         settle(m, code, sm, time)

@@ -116,7 +116,8 @@ def use_records(m: Any, code: Any, sm: s.SM, w: s.Warp, partition: int) -> None:
             kind = code[s.Instruction(pc * s.Instruction.size).kind]
             if not s.K_MEMORY <= kind <= s.K_LOOKUP:
                 continue
-            mask, base, tabled, step = record_at(m, w)
+            addresses = record_at(m, w)
+            base, tabled, step, mask = addresses
             if kind == s.K_MATCH or kind == s.K_INDEXED or kind == s.K_LOOKUP or kind == s.K_BULK:
                 continue
             operation = code[s.Instruction(pc * s.Instruction.size).op]
@@ -128,11 +129,9 @@ def use_records(m: Any, code: Any, sm: s.SM, w: s.Warp, partition: int) -> None:
             space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
             if space == SPACE_SHARED:
                 continue
-            n = fill_lines(
-                m, sm, w, base, tabled, step, mask, code[s.Instruction(pc * s.Instruction.size).access_bytes], space
-            )
+            n = fill_lines(m, sm, w, addresses, code[s.Instruction(pc * s.Instruction.size).access_bytes], space)
             if operation >= s.OP_ATOMIC:
-                count_passes(m, sm, base, tabled, step, mask, n)
+                count_passes(m, sm, addresses, n)
             time = m[s.chip.now]
             if m[s.chip.warm_along]:
                 time = moment(m)

@@ -230,6 +230,89 @@ def set_ready(m: Any, sm: s.SM, w: s.Warp, time: int, pipe: int) -> None:
 
 
 @core
+def waits_at_barrier(m: Any, code: Any, w: s.Warp) -> bool:
+    """Whether the warp's next instruction waits for a block barrier or a cluster's."""
+    waits_at = m[w.barrier]
+    return waits_at != 0 and (
+        waits_at & s.DEFERRED == 0
+        or m[w.pc] == m[w.end]
+        or code[s.Instruction(m[w.pc] * s.Instruction.size).kind] != s.K_FIXED
+    )
+
+
+@core
+def branch_end(m: Any, code: Any, w: s.Warp, pc: int, lanes: int) -> int:
+    """When the warp that was at ``pc`` with these lanes can go on in the basic block that it has come to."""
+    before = s.Instruction((pc - 1) * s.Instruction.size)
+    came = code[before.kind] if pc > 0 else s.K_FIXED
+    joins = came == s.K_JOIN
+    if came == s.K_YIELD and m[w.pc] == pc:
+        live = m[w.lanes] & ~peek(m[w.pointer] + EXITED)
+        return m[w.last] + m[s.chip.yield_latency] if lanes != live else 0  # it looked for others in vain
+    if m[w.pc] == pc and not joins:
+        return 0
+    branches = joins or came == s.K_BRANCH or came == s.K_YIELD
+    taken = m[w.last] + (code[before.latency] if branches else m[s.chip.branch_latency])
+    if joins and m[w.mask] & lanes == 0:  # another group of lanes goes on
+        taken += m[s.chip.group_switch]
+    return taken
+
+
+@core
+def operands_ready(
+    m: Any, code: Any, w: s.Warp, row: s.Instruction, earliest: int, reason: int
+) -> tuple[int, int, bool]:
+    """When what an instruction waits for is there, the reason of the wait, and whether that is known yet."""
+    waits = code[row.wait]
+    if waits < 0:
+        over = listed_ready(m, code, w, row - waits)
+        if over >= s.INF:
+            return earliest, s.ST_LONG, False
+        if over >> 1 > earliest:
+            earliest = over >> 1
+            reason = s.ST_LONG if over & 1 else s.ST_SHORT
+        waits = 0
+    while waits:
+        barrier = lowest_bit(waits)
+        waits &= waits - 1
+        if m[w.sb_unknown[barrier]]:
+            return earliest, s.ST_LONG, False
+        over = m[w.sb_time[barrier]]
+        if over > earliest:
+            earliest = over
+            reason = s.ST_LONG if m[w.sb_long[barrier]] else s.ST_SHORT
+    if code[row.kind] == s.K_DEPBAR:
+        over = counter_ready(m, w, code[row.op], code[row.extra])
+        if over >= s.INF:
+            return earliest, s.ST_LONG, False
+        if over > earliest:
+            return over, s.ST_LONG, True
+    return earliest, reason, True
+
+
+@core
+def fetched(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, earliest: int, reason: int) -> tuple[int, int]:
+    """When an instruction that could issue at ``earliest`` is fetched, with its constant operand, and the reason of the wait."""
+    line = code[row.line]
+    if line != m[w.line]:
+        m[w.line] = line
+        come = instruction_ready(m, sm, line, earliest)
+        if come > earliest:
+            earliest = come
+            reason = s.ST_NO_INSTRUCTION
+    constant = code[row.constant]
+    indexed = code[row.kind] == s.K_INDEXED
+    if constant >= 0 or indexed:
+        if indexed:
+            come = indexed_ready(m, code, sm, w, row, earliest)
+        else:
+            come = constant_ready(m, sm, m[w.slot], constant, earliest)
+        if come > earliest:
+            return come, s.ST_CONSTANT
+    return earliest, reason
+
+
+@core
 def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) -> None:
     """Find out when the warp can issue its next instruction."""
     m[w.earliest] = earliest
@@ -237,12 +320,7 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
     slot = m[w.slot]
     sc = sm.sub_cores[slot >> 4]
     m[sc.ready[slot & 15]] = s.INF
-    waits_at = m[w.barrier]
-    if waits_at != 0 and (
-        waits_at & s.DEFERRED == 0
-        or m[w.pc] == m[w.end]
-        or code[s.Instruction(m[w.pc] * s.Instruction.size).kind] != s.K_FIXED
-    ):
+    if waits_at_barrier(m, code, w):
         return
     fence = m[w.fence]
     if fence:
@@ -261,22 +339,10 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
         lanes = m[w.mask]
         if not next_block(m, code, sm, w, earliest):
             return
-        before = s.Instruction((pc - 1) * s.Instruction.size)
-        came = code[before.kind] if pc > 0 else s.K_FIXED
-        joins = came == s.K_JOIN
-        if came == s.K_YIELD and m[w.pc] == pc:
-            live = m[w.lanes] & ~peek(m[w.pointer] + EXITED)
-            if lanes != live and m[w.last] + m[s.chip.yield_latency] > earliest:  # it looked for others in vain
-                earliest = m[w.last] + m[s.chip.yield_latency]
-                reason = s.ST_BRANCH
-        elif m[w.pc] != pc or joins:
-            branches = joins or came == s.K_BRANCH or came == s.K_YIELD
-            taken = m[w.last] + (code[before.latency] if branches else m[s.chip.branch_latency])
-            if joins and m[w.mask] & lanes == 0:  # another group of lanes goes on
-                taken += m[s.chip.group_switch]
-            if taken > earliest:
-                earliest = taken
-                reason = s.ST_BRANCH
+        taken = branch_end(m, code, w, pc, lanes)
+        if taken > earliest:
+            earliest = taken
+            reason = s.ST_BRANCH
         pc = m[w.pc]
     row = s.Instruction(pc * s.Instruction.size)
     kind = code[row.kind]
@@ -289,53 +355,12 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
             m[w.earliest] = earliest
             m[w.reason] = reason
             return
-    waits = code[row.wait]
-    if waits < 0:
-        over = listed_ready(m, code, w, row - waits)
-        if over >= s.INF:
-            m[w.earliest] = earliest
-            m[w.reason] = s.ST_LONG
-            return
-        if over >> 1 > earliest:
-            earliest = over >> 1
-            reason = s.ST_LONG if over & 1 else s.ST_SHORT
-        waits = 0
-    while waits:
-        barrier = lowest_bit(waits)
-        waits &= waits - 1
-        if m[w.sb_unknown[barrier]]:
-            m[w.earliest] = earliest
-            m[w.reason] = s.ST_LONG
-            return
-        over = m[w.sb_time[barrier]]
-        if over > earliest:
-            earliest = over
-            reason = s.ST_LONG if m[w.sb_long[barrier]] else s.ST_SHORT
-    if kind == s.K_DEPBAR:
-        over = counter_ready(m, w, code[row.op], code[row.extra])
-        if over >= s.INF:
-            m[w.earliest] = earliest
-            m[w.reason] = s.ST_LONG
-            return
-        if over > earliest:
-            earliest = over
-            reason = s.ST_LONG
-    line = code[row.line]
-    if line != m[w.line]:
-        m[w.line] = line
-        fetched = instruction_ready(m, sm, line, earliest)
-        if fetched > earliest:
-            earliest = fetched
-            reason = s.ST_NO_INSTRUCTION
-    constant = code[row.constant]
-    if constant >= 0 or kind == s.K_INDEXED:
-        if kind == s.K_INDEXED:
-            fetched = indexed_ready(m, code, sm, w, row, earliest)
-        else:
-            fetched = constant_ready(m, sm, m[w.slot], constant, earliest)
-        if fetched > earliest:
-            earliest = fetched
-            reason = s.ST_CONSTANT
+    earliest, reason, known = operands_ready(m, code, w, row, earliest, reason)
+    if not known:
+        m[w.earliest] = earliest
+        m[w.reason] = reason
+        return
+    earliest, reason = fetched(m, code, sm, w, row, earliest, reason)
     m[w.earliest] = earliest
     m[w.reason] = reason
     set_ready(m, sm, w, earliest, code[row.pipe])
