@@ -561,6 +561,21 @@ def test_sources_choose_channels_and_constants() -> None:
     np.testing.assert_allclose(got, [value[2], 0.0, 1.0, value[0]], rtol=1e-7)
 
 
+def test_later_chips_show_a_range_of_levels() -> None:
+    """Level 0 of a program is the first one of the range; the layers stay where they are."""
+    texture = rgba8(Header(type=TWO_D_ARRAY, size=(32, 16, 3), levels=5, blocks=(1, 0)))
+    texture.put()
+    words = texture.header.words()
+    words[7] = 3 << 4 | 1
+    unit = TextureUnit({3: words}, {2: Sampler().words()}, texture.memory, level_range=True)
+    got = ask(unit, FETCH, np.array([7, 3, 1]), np.array([5, 2, 1]), np.array([2, 1, 0]), np.array([0, 1, 3]))
+    np.testing.assert_allclose(got[0], numbers(texture, 1, 2)[0, 5, 7], rtol=1e-7)
+    np.testing.assert_allclose(got[1], numbers(texture, 2, 1)[0, 2, 3], rtol=1e-7)
+    assert not got[2].any()
+    assert ask(unit, SIZE, np.array([0]))[0].view(np.int32).tolist() == [16, 8, 3, 3]
+    assert read_header(words).levels[0].width == 32
+
+
 # --- rectangles, buffers, queries, what is outside ----------------------------------------------------
 def test_rectangles_have_rows_of_a_pitch_and_coordinates_in_texels() -> None:
     texture = rgba8(Header(type=RECTANGLE, size=(10, 6, 1), pitch=128, normalized=False))

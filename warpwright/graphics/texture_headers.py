@@ -166,15 +166,15 @@ class TextureHeader:
     levels: list[Level]
     layers: int
     layer_bytes: int
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes from its address to its end."""
-        return self.layer_bytes * (self.layers - 1) + self.levels[-1].end
+    size_bytes: int = 0
+    """Bytes from its address to its end."""
 
 
-def read_header(words: Sequence[int]) -> TextureHeader:
+def read_header(words: Sequence[int], level_range: bool = False) -> TextureHeader:
     """A texture header.
+
+    Args:
+        level_range: the last word says which levels are seen, as on the chips after G80; G80 has a colour key there and shows all.
 
     Raises:
         UnsupportedError: for a format or type that is not provided, naming it.
@@ -201,6 +201,11 @@ def read_header(words: Sequence[int]) -> TextureHeader:
         _place_linear(header, words[3] & 0xFFFFF)
     else:
         _place_levels(header, most, words[2] >> 22 & 7, words[2] >> 25 & 7)
+    header.size_bytes = header.layer_bytes * (header.layers - 1) + header.levels[-1].end
+    if level_range and len(header.levels) > 1:
+        last = len(header.levels) - 1
+        first, end = min(words[7] & 15, last), max(words[7] & 15, words[7] >> 4 & 15) + 1
+        header.levels = header.levels[first:end]
     return header
 
 

@@ -41,7 +41,8 @@ class TextureUnit:
         headers: eight words of each bound texture, by the unit that instructions name.
         samplers: eight words of each bound sampler.
         memory: where the textures are.
-        seamless: whether filters of cube maps go over edges.
+        seamless: whether filters of cube maps go over edges (a register of chips after G80).
+        level_range: as :func:`~warpwright.graphics.texture_headers.read_header` has it.
 
     Raises:
         UnsupportedError: a header has a format or type that is not provided.
@@ -49,13 +50,18 @@ class TextureUnit:
     """
 
     def __init__(
-        self, headers: Mapping[int, Words], samplers: Mapping[int, Words], memory: TextureMemory, seamless: bool = False
+        self,
+        headers: Mapping[int, Words],
+        samplers: Mapping[int, Words],
+        memory: TextureMemory,
+        seamless: bool = False,
+        level_range: bool = False,
     ) -> None:
         self.table = np.zeros(UNITS + SAMPLERS, np.int64)
         self.failure: BaseException | None = None
         self._keep: list[object] = [memory]
         for unit, words in headers.items():
-            header = read_header([int(w) for w in words])
+            header = read_header([int(w) for w in words], level_range)
             base, limit = memory.texture_room(header.address, f"texture {unit} ({header.format.name})")
             self._put(unit, texture_row(header, base, limit))
         for number, words in samplers.items():
