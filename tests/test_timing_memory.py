@@ -15,7 +15,7 @@ import pytest
 from tests.timing_synthetic import FULL, Synthetic, affine, device, gather, loop_cycles, run, shared
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
-from warpwright.timing import address_hash, atomics, coalescer, dram, instruction_table, l2, read_coalescer
+from warpwright.timing import address_hash, atomics, coalescer, dram, exchange, instruction_table, l2, read_coalescer
 from warpwright.timing import state as s
 from warpwright.timing.reset import initial_state
 
@@ -683,10 +683,19 @@ def test_sms_of_a_gpc_ask_l2_once_for_what_is_on_its_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "joined"), [([1, 1], 1), ([1] * 4, 3), ([1] * 8, 6), ([1, 1, 2, 2], 2), ([1, 2, 1, 2], 0)]
+    ("asked", "joined"),
+    [
+        ([1, 1], 1),
+        ([1] * 4, 3),
+        ([1] * 8, 6),
+        ([1, 1, 2, 2], 1),
+        ([1, 2, 1, 2], 0),
+        ([1, 2, 2, 1, 1], 0),
+        ([1, 1, 2, 1, 1], 2),
+    ],
 )
-def test_a_request_is_made_for_four_sms(asked: list[int], joined: int) -> None:
-    """bench.micro ``crowd_once``: 2, 4, 8 SMs that read a sector ask 1.00, 1.00, 2.02 times."""
+def test_a_request_is_made_for_four_sms_until_one_asks_for_another_sector(asked: list[int], joined: int) -> None:
+    """bench.micro ``crowd_once``: 2, 4, 8 SMs that read a sector ask 1.00, 1.00, 2.02 times; 4 and 8 of which half read the next sector 3.67 and 6.45."""
     m = idle()
     for at, sectors in enumerate(asked):
         ask(m, 5, 0, sectors, 0, 1000 + at)
@@ -701,6 +710,19 @@ def test_what_l2_has_is_joined_within_34_cycles(apart: int, joined: int) -> None
     ask(m, 5, 0, 1, 0, later)
     ask(m, 5, 0, 1, 0, later + apart)
     assert s.counted(m, s.SliceGroup.coalesced) == joined
+
+
+def test_sms_come_in_another_order_each_window() -> None:
+    """bench.micro ``crowd_once``: what 8 SMs of a GPC ask for in the same cycle comes in a random order."""
+    turns, draw_of, in_turn = (f.py_func for f in (exchange.turns, exchange.window_draw, exchange.sm_in_turn))  # type: ignore[attr-defined]
+    for sms in (1, 7, 16, 18):
+        width = turns(sms)
+        orders = set()
+        for window in range(64):
+            order = [in_turn(draw_of(window * 200), k, width) for k in range(width)]
+            assert sorted(order) == list(range(width))
+            orders.add(tuple(sm for sm in order if sm < sms))
+        assert len(orders) >= min(sms, 16)
 
 
 # --- atomics --------------------------------------------------------------------------------------------------

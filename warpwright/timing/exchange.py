@@ -1,7 +1,7 @@
 """Order and division of the serial phase: GPCs and groups of slices, which threads serve in parallel.
 
-A GPC sorts the requests of its SMs by (time, SM, number) and passes them through what its SMs share; a group of slices merges the
-lists of all GPCs and serves them in the same order; the GPC takes the answers back in the order of its list.  So everything that is shared
+A GPC sorts the requests of its SMs by (time, SM's turn, number) and passes them through what its SMs share; a group of slices merges the
+lists of all GPCs by (time, SM) and serves them in that order; the GPC takes the answers back in the order of its list.  So everything that is shared
 sees its requests in one order that does not depend on host threads, and GPCs among themselves, like groups, can go at once.
 What reaches across groups (strong accesses, which are executed, and bulk copies) is served by one thread with all else of its window.
 """
@@ -47,17 +47,49 @@ def gpc_at(m: Any, gpc: int) -> s.Gpc:
 
 
 @core
+def window_draw(begin: int) -> int:
+    """A random word for a window, by when it begins."""
+    return ((begin * s.GOLDEN) >> 40) & 0xFFFF
+
+
+@core
+def turns(count: int) -> int:
+    """In how many turns so many SMs are gone through: the next power of two."""
+    width = 1
+    while width < count:
+        width *= 2
+    return width
+
+
+@core
+def sm_in_turn(draw: int, k: int, width: int) -> int:
+    """Which of ``width`` SMs has the k-th turn in a window whose random word is ``draw``.
+
+    Requests that come to a GPC in the same cycle have no fixed order (bench.micro ``crowd_once``: 8 SMs that read two sectors of a line in the same cycle make 6.45
+    requests, as in random order; in the SMs' own they would make 3).
+    """
+    return (k * ((0xDB53 >> ((draw & 3) * 4)) & 15) + (draw >> 2)) & (width - 1)
+
+
+@core
 def sort_few(m: Any, g: s.Gpc, begin: int, order: int) -> None:
     """Sort a GPC's few requests by insertion."""
     requests = m[s.chip.requests_at]
     count = 0
-    for index in range(m[g.first], m[g.end]):
+    first, sms = m[g.first], m[g.end] - m[g.first]
+    width = turns(sms)
+    draw = window_draw(begin)
+    for k in range(width):
+        turn = sm_in_turn(draw, k, width)
+        if turn >= sms:
+            continue
+        index = first + turn
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         for j in range(m[sm.requests]):
             r = s.Request(sm + requests + j * s.Request.size)
             word = min(m[r.time] - begin, s.BUCKETS - 1) << _LATE | index << _SM | r
             place = order + count
-            while place > order and m[place - 1] > word:
+            while place > order and m[place - 1] >> _LATE > word >> _LATE:
                 m[place] = m[place - 1]
                 place -= 1
             m[place] = word
@@ -79,7 +111,13 @@ def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
             m[buckets + late + 1] += 1
     for i in range(s.BUCKETS):
         m[buckets + i + 1] += m[buckets + i]
-    for index in range(first, last):
+    width = turns(last - first)
+    draw = window_draw(begin)
+    for k in range(width):
+        turn = sm_in_turn(draw, k, width)
+        if turn >= last - first:
+            continue
+        index = first + turn
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         for j in range(m[sm.requests]):
             r = s.Request(sm + requests + j * s.Request.size)
