@@ -468,6 +468,15 @@ def test_straight_line_code_is_fetched_at_the_rate_of_the_level_that_holds_it(
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize(("kib", "measured"), [(128, 2.42), (136, 3.41), (144, 4.29), (152, 4.91)])
+def test_code_a_little_larger_than_the_second_level_is_found_there_in_part(kib: int, measured: float) -> None:
+    """bench.micro ``icache`` on H200: sets of four lines, of which those with five lines of the loop keep none."""
+    count = kib * 64
+    kernel = repeat("FFMA", count, writes=[6], reads=[0, 1], stall=1)
+    assert loop_cycles(kernel, iterations=3) / count == pytest.approx(measured, rel=0.08)
+
+
+@pytest.mark.ci
 def test_code_that_l2_lacks_comes_as_much_slower_as_dram_is_farther() -> None:
     """bench.micro ``straight_once`` on H200: beyond the 64 KiB that a launch brings, 116 cycles a line by one SM, 104 by all; 45 once L2 has it."""
 

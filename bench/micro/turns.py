@@ -253,7 +253,7 @@ def walks_in_time(ctx: Context) -> list[Row]:
     other = None if ctx.model else ctx.device.alloc(256 * MIB)
     for kernel, loads in (("walk_all_1", 1), ("walk_all_4", 4), ("walk_all_8", 8)):
         for warps in (1, 2, 3, 4, 5, 8, 16, 32):
-            for pitch in (3072, 3200, 4100, 8192):
+            for pitch in (3000, 3072, 3200, 4000, 4100, 8000, 8192):
                 for warm in (1, 0):
                     turns = 64 // loads * 2
                     out = ctx.device.upload(np.zeros(warps * turns, np.uint32))

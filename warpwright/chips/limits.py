@@ -92,6 +92,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "icache_line_bytes": (32, 1024),
     "l0_icache_kib": (None, 1024),
     "l1_icache_kib": (None, 4096),
+    "l1_icache_ways": (None, 1024),
     "icache_prefetch_lines": (None, 1024),
     "icache_chunk_lines": (None, 32),
     "launch_prefetch_kib": (None, 4096),
@@ -279,6 +280,9 @@ def _caches(chip: Chip) -> Iterator[str]:
     lines = code.l0_icache_kib * 1024 // code.icache_line_bytes
     if code.icache_chunk_lines > lines:
         yield f"icache_chunk_lines = {code.icache_chunk_lines} must be at most {lines}, the lines of l0_icache_kib"
+    lines = code.l1_icache_kib * 1024 // code.icache_line_bytes
+    if code.l1_icache_ways > lines:
+        yield f"l1_icache_ways = {code.l1_icache_ways} must be at most {lines}, the lines of l1_icache_kib"
     if constants.constant_block_bytes % constants.constant_line_bytes:
         yield (
             f"constant_block_bytes = {constants.constant_block_bytes} must be a multiple of constant_line_bytes = "

@@ -199,6 +199,8 @@ class InstructionCache(Section):
     icache_line_bytes: int = Field(gt=0)
     l0_icache_kib: int = Field(gt=0)
     l1_icache_kib: int = Field(gt=0)
+    l1_icache_ways: int = Field(gt=0)
+    """Lines of a set of the second level."""
     l1_icache_latency_cycles: int = Field(gt=0)
     icache_prefetch_lines: int = Field(ge=0)
     """Lines that the second level asks L2 for ahead of the first one's misses."""

@@ -1,7 +1,7 @@
 """Instruction caches of an SM.
 
 Instructions: lines of 128 bytes (eight instructions) in a first level next to the sub-cores, then the 128 KiB L1.5, then L2;
-each level evicts first in, first out.  The first level asks for three lines at once, and for the next three when a warp comes to the first
+each level evicts first in, first out, L1.5 among the four lines of a set (``icache``).  The first level asks for three lines at once, and for the next three when a warp comes to the first
 of them: a launch's first code comes in threes, 52 cycles apart (bench.micro ``first_lines``).  What the SMs of a GPC get from after their
 first levels passes one port (``cold_code``): three lines in 61 cycles when all ask.  Before that a stream buffer asks L2 for the following
 lines; it has so many on their way that lines of L2 come in their interval, and those that come from DRAM as much slower as that is farther (``straight_once``).
@@ -30,6 +30,21 @@ def insert(m: Any, cache: int, capacity: int, line: int, ready: int) -> None:
 
 
 @core
+def insert_in_set(m: Any, cache: int, line: int, ready: int) -> None:
+    """Put a line into its set of the second level, whose lines lie beside each other, the newest first."""
+    capacity = m[s.chip.l1i_lines]
+    ways = m[s.chip.l1i_ways]
+    first = cache + 2 + line % (capacity // ways) * ways
+    old = m[first + ways - 1]
+    if old >= 0:
+        m[cache + 2 + capacity + old] = s.INF
+    for place in range(first + ways - 1, first, -1):
+        m[place] = m[place - 1]
+    m[first] = line
+    m[cache + 2 + capacity + line] = ready
+
+
+@core
 def _from_l2(m: Any, sm: s.SM, line: int, time: int) -> int:
     cache = sm + m[s.chip.l1i_at]
     capacity = m[s.chip.l1i_lines]
@@ -46,7 +61,7 @@ def _from_l2(m: Any, sm: s.SM, line: int, time: int) -> int:
     else:
         m[sm.fetch_l2_free] = start + m[s.chip.l2i_interval]
         ready = start + m[s.chip.l2i_latency]
-    insert(m, cache, capacity, line, ready)
+    insert_in_set(m, cache, line, ready)
     return ready
 
 

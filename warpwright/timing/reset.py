@@ -267,10 +267,12 @@ def _clusters(state: s.State, chip: Chip) -> None:
 def _prefetch_code(sms: npt.NDArray[np.int64], used: slice, sizes: _Sizes, lines: int) -> None:
     """The first lines of a kernel's code are in the second level when its first block starts: the launch brings them."""
     cache, capacity = sizes.offsets["l1i"], sizes.l1i_lines
-    held = min(lines, capacity)
-    sms[used, cache] = held % capacity
-    sms[used, cache + 2 : cache + 2 + held] = np.arange(held)
-    sms[used, cache + 2 + capacity : cache + 2 + capacity + held] = 0
+    ways = sizes.chip.instruction_cache.l1_icache_ways
+    sets = capacity // ways
+    held = np.arange(min(lines, sets * ways))
+    newer = (len(held) - 1 - held) // sets  # lines of the same set that came after it
+    sms[used, cache + 2 + held % sets * ways + newer] = held
+    sms[used, cache + 2 + capacity : cache + 2 + capacity + len(held)] = 0
 
 
 def _cold_code(state: s.State, sizes: _Sizes, prefetched: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
-from warpwright.timing.fetch import insert
+from warpwright.timing.fetch import insert_in_set
 from warpwright.timing.l1 import invalidate
 from warpwright.timing.warp import mark, settle, warp_at
 
@@ -133,7 +133,7 @@ def bring_code(m: Any, k: s.Kernel, time: int) -> None:
         cache = m[s.chip.sm_first] + i * m[s.chip.sm_slots] + m[s.chip.l1i_at]
         for line in range(m[k.code_first], m[k.code_first] + m[k.code_lines]):
             if m[cache + 2 + capacity + line] >= s.INF:
-                insert(m, cache, capacity, line, time)
+                insert_in_set(m, cache, line, time)
 
 
 @core

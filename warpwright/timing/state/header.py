@@ -190,6 +190,7 @@ class Header(Unit):
     inactive_access = from_chip("mio.inactive_access_cycles", "cycle", "of a memory instruction without active lanes")
     l0_lines = derived(lambda z: z.l0_lines, "lines", "capacity of the L0 instruction cache")
     l1i_lines = derived(lambda z: z.l1i_lines, "lines", "capacity of the L1 instruction cache")
+    l1i_ways = from_chip("instruction_cache.l1_icache_ways", "ways", "of each set of the L1 instruction cache")
     l1i_latency = from_chip("instruction_cache.l1_icache_latency_cycles", "cycle", "from an L0 miss to a line of L1")
     l2i_latency = from_chip("l2.l2_hit_latency_cycles", "cycle", "from a miss of the first levels to a line of L2")
     l2i_interval = from_chip(
