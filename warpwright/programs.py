@@ -55,7 +55,7 @@ def execute(program: Path, arguments: list[str], chip: str | None, timing: str |
     runs: list[Run] = []
     session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
     argv, path = sys.argv, list(sys.path)
-    _preload()
+    _preload(session.chip)
     clocks = _simulated_clock()
     sys.argv = [str(program), *arguments]
     # As Python itself has it: the folder of the file that a link leads to, whatever the program changes to.
@@ -73,15 +73,18 @@ def execute(program: Path, arguments: list[str], chip: str | None, timing: str |
     return runs
 
 
-def _preload() -> None:
+def _preload(chip: str | None) -> None:
     """Let the program find the simulated driver, where the system has drop-in libraries at all."""
     if sys.platform != "linux":
         return
     from warpwright.driver import attach
     from warpwright.libraries import provide
+    from warpwright.driver.drm import attach as drm
 
     provide()
     attach.preload()
+    if drm.has_graphics(chip):
+        drm.preload()
 
 
 def _simulated_clock() -> AbstractContextManager[None]:
@@ -208,11 +211,15 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
 
     from warpwright.driver import attach, recording
     from warpwright.libraries import provide
+    from warpwright.driver.drm import attach as drm
+    from warpwright.session import chips_named
 
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
         before = dict(os.environ)
         provide()
         os.environ.update(attach.child_environment(chip, timing, Path(folder)))
+        if drm.has_graphics(chips_named(chip)[0]):
+            os.environ.update(drm.child_environment())
         try:
             yield results
         finally:

@@ -75,7 +75,7 @@ def _python_library() -> str:
     return ""
 
 
-def _boot(start: str = "from warpwright.driver.attach import attach; attach()") -> Boot:
+def boot_of(start: str = "from warpwright.driver.attach import attach; attach()") -> Boot:
     """How a process without Python gets one: with this interpreter's packages; ``start`` is the statement that fills the tables."""
     package = Path(__file__).resolve().parents[2]
     paths = [str(package), *(p for p in sys.path if p and os.path.isdir(p) and p != str(package))]
@@ -112,7 +112,7 @@ def folder() -> Path:
     machine = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}.get(
         platform.machine(), ""
     )
-    boot = _boot()
+    boot = boot_of()
     rows = [(*row, list(table(row[1]))) for row in LIBRARIES]
     further = [(one.soname, one.version, [*one.entries.items()], one.module) for one in FURTHER]
     digest = hashlib.sha256(repr((machine, boot, rows, further)).encode())
@@ -139,16 +139,16 @@ def _write(target: Path, machine: str, boot: Boot) -> None:
     apart.mkdir(exist_ok=True)
     for place, (soname, entries, version) in (*((target, row) for row in LIBRARIES), (apart, _UNVERSIONED)):
         guarded = _in_destructors(table(entries))
-        _put_library(place / soname, build_library(machine, soname, list(table(entries)), boot, version, guarded))
+        place_library(place / soname, build_library(machine, soname, list(table(entries)), boot, version, guarded))
     for one in FURTHER:
         start = (
             f"import {one.module}; from warpwright.driver.attach import attach_further; attach_further({one.soname!r})"
         )
         contents = build_library(
-            machine, one.soname, list(one.entries), _boot(start), one.version, _in_destructors(one.entries)
+            machine, one.soname, list(one.entries), boot_of(start), one.version, _in_destructors(one.entries)
         )
-        _put_library(target / one.soname, contents)
-    _put_library(target / CLOCK_LIBRARY, build_clock_library(machine))
+        place_library(target / one.soname, contents)
+    place_library(target / CLOCK_LIBRARY, build_clock_library(machine))
     for name, soname in _LINK_NAMES.items():
         with contextlib.suppress(FileExistsError):
             os.symlink(soname, target / name)
@@ -160,7 +160,7 @@ def _in_destructors(entries: Mapping[str, str]) -> list[int]:
     return [n for n, row in enumerate(entries.items()) if called_by_destructors(*row)]
 
 
-def _put_library(place: Path, contents: bytes) -> None:
+def place_library(place: Path, contents: bytes) -> None:
     with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
         file.write(contents)
     os.chmod(file.name, 0o755)
@@ -179,7 +179,7 @@ def preload() -> None:
     cuda_bindings.install(str(folder()))
 
 
-def _leading(place: str, variable: str) -> str:
+def leading(place: str, variable: str) -> str:
     """A list of folders, as a variable has it, with another in front."""
     return ":".join([place, *(p for p in os.environ.get(variable, "").split(":") if p and p != place)])
 
@@ -193,13 +193,13 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
     """Variables that make child processes use the simulated device."""
     place = str(folder())
     found = {
-        "LD_LIBRARY_PATH": _leading(place, "LD_LIBRARY_PATH"),
+        "LD_LIBRARY_PATH": leading(place, "LD_LIBRARY_PATH"),
         "TRITON_LIBCUDA_PATH": place,
-        "PYTHONPATH": _leading(str(Path(__file__).parent / "site"), "PYTHONPATH"),
+        "PYTHONPATH": leading(str(Path(__file__).parent / "site"), "PYTHONPATH"),
         "WARPWRIGHT_LIBRARIES": place,
     }
     if session.simulates_host_clock:
-        found["LD_PRELOAD"] = _leading(f"{place}/{CLOCK_LIBRARY}", "LD_PRELOAD")
+        found["LD_PRELOAD"] = leading(f"{place}/{CLOCK_LIBRARY}", "LD_PRELOAD")
         found["WARPWRIGHT_HOST_CLOCK"] = "simulated"
     # Children may run in other folders.
     chips = ",".join(name or "" for name in chips_named(chip))

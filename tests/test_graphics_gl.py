@@ -1,0 +1,77 @@
+"""Unmodified OpenGL programs on the simulated GeForce 8800, through the system's Mesa, beside Mesa's software driver."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+SCENES = Path(__file__).with_name("graphics_scenes.py")
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(
+        importlib.util.find_spec("moderngl") is None
+        or ctypes.util.find_library("EGL") is None
+        or not list(Path("/usr/lib").glob("*/dri/nouveau_dri.so")),
+        reason="needs moderngl, EGL and Mesa's nouveau driver (libegl1, libgl1-mesa-dri)",
+    ),
+]
+EXACT = ("triangle", "lit_cubes", "several_targets", "primitive_types", "geometry")
+"""Scenes in which every channel of every pixel is within 1 of the software driver's."""
+
+
+def render(command: list[str], folder: Path, name: str) -> Any:
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [*command, str(SCENES), str(folder), name], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warpwright:" not in done.stderr, done.stderr
+    return np.load(folder / f"{name}.npy").astype(int)
+
+
+def both(tmp_path: Path, name: str) -> tuple[Any, Any]:
+    simulated = render([sys.executable, "-m", "warpwright", "run", "--gpu", "g80"], tmp_path / "g80", name)
+    return simulated, render([sys.executable], tmp_path / "mesa", name)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_scene_is_that_of_the_software_driver(tmp_path: Path, name: str) -> None:
+    ours, theirs = both(tmp_path, name)
+    assert abs(ours - theirs).max() <= 1
+    assert theirs.std() > 10
+
+
+def test_coverage_of_2000_random_triangles(tmp_path: Path) -> None:
+    """The software driver clips triangles that leave the window, which moves a few of their pixels; elsewhere nothing differs."""
+    ours, theirs = both(tmp_path, "random_triangles")
+    assert (ours != theirs).any(axis=2).sum() <= 12
+
+
+@pytest.mark.parametrize(("name", "share", "most"), [("clipped", 0.999, 1), ("blended", 1.0, 4)])
+def test_scene_is_close_to_the_software_driver(tmp_path: Path, name: str, share: float, most: int) -> None:
+    ours, theirs = both(tmp_path, name)
+    assert (abs(ours - theirs).max(axis=2) <= most).mean() >= share
+
+
+def test_a_native_program_finds_the_device(tmp_path: Path) -> None:
+    """A process of its own (another Python) gets the drop-in libraries by its environment."""
+    program = "import moderngl; print(moderngl.create_context(standalone=True, backend='egl').info['GL_RENDERER'])"
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "g80", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.splitlines()[0] == "NV50"
+
+
+def test_other_chips_leave_opengl_alone() -> None:
+    from warpwright.driver.drm.attach import has_graphics
+
+    assert has_graphics("g80")
+    assert has_graphics("g80-ultra")
+    assert not has_graphics("a100")
+    assert not has_graphics(None)

@@ -1,0 +1,86 @@
+"""Places the drop-in libraries on disk and attaches them, as ``driver/attach.py`` does with CUDA's, for chips that have graphics."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from warpwright.chips import load_chip
+from warpwright.driver.attach import boot_of, leading, place_library
+from warpwright.driver.drm.exports import LIBRARIES
+from warpwright.driver.stubs import TABLE_SYMBOL, build_library
+from warpwright.toolchain.cache import default_folder
+
+ENVIRONMENT = {
+    "MESA_LOADER_DRIVER_OVERRIDE": "nouveau",
+    # One device, whatever else the machine has.
+    "EGL_PLATFORM": "surfaceless",
+    "LIBGL_DRI3_DISABLE": "1",
+}
+"""What makes Mesa's loader use its driver for this chip on our device."""
+_kept: list[Any] = []
+
+
+def has_graphics(chip: str | None) -> bool:
+    """Whether a chip's graphics pipeline is modelled: Tesla's is."""
+    return chip is not None and load_chip(chip).identity.architecture == "Tesla"
+
+
+@cache
+def folder() -> Path:
+    """The folder that holds the libraries, written when they are not there yet."""
+    machine = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}.get(
+        platform.machine(), ""
+    )
+    boot = boot_of("from warpwright.driver.drm.attach import attach; attach()")
+    digest = hashlib.sha256(repr((machine, boot, [(name, list(table)) for name, table in LIBRARIES.items()])).encode())
+    for source in ("elf_writer.py", "stubs.py"):
+        digest.update((Path(__file__).parents[1] / source).read_bytes())
+    for base in (default_folder(), Path(tempfile.gettempdir()) / f"warpwright-{os.getuid()}"):
+        target = base / "drm" / digest.hexdigest()[:16]
+        try:
+            if not (target / "complete").is_file():
+                target.mkdir(parents=True, exist_ok=True)
+                for soname, table in LIBRARIES.items():
+                    place_library(target / soname, build_library(machine, soname, list(table), boot))
+                (target / "complete").touch()
+            return target
+        except OSError as reason:
+            failure = reason
+    raise failure
+
+
+def preload() -> None:
+    """Load the libraries into this process, before Mesa's loader asks for them, and set its environment."""
+    os.environ.update(ENVIRONMENT)
+    for soname in LIBRARIES:
+        _kept.append(ctypes.CDLL(str(folder() / soname), mode=ctypes.RTLD_GLOBAL))
+
+
+def child_environment() -> dict[str, str]:
+    """Variables that make child processes find the device."""
+    return {**ENVIRONMENT, "LD_LIBRARY_PATH": leading(str(folder()), "LD_LIBRARY_PATH")}
+
+
+def attach() -> None:
+    """Fill the tables of the libraries that this process has loaded."""
+    from warpwright.driver.drm import buffers, nodes, objects
+    from warpwright.driver.drm.register import callbacks
+
+    assert all((buffers, nodes, objects))
+    no_load = 4
+    for soname, table in LIBRARIES.items():
+        try:
+            library = ctypes.CDLL(soname, mode=no_load | ctypes.DEFAULT_MODE)
+            slots = (ctypes.c_uint64 * len(table)).in_dll(library, TABLE_SYMBOL)
+        except (OSError, ValueError):
+            continue
+        functions = callbacks(soname)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
+        slots[:] = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]

@@ -1,0 +1,22 @@
+"""The decorator of this package's compiled functions: Numba, with its cache among the toolchain's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+from warpwright.toolchain.cache import default_folder
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """A function that Numba compiles when it is called first, or finds compiled; without the interpreter's lock."""
+    saved = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(default_folder() / f"graphics-{numba.__version__}")
+    try:
+        return numba.njit(function, cache=True, nogil=True, error_model="numpy")
+    finally:
+        numba.config.CACHE_DIR = saved

@@ -1,0 +1,113 @@
+"""A graphics device: memory, a channel with its objects, and the engines that methods drive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warpwright.chips import load_chip
+from warpwright.errors import UnsupportedError
+from warpwright.graphics import methods_2d, methods_3d, methods_compute, methods_m2mf
+from warpwright.graphics.engine_2d import Engine2D
+from warpwright.graphics.engine_3d import Engine3D
+from warpwright.graphics.engine_compute import ComputeEngine
+from warpwright.graphics.memory_copies import MemoryCopyEngine
+from warpwright.graphics.pushbuffer import Engine, Pushbuffer, Words
+from warpwright.graphics.video_memory import Buffer, VideoMemory
+
+G80_CHIPSET = 0x50
+"""The number of the G80 in its register PMC_BOOT, by which drivers know chips."""
+HOST_BYTES = 512 << 20
+"""How much of the host's memory the device maps: the driver's usual aperture."""
+
+
+class GraphicsDevice:
+    """One channel of a device.
+
+    Args:
+        local_bytes: size of local memory.
+        tpc_count: texture/processor clusters.
+        sms_per_tpc: SMs of each.
+    """
+
+    def __init__(self, local_bytes: int, tpc_count: int, sms_per_tpc: int) -> None:
+        self.chipset = G80_CHIPSET
+        self.tpc_count, self.sms_per_tpc = tpc_count, sms_per_tpc
+        self.memory = VideoMemory(local_bytes, HOST_BYTES)
+        self.three_d = Engine3D(self.memory)
+        self._engines: dict[int, Engine] = {
+            methods_m2mf.CLASS: MemoryCopyEngine(self.memory),
+            methods_2d.CLASS: Engine2D(self.memory),
+            methods_3d.CLASS: self.three_d,
+            methods_compute.CLASS: ComputeEngine(self.memory),
+        }
+        self._objects: dict[int, Engine] = {}
+        self.pushbuffer = Pushbuffer(self._objects)
+        self.is_dead = False
+        self.on_submit: Callable[[list[tuple[int, int]]], None] | None = None
+        """Called before each submission with its segments: device addresses and bytes."""
+        self.host_buffers: dict[int, Buffer] = {}
+        """Buffers that the host may write at any time, by handle."""
+
+    @classmethod
+    def of_chip(cls, name: str) -> GraphicsDevice:
+        """The device of a chip's file.
+
+        Raises:
+            UnsupportedError: the chip's graphics pipeline is not modelled.
+        """
+        chip = load_chip(name)
+        if chip.identity.architecture != "Tesla":
+            raise UnsupportedError(
+                f"the graphics pipeline of {chip.identity.product} is not modelled: use g80, g80-ultra or fx5600"
+            )
+        counts = chip.sm.gpc_sm_counts
+        return cls(chip.dram.dram_kib << 10, len(counts), counts[0])
+
+    @property
+    def classes(self) -> list[int]:
+        """Numbers of the engines' classes."""
+        return list(self._engines)
+
+    def has_class(self, number: int) -> bool:
+        return number in self._engines
+
+    def add_object(self, handle: int, number: int) -> None:
+        """Let a command stream bind an engine by a handle; objects of other kinds have none."""
+        engine = self._engines.get(number)
+        if engine is not None:
+            self._objects[handle] = engine
+
+    def remove_object(self, handle: int) -> None:
+        self._objects.pop(handle, None)
+
+    def host_writes(self, buffer: Buffer) -> None:
+        """Note that the host has a buffer mapped."""
+        self.host_buffers[buffer.handle] = buffer
+
+    def forget(self, buffer: Buffer) -> None:
+        """Note that a buffer is about to be freed."""
+        self.host_buffers.pop(buffer.handle, None)
+
+    def submit(self, segments: list[tuple[int, int]]) -> None:
+        """Execute segments of command words, each a device address and a number of bytes.
+
+        Raises:
+            WarpwrightError: what a method asks for is not provided, or is at fault; the rest of the submission is dropped.
+        """
+        if self.on_submit is not None:
+            self.on_submit(segments)
+        try:
+            for address, size in segments:
+                self.pushbuffer.execute(self._words(address, size))
+        except BaseException:
+            self.pushbuffer.abandon()
+            self.three_d.abandon()
+            raise
+
+    def _words(self, address: int, size: int) -> Words:
+        contents = self.memory.view(address, size, "the command fetch")
+        words = np.zeros(-(-size // 4), dtype=np.uint32)
+        words.view(np.uint8)[:size] = contents
+        return words

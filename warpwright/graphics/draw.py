@@ -1,0 +1,50 @@
+"""One draw: vertices through their programs, primitives through setup and raster, quads through pixel programs and ROPs.
+
+Stages follow Figure 1 of the seed, each for a whole batch.  The order of fragments of a pixel is that of their primitives.
+"""
+
+from __future__ import annotations
+
+from warpwright.graphics import input_assembler, programs
+from warpwright.graphics.fragments import render
+from warpwright.graphics.input_assembler import Primitives, Vertices
+from warpwright.graphics.linkage import mapped
+from warpwright.graphics.state_3d import State3D
+
+_VERTEX_CONSTANT, _GEOMETRY_CONSTANT = 0x40, 0x80
+_WITHOUT_NEIGHBOURS = {4: (1, 2), 6: (0, 2, 4)}
+"""Corners of lines and triangles with neighbours when no geometry program reads those."""
+
+
+def draw(engine: State3D, kind: int, vertices: Vertices) -> None:
+    """Execute a draw of a type of primitives.
+
+    Raises:
+        CommandError: a state that is not provided.
+        MemoryFaultError: a fetch or a write outside the buffers.
+        ExecutionError: a program is at fault.
+    """
+    primitives = input_assembler.assemble(kind, vertices.order, bool(engine["PROVOKING_VERTEX_LAST"]))
+    counts = engine.queries.counts
+    counts["vertices fetched"] += int((vertices.order >= 0).sum())
+    counts["primitives fetched"] += len(primitives.vertices)
+    counts["vertex programs"] += len(vertices.inputs)
+    if not len(primitives.vertices):
+        return
+    results = programs.run_vertices(engine, vertices.inputs)
+    attributes = mapped(engine, "VP", results, _VERTEX_CONSTANT)
+    if engine["GP_ENABLE"]:
+        counts["geometry programs"] += len(primitives.vertices)
+        results, primitives = programs.run_geometry(engine, attributes, primitives)
+        attributes = mapped(engine, "GP", results, _GEOMETRY_CONSTANT)
+        counts["primitives of geometry programs"] += len(primitives.vertices)
+    elif primitives.corners in _WITHOUT_NEIGHBOURS:
+        corners = list(_WITHOUT_NEIGHBOURS[primitives.corners])
+        primitives = Primitives(primitives.vertices[:, corners], primitives.provoking, primitives.numbers)
+    counts["primitives generated"] += len(primitives.vertices)
+    if engine["STRMOUT_ENABLE"]:
+        written = engine.stream_output.write(engine, attributes, primitives.vertices)
+        counts["primitives streamed out"] += written
+        engine.queries.overflowed |= written < len(primitives.vertices)
+    if engine["RASTERIZE_ENABLE"]:
+        render(engine, attributes, primitives)

@@ -1,0 +1,372 @@
+"""From primitives to the framebuffer: raster, early or late depth, pixel programs, and colours, in batches of quads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.graphics import programs, rop, targets
+from warpwright.graphics.input_assembler import Primitives
+from warpwright.graphics.planes import sample_depths
+from warpwright.graphics.raster import (
+    BATCH_QUADS,
+    Quads,
+    raster_lines,
+    raster_rectangles,
+    raster_triangles,
+    sample_table,
+)
+from warpwright.graphics.setup import SetUp, prepare
+from warpwright.graphics.state_3d import State3D
+
+_MULTIPLE_RESULTS, _EXPORTS_DEPTH, _DISCARDS = 1, 1 << 8, 1 << 20
+"""Bits of FP_CONTROL."""
+_ALPHA_TO_COVERAGE, _ALPHA_TO_ONE = 1, 1 << 4
+_INSIDE_ANY, _OUTSIDE_ALL = 0, 1
+_STIPPLE_ROWS = 32
+
+
+def render(engine: State3D, attributes: npt.NDArray[np.uint32], primitives: Primitives) -> None:
+    """Draw primitives whose vertices' attributes are given.
+
+    Raises:
+        CommandError: a state that is not provided.
+    """
+    for name in ("LINE_SMOOTH_ENABLE", "POINT_SMOOTH_ENABLE", "POLYGON_SMOOTH_ENABLE"):
+        if engine[name]:
+            raise engine.refuse(name, 1, "antialiasing of single primitives is; use multisampling")
+    output = _Output.of(engine)
+    for made in prepare(engine, attributes, primitives):
+        polygons = primitives.corners == 3
+        for quads in rasterise(engine, made, output.samples):
+            if polygons and engine["POLYGON_STIPPLE_ENABLE"]:
+                quads = _stippled(engine, quads)
+            if engine["CLIP_RECTS_EN"]:
+                quads = _in_rectangles(engine, quads)
+            if len(quads):
+                _finish(engine, made, quads, output)
+
+
+# --- raster -------------------------------------------------------------------------------------------
+def _line_arguments(
+    engine: State3D, made: SetUp
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Ends, widths and stipples as :func:`raster_lines` takes them."""
+    ends = np.stack([made.x[:, 0], made.y[:, 0], made.x[:, 1], made.y[:, 1]], axis=1)
+    widths = np.full(len(made), max(1, int(engine.float_at("LINE_WIDTH") + 0.5)), dtype=np.int64)
+    steps = np.maximum(abs(ends[:, 2] - ends[:, 0]), abs(ends[:, 3] - ends[:, 1])) >> 8
+    stipple = np.zeros(2 + len(made), dtype=np.int64)
+    if engine["LINE_STIPPLE_ENABLE"]:
+        word = engine["LINE_STIPPLE"]
+        stipple[:2] = word >> 8 & 0xFFFF, (word & 0xFF) + 1
+        # A strip's pattern goes on from line to line; separate lines begin anew.
+        follows = np.concatenate([[False], (ends[1:, :2] == ends[:-1, 2:]).all(axis=1)])
+        at = 0
+        for i in range(len(made)):
+            at = at + int(steps[i - 1]) if follows[i] else 0
+            stipple[2 + i] = at
+    return ends, widths, stipple
+
+
+def _wide_lines(made: SetUp, width: float) -> SetUp:
+    """Lines of a multisampled target as two triangles each, which are rectangles around them."""
+    dx, dy = (made.x[:, 1] - made.x[:, 0]).astype(float), (made.y[:, 1] - made.y[:, 0]).astype(float)
+    length = np.maximum(np.hypot(dx, dy), 1e-9)
+    nx, ny = -dy / length * width * 128, dx / length * width * 128
+    corner_x = np.stack([made.x[:, 0] + nx, made.x[:, 0] - nx, made.x[:, 1] - nx, made.x[:, 1] + nx], axis=1)
+    corner_y = np.stack([made.y[:, 0] + ny, made.y[:, 0] - ny, made.y[:, 1] - ny, made.y[:, 1] + ny], axis=1)
+    split = np.array([[0, 1, 2], [0, 2, 3]])
+    made.x = np.rint(corner_x).astype(np.int64)[:, split].reshape(-1, 3)
+    made.y = np.rint(corner_y).astype(np.int64)[:, split].reshape(-1, 3)
+    return made
+
+
+def rasterise(engine: State3D, made: SetUp, samples: int) -> Iterator[Quads]:
+    """Quads of primitives in batches.  With samples but without MULTISAMPLE_ENABLE a pixel's centre decides for all."""
+    inside = samples if samples > 1 and engine["MULTISAMPLE_ENABLE"] else 1
+    table = sample_table(inside)
+    room = max(BATCH_QUADS, 8192)
+    start = np.array([0, -1], dtype=np.int64)
+    shared = (start, np.empty((room, 3), dtype=np.int64), np.empty(room, dtype=np.uint32))
+    total, divide = len(made), 1
+    triangles = made
+    if made.corners == 2 and inside > 1:
+        origins = made.origins
+        triangles = _wide_lines(_copied(made), max(1.0, engine.float_at("LINE_WIDTH")))
+        total, divide = 2 * len(origins), 2
+    lines = _line_arguments(engine, made) if made.corners == 2 and inside == 1 else None
+    while start[0] < total:
+        if made.corners == 3 or divide == 2:
+            scissors = np.repeat(made.scissors, divide, axis=0)
+            count = raster_triangles(triangles.x, triangles.y, scissors, table, *shared)
+        elif lines is not None:
+            count = raster_lines(*lines, made.scissors, 1, *shared)
+        else:
+            half = np.rint(made.sizes * 128).astype(np.int64)
+            x, y = made.x[:, 0], made.y[:, 0]
+            edges = np.stack([x - half, y - half, x + half, y + half], axis=1)
+            count = raster_rectangles(edges, made.scissors, table, *shared)
+        quads, coverage = shared[1][:count].copy(), shared[2][:count].copy()
+        if inside < samples:
+            coverage = coverage * np.uint32((1 << samples) - 1)
+        yield Quads(quads[:, 0], quads[:, 1], quads[:, 2] // divide, coverage)
+
+
+def _copied(made: SetUp) -> SetUp:
+    """The same primitives, whose coordinates may be replaced."""
+    return SetUp(
+        made.corners,
+        made.x,
+        made.y,
+        made.planes,
+        made.depth,
+        made.limits,
+        made.is_front,
+        made.layers,
+        made.scissors,
+        made.sizes,
+    )
+
+
+def _pixels(quads: Quads) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Coordinates of the four pixels of quads: (quads, 4)."""
+    return quads.x[:, None] + np.array([0, 1, 0, 1]), quads.y[:, None] + np.array([0, 0, 1, 1])
+
+
+def _without(quads: Quads, drop: npt.NDArray[np.bool_]) -> Quads:
+    """Quads without some of their pixels (quads, 4)."""
+    masks = np.where(drop, np.uint32(0), np.array([0xFF, 0xFF00, 0xFF0000, 0xFF000000], dtype=np.uint32))
+    quads.coverage &= np.bitwise_or.reduce(masks, axis=1).astype(np.uint32)
+    return quads.chosen(quads.coverage != 0)
+
+
+def _stippled(engine: State3D, quads: Quads) -> Quads:
+    """Polygon stipple: a row of the pattern is a word whose bytes go from left to right, highest bit first."""
+    pattern = np.array([engine.at("POLYGON_STIPPLE_PATTERN", i) for i in range(_STIPPLE_ROWS)], dtype=np.int64)
+    x, y = _pixels(quads)
+    bit = (x & 24) + 7 - (x & 7)
+    return _without(quads, (pattern[y & 31] >> bit & 1) == 0)
+
+
+def _in_rectangles(engine: State3D, quads: Quads) -> Quads:
+    """Window rectangles: pixels inside any of them are kept, or those outside all."""
+    x, y = _pixels(quads)
+    inside = np.zeros(x.shape, dtype=bool)
+    for i in range(8):
+        h, v = engine.at("CLIP_RECT_HORIZ", i), engine.at("CLIP_RECT_VERT", i)
+        inside |= (x >= (h & 0xFFFF)) & (x < h >> 16) & (y >= (v & 0xFFFF)) & (y < v >> 16)
+    return _without(quads, inside if engine["CLIP_RECTS_MODE"] == _OUTSIDE_ALL else ~inside)
+
+
+# --- depth, programs, colours ---------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Output:
+    """What the fragments of a draw go to."""
+
+    colours: list[tuple[int, targets.ColourTarget, rop.BlendState]]
+    """The number of a pixel program's colour, its target, and how they are blended."""
+    depth: targets.DepthTarget | None
+    depth_state: rop.DepthState
+    across: int
+    down: int
+    control: int
+
+    @property
+    def samples(self) -> int:
+        return self.across * self.down
+
+    @classmethod
+    def of(cls, engine: State3D) -> _Output:
+        across, down = targets.multisample(engine)
+        colours = []
+        word = engine["RT_CONTROL"]
+        for i in range(word & 15):
+            number = word >> 4 + 3 * i & 7
+            target = targets.colour_target(engine, number)
+            if target is not None:
+                form = target.form
+                colours.append((i, target, rop.BlendState.of(engine, i, form.is_unorm, form.is_integer)))
+        depth = targets.depth_target(engine)
+        return cls(colours, depth, rop.DepthState.of(engine), across, down, engine["FP_CONTROL"])
+
+    def is_late(self, engine: State3D) -> bool:
+        """Whether the pixel program or the alpha test decides what reaches the depth test."""
+        decides = self.control & (_EXPORTS_DEPTH | _DISCARDS) or engine["ALPHA_TEST_ENABLE"]
+        return bool(decides or engine["MULTISAMPLE_CTRL"] & _ALPHA_TO_COVERAGE)
+
+
+def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None:
+    """Depth, pixel programs and colours of a batch."""
+    if engine["MULTISAMPLE_ENABLE"] and output.samples > 1:
+        mask = engine.at("MSAA_MASK", 0) & (1 << output.samples) - 1
+        quads.coverage &= np.uint32(mask * 0x01010101)
+        quads = quads.chosen(quads.coverage != 0)
+    late = output.is_late(engine)
+    depths = _depths(engine, made, quads, output.samples)
+    if not late:
+        quads, depths = _test_depth(engine, made, quads, depths, output)
+        _count(engine, quads)
+    needs_colour = any(state.words[8] for _, _, state in output.colours)
+    if not len(quads) or (not needs_colour and not late):
+        return
+    results, killed = _shade(engine, made, quads, output)
+    _apply_program(engine, quads, results, killed, output)
+    if late:
+        if output.control & _EXPORTS_DEPTH:
+            exported = results[:, engine["FP_RESULT_COUNT"] - 1].view(np.float32)
+            depths = np.repeat(exported[:, None], output.samples, axis=1)
+        keep = quads.coverage != 0
+        results = results.reshape(-1, 4, results.shape[1])[keep].reshape(-1, results.shape[1])
+        depths = depths.reshape(-1, 4, depths.shape[1])[keep].reshape(-1, depths.shape[1])
+        quads = quads.chosen(keep)
+        if output.depth is not None and output.depth_state.writes:
+            _run_depth(engine, made, quads, depths, output)
+        _count(engine, quads)
+    for number, target, state in output.colours:
+        _write(engine, made, quads, results, number, target, state, output)
+
+
+def _count(engine: State3D, quads: Quads) -> None:
+    """Occlusion queries count samples that pass all tests."""
+    if engine["SAMPLECNT_ENABLE"] and len(quads):
+        bits = np.unpackbits(np.ascontiguousarray(quads.coverage).view(np.uint8))
+        engine.queries.samples += int(bits.sum())
+
+
+def _depths(engine: State3D, made: SetUp, quads: Quads, samples: int) -> npt.NDArray[np.float32]:
+    inside = samples if samples > 1 and engine["MULTISAMPLE_ENABLE"] else 1
+    out = np.empty((4 * len(quads), inside), dtype=np.float32)
+    places = np.stack([quads.x, quads.y], axis=1)
+    sample_depths(made.depth, made.origins, places, quads.primitive, sample_table(inside), made.limits, out)
+    return np.ascontiguousarray(np.repeat(out, samples, axis=1)) if inside < samples else out
+
+
+def _surface(
+    engine: State3D, surface: targets.Target, size: int, made: SetUp, output: _Output, what: str
+) -> rop.Surface:
+    """A surface as compiled loops take it."""
+    table = np.zeros((len(made), 2), dtype=np.int64)
+    for number in np.unique(made.layers).tolist():
+        layout, z = surface.layer(number)
+        table[made.layers == number] = engine.memory.place(layout.address, layout.size, what), z
+    return surface.layout.key(), size, (surface.width, surface.height, output.across, output.down), table
+
+
+def _test_depth(
+    engine: State3D, made: SetUp, quads: Quads, depths: npt.NDArray[np.float32], output: _Output
+) -> tuple[Quads, npt.NDArray[np.float32]]:
+    if output.depth is None or not output.depth_state.writes or not len(quads):
+        return quads, depths
+    _run_depth(engine, made, quads, depths, output)
+    keep = quads.coverage != 0
+    return quads.chosen(keep), depths.reshape(-1, 4, depths.shape[1])[keep].reshape(-1, depths.shape[1])
+
+
+def _run_depth(engine: State3D, made: SetUp, quads: Quads, depths: npt.NDArray[np.float32], output: _Output) -> None:
+    assert output.depth is not None
+    form = output.depth.form
+    rop.depth_stencil(
+        engine.memory.bytes,
+        _surface(engine, output.depth.surface, form.size, made, output, "the depth buffer"),
+        form.table(),
+        np.stack([quads.x, quads.y, quads.primitive], axis=1),
+        quads.coverage,
+        depths,
+        made.is_front,
+        (output.depth_state.words, output.depth_state.bounds),
+    )
+
+
+def _shade(
+    engine: State3D, made: SetUp, quads: Quads, output: _Output
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+    """Run the pixel program at the pixels' centres."""
+    x, y = _pixels(quads)
+    origins = made.origins[quads.primitive]
+    at_x = (x + 0.5 - origins[:, :1] / 256.0).astype(np.float32)
+    at_y = (y + 0.5 - origins[:, 1:] / 256.0).astype(np.float32)
+    centroid = None
+    if output.samples > 1 and engine["MULTISAMPLE_ENABLE"]:
+        centroid = _centroids(quads, output.samples, at_x, at_y)
+    engine.queries.counts["pixel programs"] += int(np.count_nonzero(quads.coverage))
+    return programs.run_pixels(engine, made, quads.primitive, at_x, at_y, centroid)
+
+
+def _centroids(
+    quads: Quads, samples: int, at_x: npt.NDArray[np.float32], at_y: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """The middle of a pixel's covered samples; its centre if all or none are."""
+    bits = quads.coverage[:, None, None] >> (8 * np.arange(4)[:, None] + np.arange(samples)).astype(np.uint32) & 1
+    covered = bits.astype(np.float32)
+    places = sample_table(samples) / 256.0 - 0.5
+    count = covered.sum(axis=2)
+    partly = (count > 0) & (count < samples)
+    scale = np.where(partly, 1.0 / np.maximum(count, 1), 0.0)
+    move = (covered @ places) * scale[:, :, None]
+    return (at_x + move[:, :, 0]).astype(np.float32), (at_y + move[:, :, 1]).astype(np.float32)
+
+
+def _apply_program(
+    engine: State3D,
+    quads: Quads,
+    results: npt.NDArray[np.uint32],
+    killed: npt.NDArray[np.bool_],
+    output: _Output,
+) -> None:
+    """Take away what the program discarded, what fails the alpha test, and samples by alpha."""
+    drop = killed.reshape(-1, 4)
+    alpha = results[:, 3].view(np.float32).reshape(-1, 4) if results.shape[1] > 3 else None
+    if engine["ALPHA_TEST_ENABLE"] and alpha is not None and output.colours:
+        drop = drop | ~rop.alpha_passes(engine, alpha)
+    masks = np.where(drop, np.uint32(0), np.uint32(0xFF))
+    if (
+        engine["MULTISAMPLE_CTRL"] & _ALPHA_TO_COVERAGE
+        and output.samples > 1
+        and engine["MULTISAMPLE_ENABLE"]
+        and alpha is not None
+    ):
+        kept = np.floor(np.clip(np.nan_to_num(alpha), 0, 1) * output.samples + 0.5).astype(np.uint32)
+        masks = masks & ((np.uint32(1) << kept) - np.uint32(1))
+    whole = np.bitwise_or.reduce(masks << (8 * np.arange(4)).astype(np.uint32), axis=1).astype(np.uint32)
+    quads.coverage &= whole
+
+
+def _write(
+    engine: State3D,
+    made: SetUp,
+    quads: Quads,
+    results: npt.NDArray[np.uint32],
+    number: int,
+    target: targets.ColourTarget,
+    state: rop.BlendState,
+    output: _Output,
+) -> None:
+    """Write one target's colours."""
+    if not len(quads) or not state.words[8]:
+        return
+    first = 4 * number if output.control & _MULTIPLE_RESULTS else 0
+    colours = _registers(results, first)
+    if engine["MULTISAMPLE_CTRL"] & _ALPHA_TO_ONE and output.samples > 1:
+        colours[:, 3] = 1.0
+    seconds = _registers(results, first + 4) if state.uses_second_source else colours
+    rop.write_colours(
+        engine.memory.bytes,
+        _surface(engine, target.surface, target.form.size, made, output, f"render target {number}"),
+        target.form.table(),
+        np.stack([quads.x, quads.y, quads.primitive], axis=1),
+        quads.coverage,
+        colours,
+        seconds,
+        (state.words, state.constant),
+    )
+
+
+def _registers(results: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
+    """Four registers of a pixel program's results; those that it does not return are 0."""
+    out = np.zeros((len(results), 4), dtype=np.uint32)
+    part = results[:, first : first + 4]
+    out[:, : part.shape[1]] = part
+    return out.view(np.float32)

@@ -1,0 +1,120 @@
+"""The programs of a draw: code, constants and textures from registers, and runs for batches of vertices, primitives and quads."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.graphics.input_assembler import Primitives
+from warpwright.graphics.setup import SetUp
+from warpwright.graphics.shader_programs import Constants, Pixels, ShaderProgram, load_program
+from warpwright.graphics.state_3d import State3D
+
+Words = npt.NDArray[np.uint32]
+Stage = Literal["vertex", "geometry", "pixel"]
+_CODE_BYTES = 1 << 19
+"""Bytes of a stage's code segment: branches within a program name addresses from its start."""
+_REGISTERS: dict[Stage, str] = {"vertex": "VP", "geometry": "GP", "pixel": "FP"}
+_POINTS, _LINES = 1, 2
+"""GP_OUTPUT_PRIMITIVE_TYPE."""
+_loaded: dict[bytes, ShaderProgram] = {}
+"""Programs that were read, by their code and what else they depend on."""
+
+
+def program(engine: State3D, stage: Stage) -> ShaderProgram:
+    """The program that a stage runs now.
+
+    Raises:
+        BadProgram: its code is none.
+        MemoryFaultError: its code is not in a buffer.
+    """
+    name = _REGISTERS[stage]
+    base, entry = engine.address(f"{name}_ADDRESS_HIGH"), engine[f"{name}_START_ID"]
+    buffer = engine.memory.find(base)
+    size = min(_CODE_BYTES, buffer.address + buffer.size - base) if buffer else _CODE_BYTES
+    code = engine.memory.view(base, size, f"the {stage} program's code")
+    results = engine["FP_RESULT_COUNT"] if stage == "pixel" else 0
+    slots = engine[f"{name}_REG_ALLOC_RESULT"] if stage != "pixel" else 0
+    local = 8 << engine["LOCAL_SIZE_LOG"] if engine["LOCAL_SIZE_LOG"] else 0
+    key = hashlib.blake2b(code[entry:].tobytes(), digest_size=16)
+    key.update(repr((stage, entry, results, slots, local)).encode())
+    found = _loaded.get(key.digest())
+    if found is None:
+        found = load_program(code.tobytes(), entry, stage, results=results, output_slots=slots, local_bytes=local)
+        _loaded[key.digest()] = found
+    return found
+
+
+def constants(engine: State3D, stage: Stage) -> Constants:
+    """Contents of the stage's constant buffers."""
+    return {index: words.view(np.uint8) for index, words in engine.constants.contents(stage).items()}
+
+
+def run_vertices(engine: State3D, inputs: Words) -> Words:
+    """Results of the vertex program for vertices (n, slots)."""
+    made = program(engine, "vertex")
+    return made.run_vertices(inputs, constants(engine, "vertex"), engine.texture_unit("vertex"))
+
+
+def run_pixels(
+    engine: State3D,
+    made: SetUp,
+    primitive: npt.NDArray[np.int64],
+    x: npt.NDArray[np.float32],
+    y: npt.NDArray[np.float32],
+    centroid: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
+) -> tuple[Words, npt.NDArray[np.bool_]]:
+    """Results of the pixel program for quads, whose four pixels follow each other, and which pixels it discards."""
+    used, local = np.unique(primitive, return_inverse=True)
+    pixels = Pixels(
+        np.repeat(local.astype(np.int32), 4),
+        np.ascontiguousarray(x).reshape(-1),
+        np.ascontiguousarray(y).reshape(-1),
+        made.planes[used],
+        made.is_front[used],
+        *((c.reshape(-1) for c in centroid) if centroid else (None, None)),
+    )
+    return program(engine, "pixel").run_pixels(pixels, constants(engine, "pixel"), engine.texture_unit("pixel"))
+
+
+def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> tuple[Words, Primitives]:
+    """Vertices that the geometry program emits, and the primitives that they make."""
+    made = program(engine, "geometry")
+    most = engine["GP_VERTEX_OUTPUT_COUNT"]
+    inputs = attributes[primitives.vertices]
+    numbers = primitives.numbers.astype(np.uint32)
+    emitted = made.run_primitives(inputs, numbers, most, constants(engine, "geometry"), engine.texture_unit("geometry"))
+    kind, last = engine["GP_OUTPUT_PRIMITIVE_TYPE"], bool(engine["PROVOKING_VERTEX_LAST"])
+    rows: list[npt.NDArray[np.int64]] = []
+    provoking: list[npt.NDArray[np.int64]] = []
+    for p in range(len(emitted.counts)):
+        count = int(emitted.counts[p])
+        starts = [0, *(i for i in range(1, count) if emitted.cuts[p, i]), count]
+        for a, b in pairwise(starts):
+            strip, chosen = _strip(kind, a, b, last)
+            rows.append(strip + p * most)
+            provoking.append(chosen + p * most)
+    words = emitted.words.reshape(-1, emitted.words.shape[2])
+    if not rows:
+        empty = np.zeros(0, dtype=np.int64)
+        return words, Primitives(np.zeros((0, kind), dtype=np.int64), empty, empty)
+    vertices = np.concatenate(rows)
+    return words, Primitives(vertices, np.concatenate(provoking), np.arange(len(vertices)))
+
+
+def _strip(kind: int, a: int, b: int, last: bool) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Primitives of a strip of the vertices from ``a`` to before ``b``, and their provoking vertices."""
+    if kind == _POINTS:
+        i = np.arange(a, b)
+        return i[:, None], i
+    if kind == _LINES:
+        i = np.arange(a, max(a, b - 1))
+        return np.stack([i, i + 1], axis=1), i + 1 if last else i
+    i = np.arange(a, max(a, b - 2))
+    odd = (i - a) & 1
+    rows = np.stack([i + odd, i + 1 - odd, i + 2], axis=1) if last else np.stack([i, i + 1 + odd, i + 2 - odd], axis=1)
+    return rows, i + 2 if last else i

@@ -1,0 +1,152 @@
+"""The memory of a graphics device: one address space of buffers, in one array of the host.
+
+A buffer's device address is its place in the array plus ``FIRST_ADDRESS``, so that a stage reads and writes
+memory by subtracting a constant.  Local memory comes first, then the part of the host's memory that the device
+maps.  Accesses outside buffers are faults.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from bisect import bisect_right, insort
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.errors import MemoryFaultError, OutOfMemoryError
+
+FIRST_ADDRESS = 0x2000_0000
+"""Device address of the first byte: the driver keeps the lowest addresses free, so that 0 is nobody's."""
+PAGE_BYTES = 4096
+
+
+@dataclass(slots=True)
+class Buffer:
+    """An allocation: ``address`` and ``size`` in bytes of device memory, and how the driver asked for it."""
+
+    handle: int
+    address: int
+    size: int
+    local: bool
+    """In local memory, rather than in the host's."""
+    storage_type: int = 0
+    """0 for a linear buffer; the driver's kind of tiling otherwise."""
+    tile_mode: int = 0
+    references: int = field(default=1)
+
+
+class _Region:
+    """Free places of one kind of memory, as (offset, size), in order; the first one that fits is taken."""
+
+    def __init__(self, start: int, size: int) -> None:
+        self.free: list[tuple[int, int]] = [(start, size)]
+
+    def take(self, size: int, align: int) -> int | None:
+        for i, (at, room) in enumerate(self.free):
+            start = -(-at // align) * align
+            if start + size <= at + room:
+                rest = [(at, start - at), (start + size, at + room - start - size)]
+                self.free[i : i + 1] = [piece for piece in rest if piece[1]]
+                return start
+        return None
+
+    def give(self, start: int, size: int) -> None:
+        insort(self.free, (start, size))
+        merged: list[tuple[int, int]] = []
+        for at, room in self.free:
+            if merged and merged[-1][0] + merged[-1][1] == at:
+                merged[-1] = (merged[-1][0], merged[-1][1] + room)
+            else:
+                merged.append((at, room))
+        self.free = merged
+
+
+class VideoMemory:
+    """Local memory and mapped host memory of a device.
+
+    Args:
+        local_bytes: size of local memory.
+        host_bytes: size of what it maps of the host's.
+    """
+
+    def __init__(self, local_bytes: int, host_bytes: int) -> None:
+        size = local_bytes + host_bytes
+        self.local_bytes, self.host_bytes = local_bytes, host_bytes
+        no_reserve = 0x4000
+        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+        self.bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
+        self.host_address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self._regions = (_Region(local_bytes, host_bytes), _Region(0, local_bytes))
+        self.buffers: dict[int, Buffer] = {}
+        self._starts: list[int] = []
+        self._by_start: dict[int, Buffer] = {}
+        self._next_handle = 1
+
+    def allocate(self, size: int, align: int, local: bool, storage_type: int = 0, tile_mode: int = 0) -> Buffer:
+        """A new buffer, filled with zeros.
+
+        Raises:
+            OutOfMemoryError: no room in that kind of memory.
+        """
+        size = max(PAGE_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)
+        align = max(align, PAGE_BYTES)
+        place = self._regions[local].take(size, align)
+        if place is None:
+            kind, total = ("local", self.local_bytes) if local else ("mapped host", self.host_bytes)
+            raise OutOfMemoryError(
+                f"the graphics device has no {size} free bytes of {kind} memory ({total >> 20} MiB in all): use smaller or fewer buffers"
+            )
+        buffer = Buffer(self._next_handle, FIRST_ADDRESS + place, size, local, storage_type, tile_mode)
+        self._next_handle += 1
+        self.bytes[place : place + size] = 0
+        self.buffers[buffer.handle] = buffer
+        insort(self._starts, buffer.address)
+        self._by_start[buffer.address] = buffer
+        return buffer
+
+    def free(self, buffer: Buffer) -> None:
+        """Give a buffer's memory back."""
+        del self.buffers[buffer.handle]
+        self._starts.remove(buffer.address)
+        del self._by_start[buffer.address]
+        self._regions[buffer.local].give(buffer.address - FIRST_ADDRESS, buffer.size)
+
+    def find(self, address: int) -> Buffer | None:
+        """The buffer that holds an address."""
+        i = bisect_right(self._starts, address)
+        if not i:
+            return None
+        buffer = self._by_start[self._starts[i - 1]]
+        return buffer if address < buffer.address + buffer.size else None
+
+    def place(self, address: int, size: int, what: str) -> int:
+        """The offset in :attr:`bytes` of a range of device addresses.
+
+        Raises:
+            MemoryFaultError: the range is not within one buffer; the message names ``what`` accessed it.
+        """
+        buffer = self.find(address)
+        if buffer is None or address + size > buffer.address + buffer.size:
+            near = (
+                f"the buffer there has {buffer.size} bytes from {buffer.address:#x}"
+                if buffer
+                else "there is no buffer there"
+            )
+            raise MemoryFaultError(
+                f"GPU fault: {what} accesses {size} bytes at {address:#x}: {near}",
+                address=address,
+                bytes=size,
+                reason=near,
+            )
+        return address - FIRST_ADDRESS
+
+    def view(self, address: int, size: int, what: str) -> npt.NDArray[np.uint8]:
+        """The bytes of a range of device addresses; raises as :meth:`place`."""
+        at = self.place(address, size, what)
+        return self.bytes[at : at + size]
+
+    def words(self, address: int, count: int, what: str) -> npt.NDArray[np.uint32]:
+        """A range of ``count`` 32-bit words; the address is a multiple of four."""
+        return self.view(address, 4 * count, what).view(np.uint32)
