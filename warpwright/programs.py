@@ -78,8 +78,8 @@ def _preload(chip: str | None) -> None:
     if sys.platform != "linux":
         return
     from warpwright.driver import attach
-    from warpwright.libraries import provide
     from warpwright.driver.drm import attach as drm
+    from warpwright.libraries import provide
 
     provide()
     attach.preload()
@@ -210,8 +210,8 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
     import tempfile
 
     from warpwright.driver import attach, recording
-    from warpwright.libraries import provide
     from warpwright.driver.drm import attach as drm
+    from warpwright.libraries import provide
     from warpwright.session import chips_named
 
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.setup import SetUp
-from warpwright.graphics.shader_programs import Constants, Pixels, ShaderProgram, load_program
+from warpwright.graphics.shader_programs import Constants, Pixels, ShaderProgram, Textures, load_program
 from warpwright.graphics.state_3d import State3D
+from warpwright.isa.program import Kind
 
 Words = npt.NDArray[np.uint32]
 Stage = Literal["vertex", "geometry", "pixel"]
@@ -54,10 +55,19 @@ def constants(engine: State3D, stage: Stage) -> Constants:
     return {index: words.view(np.uint8) for index, words in engine.constants.contents(stage).items()}
 
 
+def textures(engine: State3D, made: ShaderProgram, stage: Stage) -> Textures | None:
+    """The textures and samplers that a program's instructions name."""
+    named = [o for i in made.instructions if i.opcode == "tex" for o in i.operands if o.kind is Kind.SPECIAL]
+    if not made.uses_textures:
+        return None
+    units, samplers = ({o.index for o in named if o.name[0] == letter} for letter in "ts")
+    return engine.texture_unit(stage, units, samplers)
+
+
 def run_vertices(engine: State3D, inputs: Words) -> Words:
     """Results of the vertex program for vertices (n, slots)."""
     made = program(engine, "vertex")
-    return made.run_vertices(inputs, constants(engine, "vertex"), engine.texture_unit("vertex"))
+    return made.run_vertices(inputs, constants(engine, "vertex"), textures(engine, made, "vertex"))
 
 
 def run_pixels(
@@ -78,7 +88,8 @@ def run_pixels(
         made.is_front[used],
         *((c.reshape(-1) for c in centroid) if centroid else (None, None)),
     )
-    return program(engine, "pixel").run_pixels(pixels, constants(engine, "pixel"), engine.texture_unit("pixel"))
+    found = program(engine, "pixel")
+    return found.run_pixels(pixels, constants(engine, "pixel"), textures(engine, found, "pixel"))
 
 
 def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> tuple[Words, Primitives]:
@@ -87,7 +98,9 @@ def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> 
     most = engine["GP_VERTEX_OUTPUT_COUNT"]
     inputs = attributes[primitives.vertices]
     numbers = primitives.numbers.astype(np.uint32)
-    emitted = made.run_primitives(inputs, numbers, most, constants(engine, "geometry"), engine.texture_unit("geometry"))
+    emitted = made.run_primitives(
+        inputs, numbers, most, constants(engine, "geometry"), textures(engine, made, "geometry")
+    )
     kind, last = engine["GP_OUTPUT_PRIMITIVE_TYPE"], bool(engine["PROVOKING_VERTEX_LAST"])
     rows: list[npt.NDArray[np.int64]] = []
     provoking: list[npt.NDArray[np.int64]] = []

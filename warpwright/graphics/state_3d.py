@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from warpwright.graphics import methods_3d
 from warpwright.graphics.constant_buffers import ConstantBuffers
 from warpwright.graphics.methods import Handler, RegisterEngine
+from warpwright.graphics.pushbuffer import CommandError
 from warpwright.graphics.queries import Queries
-from warpwright.graphics.shader_programs import Textures
 from warpwright.graphics.stream_output import StreamOutput
+from warpwright.graphics.texture_unit import TextureUnit
 from warpwright.graphics.video_memory import VideoMemory
 
 STAGES = ("vertex", "geometry", "pixel")
 """Stages in the order of BIND_TIC's and BIND_TSC's registers."""
+ENTRY_BYTES = 32
+"""Of a texture header, and of a sampler."""
 
 
 class State3D(RegisterEngine):
@@ -30,6 +33,23 @@ class State3D(RegisterEngine):
         self.samplers: dict[str, dict[int, int]] = {stage: {} for stage in STAGES}
         self.instance = 0
 
-    def texture_unit(self, stage: str) -> Textures | None:
-        """The textures of a stage's programs."""
-        return None
+    def texture_unit(self, stage: str, units: Collection[int], samplers: Collection[int]) -> TextureUnit:
+        """The textures and samplers of a stage that a program names.
+
+        Raises:
+            CommandError: a header's number is beyond the table.
+            MemoryFaultError: a header, a sampler or a texture is not in memory.
+            UnsupportedError: a header has a format that is not provided.
+        """
+        headers = {u: self._entry("TIC", n, u) for u, n in self.textures[stage].items() if u in units}
+        found = {s: self._entry("TSC", n, s) for s, n in self.samplers[stage].items() if s in samplers}
+        return TextureUnit(headers, found, self.memory)
+
+    def _entry(self, table: str, number: int, slot: int) -> list[int]:
+        """Eight words of a texture header (TIC) or a sampler (TSC)."""
+        if number > self[f"{table}_LIMIT"]:
+            raise CommandError(
+                f"{self.table.label}: {table} {number}, bound to slot {slot}, is beyond {table}_LIMIT = {self[f'{table}_LIMIT']}"
+            )
+        address = self.address(f"{table}_ADDRESS_HIGH") + ENTRY_BYTES * number
+        return self.memory.words(address, ENTRY_BYTES // 4, f"{table} {number}").tolist()

@@ -147,6 +147,13 @@ class VideoMemory:
         at = self.place(address, size, what)
         return self.bytes[at : at + size]
 
+    def texture_room(self, address: int, what: str) -> tuple[int, int]:
+        """The host's address of a device address, and the bytes from there to the end of its buffer; raises as :meth:`place`."""
+        at = self.place(address, 1, what)
+        buffer = self.find(address)
+        assert buffer is not None
+        return self.host_address + at, buffer.address + buffer.size - address
+
     def words(self, address: int, count: int, what: str) -> npt.NDArray[np.uint32]:
         """A range of ``count`` 32-bit words; the address is a multiple of four."""
         return self.view(address, 4 * count, what).view(np.uint32)
