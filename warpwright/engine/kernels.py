@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, basic_blocks, judged
+from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, address_index, basic_blocks, judged
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted_launch import InterpretedExecution
@@ -15,7 +15,8 @@ from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
 from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
-from warpwright.isa.machine_code import lower
+from warpwright.engine.spin_loops import with_strong_polls
+from warpwright.isa.machine_code import FIRST_FERMI, lower
 from warpwright.isa.ops import Access, Lowered, Op
 
 
@@ -148,6 +149,8 @@ def lowered_of(loaded: LoadedKernel) -> list[Lowered]:
     """The kernel's common operations, made once."""
     if loaded.lowered is None:
         loaded.lowered = lower(loaded.program)
+        if loaded.program.arch < FIRST_FERMI:
+            loaded.lowered = with_strong_polls(loaded.lowered, address_index(loaded.program))
     return loaded.lowered
 
 

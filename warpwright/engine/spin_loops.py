@@ -9,6 +9,7 @@ so must every write that it may be waiting for be made then.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from warpwright.isa.effects import Effect, effect_of, register_effects
@@ -19,13 +20,13 @@ Effects = Callable[[int], tuple[frozenset[Effect], frozenset[Effect]]]
 BARRIERS = ("barrier", "barrier_red")
 
 
-def _touches_shared(op: Op, *names: str) -> bool:
-    return op.name in names and op.attr.space == "shared"
+def _touches(op: Op, space: str, *names: str) -> bool:
+    return op.name in names and op.attr.space == space
 
 
-def _address(low: Lowered) -> set[Effect]:
-    """The registers that the address of an instruction's first access to shared memory is made of."""
-    place = next(n for n, op in enumerate(low.ops) if _touches_shared(op, "load", "atomic"))
+def _address(low: Lowered, space: str) -> set[Effect]:
+    """The registers that the address of an instruction's first access to a space is made of."""
+    place = next(n for n, op in enumerate(low.ops) if _touches(op, space, "load", "atomic"))
     wanted, found = [low.ops[place].args[0]], set[Effect]()
     while wanted:
         op = low.ops[wanted.pop()]
@@ -71,16 +72,17 @@ def _targets(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> dict[in
     }
 
 
-def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[int]:
-    """The instructions with which loops wait for a word of shared memory.
+def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int], space: str = "shared") -> frozenset[int]:
+    """The instructions with which loops wait for a word of shared memory, or of another space.
 
     Args:
         index_of: byte address of each instruction to its index.
     """
-    looks = [n for n, low in enumerate(lowered) if any(_touches_shared(op, "load", "atomic") for op in low.ops)]
+    looks = [n for n, low in enumerate(lowered) if any(_touches(op, space, "load", "atomic") for op in low.ops)]
     if not looks:
         return frozenset()
     target_of = _targets(lowered, index_of)
+    decides = _decides if space == "shared" else _decides_in_order
 
     @cache
     def effects(index: int) -> tuple[frozenset[Effect], frozenset[Effect]]:
@@ -95,9 +97,24 @@ def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[
         found.update(
             look
             for look in inside
-            if written.isdisjoint(_address(lowered[look])) and _decides(first, last, look, lowered, effects, target_of)
+            if written.isdisjoint(_address(lowered[look], space))
+            and decides(first, last, look, lowered, effects, target_of)
         )
     return frozenset(found)
+
+
+def with_strong_polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> list[Lowered]:
+    """A program whose loops that wait for a word of global memory load it as what others may write.
+
+    NV50 code, whose chip has no cache for global memory, does not mark such loads.
+    """
+    looks = polls(lowered, index_of, "global")
+    return [_with_strong_loads(low) if n in looks else low for n, low in enumerate(lowered)]
+
+
+def _with_strong_loads(low: Lowered) -> Lowered:
+    ops = [op._replace(attr=op.attr._replace(strong=True)) if op.name == "load" else op for op in low.ops]
+    return replace(low, ops=ops)
 
 
 def _decides_in_order(
@@ -153,6 +170,6 @@ def block_looks(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> froz
 
 def changes_shared(low: Lowered) -> bool:
     """Whether an instruction writes what such a loop may look at; copies from global memory are no signals."""
-    return any(_touches_shared(op, "store", "atomic") for op in low.ops) and not any(
+    return any(_touches(op, "shared", "store", "atomic") for op in low.ops) and not any(
         op.name == "load" and op.attr.space != "shared" for op in low.ops
     )

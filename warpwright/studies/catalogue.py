@@ -7,6 +7,7 @@ from warpwright.studies import cayman_vs_fermi as cayman_vs_fermi
 from warpwright.studies import multi_grid as multi_grid
 from warpwright.studies import synchronisation as synchronisation
 from warpwright.studies import tesla as tesla
+from warpwright.studies import tesla_example as tesla_example
 from warpwright.studies import tesla_speed as tesla_speed
 from warpwright.studies import volta_demos as volta_demos
 from warpwright.studies import warp_level as warp_level

@@ -76,6 +76,15 @@ def special_steps(context: Context, i: Instruction) -> list[Step] | None:
         b.ops.append(Op(("s" if type[0] == "s" else "u") + i.opcode, b.type_of(x), (x, y)))
         b.result(i.operands[0], len(b.ops) - 1, type[0] == "s")
         return [Step(b.ops, guard_of(context, i), i)]
+    if i.opcode in ("mul24", "mad24") and "sat" not in i.modifiers:
+        b = Emitter(context)
+        type = type_of(i)
+        x, y, *addend = (b.source(o, type) for o in i.operands[1:])
+        # The selector makes one instruction of it.
+        b.ops.append(Op("mul", "i32", (x, y), (type[0] == "s", "hi" in i.modifiers)))
+        product = len(b.ops) - 1
+        b.result(i.operands[0], b.add(product, addend[0]) if addend else product)
+        return [Step(b.ops, guard_of(context, i), i)]
     if i.opcode in ("sin", "cos") and type_of(i) == "f32":
         b = Emitter(context)
         x = b.source(i.operands[1], "f32")

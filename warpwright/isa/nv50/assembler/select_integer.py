@@ -22,6 +22,8 @@ from warpwright.isa.program import Kind, Operand
 
 NOWHERE = Operand(Kind.NAME, name="#")
 TRUE, FALSE = Const(MASK32), Const(0)
+SHORT = 0xFFFF
+"""The largest number whose products with its like are one instruction."""
 
 
 # --- 32-bit building blocks -----------------------------------------------------------------------
@@ -57,7 +59,10 @@ def logic(s: Selector, how: str, x: Word, y: Word) -> Word:
         if how == "and":
             return x if y.bits else y
         return y if y.bits else x
-    return s.result("logic", (how, "b32"), s.src(x), s.src_or_imm(y))
+    found = s.result("logic", (how, "b32"), s.src(x), s.src_or_imm(y))
+    if how == "and" and isinstance(y, Const) and y.bits <= SHORT:
+        s.short.add(found)
+    return found
 
 
 def invert(s: Selector, x: Word) -> Word:
@@ -83,7 +88,10 @@ def shift(s: Selector, how: str, x: Word, n: Word) -> Word:
     amount_token = immediate(min(n.bits, 127)) if isinstance(n, Const) else word(n)
     if how == "shl":
         return s.result("shl", ("shl", "b32"), s.src(x), amount_token)
-    return s.result("shr", ("shr", how), s.src(x), amount_token)
+    found = s.result("shr", ("shr", how), s.src(x), amount_token)
+    if how == "u32" and isinstance(n, Const) and n.bits >= 16:
+        s.short.add(found)
+    return found
 
 
 def compare(s: Selector, relation: str, type: str, x: Word, y: Word) -> Word:
@@ -104,10 +112,26 @@ def multiply(s: Selector, x: Word, y: Word) -> Word:
         if y.bits & (y.bits - 1) == 0:
             return shift(s, "shl", x, Const(y.bits.bit_length() - 1))
     a, b = s.reg(x), s.reg(y)
+    if is_short(s, x):
+        a, b, x, y = b, a, y, x
+    if is_short(s, x):
+        return s.result("mul16", ("mul",), "u16", half(a, "l"), "u16", half(b, "l"))
     crossed = s.result("mul16", ("mul",), "u16", half(a, "h"), "u16", half(b, "l"))
-    crossed = product_and_sum(s, half(a, "l"), half(b, "h"), crossed)
+    if not is_short(s, y):
+        crossed = product_and_sum(s, half(a, "l"), half(b, "h"), crossed)
     upper = s.result("shl", ("shl", "b32"), word(crossed), immediate(16))
     return product_and_sum(s, half(a, "l"), half(b, "l"), upper)
+
+
+def is_short(s: Selector, x: Word) -> bool:
+    """Whether a word is known to be below 2**16."""
+    return x.bits <= SHORT if isinstance(x, Const) else x in s.short
+
+
+def multiply24(s: Selector, x: Word, y: Word, signed: bool, high: bool) -> Word:
+    """The lower 32 bits of a product of 24-bit numbers, or its bits 47 to 16: one instruction of these chips."""
+    kind = "s24" if signed else "u24"
+    return s.result("mul24", ("mul",), *(("high",) if high else ()), kind, s.src(x), s.src(y))
 
 
 def product_and_sum(s: Selector, x: Operand, y: Operand, z: int) -> int:
@@ -226,6 +250,8 @@ def sum_(s: Selector, op: Op, x: Value, y: Value) -> Value:
 def mul(s: Selector, op: Op, x: Value, y: Value) -> Value:
     if op.type == "i64":
         return multiply_pair(s, x, y)
+    if op.attr:
+        return multiply24(s, s.raw(x), s.raw(y), *op.attr)
     return narrow(s, op.type, multiply(s, words_of(s, op, x), words_of(s, op, y)))
 
 

@@ -135,7 +135,9 @@ FIXED = {"ctaid.z": 0, "nctaid.z": 1, "gridid": 0, "nwarpid": 24}
 def special(s: Selector, op: Op) -> Value:
     name = op.attr
     if name in HEADER:
-        return s.result("mov", ("mov", "b32"), Operand(Kind.MEMORY, value=HEADER[name], name="s", suffix="u16"))
+        found = s.result("mov", ("mov", "b32"), Operand(Kind.MEMORY, value=HEADER[name], name="s", suffix="u16"))
+        s.short.add(found)
+        return found
     if name in FIXED:
         return Const(FIXED[name])
     if name == "tid.x":

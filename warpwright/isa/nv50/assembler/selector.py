@@ -66,6 +66,8 @@ class Selector:
     guard: tuple[str, int] | None = None
     clean: set[int] = field(default_factory=set)
     """Registers that hold results of float arithmetic: no subnormal, no odd NaN."""
+    short: set[int] = field(default_factory=set)
+    """Registers that hold less than 2**16: a block's and a grid's extents and places, what is masked or shifted so far."""
     ops: list[Op] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)
     position: int = 0
@@ -104,6 +106,7 @@ class Selector:
         self.tests.pop(number, None)
         self.addresses.pop(number, None)
         self.clean.discard(number)
+        self.short.discard(number)
 
     # --- emitting ---------------------------------------------------------------------------------
     def emit(self, opcode: str, *tokens: Token, guarded: bool = False, label: str = "", tail: str = "") -> Inst:
