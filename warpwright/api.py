@@ -86,6 +86,11 @@ def _load_early(
     from warpwright.engine.ptx_module import is_ptx
     from warpwright.toolchain.oldest_target import compile_to_ptx
 
+    if arch in GENERATIONS.values():
+        from warpwright.engine.r600_assembly import is_assembly, load_assembly
+
+        if is_assembly(source):
+            return load_assembly(str(source), arch, memory, name or "kernel.r600")
     load, load_compiled = _early_loaders(arch)
     options, defines, include_folders, name_expressions = given
     if is_ptx(source) and not name_expressions:

@@ -253,6 +253,9 @@ class Shared(Section):
     """Accesses of shared memory pass through the heavy FMA pipe, which they hold while their banks conflict."""
     shared_bank_count: Literal[16, 32]
     shared_bank_bytes: Literal[4]
+    global_share_kib: int = Field(ge=0)
+    """Memory of the whole chip with banks as shared memory has them (AMD's global data share); 0: there is none."""
+    global_share_latency_cycles: int = Field(ge=0)
     shared_load_latency_cycles: int = Field(gt=0)
     shared_store_latency_cycles: int = Field(gt=0)
     shared_cast_latency_cycles: int = Field(gt=0)

@@ -21,7 +21,7 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction as UnsupportedMea
 from warpwright.toolchain import CompiledModule
 from warpwright.toolchain.cubin import Kernel as CubinKernel
 
-_GENERATION_OF = {number: name for name, number in GENERATIONS.items()}
+GENERATION_OF = {number: name for name, number in GENERATIONS.items()}
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class R600Module(PtxModule):
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
         constants = self.constants.address if self.constants is not None else 0
-        generation = _GENERATION_OF[self.arch]
+        generation = GENERATION_OF[self.arch]
         try:
             made = compile_kernel(
                 *(self.text, kernel.name, generation, symbols_of(self), constants), self.compiled.name

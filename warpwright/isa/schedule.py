@@ -40,7 +40,16 @@ UNITS: dict[str, tuple[str, ...]] = {
     "uniform_constant": (),  # read before it issues, as operands are
     "texture": ("fetch",),  # fetch: without filtering
     "mbarrier": ("try_wait", "no_result", "device_scope"),
-    "memory": ("async_copy", "no_result", "device_scope", "l2_only", "counts_lanes", "one_pass", "matrix_rows"),
+    "memory": (
+        "async_copy",
+        "no_result",
+        "device_scope",
+        "l2_only",
+        "counts_lanes",
+        "one_pass",
+        "matrix_rows",
+        "global_share",
+    ),  # global_share: of the whole chip
     "invalidate": (),
     "cache_hint": (),
     "exit": (),

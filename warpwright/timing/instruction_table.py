@@ -315,6 +315,10 @@ def _encode_access(row: npt.NDArray[np.int64], issue: Issue, access: Access, chi
         row[s.Instruction.latency] = (
             shared.shared_cast_latency_cycles if size == 4 else shared.shared_cast_wide_latency_cycles
         )
+    if "global_share" in traits:
+        row[s.Instruction.extra] = 1 | s.GLOBAL_SHARE
+        row[s.Instruction.latency] = chip.shared.global_share_latency_cycles - chip.mio.mio_latency_cycles
+        row[s.Instruction.strong] = 0
     if "matrix_rows" in traits:
         row[s.Instruction.extra] |= s.MATRIX_ROWS
     if space == "shared":

@@ -186,7 +186,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
     size = code[row.access_bytes]
     operation = code[row.op]
     space = space_of(address_of(base, tabled, step, lowest_bit(mask)))
-    if space == SPACE_SHARED:
+    if space == SPACE_SHARED or code[row.extra] & s.GLOBAL_SHARE:
         start = shared_access(m, code, sm, sc, w, row, time, addresses)
     else:
         texture = code[row.latency]
@@ -375,6 +375,8 @@ def shared_access(
     m[sm.shared_wavefronts] += waves
     m[sm.shared_ideal] += min(ideal, waves)  # fewer are needed where lanes read the same words
     latency = count_shared(m, code, sm, w, row, remote)
+    if code[row.extra] & s.GLOBAL_SHARE:
+        latency = code[row.latency]
     barrier = code[row.write_barrier]
     done = start + latency + m[s.chip.wide_pass] * (wide - 1) + m[s.chip.replay] * (waves - wide)
     if remote and operation == s.OP_LOAD:

@@ -9,6 +9,7 @@ from warpwright.isa.program import Instruction, Kind, Operand, Program
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.items import Flow, Item, items_of
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
+from warpwright.isa.r600.meaning_image import Image
 from warpwright.isa.r600.text import alu_text, control_text, fetch_text, literal_text
 
 LANES = 64
@@ -23,6 +24,10 @@ class R600Program(Program):
 
     generation: str = ""
     items: list[Item] = field(default_factory=list)
+    global_share_address: int = 0
+    """Device address of the chip's global data share; 0: the program has none."""
+    images: dict[int, Image] = field(default_factory=dict)
+    """What its texture fetches read, by resource."""
 
 
 def program_from_code(code: bytes, generation: str, name: str) -> R600Program:

@@ -24,8 +24,11 @@ from warpwright.isa.r600.meaning import (
     source,
     truth,
 )
+from warpwright.isa.r600.meaning_image import read_image
 from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access
+from warpwright.isa.r600.meaning_share import global_data_share
 from warpwright.isa.r600.program import AluWord, Bundle
+from warpwright.isa.r600.tables_fetch import FetchKind
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 _FILLED = (meaning_float, meaning_integer)
@@ -51,7 +54,7 @@ def lower(program: R600Program) -> list[Lowered]:
                 first_registers(b)
             guard = bundle_guard(item)
             b.guarded = guard is not None
-            lower_item(b, program.generation)
+            lower_item(b, program)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(
                 f"kernel {program.name}: cannot execute instruction {n} ({program.generation}): {described(item, program.generation)[2]}: {error}"
@@ -100,7 +103,7 @@ def place(number: int) -> int:
     return STEP_BYTES * number
 
 
-def lower_item(b: R600Emitter, generation: str) -> None:
+def lower_item(b: R600Emitter, program: R600Program) -> None:
     """One item's operations."""
     item = b.item
     if item.bundle is not None:
@@ -110,11 +113,23 @@ def lower_item(b: R600Emitter, generation: str) -> None:
             outside = b.not_(b.op("get_pred", "i1", attr=EXECUTES))
             b.op("branch", "void", outside, attr=place(target))
     elif item.fetch is not None:
-        fetch(b)
+        lower_fetch(b, program)
     elif item.control is not None and item.control.rat_operation and item.flow is Flow.NONE:
-        random_access(b, generation)
+        random_access(b, program.generation)
     else:
         lower_flow(b)
+
+
+def lower_fetch(b: R600Emitter, program: R600Program) -> None:
+    """A fetch, by its kind."""
+    word = b.item.fetch
+    assert word is not None
+    if word.operation.kind is FetchKind.GLOBAL_SHARE:
+        global_data_share(b, program.global_share_address)
+    elif word.operation.kind is FetchKind.TEXTURE:
+        read_image(b, program.images)
+    else:
+        fetch(b)
 
 
 def lower_flow(b: R600Emitter) -> None:

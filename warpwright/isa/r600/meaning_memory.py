@@ -6,6 +6,8 @@ leaves it in a buffer of its own, where each thread fetches it from its own word
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.r600.meaning import R600Emitter, source
 from warpwright.isa.r600.program import AluWord
@@ -114,7 +116,7 @@ def fetch(b: R600Emitter) -> None:
     if name != "VFETCH":
         raise UnsupportedInstruction(f"{name} has no meaning here")
     if f["buffer_id"] == RETURN_BUFFER:
-        _put(b, f, [b.get("RETURNED")])
+        put_selected(b, f, [b.get("RETURNED")])
         return
     if f["buffer_id"] != GLOBAL_BUFFER or f["data_format"] not in FORMATS or f["src_rel"] or f["dst_rel"]:
         raise UnsupportedInstruction(
@@ -127,14 +129,16 @@ def fetch(b: R600Emitter) -> None:
     at = device_address(b, low)
     how = Access("global", size)
     if components == 1:
-        _put(b, f, [extended(b, b.op("load", f"i{8 * size}", at, attr=how), bool(f["format_comp_all"]) and size < 4)])
+        put_selected(
+            b, f, [extended(b, b.op("load", f"i{8 * size}", at, attr=how), bool(f["format_comp_all"]) and size < 4)]
+        )
         return
     words = b.op("load", f"i32x{components}", at, attr=how)
-    _put(b, f, [b.op("extract", "i32", words, attr=n) for n in range(components)])
+    put_selected(b, f, [b.op("extract", "i32", words, attr=n) for n in range(components)])
 
 
-def _put(b: R600Emitter, f: dict[str, int] | object, values: list[Value]) -> None:
-    fields = f if isinstance(f, dict) else dict(f)  # type: ignore[call-overload]
+def put_selected(b: R600Emitter, fields: Mapping[str, int], values: list[Value]) -> None:
+    """The channels of a fetch's result that its destination selects."""
     for channel in "xyzw":
         select = fields[f"dst_sel_{channel}"]
         if select == NOTHING_SELECT:

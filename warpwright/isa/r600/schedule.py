@@ -17,8 +17,7 @@ BUNDLE_CYCLES = 8
 """From a bundle of a wavefront to its next one: two wavefronts take turns, four cycles each."""
 FETCHES, QUEUE, RETURNS = 0, 1, 2
 """Dependence counters: fetches of a clause, values of local data share, old values of atomics."""
-NO_RESULT = frozenset(("no_result",))
-L2_ONLY = frozenset(("l2_only",))
+GLOBAL_SHARE = frozenset(("global_share",))
 
 
 def work_of(i: Instruction) -> Work:
@@ -27,6 +26,8 @@ def work_of(i: Instruction) -> Work:
     Raises:
         UnknownTiming: the name has no row.
     """
+    if i.opcode.startswith("GDS_"):
+        return Work("memory", GLOBAL_SHARE)
     found = WORKS.get(i.opcode)
     if found is None:
         raise UnknownTiming(f"opcode {i.opcode} has no timing row: {i.operands[0].name}; use timing='off'")
@@ -52,7 +53,7 @@ _CONTROL = [
 ]
 WORKS: dict[str, Work] = {
     "BUNDLE": Work("alu"),
-    "VFETCH": Work("memory"),
+    **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ")},
     "MEM_RAT": Work("memory"),
     "MEM_RAT_CACHELESS": Work("memory"),
     **{name: Work("branch") for name in _CONTROL},

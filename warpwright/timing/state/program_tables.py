@@ -45,6 +45,8 @@ MATRIX_ROWS = 1 << 22
 """Flag of ``Instruction.extra``: a matrix load (LDSM), whose lanes name rows."""
 ONE_PASS = 1 << 23
 """Flag of ``Instruction.extra``: a shared atomic that passes once for each 4 bytes, whatever its lanes' banks (ATOMS.CAST.SPIN)."""
+GLOBAL_SHARE = 1 << 24
+"""Flag of ``Instruction.extra``: an access to the chip's global data share, whose banks are as shared memory's."""
 OWN_SHARED = 1 << 21
 """Flag of ``Instruction.extra``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (

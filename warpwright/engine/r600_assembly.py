@@ -1,0 +1,154 @@
+"""A module of kernels in assembly of Cypress and Cayman (``isa/r600/assemble.py``), for programs that no compiler makes.
+
+The text of a kernel begins with what a launch must know of it::
+
+    .kernel copy(u64 out, u64 in, u32 n)
+    .shared 1024                 # bytes of local data share
+    .registers 8
+    .image 3 in 64 32 4          # resource 3: 64 by 32 texels of four channels from the address in parameter "in"
+
+Parameters are words of the constant buffer from byte 36 on: the first one's lower word is ``KC0[2].y``; a ``u64`` begins at an even word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.module import LoadedKernel
+from warpwright.engine.ptx_module import load_ptx
+from warpwright.engine.r600_module import GENERATION_OF, R600Module
+from warpwright.errors import UnsupportedError
+from warpwright.isa.program import Parameter
+from warpwright.isa.r600.assemble import AssemblyError, assemble
+from warpwright.isa.r600.load import R600Program, program_from_code
+from warpwright.isa.r600.lower import highest_register
+from warpwright.isa.r600.meaning_image import Image
+from warpwright.isa.r600.meaning_share import SHARE_BYTES
+from warpwright.toolchain.cubin import Kernel as CubinKernel
+
+_HEAD = ".version 7.0\n.target sm_50\n.address_size 64\n"
+_SIGNATURE = re.compile(r"\.kernel\s+(\w+)\s*\(([^)]*)\)\s*$")
+
+
+@dataclass
+class AssemblyKernel:
+    """The text of one kernel."""
+
+    name: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Types by name."""
+    shared_bytes: int = 0
+    registers: int = 0
+    images: dict[int, tuple[str, int, int, int]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def signature(self) -> str:
+        """The kernel in PTX, without its code."""
+        listed = ", ".join(f".param .{type} {name}" for name, type in self.parameters.items())
+        return f".visible .entry {self.name}({listed})\n{{\nret;\n}}\n"
+
+
+def is_assembly(source: object) -> bool:
+    """Whether a source is assembly: it begins with a kernel's directive."""
+    return isinstance(source, str) and re.match(r"(\s|#[^\n]*\n)*\.kernel\s", source) is not None
+
+
+def kernels_of(text: str) -> dict[str, AssemblyKernel]:
+    """The kernels of a text.
+
+    Raises:
+        AssemblyError: naming the line of a directive that is none.
+    """
+    found: dict[str, AssemblyKernel] = {}
+    kernel = AssemblyKernel("")
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = line.split("#")[0].strip()
+        # Lines keep their numbers for messages.
+        kernel.lines.append("" if plain.startswith(".") else line)
+        if not plain.startswith("."):
+            continue
+        word, *rest = plain.split()
+        signature = _SIGNATURE.match(plain)
+        if signature is not None:
+            pairs = [p.split() for p in signature[2].split(",") if p.strip()]
+            kernel = AssemblyKernel(signature[1], {name: type for type, name in pairs}, lines=[""] * number)
+            found[kernel.name] = kernel
+        elif word in (".shared", ".registers") and len(rest) == 1:
+            setattr(kernel, "shared_bytes" if word == ".shared" else "registers", int(rest[0]))
+        elif word == ".image" and len(rest) == 5 and rest[1] in kernel.parameters:
+            kernel.images[int(rest[0])] = (rest[1], *(int(n) for n in rest[2:]))  # type: ignore[assignment]
+        else:
+            raise AssemblyError(f"line {number}: {plain}: no directive")
+    return found
+
+
+@dataclass(slots=True)
+class R600AssemblyModule(R600Module):
+    """Assembly on a chip of AMD's.  Make it with :func:`load_assembly`."""
+
+    kernels: dict[str, AssemblyKernel] = field(default_factory=dict)
+    share_address: int = 0
+    """Device address of the chip's global data share."""
+
+    def load(self, kernel: CubinKernel) -> LoadedKernel:
+        """Assemble a kernel, once.
+
+        Raises:
+            UnsupportedError: naming the line that is no instruction.
+        """
+        if kernel.name in self._loaded:
+            return self._loaded[kernel.name]
+        text, generation = self.kernels[kernel.name], GENERATION_OF[self.arch]
+        try:
+            code = assemble("\n".join(text.lines), generation)
+        except AssemblyError as error:
+            raise UnsupportedError(f"kernel {kernel.name} ({generation}): {error}") from None
+        program = program_from_code(code, generation, kernel.name)
+        self.describe(program, kernel, text)
+        own = replace(
+            kernel,
+            registers=program.registers,
+            barriers=1,
+            shared_static_bytes=text.shared_bytes,
+            max_threads_per_block=program.max_threads_per_block,
+        )
+        self.compiled.kernels[kernel.name] = own
+        loaded = LoadedKernel(own, program, {}, {})
+        self._loaded[kernel.name] = loaded
+        self.machine_code[kernel.name] = code
+        self._code[kernel.name] = {}
+        return loaded
+
+    def describe(self, program: R600Program, kernel: CubinKernel, text: AssemblyKernel) -> None:
+        """Tell a program what its text and the launch say of it."""
+        program.parameters = [Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in kernel.parameters]
+        program.parameter_size_bytes = kernel.parameter_size_bytes
+        program.registers = text.registers or highest_register(program.items) + 1
+        program.shared_static_bytes = text.shared_bytes
+        program.barriers = 1
+        offsets = {name: p.offset_bytes for name, p in zip(text.parameters, kernel.parameters, strict=True)}
+        program.images = {n: Image(offsets[name], *rest) for n, (name, *rest) in text.images.items()}
+        if not self.share_address and any(i.opcode.startswith("GDS_") for i in program.instructions):
+            self.share_address = self.memory.allocate(SHARE_BYTES, "global data share").address
+        program.global_share_address = self.share_address
+
+
+def load_assembly(text: str, arch: int, memory: DeviceMemory, name: str = "kernel.r600") -> R600AssemblyModule:
+    """Read assembly.
+
+    Raises:
+        UnsupportedError: for a text whose directives are none.
+    """
+    try:
+        kernels = kernels_of(text)
+    except AssemblyError as error:
+        raise UnsupportedError(f"{name}: {error}") from None
+    plain = load_ptx(_HEAD + "".join(k.signature for k in kernels.values()), arch, memory, name)
+    return R600AssemblyModule(
+        *(plain.compiled, plain.text, plain.arch, plain.memory, plain.variables),
+        *(plain.constants, plain._constant_places),
+        kernels=kernels,
+    )
