@@ -48,8 +48,9 @@ UNITS: dict[str, tuple[str, ...]] = {
         "counts_lanes",
         "one_pass",
         "matrix_rows",
-        "global_share",
-    ),  # global_share: of the whole chip
+        "global_share",  # of the whole chip
+        "second_word",  # with the access before it
+    ),
     "invalidate": (),
     "cache_hint": (),
     "exit": (),

@@ -65,6 +65,8 @@ class Item:
     masks: Region | None = None
     """Lanes without the predicate leave for this region's other side, or its end."""
     ends_clause: bool = False
+    second_read: bool = False
+    """The second of two values that the bundle before it reads from local data share."""
     free: bool = False
     """Part of another word: takes no time of its own."""
     reads: tuple[int, ...] = field(default=())
@@ -72,6 +74,7 @@ class Item:
     fills: tuple[int, ...] = field(default=())
 
 
+TWO_READS = "LDS_READ2_RET"
 REFUSED = "{name} has no meaning in a compute program"
 _LOOP_STARTS = ("LOOP_START", "LOOP_START_DX10", "LOOP_START_NO_AL")
 _POPS = {"ALU_POP_AFTER": 1, "ALU_POP2_AFTER": 2}
@@ -92,6 +95,8 @@ class _Walk:
     listing: Listing
     items: list[Item] = field(default_factory=list)
     open: list[Region] = field(default_factory=list)
+    queue: _Queue = field(default_factory=lambda: _Queue())
+    """A value may be taken in a clause after the one that asked for it, in the order of the words."""
 
     def run(self) -> list[Item]:
         continuing = _loops_that_continue(self.listing)
@@ -144,15 +149,16 @@ class _Walk:
         elif name not in ("ALU", *_POPS):
             raise UnsupportedInstruction(REFUSED.format(name=name))
         clause = self.listing.clauses[word.fields["addr"]]
-        queue = _Queue()
         for n, bundle in enumerate(clause.bundles):
             following = clause.bundles[n + 1] if n + 1 < len(clause.bundles) else None
             item = self.add(Item(bundle=bundle, following=following, clause=word, ends_clause=following is None))
-            item.reads, item.fills = queue.pass_bundle(bundle)
+            item.reads, item.fills = self.queue.pass_bundle(bundle)
             if any(w.fields.get("update_exec_mask") for w in bundle.words):
                 if following is not None:
                     raise UnsupportedInstruction("an execution mask that changes before the clause ends")
                 item.masks = self.innermost(word)
+            if any(w.operation.name == TWO_READS for w in bundle.words):
+                self.add(Item(clause=word, second_read=True, ends_clause=following is None, fills=item.fills))
         if name in _POPS:
             self.pop(_POPS[name], word, free=True)
 

@@ -66,6 +66,8 @@ def described(item: Item, generation: str) -> tuple[str, tuple[str, ...], str]:
         return "BUNDLE", tuple(w.operation.name for w in words), "; ".join(texts)
     if item.fetch is not None:
         return item.fetch.operation.name, (), fetch_text(item.fetch).strip()
+    if item.second_read:
+        return "LDS_READ2_RET", (), "second value"
     assert item.control is not None
     name = item.control.operation.name
     if item.control.rat_operation:

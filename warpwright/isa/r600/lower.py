@@ -25,7 +25,7 @@ from warpwright.isa.r600.meaning import (
     truth,
 )
 from warpwright.isa.r600.meaning_image import read_image
-from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access
+from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access, second_read
 from warpwright.isa.r600.meaning_share import global_data_share
 from warpwright.isa.r600.program import AluWord, Bundle
 from warpwright.isa.r600.tables_fetch import FetchKind
@@ -112,6 +112,8 @@ def lower_item(b: R600Emitter, program: R600Program) -> None:
             target = item.masks.otherwise if item.masks.otherwise >= 0 else item.masks.leave
             outside = b.not_(b.op("get_pred", "i1", attr=EXECUTES))
             b.op("branch", "void", outside, attr=place(target))
+    elif item.second_read:
+        second_read(b)
     elif item.fetch is not None:
         lower_fetch(b, program)
     elif item.control is not None and item.control.rat_operation and item.flow is Flow.NONE:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warpwright.isa.ops import Access, Value
+from warpwright.isa.r600.items import TWO_READS
 from warpwright.isa.r600.meaning import R600Emitter, source
 from warpwright.isa.r600.program import AluWord
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
+SECOND_ADDRESS = "LDS2"
+"""The register of the second address of two."""
 WINDOW = 0x7F00
 """Upper word of the device's addresses (``engine/abi.py``, DEVICE_BASE)."""
 GLOBAL_BUFFER, RETURN_BUFFER = 1, 3
@@ -67,13 +70,21 @@ def local_data_share(b: R600Emitter, word: AluWord) -> None:
         size = LDS_WRITES[name]
         b.op("store", "void", address, b.trunc(data[0], f"i{8 * size}"), attr=Access("shared", size))
         return
-    if name in LDS_READS:
-        size, signed = LDS_READS[name]
+    if name in LDS_READS or name == TWO_READS:
+        size, signed = LDS_READS.get(name, (4, False))
+        if name == TWO_READS:
+            b.set(SECOND_ADDRESS, data[0])
         found = extended(b, b.op("load", f"i{8 * size}", address, attr=Access("shared", size)), signed)
     else:
         found = _lds_atomic(b, name, address, data)
     if b.item.fills:
         b.set(f"OQA{b.item.fills[0]}", found)
+
+
+def second_read(b: R600Emitter) -> None:
+    """The second value of two, which goes to queue B."""
+    found = b.op("load", "i32", b.get(SECOND_ADDRESS), attr=Access("shared", 4))
+    b.set(f"OQB{b.item.fills[0]}", found)
 
 
 def _lds_atomic(b: R600Emitter, name: str, address: Value, data: list[Value]) -> Value:

@@ -8,7 +8,7 @@ other; the wavefront goes on when all have answered.  Values of local data share
 from __future__ import annotations
 
 from warpwright.isa.program import Instruction
-from warpwright.isa.r600.items import Flow, Item
+from warpwright.isa.r600.items import TWO_READS, Flow, Item
 from warpwright.isa.r600.load import R600Program
 from warpwright.isa.r600.meaning_memory import RETURN_BUFFER
 from warpwright.isa.schedule import Issue, UnknownTiming, Work
@@ -53,6 +53,7 @@ _CONTROL = [
 ]
 WORKS: dict[str, Work] = {
     "BUNDLE": Work("alu"),
+    "LDS_READ2_RET": Work("memory", frozenset(("second_word",))),
     **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ")},
     "MEM_RAT": Work("memory"),
     "MEM_RAT_CACHELESS": Work("memory"),
@@ -70,11 +71,13 @@ def from_clauses(program: R600Program) -> list[Issue]:
     """
     issues = []
     pending: set[int] = set()
+    clause = None
     for item, i in zip(program.items, program.instructions, strict=True):
         waits: set[int] = set()
         returned = item.fetch is not None and item.fetch.fields.get("buffer_id") == RETURN_BUFFER
-        if item.fetch is None or returned:
+        if item.fetch is None or item.clause is not clause:
             waits |= pending & {FETCHES}
+        clause = item.clause
         if returned:
             waits |= pending & {RETURNS}
         if item.reads:
@@ -115,6 +118,8 @@ def _work(item: Item, i: Instruction) -> Work:
 
 def _stall(item: Item) -> int:
     """Cycles until the wavefront's next instruction."""
+    if item.second_read:
+        return BUNDLE_CYCLES - 1
     if item.bundle is not None:
-        return BUNDLE_CYCLES
+        return 1 if TWO_READS in (w.operation.name for w in item.bundle.words) else BUNDLE_CYCLES
     return 1
