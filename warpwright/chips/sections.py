@@ -250,7 +250,9 @@ class Shared(Section):
     shared_reserved_bytes_per_block: int = Field(ge=0)
     shared_allocation_unit_bytes: int = Field(gt=0)
     shared_in_cores: bool
-    """Accesses of shared memory pass through the heavy FMA pipe, which they hold while their banks conflict."""
+    """Accesses of shared memory are issued through the heavy FMA pipe."""
+    shared_conflicts_in_cores: bool
+    """They hold that pipe while their banks conflict."""
     shared_bank_count: Literal[16, 32]
     shared_bank_bytes: Literal[4]
     global_share_kib: int = Field(ge=0)
@@ -337,6 +339,8 @@ class L1(Section):
     """How late the acknowledgement of an SM's writes may be before it sends no more: what its write buffers cover."""
     atomic_lag_cycles: int = Field(ge=0)
     """The same for atomics, whose answers come all the way back."""
+    l1_sees_writes: bool
+    """Whether a store changes what L1 holds of its line; the caches of a read path that stores do not take keep what they have."""
     l1_keeps_writes: bool
     """The least that L1 keeps of a store: whole lines (what is written in part is dropped), any bytes (sectors that were valid stay so),
     or nothing (0: what is written is dropped)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpwright.studies import block_and_grid as block_and_grid
+from warpwright.studies import cayman as cayman
 from warpwright.studies import cayman_vs_fermi as cayman_vs_fermi
 from warpwright.studies import multi_grid as multi_grid
 from warpwright.studies import synchronisation as synchronisation

@@ -327,6 +327,8 @@ def written_in_l1(m: Any, sm: s.SM, what: Written, time: int) -> int:
     H200 reads back by few lanes L2 sees none).
     """
     line, sectors, held, words, local, out = what
+    if not local and m[s.chip.l1_sees_writes] == 0:
+        return 0
     place = l1_find(m, sm, line, time)
     ways = m[s.chip.l1_ways]
     if not local and m[s.chip.l1_keeps_writes] == 0:

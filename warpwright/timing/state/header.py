@@ -152,7 +152,9 @@ class Header(Unit):
     banks = from_chip("shared.shared_bank_count", "banks", "of shared memory, and lanes that it serves at once")
     issue_interval = from_chip("issue.issue_interval_cycles", "cycle", "between two instructions of a scheduler")
     lite_in_xu = from_chip("pipes.fma_lite_in_xu", "", "the lite FMA lanes are the special-function units' multipliers")
-    shared_in_cores = from_chip("shared.shared_in_cores", "", "shared accesses hold the heavy FMA pipe")
+    shared_in_cores = from_chip(
+        "shared.shared_conflicts_in_cores", "", "shared accesses hold the heavy FMA pipe while their banks conflict"
+    )
     window_operands = from_chip("issue.operand_window_cycles", "cycle", "in which an instruction reads its registers")
     operand_release = from_chip(
         "issue.operand_release_cycles", "cycle", "from issue until a fixed-latency instruction's operands are free"
@@ -338,6 +340,7 @@ class Header(Unit):
     store_sent = from_chip("l1.store_sent_cycles", "cycle", "after a line's output until it is found sent")
     store_lag = from_chip("l1.store_lag_cycles", "cycle", "that acknowledgements may be late")
     atomic_lag = from_chip("l1.atomic_lag_cycles", "cycle", "that answers of atomics may be late")
+    l1_sees_writes = from_chip("l1.l1_sees_writes", "", "stores change what L1 holds")
     l1_keeps_writes = from_chip("l1.l1_keeps_writes", "", "stores leave their words in L1")
     l1_write_bytes = from_chip("l1.l1_write_bytes_per_clk", "bytes", "that the store buffer's output sends per cycle")
     l1_join = from_chip("l1.l1_join_cycles", "cycle", "within which misses of a line leave as one request")
