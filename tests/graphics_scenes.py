@@ -342,6 +342,101 @@ def textured(gl: Any) -> Image:
     return read(target)
 
 
+TILE = 64
+SAMPLING = {
+    "nearest": ("sampler2D", "texture(image, uv)"),
+    "linear": ("sampler2D", "texture(image, uv)"),
+    "clamped": ("sampler2D", "texture(image, uv)"),
+    "lod": ("sampler2D", "textureLod(image, uv, uv.x * 2.0)"),
+    "gradients": ("sampler2D", "textureGrad(image, uv, vec2(0.02, 0.0), vec2(0.0, 0.03))"),
+    "fetch": ("sampler2D", "texelFetch(image, ivec2(uv * 20.0 + 0.25), 0)"),
+    "offset": ("sampler2D", "textureOffset(image, uv, ivec2(3, -2))"),
+    "size": ("sampler2D", "vec4(vec2(textureSize(image, 1)), 8.0 + uv.x * 0.001, 255.0) / 255.0"),
+    "one_channel": ("sampler2D", "texture(image, uv)"),
+    "floats": ("sampler2D", "texture(image, uv)"),
+    "integers": ("usampler2D", "vec4(texture(image, uv)) / 255.0"),
+    "cube": ("samplerCube", "texture(image, way)"),
+    "volume": ("sampler3D", "texture(image, way * 0.5 + 0.5)"),
+    "layers": ("sampler2DArray", "texture(image, vec3(uv, floor(uv.x * 2.0)))"),
+    "shadow": ("sampler2DShadow", "vec4(texture(image, vec3(uv, 0.5)))"),
+}
+"""Tiles of the scene ``sampling``: a sampler's type and what is sampled."""
+
+
+def sampled_texture(gl: Any, name: str) -> Any:
+    chance = np.random.default_rng(5)
+    texels = chance.integers(0, 256, (6, 32, 32, 4), dtype=np.uint8)
+    nearest, linear = moderngl.NEAREST, moderngl.LINEAR
+    if name == "cube":
+        made, how = gl.texture_cube((32, 32), 4, texels.tobytes()), (nearest, nearest)
+    elif name == "volume":
+        made, how = gl.texture3d((16, 16, 8), 4, texels[:2].tobytes()), (linear, linear)
+    elif name == "layers":
+        made, how = gl.texture_array((32, 32, 6), 4, texels.tobytes()), (linear, linear)
+    elif name == "shadow":
+        made, how = gl.depth_texture((32, 32), chance.random((32, 32)).astype("f4").tobytes()), (linear, linear)
+        made.compare_func = "<="
+    elif name == "floats":
+        made, how = (
+            gl.texture((32, 32), 4, chance.random((32, 32, 4)).astype("f2").tobytes(), dtype="f2"),
+            (linear, linear),
+        )
+    elif name == "one_channel":
+        made, how = gl.texture((32, 32), 1, texels[0, :, :, 0].tobytes()), (linear, linear)
+    else:
+        made = gl.texture((32, 32), 4, texels[0].tobytes(), dtype="u1" if name == "integers" else "f1")
+        how = (nearest, nearest) if name in ("nearest", "fetch", "integers") else (linear, linear)
+        if name in ("lod", "gradients", "size"):
+            made.build_mipmaps()
+            for level in range(1, 6):
+                made.write(np.ascontiguousarray(texels[0, :: 1 << level, :: 1 << level]).tobytes(), level=level)
+            how = (moderngl.LINEAR_MIPMAP_LINEAR, linear)
+    made.filter = how
+    if name == "clamped":
+        made.repeat_x = made.repeat_y = False
+    return made
+
+
+@scene
+def sampling(gl: Any) -> Image:
+    """Every kind of texture and of sample, a tile each."""
+    target = gl.simple_framebuffer((4 * TILE, 4 * TILE))
+    target.use()
+    target.clear()
+    corners = np.array([(-1, -1, -0.3, -0.2), (1, -1, 2.2, 0), (-1, 1, 0, 1.7), (1, 1, 1.9, 2.1)], "f4")
+    buffer = gl.buffer(corners)
+    for n, (name, (kind, sample)) in enumerate(SAMPLING.items()):
+        program = gl.program(
+            vertex_shader="""
+            #version 330
+            in vec2 place; in vec2 where; out vec2 uv; out vec3 way;
+            void main() {
+                gl_Position = vec4(place, 0.0, 1.0 + 0.3 * place.x); uv = where;
+                way = vec3(where * 2.0 - 1.0, place.x * 0.7 - place.y * 0.3);
+            }
+            """,
+            fragment_shader=f"""
+            #version 330
+            uniform {kind} image; in vec2 uv; in vec3 way; out vec4 fragment;
+            void main() {{ fragment = {sample} + vec4(uv + way.xy, 0.0, 0.0) * 0.00001; }}
+            """,
+        )
+        sampled_texture(gl, name).use()
+        gl.viewport = n % 4 * TILE, n // 4 * TILE, TILE, TILE
+        gl.vertex_array(program, [(buffer, "2f 2f", "place", "where")]).render(moderngl.TRIANGLE_STRIP)
+    return read(target)
+
+
+@scene
+def mipmaps(gl: Any) -> Image:
+    """Levels that the driver makes, side by side."""
+    texels = np.random.default_rng(6).integers(0, 256, (64, 64, 4), dtype=np.uint8)
+    image = gl.texture((64, 64), 4, texels.tobytes())
+    image.build_mipmaps()
+    levels = [np.frombuffer(image.read(level=n), np.uint8).reshape(64 >> n, 64 >> n, 4) for n in range(4)]
+    return np.concatenate([np.kron(level, np.ones((1 << n, 1 << n, 1), np.uint8)) for n, level in enumerate(levels)])
+
+
 def main(folder: str, names: list[str]) -> None:
     for name in names or list(SCENES):
         gl = moderngl.create_context(standalone=True, backend="egl")

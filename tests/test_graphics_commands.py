@@ -111,7 +111,7 @@ def test_two_rows_may_not_share_a_method() -> None:
 def test_an_unknown_method_is_an_error_with_its_place() -> None:
     stream = Stream()
     stream.words += [1 << 18 | THREE_D << 13 | 0x1FF0, 0]
-    with pytest.raises(CommandError, match=r"the 3D class \(0x5097\) has no method 0x1ff0 \(after QUERY_GET\)"):
+    with pytest.raises(CommandError, match=r"the 3D class \(0x8297\) has no method 0x1ff0 \(after QUERY_GET\)"):
         stream.submit()
 
 

@@ -54,7 +54,10 @@ def test_coverage_of_2000_random_triangles(tmp_path: Path) -> None:
     assert (ours != theirs).any(axis=2).sum() <= 12
 
 
-@pytest.mark.parametrize(("name", "share", "most"), [("clipped", 0.999, 1), ("blended", 1.0, 4)])
+@pytest.mark.parametrize(
+    ("name", "share", "most"),
+    [("clipped", 0.999, 1), ("blended", 1.0, 4), ("sampling", 0.999, 3), ("mipmaps", 1.0, 3)],
+)
 def test_scene_is_close_to_the_software_driver(tmp_path: Path, name: str, share: float, most: int) -> None:
     ours, theirs = both(tmp_path, name)
     assert (abs(ours - theirs).max(axis=2) <= most).mean() >= share

@@ -16,8 +16,9 @@ from warpwright.graphics.memory_copies import MemoryCopyEngine
 from warpwright.graphics.pushbuffer import Engine, Pushbuffer, Words
 from warpwright.graphics.video_memory import Buffer, VideoMemory
 
-G80_CHIPSET = 0x50
-"""The number of the G80 in its register PMC_BOOT, by which drivers know chips."""
+CHIPSET = 0x84
+"""What the device says that it is: G84, G80's successor of 2007.  Their pipelines are alike, but G80's texture headers cannot say which levels
+are seen, so that Mesa would make each level of a mipmap from level 0."""
 HOST_BYTES = 512 << 20
 """How much of the host's memory the device maps: the driver's usual aperture."""
 
@@ -32,7 +33,7 @@ class GraphicsDevice:
     """
 
     def __init__(self, local_bytes: int, tpc_count: int, sms_per_tpc: int) -> None:
-        self.chipset = G80_CHIPSET
+        self.chipset = CHIPSET
         self.tpc_count, self.sms_per_tpc = tpc_count, sms_per_tpc
         self.memory = VideoMemory(local_bytes, HOST_BYTES)
         self.three_d = Engine3D(self.memory)

@@ -1,4 +1,4 @@
-"""The 3D class 0x5097: registers, vertices between VERTEX_BEGIN_GL and VERTEX_END_GL, and what methods start."""
+"""The 3D class 0x8297: registers, vertices between VERTEX_BEGIN_GL and VERTEX_END_GL, and what methods start."""
 
 from __future__ import annotations
 

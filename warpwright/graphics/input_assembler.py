@@ -66,7 +66,7 @@ class Assembly:
     def begin(self, kind: int) -> None:
         self.abandon()
         if kind > TRIANGLE_STRIP_ADJACENCY:
-            raise CommandError(f"the 3D class (0x5097): VERTEX_BEGIN_GL = {kind:#x} is no type of primitives")
+            raise CommandError(f"the 3D class (0x8297): VERTEX_BEGIN_GL = {kind:#x} is no type of primitives")
         self.is_open, self.type = True, kind
 
     def add_arrays(self, first: int, count: int) -> None:
@@ -200,7 +200,7 @@ def _inputs(
         columns += [attributes[:, number, i] for i in range(4) if mask >> i & 1]
     builtin = engine["VP_GP_BUILTIN_ATTR_EN"]
     if builtin & _VERTEX_ID:
-        columns.append(ids.astype(np.uint32))
+        columns.append((ids + engine["VERTEX_ID_BASE"]).astype(np.uint32))
     if builtin & _INSTANCE_ID:
         columns.append(np.full(len(ids), instance, dtype=np.uint32))
     return np.stack(columns, axis=1) if columns else np.zeros((len(ids), 1), dtype=np.uint32)

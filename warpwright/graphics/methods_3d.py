@@ -1,10 +1,10 @@
-"""Methods of the 3D class 0x5097: offsets and names as envytools' rnndb documents them; only those that the model knows."""
+"""Methods of the 3D class 0x8297: offsets and names as envytools' rnndb documents them; only those that the model knows."""
 
 from __future__ import annotations
 
 from warpwright.graphics.methods import MethodTable, Row
 
-CLASS = 0x5097
+CLASS = 0x8297
 ROWS: tuple[Row, ...] = (
     (0x0100, "NOP"),
     (0x0104, "NOTIFY"),
@@ -104,6 +104,7 @@ ROWS: tuple[Row, ...] = (
     (0x0FF8, "SCREEN_SCISSOR_VERT"),
     (0x1000, "VERTEX_ARRAY_PER_INSTANCE", 16, 4),
     (0x1080, "VERTEX_ARRAY_LIMIT_HIGH", 16, 8),
+    (0x1118, "VERTEX_ID_BASE"),
     (0x1084, "VERTEX_ARRAY_LIMIT_LOW", 16, 8),
     (0x121C, "RT_CONTROL"),
     (0x1224, "RT_ARRAY_MODE"),
@@ -272,4 +273,4 @@ ROWS: tuple[Row, ...] = (
     (0x1B08, "QUERY_SEQUENCE"),
     (0x1B0C, "QUERY_GET"),
 )
-TABLE = MethodTable("the 3D class (0x5097)", ROWS)
+TABLE = MethodTable("the 3D class (0x8297)", ROWS)

@@ -13,7 +13,6 @@ from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.setup import SetUp
 from warpwright.graphics.shader_programs import Constants, Pixels, ShaderProgram, Textures, load_program
 from warpwright.graphics.state_3d import State3D
-from warpwright.isa.program import Kind
 
 Words = npt.NDArray[np.uint32]
 Stage = Literal["vertex", "geometry", "pixel"]
@@ -57,11 +56,9 @@ def constants(engine: State3D, stage: Stage) -> Constants:
 
 def textures(engine: State3D, made: ShaderProgram, stage: Stage) -> Textures | None:
     """The textures and samplers that a program's instructions name."""
-    named = [o for i in made.instructions if i.opcode == "tex" for o in i.operands if o.kind is Kind.SPECIAL]
     if not made.uses_textures:
         return None
-    units, samplers = ({o.index for o in named if o.name[0] == letter} for letter in "ts")
-    return engine.texture_unit(stage, units, samplers)
+    return engine.texture_unit(stage, made.texture_numbers("t"), made.texture_numbers("s"))
 
 
 def run_vertices(engine: State3D, inputs: Words) -> Words:

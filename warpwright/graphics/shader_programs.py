@@ -37,6 +37,7 @@ Constants = Mapping[int, bytes | npt.NDArray[np.uint8]]
 Engine = Literal["compiled", "interpreter"]
 
 WARP = 32
+TEXTURE_OPCODES = ("tex", "texsize")
 MEMORY_BYTES = 1 << 30
 RUN_BYTES = 1 << 26
 """Primitives of a geometry program run in groups whose outputs take no more than this."""
@@ -177,7 +178,12 @@ class ShaderProgram:
 
     @property
     def uses_textures(self) -> bool:
-        return any(i.opcode in ("tex", "texsize") for i in self.instructions)
+        return any(i.opcode in TEXTURE_OPCODES for i in self.instructions)
+
+    def texture_numbers(self, letter: Literal["t", "s"]) -> set[int]:
+        """Texture units, or samplers, that the program names."""
+        named = (o for i in self.instructions if i.opcode in TEXTURE_OPCODES for o in i.operands)
+        return {o.index for o in named if o.kind is Kind.SPECIAL and o.name[0] == letter}
 
     @property
     def output_slots(self) -> int:

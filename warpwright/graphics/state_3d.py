@@ -1,4 +1,4 @@
-"""State of the 3D class 0x5097 that the stages of a draw read: registers, memory, constant buffers, bound textures, counters."""
+"""State of the 3D class 0x8297 that the stages of a draw read: registers, memory, constant buffers, bound textures, counters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class State3D(RegisterEngine):
         """
         headers = {u: self._entry("TIC", n, u) for u, n in self.textures[stage].items() if u in units}
         found = {s: self._entry("TSC", n, s) for s, n in self.samplers[stage].items() if s in samplers}
-        return TextureUnit(headers, found, self.memory)
+        return TextureUnit(headers, found, self.memory, level_range=True)
 
     def _entry(self, table: str, number: int, slot: int) -> list[int]:
         """Eight words of a texture header (TIC) or a sampler (TSC)."""
