@@ -19,10 +19,9 @@ from warpwright.engine.abi import (
     TAG_GATHER,
     TAG_PATTERN,
     TAG_SYNC,
-    record_words,
 )
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke
-from warpwright.timing.records import address_of, decode
+from warpwright.timing.records import address_of, decode, lanes_of
 from warpwright.tools.checks.events import COLUMNS, Column, Event
 from warpwright.tools.checks.intrinsics import highest_bit
 from warpwright.tools.checks.shadow import (
@@ -43,6 +42,7 @@ from warpwright.tools.checks.shadow import (
     DONE,
     EPOCH_BITS,
     ERROR,
+    HALF_LANES,
     KEEP_SECTORS,
     LANE_BITS,
     MOST_LANES,
@@ -59,6 +59,8 @@ from warpwright.tools.checks.shadow import (
     S_EVENT_END,
     S_GLOBAL_OLDEST,
     S_GUARD,
+    S_HALF,
+    S_HALVES,
     S_HOST,
     S_LANES,
     S_LANES_OF_WAVE,
@@ -74,13 +76,13 @@ from warpwright.tools.checks.shadow import (
     S_SHARED_SHIFT,
     S_SHARED_WRITTEN,
     S_USED,
-    S_WARP,
     S_WHOLE,
     S_WINDOWS,
     SHADOW,
     SYNCHRONISE,
     WRITE_INFO,
     WRITE_STAMP,
+    accessor_stamp,
     allocation_at,
     cell_at,
     check_reader,
@@ -124,33 +126,39 @@ E_SYNCHRONISES, E_UNIFORM, E_COPY, E_GUARD = (
 )
 LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (int(e) for e in Event)
 WINDOW_MASK = ~0xFFFFFF
-FULL_WARP = 0xFFFFFFFF
-SYNC_WORDS = record_words(MOST_LANES)[TAG_SYNC]
+OFFSET_MASK = 0xFFFFFFFF
 WRITTEN_TOGETHER = 512
 """Bytes from the first to after the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes a lane."""
+
+
+@core
+def full_wave(width: int) -> int:
+    """The mask of all lanes of a wave."""
+    return -1 if width == MOST_LANES else (1 << width) - 1
 
 
 @core
 def synchronise_lanes(s: Any, lanes_known: Any, lanes: int) -> None:
     """The lanes know of each other all that each of them knew, and everything up to now."""
     s[S_EPOCH] += 1
-    if lanes == FULL_WARP:
+    width = s[S_LANES_OF_WAVE]
+    if lanes == full_wave(width):
         s[S_WHOLE] = s[S_EPOCH]
         return
-    for other in range(32):
+    for other in range(width):
         most = 0
         left = lanes
         while left:
             lane = lowest_bit(left)
             left &= left - 1
-            most = max(most, lanes_known[lane * 32 + other])
+            most = max(most, lanes_known[lane * width + other])
         if (lanes >> other) & 1:
             most = s[S_EPOCH]
         left = lanes
         while left:
             lane = lowest_bit(left)
             left &= left - 1
-            lanes_known[lane * 32 + other] = most
+            lanes_known[lane * width + other] = most
 
 
 @core
@@ -160,7 +168,7 @@ def loads(
 ) -> None:  # fmt: skip
     """Races of a load, all of whose lanes read the memory of ``limit`` bytes at ``origin``."""
     oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
-    stamp = (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    stamp = accessor_stamp(s)
     info = info_of_read(s, strong, instruction)
     start = address_of(base, tabled, step, 0) - origin
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and loads_in_rows(
@@ -218,7 +226,7 @@ def stores(
 ) -> None:  # fmt: skip
     """As ``loads`` for a store or an atomic; ``host`` is the host address of the memory."""
     oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
-    stamp = s[S_COPY] if copy else (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    stamp = s[S_COPY] if copy else accessor_stamp(s)
     start = address_of(base, tabled, step, 0) - origin
     plain = strength_of_write(strong) | instruction << 32
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and stores_in_rows(
@@ -405,8 +413,35 @@ def access(
                 within_it = address - origin >= 0 and address - origin + size <= limit
                 if within_it and not is_written(written, address - origin, size):
                     defined(s, findings, event, instruction, space, address, size, lane, written, address - origin)
-    if options & COUNT_TRAFFIC and event != ATOMIC:
-        count_traffic(counters, instruction, base, tabled, step, mask, size, shared, scratch)
+    return DONE
+
+
+@core
+def halves_of_access(
+    s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
+    counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int, alike: bool,
+) -> int:  # fmt: skip
+    """Every lane of one access, one half of a wave of more than 32 lanes after the other; DONE, or what is missing before it can go on."""
+    while s[S_HALF] <= s[S_HALVES]:
+        first = HALF_LANES * s[S_HALF]
+        mine = (mask >> first) & LANE_BITS
+        if mine:
+            start = base if tabled else base + first * step
+            table = step + 8 * first if tabled else step
+            reason = access(
+                s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch, start, tabled, table, mine, alike,
+            )  # fmt: skip
+            if reason != DONE:
+                return reason
+        s[S_HALF] += 1
+    s[S_HALF] = 0
+    event = events[row * COLUMNS + E_EVENT]
+    window = address_of(base, tabled, step, lowest_bit(mask)) & WINDOW_MASK
+    if s[S_OPTIONS] & COUNT_TRAFFIC and event != ATOMIC and window != LOCAL_WINDOW:
+        count_traffic(
+            counters, events[row * COLUMNS + E_INSTRUCTION], base, tabled, step, mask, events[row * COLUMNS + E_BYTES],
+            window == SHARED_WINDOW, scratch, s[S_LANES_OF_WAVE],
+        )  # fmt: skip
     return DONE
 
 
@@ -419,7 +454,7 @@ def constants(
     while left:
         lane = lowest_bit(left)
         left &= left - 1
-        offset = address_of(base, tabled, step, lane) & FULL_WARP
+        offset = address_of(base, tabled, step, lane) & OFFSET_MASK
         if offset + size > limit:
             note(s, findings, BEYOND, ERROR, 0, instruction, 0, offset, size, -1, -1, lane)
 
@@ -434,12 +469,13 @@ def read_records(
     Args:
         s: int64[S_WORDS].
         known: int64[columns of ``happens_before.py``]: epoch of each warp of the block before which this one knows everything.
-        lanes_known: int64[32, 32]: the same for the lanes of this warp.
+        lanes_known: int64[lanes, lanes]: the same for the lanes of this warp.
         foreign: int64[warps of the launch]: the same for warps of other blocks.
         seen: as foreign, for strong accesses (``BlockClocks.seen``).
         allocations: int64[S_ALLOCATIONS, ALLOCATION_WORDS], sorted by address.
     """
     records = s[S_RECORDS]
+    head = 1 + s[S_HALVES]
     while True:
         while s[S_EVENT] < s[S_EVENT_END]:
             row = s[S_EVENT]
@@ -457,20 +493,20 @@ def read_records(
                 break
             tag = (peek(records + position * 8) >> 60) & 15
             if tag == TAG_SYNC:
-                s[S_POSITION] = position + SYNC_WORDS
+                s[S_POSITION] = position + head + 1
                 continue
             if event == BULK and tag == TAG_BULK:
                 s[S_ARGUMENT] = row
                 return BULK_COPY
             if tag != TAG_AFFINE and tag != TAG_PATTERN and tag != TAG_GATHER:
                 return BROKEN
-            words, mask, base, tabled, step = decode(records + position * 8, 1, s[S_LANES_OF_WAVE])
+            words, mask, base, tabled, step = decode(records + position * 8, head, s[S_LANES_OF_WAVE])
             alike = peek(records + position * 8) & ALIKE != 0
             if mask and event == CONSTANT and s[S_OPTIONS] & CHECK_CONSTANTS and events[row * COLUMNS + E_SCOPE]:
                 limit, size = events[row * COLUMNS + E_SCOPE], events[row * COLUMNS + E_BYTES]
                 constants(s, findings, events[row * COLUMNS + E_INSTRUCTION], limit, size, base, tabled, step, mask)
             if mask and event != CONSTANT:
-                reason = access(
+                reason = halves_of_access(
                     s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch,
                     base, tabled, step, mask, alike,
                 )  # fmt: skip
@@ -486,13 +522,13 @@ def read_records(
             return DONE
         word = peek(records + s[S_POSITION] * 8)
         if (word >> 60) & 15 == TAG_SYNC:
-            s[S_POSITION] += SYNC_WORDS
+            s[S_POSITION] += head + 1
             continue
         if (word >> 60) & 15 != TAG_BLOCK:
             return BROKEN
         number = (word >> 32) & 0xFFFFFFF
-        s[S_POSITION] += 1
-        s[S_LANES] = word & 0xFFFFFFFF
+        s[S_LANES] = lanes_of(records + s[S_POSITION] * 8, head)
+        s[S_POSITION] += head
         s[S_BLOCK] = number
         s[S_EVENT] = starts[number]
         s[S_EVENT_END] = starts[number + 1]

@@ -14,9 +14,20 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import TAG_BLOCK, TAG_SYNC, WARP, Status, record_words
 from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, popcount
-from warpwright.tools.checks.accesses import read_records
+from warpwright.tools.checks.accesses import full_wave, read_records
 from warpwright.tools.checks.intrinsics import array_at, entry
-from warpwright.tools.checks.shadow import DONE, S_BLOCK, S_EPOCH, S_POSITION, S_USED, S_WHOLE, S_WORDS
+from warpwright.tools.checks.shadow import (
+    DONE,
+    HALF_LANES,
+    LANE_BITS,
+    MOST_LANES,
+    S_BLOCK,
+    S_EPOCH,
+    S_POSITION,
+    S_USED,
+    S_WHOLE,
+    S_WORDS,
+)
 from warpwright.tools.checks.skipped_barriers import ACTS, GOES_ROUND, ON_A_WAY
 
 Warp: TypeAlias = Annotated[Any, WARP]
@@ -70,9 +81,10 @@ completes; lanes that a warp-wide operation names went round it."""
 RUNNING, AT_BARRIER, EXITED, STUCK = range(4)
 """States of warps."""
 SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
+WAY_BYTES = 8 * MOST_LANES
+"""Of a warp's counts for one way."""
 STOPS_BEFORE_GIVING_WAY = 256
 """Strong accesses of one turn; a warp that makes more may be spinning on what another one has to write."""
-FULL_WARP = 0xFFFFFFFF
 EXIT, AT_BLOCK_BARRIER, STRONG, TRACE_FULL = (
     int(Status.EXIT),
     int(Status.BARRIER),
@@ -106,7 +118,7 @@ def read(t: Any, launch: Any, w: int) -> int:
     """Read what is left of a warp's records."""
     return read_records(
         array_at(state_of(t, w)), array_at(launch[L_STARTS]), array_at(launch[L_EVENTS]), array_at(t[T_KNOWN] + w * t[T_COLUMNS] * 8),
-        array_at(t[T_LANES] + w * 1024 * 8), array_at(peek(t[T_FOREIGN] + 8 * w)), array_at(peek(t[T_SEEN] + 8 * w)),
+        array_at(t[T_LANES] + w * launch[L_LANES] * launch[L_LANES] * 8), array_at(peek(t[T_FOREIGN] + 8 * w)), array_at(peek(t[T_SEEN] + 8 * w)),
         array_at(launch[L_ALLOCATIONS]), array_at(launch[L_FINDINGS]), array_at(launch[L_COUNTERS]), array_at(launch[L_SCRATCH]),
     )  # fmt: skip
 
@@ -148,7 +160,7 @@ def carried_out(
     table = array_at(launch[L_WAY_TABLE])
     for d in range(launch[L_WAYS]):
         if came[d] & lanes and t[T_MISSING] == 0:
-            t[T_MISSING] = more_often(array_at(times_round + d * 256), absent, came[d] & lanes)
+            t[T_MISSING] = more_often(array_at(times_round + d * WAY_BYTES), absent, came[d] & lanes)
             t[T_MISSING_AT] = table[3 * d + 2]
         if table[3 * d + 2] == block:
             expects[d] |= absent & at_branch[d]
@@ -161,17 +173,18 @@ def walk(
     """Follow a warp's records: lanes at the branch of each way round a barrier, lanes that went round; the last basic block, or -1.
 
     Args:
-        times_round: host pointer, 32 words for each way.
+        times_round: host pointer, ``MOST_LANES`` words for each way.
     """
     position = 0
     last = -1
     group = 0
     ways = launch[L_WAYS]
+    head = 1 if launch[L_LANES] <= HALF_LANES else 2
     table, matters = array_at(launch[L_WAY_TABLE]), array_at(launch[L_WAY_BLOCKS])
     while position < used:
         word = trace[position]
         tag = (word >> 60) & 15
-        lanes = word & FULL_WARP
+        lanes = word & LANE_BITS if head == 1 else trace[position + 1]
         if tag == TAG_BLOCK:
             last = (word >> 32) & 0xFFFFFFF
             group = lanes
@@ -180,7 +193,7 @@ def walk(
                     if table[3 * d + 1] == last:
                         round_it[d] |= at_branch[d] & lanes
                         if at_branch[d] & lanes:
-                            times = array_at(times_round + d * 256)
+                            times = array_at(times_round + d * WAY_BYTES)
                             went_round(t, times, at_branch[d] & lanes, table[3 * d + 2], expects[d])
                         at_branch[d] &= ~lanes
                         came[d] &= ~lanes
@@ -194,11 +207,12 @@ def walk(
                     if table[3 * d] == last:
                         at_branch[d] |= lanes
                         came[d] &= ~lanes
-        elif tag == TAG_SYNC and lanes != 0 and trace[position + 1] != 0:
+        elif tag == TAG_SYNC and lanes != 0 and trace[position + head] != 0:
             block = (word >> 32) & 0xFFFFFFF
-            if block == last and trace[position + 1] & group and matters[block] & ACTS and t[T_MISSING] == 0:
-                t[T_MISSING], t[T_MISSING_AT] = trace[position + 1] & group, block
-            carried_out(t, launch, at_branch, times_round, came, expects, block, lanes, trace[position + 1])
+            absent = trace[position + head]
+            if block == last and absent & group and matters[block] & ACTS and t[T_MISSING] == 0:
+                t[T_MISSING], t[T_MISSING_AT] = absent & group, block
+            carried_out(t, launch, at_branch, times_round, came, expects, block, lanes, absent)
         position += peek(launch[L_RECORD_WORDS] + 8 * tag)
     return last
 
@@ -208,8 +222,8 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
     """A warp has come to a block barrier; whether Python has to look at it."""
     warp: Warp = warp_at(t, w)
     s = array_at(state_of(t, w))
-    number, lanes = warp["barrier_id"] & 15, warp["barrier_lanes"] & FULL_WARP
-    living = warp["lanes"] & ~warp["exited"] & FULL_WARP
+    number, lanes = warp["barrier_id"] & 15, warp["barrier_lanes"] & warp["lanes"]
+    living = warp["lanes"] & ~warp["exited"]
     s[S_EPOCH] += 1
     columns = t[T_COLUMNS]
     arrived, known = array_at(t[T_ARRIVED] + number * columns * 8), array_at(t[T_KNOWN] + w * columns * 8)
@@ -318,16 +332,17 @@ def complete(t: Any, launch: Any, number: int) -> None:
         known = array_at(t[T_KNOWN] + w * columns * 8)
         for column in range(columns):
             known[column] = max(known[column], arrived[column])
-        lanes = warp["barrier_lanes"] & FULL_WARP
-        if lanes == FULL_WARP:
+        lanes = warp["barrier_lanes"] & warp["lanes"]
+        width = launch[L_LANES]
+        if lanes == full_wave(width):
             s[S_WHOLE] = s[S_EPOCH]
         else:
-            rows = array_at(t[T_LANES] + w * 1024 * 8)
-            for lane in range(32):
+            rows = array_at(t[T_LANES] + w * width * width * 8)
+            for lane in range(width):
                 if (lanes >> lane) & 1:
-                    for other in range(32):
+                    for other in range(width):
                         if (lanes >> other) & 1:
-                            rows[lane * 32 + other] = s[S_EPOCH]
+                            rows[lane * width + other] = s[S_EPOCH]
         run[w] = RUNNING
         mode = warp["barrier_mode"]
         if mode >= POPCOUNT:
@@ -381,7 +396,7 @@ def after_pass(t: Any) -> bool:
     living = 0
     for w in range(t[T_WARPS]):
         warp: Warp = warp_at(t, w)
-        living += popcount(warp["lanes"] & ~warp["exited"] & FULL_WARP)
+        living += popcount(warp["lanes"] & ~warp["exited"])
         if array_at(t[T_RUN])[w] != EXITED:
             ended = False
     t[T_LIVING] = living
@@ -460,7 +475,7 @@ def run_block(t: Any, launch: Any) -> int:
                     t[T_MISSING] = 0
                     last = walk(
                         t, launch, array_at(ran["trace_base"]), ran["trace_used"], array_at(t[T_AT_BRANCH] + w * ways * 8),
-                        array_at(t[T_ROUND_IT] + w * ways * 8), t[T_TIMES_ROUND] + w * ways * 256, array_at(t[T_CAME] + w * ways * 8),
+                        array_at(t[T_ROUND_IT] + w * ways * 8), t[T_TIMES_ROUND] + w * ways * WAY_BYTES, array_at(t[T_CAME] + w * ways * 8),
                         array_at(t[T_EXPECTED] + w * ways * 8),
                     )  # fmt: skip
                     if last >= 0:

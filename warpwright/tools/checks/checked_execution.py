@@ -32,7 +32,6 @@ STATES = ("running", "barrier", "exited", "stuck")
 ROUNDS_BEFORE_NEXT_BLOCK = 4
 FIRST_PASS = 8
 """Rounds in which no warp did more than spin before states are compared."""
-FULL_WARP = 0xFFFFFFFF
 _SLOTS = {name: WARP.slot(name) for name in WARP}
 _EXECUTED = [WARP.slot("instructions"), WARP.slot("thread_instructions")]
 _INDEX = [BLOCK.slot(name) for name in ("index_x", "index_y", "index_z", "linear_index")]
@@ -73,7 +72,7 @@ class Warp:
     @property
     def living(self) -> int:
         """Mask of the lanes that have not exited."""
-        return self["lanes"] & ~self["exited"] & FULL_WARP
+        return self["lanes"] & ~self["exited"]
 
 
 @dataclass(slots=True, eq=False)

@@ -269,7 +269,9 @@ def volatile_lines(ptx: str | None) -> frozenset[int]:
 def _stores_one_value(program: Program, index: int) -> bool:
     """Whether a store's data is RZ or a register that was last set to an immediate or a kernel argument."""
     instruction = program.instructions[index]
-    if not instruction.opcode.startswith("ST") or instruction.operands[-1].kind is not Kind.REGISTER:
+    if not instruction.opcode.startswith("ST") or not instruction.operands:
+        return False
+    if instruction.operands[-1].kind is not Kind.REGISTER:
         return False
     data = instruction.operands[-1].index
     if data == RZ:

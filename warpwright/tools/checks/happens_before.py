@@ -101,9 +101,10 @@ class BlockClocks:
     Args:
         epochs: of each warp, shape (warps,).
         oldest: the launch's first epoch.
+        lanes: of a warp.
     """
 
-    def __init__(self, warps: int, epochs: Row, oldest: int) -> None:
+    def __init__(self, warps: int, epochs: Row, oldest: int, lanes: int = WARP_LANES) -> None:
         self.warps = warps
         columns = (1 + COPY_KINDS) * warps + MBARRIERS
         self.epochs = epochs
@@ -111,8 +112,8 @@ class BlockClocks:
         self.known: npt.NDArray[np.int64] = np.zeros((warps, columns), np.int64)
         self.copies: Row = np.zeros(columns, np.int64)
         """Epochs of the columns of copies."""
-        self.lanes: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES, WARP_LANES), np.int64)
-        self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, WARP_LANES), np.int64)
+        self.lanes: npt.NDArray[np.int64] = np.zeros((warps, lanes, lanes), np.int64)
+        self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, lanes), np.int64)
         """Epoch of each lane's last arrival at an mbarrier."""
         self.arrived: npt.NDArray[np.int64] = np.zeros((BARRIERS, columns), np.int64)
         """What the warps knew that have arrived at each barrier (``block_runner.py``)."""
@@ -280,4 +281,4 @@ class BlockClocks:
 
 
 def _numbers(lanes: int) -> list[int]:
-    return [lane for lane in range(WARP_LANES) if lanes >> lane & 1]
+    return [lane for lane in range(lanes.bit_length()) if lanes >> lane & 1]

@@ -29,7 +29,7 @@ WORD_STEP = 8 * GROUP_CELLS
 """Bytes from one word of a cell to the next."""
 GROUP_BYTES = CELL_WORDS * WORD_STEP
 WRITE_STAMP, WRITE_INFO, READ_STAMP, READ_INFO, OTHER_STAMP, OTHER_INFO = (WORD_STEP * n for n in range(CELL_WORDS))
-"""Bytes from a cell's address.  Stamps: warp + 1 << 32 | epoch; 0 when nothing was ever written.  Of a write: lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits); bit 57: a plain read had brought the sector into some L1 before.
+"""Bytes from a cell's address.  Stamps: accessor + 1 << 32 | epoch; 0 when nothing was ever written.  Of a write: lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits); bit 57: a plain read had brought the sector into some L1 before.
 Of a read: instruction << 32 | lanes; strong reads have bit 62, those that decide whether an atomic of the same word happens bit 61."""
 NEXT_READER = OTHER_STAMP - READ_STAMP
 """Bytes from the one reader that a cell remembers to the other."""
@@ -77,9 +77,9 @@ S_SEEN, S_GUARD, S_SECTORS = 27, 28, 29
 pointer of the sectors of the memory that the present access is of, 0 where they do not matter."""
 S_WINDOWS = 30
 """Host pointer to the windows of ``vector_races.py``."""
-S_LANES_OF_WAVE = 31
-"""Of every warp: 16 or 32."""
-S_WORDS = 32
+S_LANES_OF_WAVE, S_HALVES, S_HALF = 31, 32, 33
+"""Lanes of every warp; 1 where these are more than 32, else 0; the half of the warp, of 32 lanes, whose accesses are looked at."""
+S_WORDS = 34
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS, CHECK_CONSTANTS = 1, 2, 4, 8, 16
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why reading records ends: no records are left; after a synchronising access; an allocation (argument) has no shadow
@@ -94,13 +94,31 @@ SECTOR_SHIFT = 5
 
 LOAD, STORE, ATOMIC = int(Event.LOAD), int(Event.STORE), int(Event.ATOMIC)
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
-MOST_LANES = 32
-"""Of a wave: a cell has a bit for each lane that has read it, in half a word."""
+HALF_LANES, MOST_LANES = 32, 64
+"""A cell has a bit for each lane that has read it, in half a word: each half of a wave of more lanes is an accessor of its own, with a number of its own."""
 
 
 def words_of(granules: int) -> int:
     """Words of the cells of so many granules."""
     return -(-granules // GROUP_CELLS) * GROUP_CELLS * CELL_WORDS
+
+
+@core
+def accessor_stamp(s: Any) -> int:
+    """The stamp of what the warp, or the half of it that is looked at, accesses now."""
+    return ((s[S_WARP] << s[S_HALVES] | s[S_HALF]) + 1) << 32 | s[S_EPOCH]
+
+
+@core
+def warp_of(s: Any, stamp: int) -> int:
+    """The number of the warp that a stamp is of."""
+    return ((stamp >> 32) - 1) >> s[S_HALVES]
+
+
+@core
+def first_lane(s: Any, stamp: int) -> int:
+    """The first lane of the half of a warp that a stamp is of."""
+    return HALF_LANES * (((stamp >> 32) - 1) & s[S_HALVES])
 
 
 @core
@@ -140,7 +158,7 @@ def note(
     findings[row + F_BYTES] = size
     findings[row + F_OTHER_WARP] = other_warp
     findings[row + F_OTHER_LANE] = other_lane
-    findings[row + F_LANE] = lane
+    findings[row + F_LANE] = lane + HALF_LANES * s[S_HALF]
     findings[row + F_WARP] = s[S_WARP]
 
 
@@ -153,7 +171,7 @@ def is_old(s: Any, space: int, stamp: int) -> bool:
 @core
 def is_ordered(s: Any, known: Any, foreign: Any, stamp: int) -> bool:
     """Whether the earlier access, whichever lanes made it, is ordered before accesses of all lanes of the present warp."""
-    warp = (stamp >> 32) - 1
+    warp = warp_of(s, stamp)
     epoch = stamp & EPOCH_BITS
     if warp == s[S_WARP]:
         return s[S_WHOLE] > epoch
@@ -167,16 +185,17 @@ def is_ordered(s: Any, known: Any, foreign: Any, stamp: int) -> bool:
 
 @core
 def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: int, lanes: int, lane: int) -> int:
-    """A lane of the earlier access that nothing orders before the present one of ``lane``, or -1."""
-    warp = (stamp >> 32) - 1
-    if warp != s[S_WARP]:
-        return -1 if is_ordered(s, known, foreign, stamp) else lowest_bit(lanes)
+    """A lane of the warp of the earlier access, made by these lanes of its half, that nothing orders before the present one of ``lane``, or -1."""
+    first = first_lane(s, stamp)
+    if warp_of(s, stamp) != s[S_WARP]:
+        return -1 if is_ordered(s, known, foreign, stamp) else first + lowest_bit(lanes)
     epoch = stamp & EPOCH_BITS
-    left = 0 if s[S_WHOLE] > epoch else lanes & ~(1 << lane)
+    own = HALF_LANES * s[S_HALF] + lane
+    left = 0 if s[S_WHOLE] > epoch else lanes
     while left:
-        other = lowest_bit(left)
+        other = first + lowest_bit(left)
         left &= left - 1
-        if lanes_known[lane * 32 + other] <= epoch:
+        if other != own and lanes_known[own * s[S_LANES_OF_WAVE] + other] <= epoch:
             return other
     return -1
 
@@ -184,7 +203,7 @@ def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: in
 @core
 def was_released(s: Any, stamp: int) -> bool:
     """Whether an access of another block was released to what the present warp has read: only a fence after that read is missing."""
-    warp = (stamp >> 32) - 1
+    warp = warp_of(s, stamp)
     if warp >= s[S_LAUNCH_WARPS] or 0 <= warp - s[S_FIRST_WARP] < s[S_WARPS]:
         return False
     return peek(s[S_SEEN] + 8 * warp) > stamp & EPOCH_BITS
@@ -204,7 +223,7 @@ def note_race(
         severity = INFO
         kind += GUARDS
     earlier = (info >> 32) & 0xFFFFFF
-    note(s, findings, kind, severity, earlier, instruction, space, address, size, (stamp >> 32) - 1, other, lane)
+    note(s, findings, kind, severity, earlier, instruction, space, address, size, warp_of(s, stamp), other, lane)
 
 
 @core
@@ -216,7 +235,7 @@ def strength_of_write(strong: int) -> int:
 @core
 def scope_is_narrow(s: Any, space: int, strong: int, stamp: int, info: int) -> bool:
     """Whether one of two strong accesses is of block scope, and they are of different blocks."""
-    warp = (stamp >> 32) - 1
+    warp = warp_of(s, stamp)
     return space >= 0 and (strong == 2 or info < 0) and not 0 <= warp - s[S_FIRST_WARP] < s[S_WARPS]
 
 
@@ -238,7 +257,7 @@ def check_write(
     other = unordered_lane(s, known, lanes_known, foreign, stamp, 1 << ((info >> 58) & 31), lane)
     if other < 0:
         return
-    same_warp = (stamp >> 32) - 1 == s[S_WARP]
+    same_warp = warp_of(s, stamp) == s[S_WARP]
     severity = WARNING if same_warp else ERROR
     if value >= 0 and not same_warp and not narrow and info & VALUE_BITS == value:
         severity = INFO
@@ -269,10 +288,12 @@ def check_reader(
     guards = strong and info & GUARD_READ
     severity = ERROR
     other = -1
-    if (stamp >> 32) - 1 == s[S_WARP]:
+    if warp_of(s, stamp) == s[S_WARP]:
         # Lanes that execute with the writer have issued their reads: only one that is elsewhere can still be about to read.
         severity = WARNING
-        other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS & ~s[S_LANES], lane)
+        other = unordered_lane(
+            s, known, lanes_known, foreign, stamp, info & LANE_BITS & ~(s[S_LANES] >> first_lane(s, stamp)), lane
+        )
         if other < 0:
             severity = INFO
     if other < 0:
@@ -345,7 +366,7 @@ def one_lane(
     space: int, address: int, size: int, lane: int, cells: int, shift: int, offset: int, host: int, uniform: int, copy: int,
 ) -> None:  # fmt: skip
     """Races of one lane's access with what the cells of its bytes remember."""
-    stamp = s[S_COPY] if copy else (s[S_WARP] + 1) << 32 | s[S_EPOCH]
+    stamp = s[S_COPY] if copy else accessor_stamp(s)
     first = offset >> shift
     last = (offset + size - 1) >> shift
     for granule in range(first, last + 1):

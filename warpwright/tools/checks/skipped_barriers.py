@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import TAG_BLOCK, record_words
+from warpwright.engine.abi import TAG_BLOCK, head_words, record_words
 from warpwright.engine.blocks import BasicBlock, waits_under_guard
 from warpwright.engine.jit.flow import post_dominators, within_functions
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
+from warpwright.tools.checks.shadow import MOST_LANES
 from warpwright.tools.checks.warp_syncs import asks_who_is_here
 
 BARRIERS = frozenset(("barrier", "barrier_red"))
@@ -148,6 +149,13 @@ def _acting(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[bo
     return acting
 
 
+def lanes_of_record(trace: npt.NDArray[np.int64], at: int, width: int) -> int:
+    """Lanes of the record at word ``at``; ``width``: of a wave."""
+    if head_words(width) == 1:
+        return int(trace[at]) & 0xFFFFFFFF
+    return int(trace[at + 1]) & 0xFFFFFFFFFFFFFFFF
+
+
 def blocks_of(trace: npt.NDArray[np.int64], used: int, lanes: int = 32) -> Iterator[tuple[int, int]]:
     """(basic block, lanes) by a warp's records, in the order of execution."""
     position, lengths = 0, record_words(lanes)
@@ -155,7 +163,7 @@ def blocks_of(trace: npt.NDArray[np.int64], used: int, lanes: int = 32) -> Itera
         word = int(trace[position])
         tag = (word >> 60) & 15
         if tag == TAG_BLOCK:
-            yield (word >> 32) & 0xFFFFFFF, word & 0xFFFFFFFF
+            yield (word >> 32) & 0xFFFFFFF, lanes_of_record(trace, position, lanes)
         position += lengths[tag]
 
 
@@ -167,7 +175,7 @@ class Walked:
         ways = max(len(detours.ways), 1)
         self.at_branch = np.zeros((warps, ways), np.int64)
         self.round_it = np.zeros((warps, ways), np.int64)
-        self.times_round = np.zeros((warps, ways, 32), np.int64)
+        self.times_round = np.zeros((warps, ways, MOST_LANES), np.int64)
         """How often each lane took each way."""
         self.came = np.zeros((warps, ways), np.int64)
         """Lanes whose last warp-wide operation is the one that the way goes round."""

@@ -368,9 +368,11 @@ def _host(what: str, stack: tuple[str, ...]) -> str:
 
 def _place(watch: Watch, instruction: int, kind: int, stamp: int, info: int) -> Place:
     """The instruction of an access, and a thread that made it."""
-    warp = (stamp >> 32) - 1
+    number = (stamp >> 32) - 1
+    warp = number >> watch.halves
     # Asynchronous copies have numbers after those of the launch's warps.
     warp = warp if warp < len(watch.unknown) else 0
     lanes = info & sh.LANE_BITS
     lane = info >> 58 & 31 if kind == WRITES else max((lanes & -lanes).bit_length() - 1, 0)
+    lane += sh.HALF_LANES * (number & watch.halves)
     return watch.place_of(instruction, f"{_word(kind)} access", warp, lane)

@@ -8,7 +8,10 @@ from warpwright.native.intrinsics import core, lowest_bit, popcount
 from warpwright.timing.records import address_of
 from warpwright.tools.checks.shadow import COUNTERS, N_IDEAL_SECTORS, N_IDEAL_WAVES, N_REQUESTS, N_SECTORS, N_WAVES
 
-SCRATCH_WORDS = 128
+SCRATCH_WORDS = 160
+BANKS = 32
+BANKS_AT = SCRATCH_WORDS - BANKS
+"""In the scratch: words of each bank."""
 
 
 @core
@@ -22,6 +25,7 @@ def count_traffic(
     size: int,
     shared: bool,
     scratch: Any,
+    lanes: int,
 ) -> None:
     """Sectors of a global access and wavefronts of a shared one, beside the fewest that its bytes need."""
     n = 0
@@ -39,7 +43,7 @@ def count_traffic(
                     if scratch[i] == sector:
                         seen = True
                         break
-                if not seen and n < SCRATCH_WORDS:
+                if not seen and n < BANKS_AT:
                     scratch[n] = sector
                     n += 1
         counters[instruction * COUNTERS + N_REQUESTS] += 1
@@ -50,15 +54,15 @@ def count_traffic(
     lanes_per_group = 32 if size <= 4 else (16 if size == 8 else 8)
     groups = 0
     total = 0
-    for start in range(0, 32, lanes_per_group):
+    for start in range(0, lanes, lanes_per_group):
         left = (mask >> start) & ((1 << lanes_per_group) - 1)
         if left == 0:
             continue
         groups += 1
         n = 0
         worst = 1
-        for bank in range(32):
-            scratch[96 + bank] = 0
+        for bank in range(BANKS):
+            scratch[BANKS_AT + bank] = 0
         while left:
             lane = start + lowest_bit(left)
             left &= left - 1
@@ -72,8 +76,8 @@ def count_traffic(
                 if not seen and n < 96:
                     scratch[n] = word
                     n += 1
-                    scratch[96 + (word & 31)] += 1
-                    worst = max(worst, scratch[96 + (word & 31)])
+                    scratch[BANKS_AT + (word & (BANKS - 1))] += 1
+                    worst = max(worst, scratch[BANKS_AT + (word & (BANKS - 1))])
         total += worst
     counters[instruction * COUNTERS + N_REQUESTS] += 1
     counters[instruction * COUNTERS + N_WAVES] += total

@@ -26,9 +26,9 @@ from warpwright.tools.checks.shadow import (
     OTHER_STAMP,
     READ_INFO,
     READ_STAMP,
-    S_WARP,
     WRITE_INFO,
     WRITE_STAMP,
+    accessor_stamp,
     cell_at,
     is_ordered,
     remember_read,
@@ -228,7 +228,7 @@ def are_ordered(
         stamp = peek(stamps + 8 * lowest_bit(left))
         those = same(stamps, left, stamp)
         if not is_ordered(s, known, foreign, stamp) and (
-            (stamp >> 32) - 1 != s[S_WARP] or by_other_lanes(infos, those, first, wide, wrote)
+            stamp >> 32 != accessor_stamp(s) >> 32 or by_other_lanes(infos, those, first, wide, wrote)
         ):
             return False
         left &= ~those

@@ -15,6 +15,7 @@ from warpwright.engine.abi import (
     SHARED_WINDOW,
     TAG_GATHER,
     TAG_PATTERN,
+    head_words,
 )
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import block_index
@@ -32,7 +33,7 @@ from warpwright.tools.checks.checked_execution import Block, Warp
 from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier, is_only_copied
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
 from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
-from warpwright.tools.checks.skipped_barriers import Detours, Walked, blocks_of
+from warpwright.tools.checks.skipped_barriers import Detours, Walked, blocks_of, lanes_of_record
 from warpwright.tools.checks.traffic import SCRATCH_WORDS
 from warpwright.tools.checks.vector_races import WINDOW_WORDS, WINDOWS
 
@@ -74,16 +75,17 @@ WASTE = 2.0
 class _Resident:
     """What the checks keep of a resident block; ``begin`` makes it that of another one."""
 
-    def __init__(self, block: Block, events: Events, warps: int, detours: Detours, oldest: int) -> None:
+    def __init__(self, block: Block, events: Events, warps: int, detours: Detours, oldest: int, lanes: int) -> None:
         size = int(block.words[BLOCK.slot("shared_bytes")])
         shift = 0 if events.narrow_shared else 2
         self.cells = np.zeros(sh.words_of((size >> shift) + 1), np.int64)
         self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
         self.states = s = np.zeros((warps, sh.S_WORDS), np.int64)
         s[:, sh.S_WARP_IN_BLOCK], s[:, sh.S_WARPS], s[:, sh.S_SHARED_BYTES] = range(warps), warps, size
+        s[:, sh.S_LANES_OF_WAVE] = lanes
         s[:, sh.S_SHARED_CELLS], s[:, sh.S_SHARED_SHIFT] = self.cells.ctypes.data, shift
         s[:, sh.S_SHARED_WRITTEN], s[:, sh.S_GLOBAL_OLDEST] = self.written.ctypes.data, oldest
-        self.clocks = BlockClocks(warps, s[:, sh.S_EPOCH], oldest)
+        self.clocks = BlockClocks(warps, s[:, sh.S_EPOCH], oldest, lanes)
         self.walked = Walked(detours, warps)
         self.places = np.zeros((tu.BARRIERS, tu.MOST_PLACES + 1), np.int64)
         self.wanted = np.zeros(tu.BARRIERS, np.int64)
@@ -130,7 +132,7 @@ class _Resident:
         s[:, sh.S_FIRST_WARP] = block.number * len(s)
         s[:, sh.S_WARP] = s[:, sh.S_FIRST_WARP] + s[:, sh.S_WARP_IN_BLOCK]
         s[:, sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
-        s[:, sh.S_COPY] = (s[:, sh.S_LAUNCH_WARPS] + self._copies + 1) << 32 | first
+        s[:, sh.S_COPY] = ((s[:, sh.S_LAUNCH_WARPS] + self._copies << s[:, sh.S_HALVES]) + 1) << 32 | first
         self.others.fill(unknown)
         s[:, sh.S_SEEN] = unknown
         self.told = [(EMPTY, EMPTY)] * len(s)
@@ -151,6 +153,7 @@ class Watch:
                 f"kernel {self.program.name} runs in waves of {self.program.lanes} lanes, and the checks follow those of up to "
                 f"{sh.MOST_LANES}: run it without check="
             )
+        self.halves = int(self.program.lanes > sh.HALF_LANES)
         self.events = launch.checker.events(self.program, kernel, launch.ptx)
         self.detours = launch.checker.detours(launch.loaded, kernel, launch.ptx)
         geometry = self.context.geometry
@@ -206,12 +209,12 @@ class Watch:
         if self.spare:
             resident = self.spare.pop()
         else:
-            resident = _Resident(block, self.events, self.warps, self.detours, self.shadows.oldest)
+            resident = _Resident(block, self.events, self.warps, self.detours, self.shadows.oldest, self.program.lanes)
             s = resident.states
             s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
             s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
             s[:, sh.S_WINDOWS] = self.windows.ctypes.data
-            s[:, sh.S_LANES_OF_WAVE] = self.program.lanes
+            s[:, sh.S_HALVES] = self.halves
         resident.begin(block, self._unknown_at)
         self.resident[block.number] = resident
 
@@ -298,10 +301,10 @@ class Watch:
             clocks.look(warp, set(resident.locations), resident.locations)
             clocks.lanes_look(warp, int(s[sh.S_LANES]))
             return
-        words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]))}
+        words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]), self.program.lanes)}
         in_block = row[Column.STRONG] == 2
         opcode = self.program.instructions[int(row[Column.INSTRUCTION])].opcode
-        lanes = int(one.trace[s[sh.S_RECORD]]) & 0xFFFFFFFF
+        lanes = lanes_of_record(one.trace, int(s[sh.S_RECORD]), self.program.lanes)
         if opcode == "LDS" and in_block:
             # A test of an mbarrier, which reads its upper word.
             words = {word & ~7 for word in words}
@@ -337,7 +340,8 @@ class Watch:
 
     def _stamp(self, clocks: BlockClocks, column: int) -> int:
         """Of a copy that a column of the block's clocks counts."""
-        return (self.context.geometry.blocks * self.warps + column + 1) << 32 | int(clocks.copies[column])
+        number = self.context.geometry.blocks * self.warps + column
+        return ((number << self.halves) + 1) << 32 | int(clocks.copies[column])
 
     def _bulk_copy(self, block: Block, resident: _Resident, one: Warp, s: npt.NDArray[np.int64]) -> None:
         """Check the copy whose record comes next, and tell its mbarrier."""
@@ -686,15 +690,16 @@ class Watch:
         return found
 
 
-def _lane_addresses(trace: npt.NDArray[np.int64], at: int) -> list[int]:
-    """Addresses of the lanes that take part in the access record at word ``at``."""
-    word = int(trace[at])
-    lanes = [lane for lane in range(32) if word >> lane & 1]
+def _lane_addresses(trace: npt.NDArray[np.int64], at: int, width: int) -> list[int]:
+    """Addresses of the lanes that take part in the access record at word ``at``; ``width``: of a wave."""
+    word, after = int(trace[at]), at + head_words(width)
+    mask = lanes_of_record(trace, at, width)
+    lanes = [lane for lane in range(width) if mask >> lane & 1]
     if (word >> 60) & 15 == TAG_GATHER:
-        return [int(trace[at + 1 + lane]) for lane in lanes]
+        return [int(trace[after + lane]) for lane in lanes]
     if (word >> 60) & 15 == TAG_PATTERN:
-        distances = np.ctypeslib.as_array((ctypes.c_int64 * 32).from_address(int(trace[at + 2])))
-        return [int(trace[at + 1]) + int(distances[lane]) for lane in lanes]
+        distances = np.ctypeslib.as_array((ctypes.c_int64 * width).from_address(int(trace[after + 1])))
+        return [int(trace[after]) + int(distances[lane]) for lane in lanes]
     stride = (word >> 32) & 0xFFFFFF
     stride -= (stride & 0x800000) << 1
-    return [int(trace[at + 1]) + lane * stride for lane in lanes]
+    return [int(trace[after]) + lane * stride for lane in lanes]
