@@ -13,7 +13,7 @@ from warpwright.graphics.methods import MethodTable, RegisterEngine
 from warpwright.graphics.pushbuffer import CommandError, Pushbuffer, Words
 
 THREE_D, TWO_D, COPIES = 3, 4, 5
-HANDLES = {THREE_D: 0xBEEF5097, TWO_D: 0xBEEF502D, COPIES: 0xBEEF5039}
+HANDLES = {THREE_D: 0xBEEF8297, TWO_D: 0xBEEF502D, COPIES: 0xBEEF5039}
 OFFSETS = {THREE_D: methods_3d.TABLE, TWO_D: methods_2d.TABLE, COPIES: methods_m2mf.TABLE}
 
 
