@@ -27,6 +27,7 @@ ORDER: list[set[str]] = [
     {"multi_gpu"},
     {"driver", "tools"},
     {"libraries"},
+    {"sparsity"},
     {"programs"},
     {"sweeps"},
     {"studies"},

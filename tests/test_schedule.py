@@ -31,7 +31,7 @@ CHIPS = ("p100", "v100", "a100", "h200")
 def example(opcode: str) -> Instruction:
     """An instruction of an opcode, with the modifiers and operands that its work is read from."""
     register = Operand(Kind.REGISTER, 4)
-    return Instruction(0, opcode, ("64x8x16",), (register, register, Operand(Kind.IMMEDIATE)))
+    return Instruction(0, opcode, ("64x8x16", "16816"), (register, register, Operand(Kind.IMMEDIATE)))
 
 
 def opcodes(arch: int) -> set[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from warpwright.version import __version__
 
 if TYPE_CHECKING:
+    from warpwright import sparsity
     from warpwright.api import GPU, Kernel, Module
     from warpwright.arrays import DeviceArray, Symbol
     from warpwright.chips import Chip, ChipError, chip_names, load_chip
@@ -66,6 +67,7 @@ _HOMES = {
     "warpwright.tools.debugger.scripted": ("DebugSession", "debug"),
     "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "SourceNotFoundError", "ToolchainError"),
 }
+_PACKAGES = ("sparsity",)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -105,6 +107,7 @@ __all__ = [
     "chip_names",
     "debug",
     "load_chip",
+    "sparsity",
     "sweep",
 ]
 
@@ -112,6 +115,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used: ``import warpwright`` alone costs nothing."""
     home = _HOME_OF.get(name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"warpwright.{name}")
     if home is None:
         raise AttributeError(f"module 'warpwright' has no attribute {name!r}")
     value = getattr(importlib.import_module(home), name)

@@ -107,8 +107,12 @@ class Pipes(Section):
     tensor_fp16_fma_per_clk: int = Field(ge=0)
     """Multiply-adds of one sub-core, FP16 with FP32 sum; 0 on chips without tensor cores."""
     tensor_fp64_fma_per_clk: int = Field(ge=0)
-    tensor_sync_slowdown_percent: int = Field(ge=100)
-    """Interval of warp-wide multiply-adds (mma.sync) over the pipe's full rate."""
+    tensor_fp64_least_cycles: int = Field(ge=0)
+    """Between two products of doubles, however small."""
+    tensor_sync_extra_cycles: int = Field(ge=0)
+    """Of a warp's product (mma.sync) beyond its multiply-adds at the pipe's full rate."""
+    tensor_sparse_extra_cycles: int = Field(ge=0)
+    """Of a sparse one beyond a dense one of as many multiply-adds."""
     alu_latency_cycles: int = Field(gt=0)
     fma_latency_cycles: int = Field(gt=0)
     half_latency_cycles: int = Field(gt=0)
@@ -117,6 +121,10 @@ class Pipes(Section):
     xu_wide_source_cycles: int = Field(ge=0)
     """By which a conversion of 64 bits takes longer, and twice by which its result comes later."""
     tensor_latency_cycles: int = Field(gt=0)
+    tensor_short_latency_cycles: int = Field(gt=0)
+    """Of a product with 16 bytes of A's depth."""
+    tensor_fp64_extra_latency_cycles: int = Field(ge=0)
+    """From a product's last multiply-add of doubles to its result."""
     tensor_read_cycles: list[int]
     """Cycles after its dispatch in which a tensor product of a warp reads both register banks; empty: as other instructions."""
     tensor_again_cycles: list[int]

@@ -21,7 +21,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     "half": ("tensor_path",),
     "fp64": (),
     "xu": ("wide_source",),
-    "tensor": ("fp64", "integer", "tf32"),  # amount: multiply-adds of the warp
+    # amount: multiply-adds of the warp
+    "tensor": ("fp64", "sparse", "short", "bits1", "bits4", "bits8", "bits16", "bits32"),
     "group_product": ("sparse", "first_in_registers"),  # of a warpgroup; amount: columns
     "products_done": (),  # waits until the tensor pipe has nothing left to do
     "uniform": (),
@@ -88,6 +89,22 @@ class Work(NamedTuple):
     amount: int = 0
     instructions: int = 1
     """The machine instructions that it represents, each dependent on the previous one."""
+
+
+SHORT_DEPTH_BITS = 128
+"""Of a row of A that a tensor core reads in one pass of two."""
+
+
+def warp_product(rows: int, columns: int, depth: int, bits: int, sparse: bool) -> Work:
+    """A warp's product on tensor cores: A [rows, depth] by B [depth, columns], elements ``bits`` wide, 64 for doubles.
+
+    A sparse A has half of its depth's elements.
+    """
+    kept = depth // 2 if sparse else depth
+    if bits == 64:
+        return Work("tensor", frozenset(("fp64",)), rows * columns * kept)
+    traits = [f"bits{bits}", *(("sparse",) if sparse else ()), *(("short",) if kept * bits <= SHORT_DEPTH_BITS else ())]
+    return Work("tensor", frozenset(traits), rows * columns * kept)
 
 
 class Source(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from warpwright.isa.program import Instruction
-from warpwright.isa.schedule import UnknownTiming, Work
+from warpwright.isa.schedule import UnknownTiming, Work, warp_product
 
 Modifiers = Sequence[str]
 WORDS = {"b64": 2, "u64": 2, "s64": 2, "b128": 4}
@@ -176,17 +176,19 @@ def _shape(m: Modifiers) -> tuple[int, int, int]:
     return int(rows), int(columns), int(depth)
 
 
-INTEGER_FACTORS = ("s8", "u8", "s4", "u4", "b1")
+FACTOR_BITS = {
+    **dict.fromkeys(("f64",), 64),
+    **dict.fromkeys(("tf32",), 32),
+    **dict.fromkeys(("s8", "u8", "e4m3", "e5m2"), 8),
+    **dict.fromkeys(("s4", "u4"), 4),
+    "b1": 1,
+}
+"""Of a product's elements by the first type that is named; otherwise 16."""
 
 
 def _tensor(m: Modifiers) -> Work:
-    rows, columns, depth = _shape(m)
-    traits = [
-        t
-        for t, holds in (("fp64", "f64" in m), ("integer", bool({*m} & {*INTEGER_FACTORS})), ("tf32", "tf32" in m))
-        if holds
-    ]
-    return Work("tensor", frozenset(traits), rows * columns * depth)
+    bits = next((FACTOR_BITS[t] for t in m if t in FACTOR_BITS), 16)
+    return warp_product(*_shape(m), bits, "sp" in m or "sp::ordered_metadata" in m)
 
 
 def _wmma(m: Modifiers) -> Work:

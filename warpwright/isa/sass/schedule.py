@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from warpwright.isa.effects import Effect, register_effects
@@ -12,7 +13,7 @@ from warpwright.isa.ops import Lowered
 from warpwright.isa.program import RZ, Control, Instruction, Kind, Operand, Program
 from warpwright.isa.sass.lower import describe
 from warpwright.isa.sass.meaning import is_zero
-from warpwright.isa.schedule import COUNTERS, Constant, Issue, Source, UnknownTiming, Work
+from warpwright.isa.schedule import COUNTERS, Constant, Issue, Source, UnknownTiming, Work, warp_product
 
 # fmt: off
 ALU = (
@@ -53,18 +54,13 @@ MEMORY = (
 TEXTURE = ("TEX", "TLD4", "TXD", "TXQ")
 # fmt: on
 
-FMA_SHAPES = {
-    # Multiply-adds of one tensor instruction by its shape: M x N x K of the warp.
-    "884": 8 * 8 * 4 * 4 // 4,  # a quarter of the warp's four 8x8x4 products (one of four steps)
-    "1688": 16 * 8 * 8,
-    "16816": 16 * 8 * 16,
-    "16832": 16 * 8 * 32,
-    "16864": 16 * 8 * 64,
-    "1684": 16 * 8 * 4,
-    "8816": 8 * 8 * 16,
-    "8832": 8 * 8 * 32,
-}
-DMMA_FMA = 8 * 8 * 4
+SHAPE = re.compile(r"(8|16)x?8x?(256|128|64|32|16|8|4)")
+"""Shape of a tensor instruction, M x 8 x K, as its modifier has it: 16816, DMMA's 16x8x16."""
+VOLTA_SHAPE, VOLTA_FMA = "884", 8 * 8 * 4
+"""HMMA.884: one of four steps, a quarter of a warp's four products of 8x8x4."""
+ELEMENT_BITS = {"S8": 8, "U8": 8, "S4": 4, "U4": 4, "TF32": 32}
+"""By an instruction's modifiers; otherwise 16."""
+PRODUCT_BITS = {"DMMA": 64, "BMMA": 1, "QMMA": 8}
 WIDE_SOURCES = {"F2F": ("F64",), "F2I": ("F64",), "FRND": ("F64",), "I2F": ("S64", "U64")}
 """Types that make a conversion take 64 bits a lane: the type of the source is named last where both are."""
 
@@ -84,12 +80,12 @@ def _multiplies(i: Instruction) -> Work:
 
 
 def _product(i: Instruction) -> Work:
-    if i.opcode == "DMMA":
-        return Work("tensor", _some(fp64=True), DMMA_FMA)
-    shape = next((m for m in i.modifiers if m in FMA_SHAPES), "16816")
-    integer = i.opcode == "IMMA"
-    tf32 = not integer and any("TF32" in m for m in i.modifiers)
-    return Work("tensor", _some(integer=integer, tf32=tf32), FMA_SHAPES[shape])
+    if VOLTA_SHAPE in i.modifiers and i.opcode == "HMMA":
+        return Work("tensor", frozenset(("bits16",)), VOLTA_FMA)
+    rows, depth = next(map(int, found.groups()) for m in i.modifiers if (found := SHAPE.fullmatch(m)))
+    named = (ELEMENT_BITS[m] for m in i.modifiers if m in ELEMENT_BITS)
+    bits = PRODUCT_BITS.get(i.opcode) or next(named, 16)
+    return warp_product(rows, 8, depth, bits, "SP" in i.modifiers)
 
 
 def _group_product(i: Instruction) -> Work:

@@ -56,7 +56,7 @@ PIPES: Mapping[int, tuple[str, ...]] = {
     s.P_HALF: ("half_lanes",),
     s.P_FP64: ("fp64_lanes",),
     s.P_XU: ("xu_lanes",),
-    s.P_TENSOR: ("tensor_fp16_fma_per_clk", "tensor_sync_slowdown_percent"),
+    s.P_TENSOR: ("tensor_fp16_fma_per_clk", "tensor_sync_extra_cycles"),
     s.P_UNIFORM: ("uniform_interval_cycles",),
     s.P_ADU: ("block_barrier_issue_cycles",),
 }
