@@ -35,7 +35,7 @@ def test_corpus_sample_in_the_interpreter(chip: str) -> None:
 
 
 NO_DOUBLES = "LLVM's R600 back end has no double precision"
-LEAST_CORRECT = 60
+LEAST_CORRECT = 83
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_whole_corpus_is_right_or_refused_with_a_reason(chip: str) -> None:
 
 NEVER_ENDS: tuple[str, ...] = ("sleep_turns",)
 """With timing="off" a block waits for another one, and nothing in its code says so."""
-OWN_NUMERICS: dict[str, str] = {}
+OWN_NUMERICS = {"float_minmax_special": "subnormals are flushed"}
 """Cases whose expected results are those of other chips' arithmetic."""
 
 
@@ -135,7 +135,10 @@ def test_a_fused_product_and_sum_is_rounded_once(chip: str) -> None:
     [
         ("cvt.f64.f32 %fd1, %f1;", NO_DOUBLES),
         ("bar.sync 1, 64;", "the chip has one barrier for all of them"),
-        ("div.rn.f32 %f3, %f1, %f2;", "a correctly rounded div of f32 needs compute capability 2.0"),
+        (
+            "div.rn.f32 %f3, %f1, %f2;",
+            "a correctly rounded div of f32 is not an instruction of this chip; this chip has div.approx",
+        ),
         ("mov.u64 %rd7, %clock64;", "clocks of 64 bits"),
     ],
 )

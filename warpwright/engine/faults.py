@@ -437,7 +437,7 @@ def standstill_error(
     waits = any(group.what == "turn" for _, groups in warps for group in groups)
     if waits and program.arch < _VOLTA:
         advice = (
-            f"lanes of a warp do not go on independently on sm_{program.arch}: those that wait are on the\n"
+            f"lanes of a warp do not go on independently on {program.architecture}: those that wait are on the\n"
             "  reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the\n"
             "  flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let\n"
             "  one lane do it for its warp"

@@ -101,7 +101,7 @@ def schedule(program: Program, lowered: Sequence[Lowered], blocks: Sequence[Bloc
             return from_control_bits(program, lowered, work_of(program))
         return from_scoreboard(program, lowered, blocks, work_of(program))
     except UnknownTiming as error:
-        raise UnknownTiming(f"kernel {program.name} (sm_{program.arch}): {error}") from None
+        raise UnknownTiming(f"kernel {program.name} ({program.architecture}): {error}") from None
 
 
 __all__ = ["lower", "maxwell", "program_from_cubin", "sass", "schedule", "text_of", "work_of"]

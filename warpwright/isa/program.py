@@ -164,3 +164,8 @@ class Program:
     """The unit that executes an instruction; None: the table of its architecture's machine code."""
     control_bits: bool = True
     """Whether the code says when its instructions issue (``Control``); a scoreboard does without."""
+
+    @property
+    def architecture(self) -> str:
+        """As messages call it: ``sm_80``."""
+        return f"sm_{self.arch}"

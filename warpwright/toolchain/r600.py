@@ -8,6 +8,7 @@ run, so that lanes that exchange values there are not moved apart; they are inli
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -71,6 +72,9 @@ def _in_a_process(request: str) -> bytes:
 def _reason(messages: str) -> str:
     """The first line that LLVM printed, or the last one of a traceback."""
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
+    failed = re.search(r"Assertion `(.*)' failed", messages)
+    if failed is not None:
+        return f"its assertion {failed[1]} failed"
     told = next((line for line in lines if "LLVM ERROR" in line or "error:" in line), "")
     told = told or next(
         (line for line in lines if "Error: " in line), lines[-1] if lines else "it ended without a message"

@@ -29,6 +29,10 @@ class R600Program(Program):
     images: dict[int, Image] = field(default_factory=dict)
     """What its texture fetches read, by resource."""
 
+    @property
+    def architecture(self) -> str:
+        return self.generation
+
 
 def program_from_code(code: bytes, generation: str, name: str) -> R600Program:
     """Decode a kernel.

@@ -82,6 +82,8 @@ def instruction_text(program: Program, index: int) -> str:
         from warpwright.isa.maxwell.text import format_instruction as maxwell
 
         return maxwell(instruction)
+    if program.arch < 10:
+        return instruction.operands[0].name or instruction.opcode
     if program.arch < 50:
         from warpwright.isa.nv50.text import format_instruction as nv50
 

@@ -465,11 +465,15 @@ FLOPS_PER_LANE = {
 """Floating-point operations of one thread; a multiply-add counts as two, packed halves count both."""
 NV50_FLOPS_PER_LANE = {"fadd": 1, "fmul": 1, "fmad": 2, "dadd": 1, "dmul": 1, "dfma": 2}
 """The same of chips of compute capability 1.x."""
+R600_FLOPS_PER_LANE = {"ADD": 1, "MUL": 1, "MUL_IEEE": 1, "MULADD": 2, "MULADD_IEEE": 2, "FMA": 2}
+"""The same of an operation in a bundle of AMD's chips."""
 PTX_FLOPS_PER_LANE = {"ADD": 1, "SUB": 1, "MUL": 1, "FMA": 2, "MAD": 2}
 """The same of PTX, where the unit says whether they are of floating-point numbers."""
 
 
 def _flops_per_lane(instruction: Instruction, work: Work, program: Program) -> int:
+    if instruction.opcode == "BUNDLE":
+        return sum(R600_FLOPS_PER_LANE.get(name, 0) for name in instruction.modifiers)
     if program.arch < FIRST_FERMI:
         return NV50_FLOPS_PER_LANE.get(instruction.opcode, 0)
     if program.control_bits:

@@ -67,8 +67,8 @@ def assemble_kernel(module: Module, kernel: str, arch: int, symbols: Mapping[str
     return _Nv50Assembler(module, find_kernel(module, kernel, name), arch, symbols, name).assembled()
 
 
-def special_steps(context: Context, i: Instruction) -> list[Step] | None:
-    """Steps of instructions that other chips compute otherwise; None for all others."""
+def special_steps(context: Context, i: Instruction, lacking: str = "needs compute capability 2.0") -> list[Step] | None:
+    """Steps of instructions that other chips compute otherwise; None for all others.  ``lacking``: what is said of those that the chip does not have."""
     if i.opcode in ("div", "rem") and type_of(i) not in ("f32", "f64"):
         type = type_of(i)
         b = Emitter(context)
@@ -91,9 +91,7 @@ def special_steps(context: Context, i: Instruction) -> list[Step] | None:
         b.result(i.operands[0], b.op("mufu", "f32", x, attr=f"{i.opcode} radians"))
         return [Step(b.ops, guard_of(context, i), i)]
     if i.opcode in ("div", "sqrt", "rcp") and type_of(i) == "f32" and not {"approx", "full"} & set(i.modifiers):
-        raise unsupported(
-            f"a correctly rounded {i.opcode} of f32 needs compute capability 2.0; this chip has {i.opcode}.approx"
-        )
+        raise unsupported(f"a correctly rounded {i.opcode} of f32 {lacking}; this chip has {i.opcode}.approx")
     return None
 
 

@@ -99,7 +99,7 @@ class _Compiler(Assembler):
         )
 
     def steps(self, context: Context, i: Instruction) -> list[Step]:
-        found = special_steps(context, i)
+        found = special_steps(context, i, "is not an instruction of this chip")
         return steps_of(context, i) if found is None else found
 
     # --- the whole --------------------------------------------------------------------------------------------
@@ -120,6 +120,10 @@ class _Compiler(Assembler):
         first = next(iter(self.units.values()))
         self.write(w, _Place(first, ""))
         text = self.module_text(w, first)
+        if not exchange and any(f"@{name}(" in text for name in lanes.USERS):
+            raise UnsupportedInstruction(
+                f"kernel {self.kernel.name}: lanes exchange values in an instruction that should not"
+            )
         helpers = lanes.helpers(0, limit) if "@ww." in text else ""
         try:
             made = compile_ir(text, helpers, self.generation)

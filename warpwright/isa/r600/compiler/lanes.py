@@ -10,8 +10,10 @@ from warpwright.isa.ops import Op
 from warpwright.isa.r600.compiler.memory import linear_thread
 from warpwright.isa.r600.compiler.writer import PRIVATE, Writer, operation, refuse
 
-EXCHANGES = frozenset(("shfl", "vote", "match", "activemask"))
+EXCHANGES = frozenset(("shfl", "vote", "match", "activemask", "ldmatrix"))
 """Instructions of PTX that need the words."""
+USERS = ("ww.shuffle", "ww.ballot", "ww.match", "ww.block")
+"""The functions that use them."""
 BLOCK_WORD_BYTES = 16
 """A word for the block's reductions, after the threads' own."""
 

@@ -1,0 +1,195 @@
+"""The assembler of clauses, and what only it can make: global data share and image reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from tests.r600_machine import Run
+from warpwright.errors import UnsupportedError
+from warpwright.isa.r600.assemble import AssemblyError, assemble
+from warpwright.isa.r600.decode import decode_program
+from warpwright.isa.r600.layouts import GENERATIONS
+from warpwright.isa.r600.text import format_program
+
+ENGINES = ("compiled", "interpreter")
+CHIPS = ("hd5870", "hd6970")
+LOOP = """
+alu
+  LSHL_INT T2.x, T0.x, 2
+  ADD_INT T3.x, PV.x, KC0[2].y; MOV T4.y, -5.5
+  MOV T4.x, 0
+  LDS_WRITE T2.x, T0.x
+  LDS_READ_RET T2.x
+  MOV T5.x, OQAP
+loop
+  alu break
+    PRED_SETGT_INT _, T4.x, T0.x
+  alu
+    ADD_INT T4.x, T4.x, 1
+end
+fetch
+  VFETCH T6.x, T3.x
+alu
+  ADD_INT T4.x, T4.x, T6.x
+  LSHR_INT T3.x, T3.x, 2
+  ADD_INT T4.x, T4.x, T5.x
+store T4.x, T3.x
+"""
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_what_is_assembled_decodes_and_prints(generation: str) -> None:
+    lines = format_program(decode_program(assemble(LOOP, generation), generation))
+    assert "  ADD_INT   T3.X, PV.X, KC0[2].Y" in lines
+    assert "  MOV * T4.Y, literal.x" in lines
+    assert "-1062207488(-5.500000e+00), 0(0.000000e+00)" in lines
+    assert "  LDS_READ_RET * OQAP, T2.X" in lines
+    assert "LOOP_START_DX10 @8" in lines
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
+def test_lanes_leave_a_loop_one_after_the_other(generation: str, engine: str) -> None:
+    words = np.arange(64, dtype=np.uint32) * 100
+    run = Run(assemble(LOOP, generation), generation, words)
+    lane = np.arange(64)
+    np.testing.assert_array_equal(getattr(run, engine)(), words + (lane + 1) + lane)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("alu\nFROB T1.x, T2.x", "cayman has no operation FROB"),
+        ("alu\nMOV T1.x", "MOV has 1 sources, not 0"),
+        ("alu\nMOV T128.x, T1.x", "'T128.x' is no register"),
+        ("alu\nMOV T1.x, banana", "'banana' is no source"),
+        ("MOV T1.x, T2.x", "no clause has begun"),
+        ("loop", "the last loop has no end"),
+        ("share\nGDS_FROB T1.x, T2.x", "global data share has no operation GDS_FROB"),
+    ],
+)
+def test_an_error_names_its_line(line: str, why: str) -> None:
+    with pytest.raises(AssemblyError) as told:
+        assemble(line, "cayman")
+    assert why in str(told.value)
+    assert line == "loop" or f"line {len(line.splitlines())}: " in str(told.value)
+
+
+def launch(chip: str, engine: str, text: str, blocks: int, *arguments: object) -> None:
+    ww.GPU(chip, timing="off", engine=engine).compile(text)["k"][blocks, 64](*arguments)
+
+
+PLACE = """
+alu
+  MULLO_INT T2.x, T1.x, 64
+  ADD_INT T2.x, T2.x, T0.x
+  LSHL_INT T3.x, T2.x, 2
+  ADD_INT T3.x, PV.x, KC0[2].y
+  LSHR_INT T3.x, PV.x, 2
+"""
+"""T2.x: the thread's number in the grid; T3.x: its word of the first parameter's buffer."""
+
+
+def place(chip: str) -> str:
+    """Cayman multiplies in four slots."""
+    if chip == "hd5870":
+        return PLACE
+    return PLACE.replace("MULLO_INT T2.x, T1.x, 64", "MUL_UINT24 T2.x, T1.x, 64")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.ci
+def test_all_threads_of_a_grid_share_the_counters_of_global_data_share(chip: str, engine: str) -> None:
+    text = f".kernel k(u64 out)\n{place(chip)}  MOV T4.x, 40\n  MOV T4.y, 3\nshare\n  GDS_ADD_RET T5.x, T4.xy\nstore T5.x, T3.x\n"
+    out = np.zeros(256, np.int32)
+    launch(chip, engine, text, 4, out)
+    assert sorted(out.tolist()) == list(range(0, 768, 3))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.ci
+def test_global_data_share_reads_writes_reduces_and_compares(engine: str) -> None:
+    text = f"""
+    .kernel k(u64 out)
+    {place("hd6970")}
+      LSHL_INT T4.x, T0.x, 2
+      MUL_UINT24 T4.y, T0.x, 7
+      MOV T6.x, 1024
+      MOV T6.y, T0.x
+      MOV T7.x, 0
+      MOV T7.y, 0
+      MOV T7.z, 99
+    share
+      GDS_WRITE _, T4.xy
+      GDS_MAX_UINT _, T6.xy
+      GDS_CMP_XCHG_RET T8.x, T7.xyz
+      GDS_READ_RET T5.x, T4.x
+      GDS_READ_RET T6.x, T6.x
+    alu
+      ADD_INT T5.x, T5.x, T6.x
+    store T5.x, T3.x
+    """
+    out = np.zeros(64, np.int32)
+    launch("hd6970", engine, text, 1, out)
+    expected = np.arange(64) * 7 + 63
+    expected[0] = 99 + 63
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.ci
+def test_an_image_read_gives_the_texel_and_zero_outside(chip: str, engine: str) -> None:
+    text = f"""
+    .kernel k(u64 out, u64 image)
+    .image 3 image 8 4 1
+    {place(chip)}
+      AND_INT T4.x, T0.x, 15
+      LSHR_INT T4.y, T0.x, 4
+    fetch
+      LD T5.x, T4.xy, 3
+    store T5.x, T3.x
+    """
+    out, image = np.full(64, -1, np.int32), np.arange(1, 33, dtype=np.int32)
+    launch(chip, engine, text, 1, out, image)
+    expected = np.zeros((4, 16), np.int32)
+    expected[:, :8] = image.reshape(4, 8)
+    np.testing.assert_array_equal(out.reshape(4, 16), expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.ci
+def test_a_sample_is_the_mean_of_four_texels_by_distance(chip: str, engine: str) -> None:
+    text = f"""
+    .kernel k(u64 out, u64 image)
+    .image 1 image 4 4 1
+    {place(chip)}
+      INT_TO_FLT T4.x, T0.x
+      MUL_IEEE T4.x, T4.x, 0.015625
+      MOV T4.y, 0.40625
+    fetch
+      SAMPLE_LZ T5.x, T4.xy, 1
+    store T5.x, T3.x
+    """
+    if chip == "hd6970":
+        text = text.replace(
+            "INT_TO_FLT T4.x, T0.x", "INT_TO_FLT T4.x, T0.x; INT_TO_FLT T4.y, T0.x; INT_TO_FLT T4.z, T0.x"
+        )
+    out, image = np.zeros(64, np.float32), np.random.default_rng(1).random((4, 4), np.float32)
+    launch(chip, engine, text, 1, out, image)
+    x = np.clip(np.arange(64) / 16 - 0.5, 0, 3)
+    first, y = np.minimum(x.astype(int), 2), 0.40625 * 4 - 0.5
+    row = image[1] + (image[2] - image[1]) * (y - 1)
+    np.testing.assert_allclose(out, row[first] + (row[first + 1] - row[first]) * (x - first), rtol=1e-5)
+
+
+def test_messages_name_kernel_and_line() -> None:
+    gpu = ww.GPU("hd6970", timing="off")
+    with pytest.raises(UnsupportedError, match=r"kernel k \(cayman\): line 3: FROB T1.x: cayman has no operation FROB"):
+        gpu.compile(".kernel k(u64 out)\nalu\nFROB T1.x\n")["k"]
+    with pytest.raises(UnsupportedError, match=r"line 2: \.frob 3: no directive"):
+        gpu.compile(".kernel k(u64 out)\n.frob 3\n")
