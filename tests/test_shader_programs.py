@@ -265,6 +265,17 @@ def test_a_program_needs_not_begin_at_its_lowest_address() -> None:
     assert np.array_equal(moved.run_vertices(inputs, {}), load("vertex_clip").run_vertices(inputs, {}))
 
 
+def test_local_memory_reaches_as_far_as_the_program_writes() -> None:
+    """Although the driver's register says less."""
+    p, whole = pixels(), load("pixel_array")
+    short = load_program(code_of("pixel_array"), 0, "pixel", results=4, local_bytes=16)
+    assert whole.program.local_bytes_per_thread == 256
+    assert short.program.local_bytes_per_thread == 64
+    p.planes[:, 4] = p.planes[:, 0] * 2.25  # the index of the array is 2
+    found = [program.run_pixels(p, CONSTANTS)[0] for program in (whole, short)]
+    assert np.array_equal(*found)
+
+
 # --- what is wrong ----------------------------------------------------------------------------------
 def test_code_that_leaves_its_segment_is_refused() -> None:
     code = code_of("vertex_transform")

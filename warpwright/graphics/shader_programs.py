@@ -25,6 +25,7 @@ from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
 from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
 from warpwright.errors import UnsupportedError
 from warpwright.isa.nv50.lower_graphics import BadProgram, lower_graphics, make_program, reachable
+from warpwright.isa.nv50.meaning import SIZES
 from warpwright.isa.nv50.stage_words import BANKS, PARAMETERS, PIXEL_ROWS, SPACE_BYTES, STAGES, StageInterface
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Instruction, Kind, Program
@@ -364,6 +365,18 @@ def _slots(instructions: Sequence[Instruction], name: str) -> int:
     return max(found, default=-1) + 1
 
 
+def _local_bytes(instructions: Sequence[Instruction]) -> int:
+    """Local memory that operands without an address register reach: drivers round the size of a thread's down to 16 bytes."""
+    ends = [
+        o.value + max(SIZES.get(m, 4) for m in i.modifiers)
+        for i in instructions
+        if i.opcode in ("ld_l", "st_l")
+        for o in i.operands
+        if o.kind is Kind.MEMORY and o.base is None
+    ]
+    return max(ends, default=0)
+
+
 def load_program(
     code: bytes,
     entry: int,
@@ -402,7 +415,7 @@ def load_program(
         results if stage == "pixel" else written,
         any("cent" in i.modifiers for i in instructions),
     )
-    program = make_program(instructions, entry, name, local_bytes)
+    program = make_program(instructions, entry, name, max(local_bytes, _local_bytes(instructions)))
     read = _slots(instructions, {"vertex": "a", "geometry": "p", "pixel": "v"}[stage])
     return ShaderProgram(stage, name, program, interface, read, instructions)
 
