@@ -130,8 +130,12 @@ def lines_of(text: str, file: Path) -> set[int]:
 
 
 def told_by(finding: Finding, file: Path) -> set[int]:
-    """The lines that a finding names: of the kernel where it has some, else of the host."""
-    details = (detail for detail in finding.details if not detail.startswith("allocated at "))
+    """The lines that a finding names: of the kernel where it has some, else of the host.
+
+    Where an array was allocated is the line of a leak, and not of an access to the array.
+    """
+    leak = finding.check == "leakcheck"
+    details = (detail for detail in finding.details if leak or not detail.startswith("allocated at "))
     places = lines_of(" ".join((*(p.line for p in finding.places), *details)), file)
     return places or lines_of(" ".join(finding.host), file)
 

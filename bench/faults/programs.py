@@ -238,9 +238,9 @@ def gpu_past_the_end() -> None:
 
     gpu = ww.GPU("h200")
     source = """extern "C" __global__ void add(float *x) {
-        x[threadIdx.x] += 1;
+        x[threadIdx.x] += 1;  //! gpu_past_the_end memcheck
     }"""
-    gpu.compile(source)["add"][1, 64](gpu.zeros(63, np.float32))  #! gpu_past_the_end memcheck
+    gpu.compile(source)["add"][1, 64](gpu.zeros(63, np.float32))
 
 
 @case
