@@ -111,6 +111,10 @@ class PeerRoute:
     """Of a load, beyond an L2 hit."""
     write_latency_ns: float
     atomic_latency_ns: float
+    errors_per_million_packets: float = 0.0
+    """Packets that arrive broken and are sent again."""
+    replay_ns: float = 0.0
+    """Of the way, beside the packet: until the sender knows, and sends again what followed it."""
 
 
 class Observer(Protocol):

@@ -32,6 +32,8 @@ class Limits(NamedTuple):
     most: float
     accesses: bool = False
     """Only for links over which GPUs access each other's memory: NVLink and PCI Express."""
+    needed: bool = True
+    """Whether a file must have it."""
 
 
 LINK_FIELDS: Mapping[str, Limits] = {
@@ -42,6 +44,7 @@ LINK_FIELDS: Mapping[str, Limits] = {
     "copy_payload_bytes": Limits(int, 1, 65536),
     "credit_bytes": Limits(int, 64, 1 << 30),
     "credit_latency_ns": Limits(float, 1, 100_000),
+    "errors_per_million_packets": Limits(float, 0, 500_000, needed=False),
     "access_ask_bytes": Limits(float, 0, 4096, True),
     "access_head_bytes": Limits(float, 1, 4096, True),
     "access_sector_bytes": Limits(float, 0, 4096, True),
@@ -72,6 +75,8 @@ class LinkKind:
     """The receiver's buffer: what may be on its way without a credit come back."""
     credit_latency_ns: float
     """From a packet's departure to its credit's return."""
+    errors_per_million_packets: float = 0.0
+    """Packets that arrive broken: the receiver drops them and what follows, and the sender sends all of it again, a way there and back later."""
     access_ask_bytes: float = 0.0
     """On the wire for a request of an SM to read."""
     access_head_bytes: float = 1.0
@@ -93,6 +98,12 @@ class LinkKind:
     def packet_gb_per_s(self) -> float:
         """Bytes of packets, heads included: the wire's after coding, or as many as credits allow."""
         return min(self.wire_gb_per_s * self.coding_percent / 100, self.credit_bytes / self.credit_latency_ns)
+
+    @property
+    def replays_per_packet(self) -> float:
+        """How often a packet is sent again, on the average."""
+        share = self.errors_per_million_packets / 1e6
+        return share / (1 - share)
 
 
 @dataclass(frozen=True, slots=True)

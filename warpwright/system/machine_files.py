@@ -174,8 +174,8 @@ class _Reader:
             value, kind, source = read or (entry, "set", "override")
             values[field] = self._checked(section, field, value, fields[field])
             self.kinds[f"{section}.{field}"], self.sources[f"{section}.{field}"] = kind, source
-        for field in fields:
-            if field not in values:
+        for field, limits in fields.items():
+            if field not in values and limits.needed:
                 raise self.wrong(f"[{section}] lacks the field {field!r}")
         return values
 

@@ -48,7 +48,9 @@ class Route:
     def copy_seconds(self, size_bytes: int) -> float:
         """How long a copy's packets take the links, latency not counted."""
         packets = -(-size_bytes // self.link.copy_payload_bytes)
-        return (size_bytes + packets * self.link.head_bytes) / (self.packet_gb_per_s * 1e9)
+        whole = (size_bytes + packets * self.link.head_bytes) / (self.packet_gb_per_s * 1e9)
+        again = self.link.replays_per_packet
+        return whole * (1 + again) + packets * again * self.link.credit_latency_ns * 1e-9 / self.link_count
 
     @property
     def ways(self) -> tuple[tuple[str, str], ...]:
@@ -173,5 +175,7 @@ def peer_routes(machine: Machine, ordinal: int) -> dict[int, PeerRoute]:
             latency_ns=link.access_latency_ns,
             write_latency_ns=link.access_write_latency_ns,
             atomic_latency_ns=link.access_atomic_latency_ns,
+            errors_per_million_packets=link.errors_per_million_packets,
+            replay_ns=link.credit_latency_ns / way.link_count,
         )
     return found

@@ -5,7 +5,7 @@ there for the way to the host, and everything after it in the slice with it; wha
 its last.  Each way takes one packet after the other; each group of slices has its part of a window's time, and what is left of that is shared between windows.
 Atomics on the host's memory are done in L2, which reads the sectors and writes the words back, those on a line one after the other; those on another
 device's are done there, each lane on a word in a packet of its own.  Devices of a system have routes (``system/routes.py``) whose times
-replace the chip's; those over other links take other ways.
+replace the chip's; those over other links take other ways.  A link that loses packets (``errors_per_million_packets``) sends them again.
 """
 
 from __future__ import annotations
@@ -80,6 +80,29 @@ def take(m: Any, way: int, home: int, time: int, cost: int) -> int:
 
 
 @core
+def broken(m: Any, way: int, home: int, share: int) -> bool:
+    """Whether a packet arrives broken: drawn with the state of its way, so that runs are the same; ``share`` in 1/2^32."""
+    group = group_of(m, home)
+    drawn = (m[m[s.chip.link_use] + way * s.SLICE_GROUPS + group] + (way << 8) + group) & 0xFFFFFFFF
+    for _ in range(3):
+        drawn = ((drawn ^ (drawn >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
+    return drawn < share
+
+
+@core
+def carry(m: Any, route: s.PeerRoute, way: int, home: int, time: int, cost: int) -> int:
+    """When a packet goes that arrives whole: after an error it and what followed it are sent again, which takes the way's time there and back."""
+    start = take(m, way, home, time, cost)
+    share = m[route.errors]
+    if share:
+        while broken(m, way, home, share):
+            m[counters(m, home).replays] += 1
+            take(m, way, home, start, m[route.replay] + cost)
+            start += (m[route.replay] + cost) >> 8
+    return start
+
+
+@core
 def share_links(m: Any, end: int) -> None:
     """Between two windows: what groups of slices have left of their parts of a way goes to those that want more."""
     groups = min(s.SLICE_GROUPS, m[s.chip.half])
@@ -148,9 +171,9 @@ def read_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, time: int) ->
     """When another device's answer to a load is where L2's would be."""
     count = span(sectors)
     m[counters(m, home).peer_read] += count << m[s.chip.sector_shift]
-    asked = take(m, m[route.out], home, time, m[route.ask])
+    asked = carry(m, route, m[route.out], home, time, m[route.ask])
     cost = m[route.packet] + count * m[route.sector]
-    return take(m, m[route.back], home, asked, cost) + m[route.latency]
+    return carry(m, route, m[route.back], home, asked, cost) + m[route.latency]
 
 
 @core
@@ -193,7 +216,7 @@ def write_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, held: int, t
         data = sector >> 1
     m[counters(m, home).peer_written] += (data << m[s.chip.sector_shift]) // sector
     heads = 1 if sectors & ~covered(m, held) == 0 else 2
-    return take(m, m[route.out], home, time, heads * m[route.packet] + data) + m[route.write_latency]
+    return carry(m, route, m[route.out], home, time, heads * m[route.packet] + data) + m[route.write_latency]
 
 
 @core
@@ -247,10 +270,10 @@ def atomic_peer(m: Any, route: s.PeerRoute, home: int, line: int, sectors: int, 
     m[counts.peer_written] += count * rounds << m[s.chip.sector_shift]
     start = behind_atomics(m, home, line, time, rounds * m[s.chip.peer_atomic_turn])
     cost = rounds * (2 * m[route.packet] + count * m[route.sector])
-    gone = take(m, m[route.out], home, start, cost)
+    gone = carry(m, route, m[route.out], home, start, cost)
     if (words >> 51) & 1:
         m[counts.peer_read] += count * rounds << m[s.chip.sector_shift]
-        gone = take(m, m[route.back], home, gone, cost)
+        gone = carry(m, route, m[route.back], home, gone, cost)
     return gone + m[route.atomic_latency] + ((rounds - 1) * m[s.chip.peer_atomic_turn] >> 8)
 
 

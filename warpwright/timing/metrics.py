@@ -121,6 +121,7 @@ def elsewhere(state: State) -> dict[str, float]:
         "pcie__write_bytes.sum": s.SliceGroup.host_written,
         "nvlrx__bytes_data_user.sum": s.SliceGroup.peer_read,
         "nvltx__bytes_data_user.sum": s.SliceGroup.peer_written,
+        "nvltx__packets_replayed.sum": s.SliceGroup.replays,
     }
     values = {name: float(s.counted(m, field)) for name, field in counters.items()}
     return values if any(values.values()) else {}

@@ -176,6 +176,7 @@ class SliceGroup(Unit, size=32):
     host_written = word("bytes", "to it")
     peer_read = word("bytes", "of data from other devices")
     peer_written = word("bytes", "of data to them")
+    replays = word("packets", "sent again after an error")
 
 
 LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)
@@ -195,6 +196,8 @@ class PeerRoute(Unit):
     latency = word("cycle", "of a load")
     write_latency = word("cycle", "until a write is acknowledged")
     atomic_latency = word("cycle", "of an atomic")
+    errors = word("1/2^32", "share of packets that arrive broken")
+    replay = word("1/256 cycle", "of the way, for each of those beside the packet itself")
 
 
 MAX_PEER_ROUTES = 1 + MAX_GANGS
