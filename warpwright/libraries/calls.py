@@ -51,6 +51,7 @@ STATUSES = {
 _MODULES = {
     "cublas": ("cublas.handles", "cublas.vectors", "cublas.level3"),
     "cublasLt": ("cublas.handles", "cublas.lt"),
+    "cudnn": ("cudnn.handles", "cudnn.convolutions", "cudnn.graph", "cudnn.normalization"),
 }
 """Modules that register a library's functions."""
 ENTRIES: dict[str, Callable[..., Any]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from functools import cache, partial
 from importlib import resources
@@ -23,6 +24,9 @@ SONAMES: dict[str, tuple[str, ...]] = {
 _UNVERSIONED = ("nccl",)
 """Libraries whose symbols have no version."""
 
+_OWN_ATTENTION = ("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
+"""Lets PyTorch prefer its own attention kernels, whose machine code it brings, to cuDNN's graphs of attention, which are not provided."""
+
 
 @cache
 def table(library: str) -> dict[str, tuple[str, str]]:
@@ -42,6 +46,7 @@ def _callbacks(library: str) -> Sequence[Any]:
 
 def provide() -> None:
     """Let the driver's folder hold these libraries too."""
+    os.environ.setdefault(*_OWN_ATTENTION)
     if FURTHER:
         return
     for library, sonames in SONAMES.items():

@@ -1,0 +1,148 @@
+"""cuDNN of this package, called as C programs call it, against NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.library_calls import Array, Device, Library, device
+
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files"),
+]
+FLOAT, NCHW, CROSS_CORRELATION, SPATIAL = 0, 0, 1, 1
+NOT_SUPPORTED, BAD_PARAM = 3000, 2000
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Device]:
+    with device() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def dnn(memory: Device) -> Library:
+    return Library("libcudnn.so.9")
+
+
+def integers(*values: int) -> Array:
+    return np.array(values, np.int32)
+
+
+def tensor(dnn: Library, array: Array) -> int:
+    made = dnn.made("cudnnCreateTensorDescriptor")
+    strides = integers(*(s // array.itemsize for s in array.strides))
+    dnn("cudnnSetTensorNdDescriptor", made, FLOAT, array.ndim, integers(*array.shape), strides)
+    return made
+
+
+def convolution(x: Array, w: Array, padding: int, stride: int, dilation: int, groups: int) -> Array:
+    """A direct convolution of images by filters."""
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    height, width = ((x.shape[a] - dilation * (w.shape[a] - 1) - 1) // stride + 1 for a in (2, 3))
+    y = np.zeros((x.shape[0], w.shape[0], height, width))
+    of_group = w.shape[0] // groups
+    for k, r, s in itertools.product(*(range(w.shape[a]) for a in (0, 2, 3))):
+        first = k // of_group * w.shape[1]
+        rows, columns = r * dilation, s * dilation
+        seen = x[
+            :,
+            first : first + w.shape[1],
+            rows : rows + height * stride : stride,
+            columns : columns + width * stride : stride,
+        ]
+        y[:, k] += np.einsum("nchw,c->nhw", seen[:, :, :height, :width], w[k, :, r, s])
+    return y
+
+
+@pytest.mark.parametrize(("padding", "stride", "dilation", "groups"), [(1, 1, 1, 1), (0, 2, 1, 2), (2, 1, 2, 1)])
+def test_convolution_and_its_gradients(
+    memory: Device, dnn: Library, padding: int, stride: int, dilation: int, groups: int
+) -> None:
+    random = np.random.default_rng(1)
+    x = random.standard_normal((2, 4, 9, 8)).astype(np.float32)
+    w = random.standard_normal((6, 4 // groups, 3, 3)).astype(np.float32)
+    arguments = (padding, stride, dilation, groups)
+    expected = convolution(x, w, *arguments)
+    y = np.zeros(expected.shape, np.float32)
+    handle, shape = dnn.made("cudnnCreate"), dnn.made("cudnnCreateConvolutionDescriptor")
+    pairs = (integers(v, v) for v in (padding, stride, dilation))
+    dnn("cudnnSetConvolutionNdDescriptor", shape, 2, *pairs, CROSS_CORRELATION, FLOAT)
+    dnn("cudnnSetConvolutionGroupCount", shape, groups)
+    filters = dnn.made("cudnnCreateFilterDescriptor")
+    dnn("cudnnSetFilterNdDescriptor", filters, FLOAT, NCHW, 4, integers(*w.shape))
+    of_x, of_y = tensor(dnn, x), tensor(dnn, y)
+    px, pw, py = (memory.put(a) for a in (x, w, y))
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    dnn("cudnnConvolutionForward", handle, one, of_x, px, filters, pw, shape, 1, 0, 0, zero, of_y, py)
+    np.testing.assert_allclose(memory.get(py, np.float32, y.shape, "C"), expected, atol=2e-5)
+    # Gradients of the sum of the squares' halves: directional derivatives by differences.
+    dy = expected.astype(np.float32)
+    pdy, pdx, pdw = memory.put(dy), memory.put(np.zeros_like(x)), memory.put(np.zeros_like(w))
+    dnn("cudnnConvolutionBackwardData", handle, one, filters, pw, of_y, pdy, shape, 1, 0, 0, zero, of_x, pdx)
+    dnn("cudnnConvolutionBackwardFilter", handle, one, of_x, px, of_y, pdy, shape, 1, 0, 0, zero, filters, pdw)
+    dx, dw = memory.get(pdx, np.float32, x.shape, "C"), memory.get(pdw, np.float32, w.shape, "C")
+    for i in range(4):
+        step_x, step_w = random.standard_normal(x.shape), random.standard_normal(w.shape)
+        along_x = (dy * convolution(step_x, w, *arguments)).sum()
+        along_w = (dy * convolution(x, step_w, *arguments)).sum()
+        assert (dx * step_x).sum() == pytest.approx(along_x, rel=1e-4, abs=1e-2), i
+        assert (dw * step_w).sum() == pytest.approx(along_w, rel=1e-4, abs=1e-2), i
+
+
+def test_sizes_that_do_not_fit_are_refused(memory: Device, dnn: Library) -> None:
+    handle, shape = dnn.made("cudnnCreate"), dnn.made("cudnnCreateConvolutionDescriptor")
+    dnn("cudnnSetConvolutionNdDescriptor", shape, 2, *(integers(1, 1) for _ in range(3)), CROSS_CORRELATION, FLOAT)
+    filters = dnn.made("cudnnCreateFilterDescriptor")
+    dnn("cudnnSetFilterNdDescriptor", filters, FLOAT, NCHW, 4, integers(2, 2, 3, 3))
+    x = tensor(dnn, np.zeros((1, 3, 5, 5), np.float32))
+    y = tensor(dnn, np.zeros((1, 2, 5, 5), np.float32))
+    one = np.ones(1, np.float32)
+    assert dnn.raw("cudnnConvolutionForward", handle, one, x, 0, filters, 0, shape, 1, 0, 0, one, y, 0) == BAD_PARAM
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_batch_normalisation(memory: Device, dnn: Library, channels_last: bool) -> None:
+    random = np.random.default_rng(2)
+    x = random.standard_normal((3, 5, 4, 6)).astype(np.float32)
+    if channels_last:
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    scale, bias = random.standard_normal((2, 5)).astype(np.float32)
+    handle, of_x = dnn.made("cudnnCreate"), tensor(dnn, x)
+    parameters = dnn.made("cudnnCreateTensorDescriptor")
+    dnn("cudnnDeriveBNTensorDescriptor", parameters, of_x, SPATIAL)
+    flat = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(-1) if channels_last else x.reshape(-1)
+    px, py, pscale, pbias = (memory.put(a) for a in (flat, flat, scale, bias))
+    running_mean, running_variance, mean, inverse = (memory.put(np.full(5, v, np.float32)) for v in (0, 1, 0, 0))
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    dnn(
+        "cudnnBatchNormalizationForwardTraining", handle, SPATIAL, one, zero, of_x, px, of_x, py, parameters, pscale, pbias,
+        ctypes.c_double(0.1), running_mean, running_variance, ctypes.c_double(1e-5), mean, inverse,
+    )  # fmt: skip
+    middle, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    normal = (x - middle[:, None, None]) / np.sqrt(variance + 1e-5)[:, None, None]
+    expected = normal * scale[:, None, None] + bias[:, None, None]
+    found = memory.get(py, np.float32, flat.shape, "C")
+    found = found.reshape(3, 4, 6, 5).transpose(0, 3, 1, 2) if channels_last else found.reshape(x.shape)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    unbiased = x.var((0, 2, 3), ddof=1)
+    np.testing.assert_allclose(memory.get(running_variance, np.float32, (5,)), 0.9 + 0.1 * unbiased, rtol=1e-5)
+    np.testing.assert_allclose(memory.get(mean, np.float32, (5,)), middle, atol=1e-6)
+
+
+def test_graphs_without_kernels_have_no_engine(dnn: Library, capfd: pytest.CaptureFixture[str]) -> None:
+    operation, graph, heuristics = (ctypes.c_uint64() for _ in range(3))
+    for kind, place in ((13, operation), (15, graph), (4, heuristics)):
+        dnn("cudnnBackendCreateDescriptor", kind, ctypes.byref(place))
+    dnn("cudnnBackendSetAttribute", graph.value, 801, 15, 1, ctypes.byref(operation))
+    dnn("cudnnBackendSetAttribute", heuristics.value, 201, 15, 1, ctypes.byref(graph))
+    count = ctypes.c_uint64()
+    status = dnn.raw("cudnnBackendGetAttribute", heuristics.value, 202, 15, 0, ctypes.byref(count), 0)
+    assert status == NOT_SUPPORTED
+    assert "graphs of one convolution are provided, not one of operations [13]" in capfd.readouterr().err

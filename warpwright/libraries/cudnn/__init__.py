@@ -1,0 +1,1 @@
+"""cuDNN: convolutions by the graph API and by the functions of earlier versions, batch normalisation."""

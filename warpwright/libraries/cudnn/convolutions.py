@@ -1,0 +1,208 @@
+"""Convolutions: the launch of their kernels, and the functions of cuDNN 7 and 8."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from warpwright.driver import cmemory
+from warpwright.libraries import kernels
+from warpwright.libraries.calls import entry, invalid, unsupported
+from warpwright.libraries.cudnn.handles import Tensor, add, found, handle_of, sum_of
+
+FORWARD, DATA, FILTER = range(3)
+"""MODE of ``cuda/convolution.cu``."""
+_TILE, _THREADS = 64, 256
+_ARGUMENTS = "<3Q 15q 2d 9i 7i".replace(" ", "")
+_CONVOLUTION = 0
+"""CUDNN_CONVOLUTION: the filter is flipped; 1 is cross-correlation."""
+
+
+@dataclass(eq=False)
+class Geometry:
+    """A convolution's parameters for each spatial dimension."""
+
+    of_null: ClassVar[int] = 0
+    padding: list[int] = field(default_factory=list)
+    stride: list[int] = field(default_factory=list)
+    dilation: list[int] = field(default_factory=list)
+    mode: int = 1
+    groups: int = 0
+    """0: as many as the channels of the input have those of the filter."""
+    math_type: int = 0
+
+
+@dataclass(slots=True)
+class Operand:
+    """A tensor with its memory."""
+
+    tensor: Tensor
+    address: int
+
+
+def _three(values: list[int], missing: int) -> list[int]:
+    """Values of depth, height and width."""
+    return [missing] * (3 - len(values)) + values
+
+
+def _five(values: list[int]) -> list[int]:
+    """Strides of image, channel, depth, height and width."""
+    return [*values[:2], *_three(values[2:], 0)]
+
+
+def check(x: Tensor, w: Tensor, y: Tensor, g: Geometry) -> int:
+    """The number of groups.
+
+    Raises:
+        LibraryError: sizes that do not belong together; more than three spatial dimensions, or tensors of different types.
+    """
+    spatial = len(x.sizes) - 2
+    if not 1 <= spatial <= 3:
+        raise unsupported(f"convolutions with {spatial} spatial dimensions are not provided")
+    if not x.type == w.type == y.type:
+        raise unsupported("convolutions of tensors of different types are not provided")
+    groups = g.groups or x.sizes[1] // w.sizes[1]
+    wanted = [
+        (n + 2 * p - d * (r - 1) - 1) // s + 1
+        for n, p, d, r, s in zip(x.sizes[2:], g.padding, g.dilation, w.sizes[2:], g.stride, strict=True)
+    ]
+    fits = x.sizes[1] == groups * w.sizes[1] and y.sizes[:2] == [x.sizes[0], w.sizes[0]] and not w.sizes[0] % groups
+    if not fits or y.sizes[2:] != wanted:
+        raise invalid(f"a convolution of {x.sizes} by {w.sizes} does not make {y.sizes}")
+    return groups
+
+
+def convolve(
+    mode: int, operands: tuple[Operand, Operand, Operand], g: Geometry, scales: tuple[float, float], stream: int
+) -> None:
+    """Submit one of the three products of input, filter and output to a stream; the one that is its result is written."""
+    x, w, y = (operand.tensor for operand in operands)
+    groups = check(x, w, y, g)
+    if 0 in (*x.sizes, *w.sizes, *y.sizes):
+        return
+    filter_sizes, strides = _three(w.sizes[2:], 1), _three(g.stride, 1)
+    outs, ins = _three(y.sizes[2:], 1), _three(x.sizes[2:], 1)
+    in_channels, out_channels = w.sizes[1], w.sizes[0] // groups
+    element = x.element
+    name = f"warpwright_convolution_{('forward', 'data', 'filter')[mode]}_{'x'.join(map(str, filter_sizes))}_stride_{'x'.join(map(str, strides))}"
+    defines: dict[str, str | int] = {"KERNEL": name, "MODE": mode, "ELEMENT": element, "SUM": sum_of(element)}
+    defines |= {f"FILTER_{axis}": size for axis, size in zip("DHW", filter_sizes, strict=True)}
+    defines |= {f"STRIDE_{axis}": size for axis, size in zip("DHW", strides, strict=True)}
+    arguments = struct.pack(
+        _ARGUMENTS,
+        *(operand.address for operand in operands),
+        *(*_five(x.strides), *_five(w.strides), *_five(y.strides)),
+        *scales,
+        *(x.sizes[0], *ins, *outs, in_channels, out_channels),
+        *(*_three(g.padding, 0), *_three(g.dilation, 1), g.mode == _CONVOLUTION),
+    )
+    taps = filter_sizes[0] * filter_sizes[1] * filter_sizes[2]
+    columns = in_channels * taps
+    if mode != FILTER:
+        positions = ins if mode == DATA else outs
+        columns = x.sizes[0] * positions[0] * positions[1] * positions[2]
+    rows = in_channels if mode == DATA else out_channels
+    grid = (-(-columns // _TILE), -(-rows // _TILE), groups)
+    code = kernels.code("convolution.cu", "cuDNN", **defines)
+    kernels.launch(code, name, grid, _THREADS, stream, [arguments])
+
+
+# --- functions of cuDNN 7 and 8 ---------------------------------------------------------------------
+@entry("cudnnCreateConvolutionDescriptor")
+def create_convolution(place: int) -> None:
+    add(place, Geometry())
+
+
+@entry("cudnnSetConvolutionNdDescriptor")
+def set_convolution(number: int, count: int, padding: int, stride: int, dilation: int, mode: int, type: int) -> None:
+    g = found(Geometry, number)
+    g.padding, g.stride, g.dilation = (list(cmemory.read(f"{count}i", place)) for place in (padding, stride, dilation))
+    g.mode, g.groups = mode, 1
+
+
+@entry("cudnnSetConvolution2dDescriptor")
+def set_convolution_2d(
+    number: int, pad_h: int, pad_w: int, stride_h: int, stride_w: int, dilation_h: int, dilation_w: int, mode: int, type: int
+) -> None:  # fmt: skip
+    g = found(Geometry, number)
+    g.padding, g.stride, g.dilation = [pad_h, pad_w], [stride_h, stride_w], [dilation_h, dilation_w]
+    g.mode, g.groups = mode, 1
+
+
+@entry("cudnnSetConvolutionGroupCount")
+def set_groups(number: int, groups: int) -> None:
+    found(Geometry, number).groups = groups
+
+
+@entry("cudnnSetConvolutionMathType")
+def set_math_type(number: int, math_type: int) -> None:
+    found(Geometry, number).math_type = math_type
+
+
+_WORKSPACES = [f"cudnnGetConvolution{name}WorkspaceSize" for name in ("Forward", "BackwardData", "BackwardFilter")]
+
+
+@entry(*_WORKSPACES)
+def workspace_size(number: int, a: int, b: int, c: int, d: int, algorithm: int, place: int) -> None:
+    handle_of(number)
+    cmemory.put64(place, 0)
+
+
+_PERFORMANCE = "iifQiii3i"
+"""cudnnConvolution*AlgoPerf_t: algorithm, status, time, memory, determinism, math type, reserved."""
+_ALGORITHMS = [f"cudnnGetConvolution{name}Algorithm_v7" for name in ("Forward", "BackwardData", "BackwardFilter")]
+
+
+@entry(*_ALGORITHMS)
+def algorithms(number: int, a: int, b: int, c: int, d: int, wanted: int, count: int, place: int) -> None:
+    handle_of(number)
+    if wanted < 1:
+        raise invalid()
+    # Algorithm 1 is deterministic in all three enumerations.
+    cmemory.write(_PERFORMANCE, place, 1, 0, 0.0, 0, 1, 0, 0, 0, 0)
+    cmemory.put32(count, 1)
+
+
+def _scales(alpha: int, beta: int, tensor: Tensor) -> tuple[float, float]:
+    layout = "d" if tensor.element == "double" else "f"
+    return cmemory.read(layout, alpha)[0], cmemory.read(layout, beta)[0]
+
+
+def _run(
+    number: int,
+    mode: int,
+    tensors: tuple[int, int, int],
+    places: tuple[int, int, int],
+    geometry: int,
+    alpha: int,
+    beta: int,
+) -> None:
+    operands = [Operand(found(Tensor, t), p) for t, p in zip(tensors, places, strict=True)]
+    x, w, y = operands
+    scales = _scales(alpha, beta, x.tensor)
+    convolve(mode, (x, w, y), found(Geometry, geometry), scales, handle_of(number).stream)
+
+
+@entry("cudnnConvolutionForward")
+def forward(
+    number: int, alpha: int, x_tensor: int, x: int, w_tensor: int, w: int, geometry: int, algorithm: int, workspace: int,
+    size: int, beta: int, y_tensor: int, y: int,
+) -> None:  # fmt: skip
+    _run(number, FORWARD, (x_tensor, w_tensor, y_tensor), (x, w, y), geometry, alpha, beta)
+
+
+@entry("cudnnConvolutionBackwardData")
+def backward_data(
+    number: int, alpha: int, w_tensor: int, w: int, dy_tensor: int, dy: int, geometry: int, algorithm: int, workspace: int,
+    size: int, beta: int, dx_tensor: int, dx: int,
+) -> None:  # fmt: skip
+    _run(number, DATA, (dx_tensor, w_tensor, dy_tensor), (dx, w, dy), geometry, alpha, beta)
+
+
+@entry("cudnnConvolutionBackwardFilter")
+def backward_filter(
+    number: int, alpha: int, x_tensor: int, x: int, dy_tensor: int, dy: int, geometry: int, algorithm: int, workspace: int,
+    size: int, beta: int, dw_tensor: int, dw: int,
+) -> None:  # fmt: skip
+    _run(number, FILTER, (x_tensor, dw_tensor, dy_tensor), (x, dw, dy), geometry, alpha, beta)
