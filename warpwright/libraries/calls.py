@@ -49,9 +49,11 @@ STATUSES = {
     "nccl": Statuses(5, "ncclInvalidUsage", 4, 5, 1, 1, 3),
 }
 _MODULES = {
-    "cublas": ("cublas.handles", "cublas.vectors", "cublas.level3"),
+    "cublas": ("cublas.handles", "cublas.vectors", "cublas.level3", "cublas.batched"),
     "cublasLt": ("cublas.handles", "cublas.lt"),
     "cudnn": ("cudnn.handles", "cudnn.convolutions", "cudnn.graph", "cudnn.normalization"),
+    "cufft": ("cufft",),
+    "cusolver": ("cusolver",),
 }
 """Modules that register a library's functions."""
 ENTRIES: dict[str, Callable[..., Any]] = {}

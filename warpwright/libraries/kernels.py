@@ -98,3 +98,8 @@ def synchronize(stream: int) -> None:
 def architecture() -> int:
     """The current device's compute capability: 90 for 9.0."""
     return state().gpu.chip.arch
+
+
+def multiprocessors() -> int:
+    """SMs of the current device."""
+    return int(state().gpu.chip.sm.sm_count)

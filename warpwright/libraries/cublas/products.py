@@ -139,16 +139,92 @@ def run(product: Product, stream: int) -> None:
         return
     for matrix in (product.a, product.b, product.c, product.d):
         element_type(matrix.type)
-    _run_simt(product, stream)
+    kind = _tensor_kind(product)
+    if kind is None:
+        _run_simt(product, stream)
+    else:
+        _run_mma(product, kind, stream)
+
+
+_KINDS = {R_16F: 0, R_16BF: 1, R_32F: 2, R_8I: 3, R_64F: 4}
+"""KIND of ``cuda/gemm_mma.cu``."""
+_LARGE_MMA, _SMALL_MMA, _DOUBLE_MMA = (128, 128, 2, 4), (64, 64, 2, 2), (64, 64, 4, 2)
+"""Tile of a block, and its warps."""
+_LEAST_K_BYTES = 32
+"""The depth of one instruction: shorter sums gain nothing from tensor cores."""
+
+
+def _tensor_kind(p: Product) -> int | None:
+    """How tensor cores multiply these operands; None: they do not, or may not."""
+    if kernels.architecture() < 80 or p.a.type != p.b.type or p.a.type not in _KINDS:
+        return None
+    if p.a.type == R_32F and not p.tf32:
+        return None
+    if p.k * TYPES[p.a.type].size_bytes < _LEAST_K_BYTES or min(p.m, p.n) < 8:
+        return None
+    return _KINDS[p.a.type]
+
+
+def _is_aligned(matrix: Matrix, flags: int) -> bool:
+    """Whether 16 bytes that follow each other in memory can be loaded at once, from each multiple of 16 bytes of a column."""
+    size = TYPES[matrix.type].size_bytes
+    together = (matrix.address, matrix.ld * size, matrix.stride * size)
+    return not flags & POINTER_ARRAYS and not any(number % 16 for number in together)
+
+
+def _blocks(p: Product, tile_m: int, tile_n: int) -> int:
+    return -(-p.m // tile_m) * -(-p.n // tile_n) * p.batch
+
+
+def _run_mma(p: Product, kind: int, stream: int) -> None:
+    large = _blocks(p, *_LARGE_MMA[:2]) >= kernels.multiprocessors()
+    shape = _DOUBLE_MMA if kind == _KINDS[R_64F] else _LARGE_MMA if large else _SMALL_MMA
+    tile_m, tile_n, warps_m, warps_n = shape
+    aligned = _is_aligned(p.a, p.flags) and _is_aligned(p.b, p.flags)
+    ops = (min(p.a.op, 1), min(p.b.op, 1))
+    letter = "tf32" if kind == _KINDS[R_32F] else _LETTERS[p.a.type]
+    layout = "".join("nt"[op] for op in ops)
+    name = f"warpwright_{letter}gemm_mma_{layout}_{tile_m}x{tile_n}{'' if aligned else '_unaligned'}"
+    code = kernels.code(
+        "gemm_mma.cu",
+        p.library,
+        KERNEL=name,
+        KIND=kind,
+        A_TYPE=TYPES[p.a.type].name,
+        **_result_types(p),
+        OP_OF_A=ops[0],
+        OP_OF_B=ops[1],
+        TILE_M=tile_m,
+        TILE_N=tile_n,
+        WARPS_M=warps_m,
+        WARPS_N=warps_n,
+        ALIGNED=int(aligned),
+    )
+    grid = (-(-p.m // tile_m), -(-p.n // tile_n), p.batch)
+    kernels.launch(code, name, grid, 32 * warps_m * warps_n, stream, [p.arguments()])
+
+
+def _result_types(p: Product) -> dict[str, str]:
+    """Macros for the types of an epilogue."""
+    return {
+        "C_TYPE": TYPES[p.c.type].name,
+        "D_TYPE": TYPES[p.d.type].name,
+        "BIAS_TYPE": TYPES[p.d.type if p.bias_type < 0 else p.bias_type].name,
+        "SCALE": _scale_name(p),
+    }
+
+
+def _scale_name(p: Product) -> str:
+    return "float" if p.scale_type in (R_16F, R_32F, R_16BF) else TYPES[p.scale_type].name
 
 
 def _run_simt(p: Product, stream: int) -> None:
     sum_name = TYPES[p.a.type].sum_name
-    scale_name = "float" if p.scale_type in (R_16F, R_32F, R_16BF) else TYPES[p.scale_type].name
+    scale_name = _scale_name(p)
     if (sum_name in ("c64", "c128")) != (scale_name in ("c64", "c128")):
         raise unsupported(f"products of {TYPES[p.a.type].name} scaled by {scale_name}")
     large, small = _SIMT_TILES[sum_name]
-    tile_m, tile_n, tile_k, thread_m, thread_n = large if p.m * p.n * p.batch >= 128 * large[0] * large[1] else small
+    tile_m, tile_n, tile_k, thread_m, thread_n = large if _blocks(p, *large[:2]) >= kernels.multiprocessors() else small
     threads = tile_m // thread_m * (tile_n // thread_n)
     name = f"warpwright_{_LETTERS[p.a.type]}gemm_{tile_m}x{tile_n}x{tile_k}"
     code = kernels.code(
@@ -157,11 +233,8 @@ def _run_simt(p: Product, stream: int) -> None:
         KERNEL=name,
         A_TYPE=TYPES[p.a.type].name,
         B_TYPE=TYPES[p.b.type].name,
-        C_TYPE=TYPES[p.c.type].name,
-        D_TYPE=TYPES[p.d.type].name,
-        BIAS_TYPE=TYPES[p.d.type if p.bias_type < 0 else p.bias_type].name,
+        **_result_types(p),
         SUM=sum_name,
-        SCALE=scale_name,
         TILE_M=tile_m,
         TILE_N=tile_n,
         TILE_K=tile_k,

@@ -101,3 +101,11 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
         else atomicAnd(word, ~(1u << (bit & 31)));
     }
 };
+
+// Some columns of a block's tile, in shared memory, go through the epilogue: by a loop, since its code is long, and row by row, so that a warp's stores are together.
+template <int ROWS, int COLUMNS, int THREADS, class E, class V, class COLUMN>
+__device__ __forceinline__ void store_columns(const E &epilogue, const V (*slab)[ROWS + 4], int first_row, COLUMN column) {
+#pragma unroll 1
+    for (int at = threadIdx.x; at < ROWS * COLUMNS; at += THREADS)
+        epilogue.store(first_row + at % ROWS, column(at / ROWS), (SCALE)slab[at / ROWS][at % ROWS]);
+}

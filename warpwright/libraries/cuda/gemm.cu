@@ -79,12 +79,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments g) 
         }
     }
     const Epilogue<SCALE, C_TYPE, D_TYPE, BIAS_TYPE> epilogue(g);
+    constexpr int N_THREADS = TILE_N / THREAD_N;
+    __shared__ SUM slab[N_THREADS][TILE_M + 4];
 #pragma unroll
-    for (int j = 0; j < THREAD_N; j++)
+    for (int j = 0; j < THREAD_N; j++) {
+        __syncthreads();
 #pragma unroll
-        for (int i = 0; i < THREAD_M; i++) {
-            int row = first_m + (i / VECTOR * M_THREADS + m_thread) * VECTOR + i % VECTOR;
-            int column = first_n + (j / VECTOR * (TILE_N / THREAD_N) + n_thread) * VECTOR + j % VECTOR;
-            epilogue.store(row, column, (SCALE)sums[i][j]);
-        }
+        for (int i = 0; i < THREAD_M; i++) slab[n_thread][(i / VECTOR * M_THREADS + m_thread) * VECTOR + i % VECTOR] = sums[i][j];
+        __syncthreads();
+        store_columns<TILE_M, N_THREADS, THREADS>(epilogue, slab, first_m, [&](int c) {
+            return first_n + (j / VECTOR * N_THREADS + c) * VECTOR + j % VECTOR;
+        });
+    }
 }

@@ -1,0 +1,135 @@
+"""PyTorch, unmodified, on a simulated device: each program compares the device's results with the CPU's.
+
+Run with ``-m pytorch``.  PyTorch (6 GB) is that of the interpreter named by WARPWRIGHT_PYTORCH, which finds this package too, or of this one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PYTHON = os.environ.get("WARPWRIGHT_PYTORCH", sys.executable)
+pytestmark = [
+    pytest.mark.pytorch,
+    pytest.mark.skipif(
+        "WARPWRIGHT_PYTORCH" not in os.environ and importlib.util.find_spec("torch") is None,
+        reason="needs PyTorch: pip install torch, or name a Python that has it in WARPWRIGHT_PYTORCH",
+    ),
+]
+_COMPARE = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+randn = torch.randn
+
+def same(name, function, *arguments, tolerance=1e-4):
+    expected = function(*arguments)
+    found = function(*(a.cuda() for a in arguments))
+    many = isinstance(expected, (tuple, list))
+    for one, other in zip(found if many else [found], expected if many else [expected]):
+        assert one.device.type == "cuda", name
+        difference = (one.detach().cpu() - other.detach()).abs().max().item()
+        assert difference <= tolerance * max(1.0, other.detach().abs().max().item()), (name, difference)
+
+def gradients(function):
+    def both(*arguments):
+        leaves = [a.detach().requires_grad_() for a in arguments]
+        result = function(*leaves)
+        return [result, *torch.autograd.grad((result * result).sum(), leaves)]
+    return both
+"""
+PROGRAMS = {
+    "products": """
+for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-13), (torch.float16, 2e-3), (torch.bfloat16, 1e-2), (torch.complex64, 1e-5)):
+    same(f"matmul {dtype}", lambda a, b: a @ b, randn(37, 24).to(dtype), randn(24, 50).to(dtype), tolerance=tolerance)
+same("transposed", lambda a, b: a.t() @ b.t(), randn(24, 37), randn(50, 24))
+same("bmm", torch.bmm, randn(3, 7, 9), randn(3, 9, 8))
+same("mv", torch.mv, randn(33, 20), randn(20))
+same("dot", torch.dot, randn(500), randn(500))
+same("einsum", lambda a, b: torch.einsum("bik,bjk->bij", a, b), randn(3, 8, 9), randn(3, 7, 9))
+same("linear", gradients(F.linear), randn(33, 20), randn(40, 20), randn(40))
+""",
+    "layers": """
+same("conv2d", gradients(lambda x, w, b: F.conv2d(x, w, b, padding=1, stride=2)), randn(2, 5, 9, 11), randn(7, 5, 3, 3), randn(7), tolerance=1e-3)
+same("groups", lambda x, w: F.conv2d(x, w, padding=2, dilation=2, groups=2), randn(2, 4, 9, 9), randn(6, 2, 3, 3))
+same("conv1d", lambda x, w: F.conv1d(x, w, padding=2), randn(2, 4, 19), randn(6, 4, 5))
+same("transposed", lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), randn(2, 4, 5, 6), randn(4, 6, 3, 3))
+same("batch norm", gradients(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True)), randn(4, 6, 5, 5), randn(6), randn(6), tolerance=1e-3)
+same("layer norm", gradients(lambda x: F.layer_norm(x, (16,))), randn(4, 16), tolerance=1e-3)
+same("max pool", lambda x: F.max_pool2d(x, 2), randn(2, 3, 8, 8))
+assert torch.backends.cudnn.is_available() and torch.backends.cudnn.version() >= 90000
+""",
+    "attention": """
+same("attention", gradients(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)), *(randn(1, 2, 16, 16) for _ in range(3)))
+same("flash", lambda q, k, v: F.scaled_dot_product_attention(q, k, v), *(randn(1, 2, 32, 16).half() for _ in range(3)), tolerance=5e-3)
+""",
+    "fft": """
+same("fft", torch.fft.fft, randn(3, 97, dtype=torch.complex64))
+same("rfft2", torch.fft.rfft2, randn(3, 12, 18))
+same("irfft", lambda x: torch.fft.irfft(x, 61), randn(3, 31, dtype=torch.complex64))
+""",
+    "linalg": """
+L = torch.linalg
+a = randn(6, 6, dtype=torch.float64)
+spd = a @ a.T + 6 * torch.eye(6, dtype=torch.float64)
+wide = randn(5, 7, dtype=torch.float64)
+same("cholesky", L.cholesky, spd, tolerance=1e-10)
+same("solve", L.solve, randn(3, 8, 8, dtype=torch.float64), randn(3, 8, 2, dtype=torch.float64), tolerance=1e-9)
+same("inv", L.inv, a, tolerance=1e-9)
+same("det", L.det, a, tolerance=1e-9)
+same("qr", L.qr, randn(7, 5, dtype=torch.float64), tolerance=1e-10)
+same("eigvalsh", L.eigvalsh, spd, tolerance=1e-10)
+same("svdvals", L.svdvals, wide, tolerance=1e-10)
+same("pinv", L.pinv, wide, tolerance=1e-9)
+same("lstsq", lambda a, b: L.lstsq(a, b).solution, randn(7, 4, dtype=torch.float64), randn(7, 2, dtype=torch.float64), tolerance=1e-9)
+""",
+    "training": """
+def losses(device):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 10)).to(device)
+    x, y = randn(16, 20).to(device), torch.arange(16, device=device) % 10
+    optimizer, found = torch.optim.Adam(model.parameters(), 1e-2), []
+    for _ in range(5):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+expected = losses("cpu")
+assert max(abs(a - b) for a, b in zip(losses("cuda"), expected)) < 1e-4 and expected[-1] < expected[0]
+""",
+}
+
+
+def run(program: str, folder: Path, *command: str) -> None:
+    (folder / "program.py").write_text(_COMPARE + program + "\nprint('finished')\n")
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [PYTHON, "-m", "warpwright", "run", "--gpu", "h200", "--timing", "off", *command, "program.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "finished" in done.stdout
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_those_of_the_cpu(name: str, tmp_path: Path) -> None:
+    run(PROGRAMS[name], tmp_path)
+
+
+def test_as_a_command_of_its_own(tmp_path: Path) -> None:
+    """PyTorch's own search path names the wheels' libraries; the drop-ins are loaded before it."""
+    run("same('matmul', lambda a, b: a @ b, randn(8, 8), randn(8, 8))", tmp_path, PYTHON)
