@@ -1,0 +1,165 @@
+"""Dense factorisations and solvers on batches of matrices (``cuda/dense.cu``): the launches that cuBLAS and cuSOLVER share."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from warpwright.libraries import kernels
+from warpwright.libraries.calls import invalid
+from warpwright.libraries.element_types import TYPES
+
+Argument = int | float | bytes
+THREADS = 256
+LEFT, RIGHT = 0, 1
+LOWER, UPPER = 0, 1
+PLAIN, TRANSPOSED, ADJOINT = 0, 1, 2
+SWEEPS = 30
+"""Jacobi sweeps at most: quadratic convergence needs about ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Matrices: one address with a stride in elements, or an array of pointers on the device."""
+
+    address: int = 0
+    pointers: int = 0
+    stride: int = 0
+
+    def argument(self) -> bytes:
+        return struct.pack("<QQq", self.address, self.pointers, self.stride)
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """Launches for one type of elements, in one stream."""
+
+    type: int
+    stream: int
+    library: str
+
+    def launch(self, kernel: str, grid: tuple[int, ...], arguments: list[Argument]) -> None:
+        """Launch a kernel of ``cuda/dense.cu``."""
+        if 0 in grid:
+            return
+        code = kernels.code("dense.cu", self.library, ELEMENT=TYPES[self.type].name)
+        kernels.launch(code, f"warpwright_{kernel}", grid, THREADS, self.stream, arguments)
+
+    @property
+    def tolerance(self) -> float:
+        """What a Jacobi method takes for zero, relative to the matrix."""
+        return 1e-7 if TYPES[self.type].name in ("float", "c64") else 1e-15
+
+    def trsm(
+        self, side: int, fill: int, op: int, unit: int, sizes: tuple[int, int], alpha: tuple[int, complex], a: tuple[Batch, int],
+        b: tuple[Batch, int], count: int = 1,
+    ) -> None:  # fmt: skip
+        """Solve with a triangular matrix; operands are a batch and a leading dimension, alpha an address on the device or a number."""
+        m, n = sizes
+        if min(m, n, count) < 0 or side not in (LEFT, RIGHT) or fill not in (LOWER, UPPER) or op not in (0, 1, 2):
+            raise invalid()
+        place, value = alpha
+        self.launch(
+            "trsm",
+            (m if side == RIGHT else n, count),
+            [
+                *(m, n, side, fill == LOWER, op, unit, place, value.real, value.imag),
+                *(a[0].argument(), a[1], b[0].argument(), b[1]),
+            ],
+        )
+
+    def getrf(self, m: int, n: int, a: Batch, ld: int, pivots: int, info: int, count: int = 1) -> None:
+        """Factorise with partial pivoting, without it where there is no place for pivots."""
+        if min(m, n, count) < 0 or ld < max(1, m):
+            raise invalid()
+        self.launch("getrf", (1, count), [m, n, a.argument(), ld, pivots, info])
+
+    def getrs(
+        self, op: int, n: int, columns: int, a: tuple[Batch, int], pivots: int, b: tuple[Batch, int], count: int = 1
+    ) -> None:
+        """Solve with the factors of :meth:`getrf`."""
+        one = (0, complex(1))
+        grid = (-(-columns // THREADS), count)
+        exchange: list[Argument] = [n, columns, pivots, b[0].argument(), b[1]]
+        if op == PLAIN and pivots:
+            self.launch("exchange_rows", grid, [*exchange, 0])
+        order = ((LOWER, 1), (UPPER, 0)) if op == PLAIN else ((UPPER, 0), (LOWER, 1))
+        for fill, unit in order:
+            self.trsm(LEFT, fill, op, unit, (n, columns), one, a, b, count)
+        if op != PLAIN and pivots:
+            self.launch("exchange_rows", grid, [*exchange, 1])
+
+    def potrf(self, fill: int, n: int, a: Batch, ld: int, info: int, count: int = 1) -> None:
+        """Factorise a positive definite matrix."""
+        if n < 0 or ld < max(1, n):
+            raise invalid()
+        self.launch("potrf", (1, count), [fill == LOWER, n, a.argument(), ld, info])
+
+    def potrs(
+        self, fill: int, n: int, columns: int, a: tuple[Batch, int], b: tuple[Batch, int], count: int = 1
+    ) -> None:
+        """Solve with the factor of :meth:`potrf`."""
+        ops = (PLAIN, ADJOINT) if fill == LOWER else (ADJOINT, PLAIN)
+        for op in ops:
+            self.trsm(LEFT, fill, op, 0, (n, columns), (0, complex(1)), a, b, count)
+
+    def geqrf(self, m: int, n: int, a: Batch, ld: int, tau: Batch, count: int = 1) -> None:
+        """Factorise into an orthogonal and a triangular matrix."""
+        if min(m, n, count) < 0 or ld < max(1, m):
+            raise invalid()
+        self.launch("geqrf", (1, count), [m, n, a.argument(), ld, tau.argument()])
+
+    def apply_reflectors(
+        self, side: int, op: int, sizes: tuple[int, int, int], a: tuple[int, int], tau: int, c: tuple[int, int]
+    ) -> None:
+        """Multiply by the orthogonal matrix of :meth:`geqrf`; sizes are those of C and the number of reflectors."""
+        m, n, k = sizes
+        length, lines = (m, n) if side == LEFT else (n, m)
+        self.launch("apply_reflectors", (lines,), [length, k, side, op, *a, tau, *c])
+
+    def copy(self, m: int, n: int, a: tuple[int, int], b: tuple[int, int]) -> None:
+        self.launch("copy", (-(-m * n // THREADS),), [m, n, *a, *b])
+
+    def orgqr(self, sizes: tuple[int, int, int], a: tuple[int, int], tau: int, work: int) -> None:
+        """The orthogonal matrix itself in place of its reflectors; work holds a matrix."""
+        m, n, k = sizes
+        self.launch("identity", (-(-m * n // THREADS),), [m, n, work, m])
+        self.apply_reflectors(LEFT, PLAIN, (m, n, k), a, tau, (work, m))
+        self.copy(m, n, (work, m), a)
+
+    def heev(
+        self, vectors: int, fill: int, n: int, a: tuple[Batch, int], values: int, work: int, info: int, count: int = 1
+    ) -> None:
+        """Eigenvalues and vectors of a Hermitian matrix; work holds two matrices for each."""
+        arguments: list[Argument] = [
+            vectors,
+            fill == LOWER,
+            n,
+            a[0].argument(),
+            a[1],
+            values,
+            work,
+            SWEEPS,
+            self.tolerance,
+            info,
+        ]
+        self.launch("heev", (1, count), arguments)
+
+    def gesvd(
+        self, vectors: int, sizes: tuple[int, int, int], a: tuple[Batch, int], values: int, u: tuple[Batch, int],
+        v: tuple[Batch, int], v_transposed: int, work: int, info: int, count: int = 1,
+    ) -> None:  # fmt: skip
+        """Singular values and vectors; sizes are those of A, no wider than high, and the columns of U; work holds A and V."""
+        m, n, columns = sizes
+        self.launch(
+            "gesvd",
+            (1, count),
+            [
+                *(vectors, m, n, a[0].argument(), a[1], values, u[0].argument(), u[1], columns),
+                *(v[0].argument(), v[1], v_transposed, work, SWEEPS, self.tolerance, info),
+            ],
+        )
+
+    def adjoint(self, m: int, n: int, a: tuple[Batch, int], to: Batch, count: int = 1) -> None:
+        """The conjugate transposes of matrices, without gaps."""
+        self.launch("adjoint", (-(-m * n // THREADS), count), [m, n, a[0].argument(), a[1], to.argument()])
