@@ -14,8 +14,10 @@ from tests.early.cases import SOURCE, early_case, early_names
 
 def outputs(name: str, chip: str, **how: Any) -> dict[int, np.ndarray]:
     found = early_case(name)
-    _, made = found.run(ww.GPU(chip, **how).compile(found.source))
+    run, made = found.run(ww.GPU(chip, **how).compile(found.source))
     found.verify(made)
+    bounds = run.timing.bounds if run.timing else {}
+    assert all(run.cycles >= bound - 1e-6 for bound in bounds.values()), (name, chip, run.cycles, bounds)
     return made
 
 

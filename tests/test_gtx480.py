@@ -117,6 +117,25 @@ def test_what_the_chip_lacks_is_refused_by_name() -> None:
         ww.GPU("gtx480").compile(COPY)["k"][65536, 32](np.zeros(64, np.int32), np.zeros(64, np.int32), 1, 0)
 
 
+def test_textures_are_sampled() -> None:
+    """PTX reads them by handles from compute capability 2.0 on."""
+    gpu = ww.GPU("gtx480")
+    texels = gpu.cuda_array((8, 8))
+    texels.set(np.arange(64, dtype=np.float32).reshape(8, 8))
+    source = (
+        'extern "C" __global__ void k(cudaTextureObject_t t, float *y)'
+        " { y[threadIdx.x] = tex2D<float>(t, threadIdx.x % 8 + 0.5f, threadIdx.x / 8 + 0.5f); }"
+    )
+    out = np.zeros(64, np.float32)
+    run = gpu.compile(source)["k"][1, 64](gpu.texture(texels), out)
+    assert out.tolist() == list(range(64))
+    assert run.cycles > 0
+    old = ww.GPU("g80")
+    kernel, texture = old.compile(source)["k"], old.texture(old.cuda_array((8, 8)))
+    with pytest.raises(UnsupportedError, match=r"texture objects need compute capability 2\.0"):
+        kernel[1, 64](texture, out)
+
+
 @pytest.mark.parametrize(
     ("instruction", "capability"),
     [
@@ -146,11 +165,13 @@ def test_the_whole_corpus_is_right_or_needs_a_later_feature(timing: str) -> None
         found = case(name, "small")
         try:
             module = ww.GPU("gtx480", timing=timing).compile(found.source, options=found.options)
-            _, outputs = found.run(module)
+            run, outputs = found.run(module)
         except UnsupportedError as error:
             refused[name] = str(error)
         else:
             found.verify(outputs)
+            bounds = run.timing.bounds if run.timing else {}
+            assert all(run.cycles >= bound - 1e-6 for bound in bounds.values()), name
             right += 1
     assert all("it needs compute capability" in why for why in refused.values()), refused
     assert right >= 95

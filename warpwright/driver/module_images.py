@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from warpwright.driver import cmemory, results
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.retargeting import advice, assembled
+from warpwright.isa.machine_code import FIRST_MAXWELL
 from warpwright.session import session
 from warpwright.toolchain import (
     ArchitectureError,
@@ -59,6 +60,11 @@ def compile_image(image: bytes, arch: int, chip: str, name: str, options: tuple[
     Raises:
         CudaError: with the driver's result for what is wrong, and a message.
     """
+    if arch < FIRST_MAXWELL:
+        raise CudaError(
+            results.NO_BINARY_FOR_GPU,
+            f"unmodified programs do not run on {chip}, for which there is no compiler of machine code; ww.GPU({chip!r}) runs CUDA C++ and PTX",
+        )
     try:
         if image[:4] == b"\x7fELF":
             return load_source(image, arch, name=name, chip=chip)

@@ -92,7 +92,7 @@ REFUSED = {
     "special64": "clocks of 64 bits need compute capability 2.0",
     "mma": "matrix products need compute capability 7.0",
     "wgmma": "matrix products need compute capability 9.0",
-    "texture": "textures have no assembler yet",
+    "texture": "texture objects need compute capability 2.0, and texture references have no assembler",
     "service": "functions of the driver (printf, malloc, assert) need compute capability 2.0",
     "bulk": "bulk copies need compute capability 9.0",
     "async_commit": "asynchronous copies need compute capability 8.0",
