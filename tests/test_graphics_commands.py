@@ -6,50 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.graphics_streams import OFFSETS, THREE_D, TWO_D, Stream
 from warpwright.errors import MemoryFaultError, OutOfMemoryError, WarpwrightError
 from warpwright.graphics import methods_2d, methods_3d, methods_compute, methods_m2mf
 from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.methods import MethodTable, RegisterEngine
 from warpwright.graphics.pushbuffer import CommandError, Pushbuffer, Words
-
-THREE_D, TWO_D, COPIES = 3, 4, 5
-HANDLES = {THREE_D: 0xBEEF8297, TWO_D: 0xBEEF502D, COPIES: 0xBEEF5039}
-OFFSETS = {THREE_D: methods_3d.TABLE, TWO_D: methods_2d.TABLE, COPIES: methods_m2mf.TABLE}
-
-
-class Stream:
-    """Writes commands into a buffer of a device and submits them."""
-
-    def __init__(self) -> None:
-        self.device = GraphicsDevice(16 << 20, 8, 2)
-        self.words: list[int] = []
-        for subchannel, handle in HANDLES.items():
-            self.device.add_object(handle, handle & 0xFFFF)
-            self.words += [1 << 18 | subchannel << 13, handle]
-
-    def put(self, subchannel: int, name: str, *values: int, index: int = 0) -> None:
-        table = OFFSETS[subchannel]
-        method = table.offsets[name] + table.strides[name] * index
-        self.words += [len(values) << 18 | subchannel << 13 | method, *(v & 0xFFFFFFFF for v in values)]
-
-    def submit(self) -> None:
-        memory = self.device.memory
-        buffer = memory.allocate(4 * len(self.words), 4096, local=False)
-        memory.words(buffer.address, len(self.words), "a test")[:] = self.words
-        size, self.words = 4 * len(self.words), []
-        try:
-            self.device.submit([(buffer.address, size)])
-        finally:
-            memory.free(buffer)
-
-    def copy(self, source: int, target: int, length: int, rows: int, pitch: int) -> None:
-        """A copy from rows of a pitch into rows without gaps."""
-        self.put(COPIES, "LINEAR_IN", 1)
-        self.put(COPIES, "LINEAR_OUT", 1)
-        self.put(COPIES, "PITCH_IN", pitch, length)
-        self.put(COPIES, "OFFSET_IN_HIGH", source >> 32, target >> 32)
-        self.put(COPIES, "OFFSET_IN", source, target)
-        self.put(COPIES, "LINE_LENGTH_IN", length, rows, 0x101, 0)
 
 
 class Recorder:

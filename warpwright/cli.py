@@ -204,6 +204,9 @@ def run(
     check_level: LevelOption = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the launches.")] = None,
     host_clock: ClockOption = "host",
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Record the command stream of the program's graphics (g80).")
+    ] = None,
     timeout: TimeoutOption = None,
     json: JsonOption = None,
     csv: CsvOption = None,
@@ -219,13 +222,18 @@ def run(
     data = _outputs(json, csv, parquet)
     gpu = _gpus_of(system, gpu)
     _check_options(gpu, timing, program, report, *data)
+    if record is not None:
+        _start_recording(record, gpu)
     if check is not None:
         _start_checks(check, check_level)
         timing = timing or ("full" if report is not None else None)
     elif check_level is not None:
         raise _fail("--check-level has no effect without --check: add --check", MISUSED)
     with _time_limit(timeout), _host_clock(host_clock, timing):
-        runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
+        try:
+            runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
+        finally:
+            session.record = None
     _found.extend(findings)
     killed = _ended_by_signal(code)
     if runs or not killed:
@@ -242,6 +250,51 @@ def run(
         _name_order([program, *context.args], gpu)
     if code:
         raise typer.Exit(code)
+
+
+def _start_recording(path: Path, gpu: str | None) -> None:
+    """Have the program's graphics device write what it is given to a file."""
+    from warpwright.driver.drm.attach import has_graphics
+    from warpwright.session import chips_named, session
+
+    if not has_graphics(chips_named(gpu)[0]):
+        raise _fail("--record needs a chip with graphics: --gpu g80, g80-ultra or fx5600", MISUSED)
+    if not path.absolute().parent.is_dir():
+        raise _fail(f"--record {path}: there is no folder {path.absolute().parent}", MISUSED)
+    session.record = str(path.absolute())
+
+
+@app.command()
+def replay(
+    recording: Annotated[Path, typer.Argument(help="File that warpwright run --record has written.")],
+    image: Annotated[Path | None, typer.Option(metavar="PNG", help="Write what was drawn last as an image.")] = None,
+) -> None:
+    """Execute a recorded command stream again, without the program and its driver; no cycles are given."""
+    from warpwright.errors import WarpwrightError
+    from warpwright.graphics.recording import Replay, last_image, png
+
+    try:
+        done = Replay(recording)
+        done.run()
+    except WarpwrightError as error:
+        raise _fail(str(error)) from None
+    device = done.device
+    if device is None:
+        raise _fail(f"{recording} is empty")
+    same = {
+        None: "its end was not recorded",
+        True: "memory ends as recorded",
+        False: "memory ends otherwise than recorded",
+    }
+    draws = device.three_d.draws
+    _console().print(f"{done.submissions} submissions with {draws} draws; {same[done.is_same]}", markup=False)
+    if image is not None:
+        pixels = last_image(device)
+        if pixels is None:
+            raise _fail("nothing was drawn: there is no image to write")
+        image.write_bytes(png(pixels))
+    if done.is_same is False:
+        raise typer.Exit(FAILED)
 
 
 def _ended_by_signal(code: int) -> str:

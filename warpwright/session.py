@@ -87,6 +87,8 @@ class Session:
     """Checks that every GPU runs."""
     check_level: str | None = None
     """Lowest grade of what they tell."""
+    record: str | None = None
+    """File for the command stream of the program's graphics."""
     times_checked: bool = False
     """Whether launches are timed after they were checked, on GPUs whose timing is off as well."""
     checkers: list[Checker] = field(default_factory=list)

@@ -109,13 +109,14 @@ def _truths(values: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(values)
 
 
-def clip(engine: RegisterEngine, attributes: Floats, vertices: Integers, scales: Floats) -> Clipped:
+def clip(engine: RegisterEngine, attributes: Floats, vertices: Integers, scales: Floats, linear: Integers) -> Clipped:
     """Clip points, lines or triangles.
 
     Args:
         attributes: (vertices, slots); the first four slots are the position.
         vertices: rows of each primitive's corners: one, two or three.
         scales: the largest absolute scale of the viewports along x and y.
+        linear: slots that are interpolated without perspective.
     """
     parents = np.arange(len(vertices))
     if not len(vertices):
@@ -135,7 +136,7 @@ def clip(engine: RegisterEngine, attributes: Floats, vertices: Integers, scales:
     if vertices.shape[1] == 1 or not len(cut):
         chosen = whole
         return Clipped(attributes, vertices[chosen], parents[chosen])
-    added, pieces, piece_parents = _cut(attributes, distances, vertices, cut)
+    added, pieces, piece_parents = _cut(attributes, distances, vertices, cut, linear)
     kept = np.flatnonzero(whole)
     all_vertices = np.concatenate([vertices[kept], pieces])
     all_parents = np.concatenate([kept, piece_parents])
@@ -143,7 +144,9 @@ def clip(engine: RegisterEngine, attributes: Floats, vertices: Integers, scales:
     return Clipped(np.concatenate([attributes, added]), all_vertices[order], all_parents[order])
 
 
-def _cut(attributes: Floats, distances: Floats, vertices: Integers, cut: Integers) -> tuple[Floats, Integers, Integers]:
+def _cut(
+    attributes: Floats, distances: Floats, vertices: Integers, cut: Integers, linear: Integers
+) -> tuple[Floats, Integers, Integers]:
     """New vertices, the pieces of the primitives to cut, and whose pieces they are."""
     corners = vertices.shape[1]
     active = np.flatnonzero((distances[vertices[cut]] < 0.0).any(axis=(0, 1)))
@@ -157,7 +160,14 @@ def _cut(attributes: Floats, distances: Floats, vertices: Integers, cut: Integer
         n = int(counts[p])
         if n < corners:
             continue
-        rows.append(weights[p, :n] @ attributes[vertices[cut[p]]])
+        chosen_rows = attributes[vertices[cut[p]]]
+        rows.append(weights[p, :n] @ chosen_rows)
+        if len(linear):
+            # What has no perspective is linear in the window, where a corner's weight counts times its w.
+            window = weights[p, :n] * chosen_rows[:, 3]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                window /= window.sum(axis=1, keepdims=True)
+            rows[-1][:, linear] = np.nan_to_num(window) @ chosen_rows[:, linear]
         if corners == 2:
             pieces.append(np.array([[first, first + 1]]))
         else:

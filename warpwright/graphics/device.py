@@ -44,10 +44,13 @@ class GraphicsDevice:
             methods_compute.CLASS: ComputeEngine(self.memory),
         }
         self._objects: dict[int, Engine] = {}
+        self.classes_by_handle: dict[int, int] = {}
         self.pushbuffer = Pushbuffer(self._objects)
+        self.submissions = 0
         self.is_dead = False
         self.on_submit: Callable[[list[tuple[int, int]]], None] | None = None
         """Called before each submission with its segments: device addresses and bytes."""
+        self.after_submit: Callable[[], None] | None = None
         self.host_buffers: dict[int, Buffer] = {}
         """Buffers that the host may write at any time, by handle."""
 
@@ -79,9 +82,11 @@ class GraphicsDevice:
         engine = self._engines.get(number)
         if engine is not None:
             self._objects[handle] = engine
+            self.classes_by_handle[handle] = number
 
     def remove_object(self, handle: int) -> None:
         self._objects.pop(handle, None)
+        self.classes_by_handle.pop(handle, None)
 
     def host_writes(self, buffer: Buffer) -> None:
         """Note that the host has a buffer mapped."""
@@ -97,6 +102,7 @@ class GraphicsDevice:
         Raises:
             WarpwrightError: what a method asks for is not provided, or is at fault; the rest of the submission is dropped.
         """
+        self.submissions += 1
         if self.on_submit is not None:
             self.on_submit(segments)
         try:
@@ -106,6 +112,9 @@ class GraphicsDevice:
             self.pushbuffer.abandon()
             self.three_d.abandon()
             raise
+        finally:
+            if self.after_submit is not None:
+                self.after_submit()
 
     def _words(self, address: int, size: int) -> Words:
         contents = self.memory.view(address, size, "the command fetch")

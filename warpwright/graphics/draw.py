@@ -25,6 +25,7 @@ def draw(engine: State3D, kind: int, vertices: Vertices) -> None:
         ExecutionError: a program is at fault.
     """
     primitives = input_assembler.assemble(kind, vertices.order, bool(engine["PROVOKING_VERTEX_LAST"]))
+    engine.draws += 1
     counts = engine.queries.counts
     counts["vertices fetched"] += int((vertices.order >= 0).sum())
     counts["primitives fetched"] += len(primitives.vertices)

@@ -39,6 +39,8 @@ def render(engine: State3D, attributes: npt.NDArray[np.uint32], primitives: Prim
         if engine[name]:
             raise engine.refuse(name, 1, "antialiasing of single primitives is; use multisampling")
     output = _Output.of(engine)
+    if output.colours and engine["VIEWPORT_TRANSFORM_EN"]:
+        engine.last_target = output.colours[0][1]
     for made in prepare(engine, attributes, primitives):
         polygons = primitives.corners == 3
         for quads in rasterise(engine, made, output.samples):

@@ -173,11 +173,11 @@ def _elements(engine: RegisterEngine, memory: VideoMemory, number: int, elements
 
 
 def _from_words(engine: RegisterEngine, assembly: Assembly) -> tuple[npt.NDArray[np.uint32], Integers]:
-    """Vertices in the command stream: the active attributes of each, every one from a new word."""
+    """Vertices in the command stream: the attributes of each that the program reads, every one from a new word."""
     active, at = [], 0
     for number in range(ATTRIBUTE_COUNT):
         word = engine.at("VERTEX_ARRAY_ATTRIB", number)
-        if word and not word & _CONSTANT:
+        if word and not word & _CONSTANT and _components(engine, number):
             active.append((number, word, at))
             at += -(-vertex_formats.size_of(word, number) // 4)
     data = np.concatenate(assembly.words)
@@ -190,13 +190,18 @@ def _from_words(engine: RegisterEngine, assembly: Assembly) -> tuple[npt.NDArray
     return attributes, np.arange(count, dtype=np.int64)
 
 
+def _components(engine: RegisterEngine, number: int) -> int:
+    """The components of an attribute that the vertex program reads, as bits."""
+    return engine.at("VP_ATTR_EN", number // 8) >> 4 * (number % 8) & 15
+
+
 def _inputs(
     engine: RegisterEngine, attributes: npt.NDArray[np.uint32], ids: Integers, instance: int
 ) -> npt.NDArray[np.uint32]:
     """The enabled components of the attributes one after another, then the vertex's and the instance's number."""
     columns = []
     for number in range(ATTRIBUTE_COUNT):
-        mask = engine.at("VP_ATTR_EN", number // 8) >> 4 * (number % 8) & 15
+        mask = _components(engine, number)
         columns += [attributes[:, number, i] for i in range(4) if mask >> i & 1]
     builtin = engine["VP_GP_BUILTIN_ATTR_EN"]
     if builtin & _VERTEX_ID:

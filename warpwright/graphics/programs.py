@@ -19,6 +19,7 @@ Stage = Literal["vertex", "geometry", "pixel"]
 _CODE_BYTES = 1 << 19
 """Bytes of a stage's code segment: branches within a program name addresses from its start."""
 _REGISTERS: dict[Stage, str] = {"vertex": "VP", "geometry": "GP", "pixel": "FP"}
+_INDEXED_LOCAL_BYTES = 4096
 _POINTS, _LINES = 1, 2
 """GP_OUTPUT_PRIMITIVE_TYPE."""
 _loaded: dict[bytes, ShaderProgram] = {}
@@ -44,9 +45,26 @@ def program(engine: State3D, stage: Stage) -> ShaderProgram:
     key.update(repr((stage, entry, results, slots, local)).encode())
     found = _loaded.get(key.digest())
     if found is None:
-        found = load_program(code.tobytes(), entry, stage, results=results, output_slots=slots, local_bytes=local)
+        contents = code.tobytes()
+        found = load_program(contents, entry, stage, results=results, output_slots=slots, local_bytes=local)
+        needed = _local_bytes(found)
+        if needed > local:
+            found = load_program(contents, entry, stage, results=results, output_slots=slots, local_bytes=needed)
         _loaded[key.digest()] = found
     return found
+
+
+def _local_bytes(made: ShaderProgram) -> int:
+    """Local memory that a program's instructions name.
+
+    Mesa 22.3 sets LOCAL_SIZE_LOG without the arrays of a program.  The chip does not compare addresses with it; a thread that goes beyond reaches the
+    memory of warps that do not run.
+    """
+    operands = [o for i in made.instructions for o in i.operands if o.kind is Kind.MEMORY and o.name == "l"]
+    if not operands:
+        return 0
+    highest = max(o.value for o in operands) + 16
+    return max(highest, _INDEXED_LOCAL_BYTES) if any(o.base is not None for o in operands) else highest
 
 
 def constants(engine: State3D, stage: Stage) -> Constants:

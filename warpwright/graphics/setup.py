@@ -102,7 +102,8 @@ def prepare(engine: State3D, raw: npt.NDArray[np.uint32], primitives: Primitives
         scales = np.array(
             [max(abs(engine.float_at(f"VIEWPORT_SCALE_{axis}", int(v))) for v in np.unique(viewports)) for axis in "XY"]
         )
-        clipped = clip(engine, attributes, primitives.vertices, scales)
+        linear = interpolants.first + np.flatnonzero(interpolants.linear)
+        clipped = clip(engine, attributes, primitives.vertices, scales, linear[linear < attributes.shape[1]])
     else:
         clipped = Clipped(attributes, primitives.vertices, np.arange(len(primitives.vertices)))
     viewports = viewports[clipped.parents]

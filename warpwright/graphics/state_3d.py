@@ -10,6 +10,7 @@ from warpwright.graphics.methods import Handler, RegisterEngine
 from warpwright.graphics.pushbuffer import CommandError
 from warpwright.graphics.queries import Queries
 from warpwright.graphics.stream_output import StreamOutput
+from warpwright.graphics.targets import ColourTarget
 from warpwright.graphics.texture_unit import TextureUnit
 from warpwright.graphics.video_memory import VideoMemory
 
@@ -32,6 +33,12 @@ class State3D(RegisterEngine):
         """Numbers of texture headers by slot, for each stage."""
         self.samplers: dict[str, dict[int, int]] = {stage: {} for stage in STAGES}
         self.instance = 0
+        self.draws = 0
+        self.last_target: ColourTarget | None = None
+        """What a program's draw wrote last; the driver's own draws, in window coordinates, do not count."""
+        # Drivers write the mask of samples only to restrict it.
+        for i in range(4):
+            self.registers[(methods_3d.TABLE.offsets["MSAA_MASK"] >> 2) + i] = 0xFFFF
 
     def texture_unit(self, stage: str, units: Collection[int], samplers: Collection[int]) -> TextureUnit:
         """The textures and samplers of a stage that a program names.

@@ -52,6 +52,15 @@ class _Region:
                 return start
         return None
 
+    def take_at(self, start: int, size: int) -> bool:
+        """Take a place, if it is free."""
+        for i, (at, room) in enumerate(self.free):
+            if size > 0 and at <= start and start + size <= at + room:
+                rest = [(at, start - at), (start + size, at + room - start - size)]
+                self.free[i : i + 1] = [piece for piece in rest if piece[1]]
+                return True
+        return False
+
     def give(self, start: int, size: int) -> None:
         insort(self.free, (start, size))
         merged: list[tuple[int, int]] = []
@@ -100,11 +109,29 @@ class VideoMemory:
             )
         buffer = Buffer(self._next_handle, FIRST_ADDRESS + place, size, local, storage_type, tile_mode)
         self._next_handle += 1
-        self.bytes[place : place + size] = 0
+        self._add(buffer)
+        return buffer
+
+    def _add(self, buffer: Buffer) -> None:
+        place = buffer.address - FIRST_ADDRESS
+        self.bytes[place : place + buffer.size] = 0
         self.buffers[buffer.handle] = buffer
         insort(self._starts, buffer.address)
         self._by_start[buffer.address] = buffer
-        return buffer
+
+    def place_buffer(self, buffer: Buffer) -> None:
+        """A buffer at a place of the caller's choice, filled with zeros.
+
+        Raises:
+            OutOfMemoryError: the place is not free, or outside of memory.
+        """
+        place = buffer.address - FIRST_ADDRESS
+        if buffer.handle in self.buffers or not self._regions[buffer.local].take_at(place, buffer.size):
+            raise OutOfMemoryError(
+                f"buffer {buffer.handle} cannot be at {buffer.address:#x}: {buffer.size} bytes are not free there"
+            )
+        self._next_handle = max(self._next_handle, buffer.handle + 1)
+        self._add(buffer)
 
     def free(self, buffer: Buffer) -> None:
         """Give a buffer's memory back."""

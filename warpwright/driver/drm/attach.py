@@ -15,6 +15,7 @@ from warpwright.chips import load_chip
 from warpwright.driver.attach import boot_of, leading, place_library
 from warpwright.driver.drm.exports import LIBRARIES
 from warpwright.driver.stubs import TABLE_SYMBOL, build_library
+from warpwright.session import session
 from warpwright.toolchain.cache import default_folder
 
 ENVIRONMENT = {
@@ -65,7 +66,10 @@ def preload() -> None:
 
 def child_environment() -> dict[str, str]:
     """Variables that make child processes find the device."""
-    return {**ENVIRONMENT, "LD_LIBRARY_PATH": leading(str(folder()), "LD_LIBRARY_PATH")}
+    found = {**ENVIRONMENT, "LD_LIBRARY_PATH": leading(str(folder()), "LD_LIBRARY_PATH")}
+    if session.record:
+        found["WARPWRIGHT_RECORD"] = session.record
+    return found
 
 
 def attach() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import errno
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 from warpwright.driver.drm.nodes import PCI_DEVICE, PCI_VENDOR
 from warpwright.driver.drm.register import entry
 from warpwright.driver.drm.structures import Client, Device, Drm, Fifo, Object
 from warpwright.graphics.device import GraphicsDevice
-from warpwright.session import session
+from warpwright.graphics.recording import Recorder
+from warpwright.session import chips_named, session
 
 FIFO_CHANNEL, NOTIFIER = 0x80000001, 0x80000002
 DRM_VERSION = 0x01000301
@@ -48,8 +52,18 @@ def get(pointer: int) -> int:
 def graphics_device() -> GraphicsDevice:
     """The process's device, made on first use for the chip that the session asks for."""
     if not _devices:
-        _devices.append(GraphicsDevice.of_chip(session.chip or "g80"))
+        chip = session.chip or chips_named(os.environ.get("WARPWRIGHT_GPU"))[0]
+        _devices.append(GraphicsDevice.of_chip(chip or "g80"))
+        path = session.record or os.environ.get("WARPWRIGHT_RECORD")
+        if path:
+            recorder = Recorder(_devices[0], Path(path))
+            atexit.register(recorder.finish)
     return _devices[0]
+
+
+def used_device() -> GraphicsDevice | None:
+    """The process's device, if a program has asked for it."""
+    return _devices[0] if _devices else None
 
 
 @entry("nouveau_drm_new")

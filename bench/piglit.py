@@ -1,0 +1,136 @@
+"""Runs piglit's self-checking shader tests on the simulated GeForce 8800 and prints how many pass, and every failure.
+
+``python -m bench.piglit [--count N] [--output FILE]`` takes a fixed random choice of the ``.shader_test`` files of GLSL 1.10 to 3.30 of the system's
+piglit (package ``piglit``).  Files are run in groups by one process each; a group that ends without all its results goes on with
+the file after the one that ended it.  Tests that piglit itself skips for this driver are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+VERSIONS = ("glsl-1.10", "glsl-1.20", "glsl-1.30", "glsl-1.40", "glsl-1.50", "glsl-3.30")
+SEED = 21
+GROUP = 25
+SECONDS_PER_TEST = 40
+
+
+def piglit_folder() -> Path:
+    """Where the system's piglit is.
+
+    Raises:
+        SystemExit: it is not installed.
+    """
+    for folder in Path("/usr/lib").glob("*/piglit"):
+        if (folder / "bin" / "shader_runner").is_file():
+            return folder
+    raise SystemExit("piglit is not installed: apt-get install piglit")
+
+
+def chosen(folder: Path, count: int) -> list[Path]:
+    """A fixed random choice of tests."""
+    found = sorted(
+        path
+        for tree in ("tests", "generated_tests")
+        for version in VERSIONS
+        for path in (folder / tree / "spec" / version).rglob("*.shader_test")
+    )
+    return random.Random(SEED).sample(found, min(count, len(found)))
+
+
+def run_group(folder: Path, tests: list[Path], command: list[str]) -> tuple[list[str], str]:
+    """Results of the first tests of a group, in order, and what the process said."""
+    environment = {**os.environ, "PIGLIT_PLATFORM": "surfaceless_egl", "PIGLIT_SOURCE_DIR": str(folder)}
+    runner = [*command, str(folder / "bin" / "shader_runner"), *map(str, tests), "-auto", "-fbo", "-report-subtests"]
+    try:
+        done = subprocess.run(
+            runner,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=SECONDS_PER_TEST * len(tests),
+            check=False,
+        )
+        text = done.stdout
+    except subprocess.TimeoutExpired as late:
+        text = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
+        text += "\nwarpwright: the time limit of the group has passed"
+    return _results(tests, text), text
+
+
+def _results(tests: list[Path], text: str) -> list[str]:
+    """Results by name; the last test of a group, when it needs a context of another kind, has none of its own but the process's."""
+    named = dict(re.findall(r'PIGLIT: \{"subtest": \{"([^"]*)" : "(\w+)"', text))
+    whole = re.findall(r'PIGLIT: \{"result": "(\w+)"', text)
+    found = []
+    for number, test in enumerate(tests):
+        if test.stem in named:
+            found.append(named[test.stem])
+        elif number == len(tests) - 1 and whole:
+            found.append(whole[-1])
+        else:
+            break
+    return found
+
+
+def reason(text: str) -> str:
+    """The first line that says why a test failed."""
+    lines = [line for line in text.splitlines() if line.startswith("warpwright") or "Probe" in line or "rror" in line]
+    return lines[0][:160] if lines else ""
+
+
+def run_all(folder: Path, tests: list[Path], command: list[str]) -> dict[str, tuple[str, str]]:
+    """Result and reason of each test, by its path below piglit's folder."""
+    found: dict[str, tuple[str, str]] = {}
+    left = list(tests)
+    while left:
+        group = left[:GROUP]
+        results, text = run_group(folder, group, command)
+        parts = re.split(r"(?m)^PIGLIT TEST: \d+ - .*$", text)[1:]
+        parts = parts[len(parts) // 2 :] if len(parts) == 2 * len(group) else parts
+        for number, (test, result) in enumerate(zip(group, results, strict=False)):
+            said = reason(parts[number]) if number < len(parts) and result == "fail" else ""
+            found[str(test.relative_to(folder))] = (result, said)
+        done = len(results)
+        if done < len(group):
+            # Some files end piglit itself, whatever the driver.
+            broken = "Unexpected vbo column name" in text
+            found[str(group[done].relative_to(folder))] = ("skip" if broken else "crash", reason(text))
+            done += 1
+        left = left[done:]
+        counts = Counter(result for result, _ in found.values())
+        print(f"{len(found)} of {len(tests)}: {dict(counts)}", file=sys.stderr, flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1500, help="how many tests")
+    parser.add_argument("--output", type=Path, help="also write the results as JSON")
+    parser.add_argument("--mesa", action="store_true", help="on Mesa's own choice of driver instead, for comparison")
+    arguments = parser.parse_args()
+    folder = piglit_folder()
+    command = [] if arguments.mesa else [sys.executable, "-m", "warpwright", "run", "--gpu", "g80"]
+    found = run_all(folder, chosen(folder, arguments.count), command)
+    counts = Counter(result for result, _ in found.values())
+    asked = sum(counts.values()) - counts["skip"]
+    print(f"{counts['pass']} of {asked} pass ({100 * counts['pass'] / max(1, asked):.1f}%); {counts['skip']} skipped")
+    for test, (result, said) in sorted(found.items()):
+        if result not in ("pass", "skip"):
+            print(f"{result:6} {test}  {said}")
+    if arguments.output is not None:
+        arguments.output.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
