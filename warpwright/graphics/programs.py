@@ -13,6 +13,7 @@ from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.setup import SetUp
 from warpwright.graphics.shader_programs import Constants, Pixels, ShaderProgram, Textures, load_program
 from warpwright.graphics.state_3d import State3D
+from warpwright.isa.program import Kind
 
 Words = npt.NDArray[np.uint32]
 Stage = Literal["vertex", "geometry", "pixel"]
