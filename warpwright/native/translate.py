@@ -2,7 +2,7 @@
 
 They are written in a small part of Python, and their annotations say all types: ``int`` is 64 bits wide, ``bool`` one bit, ``Any`` a pointer
 to int64, ``tuple`` a result of several, ``Annotated[Any, layout]`` the address of a structure, whose fields of 64 bits are found by their
-names (``warp["lanes"]``), and a ``NamedTuple`` of numbers a record, which is passed as its fields.  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
+names (``warp["lanes"]``), and a ``NamedTuple`` of these a record, which is passed as its fields.  Nothing must be inferred, so that an entry with two hundred functions is translated in a second;
 Numba, which compiles the same functions with checked indices or for callers of its own, takes twenty.
 
 A policy (``policies.py``), which its user writes, needs no annotations: its kind says them, and how long its arrays are.
@@ -122,8 +122,8 @@ def _record_kinds(record: Any) -> list[ir.Type]:
     for name in record._fields:
         text = record.__annotations__[name]
         text = getattr(text, "__forward_arg__", getattr(text, "__name__", text))
-        if text not in ("int", "bool"):
-            raise TranslationError(f"{record.__name__}.{name} is to be int or bool, not {text}")
+        if text not in ("int", "bool", "Any"):
+            raise TranslationError(f"{record.__name__}.{name} is to be int, bool or Any, not {text}")
         kinds.append(_KINDS[text])
     return kinds
 
@@ -344,7 +344,8 @@ class _Body:
 
     def _store(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):
-            self._set(target.id, value)
+            if target.id != "_":  # what nobody wants
+                self._set(target.id, value)
         elif isinstance(target, ast.Subscript):
             self.builder.store(self._as(value, WORD), self._writable(target))
         elif isinstance(target, ast.Tuple):
@@ -664,7 +665,7 @@ class _Body:
             raise TranslationError(f"line {node.lineno}: {ast.unparse(node)} names no field") from None
 
     def _of_Subscript(self, node: ast.Subscript) -> Any:
-        if isinstance(node.slice, ast.Constant) and not isinstance(node.value, ast.Name):
+        if isinstance(node.slice, ast.Constant) and not isinstance(node.value, ast.Name | ast.Attribute):
             return self._value(node.value)[node.slice.value]
         if isinstance(node.value, ast.Name) and node.value.id not in self.variables:
             if not isinstance(found := self._object(node.value), tuple):

@@ -21,15 +21,12 @@ from warpwright.engine.abi import (
     TAG_SYNC,
 )
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke
-from warpwright.timing.records import address_of, decode, lanes_of
+from warpwright.timing.records import Addresses, address_of, decode, lanes_of
 from warpwright.tools.checks.events import COLUMNS, Column, Event
 from warpwright.tools.checks.intrinsics import highest_bit
 from warpwright.tools.checks.shadow import (
-    A_CELLS,
     A_END,
-    A_FIRST,
     A_SECTORS,
-    A_SHIFT,
     A_WRITTEN,
     ALLOCATION_WORDS,
     BEYOND,
@@ -61,7 +58,6 @@ from warpwright.tools.checks.shadow import (
     S_GUARD,
     S_HALF,
     S_HALVES,
-    S_HOST,
     S_LANES,
     S_LANES_OF_WAVE,
     S_OPTIONS,
@@ -82,6 +78,10 @@ from warpwright.tools.checks.shadow import (
     SYNCHRONISE,
     WRITE_INFO,
     WRITE_STAMP,
+    Access,
+    Found,
+    Memory,
+    Tables,
     accessor_stamp,
     allocation_at,
     cell_at,
@@ -92,6 +92,7 @@ from warpwright.tools.checks.shadow import (
     info_of_read,
     is_ordered,
     may_be_in_l1,
+    memory_of,
     note,
     one_lane,
     remember_read,
@@ -99,7 +100,7 @@ from warpwright.tools.checks.shadow import (
     value_at,
     within,
 )
-from warpwright.tools.checks.traffic import count_traffic
+from warpwright.tools.checks.traffic import Traffic, count_sectors, count_wavefronts
 from warpwright.tools.checks.vector_races import (
     greatest_of,
     is_row,
@@ -162,24 +163,25 @@ def synchronise_lanes(s: Any, lanes_known: Any, lanes: int) -> None:
 
 
 @core
-def loads(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, instruction: int, strong: int, space: int, origin: int, limit: int,
-    cells: int, shift: int, size: int, base: int, tabled: bool, step: int, mask: int,
-) -> None:  # fmt: skip
-    """Races of a load, all of whose lanes read the memory of ``limit`` bytes at ``origin``."""
-    oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
+def loads(t: Tables, a: Access, memory: Memory, addresses: Addresses) -> None:
+    """Races of a load, all of whose lanes read one memory."""
+    s, known, foreign = t.s, t.known, t.foreign
+    base, tabled, step, mask = addresses
+    strong, instruction, size = a.strong, a.instruction, a.size
+    origin, limit, cells, shift, _ = memory
+    oldest = s[S_SHARED_OLDEST] if a.space < 0 else s[S_GLOBAL_OLDEST]
     stamp = accessor_stamp(s)
     info = info_of_read(s, strong, instruction)
     start = address_of(base, tabled, step, 0) - origin
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and loads_in_rows(
-        s, known, foreign, info, stamp, oldest, cells, shift, start, size, mask
+        t, memory, info, stamp, oldest, start, size, mask
     ):
         return
     if tabled:
         low, high = base + least_of(step, mask) - origin, base + greatest_of(step, mask) - origin
         if is_window(s[S_SECTORS], low, high, limit, shift, size):
             window = window_of(s[S_WINDOWS], step, base, low + origin, size, shift, mask)
-            if loads_in_window(s, known, foreign, info, stamp, oldest, cells, shift, low, window):
+            if loads_in_window(t, memory, info, stamp, oldest, low, window):
                 return
     one_place = step == 0 and not tabled
     ordered = 0
@@ -206,9 +208,7 @@ def loads(
                     while rest:
                         single = lowest_bit(rest)
                         rest &= rest - 1
-                        check_write(
-                            s, known, lanes_known, foreign, findings, cell, -1, strong, instruction, space, where, size, single, 0
-                        )  # fmt: skip
+                        check_write(t, a, cell, -1, where, single)
             held = peek(cell + READ_STAMP)
             if held == stamp:
                 poke(cell + READ_INFO, info | (peek(cell + READ_INFO) & LANE_BITS) | lanes)
@@ -220,17 +220,18 @@ def loads(
 
 
 @core
-def stores(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, instruction: int, strong: int, space: int, origin: int, limit: int,
-    cells: int, shift: int, size: int, base: int, tabled: bool, step: int, mask: int, host: int, uniform: int, copy: int,
-) -> None:  # fmt: skip
-    """As ``loads`` for a store or an atomic; ``host`` is the host address of the memory."""
-    oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
-    stamp = s[S_COPY] if copy else accessor_stamp(s)
+def stores(t: Tables, a: Access, memory: Memory, addresses: Addresses) -> None:
+    """As ``loads`` for a store or an atomic."""
+    s, known, foreign = t.s, t.known, t.foreign
+    base, tabled, step, mask = addresses
+    strong, instruction, size = a.strong, a.instruction, a.size
+    origin, limit, cells, shift, host = memory
+    oldest = s[S_SHARED_OLDEST] if a.space < 0 else s[S_GLOBAL_OLDEST]
+    stamp = s[S_COPY] if a.copy else accessor_stamp(s)
     start = address_of(base, tabled, step, 0) - origin
     plain = strength_of_write(strong) | instruction << 32
     if is_row(s[S_SECTORS], start, limit, shift, size, tabled, step, mask) and stores_in_rows(
-        s, known, foreign, plain, stamp, oldest, cells, shift, start, size, mask, host
+        t, memory, plain, stamp, oldest, start, size, mask
     ):
         return
     ordered = 0
@@ -252,20 +253,14 @@ def stores(
                 if is_ordered(s, known, foreign, write):
                     ordered = write
                 else:
-                    check_write(
-                        s, known, lanes_known, foreign, findings, cell, value, strong, instruction, space, origin + offset + further, size,
-                        lane, uniform,
-                    )  # fmt: skip
+                    check_write(t, a, cell, value, origin + offset + further, lane)
             for slot in range(READ_STAMP, OTHER_STAMP + 1, NEXT_READER):
                 read = peek(cell + slot)
                 if read != ordered and read & EPOCH_BITS >= oldest:
                     if is_ordered(s, known, foreign, read):
                         ordered = read
                     else:
-                        check_reader(
-                            s, known, lanes_known, foreign, findings, cell, slot, strong, instruction, space, origin + offset + further,
-                            size, lane,
-                        )  # fmt: skip
+                        check_reader(t, a, cell, slot, origin + offset + further, lane)
             poke(cell + WRITE_STAMP, stamp)
             poke(cell + WRITE_INFO, lane << 58 | strength | instruction << 32 | value)
 
@@ -286,13 +281,19 @@ def is_written(written: int, offset: int, size: int) -> bool:
 
 
 @core
-def lane_by_lane(
-    s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, allocations: Any, findings: Any, base: int, tabled: bool,
-    step: int, mask: int, uniform: int,
-) -> int:  # fmt: skip
+def missing_shadow(memory: Memory, size: int) -> int:
+    """What an access of ``size`` bytes a lane must be given first: SHADOW, NARROW, or DONE for nothing."""
+    if memory.cells == 0:
+        return SHADOW
+    return NARROW if size < 4 and memory.shift == 2 else DONE
+
+
+@core
+def lane_by_lane(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
     """An access of global memory whose lanes may be in several allocations; what is missing before it can be checked, or DONE."""
-    event, instruction = events[row * COLUMNS + E_EVENT], events[row * COLUMNS + E_INSTRUCTION]
-    size, strong = events[row * COLUMNS + E_BYTES], events[row * COLUMNS + E_STRONG]
+    s = t.s
+    base, tabled, step, mask = addresses
+    size = a.size
     races = s[S_OPTIONS] & CHECK_RACES
     one = -1
     for turn in range(2):
@@ -305,175 +306,182 @@ def lane_by_lane(
                 one = allocation_at(s, allocations, address)
             if one < 0 or address + size > allocations[one * ALLOCATION_WORDS + A_END]:
                 continue
-            cells, shift = allocations[one * ALLOCATION_WORDS + A_CELLS], allocations[one * ALLOCATION_WORDS + A_SHIFT]
-            offset = address - allocations[one * ALLOCATION_WORDS + A_FIRST]
+            memory = memory_of(s, allocations, one)
             if turn == 0:
-                if races and (cells == 0 or (size < 4 and shift == 2)):
+                if races and missing_shadow(memory, size) != DONE:
                     s[S_ARGUMENT] = one
-                    return SHADOW if cells == 0 else NARROW
+                    return missing_shadow(memory, size)
                 continue
+            here = Access(a.event, a.strong, a.instruction, one, size, a.uniform, a.copy)
             if races:
                 s[S_SECTORS] = allocations[one * ALLOCATION_WORDS + A_SECTORS] if s[S_OPTIONS] & KEEP_SECTORS else 0
-                one_lane(
-                    s, known, lanes_known, foreign, findings, event, strong, instruction, one, address, size, lane,
-                    cells, shift, offset, address + s[S_HOST], uniform, events[row * COLUMNS + E_COPY],
-                )  # fmt: skip
+                one_lane(t, here, memory, address, lane)
             written = allocations[one * ALLOCATION_WORDS + A_WRITTEN]
             if s[S_OPTIONS] & CHECK_UNDEFINED and written:
-                defined(s, findings, event, instruction, one, address, size, lane, written, offset)
+                defined(s, t.findings, here, address, lane, written + address - memory.origin)
     return DONE
 
 
 @core
-def access(
-    s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
-    counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int, alike: bool,
-) -> int:  # fmt: skip
-    """Every lane of one access; DONE, or what is missing before it can be checked."""
-    event, instruction = events[row * COLUMNS + E_EVENT], events[row * COLUMNS + E_INSTRUCTION]
-    size, strong = events[row * COLUMNS + E_BYTES], events[row * COLUMNS + E_STRONG]
-    options = s[S_OPTIONS]
-    known_of_others = seen if strong else foreign
-    uniform = events[row * COLUMNS + E_UNIFORM] | alike
-    s[S_GUARD] = events[row * COLUMNS + E_GUARD]
-    low = address_of(base, tabled, step, lowest_bit(mask))
+def check_written(t: Tables, a: Access, memory: Memory, addresses: Addresses, written: int) -> None:
+    """Were the bytes of every lane written before?  ``written``: where it is kept which of the memory's are."""
+    base, tabled, step, mask = addresses
+    least, most = bounds_of(addresses)
+    origin, limit = memory.origin, memory.limit
+    size = a.size
+    left = mask
+    span = most - least + size
+    together = span <= WRITTEN_TOGETHER and least >= origin and least - origin + span <= limit
+    if together and is_written(written, least - origin, span):
+        left = 0
+    while left:
+        lane = lowest_bit(left)
+        left &= left - 1
+        address = address_of(base, tabled, step, lane)
+        within_it = address - origin >= 0 and address - origin + size <= limit
+        if within_it and not is_written(written, address - origin, size):
+            defined(t.s, t.findings, a, address, lane, written + address - origin)
+
+
+@core
+def bounds_of(addresses: Addresses) -> tuple[int, int]:
+    """The least and the greatest of the lanes' addresses."""
+    base, tabled, step, mask = addresses
     if tabled:
-        least, most = base + least_of(step, mask), base + greatest_of(step, mask)
-    else:
-        high = address_of(base, tabled, step, highest_bit(mask))
-        least, most = min(low, high), max(low, high)
+        return base + least_of(step, mask), base + greatest_of(step, mask)
+    low = address_of(base, tabled, step, lowest_bit(mask))
+    high = address_of(base, tabled, step, highest_bit(mask))
+    return min(low, high), max(low, high)
+
+
+@core
+def one_memory(t: Tables, a: Access, memory: Memory, addresses: Addresses, written: int) -> None:
+    """Every lane of one access, all of one memory."""
+    if t.s[S_OPTIONS] & CHECK_RACES:
+        if a.event == LOAD:
+            loads(t, a, memory, addresses)
+        else:
+            stores(t, a, memory, addresses)
+    if t.s[S_OPTIONS] & CHECK_UNDEFINED and written:
+        check_written(t, a, memory, addresses, written)
+
+
+@core
+def access(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
+    """Every lane of one access; DONE, or what is missing before it can be checked."""
+    s = t.s
+    low = address_of(addresses.base, addresses.tabled, addresses.step, lowest_bit(addresses.mask))
     window = low & WINDOW_MASK
     if window == LOCAL_WINDOW:
         return DONE
-    shared = window == SHARED_WINDOW
-    space = -1
-    origin, limit = SHARED_WINDOW, s[S_SHARED_BYTES]
-    cells, shift = s[S_SHARED_CELLS], s[S_SHARED_SHIFT]
-    written, host = s[S_SHARED_WRITTEN], s[S_SHARED_HOST]
-    one_allocation = True
     s[S_SECTORS] = 0
-    if not shared:
-        space = allocation_at(s, allocations, low)
-        one_allocation = space >= 0
-        if one_allocation:
-            origin = allocations[space * ALLOCATION_WORDS + A_FIRST]
-            end = allocations[space * ALLOCATION_WORDS + A_END]
-            limit = end - origin
-            cells, shift = (
-                allocations[space * ALLOCATION_WORDS + A_CELLS],
-                allocations[space * ALLOCATION_WORDS + A_SHIFT],
-            )
-            written, host = allocations[space * ALLOCATION_WORDS + A_WRITTEN], origin + s[S_HOST]
-            one_allocation = least >= origin and most + size <= end
-            if one_allocation and options & CHECK_RACES and (cells == 0 or (size < 4 and shift == 2)):
-                s[S_ARGUMENT] = space
-                return SHADOW if cells == 0 else NARROW
-            if one_allocation and options & KEEP_SECTORS:
-                s[S_SECTORS] = allocations[space * ALLOCATION_WORDS + A_SECTORS]
-    if not one_allocation:
-        reason = lane_by_lane(
-            s,
-            row,
-            events,
-            known,
-            lanes_known,
-            known_of_others,
-            allocations,
-            findings,
-            base,
-            tabled,
-            step,
-            mask,
-            uniform,
-        )
-        if reason != DONE:
-            return reason
-    else:
-        if options & CHECK_RACES:
-            if event == LOAD:
-                loads(
-                    s, known, lanes_known, known_of_others, findings, instruction, strong, space, origin, limit,
-                    cells, shift, size, base, tabled, step, mask,
-                )  # fmt: skip
-            else:
-                stores(
-                    s, known, lanes_known, known_of_others, findings, instruction, strong, space, origin, limit, cells, shift, size,
-                    base, tabled, step, mask, host, uniform, events[row * COLUMNS + E_COPY],
-                )  # fmt: skip
-        if options & CHECK_UNDEFINED and written:
-            left = mask
-            span = most - least + size
-            together = span <= WRITTEN_TOGETHER and least >= origin and least - origin + span <= limit
-            if together and is_written(written, least - origin, span):
-                left = 0
-            while left:
-                lane = lowest_bit(left)
-                left &= left - 1
-                address = address_of(base, tabled, step, lane)
-                within_it = address - origin >= 0 and address - origin + size <= limit
-                if within_it and not is_written(written, address - origin, size):
-                    defined(s, findings, event, instruction, space, address, size, lane, written, address - origin)
+    if window == SHARED_WINDOW:
+        shared = Memory(SHARED_WINDOW, s[S_SHARED_BYTES], s[S_SHARED_CELLS], s[S_SHARED_SHIFT], s[S_SHARED_HOST])
+        one_memory(t, a, shared, addresses, s[S_SHARED_WRITTEN])
+        return DONE
+    one = allocation_at(s, allocations, low)
+    if one < 0:
+        return lane_by_lane(t, a, allocations, addresses)
+    memory = memory_of(s, allocations, one)
+    least, most = bounds_of(addresses)
+    if least < memory.origin or most + a.size > memory.origin + memory.limit:
+        return lane_by_lane(t, a, allocations, addresses)
+    if s[S_OPTIONS] & CHECK_RACES and missing_shadow(memory, a.size) != DONE:
+        s[S_ARGUMENT] = one
+        return missing_shadow(memory, a.size)
+    if s[S_OPTIONS] & KEEP_SECTORS:
+        s[S_SECTORS] = allocations[one * ALLOCATION_WORDS + A_SECTORS]
+    here = Access(a.event, a.strong, a.instruction, one, a.size, a.uniform, a.copy)
+    one_memory(t, here, memory, addresses, allocations[one * ALLOCATION_WORDS + A_WRITTEN])
     return DONE
 
 
 @core
-def halves_of_access(
-    s: Any, row: int, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
-    counters: Any, scratch: Any, base: int, tabled: bool, step: int, mask: int, alike: bool,
-) -> int:  # fmt: skip
+def halves_of_access(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
     """Every lane of one access, one half of a wave of more than 32 lanes after the other; DONE, or what is missing before it can go on."""
+    s = t.s
+    base, tabled, step, mask = addresses
     while s[S_HALF] <= s[S_HALVES]:
         first = HALF_LANES * s[S_HALF]
         mine = (mask >> first) & LANE_BITS
         if mine:
             start = base if tabled else base + first * step
             table = step + 8 * first if tabled else step
-            reason = access(
-                s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch, start, tabled, table, mine, alike,
-            )  # fmt: skip
+            reason = access(t, a, allocations, Addresses(start, tabled, table, mine))
             if reason != DONE:
                 return reason
         s[S_HALF] += 1
     s[S_HALF] = 0
-    event = events[row * COLUMNS + E_EVENT]
-    window = address_of(base, tabled, step, lowest_bit(mask)) & WINDOW_MASK
-    if s[S_OPTIONS] & COUNT_TRAFFIC and event != ATOMIC and window != LOCAL_WINDOW:
-        count_traffic(
-            counters, events[row * COLUMNS + E_INSTRUCTION], base, tabled, step, mask, events[row * COLUMNS + E_BYTES],
-            window == SHARED_WINDOW, scratch, s[S_LANES_OF_WAVE],
-        )  # fmt: skip
     return DONE
 
 
 @core
-def constants(
-    s: Any, findings: Any, instruction: int, limit: int, size: int, base: int, tabled: bool, step: int, mask: int
-) -> None:
+def look_at(
+    t: Tables, seen: Any, events: Any, allocations: Any, traffic: Traffic, addresses: Addresses, alike: bool
+) -> int:
+    """The access of the next event; DONE, or what is missing before it can be checked."""
+    s = t.s
+    row = s[S_EVENT] * COLUMNS
+    event, strong = events[row + E_EVENT], events[row + E_STRONG]
+    instruction, size = events[row + E_INSTRUCTION], events[row + E_BYTES]
+    s[S_GUARD] = events[row + E_GUARD]
+    others = seen if strong else t.foreign
+    a = Access(event, strong, instruction, -1, size, events[row + E_UNIFORM] | alike, events[row + E_COPY])
+    reason = halves_of_access(Tables(s, t.known, t.lanes_known, others, t.findings), a, allocations, addresses)
+    if reason != DONE:
+        return reason
+    window = address_of(addresses.base, addresses.tabled, addresses.step, lowest_bit(addresses.mask)) & WINDOW_MASK
+    if s[S_OPTIONS] & COUNT_TRAFFIC and event != ATOMIC and window != LOCAL_WINDOW:
+        if window == SHARED_WINDOW:
+            count_wavefronts(traffic, instruction, addresses, size, s[S_LANES_OF_WAVE])
+        else:
+            count_sectors(traffic, instruction, addresses, size)
+    return DONE
+
+
+@core
+def constants(s: Any, findings: Any, instruction: int, limit: int, size: int, addresses: Addresses) -> None:
     """A read of constant memory at an index: what is after the bank reads as 0."""
+    base, tabled, step, mask = addresses
     left = mask
     while left:
         lane = lowest_bit(left)
         left &= left - 1
         offset = address_of(base, tabled, step, lane) & OFFSET_MASK
         if offset + size > limit:
-            note(s, findings, BEYOND, ERROR, 0, instruction, 0, offset, size, -1, -1, lane)
+            note(s, findings, Found(BEYOND, ERROR, 0, instruction, 0, offset, size, -1, -1, lane))
 
 
 @core
-def read_records(
-    s: Any, starts: Any, events: Any, known: Any, lanes_known: Any, foreign: Any, seen: Any, allocations: Any, findings: Any,
-    counters: Any, scratch: Any,
-) -> int:  # fmt: skip
+def next_block(s: Any, starts: Any, head: int) -> int:
+    """Take the record of the basic block that comes next; DONE when none does, BROKEN where it is another one, else SYNCHRONISE."""
+    records = s[S_RECORDS]
+    if s[S_POSITION] >= s[S_USED]:
+        return DONE
+    word = peek(records + s[S_POSITION] * 8)
+    if (word >> 60) & 15 == TAG_SYNC:
+        s[S_POSITION] += head + 1
+        return SYNCHRONISE
+    if (word >> 60) & 15 != TAG_BLOCK:
+        return BROKEN
+    number = (word >> 32) & 0xFFFFFFF
+    s[S_LANES] = lanes_of(records + s[S_POSITION] * 8, head)
+    s[S_POSITION] += head
+    s[S_BLOCK] = number
+    s[S_EVENT] = starts[number]
+    s[S_EVENT_END] = starts[number + 1]
+    return SYNCHRONISE
+
+
+@core
+def read_records(t: Tables, seen: Any, starts: Any, events: Any, allocations: Any, traffic: Traffic) -> int:
     """Read records until none are left or the caller has to do something first; gives the reason.
 
     Args:
-        s: int64[S_WORDS].
-        known: int64[columns of ``happens_before.py``]: epoch of each warp of the block before which this one knows everything.
-        lanes_known: int64[lanes, lanes]: the same for the lanes of this warp.
-        foreign: int64[warps of the launch]: the same for warps of other blocks.
-        seen: as foreign, for strong accesses (``BlockClocks.seen``).
+        seen: as ``t.foreign``, for strong accesses (``BlockClocks.seen``).
         allocations: int64[S_ALLOCATIONS, ALLOCATION_WORDS], sorted by address.
     """
+    s = t.s
     records = s[S_RECORDS]
     head = 1 + s[S_HALVES]
     while True:
@@ -481,7 +489,7 @@ def read_records(
             row = s[S_EVENT]
             event = events[row * COLUMNS + E_EVENT]
             if event == LANES:
-                synchronise_lanes(s, lanes_known, s[S_LANES])
+                synchronise_lanes(s, t.lanes_known, s[S_LANES])
                 s[S_EVENT] = row + 1
                 continue
             if event == FENCE or event >= PROXY:
@@ -502,14 +510,12 @@ def read_records(
                 return BROKEN
             words, mask, base, tabled, step = decode(records + position * 8, head, s[S_LANES_OF_WAVE])
             alike = peek(records + position * 8) & ALIKE != 0
+            addresses = Addresses(base, tabled, step, mask)
             if mask and event == CONSTANT and s[S_OPTIONS] & CHECK_CONSTANTS and events[row * COLUMNS + E_SCOPE]:
                 limit, size = events[row * COLUMNS + E_SCOPE], events[row * COLUMNS + E_BYTES]
-                constants(s, findings, events[row * COLUMNS + E_INSTRUCTION], limit, size, base, tabled, step, mask)
+                constants(s, t.findings, events[row * COLUMNS + E_INSTRUCTION], limit, size, addresses)
             if mask and event != CONSTANT:
-                reason = halves_of_access(
-                    s, row, events, known, lanes_known, foreign, seen, allocations, findings, counters, scratch,
-                    base, tabled, step, mask, alike,
-                )  # fmt: skip
+                reason = look_at(t, seen, events, allocations, traffic, addresses, alike)
                 if reason != DONE:
                     return reason
             s[S_RECORD] = position
@@ -518,17 +524,6 @@ def read_records(
             if mask and events[row * COLUMNS + E_SYNCHRONISES]:
                 s[S_ARGUMENT] = row
                 return SYNCHRONISE
-        if s[S_POSITION] >= s[S_USED]:
-            return DONE
-        word = peek(records + s[S_POSITION] * 8)
-        if (word >> 60) & 15 == TAG_SYNC:
-            s[S_POSITION] += head + 1
-            continue
-        if (word >> 60) & 15 != TAG_BLOCK:
-            return BROKEN
-        number = (word >> 32) & 0xFFFFFFF
-        s[S_LANES] = lanes_of(records + s[S_POSITION] * 8, head)
-        s[S_POSITION] += head
-        s[S_BLOCK] = number
-        s[S_EVENT] = starts[number]
-        s[S_EVENT_END] = starts[number + 1]
+        came = next_block(s, starts, head)
+        if came != SYNCHRONISE:
+            return came

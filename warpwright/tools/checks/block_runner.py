@@ -7,7 +7,7 @@ is to be told.  What it needs is in arrays of words, so that it goes on where it
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,10 @@ from warpwright.tools.checks.shadow import (
     S_USED,
     S_WHOLE,
     S_WORDS,
+    Tables,
 )
 from warpwright.tools.checks.skipped_barriers import ACTS, GOES_ROUND, ON_A_WAY
+from warpwright.tools.checks.traffic import Traffic
 
 Warp: TypeAlias = Annotated[Any, WARP]
 
@@ -116,11 +118,17 @@ def state_of(t: Any, w: int) -> int:
 @core
 def read(t: Any, launch: Any, w: int) -> int:
     """Read what is left of a warp's records."""
-    return read_records(
-        array_at(state_of(t, w)), array_at(launch[L_STARTS]), array_at(launch[L_EVENTS]), array_at(t[T_KNOWN] + w * t[T_COLUMNS] * 8),
-        array_at(t[T_LANES] + w * launch[L_LANES] * launch[L_LANES] * 8), array_at(peek(t[T_FOREIGN] + 8 * w)), array_at(peek(t[T_SEEN] + 8 * w)),
-        array_at(launch[L_ALLOCATIONS]), array_at(launch[L_FINDINGS]), array_at(launch[L_COUNTERS]), array_at(launch[L_SCRATCH]),
-    )  # fmt: skip
+    tables = Tables(
+        array_at(state_of(t, w)),
+        array_at(t[T_KNOWN] + w * t[T_COLUMNS] * 8),
+        array_at(t[T_LANES] + w * launch[L_LANES] * launch[L_LANES] * 8),
+        array_at(peek(t[T_FOREIGN] + 8 * w)),
+        array_at(launch[L_FINDINGS]),
+    )
+    traffic = Traffic(array_at(launch[L_COUNTERS]), array_at(launch[L_SCRATCH]))
+    seen = array_at(peek(t[T_SEEN] + 8 * w))
+    starts, events = array_at(launch[L_STARTS]), array_at(launch[L_EVENTS])
+    return read_records(tables, seen, starts, events, array_at(launch[L_ALLOCATIONS]), traffic)
 
 
 @core
@@ -152,35 +160,62 @@ def more_often(times_round: Any, absent: int, lanes: int) -> int:
     return found
 
 
+class Ways(NamedTuple):
+    """Of a warp, by way round a barrier: lanes at its branch, lanes that went round, host pointer to how often each lane took it (``MOST_LANES`` words
+    a way), lanes whose last warp-wide operation it goes round, lanes without which others carried that out."""
+
+    at_branch: Any
+    round_it: Any
+    times_round: int
+    came: Any
+    expects: Any
+
+
 @core
-def carried_out(
-    t: Any, launch: Any, at_branch: Any, times_round: int, came: Any, expects: Any, block: int, lanes: int, absent: int
-) -> None:
+def carried_out(t: Any, launch: Any, ways: Ways, block: int, lanes: int, absent: int) -> None:
     """Lanes carry out a warp-wide operation whose mask names others: had these gone round it?"""
     table = array_at(launch[L_WAY_TABLE])
     for d in range(launch[L_WAYS]):
-        if came[d] & lanes and t[T_MISSING] == 0:
-            t[T_MISSING] = more_often(array_at(times_round + d * WAY_BYTES), absent, came[d] & lanes)
+        if ways.came[d] & lanes and t[T_MISSING] == 0:
+            t[T_MISSING] = more_often(array_at(ways.times_round + d * WAY_BYTES), absent, ways.came[d] & lanes)
             t[T_MISSING_AT] = table[3 * d + 2]
         if table[3 * d + 2] == block:
-            expects[d] |= absent & at_branch[d]
+            ways.expects[d] |= absent & ways.at_branch[d]
 
 
 @core
-def walk(
-    t: Any, launch: Any, trace: Any, used: int, at_branch: Any, round_it: Any, times_round: int, came: Any, expects: Any
-) -> int:
-    """Follow a warp's records: lanes at the branch of each way round a barrier, lanes that went round; the last basic block, or -1.
+def enter_block(t: Any, launch: Any, of_warp: Ways, last: int, lanes: int) -> None:
+    """Lanes enter a basic block that is on some way."""
+    at_branch, round_it, times_round, came, expects = of_warp
+    table, matters = array_at(launch[L_WAY_TABLE]), array_at(launch[L_WAY_BLOCKS])
+    for d in range(launch[L_WAYS]):
+        if table[3 * d + 1] == last:
+            round_it[d] |= at_branch[d] & lanes
+            if at_branch[d] & lanes:
+                times = array_at(times_round + d * WAY_BYTES)
+                went_round(t, times, at_branch[d] & lanes, table[3 * d + 2], expects[d])
+            at_branch[d] &= ~lanes
+            came[d] &= ~lanes
+            expects[d] &= ~lanes
+        if table[3 * d + 2] == last:
+            at_branch[d] &= ~lanes
+            expects[d] &= ~lanes
+            came[d] |= lanes
+        elif matters[last] & GOES_ROUND:
+            came[d] &= ~lanes
+        if table[3 * d] == last:
+            at_branch[d] |= lanes
+            came[d] &= ~lanes
 
-    Args:
-        times_round: host pointer, ``MOST_LANES`` words for each way.
-    """
+
+@core
+def walk(t: Any, launch: Any, trace: Any, used: int, of_warp: Ways) -> int:
+    """Follow a warp's records: lanes at the branch of each way round a barrier, lanes that went round; the last basic block, or -1."""
     position = 0
     last = -1
     group = 0
-    ways = launch[L_WAYS]
     head = 1 if launch[L_LANES] <= HALF_LANES else 2
-    table, matters = array_at(launch[L_WAY_TABLE]), array_at(launch[L_WAY_BLOCKS])
+    matters = array_at(launch[L_WAY_BLOCKS])
     while position < used:
         word = trace[position]
         tag = (word >> 60) & 15
@@ -189,30 +224,13 @@ def walk(
             last = (word >> 32) & 0xFFFFFFF
             group = lanes
             if matters[last] & ON_A_WAY:
-                for d in range(ways):
-                    if table[3 * d + 1] == last:
-                        round_it[d] |= at_branch[d] & lanes
-                        if at_branch[d] & lanes:
-                            times = array_at(times_round + d * WAY_BYTES)
-                            went_round(t, times, at_branch[d] & lanes, table[3 * d + 2], expects[d])
-                        at_branch[d] &= ~lanes
-                        came[d] &= ~lanes
-                        expects[d] &= ~lanes
-                    if table[3 * d + 2] == last:
-                        at_branch[d] &= ~lanes
-                        expects[d] &= ~lanes
-                        came[d] |= lanes
-                    elif matters[last] & GOES_ROUND:
-                        came[d] &= ~lanes
-                    if table[3 * d] == last:
-                        at_branch[d] |= lanes
-                        came[d] &= ~lanes
+                enter_block(t, launch, of_warp, last, lanes)
         elif tag == TAG_SYNC and lanes != 0 and trace[position + head] != 0:
             block = (word >> 32) & 0xFFFFFFF
             absent = trace[position + head]
             if block == last and absent & group and matters[block] & ACTS and t[T_MISSING] == 0:
                 t[T_MISSING], t[T_MISSING_AT] = absent & group, block
-            carried_out(t, launch, at_branch, times_round, came, expects, block, lanes, absent)
+            carried_out(t, launch, of_warp, block, lanes, absent)
         position += peek(launch[L_RECORD_WORDS] + 8 * tag)
     return last
 
@@ -473,11 +491,14 @@ def run_block(t: Any, launch: Any) -> int:
                     ran: Warp = warp_at(t, w)
                     ways = launch[L_WAYS]
                     t[T_MISSING] = 0
-                    last = walk(
-                        t, launch, array_at(ran["trace_base"]), ran["trace_used"], array_at(t[T_AT_BRANCH] + w * ways * 8),
-                        array_at(t[T_ROUND_IT] + w * ways * 8), t[T_TIMES_ROUND] + w * ways * WAY_BYTES, array_at(t[T_CAME] + w * ways * 8),
+                    of_warp = Ways(
+                        array_at(t[T_AT_BRANCH] + w * ways * 8),
+                        array_at(t[T_ROUND_IT] + w * ways * 8),
+                        t[T_TIMES_ROUND] + w * ways * WAY_BYTES,
+                        array_at(t[T_CAME] + w * ways * 8),
                         array_at(t[T_EXPECTED] + w * ways * 8),
-                    )  # fmt: skip
+                    )
+                    last = walk(t, launch, array_at(ran["trace_base"]), ran["trace_used"], of_warp)
                     if last >= 0:
                         state[S_BLOCK] = last
                     t[T_LAST] = state[S_BLOCK]

@@ -17,7 +17,7 @@ Tables are one row after the other: compiled functions see an array as a bare po
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.tools.checks.events import Event
@@ -127,12 +127,63 @@ def cell_at(cells: int, granule: int) -> int:
     return cells + (granule >> 5) * GROUP_BYTES + (granule & 31) * 8
 
 
+class Tables(NamedTuple):
+    """What the checks of a warp's access look at and write to."""
+
+    s: Any
+    """Of the warp (``S_``)."""
+    known: Any
+    """Epoch of each column of the block's clocks (``happens_before.py``) before which the warp knows everything."""
+    lanes_known: Any
+    """The same for its lanes, of each other."""
+    foreign: Any
+    """The same for the launch's other warps."""
+    findings: Any
+
+
+class Access(NamedTuple):
+    """A memory instruction as its event says it (``events.py``)."""
+
+    event: int
+    strong: int
+    instruction: int
+    space: int
+    """Row of the allocation; -1: shared memory."""
+    size: int
+    uniform: int
+    copy: int
+
+
+class Memory(NamedTuple):
+    """Memory that an access is of: ``limit`` bytes from the device address ``origin`` on, its cells, and its host address."""
+
+    origin: int
+    limit: int
+    cells: int
+    shift: int
+    host: int
+
+
+class Found(NamedTuple):
+    """A finding: what, and where it was seen first."""
+
+    kind: int
+    severity: int
+    before: int
+    now: int
+    """Instructions."""
+    space: int
+    address: int
+    size: int
+    other_warp: int
+    other_lane: int
+    lane: int
+
+
 @core
-def note(
-    s: Any, findings: Any, kind: int, severity: int, before: int, now: int, space: int, address: int, size: int,
-    other_warp: int, other_lane: int, lane: int,
-) -> None:  # fmt: skip
+def note(s: Any, findings: Any, found: Found) -> None:
     """Count a finding; the first of its kind keeps the details."""
+    kind, severity, before, now, space, address, size, other_warp, other_lane, lane = found
     n = findings[FINDINGS_AT]
     for i in range(0, n * FINDING_WORDS, FINDING_WORDS):
         if (
@@ -209,12 +260,21 @@ def was_released(s: Any, stamp: int) -> bool:
     return peek(s[S_SEEN] + 8 * warp) > stamp & EPOCH_BITS
 
 
+class Race(NamedTuple):
+    """Two accesses that nothing orders: the earlier one's stamp and info; ``guards``: the later only decides on an atomic."""
+
+    kind: int
+    severity: int
+    guards: int
+    stamp: int
+    info: int
+
+
 @core
-def note_race(
-    s: Any, findings: Any, kind: int, severity: int, guards: int, stamp: int, info: int, instruction: int, space: int,
-    address: int, size: int, other: int, lane: int,
-) -> None:  # fmt: skip
-    """Count a race with the access of ``stamp`` and ``info``: one that was released, or that only guards an atomic, is graded by what a card does."""
+def note_race(t: Tables, a: Access, race: Race, address: int, other: int, lane: int) -> None:
+    """Count a race: one that was released, or that only guards an atomic, is graded by what a card does."""
+    s = t.s
+    kind, severity, guards, stamp, info = race
     if severity == ERROR and was_released(s, stamp):
         # A card issues in order: only a line that was in L1 before the write can be old.
         severity = WARNING if kind == RAW and info & READ_BEFORE else INFO
@@ -223,7 +283,8 @@ def note_race(
         severity = INFO
         kind += GUARDS
     earlier = (info >> 32) & 0xFFFFFF
-    note(s, findings, kind, severity, earlier, instruction, space, address, size, warp_of(s, stamp), other, lane)
+    found = Found(kind, severity, earlier, a.instruction, a.space, address, a.size, warp_of(s, stamp), other, lane)
+    note(s, t.findings, found)
 
 
 @core
@@ -240,11 +301,10 @@ def scope_is_narrow(s: Any, space: int, strong: int, stamp: int, info: int) -> b
 
 
 @core
-def check_write(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, cell: int, value: int, strong: int,
-    instruction: int, space: int, address: int, size: int, lane: int, uniform: int,
-) -> None:  # fmt: skip
+def check_write(t: Tables, a: Access, cell: int, value: int, address: int, lane: int) -> None:
     """Is there an earlier write that is not ordered before this access (a read when ``value`` is -1)?"""
+    s, known, lanes_known, foreign, _ = t
+    strong, instruction, space = a.strong, a.instruction, a.space
     stamp = peek(cell + WRITE_STAMP)
     if is_old(s, space, stamp):
         return
@@ -261,21 +321,20 @@ def check_write(
     severity = WARNING if same_warp else ERROR
     if value >= 0 and not same_warp and not narrow and info & VALUE_BITS == value:
         severity = INFO
-    if value >= 0 and same_warp and uniform and (info >> 32) & 0xFFFFFF == instruction:
+    if value >= 0 and same_warp and a.uniform and (info >> 32) & 0xFFFFFF == instruction:
         severity = INFO
     kind = RAW if value < 0 else WAW
     if narrow:
         kind += NARROW_SCOPE
     guards = value < 0 and s[S_GUARD] and info & STRONG_WRITE
-    note_race(s, findings, kind, severity, guards, stamp, info, instruction, space, address, size, other, lane)
+    note_race(t, a, Race(kind, severity, guards, stamp, info), address, other, lane)
 
 
 @core
-def check_reader(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, cell: int, slot: int, strong: int,
-    instruction: int, space: int, address: int, size: int, lane: int,
-) -> None:  # fmt: skip
+def check_reader(t: Tables, a: Access, cell: int, slot: int, address: int, lane: int) -> None:
     """Is the earlier read that a slot of the cell remembers not ordered before this write?"""
+    s, known, lanes_known, foreign, _ = t
+    strong, space = a.strong, a.space
     stamp = peek(cell + slot)
     if is_old(s, space, stamp):
         return
@@ -300,19 +359,14 @@ def check_reader(
         other = unordered_lane(s, known, lanes_known, foreign, stamp, info & LANE_BITS, lane)
     if other >= 0:
         kind = WAR + NARROW_SCOPE if narrow else WAR
-        note_race(s, findings, kind, severity, guards, stamp, info, instruction, space, address, size, other, lane)
+        note_race(t, a, Race(kind, severity, guards, stamp, info), address, other, lane)
 
 
 @core
-def check_readers(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, cell: int, strong: int,
-    instruction: int, space: int, address: int, size: int, lane: int,
-) -> None:  # fmt: skip
+def check_readers(t: Tables, a: Access, cell: int, address: int, lane: int) -> None:
     """Is there an earlier read that is not ordered before this write?"""
     for slot in range(READ_STAMP, OTHER_STAMP + 1, NEXT_READER):
-        check_reader(
-            s, known, lanes_known, foreign, findings, cell, slot, strong, instruction, space, address, size, lane
-        )
+        check_reader(t, a, cell, slot, address, lane)
 
 
 @core
@@ -361,64 +415,36 @@ def value_at(host: int, shift: int) -> int:
 
 
 @core
-def one_lane(
-    s: Any, known: Any, lanes_known: Any, foreign: Any, findings: Any, event: int, strong: int, instruction: int,
-    space: int, address: int, size: int, lane: int, cells: int, shift: int, offset: int, host: int, uniform: int, copy: int,
-) -> None:  # fmt: skip
+def one_lane(t: Tables, a: Access, memory: Memory, address: int, lane: int) -> None:
     """Races of one lane's access with what the cells of its bytes remember."""
-    stamp = s[S_COPY] if copy else accessor_stamp(s)
+    s = t.s
+    shift = memory.shift
+    offset = address - memory.origin
+    stamp = s[S_COPY] if a.copy else accessor_stamp(s)
     first = offset >> shift
-    last = (offset + size - 1) >> shift
+    last = (offset + a.size - 1) >> shift
     for granule in range(first, last + 1):
-        cell = cell_at(cells, granule)
+        cell = cell_at(memory.cells, granule)
         where = address + ((granule - first) << shift)
-        if event == LOAD:
-            check_write(
-                s, known, lanes_known, foreign, findings, cell, -1, strong, instruction, space, where, size, lane, 0
-            )
-            oldest = s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST]
-            remember_read(cell, stamp, oldest, info_of_read(s, strong, instruction) | 1 << lane)
-            if strong == 0:
+        if a.event == LOAD:
+            check_write(t, a, cell, -1, where, lane)
+            oldest = s[S_SHARED_OLDEST] if a.space < 0 else s[S_GLOBAL_OLDEST]
+            remember_read(cell, stamp, oldest, info_of_read(s, a.strong, a.instruction) | 1 << lane)
+            if a.strong == 0:
                 enters_l1(s, offset)
         else:
-            value = value_at(host + ((granule - first) << shift), shift)
-            check_write(
-                s,
-                known,
-                lanes_known,
-                foreign,
-                findings,
-                cell,
-                value,
-                strong,
-                instruction,
-                space,
-                where,
-                size,
-                lane,
-                uniform,
-            )
-            check_readers(s, known, lanes_known, foreign, findings, cell, strong, instruction, space, where, size, lane)
+            value = value_at(memory.host + offset + ((granule - first) << shift), shift)
+            check_write(t, a, cell, value, where, lane)
+            check_readers(t, a, cell, where, lane)
             poke(cell + WRITE_STAMP, stamp)
-            strength = strength_of_write(strong) | may_be_in_l1(s, offset)
-            poke(cell + WRITE_INFO, lane << 58 | strength | instruction << 32 | value)
+            strength = strength_of_write(a.strong) | may_be_in_l1(s, offset)
+            poke(cell + WRITE_INFO, lane << 58 | strength | a.instruction << 32 | value)
 
 
 @core
-def defined(
-    s: Any,
-    findings: Any,
-    event: int,
-    instruction: int,
-    space: int,
-    address: int,
-    size: int,
-    lane: int,
-    written: int,
-    offset: int,
-) -> None:
-    """Reads of bytes that nothing has written; what is written from now on."""
-    at = written + offset
+def defined(s: Any, findings: Any, a: Access, address: int, lane: int, at: int) -> None:
+    """Reads of bytes that nothing has written; what is written from now on.  ``at``: where it is kept which of them are."""
+    size = a.size
     end = at + size
     undefined = False
     empty = False
@@ -435,17 +461,17 @@ def defined(
             for half in range(first >> 2, (first + count + 3) >> 2):
                 if (word >> (32 * half)) & VALUE_BITS == 0:
                     empty = True
-            if event != LOAD:
+            if a.event != LOAD:
                 poke(at & ~7, word | bits)
         at += count
-    if undefined and event != STORE:
+    if undefined and a.event != STORE:
         # Blocks often read more of shared memory than their warps wrote, and drop it.
         # Words of global memory of which some bytes were written may hold a structure's padding; compilers read a value of one byte
         # with the byte after it (NVRTC and nvcc: LDG.U16 of a bool, in thrust::find_if).
-        severity = ERROR if space >= 0 and empty else WARNING
-        if space >= 0 and size == 2 and some:
+        severity = ERROR if a.space >= 0 and empty else WARNING
+        if a.space >= 0 and size == 2 and some:
             severity = INFO
-        note(s, findings, UNDEFINED, severity, 0, instruction, space, address, size, -1, -1, lane)
+        note(s, findings, Found(UNDEFINED, severity, 0, a.instruction, a.space, address, size, -1, -1, lane))
 
 
 @core
@@ -473,3 +499,12 @@ def within(allocations: Any, row: int, address: int) -> bool:
         return False
     first = allocations[row * ALLOCATION_WORDS + A_FIRST]
     return first <= address < allocations[row * ALLOCATION_WORDS + A_END]
+
+
+@core
+def memory_of(s: Any, allocations: Any, row: int) -> Memory:
+    """An allocation as memory."""
+    at = row * ALLOCATION_WORDS
+    first = allocations[at + A_FIRST]
+    size = allocations[at + A_END] - first
+    return Memory(first, size, allocations[at + A_CELLS], allocations[at + A_SHIFT], first + s[S_HOST])

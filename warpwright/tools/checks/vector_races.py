@@ -28,6 +28,8 @@ from warpwright.tools.checks.shadow import (
     READ_STAMP,
     WRITE_INFO,
     WRITE_STAMP,
+    Memory,
+    Tables,
     accessor_stamp,
     cell_at,
     is_ordered,
@@ -210,24 +212,14 @@ def turn_of(cells: int, granule: int, turn: int, mask: int) -> tuple[int, int, i
 
 
 @core
-def are_ordered(
-    s: Any,
-    known: Any,
-    foreign: Any,
-    stamps: int,
-    infos: int,
-    lanes: int,
-    oldest: int,
-    first: int,
-    wide: int,
-    wrote: int,
-) -> bool:
+def are_ordered(t: Tables, stamps: int, infos: int, lanes: int, oldest: int, first: int, wide: int, wrote: int) -> bool:
     """Whether the earlier accesses that a row of stamps is of are ordered before those of these lanes, or are of the lanes themselves."""
+    s = t.s
     left = counting(stamps, lanes, oldest)
     while left:
         stamp = peek(stamps + 8 * lowest_bit(left))
         those = same(stamps, left, stamp)
-        if not is_ordered(s, known, foreign, stamp) and (
+        if not is_ordered(s, t.known, t.foreign, stamp) and (
             stamp >> 32 != accessor_stamp(s) >> 32 or by_other_lanes(infos, those, first, wide, wrote)
         ):
             return False
@@ -237,26 +229,17 @@ def are_ordered(
 
 @core
 def loads_in_rows(
-    s: Any,
-    known: Any,
-    foreign: Any,
-    info: int,
-    stamp: int,
-    oldest: int,
-    cells: int,
-    shift: int,
-    offset: int,
-    size: int,
-    mask: int,
+    t: Tables, memory: Memory, info: int, stamp: int, oldest: int, offset: int, size: int, mask: int
 ) -> bool:
     """A load of neighbouring words, ``info``: what is kept but for lanes; False where lanes must be told apart, and nothing has changed."""
+    cells, shift = memory.cells, memory.shift
     rows = size >> shift
     wide = lowest_bit(rows)
     for turn in range(2 * rows):
         first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
         if lanes == 0:
             continue
-        if not are_ordered(s, known, foreign, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1):
+        if not are_ordered(t, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1):
             return False
     for turn in range(2 * rows):
         first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
@@ -313,10 +296,9 @@ def window_of(windows: int, table: int, base: int, low: int, size: int, shift: i
 
 
 @core
-def loads_in_window(
-    s: Any, known: Any, foreign: Any, info: int, stamp: int, oldest: int, cells: int, shift: int, low: int, window: int
-) -> bool:  # fmt: skip
+def loads_in_window(t: Tables, memory: Memory, info: int, stamp: int, oldest: int, low: int, window: int) -> bool:
     """As ``loads_in_rows`` of a load in a window that begins at byte ``low`` of the memory."""
+    cells, shift = memory.cells, memory.shift
     first = low >> shift
     touched, readers = array_at(window)[W_TOUCHED], window + 8 * W_READERS
     for part in range(2):
@@ -324,7 +306,7 @@ def loads_in_window(
         unknown = counting(row + WRITE_STAMP, lanes, oldest)
         while unknown:
             written = peek(row + WRITE_STAMP + 8 * lowest_bit(unknown))
-            if not is_ordered(s, known, foreign, written):
+            if not is_ordered(t.s, t.known, t.foreign, written):
                 return False
             unknown &= ~same(row + WRITE_STAMP, unknown, written)
     for part in range(2):
@@ -345,38 +327,28 @@ def loads_in_window(
 
 @core
 def stores_in_rows(
-    s: Any,
-    known: Any,
-    foreign: Any,
-    info: int,
-    stamp: int,
-    oldest: int,
-    cells: int,
-    shift: int,
-    offset: int,
-    size: int,
-    mask: int,
-    host: int,
+    t: Tables, memory: Memory, info: int, stamp: int, oldest: int, offset: int, size: int, mask: int
 ) -> bool:
-    """As ``loads_in_rows`` of a store; ``info``: what is kept but for lanes and values, ``host``: host address of the memory."""
+    """As ``loads_in_rows`` of a store; ``info``: what is kept but for lanes and values."""
+    cells, shift = memory.cells, memory.shift
     rows = size >> shift
     wide = lowest_bit(rows)
     for turn in range(2 * rows):
         first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
         if lanes == 0:
             continue
-        if not are_ordered(s, known, foreign, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1):
+        if not are_ordered(t, row + WRITE_STAMP, row + WRITE_INFO, lanes, oldest, first, wide, 1):
             return False
         for reader in range(READ_STAMP, OTHER_STAMP + 1, NEXT_READER):
             infos = row + reader + READ_INFO - READ_STAMP
-            if not are_ordered(s, known, foreign, row + reader, infos, lanes, oldest, first, wide, 0):
+            if not are_ordered(t, row + reader, infos, lanes, oldest, first, wide, 0):
                 return False
     for turn in range(2 * rows):
         first, lanes, row = turn_of(cells, offset >> shift, turn, mask)
         if lanes == 0:
             continue
         put_stamp(row + WRITE_STAMP, lanes, stamp)
-        put_writers(row + WRITE_INFO, lanes, host + offset + (first << shift), info, first, wide, shift)
+        put_writers(row + WRITE_INFO, lanes, memory.host + offset + (first << shift), info, first, wide, shift)
     return True
 
 

@@ -358,10 +358,11 @@ class Watch:
         event = self.events.rows[s[sh.S_ARGUMENT]]
         instruction, reduces = int(event[Column.INSTRUCTION]), int(event[Column.STRONG])
         while self.options:
+            own = (clocks.known[warp].ctypes.data, clocks.lanes[warp].ctypes.data, int(resident.others[reduces, warp]))
+            tables = np.array([*own, self.allocations.ctypes.data, self.table.ctypes.data], np.int64)
+            stamp = self._stamp(clocks, column)
             lacking = self._check_bulk_copy(
-                *(s.ctypes.data, instruction, reduces, record.ctypes.data, self._stamp(clocks, column)),
-                *(clocks.known[warp].ctypes.data, clocks.lanes[warp].ctypes.data, int(resident.others[reduces, warp])),
-                *(self.allocations.ctypes.data, self.table.ctypes.data),
+                s.ctypes.data, instruction, reduces, record.ctypes.data, stamp, tables.ctypes.data
             )
             if lacking < 0:
                 break
