@@ -19,7 +19,7 @@ import warpwright as ww
 from warpwright.chips import Chip, ChipError, chip_names, load_chip
 from warpwright.chips.chip import fields
 from warpwright.errors import WarpwrightError
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 WILD: tuple[Any, ...] = (
     *(0, 1, -1, 2, 3, 7, 31, 32, 33, 64, 127, 1000, 65535, 1 << 20, 10**9, 2**31, 2**63, 10**30),
@@ -137,7 +137,9 @@ def tried(seed: int, folder: Path, every: int) -> str:
         except WarpwrightError as error:
             return f"refused: {error}"
         return "ran"
-    initial_state(chip, max(chip.shared.l1_kib - chip.shared.shared_carveout_kib[-1], 0), 20, 8, 100, 12, 2)
+    initial_state(
+        chip, LaunchSizes(max(chip.shared.l1_kib - chip.shared.shared_carveout_kib[-1], 0), 20, 8, 100, 12, 2)
+    )
     return "built"
 
 

@@ -16,7 +16,7 @@ from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.coalescing import address_cycles, coalesce
 from warpwright.timing.records import Addresses
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 Transaction = tuple[int, int]
 """First byte and bytes of a transaction."""
@@ -33,7 +33,7 @@ class Rule:
         )
         chip = load_chip(of_amd.pop("base"), coalescing=name, **of_amd)
         self.line, self.sector = chip.l1.l1_line_bytes, chip.l1.sector_bytes
-        self.state = initial_state(chip, 100, 1, 1, 1)
+        self.state = initial_state(chip, LaunchSizes(100, 1, 1, 1))
         self.lanes = lanes
         full = (1 << lanes) - 1
         self.state.words[s.chip.lanes] = lanes

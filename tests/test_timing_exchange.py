@@ -15,7 +15,7 @@ from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 
 @partial(entry, sources=SOURCES)
@@ -75,7 +75,7 @@ def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[
     found = []
     for together in (False, True):
         rng = np.random.default_rng(seed)
-        state = initial_state(load_chip("h200", l2_kib=1504), 100, 1, 1, 1)
+        state = initial_state(load_chip("h200", l2_kib=1504), LaunchSizes(100, 1, 1, 1))
         window = int(state.words[s.chip.window])
         seen: list[list[int]] = []
         for number, count in enumerate(counts):
@@ -96,7 +96,7 @@ def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[
 
 def test_answers_come_in_the_order_of_time_sm_and_number() -> None:
     """Of loads of one line the first asks L2; which one that is does not depend on where its GPC stands in a list."""
-    state = initial_state(load_chip("h200"), 100, 1, 1, 1)
+    state = initial_state(load_chip("h200"), LaunchSizes(100, 1, 1, 1))
     m, offset = state.words, int(state.words[s.chip.requests_at])
     for index, time in ((0, 40), (100, 7), (17, 7), (99, 7)):
         sm = state.sms()[index]

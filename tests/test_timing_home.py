@@ -18,7 +18,7 @@ from warpwright.timing import SOURCES
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.atomics import atomic
 from warpwright.timing.l2 import is_far, read
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 CARD = json.loads((Path(__file__).resolve().parents[1] / "bench" / "data" / "h200" / "beside.json").read_text())[
     "results"
@@ -50,7 +50,7 @@ class Line:
     """One line of an idle chip's L2, which has it on both sides."""
 
     def __init__(self) -> None:
-        self.words = initial_state(load_chip("h200"), 100, 1, 1, 1).words
+        self.words = initial_state(load_chip("h200"), LaunchSizes(100, 1, 1, 1)).words
         for far in (False, True):
             self.read(0, far)
 

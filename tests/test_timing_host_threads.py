@@ -12,7 +12,7 @@ from warpwright.chips import load_chip
 from warpwright.native import intrinsics
 from warpwright.timing import host_threads, simulate, windows
 from warpwright.timing import state as s
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 
 def helpers() -> list[threading.Thread]:
@@ -53,7 +53,7 @@ def test_helpers_leave_when_a_launch_fails(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.skipif(intrinsics.BOUNDSCHECK, reason="with checked indices one thread does all")
 def test_a_helper_of_a_launch_in_which_no_phase_is_open_takes_no_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_threads, "cores", lambda: 2)
-    state = initial_state(load_chip("h200"), 128, 8, 8, 8, blocks=700)
+    state = initial_state(load_chip("h200"), LaunchSizes(128, 8, 8, 8, blocks=700))
     before = state.words.copy()
     with host_threads.helpers(state, np.zeros(8, np.int64), 2):
         time.sleep(0.05)
@@ -64,6 +64,6 @@ def test_a_helper_of_a_launch_in_which_no_phase_is_open_takes_no_piece(monkeypat
 def test_threads_are_no_more_than_the_process_has_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_threads, "cores", lambda: 1)
     monkeypatch.setattr(windows.run_windows, "address", lambda part: pytest.fail("no helper is needed"), raising=False)
-    state = initial_state(load_chip("h200"), 128, 8, 8, 8, blocks=700)
+    state = initial_state(load_chip("h200"), LaunchSizes(128, 8, 8, 8, blocks=700))
     with host_threads.helpers(state, np.zeros(8, np.int64), 4):
         assert not helpers()

@@ -10,7 +10,7 @@ from warpwright.isa.ops import Access
 from warpwright.isa.program import Kind, Operand
 from warpwright.timing import constant
 from warpwright.timing import state as s
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 ADD4 = Access("global", 4, False, "add", "i32")
 LAUNCH = load_chip("h200").launch
@@ -66,7 +66,7 @@ def test_scattered_atomics_hold_a_block_until_they_have_left() -> None:
 
 def intervals(asking: int, lines: int, length: int = 270) -> list[int]:
     """What a line of constants takes each SM of the first GPC and the first one of the next, after so many of the first asked for lines."""
-    m = initial_state(load_chip("h200"), 100, 1, 1, 1).words
+    m = initial_state(load_chip("h200"), LaunchSizes(100, 1, 1, 1)).words
     m[s.chip.now] = 10_000  # the launch's own parameters have come long ago
     first, size = int(m[s.chip.sm_first]), int(m[s.chip.sm_slots])
     for sm in range(asking):

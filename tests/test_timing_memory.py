@@ -17,7 +17,7 @@ from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
 from warpwright.timing import address_hash, atomics, coalescer, dram, exchange, instruction_table, l2, read_coalescer
 from warpwright.timing import state as s
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 GLOBAL2, GLOBAL4, GLOBAL8, GLOBAL16 = (Access("global", size) for size in (2, 4, 8, 16))
 LINE, LANES = 128, range(32)
@@ -67,7 +67,7 @@ def dram_write(m: np.ndarray, line: int, sectors: int, time: int) -> int:
 
 def idle(name: str = "h200", **what_if: int) -> np.ndarray:
     """State of a chip on which nothing has run."""
-    return initial_state(load_chip(name, **what_if), 100, 1, 1, 1).words
+    return initial_state(load_chip(name, **what_if), LaunchSizes(100, 1, 1, 1)).words
 
 
 def repeat(opcode: str, count: int, access: Access, kind: str, **options: object) -> Synthetic:
@@ -245,7 +245,7 @@ def test_l1_holds_its_whole_size() -> None:
 @pytest.mark.parametrize(("left_kib", "fits_kib"), [(224, 216), (192, 184), (60, 52), (28, 20)])
 def test_8_kib_of_what_the_carve_out_leaves_hold_no_lines(left_kib: int, fits_kib: int) -> None:
     """bench.micro ``capacity``."""
-    m = initial_state(load_chip("h200"), left_kib, 1, 1, 1).words
+    m = initial_state(load_chip("h200"), LaunchSizes(left_kib, 1, 1, 1)).words
     assert m[s.chip.l1_sets] * m[s.chip.l1_ways] == fits_kib * 1024 // LINE
 
 

@@ -22,7 +22,7 @@ from warpwright.timing import state as s
 from warpwright.timing.coalescer import bank_passes, lines_kept
 from warpwright.timing.intrinsics import find_way, oldest, oldest_way, scan_slots
 from warpwright.timing.records import Addresses
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 INF = 1 << 60
 
@@ -103,7 +103,7 @@ def passes_of_lanes(addresses: list[int], mask: int, size: int, distinct: bool, 
 
 def idle() -> s.State:
     """An H200's state, with warps of 32 lanes."""
-    state = initial_state(load_chip("h200"), 100, 1, 1, 1)
+    state = initial_state(load_chip("h200"), LaunchSizes(100, 1, 1, 1))
     state.words[s.chip.lanes], state.words[s.chip.full_wave] = 32, 0xFFFFFFFF
     return state
 

@@ -17,7 +17,7 @@ from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.l2_hazards import read_turn, write_from_afar, write_turn
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 LINE = 1 << 20
@@ -37,7 +37,7 @@ def turn(state, kind, line, time):
 
 
 def slice_turns() -> Any:
-    state = initial_state(load_chip("h200"), 100, 1, 1, 1)
+    state = initial_state(load_chip("h200"), LaunchSizes(100, 1, 1, 1))
     assert (state.words[s.chip.read_after_write], state.words[s.chip.other_side]) == (AFTER_WRITE, OTHER_SIDE)
     return lambda kind, line, time: turn(state.words, kind, line, time)
 

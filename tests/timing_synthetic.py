@@ -35,6 +35,7 @@ from warpwright.isa.ops import Access, Builder, Lowered
 from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
 from warpwright.native import by_numba  # noqa: F401  (Numba learns the intrinsics' types from it)
 from warpwright.native.intrinsics import peek, poke
+from warpwright.timing.block_sources import Grid
 from warpwright.timing.interface import TimingResult
 from warpwright.timing.simulate import simulate
 
@@ -277,14 +278,7 @@ def run(
     launch[LAUNCH.slot("taking_sms")], launch[LAUNCH.slot("taking_sm_count")] = _ONE_SM.ctypes.data, 1
     context = _Context(program, Geometry((grid, 1, 1), (block, 1, 1)), launch)
     record = chip if isinstance(chip, Chip) else load_chip(chip)
-    return simulate(
-        record,
-        program,
-        kernel.lowered,
-        _Kernel(player().address, blocks),
-        context,
-        **options,
-    )
+    return simulate(record, Grid(program, kernel.lowered, _Kernel(player().address, blocks), context), **options)
 
 
 def loop_cycles(kernel: Synthetic, records: Sequence[list[int]] = (), iterations: int = 20, **options: Any) -> float:

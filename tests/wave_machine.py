@@ -33,6 +33,7 @@ from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, ma
 from warpwright.isa.ops import Access, Builder, Lowered, mask_type, verify
 from warpwright.isa.program import Control, Instruction, Program
 from warpwright.isa.schedule import Work
+from warpwright.timing.block_sources import Grid
 from warpwright.timing.interface import TimingResult
 from warpwright.timing.simulate import simulate
 
@@ -225,4 +226,4 @@ class Run:
 
     def timed(self, chip: str = "h200") -> TimingResult:
         """Run with full timing."""
-        return simulate(load_chip(chip), self.program, self.lowered, self.traced(), self.context())
+        return simulate(load_chip(chip), Grid(self.program, self.lowered, self.traced(), self.context()))

@@ -613,6 +613,7 @@ class Job:
     def _timed(self) -> None:
         began = time.perf_counter()
         from warpwright.timing.block_sampling import simulate_sampled
+        from warpwright.timing.block_sources import Grid
         from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled, TimingError
         from warpwright.timing.launch_errors import explain, positions_at
@@ -650,9 +651,9 @@ class Job:
                 "cancel": lambda: context.cancelled,
                 "policies": gpu.policies,
             }
-            chip, program, lowered = self.launcher.chip, context.program, lowered_of(loaded)
+            chip, grid = self.launcher.chip, Grid(context.program, lowered_of(loaded), kernel, context)
             if chosen is None:
-                self.timing = simulate(chip, program, lowered, kernel, context, kept=kept, **common)
+                self.timing = simulate(chip, grid, kept=kept, **common)
                 metrics = self.timing.metrics
                 self.counts = Counts(
                     int(metrics.get("smsp__inst_executed.sum", 0)),
@@ -660,9 +661,7 @@ class Job:
                     context.geometry.blocks,
                 )
             else:
-                self.timing, self.counts = simulate_sampled(
-                    chip, chosen, program, lowered, kernel, context, rest.run_range, **common
-                )
+                self.timing, self.counts = simulate_sampled(chip, chosen, grid, rest.run_range, **common)
                 if kept is not None:
                     # Its sections ran on parts of the chip: what it leaves is not known.
                     kept.drop()

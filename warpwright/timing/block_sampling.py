@@ -20,9 +20,6 @@ import numpy.typing as npt
 from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy
 from warpwright.engine.execute import Counts
-from warpwright.engine.launch import LaunchContext
-from warpwright.isa.ops import Lowered
-from warpwright.isa.program import Program
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing import warming
@@ -33,7 +30,6 @@ from warpwright.timing.interface import (
     ProgressCallback,
     Sampling,
     TimingResult,
-    TracedKernel,
 )
 from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, prepare, result_of, run_untimed
@@ -291,10 +287,7 @@ def _leave_out(launch: Prepared, plan: Plan, chip: Chip, blocks: int, run_range:
 def simulate_sampled(
     chip: Chip,
     plan: Plan,
-    program: Program,
-    lowered: Sequence[Lowered],
-    kernel: TracedKernel,
-    context: LaunchContext,
+    grid: Grid,
     run_range: RangeCallback,
     *,
     threads: int = 1,
@@ -308,8 +301,8 @@ def simulate_sampled(
         TimingError, TimingCancelled: as ``simulate``; and whatever ``run_range`` raises.
     """
     began, worked = time.perf_counter(), time.thread_time()
-    blocks = context.geometry.blocks
-    launch = prepare(plan.chip, [Grid(program, lowered, kernel, context)], policies, spare=True)
+    blocks = grid.context.geometry.blocks
+    launch = prepare(plan.chip, [grid], policies, spare=True)
     _start(launch, plan, blocks)
     m = launch.state.words
     k = launch.state.kernel(0)

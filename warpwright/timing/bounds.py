@@ -11,6 +11,24 @@ from warpwright.timing.metrics import sm_column
 from warpwright.timing.state import State
 
 
+def _links(state: State) -> dict[str, float]:
+    """Of the ways to the host and to other devices.  A write is acknowledged when it begins to go out: the last ones of each group of slices do not count."""
+    m = state.words
+    use = int(m[s.chip.link_use])
+    taken = m[use : use + s.LINK_WAYS * s.SLICE_GROUPS].reshape(s.LINK_WAYS, s.SLICE_GROUPS).sum(axis=1)
+    routes = int(m[s.chip.peer_routes])
+    fields = m[routes : routes + s.MAX_PEER_ROUTES * s.PeerRoute.size].reshape(-1, s.PeerRoute.size)
+    ways = (
+        ("PCI Express", taken[: s.LK_TO_PEER].max(), m[s.chip.host_write]),
+        ("NVLink", taken[s.LK_TO_PEER :].max(), fields[:, s.PeerRoute.sector].max()),
+    )
+    return {
+        name: max((int(busiest) - 6 * s.SLICE_GROUPS * int(packet)) / 256, 0.0)
+        for name, busiest, packet in ways
+        if busiest
+    }
+
+
 def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> dict[str, float]:
     """Cycles by unit.  The busiest SM counts where work is an SM's own; whole-chip units divide what is common."""
     m = state.words
@@ -57,19 +75,7 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     dram_bucket = float(1 << s.DRAM_SHIFT)
     last = float(chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
-    # A write is acknowledged when it begins to go out: the last ones of each group of slices do not count.
-    use = int(m[s.chip.link_use])
-    taken = m[use : use + s.LINK_WAYS * s.SLICE_GROUPS].reshape(s.LINK_WAYS, s.SLICE_GROUPS).sum(axis=1)
-    routes = int(m[s.chip.peer_routes])
-    sectors = m[routes : routes + s.MAX_PEER_ROUTES * s.PeerRoute.size].reshape(-1, s.PeerRoute.size)[
-        :, s.PeerRoute.sector
-    ]
-    for name, busiest_way, packet in (
-        ("PCI Express", taken[: s.LK_TO_PEER].max(), m[s.chip.host_write]),
-        ("NVLink", taken[s.LK_TO_PEER :].max(), sectors.max()),
-    ):
-        if busiest_way:
-            bounds[name] = max((int(busiest_way) - 6 * s.SLICE_GROUPS * int(packet)) / 256, 0.0)
+    bounds |= _links(state)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)

@@ -137,6 +137,20 @@ def _accesses(blocks: Sequence[BasicBlock]) -> dict[int, list[Access]]:
     return found
 
 
+def _encode_issue(row: npt.NDArray[np.int64], issue: Issue, timing: Timing) -> None:
+    """What an instruction takes of its pipe, and how it holds up those after it."""
+    row[s.Instruction.pipe] = timing.pipe
+    row[s.Instruction.interval] = timing.interval_cycles
+    row[s.Instruction.latency] = timing.latency_cycles
+    row[s.Instruction.stall] = issue.stall_cycles
+    row[s.Instruction.yields] = int(issue.yields)
+    row[s.Instruction.write_barrier] = issue.write_counter
+    row[s.Instruction.read_barrier] = issue.read_counter
+    if issue.work.unit == "counter_wait":
+        row[s.Instruction.op] = issue.awaited_counter
+        row[s.Instruction.extra] = issue.work.amount
+
+
 def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
     """Build the table.
 
@@ -166,29 +180,20 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         if index in clocks and not memory:
             kind = s.K_AWAIT if "try_wait" in issue.work.traits else s.K_CLOCK
         row[s.Instruction.kind] = kind
-        row[s.Instruction.pipe] = timing.pipe
-        row[s.Instruction.interval] = timing.interval_cycles
-        row[s.Instruction.latency] = timing.latency_cycles
-        row[s.Instruction.stall] = issue.stall_cycles
-        row[s.Instruction.yields] = int(issue.yields)
         row[s.Instruction.wait] = lists.word(index, issue)
-        row[s.Instruction.write_barrier] = issue.write_counter
-        row[s.Instruction.read_barrier] = issue.read_counter
         row[s.Instruction.line] = issue.address // line_bytes
+        _encode_issue(row, issue, timing)
         _encode_constant(row, issue, timing, constants)
         _encode_reads(row, issue, timing, chip, held.before(index, issue))
         if memory and kind not in LOOKUPS:
             _encode_access(row, issue, memory[0], chip)
-            if memory[0][0] == "shared" and chip.shared.shared_in_cores and "second_word" not in issue.work.traits:
+            if memory[0][0] == "shared" and chip.shared.shared_in_cores:
                 row[s.Instruction.pipe] = s.P_FMA_HEAVY
                 row[s.Instruction.interval] = -(-program.lanes // chip.pipes.fma_heavy_lanes)
         if kind == s.K_MEMBAR:
             row[s.Instruction.strong] = 0 if "block" in issue.work.traits else s.FENCE_AT_L2
             if "system" in issue.work.traits:
                 row[s.Instruction.strong] |= s.FENCE_SYSTEM
-        if issue.work.unit == "counter_wait":
-            row[s.Instruction.op] = issue.awaited_counter
-            row[s.Instruction.extra] = issue.work.amount
     if chip.issue.issue_per_clk_count > 1:
         _pair(rows, issues)
     _wait_for_factors(rows, blocks, timings, issues, chip.pipes.wide_multiply_pass_cycles)

@@ -2,7 +2,7 @@
 
 ::
 
-    result = simulate(chip, program, lowered, kernel, context, threads=1, progress=None, cancel=None, interpret=None)
+    result = simulate(chip, Grid(program, lowered, kernel, context), threads=1, progress=None, cancel=None, interpret=None)
 
 ``chip``      a :class:`warpwright.chips.Chip`
 ``program``   the decoded kernel (control bits, operands)

@@ -7,6 +7,7 @@ what this launch can reach is cleared, so that a launch of few blocks costs no m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +20,34 @@ from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.placement import first_places
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchSizes:
+    """What the state of a chip must have room for, and what its launches bring."""
+
+    l1_kib: int
+    """What the carve-out leaves to the cache."""
+    code_lines: int
+    const_lines: int
+    instructions: int
+    blocks: int = 0
+    """Of the grid; 0 when they come later."""
+    parameter_lines: int = 0
+    """The first constant lines, which the launch brings to L1.5."""
+    clustered: bool = False
+    """Blocks go to any SM."""
+    others: Sequence[tuple[int, int]] = ()
+    """Of further launches on the chip the first constant line, and how many lines of parameters follow."""
+
+
 class _Sizes:
     """What depends on the chip or the program: capacities, and where areas and parts of an SM's region begin."""
 
-    def __init__(
-        self, chip: Chip, l1_kib: int, code_lines: int, const_lines: int, instructions: int, blocks: int, kernels: int
-    ) -> None:
+    def __init__(self, chip: Chip, launch: LaunchSizes, blocks: int) -> None:
         self.chip, self.constants = chip, chip.constant_cache
-        self.code_lines, self.const_lines = code_lines, const_lines
-        self.instructions, self.kernels = instructions, kernels
+        self.code_lines, self.const_lines = launch.code_lines, launch.const_lines
+        self.instructions, self.kernels = launch.instructions, 1 + len(launch.others)
         self._times()
-        self._capacities(l1_kib)
+        self._capacities(launch.l1_kib)
         self.offsets: dict[str, int] = {}
         self._place_in_sm()
         self.areas: dict[str, int] = {}
@@ -152,32 +170,17 @@ class _Sizes:
         self.words = position
 
 
-def initial_state(
-    chip: Chip,
-    l1_kib: int,
-    code_lines: int,
-    const_lines: int,
-    instructions: int,
-    blocks: int = 0,
-    parameter_lines: int = 0,
-    clustered: bool = False,
-    kept: KeptCaches | None = None,
-    others: Sequence[tuple[int, int]] = (),
-) -> s.State:
-    """Allocate and fill the state of a chip that is idle, with cold caches or those that its last launch has left.
-
-    ``l1_kib``: what the carve-out leaves to the cache; ``code_lines``, ``const_lines``: of the program; ``blocks``: of the grid, 0 when
-    they come later; ``parameter_lines``: the first constant lines, which the launch brings to L1.5; ``clustered``: blocks go to any SM;
-    ``kept``: what the device's caches hold; ``others``: of further launches on the chip the first constant line, and how many lines of parameters follow.
-    """
+def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = None) -> s.State:
+    """Allocate and fill the state of a chip that is idle, with cold caches or those that its last launch has left (``kept``)."""
+    blocks, code_lines, others = launch.blocks, launch.code_lines, launch.others
     logged = min(blocks, (1 + len(others)) * s.MAX_LOGGED_BLOCKS)
-    sizes = _Sizes(chip, l1_kib, code_lines, const_lines, instructions, logged, 1 + len(others))
+    sizes = _Sizes(chip, launch, logged)
     if others:
         blocks = 0  # they may go to any SM
     l2 = range(sizes.areas["l2"], sizes.areas["gpc_of_sm"])
     m, zeros = buffers.take("state", sizes.words) if kept is None else (kept.take(sizes.words, l2), l2)
     state = s.State(m, sizes.areas)
-    used = used_sms(chip, 0 if clustered else blocks)
+    used = used_sms(chip, 0 if launch.clustered else blocks)
     if not buffers.all_zero(zeros, sizes.words):
         _clear(state, sizes, chip.sm.sm_count, used, zeros)
     for field in s.Header.fields.values():
@@ -186,7 +189,7 @@ def initial_state(
     _clusters(state, chip)
     _idle_sms(state, sizes, used, chip.pipes.fma_lite_lanes > 0)
     _share_parameters(state, chip, blocks)
-    _empty_constants(state, sizes, used, [(0, parameter_lines), *others])
+    _empty_constants(state, sizes, used, [(0, launch.parameter_lines), *others])
     instruction = chip.instruction_cache
     prefetched = instruction.launch_prefetch_kib * 1024 // instruction.icache_line_bytes
     _prefetch_code(state.sms(), used, sizes, min(prefetched, code_lines))

@@ -16,12 +16,8 @@ import numpy as np
 
 from warpwright.chips.chip import Chip
 from warpwright.engine.abi import BLOCK, WARP, Status, head_words
-from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.engine.launch import LaunchContext
 from warpwright.errors import UnsupportedError
-from warpwright.isa.ops import Lowered
-from warpwright.isa.program import Program
 from warpwright.native import intrinsics
 from warpwright.timing import bounds as bounds_module
 from warpwright.timing import buffers, host_threads, warming, windows
@@ -45,12 +41,11 @@ from warpwright.timing.interface import (
     TimingCancelled,
     TimingError,
     TimingResult,
-    TracedKernel,
 )
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.livelock import Watch
 from warpwright.timing.policies import Policies
-from warpwright.timing.reset import empty_l2, initial_state, used_sms
+from warpwright.timing.reset import LaunchSizes, empty_l2, initial_state, used_sms
 from warpwright.timing.shared_chip import TimedGrid, timed_grid
 from warpwright.timing.state import State
 
@@ -247,8 +242,7 @@ def prepare(
     static, placed = place_programs(grids, chip)
     geometries = [grid.context.geometry for grid in grids]
     clustered = any(geometry.cluster_blocks > 1 for geometry in geometries)
-    state = initial_state(
-        chip,
+    sizes = LaunchSizes(
         max(one.occupancy.l1_kib for one in placed),
         static.code_lines,
         static.const_lines,
@@ -256,9 +250,9 @@ def prepare(
         sum(geometry.blocks for geometry in geometries),
         static.parameter_lines,
         clustered,
-        kept,
         [(one.first_constant, one.static.parameter_lines) for one in placed[1:]],
     )
+    state = initial_state(chip, sizes, kept)
     anywhere = clustered or len(grids) > 1
     sms = used_sms(chip, 0 if anywhere else geometries[0].blocks)
     space = Workspace(chip, grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
@@ -282,17 +276,13 @@ def prepare(
 
 def simulate(
     chip: Chip,
-    program: Program,
-    lowered: Sequence[Lowered],
-    kernel: TracedKernel,
-    context: LaunchContext,
+    grid: Grid,
     *,
     threads: int = 1,
     progress: ProgressCallback | None = None,
     cancel: CancelCallback | None = None,
     interpret: InterpretCallback | None = None,
     policies: Policies = OWN_POLICIES,
-    blocks: Sequence[BasicBlock] | None = None,
     kept: KeptCaches | None = None,
 ) -> TimingResult:
     """Run a launch in simulated time, functionally and cycle by cycle, with cold caches or those that the device's last launch has left (``kept``).
@@ -302,12 +292,11 @@ def simulate(
         TimingCancelled: ``cancel`` said so.
     """
     began, worked = time.perf_counter(), time.thread_time()
-    grid = Grid(program, lowered, kernel, context, blocks=blocks)
     launch = prepare(chip, [grid], policies, kept=kept)
     with launch.helpers(threads, progress):
         advance(launch, progress, cancel, interpret)
     cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
-    result = result_of(launch, cycles, context.geometry.blocks)
+    result = result_of(launch, cycles, grid.context.geometry.blocks)
     launch.close()
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result
@@ -370,19 +359,7 @@ def _alone(
     kept: KeptCaches | None,
 ) -> TimedGrid:
     """A launch that shares the chip with no other."""
-    result = simulate(
-        chip,
-        grid.program,
-        grid.lowered,
-        grid.kernel,
-        grid.context,
-        threads=threads,
-        progress=progress,
-        cancel=cancel,
-        policies=policies,
-        blocks=grid.blocks,
-        kept=kept,
-    )
+    result = simulate(chip, grid, threads=threads, progress=progress, cancel=cancel, policies=policies, kept=kept)
     metrics = result.metrics
     executed, lanes = metrics["smsp__inst_executed.sum"], metrics["smsp__thread_inst_executed.sum"]
     begin = grid.earliest_cycle + grid.gap_cycles
