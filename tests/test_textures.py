@@ -170,6 +170,28 @@ def test_a_surface_access_outside_traps(module: ww.Module) -> None:
         module["copy"][8, 32](surface, surface, 1)
 
 
+ROW_AND_BEYOND = """
+extern "C" __global__ void row(cudaSurfaceObject_t to, int y)
+{
+    surf2Dwrite((float)threadIdx.x, to, threadIdx.x * 4, y, cudaBoundaryModeZero);
+}
+"""
+
+
+def test_stores_outside_of_a_surface_access_nothing() -> None:
+    """They are dropped, and are no writes of one place by several threads."""
+    checked = ww.GPU("h200", check="racecheck")
+    array = checked.cuda_array((4, 16))
+    array.set(np.zeros((4, 16), np.float32))
+    checked.compile(ROW_AND_BEYOND)["row"][1, 32](checked.surface(array), 3)
+    assert not checked.findings
+    np.testing.assert_array_equal(array.get(), [*[[0] * 16] * 3, range(16)])
+    timed = ww.GPU("h200", timing="full")
+    surface = timed.surface(timed.cuda_array((4, 16)))
+    inside, outside = (timed.compile(ROW_AND_BEYOND)["row"][1, 32](surface, y) for y in (3, 4))
+    assert outside.cycles <= inside.cycles
+
+
 def test_handles_that_are_none(module: ww.Module) -> None:
     array = module.gpu.cuda_array((8, 32))
     texture = module.gpu.texture(array)

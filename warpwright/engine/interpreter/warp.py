@@ -310,7 +310,7 @@ class WarpState(Groups):
         assert textures is not None
         result, first = textures.serve(access, words, m)
         if self.trace is not None:
-            self.record(first, access, m)
+            self.record(first, access, m & (first != 0) if access.on_surface else m)
         return result
 
     def bulk(self, what: Bulk, words: list[Array], m: Array) -> None:

@@ -27,7 +27,13 @@ def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
     w.unsettled = True
     if w.trace:
         first = w.op(f"load {w.vec64}, ptr %lane_addresses, align 64")
-        tr.record_access(w, Val("i64", VECTOR, vector=first), access)
+        lanes = ""
+        if access.on_surface:
+            # Lanes outside of a surface access nothing.
+            somewhere = w.op(f"icmp ne {w.vec64} {first}, zeroinitializer")
+            lanes = w.op(f"bitcast <{w.lanes} x i1> {somewhere} to i{w.lanes}")
+            lanes = w.op(f"and i{w.lanes} {lanes}, {w.exec.bits}")
+        tr.record_access(w, Val("i64", VECTOR, vector=first), access, lanes)
     parts = []
     for n in range(4):
         word = w.op(f"load {w.vec32}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")

@@ -227,14 +227,17 @@ def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> 
     return Word(w.op(f"zext i32 {base} to i64"), str(window))
 
 
-def record_access(w: FunctionWriter, address: Val, access: Access | TextureAccess) -> None:
-    """A memory record: affine where one stride describes all lanes, a pattern where the compiler knows their distances."""
+def record_access(w: FunctionWriter, address: Val, access: Access | TextureAccess, lanes: str = "") -> None:
+    """A memory record: affine where one stride describes all lanes, a pattern where the compiler knows their distances.
+
+    ``lanes`` are those that access something, by default all active ones.
+    """
     if not (w.trace and w.recording):
         return
     window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(access.space, 0)
     shape = address.shape
     if shape.kind not in (SCALAR_KIND, UNSET_KIND):
-        _put_head(w, w.exec.bits, TAG_GATHER << 60)
+        _put_head(w, lanes or w.exec.bits, TAG_GATHER << 60)
         vector = w.vector(address)
         if address.type == "i32":
             vector = w.op(f"zext {w.vec32} {vector} to {w.vec64}")
@@ -249,7 +252,7 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
     step = offsets[1]
     affine = -(1 << 23) <= step < 1 << 23 and offsets == [step * n for n in range(w.lanes)]
     tag = TAG_AFFINE << 60 | (step & 0xFFFFFF) << 32 if affine else TAG_PATTERN << 60
-    _put_head(w, w.exec.bits, tag)
+    _put_head(w, lanes or w.exec.bits, tag)
     _put(w, _first_address(w, address, pattern[0], window))
     if not affine:
         table = w.table(("distances", tuple(offsets)), "i64", offsets, w.lanes)

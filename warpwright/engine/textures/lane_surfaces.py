@@ -90,7 +90,7 @@ def store_bytes(to: int, word: int, size: int) -> None:
 
 @part
 def access_surface(row: int, request: int, words: int, to_host: int) -> int:
-    """One lane's access; gives the device address."""
+    """One lane's access; gives the device address, 0 where nothing is accessed."""
     what = request & 15
     outside = request >> AT_OUTSIDE & 3
     x, y, z, data = place_of(row, request, words)
@@ -100,7 +100,7 @@ def access_surface(row: int, request: int, words: int, to_host: int) -> int:
         x, y, z = clip(x, 0, most_x) // size * size, clip(y, 0, most_y), clip(z, 0, most_z)
     elif is_outside(x, y, z, most_x, most_y, most_z):
         put_nothing(words)
-        return first
+        return np.int64(0)
     first += z * read_64(row + LEVEL + LEVEL_SLICE) + y * read_64(row + LEVEL + LEVEL_ROW) + x
     host = first + to_host
     if what == STORE_FORMATTED:

@@ -37,7 +37,7 @@ ONE_REDUCTION = threading.Lock()
 
 @dataclass
 class Outcome:
-    """Of some lanes: loaded words (4, lanes), addresses, lanes that trap, and their places (bytes, y, z)."""
+    """Of some lanes: loaded words (4, lanes), addresses (0 where nothing is accessed), lanes that trap, and their places (bytes, y, z)."""
 
     words: Array
     first: Array
@@ -79,7 +79,7 @@ def access_surface(
         x = x // size * size
         outside[:] = False
     active = mask & ~outside
-    first = level.address + np.where(active, z * level.slice_bytes + y * level.row_bytes + x, 0)
+    first = np.where(active, level.address + z * level.slice_bytes + y * level.row_bytes + x, 0)
     result = np.zeros((4, 32), np.uint32)
     trapped = outside & mask if access.outside == TRAP else np.zeros(32, np.bool_)
     lanes = np.flatnonzero(active)
