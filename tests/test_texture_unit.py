@@ -685,6 +685,35 @@ def test_random_headers_and_samplers_crash_nothing() -> None:
     assert made > 100
 
 
+# --- cycles -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("ratio", "stretch", "mip", "filters", "cycles"),
+    [
+        (0, 1.0, 1, 4, 1),
+        (0, 1.5, 3, 8, 1),  # two levels
+        (1, 2.0, 1, 8, 1),  # 2:1 anisotropic at full speed
+        (2, 3.0, 1, 12, 2),
+        (2, 4.0, 1, 16, 2),
+        (1, 2.0 * 1.5, 3, 16, 2),
+        (7, 16.0, 1, 64, 8),
+    ],
+)
+def test_a_quad_takes_a_cycle_for_its_addresses_and_for_each_eight_filters(
+    ratio: int, stretch: float, mip: int, filters: int, cycles: int
+) -> None:
+    """Seed 003: four addresses and eight filters a clock."""
+    unit = rgba8(Header(size=(64, 64, 1), levels=7)).bind(Sampler((0, 0, 0), 2, 2, mip, anisotropy=ratio))
+    narrow = 1.5 if mip == 3 and ratio else 1.0
+    ask(unit, AUTO, *quad((0.4, 0.4), (stretch / 64, 0), (0, narrow / 64)), derivatives=True)
+    assert unit.counts(2) == {"samples": 4, "filters": filters, "cycles": cycles}
+
+
+def test_a_part_of_a_quad_takes_its_cycle_too() -> None:
+    unit = rgba8(Header()).bind(Sampler((0, 0, 0), 2, 2))
+    ask(unit, LEVEL, np.full(5, 0.5), np.full(5, 0.5), np.zeros(5))
+    assert unit.counts(2) == {"samples": 5, "filters": 5, "cycles": 2}
+
+
 # --- programs ---------------------------------------------------------------------------------------
 TEXTURED = [
     n for n in recorded() if "tex" in " ".join(recorded()[n]["text"].values()) and recorded()[n]["stage"] == "pixel"

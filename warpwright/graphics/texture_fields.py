@@ -13,7 +13,12 @@ _LEVEL = ("width", "height", "depth", "pitch", "height_log2", "depth_log2", "sla
 _SAMPLER = (
     *("wrap_0", "wrap_1", "wrap_2", "compare", "function", "magnify", "minify", "mip", "bias", "least", "most"),
     *("anisotropy", "seamless", "border_0", "border_1", "border_2", "border_3", "srgb_0", "srgb_1", "srgb_2"),
+    *("samples", "filters", "cycles"),
 )
+COUNTS = ("samples", "filters", "cycles")
+"""Of a sampler's row, since it was made: samples of threads, bilinear filters of them, cycles of the texture unit."""
+ADDRESSES_PER_CLK, FILTERS_PER_CLK = 4, 8
+"""Of a texture unit (seed: "four texture address generators and eight filter units"): a quad's four addresses, two filters for each."""
 MOST_LEVELS = 16
 
 

@@ -31,6 +31,7 @@ from warpwright.graphics.texture_fields import (
     CLAMP,
     CLAMP_TO_EDGE,
     CUBE,
+    FILTERS_PER_CLK,
     LEVEL,
     LEVEL_BYTES,
     LEVELS_AT,
@@ -81,6 +82,7 @@ WIDTH, HEIGHT, DEPTH = LEVEL["width"], LEVEL["height"], LEVEL["depth"]
 WRAP_0, COMPARE, FUNCTION, MAGNIFY = SAMPLER["wrap_0"], SAMPLER["compare"], SAMPLER["function"], SAMPLER["magnify"]
 MINIFY, MIP, SAMPLER_BIAS, LEAST = SAMPLER["minify"], SAMPLER["mip"], SAMPLER["bias"], SAMPLER["least"]
 MOST, ANISOTROPY, SEAMLESS = SAMPLER["most"], SAMPLER["anisotropy"], SAMPLER["seamless"]
+SAMPLES, FILTERS, CYCLES = SAMPLER["samples"], SAMPLER["filters"], SAMPLER["cycles"]
 BORDER_0, SRGB_0 = SAMPLER["border_0"], SAMPLER["srgb_0"]
 ROW_BYTES = 128
 """Of an argument of all lanes."""
@@ -371,8 +373,9 @@ def offset(request: int, at: int) -> int:
 
 # --- levels -----------------------------------------------------------------------------------------
 @part
-def place(row: int, level: int, s: float, t: float, r: float, request: int) -> Any:
+def place(row: int, level: int, where: Any, request: int) -> Any:
     """Positions in texels of a level, with the instruction's offsets."""
+    s, t, r = where
     x, y, z = offset(request, AT_X), offset(request, AT_Y), offset(request, AT_Z)
     if read_64(row + NORMALIZED):
         s, t, r = (
@@ -385,20 +388,13 @@ def place(row: int, level: int, s: float, t: float, r: float, request: int) -> A
 
 @part
 def at_level(
-    row: int,
-    sampler: int,
-    n: int,
-    linear_filter: bool,
-    s: float,
-    t: float,
-    r: float,
-    layer: int,
-    reference: float,
-    request: int,
+    row: int, sampler: int, n: int, linear_filter: bool, where: Any, layer: int, reference: float, request: int
 ) -> Any:
     """A sample of one level."""
     level = level_at(row, n)
-    u, v, w = place(row, level, s, t, r, request)
+    filters = 2 if linear_filter and axes_of(read_64(row + TYPE)) == 3 and read_64(row + TYPE) != CUBE else 1
+    write_64(sampler + FILTERS, read_64(sampler + FILTERS) + filters)
+    u, v, w = place(row, level, where, request)
     if linear_filter and is_quick(row, sampler):
         done, a, b, c, d = filtered_bytes(row, sampler, level, u, v, layer)
         if done:
@@ -409,24 +405,22 @@ def at_level(
 
 
 @part
-def at_lod(
-    row: int, sampler: int, lod: int, s: float, t: float, r: float, layer: int, reference: float, request: int
-) -> Any:
+def at_lod(row: int, sampler: int, lod: int, where: Any, layer: int, reference: float, request: int) -> Any:
     """A sample at a level in 256ths, after its limits: magnified, of the nearest level, or of two."""
     mip, magnify, minify = read_64(sampler + MIP), read_64(sampler + MAGNIFY), read_64(sampler + MINIFY)
     middle = 128 if magnify == LINEAR and minify != LINEAR and mip != MIP_NONE else 0
     last = read_64(row + LEVELS) - 1
     if lod <= middle or mip == MIP_NONE:
         how = (magnify if lod <= middle else minify) == LINEAR
-        return at_level(row, sampler, np.int64(0), how, s, t, r, layer, reference, request)
+        return at_level(row, sampler, np.int64(0), how, where, layer, reference, request)
     how = minify == LINEAR
     if mip != MIP_LINEAR:
         # The level whose number is nearest; halves go to the larger image.
-        return at_level(row, sampler, min((lod + 127) >> 8, last), how, s, t, r, layer, reference, request)
+        return at_level(row, sampler, min((lod + 127) >> 8, last), how, where, layer, reference, request)
     n, share = min(lod >> 8, last), np.float64(lod & 255) / 256.0
-    a, b, c, d = at_level(row, sampler, n, how, s, t, r, layer, reference, request)
+    a, b, c, d = at_level(row, sampler, n, how, where, layer, reference, request)
     if n < last and lod & 255:
-        e, f, g, h = at_level(row, sampler, n + 1, how, s, t, r, layer, reference, request)
+        e, f, g, h = at_level(row, sampler, n + 1, how, where, layer, reference, request)
         a, b, c, d = a + (e - a) * share, b + (f - b) * share, c + (g - c) * share, d + (h - d) * share
     return a, b, c, d
 
@@ -494,10 +488,10 @@ def sample(row: int, sampler: int, request: int, values: int, lane: int) -> Any:
         given += 1
     if what == EXPLICIT:
         lod = limited(sampler, coordinate(values, given, lane))
-        return at_lod(row, sampler, lod, s, t, r, layer, reference, request)
+        return at_lod(row, sampler, lod, (s, t, r), layer, reference, request)
     bias = coordinate(values, given, lane) if what == BIAS else 0.0
     if not request >> AT_DERIVATIVES & 1:
-        return at_lod(row, sampler, limited(sampler, bias), s, t, r, layer, reference, request)
+        return at_lod(row, sampler, limited(sampler, bias), (s, t, r), layer, reference, request)
     ax, ay, az = slopes(row, values, lane, face, lane & ~1, lane | 1)
     bx, by, bz = slopes(row, values, lane, face, lane & ~2, lane | 2)
     along, down = math.sqrt(ax * ax + ay * ay + az * az), math.sqrt(bx * bx + by * by + bz * bz)
@@ -505,7 +499,7 @@ def sample(row: int, sampler: int, request: int, values: int, lane: int) -> Any:
     most = read_64(sampler + ANISOTROPY)
     if most == 1 or longer <= shorter * 1.0000001 or axes == 3 or longer <= 1.0e-12:
         lod = limited(sampler, level_of(longer) + bias)
-        return at_lod(row, sampler, lod, s, t, r, layer, reference, request)
+        return at_lod(row, sampler, lod, (s, t, r), layer, reference, request)
     ratio = min(longer / max(shorter, longer / 64.0), np.float64(most))
     count = math.ceil(ratio - 1.0e-6)
     lod = limited(sampler, level_of(longer / ratio) + bias)
@@ -517,7 +511,7 @@ def sample(row: int, sampler: int, request: int, values: int, lane: int) -> Any:
     a = b = c = d = 0.0
     for n in range(count):
         step = (np.float64(n) + 0.5) / np.float64(count) - 0.5
-        e, f, g, h = at_lod(row, sampler, lod, s + ax * step, t + ay * step, r, layer, reference, request)
+        e, f, g, h = at_lod(row, sampler, lod, (s + ax * step, t + ay * step, r), layer, reference, request)
         a, b, c, d = a + e, b + f, c + g, d + h
     total = np.float64(count)
     return a / total, b / total, c / total, d / total
@@ -602,6 +596,15 @@ def serve_lane(row: int, sampler: int, request: int, values: int, arguments: int
 
 
 @part
+def count_quad(sampler: int, lanes: int, filters: int) -> None:
+    """A quad takes a cycle for its addresses, and as many as its filters need."""
+    samples = (lanes & 1) + (lanes >> 1 & 1) + (lanes >> 2 & 1) + (lanes >> 3 & 1)
+    cycles = max(1, (filters + FILTERS_PER_CLK - 1) // FILTERS_PER_CLK)
+    write_64(sampler + SAMPLES, read_64(sampler + SAMPLES) + samples)
+    write_64(sampler + CYCLES, read_64(sampler + CYCLES) + cycles)
+
+
+@part
 def serve_lanes(table: int, lanes: int, request: int, values: int) -> None:
     """Results of the lanes that execute, in the place of their arguments."""
     row = read_64(table + 8 * (request >> AT_UNIT & 0xFF))
@@ -610,9 +613,16 @@ def serve_lanes(table: int, lanes: int, request: int, values: int) -> None:
     arguments = arguments_copy()
     for n in range((request >> AT_ARGUMENTS & 7) * ROW_BYTES // 8):
         write_64(arguments + 8 * n, read_64(values + 8 * n))
-    for lane in range(32):
-        if lanes >> lane & 1:
-            serve_lane(row, sampler, request, values, arguments, lane)
+    for quad in range(8):
+        of_quad = lanes >> 4 * quad & 15
+        if of_quad == 0:
+            continue
+        before = read_64(sampler + FILTERS) if sampler else np.int64(0)
+        for lane in range(4 * quad, 4 * quad + 4):
+            if lanes >> lane & 1:
+                serve_lane(row, sampler, request, values, arguments, lane)
+        if sampler:
+            count_quad(sampler, of_quad, read_64(sampler + FILTERS) - before)
 
 
 SOURCES = (*sorted(Path(__file__).parent.glob("texture_*.py")), Path(texture_request.__file__))

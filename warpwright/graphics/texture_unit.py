@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import LAUNCH, WARP
 from warpwright.engine.launch import LaunchContext
-from warpwright.graphics.texture_fields import SAMPLERS, UNITS
+from warpwright.graphics.texture_fields import COUNTS, SAMPLER, SAMPLERS, UNITS
 from warpwright.graphics.texture_headers import read_header, sampler_row, texture_row
 from warpwright.isa.nv50.texture_request import TextureRequest
 
@@ -60,16 +60,27 @@ class TextureUnit:
         self.table = np.zeros(UNITS + SAMPLERS, np.int64)
         self.failure: BaseException | None = None
         self._keep: list[object] = [memory]
+        self._samplers: dict[int, npt.NDArray[np.int64]] = {}
         for unit, words in headers.items():
             header = read_header([int(w) for w in words], level_range)
             base, limit = memory.texture_room(header.address, f"texture {unit} ({header.format.name})")
             self._put(unit, texture_row(header, base, limit))
         for number, words in samplers.items():
-            self._put(UNITS + number, sampler_row([int(w) for w in words], seamless))
+            self._samplers[number] = sampler_row([int(w) for w in words], seamless)
+            self._put(UNITS + number, self._samplers[number])
 
     def _put(self, at: int, row: npt.NDArray[np.int64]) -> None:
         self._keep.append(row)
         self.table[at] = row.ctypes.data
+
+    def counts(self, sampler: int) -> dict[str, int]:
+        """What has been sampled with a sampler: ``samples`` of threads, bilinear ``filters`` and ``cycles`` of the texture unit.
+
+        A texture unit looks up the four addresses of a quad in a cycle of the core clock, and filters eight times.  Misses of its
+        caches are not counted: nothing is published that would anchor them.
+        """
+        row = self._samplers[sampler]
+        return {name: int(row[SAMPLER[name] // 8]) for name in COUNTS}
 
     def provide(self, context: LaunchContext) -> None:
         """Give a run its textures."""
