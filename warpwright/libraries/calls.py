@@ -54,6 +54,7 @@ _MODULES = {
     "cudnn": ("cudnn.handles", "cudnn.convolutions", "cudnn.graph", "cudnn.normalization"),
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),
+    "cusparse": ("cusparse",),
 }
 """Modules that register a library's functions."""
 ENTRIES: dict[str, Callable[..., Any]] = {}

@@ -1,0 +1,338 @@
+"""cuSPARSE: products of a sparse matrix (CSR, CSC, COO) with a dense one or a vector, sampled dense products, COO to CSR."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from warpwright.driver import cmemory
+from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.state import state
+from warpwright.libraries import kernels
+from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
+from warpwright.libraries.element_types import R_16BF, R_16F, TYPES, element_type, read_scalar
+
+_THREADS = 256
+_ROW_ORDER = 2
+"""CUSPARSE_ORDER_ROW."""
+_INDEX_NAMES = {2: "int", 3: "i64"}
+"""cusparseIndexType_t."""
+Kind = TypeVar("Kind")
+
+
+@dataclass(eq=False)
+class Handle:
+    """What cusparseCreate makes."""
+
+    of_null: ClassVar[int] = 0
+    stream: int = 0
+    on_device: bool = False
+    """Scalars are on the device."""
+
+
+@dataclass(eq=False)
+class Sparse:
+    """A sparse matrix by rows; ``transposed`` for CSC, whose rows here are its columns."""
+
+    of_null: ClassVar[int] = 0
+    rows: int
+    columns: int
+    nonzeros: int
+    places: tuple[int, int, int]
+    """Offsets or rows, columns, values."""
+    index: int
+    base: int
+    type: int
+    by_offsets: bool
+    transposed: bool = False
+    batch: int = 1
+    strides: tuple[int, int] = (0, 0)
+
+    def argument(self) -> bytes:
+        return struct.pack("<3Q4q2i", *self.places, self.rows, self.nonzeros, *self.strides, self.base, self.by_offsets)
+
+
+@dataclass(eq=False)
+class Dense:
+    """A dense matrix, or a vector as one of a column."""
+
+    of_null: ClassVar[int] = 0
+    rows: int
+    columns: int
+    ld: int
+    address: int
+    type: int
+    order: int
+    batch: int = 1
+    stride: int = 0
+
+    def argument(self, op: int = 0) -> bytes:
+        steps = (self.ld, 1) if self.order == _ROW_ORDER else (1, self.ld)
+        return struct.pack("<Q3q", self.address, *(reversed(steps) if op else steps), self.stride)
+
+    def shape(self, op: int = 0) -> tuple[int, int]:
+        return (self.columns, self.rows) if op else (self.rows, self.columns)
+
+
+@dataclass(eq=False)
+class MatrixDescription:
+    """cusparseMatDescr_t."""
+
+    of_null: ClassVar[int] = 0
+    kind: int = 0
+    base: int = 0
+    fill: int = 0
+    diagonal: int = 0
+
+
+def _found(kind: type[Kind], number: int) -> Kind:
+    try:
+        return state().handles.get(kind, number)
+    except CudaError:
+        raise LibraryError("not_initialized" if kind is Handle else "invalid_value") from None
+
+
+def _add(place: int, made: object) -> None:
+    if not place:
+        raise invalid()
+    cmemory.put64(place, state().handles.add(made))
+
+
+@entry("cusparseCreate")
+def create(place: int) -> None:
+    _add(place, Handle())
+
+
+@entry("cusparseCreateMatDescr")
+def create_description(place: int) -> None:
+    _add(place, MatrixDescription())
+
+
+@entry("cusparseDestroy", *(f"cusparseDestroy{name}" for name in ("MatDescr", "SpMat", "DnMat", "DnVec", "SpVec")))
+def destroy(number: int) -> None:
+    state().handles.drop(number)
+
+
+@entry("cusparseSetStream")
+def set_stream(number: int, stream: int) -> None:
+    _found(Handle, number).stream = stream
+
+
+@entry("cusparseSetPointerMode")
+def set_pointer_mode(number: int, mode: int) -> None:
+    _found(Handle, number).on_device = bool(mode)
+
+
+@entry("cusparseGetVersion")
+def get_version(number: int, place: int) -> None:
+    cmemory.put32(place, 12710)
+
+
+@entry("cusparseGetErrorString", "cusparseGetErrorName")
+def error_string(status: int) -> int:
+    names = {0: "SUCCESS", 1: "NOT_INITIALIZED", 3: "INVALID_VALUE", 10: "NOT_SUPPORTED"}
+    return cmemory.static_text(f"CUSPARSE_STATUS_{names.get(status, status)}")
+
+
+_DESCRIBED = {"MatType": "kind", "MatIndexBase": "base", "MatFillMode": "fill", "MatDiagType": "diagonal"}
+
+
+def _register_description(name: str, field: str) -> None:
+    @entry(f"cusparseSet{name}")
+    def put(number: int, value: int) -> None:
+        setattr(_found(MatrixDescription, number), field, value)
+
+    @entry(f"cusparseGet{name}")
+    def get(number: int) -> int:
+        return int(getattr(_found(MatrixDescription, number), field))
+
+
+for _name, _field in _DESCRIBED.items():
+    _register_description(_name, _field)
+
+
+# --- matrices ---------------------------------------------------------------------------------------
+@entry("cusparseCreateCsr", "cusparseCreateConstCsr")
+def create_csr(
+    place: int, rows: int, columns: int, nonzeros: int, offsets: int, of: int, values: int, offset_index: int, index: int,
+    base: int, type: int,
+) -> None:  # fmt: skip
+    if offset_index != index or index not in _INDEX_NAMES:
+        raise unsupported("offsets and columns of different types, or of 16 bits, are not provided")
+    _add(place, Sparse(rows, columns, nonzeros, (offsets, of, values), index, base, type, True))
+
+
+@entry("cusparseCreateCsc", "cusparseCreateConstCsc")
+def create_csc(
+    place: int, rows: int, columns: int, nonzeros: int, offsets: int, of: int, values: int, offset_index: int, index: int,
+    base: int, type: int,
+) -> None:  # fmt: skip
+    create_csr(place, columns, rows, nonzeros, offsets, of, values, offset_index, index, base, type)
+    _found(Sparse, cmemory.get64(place)).transposed = True
+
+
+@entry("cusparseCreateCoo", "cusparseCreateConstCoo")
+def create_coo(
+    place: int, rows: int, columns: int, nonzeros: int, of_rows: int, of: int, values: int, index: int, base: int, type: int
+) -> None:  # fmt: skip
+    if index not in _INDEX_NAMES:
+        raise unsupported("indices of 16 bits are not provided")
+    _add(place, Sparse(rows, columns, nonzeros, (of_rows, of, values), index, base, type, False))
+
+
+@entry("cusparseCreateDnMat", "cusparseCreateConstDnMat")
+def create_dense(place: int, rows: int, columns: int, ld: int, values: int, type: int, order: int) -> None:
+    if ld < max(1, columns if order == _ROW_ORDER else rows):
+        raise invalid("the leading dimension is too small")
+    _add(place, Dense(rows, columns, ld, values, type, order))
+
+
+@entry("cusparseCreateDnVec", "cusparseCreateConstDnVec")
+def create_vector(place: int, size: int, values: int, type: int) -> None:
+    _add(place, Dense(size, 1, max(size, 1), values, type, 1))
+
+
+@entry("cusparseSpMatGetSize")
+def get_size(number: int, rows: int, columns: int, nonzeros: int) -> None:
+    a = _found(Sparse, number)
+    shape = (a.columns, a.rows) if a.transposed else (a.rows, a.columns)
+    for place, value in zip((rows, columns, nonzeros), (*shape, a.nonzeros), strict=True):
+        cmemory.put64(place, value)
+
+
+@entry("cusparseCsrSetPointers", "cusparseCscSetPointers", "cusparseCooSetPointers")
+def set_pointers(number: int, offsets: int, of: int, values: int) -> None:
+    _found(Sparse, number).places = (offsets, of, values)
+
+
+@entry("cusparseCsrSetStridedBatch")
+def set_csr_batch(number: int, count: int, offsets: int, values: int) -> None:
+    a = _found(Sparse, number)
+    a.batch, a.strides = count, (offsets, values)
+
+
+@entry("cusparseDnMatSetStridedBatch")
+def set_dense_batch(number: int, count: int, stride: int) -> None:
+    b = _found(Dense, number)
+    b.batch, b.stride = count, stride
+
+
+# --- products ---------------------------------------------------------------------------------------
+def _code(a: Sparse, transposed: bool) -> kernels.Code:
+    t = element_type(a.type)
+    more = {"TRANSPOSED": 1} if transposed else {}
+    return kernels.code("sparse.cu", "cuSPARSE", ELEMENT=t.name, SUM=t.sum_name, INDEX=_INDEX_NAMES[a.index], **more)
+
+
+def _scalar(handle: Handle, place: int, type: int) -> list[int | float | bytes]:
+    """A scalar as kernels take it: where the device has it, or its parts."""
+    if handle.on_device:
+        return [place, 0.0, 0.0]
+    value = read_scalar(place, type)
+    return [0, value.real, value.imag]
+
+
+def multiply(
+    handle: Handle, ops: tuple[int, int], alpha: int, a: Sparse, b: Dense, beta: int, c: Dense, compute: int
+) -> None:
+    """``C = alpha op(A) op(B) + beta C``."""
+    if not a.type == b.type == c.type:
+        raise unsupported("products of different types are not provided")
+    op = ops[0] if not a.transposed else (1 if ops[0] == 0 else 0)
+    if a.transposed and ops[0] == 2:
+        raise unsupported("the conjugate transpose of a CSC matrix is not provided")
+    if ops[1] == 2:
+        raise unsupported("conjugate transposes of dense matrices are not provided")
+    inner, rows = (a.rows, a.columns) if op else (a.columns, a.rows)
+    if b.shape(ops[1]) != (inner, c.columns) or c.rows != rows:
+        raise invalid(f"{c.rows} x {c.columns} is not the product's shape")
+    scales = _scalar(handle, alpha, compute), _scalar(handle, beta, compute)
+    operands: list[int | float | bytes] = [a.argument(), b.argument(ops[1]), c.argument()]
+    if not rows * c.columns:
+        return
+    if op == 0:
+        _launch(
+            handle, _code(a, False), "spmm", rows * c.columns, c.batch, [*operands, c.columns, *scales[0], *scales[1]]
+        )
+        return
+    if a.type in (R_16F, R_16BF):
+        raise unsupported("transposed products of 16-bit types are not provided")
+    code = _code(a, True)
+    _launch(handle, code, "sparse_scale", rows * c.columns, c.batch, [operands[2], rows, c.columns, *scales[1]])
+    arguments = [*operands, c.columns, op == 2, *scales[0]]
+    _launch(handle, code, "spmm_transposed", a.nonzeros * c.columns, c.batch, arguments)
+
+
+def _launch(
+    handle: Handle, code: kernels.Code, kernel: str, threads: int, batch: int, arguments: list[int | float | bytes]
+) -> None:
+    if threads:
+        grid = (-(-threads // _THREADS), 1, batch)
+        kernels.launch(code, f"warpwright_{kernel}", grid, _THREADS, handle.stream, arguments)
+
+
+_SIZES = ("cusparseSpMM_bufferSize", "cusparseSDDMM_bufferSize")
+
+
+@entry(*_SIZES)
+def product_size(
+    number: int, op_a: int, op_b: int, alpha: int, a: int, b: int, beta: int, c: int, compute: int, algorithm: int, place: int
+) -> None:  # fmt: skip
+    _found(Handle, number)
+    cmemory.put64(place, 0)
+
+
+@entry("cusparseSpMV_bufferSize")
+def vector_size(
+    number: int, op: int, alpha: int, a: int, x: int, beta: int, y: int, compute: int, algorithm: int, place: int
+) -> None:
+    _found(Handle, number)
+    cmemory.put64(place, 0)
+
+
+@entry("cusparseSpMM_preprocess", "cusparseSDDMM_preprocess")
+def preprocess(*_: int) -> None:
+    """There is nothing to prepare."""
+
+
+@entry("cusparseSpMV_preprocess")
+def preprocess_vector(*_: int) -> None:
+    """There is nothing to prepare."""
+
+
+@entry("cusparseSpMM")
+def spmm(
+    number: int, op_a: int, op_b: int, alpha: int, a: int, b: int, beta: int, c: int, compute: int, algorithm: int, work: int
+) -> None:  # fmt: skip
+    operands = _found(Sparse, a), _found(Dense, b), _found(Dense, c)
+    multiply(_found(Handle, number), (op_a, op_b), alpha, operands[0], operands[1], beta, operands[2], compute)
+
+
+@entry("cusparseSpMV")
+def spmv(
+    number: int, op: int, alpha: int, a: int, x: int, beta: int, y: int, compute: int, algorithm: int, work: int
+) -> None:
+    operands = _found(Sparse, a), _found(Dense, x), _found(Dense, y)
+    multiply(_found(Handle, number), (op, 0), alpha, operands[0], operands[1], beta, operands[2], compute)
+
+
+@entry("cusparseSDDMM")
+def sddmm(
+    number: int, op_a: int, op_b: int, alpha: int, a: int, b: int, beta: int, c: int, compute: int, algorithm: int, work: int
+) -> None:  # fmt: skip
+    handle, left, right, result = _found(Handle, number), _found(Dense, a), _found(Dense, b), _found(Sparse, c)
+    if op_a == 2 or op_b == 2 or result.transposed or not left.type == right.type == result.type:
+        raise unsupported("sampled products of conjugate transposes, of CSC, or of different types are not provided")
+    (rows, k), (other, columns) = left.shape(op_a), right.shape(op_b)
+    if k != other or (rows, columns) != (result.rows, result.columns):
+        raise invalid(f"{result.rows} x {result.columns} is not the product's shape")
+    arguments: list[int | float | bytes] = [left.argument(op_a), right.argument(op_b), result.argument(), k]
+    scales = [*_scalar(handle, alpha, compute), *_scalar(handle, beta, compute)]
+    _launch(handle, _code(result, False), "sddmm", result.nonzeros, result.batch, [*arguments, *scales])
+
+
+@entry("cusparseXcoo2csr")
+def coo2csr(number: int, rows: int, nonzeros: int, m: int, offsets: int, base: int) -> None:
+    code = kernels.code("sparse.cu", "cuSPARSE", ELEMENT=TYPES[0].name, SUM="float", INDEX="int")
+    _launch(_found(Handle, number), code, "coo2csr", m + 1, 1, [rows, nonzeros, m, offsets, base])
