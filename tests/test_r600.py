@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -129,11 +131,39 @@ def test_a_fused_product_and_sum_is_rounded_once(chip: str) -> None:
     np.testing.assert_array_equal(got, (x.astype(np.float64) * y - 1.0).astype(np.float32))
 
 
+def exact_neighbours(value: Fraction) -> tuple[float, float]:
+    """The floats on both sides of a value that is none."""
+    near = np.float32(float(value))
+    if Fraction(float(near)) == value:
+        return float(near), float(near)
+    toward = np.float32(-np.inf if Fraction(float(near)) > value else np.inf)
+    other = np.nextafter(near, toward)
+    return (float(other), float(near)) if other < near else (float(near), float(other))
+
+
+@pytest.mark.parametrize("how", ["rm", "rp", "rz"])
+@pytest.mark.parametrize("operation", ["add", "mul", "fma"])
+@pytest.mark.ci
+def test_results_are_rounded_down_up_and_to_zero(operation: str, how: str) -> None:
+    chance = np.random.default_rng(10)
+    x, y = ((chance.normal(size=512) * 2.0 ** chance.integers(-12, 12, 512)).astype(np.float32) for _ in range(2))
+    third = ", 0f40490FDB" if operation == "fma" else ""
+    got = run_ptx(f"{operation}.{how}.f32 %f3, %f1, %f2{third}; mov.b32 %r3, %f3;", x, y, chip="hd6970")
+    pi = Fraction(float(np.uint32(0x40490FDB).view(np.float32)))
+    for a, b, g in zip(x.tolist(), y.tolist(), got.tolist(), strict=True):
+        p, q = Fraction(a), Fraction(b)
+        exact = {"add": p + q, "mul": p * q, "fma": p * q + pi}[operation]
+        down, up = exact_neighbours(exact)
+        want = {"rm": down, "rp": up, "rz": down if exact > 0 else up}[how]
+        assert g == want, (a, b)
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("body", "why"),
     [
         ("cvt.f64.f32 %fd1, %f1;", NO_DOUBLES),
+        ("cvt.rm.f16.f32 %rs1, %f1;", "fcvt rounded as .rm: the chip rounds to the nearest"),
         ("bar.sync 1, 64;", "the chip has one barrier for all of them"),
         (
             "div.rn.f32 %f3, %f1, %f2;",

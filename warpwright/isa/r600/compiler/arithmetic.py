@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from warpwright.isa.ops import Op
 from warpwright.isa.ptx.meaning import Place
+from warpwright.isa.r600.compiler.rounding import directed, fused, fused_error, product_error, sum_error
 from warpwright.isa.r600.compiler.writer import IR_TYPES, Writer, literal, operation, refuse
 
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
@@ -212,14 +213,23 @@ def _check(op: Op, rounding: object) -> None:
 
 @operation("fadd", "fmul")
 def float_binary(w: Writer, op: Op, x: int, y: int) -> str:
+    a, b = _single(w, x), _single(w, y)
+    nearest = w.let(f"{op.name} float {a}, {b}")
+    if op.type == "f32" and op.attr != "rn":
+        error = sum_error(w, a, b, nearest) if op.name == "fadd" else product_error(w, a, b, nearest)
+        return directed(w, op.attr, nearest, error)
     _check(op, op.attr)
-    return _result(w, op, w.let(f"{op.name} float {_single(w, x)}, {_single(w, y)}"))
+    return _result(w, op, nearest)
 
 
 @operation("fma")
 def fma(w: Writer, op: Op, *args: int) -> str:
+    a, b, c = (_single(w, x) for x in args)
+    nearest = fused(w, a, b, c)
+    if op.type == "f32" and op.attr != "rn":
+        return directed(w, op.attr, nearest, fused_error(w, a, b, c, nearest))
     _check(op, op.attr)
-    return _result(w, op, w.call("float", "llvm.fma.f32", *(f"float {_single(w, a)}" for a in args)))
+    return _result(w, op, nearest)
 
 
 @operation("fneg")
