@@ -1,7 +1,7 @@
 """B = A transposed three ways: columns written one word at a time, tiles in shared memory, and tiles without bank conflicts.
 
 warpwright run examples/transpose.py --gpu a100        # 512 x 512
-warpwright compare g80 gtx480 p100 v100 a100 h200 -- examples/transpose.py
+warpwright compare g80 gtx480 hd6970 p100 v100 a100 h200 -- examples/transpose.py
 """
 
 import sys

@@ -37,6 +37,7 @@ def figures(chip: str, **changes: object) -> Figures:
         "active_warps": 20.0,
         "bank_passes": 1.0,
         "launch_share": 0.0,
+        "lanes": 32,
         "reason": "latency",
     }
     return Figures(**{"chip": record, "note": "", **plain, **changes})  # type: ignore[arg-type]
@@ -52,7 +53,7 @@ def test_what_is_alike_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"load_bytes": 256.0}, "a warp's load moves 256 bytes instead of 128"),
+        ({"load_bytes": 256.0}, "a load by a warp moves 256 bytes instead of 128"),
         ({"dram_bytes": 3e6}, "DRAM moves 3 MB instead of 1 MB"),
         ({"l2_hit_percent": 70.0}, "L2 hits 70% instead of 50%"),
         ({"bank_passes": 4.0}, "an access of shared memory takes 4.0 times its passes for conflicts instead of 1.0"),
@@ -73,11 +74,14 @@ def test_the_machine_the_rule_and_the_caches_are_told() -> None:
     )
     told = difference(old, figures("gtx480"))
     assert told.startswith(
-        "gtx480 takes 1 µs, 4.0 times as fast as g80: a warp's store moves 128 bytes instead of 1,024 (whole lines"
+        "gtx480 takes 1 µs, 4.0 times as fast as g80: a store by a warp moves 128 bytes instead of 1,024 (whole lines"
     )
     assert "caches are new: L1 has 0% of what loads ask for, L2 50% of what comes to its 0.75 MiB" in told
     assert "its DRAM has 2.1 times the bandwidth, of which 10% is used" in told
     assert told.endswith("Limited by: latency (before: DRAM bandwidth).")
+    waves = difference(figures("gtx480"), figures("hd6970", lanes=64, instructions=50, load_bytes=256.0))
+    assert "a load by a wavefront of 64 lanes moves 256 bytes instead of 128" in waves
+    assert "its code executes 0.50 times the instructions, each for 64 lanes instead of 32" in waves
     assert "132 SMs at 1,980 MHz instead of 108 at 1,410" in difference(figures("a100"), figures("h200"))
     assert ", 4.0 times as slow as gtx480" in difference(figures("gtx480"), old)
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.api import GPU, Module
+from warpwright.studies.cayman import CAYMAN, FETCHES, WAVEFRONT, WAVEFRONTS, Bench, fetch_cycles, fetching, pairs
 from warpwright.studies.study import Cell, Result, Step, Table, study
 
 ARTICLE = "Kanter, AMD's Cayman GPU Architecture, 2010"
@@ -141,6 +142,26 @@ def _article(card: _Card) -> Table:
     )
 
 
+def _beside(card: _Card) -> Table:
+    """The same measurements on a SIMD of Cayman."""
+    bench = Bench(CAYMAN)
+    line = card.kernels["one_word"][1, 32](np.zeros(32, np.int32), np.zeros(32, np.int32))
+    lines = bench.run(fetching(1)(1)).metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] / FETCHES
+    local, l1 = "explicit memory, bytes per clock", "L1, bytes per clock"
+    return Table(
+        "Fermi's SM beside Cayman's SIMD",
+        "bytes",
+        [
+            Cell(local, "Fermi", 4 * card.words_per_clk("shared", 1), 64.0, EXACT),
+            Cell(local, "Cayman", 8 * WAVEFRONT / bench.cycles(pairs, WAVEFRONTS), 128.0, EXACT),
+            Cell(l1, "Fermi", 4 * card.words_per_clk("in_l1", card.data()), 64.0, EXACT),
+            Cell(l1, "Cayman", 16 * WAVEFRONT / fetch_cycles(bench, 4), 64.0, EXACT),
+            Cell("line of L1", "Fermi", 32 * line.metrics["lts__t_sectors_srcunit_tex_op_read.sum"], 128.0, 0.0),
+            Cell("line of L1", "Cayman", 4 * WAVEFRONT / lines, 64.0, 0.0),
+        ],
+    )
+
+
 def _measured(card: _Card) -> Table:
     """The card's figures that gpumembench's README has."""
     l1 = card.words_per_clk("in_l1_with_sums", card.data())
@@ -166,9 +187,12 @@ def _measured(card: _Card) -> Table:
 
 @study("cayman-vs-fermi", f"{ARTICLE}; {MEASURED}")
 def cayman_vs_fermi(step: Step) -> Result:
-    """Fermi's L1, shared memory, L2 and DRAM beside the article's words and a card's figures."""
+    """Fermi's L1, shared memory, L2 and DRAM beside the article's words, Cayman's SIMD and a card's figures."""
     step("the article's numbers")
-    found = Result([_article(_Card())])
+    fermi = _Card()
+    found = Result([_article(fermi)])
+    step("Cayman")
+    found.tables.append(_beside(fermi))
     step("a card's numbers")
     card = _Card(**CARD_CLOCKS)
     found.tables.append(_measured(card))

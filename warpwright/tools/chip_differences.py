@@ -54,6 +54,8 @@ class Figures:
     """Wavefronts of shared memory over what they would be without conflicts; 1 without accesses."""
     launch_share: float
     """Of the time, before the first block runs."""
+    lanes: int
+    """Of a warp or wavefront."""
     reason: str
     note: str
     """Where the cycles are not those of machine code."""
@@ -90,6 +92,7 @@ def figures_of(run: Run) -> Figures:
         active_warps=m.get("sm__warps_active.avg.pct_of_peak_sustained_active", 0.0) / 100 * chip.sm.max_warps_per_sm,
         bank_passes=wavefronts / (wavefronts - conflicts) if wavefronts > conflicts else 1.0,
         launch_share=min(chip.launch.launch_overhead_cycles / max(run.cycles, 1), 1.0),
+        lanes=run.program.lanes if run.program is not None else 32,
         reason=short_reason(run),
         note=run.schedule_note,
     )
@@ -114,11 +117,16 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
+def wave(f: Figures) -> str:
+    """What the lanes that execute one instruction are called."""
+    return "warp" if f.lanes == 32 else f"wavefront of {f.lanes} lanes"
+
+
 # --- what changed -------------------------------------------------------------------------------------
 def _transactions(before: Figures, now: Figures) -> str:
     """Bytes that a warp's accesses move, with the rule that joins them."""
     told = [
-        f"a warp's {what} moves {now_bytes:,.0f} bytes instead of {before_bytes:,.0f}"
+        f"a {what} by a {wave(now)} moves {now_bytes:,.0f} bytes instead of {before_bytes:,.0f}"
         for what, before_bytes, now_bytes in (
             ("load", before.load_bytes, now.load_bytes),
             ("store", before.store_bytes, now.store_bytes),
@@ -175,7 +183,7 @@ def _banks(before: Figures, now: Figures) -> str:
 def _warps(before: Figures, now: Figures) -> str:
     if not changed(before.active_warps, now.active_warps):
         return ""
-    return f"an SM has {now.active_warps:.0f} warps at work instead of {before.active_warps:.0f}, of at most {now.chip.sm.max_warps_per_sm}"
+    return f"an SM has {now.active_warps:.0f} {wave(now).split()[0]}s at work instead of {before.active_warps:.0f}, of at most {now.chip.sm.max_warps_per_sm}"
 
 
 def _machine(before: Figures, now: Figures) -> str:
@@ -188,7 +196,8 @@ def _machine(before: Figures, now: Figures) -> str:
 def _instructions(before: Figures, now: Figures) -> str:
     if not changed(before.instructions, now.instructions):
         return ""
-    return f"its code executes {times(now.instructions / before.instructions)} times the instructions"
+    of = "" if now.lanes == before.lanes else f", each for {now.lanes} lanes instead of {before.lanes}"
+    return f"its code executes {times(now.instructions / before.instructions)} times the instructions{of}"
 
 
 def _launch(before: Figures, now: Figures) -> str:
