@@ -721,13 +721,25 @@ def _write(
         _console().print(f"wrote {one}", markup=False, soft_wrap=True)
 
 
+def _graphics_used() -> str:
+    """What to say of a program of this process that used the graphics device; empty for another."""
+    objects = sys.modules.get("warpwright.driver.drm.objects")
+    device = objects.used_device() if objects is not None else None
+    if device is None:
+        return ""
+    return (
+        f"{device.submissions} submissions with {device.three_d.draws} draws; graphics is functional only so far: it has no cycles "
+        "(docs/model/graphics.md)"
+    )
+
+
 def _show_launches(runs: list[Run]) -> None:
     from warpwright.tools.report.evidence import evidence_of
     from warpwright.tools.tables import grouped_table, launch_table
 
     console = _console()
     if not runs:
-        console.print("the program launched no kernel")
+        console.print(_graphics_used() or "the program launched no kernel", markup=False, soft_wrap=True)
         return
     by_chip: dict[str, list[Run]] = {}
     for r in runs:

@@ -265,8 +265,11 @@ def raster_lines(
                     continue
             i = i0 + k * step
             centre = (i << 8) + 128
-            # The minor coordinate there, rounded down to 256ths.
-            n = n0 + _floor_div((n1 - n0) * (centre - m0), length)
+            # The minor coordinate there, rounded down to 256ths; one on a pixel's edge counts as a little less (OpenGL 3.3, section 3.5.1).
+            step_up = (n1 - n0) * (centre - m0)
+            n = n0 + _floor_div(step_up, length)
+            if step_up == (n - n0) * length:
+                n -= 1
             low = n - (width - 1) * 128 >> 8
             for j in range(low, low + width):
                 px, py = (i, j) if across else (j, i)
