@@ -107,6 +107,30 @@ expected = losses("cpu")
 assert max(abs(a - b) for a, b in zip(losses("cuda"), expected)) < 1e-4 and expected[-1] < expected[0]
 """,
 }
+PROGRAMS["resnet"] = """
+class Block(nn.Module):
+    def __init__(self, channels, out, stride):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(channels, out, 3, stride, 1, bias=False), nn.BatchNorm2d(out)
+        self.second, self.last = nn.Conv2d(out, out, 3, 1, 1, bias=False), nn.BatchNorm2d(out)
+        self.beside = nn.Conv2d(channels, out, 1, stride, bias=False) if stride > 1 else nn.Identity()
+    def forward(self, x):
+        return F.relu(self.last(self.second(F.relu(self.norm(self.first(x))))) + self.beside(x))
+def losses(device):
+    torch.manual_seed(0)
+    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1), nn.MaxPool2d(2), Block(8, 8, 1), Block(8, 16, 2), *head).to(device)
+    x, y = randn(4, 3, 16, 16).to(device), torch.arange(4, device=device)
+    optimizer, found = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9), []
+    for _ in range(3):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+assert max(abs(a - b) for a, b in zip(losses("cuda"), losses("cpu"))) < 1e-4
+"""
 
 
 def run(program: str, folder: Path, *command: str) -> None:

@@ -59,6 +59,12 @@ class IpcHandle(ctypes.Structure):
     _fields_ = (("reserved", ctypes.c_char * 64),)
 
 
+class UniqueId(ctypes.Structure):
+    """NCCL's ncclUniqueId."""
+
+    _fields_ = (("internal", ctypes.c_char * 128),)
+
+
 _TYPES: dict[str, Any] = {
     "i": ctypes.c_int32,
     "u": ctypes.c_uint32,
@@ -71,6 +77,7 @@ _TYPES: dict[str, Any] = {
     "E": Extent,
     "P": PitchedPointer,
     "I": IpcHandle,
+    "N": UniqueId,
 }
 
 

@@ -55,6 +55,7 @@ _MODULES = {
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),
     "cusparse": ("cusparse",),
+    "nccl": ("nccl",),
 }
 """Modules that register a library's functions."""
 ENTRIES: dict[str, Callable[..., Any]] = {}
