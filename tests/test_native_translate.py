@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -138,8 +138,35 @@ def operands(m: Any, a: int, b: int) -> None:
     m[29] = ((a > 0 and b > 0) or a < -b) + (0 or b & 5) * 2
 
 
+class Span(NamedTuple):
+    first: int
+    last: int
+    up: bool
+
+
+@core
+def turned(span: Span, by: int) -> Span:
+    first, last, _ = span
+    return Span(last + by, first - by, not span.up)
+
+
+@core
+def length(span: Span) -> int:
+    return span.last - span.first if span.up else span.first - span.last
+
+
+@core
+def records(m: Any, a: int, b: int) -> None:
+    """A ``NamedTuple`` is passed, returned, taken apart and assigned again, and its fields have names."""
+    span = Span(a, b, a < b)
+    m[30] = length(span)
+    span = turned(span, 5)
+    m[31] = length(turned(span, span.last & 3)) + (span.up or 8)
+
+
 def all_of_it(array: Any, a: int, b: int) -> int:
     m = words(array)
+    records(m, a, b)
     arithmetic(m, a, b)
     conditions(m, a, b)
     loops(m, a)
@@ -210,6 +237,16 @@ def half_true(a: int) -> bool:
     return a
 
 
+def no_such_field(a: int) -> int:
+    span = Span(a, a, False)
+    return span.middle
+
+
+def short_record(a: int) -> int:
+    span = Span(a, a)
+    return span.first
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -218,6 +255,8 @@ def half_true(a: int) -> bool:
         (untyped, "a type is int, bool, Any, a structure or a tuple of them, not missing"),
         (foreign, r"foreign: line \d+: hash is not a function for machine code"),
         (half_true, "half_true: i64 is used where i1 is required"),
+        (no_such_field, r"no_such_field: line \d+: span.middle names no field"),
+        (short_record, r"short_record: line \d+: Span has 3 fields"),
     ],
 )
 def test_more_of_python_than_is_translated_is_refused(function: Any, message: str) -> None:
