@@ -20,7 +20,7 @@ from warpwright.native.intrinsics import words
 from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing.address_hash import slice_of
-from warpwright.timing.reset import initial_state
+from warpwright.timing.reset import LaunchSizes, initial_state
 from warpwright.timing.state import LoggedBlock
 
 ULTRA = "g80-ultra"
@@ -104,7 +104,7 @@ def test_a_barrier_is_a_single_instruction() -> None:
 def test_six_partitions_of_64_pins_have_a_sixth_of_the_addresses_each() -> None:
     chip = load_chip(ULTRA)
     assert chip.l2.l2_slice_count == chip.dram.dram_channel_count == 6
-    state = initial_state(chip, 100, 1, 1, 1).words
+    state = initial_state(chip, LaunchSizes(100, 1, 1, 1)).words
     homes = np.bincount([int(home_of(state, line)) for line in range(6 * 1024)], minlength=6)
     assert len(homes) == 6
     assert homes.max() - homes.min() <= 16
