@@ -103,6 +103,9 @@ def prepare(engine: State3D, raw: npt.NDArray[np.uint32], primitives: Primitives
             [max(abs(engine.float_at(f"VIEWPORT_SCALE_{axis}", int(v))) for v in np.unique(viewports)) for axis in "XY"]
         )
         linear = interpolants.first + np.flatnonzero(interpolants.linear)
+        colours = linear - semantics.front_colour
+        backs = semantics.back_colour + colours[(colours >= 0) & (colours < semantics.colour_count)]
+        linear = np.union1d(linear, backs)
         clipped = clip(engine, attributes, primitives.vertices, scales, linear[linear < attributes.shape[1]])
     else:
         clipped = Clipped(attributes, primitives.vertices, np.arange(len(primitives.vertices)))
