@@ -351,7 +351,7 @@ class Model:
         self.chip = chip
 
     def describe(self) -> dict[str, Any]:
-        return {"device": f"warpwright {self.chip}"}
+        return {"device": f"warpwright {self.chip}", "sm_count": self.gpu.chip.sm.sm_count}
 
     def load(self, cubin: bytes) -> ModelModule:
         return ModelModule(self.gpu, cubin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpwright.studies import a100_sparsity as a100_sparsity
 from warpwright.studies import a100_tensor_cores as a100_tensor_cores
+from warpwright.studies import all_reduce as all_reduce
 from warpwright.studies import block_and_grid as block_and_grid
 from warpwright.studies import cayman as cayman
 from warpwright.studies import cayman_vs_fermi as cayman_vs_fermi
@@ -14,6 +15,8 @@ from warpwright.studies import tesla_example as tesla_example
 from warpwright.studies import tesla_speed as tesla_speed
 from warpwright.studies import tesla_texture as tesla_texture
 from warpwright.studies import volta_demos as volta_demos
+from warpwright.studies import volta_figures as volta_figures
+from warpwright.studies import volta_gemm as volta_gemm
 from warpwright.studies import warp_level as warp_level
 from warpwright.studies.study import STUDIES, Study
 

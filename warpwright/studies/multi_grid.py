@@ -13,8 +13,7 @@ import numpy as np
 
 from warpwright.multi_gpu import System
 from warpwright.studies.study import Cell, Plot, Result, Step, Table, study
-from warpwright.studies.synchronisation import CLOCKS_MHZ, THREADS_PER_SM
-from warpwright.toolchain import InputKind, compile_source, link
+from warpwright.studies.synchronisation import CLOCKS_MHZ, THREADS_PER_SM, routine_code
 
 PAPER = "Zhang et al., A Study of Synchronization Methods in Modern GPUs, 2019"
 SYSTEMS = {"v100": "dgx-1", "p100": "p100x2-pcie"}
@@ -22,20 +21,6 @@ SYSTEMS = {"v100": "dgx-1", "p100": "p100x2-pcie"}
 RANGE_TOLERANCE = 0.15
 SAME_TOLERANCE = 0.15
 BARRIERS = (2, 4)
-REGISTERS = 32
-"""With which 64 warps fit an SM."""
-SOURCE = """
-typedef unsigned long long Handle;
-extern "C" __device__ Handle __cuda_syscall_CGS_get_intrinsic_handle(unsigned scope);
-extern "C" __device__ unsigned __cuda_syscall_CGS_sync(Handle handle, unsigned flags);
-extern "C" __global__ void grids(int repeats)
-{
-    Handle all = __cuda_syscall_CGS_get_intrinsic_handle(2);
-#pragma unroll 1
-    for (int i = 0; i < repeats; i++)
-        __cuda_syscall_CGS_sync(all, 0);
-}
-"""
 # Of two GPUs: which cells of the heat map, least and most microseconds.
 TABLE_9 = {
     "v100": {
@@ -51,17 +36,11 @@ CASES = {"fastest": (1, 32), "general": (4, 256), "slowest": (32, 64)}
 
 
 @cache
-def _code(arch: str) -> bytes:
-    compiled = compile_source(SOURCE, arch, options=["-rdc=true", f"-maxrregcount={REGISTERS}"])
-    return link([(InputKind.CUBIN, compiled.cubin, "grids.cubin")], arch).cubin
-
-
-@cache
 def multi_grid_us(system: str, gpus: int, blocks_per_sm: int, threads: int) -> float:
     """Microseconds of a barrier of several GPUs' grids at the paper's clock; one block of each where ``blocks_per_sm`` is 0."""
     node = System(system)
     chip = node.gpus[0].chip
-    code = _code(str(chip.arch))
+    code = routine_code(str(chip.arch))
     cycles = []
     for repeats in BARRIERS:
         launches = []

@@ -72,7 +72,7 @@ WARP_{i}:
 BLOCK_{i}:
     bar.sync 0;
 NEXT_{i}:"""
-_GROUPS = """
+GROUPS = """
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 #define REPEAT(SYNC)                            \\
@@ -156,12 +156,16 @@ TABLE_4 = {
 }
 
 
+def tile_source() -> str:
+    """PTX of a tile's barriers."""
+    return _TILE.format(body="".join(_TILE_SYNC.format(i=i) for i in range(SYNCS)))
+
+
 @cache
 def _kernels(chip: str) -> dict[str, Kernel]:
     gpu = GPU(chip, timing="full")
-    body = "".join(_TILE_SYNC.format(i=i) for i in range(SYNCS))
-    found: dict[str, Kernel] = {"tile": gpu.compile(_TILE.format(body=body))["tile"]}
-    module = gpu.compile(_GROUPS)
+    found: dict[str, Kernel] = {"tile": gpu.compile(tile_source())["tile"]}
+    module = gpu.compile(GROUPS)
     for name in ("coalesced", "tile_of_today", "group_of_today"):
         found[name] = module[name]
     return found
