@@ -102,6 +102,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "indexed_constant_lines": (None, 64),
     "l1_kib": (8, 1024),
     "shared_max_per_block_kib": (None, 1024),
+    "global_share_kib": (None, 1024),
     "shared_reserved_bytes_per_block": (None, 65536),
     "shared_allocation_unit_bytes": (None, 65536),
     "l1_ways": (None, 128),

@@ -187,7 +187,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         _encode_reads(row, issue, timing, chip, held.before(index, issue))
         if memory and kind not in LOOKUPS:
             _encode_access(row, issue, memory[0], chip)
-            if memory[0][0] == "shared" and chip.shared.shared_in_cores:
+            if memory[0][0] == "shared" and chip.shared.shared_in_cores and "second_word" not in issue.work.traits:
                 row[s.Instruction.pipe] = s.P_FMA_HEAVY
                 row[s.Instruction.interval] = -(-program.lanes // chip.pipes.fma_heavy_lanes)
         if kind == s.K_MEMBAR:

@@ -172,6 +172,11 @@ def mul_int24(b: R600Emitter, x: list[Value]) -> Value:
     return b.mul(signed24(b, x[0]), signed24(b, x[1]))
 
 
+@meaning(INTEGER_MEANINGS, "MULHI_INT24")
+def mulhi_int24(b: R600Emitter, x: list[Value]) -> Value:
+    return b.binary("smulhi", signed24(b, x[0]), signed24(b, x[1]))
+
+
 @meaning(INTEGER_MEANINGS, "MULADD_UINT24")
 def muladd_uint24(b: R600Emitter, x: list[Value]) -> Value:
     return b.add(b.mul(unsigned24(b, x[0]), unsigned24(b, x[1])), x[2])

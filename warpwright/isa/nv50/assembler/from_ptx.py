@@ -76,15 +76,6 @@ def special_steps(context: Context, i: Instruction, lacking: str = "needs comput
         b.ops.append(Op(("s" if type[0] == "s" else "u") + i.opcode, b.type_of(x), (x, y)))
         b.result(i.operands[0], len(b.ops) - 1, type[0] == "s")
         return [Step(b.ops, guard_of(context, i), i)]
-    if i.opcode in ("mul24", "mad24") and "sat" not in i.modifiers:
-        b = Emitter(context)
-        type = type_of(i)
-        x, y, *addend = (b.source(o, type) for o in i.operands[1:])
-        # The selector makes one instruction of it.
-        b.ops.append(Op("mul", "i32", (x, y), (type[0] == "s", "hi" in i.modifiers)))
-        product = len(b.ops) - 1
-        b.result(i.operands[0], b.add(product, addend[0]) if addend else product)
-        return [Step(b.ops, guard_of(context, i), i)]
     if i.opcode in ("sin", "cos") and type_of(i) == "f32":
         b = Emitter(context)
         x = b.source(i.operands[1], "f32")
@@ -93,6 +84,17 @@ def special_steps(context: Context, i: Instruction, lacking: str = "needs comput
     if i.opcode in ("div", "sqrt", "rcp") and type_of(i) == "f32" and not {"approx", "full"} & set(i.modifiers):
         raise unsupported(f"a correctly rounded {i.opcode} of f32 {lacking}; this chip has {i.opcode}.approx")
     return None
+
+
+def multiply24_steps(context: Context, i: Instruction) -> list[Step]:
+    """Steps of a product of 24-bit numbers, which the selector makes one instruction of."""
+    b = Emitter(context)
+    type = type_of(i)
+    x, y, *addend = (b.source(o, type) for o in i.operands[1:])
+    b.ops.append(Op("mul", "i32", (x, y), (type[0] == "s", "hi" in i.modifiers)))
+    product = len(b.ops) - 1
+    b.result(i.operands[0], b.add(product, addend[0]) if addend else product)
+    return [Step(b.ops, guard_of(context, i), i)]
 
 
 @dataclass
@@ -121,6 +123,8 @@ class _Nv50Assembler(Assembler):
         )
 
     def steps(self, context: Context, i: Instruction) -> list[Step]:
+        if i.opcode in ("mul24", "mad24") and "sat" not in i.modifiers:
+            return multiply24_steps(context, i)
         found = special_steps(context, i)
         return steps_of(context, i) if found is None else found
 
