@@ -106,9 +106,13 @@ def boot_of(start: str = "from warpwright.driver.attach import attach; attach()"
     return Boot(library, code, message)
 
 
-@cache
 def folder() -> Path:
-    """The folder that holds the libraries, written when they are not there yet."""
+    """The folder that holds the libraries, written when they are not there yet; another one once there are further libraries."""
+    return _folder_with(tuple(one.soname for one in FURTHER))
+
+
+@cache
+def _folder_with(further_names: tuple[str, ...]) -> Path:
     machine = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}.get(
         platform.machine(), ""
     )

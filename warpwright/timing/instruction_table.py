@@ -146,9 +146,6 @@ def _encode_issue(row: npt.NDArray[np.int64], issue: Issue, timing: Timing) -> N
     row[s.Instruction.yields] = int(issue.yields)
     row[s.Instruction.write_barrier] = issue.write_counter
     row[s.Instruction.read_barrier] = issue.read_counter
-    if issue.work.unit == "counter_wait":
-        row[s.Instruction.op] = issue.awaited_counter
-        row[s.Instruction.extra] = issue.work.amount
 
 
 def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
@@ -194,6 +191,9 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             row[s.Instruction.strong] = 0 if "block" in issue.work.traits else s.FENCE_AT_L2
             if "system" in issue.work.traits:
                 row[s.Instruction.strong] |= s.FENCE_SYSTEM
+        if issue.work.unit == "counter_wait":
+            row[s.Instruction.op] = issue.awaited_counter
+            row[s.Instruction.extra] = issue.work.amount
     if chip.issue.issue_per_clk_count > 1:
         _pair(rows, issues)
     _wait_for_factors(rows, blocks, timings, issues, chip.pipes.wide_multiply_pass_cycles)
