@@ -6,7 +6,7 @@ from warpwright.isa.nv50 import meaning_control, meaning_float, meaning_graphics
 from warpwright.isa.nv50.conditions import canonical, predicate, tests_read
 from warpwright.isa.nv50.emitter import Nv50Emitter
 from warpwright.isa.nv50.launch_words import thread_position
-from warpwright.isa.nv50.meaning import MEANINGS
+from warpwright.isa.nv50.meaning import GRAPHICS_MEANINGS, MEANINGS
 from warpwright.isa.nv50.text import format_instruction
 from warpwright.isa.ops import Lowered, verify
 from warpwright.isa.program import Instruction, Program
@@ -29,9 +29,11 @@ def meaning_of(i: Instruction, emitter: Nv50Emitter) -> Lowered:
     Raises:
         UnsupportedInstruction: when it has no meaning in a program of its kind, or none yet.
     """
-    known = MEANINGS.get(i.opcode)
+    graphics = emitter.interface is not None
+    known = MEANINGS.get(i.opcode) or (GRAPHICS_MEANINGS.get(i.opcode) if graphics else None)
     if known is None:
-        raise UnsupportedInstruction(f"{i.opcode} has no meaning in a compute program")
+        kind = "graphics" if graphics else "compute"
+        raise UnsupportedInstruction(f"{i.opcode} has no meaning in a {kind} program")
     if i.guard is not None and i.guard.suffix == "never":
         return Lowered([])
     guard = None

@@ -25,19 +25,30 @@ BANKS = {0: USER_CONSTANTS, 1: LITERALS}
 
 Meaning = Callable[[Instruction, Nv50Emitter], None]
 MEANINGS: dict[str, Meaning] = {}
+"""Of programs of every kind."""
+GRAPHICS_MEANINGS: dict[str, Meaning] = {}
+"""Of vertex, geometry and pixel programs alone; a compute program that holds one is refused."""
+
+
+def _registering(table: dict[str, Meaning], opcodes: tuple[str, ...]) -> Callable[[Meaning], Meaning]:
+    def register(function: Meaning) -> Meaning:
+        for opcode in opcodes:
+            if opcode in MEANINGS or opcode in GRAPHICS_MEANINGS:
+                raise ValueError(f"{opcode} has two meanings")
+            table[opcode] = function
+        return function
+
+    return register
 
 
 def meaning(*opcodes: str) -> Callable[[Meaning], Meaning]:
     """Register a function as the meaning of rows."""
+    return _registering(MEANINGS, opcodes)
 
-    def register(function: Meaning) -> Meaning:
-        for opcode in opcodes:
-            if opcode in MEANINGS:
-                raise ValueError(f"{opcode} has two meanings")
-            MEANINGS[opcode] = function
-        return function
 
-    return register
+def graphics_meaning(*opcodes: str) -> Callable[[Meaning], Meaning]:
+    """Register a function as the meaning of rows that compute programs may not hold."""
+    return _registering(GRAPHICS_MEANINGS, opcodes)
 
 
 # --- operands -------------------------------------------------------------------------------------

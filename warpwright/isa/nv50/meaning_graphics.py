@@ -10,7 +10,7 @@ from warpwright.isa.nv50.attributes import WORD, input_word, interface, paramete
 from warpwright.isa.nv50.decode import tokens_of
 from warpwright.isa.nv50.emitter import Nv50Emitter, address, for_lanes, get, lane_number, unsupported
 from warpwright.isa.nv50.fields import Token
-from warpwright.isa.nv50.meaning import finish_float, float_source, meaning, put, source, written
+from warpwright.isa.nv50.meaning import finish_float, float_source, graphics_meaning, put, source, written
 from warpwright.isa.nv50.meaning_float import plain
 from warpwright.isa.nv50.stage_words import CENTROID, EMITTED, FACING_AT, KILLED, OUTPUT, PLANE, POSITION
 from warpwright.isa.nv50.texture_request import KINDS, SAMPLES, SIZE, TextureRequest
@@ -22,20 +22,20 @@ PLANE_BYTES = 16
 
 
 # --- attributes -----------------------------------------------------------------------------------
-@meaning("ld_a")
+@graphics_meaning("ld_a")
 def ld_a(i: Instruction, b: Nv50Emitter) -> None:
     d, o = i.operands
     put(b, d, for_lanes(b, i, d, input_word(b, o)))
 
 
-@meaning("st_o")
+@graphics_meaning("st_o")
 def st_o(i: Instruction, b: Nv50Emitter) -> None:
     o, data = i.operands
     put_output(b, o, source(b, data))
 
 
 # --- pixels ---------------------------------------------------------------------------------------
-@meaning("interp")
+@graphics_meaning("interp")
 def interp(i: Instruction, b: Nv50Emitter) -> None:
     """An attribute's plane at the sample or the centroid; ``flat`` gives the provoking vertex's value."""
     interface(b, "interp")
@@ -60,7 +60,7 @@ def interp(i: Instruction, b: Nv50Emitter) -> None:
     put(b, d, plain(b, value))
 
 
-@meaning("discard")
+@graphics_meaning("discard")
 def discard(i: Instruction, b: Nv50Emitter) -> None:
     """The pixel is not written.  Its thread goes on for the derivatives of the others in its quad, and ends when all four are discarded."""
     known = interface(b, "discard")
@@ -75,7 +75,7 @@ def discard(i: Instruction, b: Nv50Emitter) -> None:
     b.op("exit", "void", b.icmp("ne", quad, b.const(0)))
 
 
-@meaning("quadop")
+@graphics_meaning("quadop")
 def quadop(i: Instruction, b: Nv50Emitter) -> None:
     """Each lane of a quad combines its second source with the first one of a lane; every lane has its own operation."""
     start = i.modifiers.index("f32") + 1
@@ -103,13 +103,13 @@ def quadop(i: Instruction, b: Nv50Emitter) -> None:
     finish_float(b, i, value)
 
 
-@meaning("quadon", "quadpop")
+@graphics_meaning("quadon", "quadpop")
 def quadon(i: Instruction, b: Nv50Emitter) -> None:
     """All lanes of a quad run, as they do here unless the program has divided them."""
 
 
 # --- geometry -------------------------------------------------------------------------------------
-@meaning("emit")
+@graphics_meaning("emit")
 def emit(i: Instruction, b: Nv50Emitter) -> None:
     """The vertex is complete; one more than the program may emit is dropped."""
     known = interface(b, "emit")
@@ -120,7 +120,7 @@ def emit(i: Instruction, b: Nv50Emitter) -> None:
     b.op("set_reg", "void", b.select(more, b.add(get(b, OUTPUT), step), get(b, OUTPUT)), attr=OUTPUT)
 
 
-@meaning("restart")
+@graphics_meaning("restart")
 def restart(i: Instruction, b: Nv50Emitter) -> None:
     """The next vertex begins a new strip."""
     interface(b, "restart")
@@ -143,7 +143,7 @@ def _vectors(i: Instruction, tokens: list[Token]) -> tuple[list[Operand], list[O
     return groups[0], [o for o in i.operands[-1:] if o.kind is Kind.REGISTER]
 
 
-@meaning("tex", "texsize")
+@graphics_meaning("tex", "texsize")
 def tex(i: Instruction, b: Nv50Emitter) -> None:
     """A texture instruction of any kind: the texture unit gives four words, of which those that are named are written."""
     known = interface(b, "a texture instruction")
