@@ -161,6 +161,38 @@ def test_results_are_rounded_down_up_and_to_zero(operation: str, how: str) -> No
         assert g == want, (a, b)
 
 
+FLOAT_ATOMICS = """
+extern "C" __global__ void sums(float *total, float *old)
+{
+    __shared__ float part;
+    if (threadIdx.x == 0)
+        part = 0.0f;
+    __syncthreads();
+    float seen = atomicAdd(&part, (float)threadIdx.x);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        old[64] = atomicAdd(total, part);
+    if (threadIdx.x == 1)
+        old[65] = atomicExch(&old[66], seen + 0.5f);
+    old[threadIdx.x] = seen;
+}
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.ci
+def test_atomic_sums_and_exchanges_of_floats(chip: str) -> None:
+    """In global memory and in local data share; each gives the old value."""
+    total, old = np.full(1, 3.0, np.float32), np.full(67, 9.0, np.float32)
+    ww.GPU(chip, timing="off").compile(FLOAT_ATOMICS)["sums"][1, 64](total, old)
+    assert total[0] == 3.0 + sum(range(64))
+    assert old[64] == 3.0
+    assert old[65] == 9.0
+    assert old[66] == old[1] + 0.5
+    steps = np.diff(np.append(np.sort(old[:64]), sum(range(64))))
+    assert sorted(steps.tolist()) == list(range(64))
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("body", "why"),

@@ -209,15 +209,19 @@ def atomic(w: Writer, op: Op, address: int, operand: int, *compare: int) -> str:
         raise refuse("atomics on generic addresses that may be of shared memory")
     low = w.word(w.values[address], w.type_of(address))
     space = SHARED if access.space == "shared" else GLOBAL
-    value = w.values[operand]
+    value = _bits(w, operand)
     if access.type == "f32" and access.operation != "exch":
         if access.operation not in ("fadd", "fadd_ftz"):
             raise refuse(f"atomic {access.operation} of floats")
-        return w.let(f"bitcast i32 {_float_sum(w, space, low, value)} to float")
-    if access.type == "f32":
-        value = w.let(f"bitcast float {value} to i32")
-    old = _changed(w, space, low, access.operation, value, w.values[compare[0]] if compare else "")
+        old = _float_sum(w, space, low, w.let(f"bitcast i32 {value} to float"))
+    else:
+        old = _changed(w, space, low, access.operation, value, _bits(w, compare[0]) if compare else "")
     return w.let(f"bitcast i32 {old} to float") if op.type == "f32" else old
+
+
+def _bits(w: Writer, position: int) -> str:
+    """A value of 32 bits as an integer: operands of atomics on floats come as words and as floats."""
+    return w.let(f"bitcast {w.typed(position)} to i32") if w.type_of(position) == "float" else w.values[position]
 
 
 def _changed(w: Writer, space: int, low: str, name: str, value: str, compare: str) -> str:
@@ -242,7 +246,7 @@ def _changed(w: Writer, space: int, low: str, name: str, value: str, compare: st
 
 
 def _float_sum(w: Writer, space: int, low: str, value: str) -> str:
-    """A loop of compare-and-swaps: the chip's atomics are of integers."""
+    """The old word of a sum of floats by a loop of compare-and-swaps: the chip's atomics are of integers."""
     before, again, done = (w.new_label(stem) for stem in ("before", "try", "summed"))
     how = pointer(w, space, low)
     first = w.let(f"load volatile i32, {how}, align 4")
