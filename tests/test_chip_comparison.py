@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import warpwright as ww
 from warpwright.cli import app
-from warpwright.tools.chip_differences import Figures, difference, figures_of, match_launches
-from warpwright.tools.chip_table import ratios
+from warpwright.tools.chip_differences import Figures, Launch, difference, figures_of, match_launches
+from warpwright.tools.chip_table import fitting_table, ratios
 from warpwright.tools.report.chips_page import chips_page
 
 TRANSPOSE = Path(__file__).parent.parent / "examples" / "transpose.py"
@@ -139,3 +141,31 @@ def test_a_chip_that_cannot_run_the_program_is_left_out_with_its_reason(tmp_path
     assert "gtx480 does not run it: " in ended.output
     assert "it needs compute capability 3.0" in " ".join(ended.output.split())
     assert CliRunner().invoke(app, [w for w in words if w != "v100"]).exit_code == 1
+
+
+@pytest.fixture(scope="module")
+def copies() -> list[Launch]:
+    """A launch on two chips."""
+    by_chip = {}
+    for chip in ("v100", "a100"):
+        x, y = np.arange(1 << 14, dtype=np.int32), np.zeros(1 << 14, np.int32)
+        by_chip[chip] = [ww.GPU(chip).compile(COPY)["copy"][64, 256](x, y)]
+    return match_launches(by_chip)
+
+
+@pytest.mark.parametrize(("width", "missing"), [(60, "instructions"), (80, "L1 hit"), (110, "× before"), (200, "")])
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_numbers(copies: list[Launch], width: int, missing: str) -> None:
+    """No number is cut short, and the frame is closed."""
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    table, without = fitting_table(copies, ["v100", "a100"], "copy.py", console)
+    assert (missing in without) if missing else not without
+    with console.capture() as printed:
+        console.print(table)
+    _, top, *lines = printed.get().splitlines()
+    assert top.rstrip().endswith("┓")
+    assert max(len(line) for line in (top, *lines)) <= width
+    assert not any("…" in line for line in lines)
+    run = copies[0].runs["v100"]
+    (row,) = [line for line in lines if line.startswith("│   v100")]
+    assert f" {run.cycles:,} │" in row
+    assert row.rstrip().endswith("│")

@@ -774,7 +774,7 @@ def compare(
     """Run a program on several chips and print its launches below each other: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
     from warpwright.programs import is_python_file
     from warpwright.tools.chip_differences import match_launches
-    from warpwright.tools.chip_table import chip_table
+    from warpwright.tools.chip_table import fitting_table
 
     words = [*chips, *context.args]
     if "--" in words:
@@ -802,7 +802,10 @@ def compare(
             raise _fail(f"{program} ended with exit code {code} on {name}", code)
     launches = match_launches(by_chip)
     if launches:
-        console.print(chip_table(launches, list(by_chip), program))
+        table, without = fitting_table(launches, list(by_chip), program, console)
+        console.print(table)
+        if without:
+            console.print(f"left out to fit {console.width} columns: {', '.join(without)}", markup=False)
     elif not refused:
         console.print("the program launched no kernel")
     for name, refusal in refused.items():
@@ -941,7 +944,7 @@ def chips(
     console.print(table)
     counts = kind_counts(shown)
     counted = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    console.print(f"{sum(counts.values())} numbers: {counted} (docs/reference.md#chips)")
+    console.print(f"{sum(counts.values())} numbers: {counted} (docs/reference.md#chip)")
 
 
 system_app = typer.Typer(help="List the machines of several GPUs, or show one.", no_args_is_help=True)

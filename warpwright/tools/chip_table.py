@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rich.measure import measure_renderables
 from rich.table import Table
 
 from warpwright.tools.chip_differences import Figures, Launch, size, times
 from warpwright.tools.tables import format_seconds
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from warpwright.run import Run
 
 COLUMNS = ("load", "store", "L1 hit", "L2 hit", "DRAM", "warps")
 """Bytes of a warp's access, hit rates, traffic and share of the peak, warps of an SM at work."""
+
+LEFT_OUT_FIRST = ("× before", "store", "load", "L1 hit", "L2 hit", "warps", "DRAM", "instructions")
+"""Columns that a narrow terminal goes without, in this order."""
+
+NAME_WIDTH = 24
+"""Characters to which a kernel's name may be folded."""
+
+LEAST_WORDS_WIDTH = 16
+"""Of the column that has a sentence."""
 
 
 def explaining_cells(f: Figures) -> list[str]:
@@ -41,15 +53,18 @@ def ratios(found: Mapping[str, Figures]) -> dict[str, tuple[str, str]]:
     return {chip: (a, b) for chip, (a, b) in told.items()}
 
 
-def chip_table(launches: Sequence[Launch], chips: Sequence[str], title: str) -> Table:
+def chip_table(launches: Sequence[Launch], chips: Sequence[str], title: str, without: Collection[str] = ()) -> Table:
     """All launches on all chips; chips that ran a launch without timing have its instructions alone."""
     table = Table(title=title, title_justify="left", header_style="bold")
     timed = any(run.timed for launch in launches for run in launch.runs.values())
+    headings = _headings(chips, timed)
+    shown = [n for n, heading in enumerate(headings) if heading not in without]
     table.add_column("kernel, grid, block" if len(launches) > 1 or not timed else "chip", overflow="fold")
-    for heading in ("instructions", *(("cycles", "time", f"× {chips[0]}", "× before", *COLUMNS) if timed else ())):
-        table.add_column(heading, justify="right")
+    for n in shown:
+        # A number that is cut short would be another number.
+        table.add_column(headings[n], justify="right", no_wrap=True)
     if timed:
-        table.add_column("limited by", overflow="fold", min_width=16)
+        table.add_column("limited by", overflow="fold", min_width=LEAST_WORDS_WIDTH)
     for launch in launches:
         table.add_section()
         table.add_row(f"[bold]{launch.kernel}[/bold] {launch.grid} {launch.block}")
@@ -60,10 +75,46 @@ def chip_table(launches: Sequence[Launch], chips: Sequence[str], title: str) -> 
             if run is None:
                 table.add_row(f"  {chip}", "-")
             elif chip not in found:
-                table.add_row(f"  {chip}", f"{run.instructions:,}")
+                table.add_row(f"  {chip}", *([f"{run.instructions:,}"] if "instructions" not in without else []))
             else:
-                table.add_row(f"  {chip}", *_cells(run, found[chip], compared[chip]))
+                *cells, reason = _cells(run, found[chip], compared[chip])
+                table.add_row(f"  {chip}", *(cells[n] for n in shown), reason)
     return table
+
+
+def fitting_table(
+    launches: Sequence[Launch], chips: Sequence[str], title: str, console: Console
+) -> tuple[Table, list[str]]:
+    """:func:`chip_table` with as many columns as the console has room for, and the headings of the columns left out."""
+    without: list[str] = []
+    table = chip_table(launches, chips, title)
+    present = _headings(chips, timed=len(table.columns) > 2)
+    left = [heading for heading in (*LEFT_OUT_FIRST, f"× {chips[0]}") if heading in present]
+    while not _fit(table, console) and left:
+        without.append(left.pop(0))
+        table = chip_table(launches, chips, title, without)
+    return table, without
+
+
+def _headings(chips: Sequence[str], timed: bool) -> list[str]:
+    """Of the columns of numbers."""
+    return ["instructions", *(("cycles", "time", f"× {chips[0]}", "× before", *COLUMNS) if timed else ())]
+
+
+def _fit(table: Table, console: Console) -> bool:
+    """Whether there is room for whole numbers; sets the widths of the first and the last column, which may be folded."""
+    widths = [
+        measure_renderables(console, console.options, [column.header, *column.cells]).normalize()
+        for column in table.columns
+    ]
+    if len(widths) < 3 or not str(table.columns[-1].header).startswith("limited"):
+        return True  # instructions alone
+    room = console.width - sum(w.maximum for w in widths[1:-1]) - 3 * len(widths) - 1
+    least_name = min(widths[0].minimum, NAME_WIDTH)
+    name = min(widths[0].maximum, max(least_name, room - 2 * LEAST_WORDS_WIDTH))
+    table.columns[0].width = name
+    table.columns[-1].width = max(LEAST_WORDS_WIDTH, min(widths[-1].maximum, room - name))
+    return room >= least_name + LEAST_WORDS_WIDTH
 
 
 def _cells(run: Run, f: Figures, compared: tuple[str, str]) -> list[str]:
