@@ -470,6 +470,53 @@ def test_checks_and_ptx_as_it_is_are_refused() -> None:
             ww.GPU("g80", **refused)
 
 
+FAULTS = """
+extern "C" __global__ void adds(int *x, int n) { x[threadIdx.x * n] += 1; }
+extern "C" __global__ void sets(int *x, int n) { x[threadIdx.x * n] = 1; }
+extern "C" __global__ void counts(int *x, int n) { atomicAdd(&x[threadIdx.x * n], 1); }
+extern "C" __global__ void reads_shared(int *x, int n)
+{
+    __shared__ int tile[64];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[0] = tile[n];
+}
+extern "C" __global__ void writes_shared(int *x, int n)
+{
+    __shared__ int tile[64];
+    tile[threadIdx.x * n] = x[threadIdx.x];
+    __syncthreads();
+    x[0] = tile[threadIdx.x ^ 1];
+}
+"""
+"""The access of each kernel fails where ``n`` is large."""
+FAILING_ACCESSES = {
+    "adds": ("read", "global"),
+    "sets": ("write", "global"),
+    "counts": ("atomic", "global"),
+    "reads_shared": ("read", "shared"),
+    "writes_shared": ("write", "shared"),
+}
+
+
+def failing_access(kernel: str, chip: object, engine: str) -> tuple[str | None, str | None, str]:
+    """What the fault of a kernel says: access, space, and the first words of the message."""
+    module = ww.GPU(chip, timing="off", engine=engine).compile(FAULTS)  # type: ignore[arg-type]
+    with pytest.raises(ww.MemoryFaultError) as caught:
+        module[kernel][1, 64](np.zeros(64, np.int32), 100_000_000)
+    return caught.value.access, caught.value.space, str(caught.value).partition(" of ")[0]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("kernel", FAILING_ACCESSES)
+@pytest.mark.ci
+def test_a_fault_names_the_access_of_its_instruction(kernel: str, engine: str) -> None:
+    access, space = FAILING_ACCESSES[kernel]
+    chip = load_chip("g80", compute_capability="1.1")
+    what = "atomic access" if access == "atomic" else access
+    assert failing_access(kernel, chip, engine) == (access, space, f"out-of-bounds {what}")
+
+
 @pytest.mark.parametrize(
     ("grid", "block", "message"),
     [(1, 1024, "at most 512 threads"), ((1, 1, 2), 64, "grid.z is 2"), ((70000, 1, 1), 64, "grid.x is 70,000")],

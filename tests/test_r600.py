@@ -12,7 +12,7 @@ from tests.kernels import case, names
 from tests.r600_llvm import has_r600
 from tests.r600_machine import Run, Words
 from tests.r600_semantics import LANES, OWN_WORDS, Kernel
-from tests.test_nv50 import INTEGER_OPERATIONS, integers, run_case, run_ptx
+from tests.test_nv50 import FAILING_ACCESSES, INTEGER_OPERATIONS, failing_access, integers, run_case, run_ptx
 from warpwright.errors import ExecutionError, LaunchError, UnsupportedError
 from warpwright.isa.r600.layouts import GENERATIONS
 from warpwright.toolchain import CompileError
@@ -191,6 +191,15 @@ def test_atomic_sums_and_exchanges_of_floats(chip: str) -> None:
     assert old[66] == old[1] + 0.5
     steps = np.diff(np.append(np.sort(old[:64]), sum(range(64))))
     assert sorted(steps.tolist()) == list(range(64))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("kernel", FAILING_ACCESSES)
+@pytest.mark.ci
+def test_a_fault_names_the_access_of_its_instruction(kernel: str, chip: str) -> None:
+    access, space = FAILING_ACCESSES[kernel]
+    what = "atomic access" if access == "atomic" else access
+    assert failing_access(kernel, chip, "compiled") == (access, space, f"out-of-bounds {what}")
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -30,11 +30,15 @@ from warpwright.errors import (
     TrapError,
     UnsupportedError,
 )
+from warpwright.isa.machine_code import FIRST_FERMI, lower
+from warpwright.isa.ops import Op
 from warpwright.isa.program import Instruction, Program
 from warpwright.toolchain.demangle import plain_name
 
 _READS = ("LD", "ULD")
 _ATOMICS = ("ATOM", "RED")
+_WORDS = {"load": "read", "store": "write", "atomic": "atomic"}
+"""What messages call the common operations."""
 _SHARED = ("LDS", "STS", "ATOMS")
 _LOCAL = ("LDL", "STL")
 _SHARED_FAULTS = (FaultKind.SHARED_OUT_OF_BOUNDS, FaultKind.NO_SUCH_BLOCK, FaultKind.BLOCK_HAS_EXITED)
@@ -132,19 +136,37 @@ def _place(program: Program, geometry: Geometry, stop: Stop) -> str:
     return f"{what}block {stop.block}, thread {thread}{more}"
 
 
-def _access_word(instruction: Instruction | None) -> str:
+def _access_word(instruction: Instruction | None, meant: Op | None) -> str:
+    """``read``, ``write`` or ``atomic``: by the operation where it is known, else by the opcode."""
+    if meant is not None:
+        return _WORDS[meant.name]
     opcode = instruction.opcode if instruction is not None else ""
     if opcode.startswith(_ATOMICS):
         return "atomic"
     return "read" if opcode.startswith(_READS) else "write"
 
 
-def _space(kind: FaultKind, instruction: Instruction | None, address: int) -> str:
-    """The space of an access: by its fault, else by its opcode, else by the window that its generic address is in."""
+def _meant(program: Program, kind: FaultKind, instruction: Instruction | None, size: int) -> Op | None:
+    """The operation of an instruction that failed, for chips before Fermi and AMD's, whose opcodes do not name their accesses.
+
+    G80's arithmetic reads shared memory, its moves write there, and R600's bundles hold any operation.
+    """
+    if program.arch >= FIRST_FERMI or instruction is None:
+        return None
+    operations = lower(program)[program.instructions.index(instruction)].ops
+    found = [op for op in operations if op.name in _WORDS]
+    if kind in _SHARED_FAULTS:
+        found = [op for op in found if op.attr.space in ("shared", "generic")]
+    return next((op for op in found if op.attr.bytes == size), found[0] if found else None)
+
+
+def _space(kind: FaultKind, instruction: Instruction | None, meant: Op | None, address: int) -> str:
+    """The space of an access: by its fault, else by its operation or opcode, else by the window that its generic address is in."""
     opcode = instruction.opcode if instruction is not None else ""
-    if kind in _SHARED_FAULTS or opcode.startswith(_SHARED):
+    space = meant.attr.space if meant is not None else ""
+    if kind in _SHARED_FAULTS or space == "shared" or opcode.startswith(_SHARED):
         return "shared"
-    if kind is FaultKind.LOCAL_OUT_OF_BOUNDS or opcode.startswith(_LOCAL):
+    if kind is FaultKind.LOCAL_OUT_OF_BOUNDS or space == "local" or opcode.startswith(_LOCAL):
         return "local"
     windows = (("shared", SHARED_WINDOW, SHARED_WINDOW_BYTES), ("local", LOCAL_WINDOW, WINDOW_BYTES))
     return next((name for name, base, size in windows if 0 <= address - base < size), "global")
@@ -204,7 +226,8 @@ def fault_error(
         head, *advice = said
         return IllegalInstructionError("\n  ".join([head, _place(program, geometry, stop), *advice]))
     instruction = instruction_at(program, stop.instruction)
-    access = _access_word(instruction)
+    meant = _meant(program, kind, instruction, stop.bytes)
+    access = _access_word(instruction, meant)
     head, tail = _wrong_access(program, geometry, memory, stop, shared_bytes, access)
     return _memory_fault(
         program,
@@ -213,7 +236,7 @@ def fault_error(
         head,
         tail,
         access=access,
-        space=_space(kind, instruction, stop.address),
+        space=_space(kind, instruction, meant, stop.address),
         misaligned=kind is FaultKind.MISALIGNED,
         reason=tail,
     )
