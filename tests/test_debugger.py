@@ -380,6 +380,53 @@ def _command(*words: str) -> list[str]:
     return [sys.executable, "-m", "warpwright", "debug", *words]
 
 
+HANDLED = "a100, fx5600, g80, g80-ultra, h200, p100, v100"
+
+
+@pytest.mark.parametrize(
+    ("chip", "what"),
+    [
+        ("gtx480", "(sm_20) runs PTX that stands for machine code"),
+        ("hd5870", "(evergreen) runs machine code without source lines"),
+        ("hd6970", "(cayman) runs machine code without source lines"),
+    ],
+)
+@pytest.mark.ci
+def test_chips_that_the_debugger_does_not_handle_are_refused(chip: str, what: str) -> None:
+    kernel = ww.GPU(chip, timing="off").compile('extern "C" __global__ void one(int *x) { *x = 1; }')["one"]
+    x = np.zeros(1, np.int32)
+    with pytest.raises(ww.UnsupportedError) as caught:
+        ww.debug(kernel[1, 32], x)
+    assert str(caught.value) == (
+        f"the debugger cannot stop in kernel one: its chip {what}; choose one of {HANDLED} (--gpu, or ww.GPU)"
+    )
+    kernel[1, 32](x)
+    assert x[0] == 1
+
+
+@pytest.mark.ci
+def test_debugs_machine_code_of_g80() -> None:
+    kernel = ww.GPU("g80", timing="off").compile('extern "C" __global__ void one(int *x) {\n*x = 1;\n}', name="one.cu")
+    with ww.debug(kernel["one"][1, 32], np.zeros(1, np.int32)) as session:
+        session.execute("break 2")
+        stop = session.resume()
+        assert stop is not None
+        assert stop.reason == "breakpoint"
+        assert "one.cu:2" in session.execute("where")
+
+
+@pytest.mark.ci
+def test_command_line_refuses_a_chip_without_a_traceback() -> None:
+    program = Path(__file__).parents[1] / "examples" / "saxpy.py"
+    ended = subprocess.run(
+        _command("--gpu", "gtx480", str(program)), input="", capture_output=True, text=True, env=_environment()
+    )
+    said = " ".join(ended.stderr.split())
+    assert ended.returncode != 0
+    assert "Traceback" not in said
+    assert "the debugger cannot stop in kernel saxpy: its chip (sm_20) runs PTX" in said
+
+
 @pytest.mark.ci
 def test_command_line(tmp_path: Path) -> None:
     program = tmp_path / "program.py"

@@ -9,14 +9,36 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
+from warpwright.chips.chip_files import chip_names, load_chip
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.kernels import lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel
+from warpwright.errors import UnsupportedError
+from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
+from warpwright.isa.nv50.decode import ARCHES as NV50
+from warpwright.isa.program import Program
 from warpwright.session import session
+from warpwright.toolchain.demangle import plain_name
 from warpwright.tools.debugger.breakpoints import Breakpoints
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.goals import Command
+
+
+def handles(arch: int) -> bool:
+    """Whether the debugger handles what programs of an architecture become: machine code that it can print, with source lines."""
+    return arch >= FIRST_MAXWELL or arch in NV50
+
+
+def _refuse(program: Program) -> None:
+    if handles(program.arch):
+        return
+    lacks = "PTX that stands for machine code" if program.arch >= FIRST_FERMI else "machine code without source lines"
+    chips = ", ".join(name for name in chip_names() if handles(load_chip(name).arch))
+    raise UnsupportedError(
+        f"the debugger cannot stop in kernel {plain_name(program.name)}: its chip ({program.architecture}) runs {lacks}; "
+        f"choose one of {chips} (--gpu, or ww.GPU)"
+    )
 
 
 class FrontEnd(Protocol):
@@ -51,7 +73,12 @@ class Debugger:
     def execution(
         self, loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, ptx: str | None
     ) -> DebuggedExecution:
-        """The execution of a launch."""
+        """The execution of a launch.
+
+        Raises:
+            UnsupportedError: the debugger does not handle the code of the kernel's chip.
+        """
+        _refuse(loaded.program)
         if loaded.interpreted is None:
             loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
         self.launches += 1
