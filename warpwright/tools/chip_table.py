@@ -110,7 +110,8 @@ def _fit(table: Table, console: Console) -> bool:
     if len(widths) < 3 or not str(table.columns[-1].header).startswith("limited"):
         return True  # instructions alone
     room = console.width - sum(w.maximum for w in widths[1:-1]) - 3 * len(widths) - 1
-    least_name = min(widths[0].minimum, NAME_WIDTH)
+    chip_width = max(len(str(cell)) for cell in table.columns[0].cells if str(cell).startswith("  "))
+    least_name = max(chip_width, min(widths[0].minimum, NAME_WIDTH))
     name = min(widths[0].maximum, max(least_name, room - 2 * LEAST_WORDS_WIDTH))
     table.columns[0].width = name
     table.columns[-1].width = max(LEAST_WORDS_WIDTH, min(widths[-1].maximum, room - name))
