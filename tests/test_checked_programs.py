@@ -313,3 +313,72 @@ def test_findings_name_calls_of_native_programs(tmp_path: Path, debug: bool) -> 
         assert places == [["native.c:11", "native.c:6"], ["native.c:12"]]
     else:
         assert [[p.partition("+")[0] for p in host] for host in hosts] == [["main", "too_much"], ["main"]]
+
+
+CHILD_TESTS = """
+import subprocess
+import sys
+import pytest
+
+PROGRAMS = {{"right": {right!r}, "wrong": {wrong!r}, "leak": {leak!r}}}
+
+def run(name, tmp_path):
+    (tmp_path / f"{{name}}.py").write_text(PROGRAMS[name])
+    subprocess.run([sys.executable, f"{{name}}.py"], cwd=tmp_path, check=True)
+
+def test_wrong(tmp_path):
+    run("wrong", tmp_path)
+
+def test_right(tmp_path, warpwright_runs):
+    assert warpwright_runs == []
+    run("right", tmp_path)
+    (launch,) = warpwright_runs
+    assert launch.chip == "a100" and launch.cycles > 1000
+    run("right", tmp_path)
+    assert len(warpwright_runs) == 2 and len(warpwright_runs[1:]) == 1
+
+def test_on_the_driver(tmp_path):
+    run("leak", tmp_path)
+
+@pytest.fixture
+def ends_late(tmp_path):
+    yield
+    run("wrong", tmp_path)
+
+def test_fixture(ends_late):
+    pass
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_pytest_checks_processes_that_tests_start(tmp_path: Path) -> None:
+    right, wrong = PROGRAM.format(source=RIGHT), PROGRAM.format(source=WRONG)
+    text = CHILD_TESTS.format(right=right, wrong=wrong, leak=DRIVER_PROGRAM.format(free=""))
+    (tmp_path / "test_children.py").write_text(text)
+    done = pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=all,leakcheck", "-v")
+    assert "2 failed, 2 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    failed = {line.split(" - ")[0] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))}
+    assert failed == {
+        "FAILED test_children.py::test_wrong",
+        "FAILED test_children.py::test_on_the_driver",
+        "ERROR test_children.py::test_fixture",
+    }
+    assert done.stdout.count("Race reported between Write access and Read access") == 2
+    assert "========= Leaked 1,000 bytes at 0x" in done.stdout
+    assert "outside of tests" not in done.stdout
+    done = pytest_run(tmp_path, "--warpwright=a100")
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_pytest_tells_of_processes_that_end_outside_of_tests(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(PROGRAM.format(source=WRONG))
+    imports = "import subprocess, sys\nsubprocess.run([sys.executable, 'wrong.py'], check=True)\n"
+    (tmp_path / "test_late.py").write_text(imports + "def test_nothing():\n    pass\n")
+    done = pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=racecheck")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+    assert "processes that ended outside of tests" in done.stdout
+    assert "Race reported between Write access and Read access" in done.stdout

@@ -129,7 +129,7 @@ def __dir__() -> list[str]:
 
 
 if "WARPWRIGHT_RESULTS" in os.environ:
-    # A process that ``warpwright run`` started: its launches and findings are told by that command.
+    # A process that ``warpwright run`` or a test of ``pytest --warpwright`` started, which tells its launches and findings.
     from warpwright.driver import recording
 
     recording.obey()

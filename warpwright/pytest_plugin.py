@@ -1,18 +1,22 @@
 """``pytest --warpwright=a100`` runs a project's GPU tests on a simulated card.
 
 The simulated driver replaces CUDA's in the test process and its children, and every ``warpwright.GPU`` simulates that
-chip.  With ``--warpwright-check`` a test fails if the checks find an error in its launches.  The fixture
-``warpwright_runs`` holds the launches of the test, for assertions about cycles and metrics.
+chip.  With ``--warpwright-check`` a test fails if the checks find an error in its launches, or in those of processes
+that it started.  The fixture ``warpwright_runs`` holds these launches, for assertions about cycles and metrics.
 
 Every pytest in an environment with this package imports this module, so it imports the rest only on demand.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
+import shutil
 import sys
-from collections.abc import Generator, Iterator
+import tempfile
+from collections import UserList
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +26,36 @@ if TYPE_CHECKING:
     from warpwright.tools.checks import Finding
 
 OPTION = "--warpwright"
+
+
+@dataclass(slots=True)
+class Children:
+    """What processes that the tests start leave in a folder when they end."""
+
+    folder: Path
+    runs: list[Run] = field(default_factory=list)
+    """Launches since the present test began."""
+    findings: list[Finding] = field(default_factory=list)
+    """Findings that no test has told yet."""
+
+    def collect(self) -> None:
+        """Take what has come since the last time."""
+        from warpwright.driver import recording
+
+        runs, _, findings = recording.collect(self.folder)
+        self.runs += runs
+        self.findings += findings
+
+    def take_findings(self) -> list[Finding]:
+        """The findings, each once."""
+        self.collect()
+        found, self.findings = self.findings, []
+        return found
+
+
+CHILDREN = pytest.StashKey[Children]()
+OUTSIDE = pytest.StashKey[list["Finding"]]()
+"""Findings in processes that ended between tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,15 +92,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Install the simulated device before any conftest is imported, which may import a package that loads the driver."""
-    _prepare(early_config.known_args_namespace)
+    _prepare(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Install the simulated device if another plug-in loaded this one."""
-    _prepare(config.option)
+    _prepare(config)
 
 
-def _prepare(options: argparse.Namespace) -> None:
+def _prepare(config: pytest.Config) -> None:
+    options = getattr(config, "option" if hasattr(config.option, "warpwright") else "known_args_namespace")
     chip, timing, check = options.warpwright, options.warpwright_timing, options.warpwright_check
     level = options.warpwright_check_level
     if chip is None:
@@ -93,8 +128,33 @@ def _prepare(options: argparse.Namespace) -> None:
         from warpwright.libraries import provide
 
         provide()
-        os.environ.update(attach.child_environment(chip, timing, None))
+        if CHILDREN not in config.stash:
+            config.stash[CHILDREN] = _new_children(config)
+        os.environ.update(attach.child_environment(chip, timing, config.stash[CHILDREN].folder))
         attach.preload()
+
+
+def _new_children(config: pytest.Config) -> Children:
+    """Make the folder for what the tests' processes leave, until pytest ends."""
+    from warpwright.driver.recording import FOLDER
+    from warpwright.session import session
+
+    outer = os.environ.get(FOLDER)
+    folder = Path(tempfile.mkdtemp(prefix="warpwright-"))
+
+    def end() -> None:
+        # A worker of pytest-xdist was started by pytest, which must not be told what its tests have told.
+        if outer is None or hasattr(config, "workerinput"):
+            os.environ.pop(FOLDER, None)
+        else:
+            os.environ[FOLDER] = outer
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(end)
+    if session.on_launch is None and outer is None:
+        # Launches of this process are the fixture's alone.
+        session.on_launch = lambda run: None
+    return Children(folder)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -104,6 +164,22 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return None
     check = config.getoption("--warpwright-check")
     return f"warpwright: GPU code runs on a simulated {chip}" + (f", checks: {check}" if check else "")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Set apart what processes left that ended before this test."""
+    _set_apart(item.config)
+
+
+def _set_apart(config: pytest.Config) -> None:
+    children = config.stash.get(CHILDREN, None)
+    if children is None:
+        return
+    found = children.take_findings()
+    if config.getoption("--warpwright-check"):
+        config.stash.setdefault(OUTSIDE, []).extend(found)
+    children.runs.clear()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -139,18 +215,58 @@ def _checked_call(item: pytest.Item) -> Generator[None, object, object]:
         result = yield
     finally:
         new = [f for f in session.findings() if before.get(id(f), 0) < f.count]
-        errors = [f for f in new if f.severity == "error" and not f.of_call]
+        if CHILDREN in item.config.stash:
+            new += item.config.stash[CHILDREN].take_findings()
+        errors = _errors(new)
         # Where the test fails by itself, as by a fault, that is its failure: the findings are beside it.
         rest = new if sys.exc_info()[0] is not None else [f for f in new if f not in errors]
         if rest:
-            from warpwright.tools.checks import arranged
-
-            item.add_report_section("call", "warpwright checks", "\n".join(map(str, arranged(rest))))
+            item.add_report_section("call", "warpwright checks", _told(rest))
     if errors:
-        from warpwright.tools.checks import arranged
-
-        pytest.fail("the checks found errors:\n" + "\n".join(map(str, arranged(errors))), pytrace=False)
+        pytest.fail("the checks found errors:\n" + _told(errors), pytrace=False)
     return result
+
+
+def _errors(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that fail a test."""
+    return [f for f in findings if f.severity == "error" and not f.of_call]
+
+
+def _told(findings: list[Finding]) -> str:
+    from warpwright.tools.checks import arranged
+
+    return "\n".join(map(str, arranged(findings)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail the teardown of a test if the checks find an error in a process that ends there, as one that a fixture started."""
+    result = yield
+    if CHILDREN in item.config.stash and item.config.getoption("--warpwright-check"):
+        found = item.config.stash[CHILDREN].take_findings()
+        errors = _errors(found)
+        if rest := [f for f in found if f not in errors]:
+            item.add_report_section("teardown", "warpwright checks", _told(rest))
+        if errors:
+            pytest.fail("the checks found errors:\n" + _told(errors), pytrace=False)
+    return result
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run if the checks found an error in a process that no test can answer for."""
+    _set_apart(session.config)
+    outside: list[Finding] = session.config.stash.get(OUTSIDE, [])
+    if _errors(outside) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Show the findings in processes that ended between tests."""
+    found = config.stash.get(OUTSIDE, [])
+    if found:
+        terminalreporter.section("warpwright checks: processes that ended outside of tests")
+        terminalreporter.write_line(_told(found))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -180,15 +296,44 @@ def hide_own_frames(error: BaseException) -> None:
         error = following
 
 
+class Launches(UserList["Run"]):
+    """Launches of a test; those of a process that it started come when that has ended.
+
+    Args:
+        runs: the launches so far.
+        arrived: returns further ones, and is asked whenever the list is read.
+    """
+
+    def __init__(self, runs: Iterable[Run] = (), arrived: Callable[[], list[Run]] = list) -> None:
+        self._runs, self._arrived = list(runs), arrived
+
+    @property
+    def data(self) -> list[Run]:  # type: ignore[override]
+        """The launches, in the order in which they ended or their processes did."""
+        self._runs += self._arrived()
+        return self._runs
+
+
 @pytest.fixture
-def warpwright_runs() -> Iterator[list[Run]]:
+def warpwright_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
     """The launches of this test, in order: ``run.cycles``, ``run.metrics[...]``, ``run.bottleneck``.
 
-    With checks, each launch runs twice: first checked, then timed.
+    With checks, each launch runs twice: first checked, then timed.  Launches of processes that the test starts are
+    there when the process has ended.
     """
+    from warpwright.driver.recording import TIMES_CHECKED
     from warpwright.session import session
 
-    runs: list[Run] = []
+    children = request.config.stash.get(CHILDREN, None)
+
+    def arrived() -> list[Run]:
+        if children is None:
+            return []
+        children.collect()
+        runs, children.runs = children.runs, []
+        return runs
+
+    runs = Launches(arrived=arrived)
     before = session.on_launch
 
     def add(run: Run) -> None:
@@ -198,5 +343,7 @@ def warpwright_runs() -> Iterator[list[Run]]:
 
     timed_before = session.times_checked
     session.on_launch, session.times_checked = add, session.timing != "off"
+    if session.times_checked:
+        monkeypatch.setenv(TIMES_CHECKED, "1")
     yield runs
     session.on_launch, session.times_checked = before, timed_before

@@ -1,7 +1,7 @@
 """Launches of this process, for the table that ``warpwright run`` prints: handed over through a folder of files.
 
 The process that the command itself runs in collects its launches directly (``session.on_launch`` is set); any other
-writes a file when it ends.
+writes a file when it ends.  So do processes that the tests of ``pytest --warpwright`` start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ MOST = 4096
 _runs: list[Run] = []
 _count = 0
 _kept: list[Any] = []
-_FOLDER = "WARPWRIGHT_RESULTS"
+FOLDER = "WARPWRIGHT_RESULTS"
+"""Where processes leave their launches and findings when they end."""
+TIMES_CHECKED = "WARPWRIGHT_TIMES_CHECKED"
+"""``1``: launches are timed after they were checked."""
 _THREADS = "WARPWRIGHT_THREADS"
 """Host threads of each GPU of a program."""
 DEADLINE = "WARPWRIGHT_DEADLINE"
@@ -42,10 +45,11 @@ def _add(run: Run) -> None:
 
 
 def obey() -> None:
-    """In a process that ``warpwright run`` started: let GPUs that it makes itself be what the command says, and record them."""
+    """In a process that ``warpwright run`` or a test started: let GPUs that it makes itself be what was asked for, and record them."""
     session.chip = chips_named(os.environ.get("WARPWRIGHT_GPU"))[0]
     session.timing = os.environ.get("WARPWRIGHT_TIMING")
     session.check, session.check_level = os.environ.get("WARPWRIGHT_CHECK"), os.environ.get("WARPWRIGHT_CHECK_LEVEL")
+    session.times_checked = os.environ.get(TIMES_CHECKED) == "1"
     start()
     atexit.register(finish)
 
@@ -56,7 +60,7 @@ def start() -> None:
         session.threads = int(os.environ[_THREADS])
     if os.environ.get(DEADLINE):
         session.deadline = float(os.environ[DEADLINE])
-    if session.on_launch is None and os.environ.get(_FOLDER):
+    if session.on_launch is None and os.environ.get(FOLDER):
         session.on_launch = _add
         if sys.orig_argv:
             return
@@ -89,7 +93,7 @@ def finish() -> None:
         queue.drain()
     except Exception as error:
         say(str(error))
-    folder = os.environ.get(_FOLDER)
+    folder = os.environ.get(FOLDER)
     report_leaks()
     found = session.findings()
     if not folder or not (_runs or found) or not os.path.isdir(folder):
@@ -103,12 +107,16 @@ def finish() -> None:
 
 
 def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
-    """Launches that child processes left, in the order of their ends, how many there were in all, and the checks' findings."""
+    """Launches that child processes left, in the order of their ends, how many there were in all, and the checks' findings.
+
+    The files are removed, so that each is collected once.
+    """
     found: list[Run] = []
     findings: list[Finding] = []
     total = 0
     for path in sorted(folder.glob("*.launches"), key=lambda p: p.stat().st_mtime_ns):
         runs, count, some = pickle.loads(path.read_bytes())
+        path.unlink()
         found += runs
         findings += some
         total += count
