@@ -375,7 +375,10 @@ def test_run_without_timing(gpu: ww.GPU, module: ww.Module) -> None:
     assert gpu.launches[-1] is run
     with pytest.raises(ww.UnsupportedError) as error:
         _ = run.cycles
-    assert str(error.value) == "this run of shift has no cycles: its GPU was made with timing='off'"
+    assert (
+        str(error.value)
+        == "this run of shift has no cycles: its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
+    )
 
 
 def test_overrides_make_another_chip() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -168,6 +169,88 @@ def test_run_checks_and_then_times(tmp_path: Path) -> None:
     done = warpwright("run", "--check", "all", "--report", "page.html", "right.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+RACE_THEN = """
+import sys
+import numpy as np
+import warpwright as ww
+
+x = np.zeros(64, np.int32)
+module = ww.GPU("a100").compile({source!r}, name="ends.cu")
+module["races"][1, 64](x)
+print("raced", flush=True)
+end = sys.argv[1]
+if end == "assertion":
+    assert x[0] == 500
+elif end == "exit":
+    sys.exit(3)
+elif end == "text":
+    sys.exit("ends with a sentence")
+elif end == "fault":
+    module["far"][1, 32](x)
+elif end == "interrupt":
+    raise KeyboardInterrupt
+elif end == "endless":
+    module["endless"][1, 32](x, 1 << 60)
+"""
+ENDS = r"""
+extern "C" __global__ void races(int *x) { x[threadIdx.x & 1] = threadIdx.x; }
+extern "C" __global__ void far(int *x) { x[threadIdx.x + 100000000] = 1; }
+extern "C" __global__ void endless(int *x, long long turns) {
+    int y = threadIdx.x;
+    for (long long i = 0; i < turns; i++) y = y * 1664525 + 1013904223;
+    x[threadIdx.x] = y;
+}
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("end", "code", "message"),
+    [
+        ("assertion", 1, "AssertionError"),
+        ("exit", 3, ""),
+        ("text", 1, "ends with a sentence\n"),
+        ("fault", 1, "out-of-bounds write of 4 bytes"),
+        ("interrupt", 130, "interrupted"),
+        ("endless", 124, "the time limit has passed; kernel endless, block (0, 0, 0):\n  warp 0: lanes 0-31 run at "),
+    ],
+)
+def test_a_program_that_fails_loses_neither_findings_nor_files(
+    tmp_path: Path, end: str, code: int, message: str
+) -> None:
+    (tmp_path / "ends.py").write_text(RACE_THEN.format(source=ENDS))
+    limit = ("--timeout", "15") if end == "endless" else ()
+    files = ("--json", "runs.json", "--csv", "runs.csv", "--report", "page.html")
+    done = warpwright("run", "--check", "all", *limit, *files, "ends.py", end, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "raced"
+    assert any("Race reported between Write access" in text for text in lines), done.stdout
+    assert any("Invalid __global__ write of size 4 bytes" in text for text in lines) == (end == "fault")
+    assert lines[-1] == f"========= CHECK SUMMARY: {'2 errors' if end == 'fault' else '1 error'}"
+    assert [row["kernel"] for row in json.loads((tmp_path / "runs.json").read_text())] == ["races"]
+    assert (tmp_path / "runs.csv").read_text().count("\n") == 2
+    assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+def test_a_page_without_launches_is_said_not_to_be_written(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("raise ValueError('early')\n")
+    done = warpwright("run", "--report", "page.html", "--json", "runs.json", "fails.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "page.html was not written: no launch of the program ended\n" in done.stderr
+    assert json.loads((tmp_path / "runs.json").read_text()) == []
+
+
+@pytest.mark.ci
+def test_the_example_of_clusters_runs_under_the_checks() -> None:
+    examples = Path(__file__).parents[1] / "examples"
+    done = warpwright("run", "--check", "all", "--gpu", "h200", "clusters.py", cwd=examples)
+    assert done.returncode == 0, done.stderr
+    assert "column sums of (128, 4224) in clusters of 4 on h200: correct\n" in done.stdout
+    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: no findings"
 
 
 def test_prints_of_a_launch_that_is_checked_and_timed_come_once(tmp_path: Path) -> None:

@@ -463,11 +463,10 @@ def test_atomics_come_with_1_1() -> None:
 
 
 def test_checks_and_ptx_as_it_is_are_refused() -> None:
-    for refused in ({"check": "memcheck"}, {"front_end": "ptx"}):
-        with pytest.raises(
-            UnsupportedError, match="g80 runs machine code without checks; leave front_end and check away"
-        ):
-            ww.GPU("g80", **refused)
+    with pytest.raises(UnsupportedError, match=r"g80 has no checks: leave check \(--check\) away"):
+        ww.GPU("g80", check="memcheck")
+    with pytest.raises(UnsupportedError, match="g80 runs machine code only, not front_end='ptx': leave front_end away"):
+        ww.GPU("g80", front_end="ptx")
 
 
 FAULTS = """

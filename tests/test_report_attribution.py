@@ -212,7 +212,10 @@ def test_untimed_runs_have_no_attribution() -> None:
     untimed = run(ww.GPU("h200", timing="off"), "roots")
     with pytest.raises(ww.UnsupportedError) as refused:
         attribute(untimed)
-    assert str(refused.value) == "this run of roots has no attribution: its GPU was made with timing='off'"
+    assert (
+        str(refused.value)
+        == "this run of roots has no attribution: its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
+    )
 
 
 def test_every_limit_can_be_named_and_relieved() -> None:
@@ -278,7 +281,10 @@ def test_untimed_runs_have_no_trace() -> None:
     untimed = run(ww.GPU("h200", timing="off"), "roots")
     with pytest.raises(ww.UnsupportedError) as refused:
         trace_events([untimed])
-    assert str(refused.value) == "this run of roots has no trace: its GPU was made with timing='off'"
+    assert (
+        str(refused.value)
+        == "this run of roots has no trace: its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
+    )
 
 
 PROGRAM = """\
@@ -320,7 +326,10 @@ def test_the_command_line_writes_reports(tmp_path: Path) -> None:
     assert "With half" not in page.read_text(encoding="utf-8")
     result = CliRunner().invoke(app, ["run", str(program), "--timing", "off", "--report", str(page)])
     assert result.exit_code == 1
-    assert "this run of add has no report: its GPU was made with timing='off'" in result.stderr
+    assert (
+        "this run of add has no report: its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
+        in result.stderr
+    )
 
 
 def test_source_of_a_file_is_found(tmp_path: Path) -> None:

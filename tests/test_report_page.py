@@ -228,7 +228,10 @@ def test_refusals() -> None:
     launch(gpu)
     with pytest.raises(ww.UnsupportedError) as refused:
         report_html(gpu.launches)
-    assert str(refused.value) == "this run of product has no report: its GPU was made with timing='off'"
+    assert (
+        str(refused.value)
+        == "this run of product has no report: its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
+    )
 
 
 def test_numbers_read_well() -> None:

@@ -54,9 +54,9 @@ if __name__ == "__main__":
 """
 
 
-def stopped(kernel: str, timing: str, engine: str = "compiled") -> str:
+def stopped(kernel: str, timing: str, engine: str = "compiled", check: str = "") -> str:
     """What is known of the warps of an endless launch that a limit of a second and a half stopped."""
-    gpu = ww.GPU("v100", timing=timing, engine=engine)
+    gpu = ww.GPU("v100", timing=timing, engine=engine, check=check)
     module = gpu.compile(SOURCE, name="limits.cu")
     out = gpu.zeros(64, np.int32)
     arguments = (out, ENDLESS) if kernel == "counts" else (gpu.zeros(1, np.int32), out)
@@ -82,6 +82,17 @@ def test_a_time_limit_tells_warps_that_wait_from_those_that_run(timing: str) -> 
     text = stopped("polls", timing)
     assert re.search(r"warp 0: lanes 0-31 waits? at the block barrier limits\.cu:14: ", text), text
     assert re.search(r"warp 1: lanes 0-31 run at limits\.cu:1[12]: ", text), text
+
+
+@pytest.mark.parametrize("check", ["all", "schedcheck"])
+def test_a_time_limit_has_the_lines_under_the_checks(check: str) -> None:
+    text = stopped("counts", "off", check=check)
+    assert re.match(r"kernel counts, block \([01], 0, 0\):\n", text), text
+    assert re.search(r"warps? 0(-1)?: lanes 0-31 run at limits\.cu:4: ", text), text
+    text = stopped("polls", "off", check=check)
+    assert re.search(r"warp 1: lanes 0-31 run at limits\.cu:1[12]: ", text), text
+    if check == "all":
+        assert re.search(r"warp 0: lanes 0-31 waits? at the block barrier limits\.cu:14: ", text), text
 
 
 def test_a_limit_ends_a_launch_of_another_thread() -> None:

@@ -56,9 +56,12 @@ def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str])
     if chip.arch >= FIRST_MAXWELL:
         return front_end or "sass"
     own = "ptx" if chip.arch >= FIRST_FERMI else "sass"
-    if front_end not in (None, own) or check:
+    if front_end not in (None, own):
+        runs = "PTX" if own == "ptx" else "machine code"
+        raise UnsupportedError(f"{chip.name} runs {runs} only, not front_end={front_end!r}: leave front_end away")
+    if check:
         raise UnsupportedError(
-            f"{chip.name} runs {'PTX' if own == 'ptx' else 'machine code'} without checks; leave front_end and check away"
+            f"{chip.name} has no checks: leave check (--check) away, or check on a chip from p100 to h200"
         )
     return own
 

@@ -132,18 +132,19 @@ def _guarded(
     chip: str | None,
     timing: str | None,
     refusal: type[Refused] | None = None,
+    finished: list[Run] | None = None,
 ) -> list[Run]:
     """:func:`programs.execute`, with errors printed as messages and no traceback after Ctrl-C.
 
     The program's own exceptions are shown as Python shows them, from the program's first frame on.  ``refusal`` is raised for what the chip does not
-    have, where it is given.
+    have, where it is given.  ``finished`` takes the launches of a program that fails, too.
     """
     from warpwright import programs
     from warpwright.errors import UnsupportedError, WarpwrightError
     from warpwright.session import session
 
     try:
-        return programs.execute(program, arguments, chip, timing)
+        return programs.execute(program, arguments, chip, timing, finished)
     except KeyboardInterrupt:
         raise _stopped() from None
     except SystemExit:
@@ -217,6 +218,7 @@ def run(
     With --check, the findings are printed, and the exit code is 1 if there is an error among them. Launches are then timed only with
     --timing full or --report: each runs twice, first checked, then timed.
     """
+    from warpwright.programs import is_python_file
     from warpwright.session import session
 
     data = _outputs(json, csv, parquet)
@@ -235,21 +237,32 @@ def run(
         finally:
             session.record = None
     _found.extend(findings)
-    killed = _ended_by_signal(code)
-    if runs or not killed:
+    own = is_python_file(program)
+    killed = "" if own else _ended_by_signal(code)
+    if runs or not (killed or (own and code)):
         _show_launches(runs)
     _export(data, runs)
-    if report is not None and runs:
-        _write(report, runs, program)
+    if report is not None:
+        _write_page(report, runs, program)
     if killed:
-        raise _fail(killed, code)
+        _fail(killed)
     if check is not None:
-        code = _show_findings() or code
-    elif code:
+        # The exit code of a program that fails is its own.
+        found = _show_findings()
+        code = code or found
+    elif code and not killed and not own:
         session.launched = bool(runs)
         _name_order([program, *context.args], gpu)
     if code:
         raise typer.Exit(code)
+
+
+def _write_page(path: Path, runs: list[Run], program: str) -> None:
+    """Write the page of ``run --report``, where there is a launch to show."""
+    if runs:
+        _write(path, runs, program)
+    else:
+        _fail(f"{path} was not written: no launch of the program ended")
 
 
 def _start_recording(path: Path, gpu: str | None) -> None:
@@ -411,18 +424,36 @@ def _launches_of(
     timing: str | None,
     refusal: type[Refused] | None = None,
 ) -> tuple[list[Run], list[Finding], int]:
-    """Run a Python file in this process, or another program in its own; return launches, findings of child processes and exit code."""
+    """Run a Python file in this process, or another program in its own; return launches, findings of child processes and exit code.
+
+    All three are returned also of a program that fails, after its error is printed.
+    """
     from warpwright import programs
 
     if programs.is_python_file(program):
+        runs: list[Run] = []
+        code = 0
         with programs.child_results(chip, timing) as children:
-            runs = _guarded(Path(program), arguments, chip, timing, refusal)
-        return runs + children.runs, children.findings, 0
+            try:
+                _guarded(Path(program), arguments, chip, timing, refusal, runs)
+            except typer.Exit as end:
+                code = end.exit_code
+            except SystemExit as end:
+                code = _exit_code(end)
+        return runs + children.runs, children.findings, code
     try:
         children, code = programs.execute_command([program, *arguments], chip, timing)
     except programs.ProgramError as error:
         raise _fail(str(error), MISUSED) from None
     return children.runs, children.findings, code
+
+
+def _exit_code(end: SystemExit) -> int:
+    """The exit code of ``sys.exit(…)``; its text, if it has one, is printed as Python prints it."""
+    if end.code is None or isinstance(end.code, int):
+        return (end.code or 0) & 0xFF
+    typer.echo(end.code, err=True)
+    return FAILED
 
 
 def _start_checks(check: str, level: str | None) -> None:

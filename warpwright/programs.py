@@ -40,19 +40,22 @@ GRACE_SECONDS = 3.0
 """What a process gets after its time limit to say where it is."""
 
 
-def execute(program: Path, arguments: list[str], chip: str | None, timing: str | None) -> list[Run]:
+def execute(
+    program: Path, arguments: list[str], chip: str | None, timing: str | None, finished: list[Run] | None = None
+) -> list[Run]:
     """Run a Python file as ``__main__`` with its own argv and return its launches.
 
     Args:
         chip: the chip of ``--gpu``, which replaces that of every GPU of the program.
         timing: the timing mode, which replaces that of every GPU.
+        finished: list that takes the launches as they end, for a caller that wants those of a program that fails.
 
     Raises:
         BaseException: whatever the program raises, except a ``sys.exit()`` without an error.
     """
     from warpwright.session import chips_named, session
 
-    runs: list[Run] = []
+    runs: list[Run] = finished if finished is not None else []
     session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
     argv, path = sys.argv, list(sys.path)
     _preload(session.chip)
@@ -225,7 +228,7 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
         finally:
             os.environ.clear()
             os.environ.update(before)
-        results.runs, _, results.findings = recording.collect(Path(folder))
+            results.runs, _, results.findings = recording.collect(Path(folder))
 
 
 def line_of(error: BaseException, program: Path) -> str:

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from warpwright.timing.interface import Sampling, TimingResult
     from warpwright.tools.report.attribution import Attribution
 
+UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
+"""Why a run has no times, and what to do."""
 QUIET_SECONDS = 1.0
 """A launch shorter than this shows no progress."""
 SAMPLED_THREADS = 1 << 26
@@ -143,7 +145,7 @@ class Run:
 
     def _timed(self, what: str) -> TimingResult:
         if self.timing is None:
-            raise UnsupportedError(f"this run of {self.kernel} has no {what}: its GPU was made with timing='off'")
+            raise UnsupportedError(f"this run of {self.kernel} has no {what}: {UNTIMED}")
         return self.timing
 
     @property

@@ -20,6 +20,7 @@ from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Statu
 from warpwright.engine.compiled_launch import stop_error
 from warpwright.engine.cycle_detection import Recurrence, memory_digest
 from warpwright.engine.execute import Cancelled, Counts, block_index
+from warpwright.engine.faults import positions
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
@@ -177,6 +178,7 @@ class CheckedExecution:
         self._fill, self._limit = fill, limit
         self._counts = Counts()
         self._ended: list[Block] = []
+        self._resident: list[Block] = []
         self._kernel = kernel
         self._words = launch = np.zeros(tu.L_WORDS, np.int64)
         launch[tu.L_FUNCTION], launch[tu.L_SEEDED] = kernel.address, seed is not None
@@ -198,7 +200,7 @@ class CheckedExecution:
         waiting = list(range(self.context.geometry.blocks - 1, -1, -1))
         if self._random is not None:
             self._random.shuffle(waiting)
-        resident: list[Block] = []
+        resident = self._resident
         fruitless = 0
         # Another order needs several blocks at once: their warps must be able to come between each other.
         wanted = self._random.randint(1, min(8, self._room)) if self._random is not None else 1
@@ -339,7 +341,7 @@ class CheckedExecution:
                 return False, bool(turn[tu.T_FRUITFUL])
             warp = block.warps[turn[tu.T_WARP]]
             if reason == tu.CANCELLED:
-                raise Cancelled
+                raise Cancelled(self._positions())
             if reason == tu.DEADLOCKED:
                 raise self._error(block, None, Status.DEADLOCK)
             if reason == tu.FAILED:
@@ -355,11 +357,25 @@ class CheckedExecution:
         self.watcher.ended(block)
         self._ended.append(block)
 
+    def _positions(self) -> str:
+        """Where the warps of the first resident block are."""
+        first = min(self._resident, key=lambda block: block.number)
+        found = [(state.warp_in_block, state.groups) for state in self._located(first)]
+        index = block_index(first.number, self.context.geometry.grid)
+        return positions(self.context.program, index, found, len(self._resident))
+
+    def _located(self, block: Block) -> list[WarpState]:
+        """A block's warps, with the places of their lanes."""
+        states = self._states(block)
+        for state, warp in zip(states, block.warps, strict=True):
+            state.locate(self._kernel.saved_positions, np.frombuffer(self._save(warp), np.uint8))
+        return states
+
+    def _states(self, block: Block) -> list[WarpState]:
+        return [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]
+
     def _error(self, block: Block, stopped: Warp | None, status: Status, resident_blocks: int = 0) -> Exception:
-        states = [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]
-        if status is Status.STANDSTILL:
-            for state, warp in zip(states, block.warps, strict=True):
-                state.locate(self._kernel.saved_positions, np.frombuffer(self._save(warp), np.uint8))
+        states = self._located(block) if status is Status.STANDSTILL else self._states(block)
         outcome = Outcome(
             status,
             block_index=block_index(block.number, self.context.geometry.grid),

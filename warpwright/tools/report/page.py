@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.errors import UnsupportedError
+from warpwright.run import UNTIMED
 from warpwright.tools.report import overview, sections
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.caches import caches_panel
@@ -63,7 +64,7 @@ def report_html(
         raise UnsupportedError("there is nothing to report: the program launched no kernel")
     for run in runs:
         if not run.timed:
-            raise UnsupportedError(f"this run of {run.kernel} has no report: its GPU was made with timing='off'")
+            raise UnsupportedError(f"this run of {run.kernel} has no report: {UNTIMED}")
     heading = title or _heading(runs)
     script = files(__package__).joinpath("page.js").read_text(encoding="utf-8")
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
