@@ -17,6 +17,7 @@ from warpwright.errors import UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI, text_of, work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.schedule import Work
+from warpwright.run import UNTIMED
 from warpwright.timing import state as s
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
 from warpwright.timing.pipes import timing_of
@@ -203,7 +204,7 @@ def attribute(run: Run) -> Attribution:
     """
     timing, program, chip = run.timing, run.program, run.device
     if timing is None or program is None or chip is None:
-        raise UnsupportedError(f"this run of {run.kernel} has no attribution: its GPU was made with timing='off'")
+        raise UnsupportedError(f"this run of {run.kernel} has no attribution: {UNTIMED}")
     if run.shared:
         raise UnsupportedError(
             f"this run of {run.kernel} has no attribution: it shared the chip with other launches. Launch it alone to learn what limits it"

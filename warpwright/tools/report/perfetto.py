@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpwright.errors import UnsupportedError
+from warpwright.run import UNTIMED
 from warpwright.tools.report.figures import lanes_of
 from warpwright.tools.tables import dims
 
@@ -35,7 +36,7 @@ def trace_events(runs: Sequence[Run]) -> list[dict[str, Any]]:
     for number, run in enumerate(runs, 1):
         timing = run.timing
         if timing is None or timing.blocks is None:
-            raise UnsupportedError(f"this run of {run.kernel} has no trace: its GPU was made with timing='off'")
+            raise UnsupportedError(f"this run of {run.kernel} has no trace: {UNTIMED}")
         microseconds = timing.seconds * 1e6 / max(timing.cycles, 1)
         name = f"{number}. {run.kernel} {dims(run.grid)} x {dims(run.block)}"
         events.append({"ph": "M", "name": "process_name", "pid": number, "args": {"name": name}})
