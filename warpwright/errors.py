@@ -6,6 +6,9 @@ class also derives from a matching built-in exception, so that ``except ValueErr
 
 from __future__ import annotations
 
+UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
+"""Why a run has no times, and what to do."""
+
 
 class WarpwrightError(Exception):
     """Base of all errors about a program, a launch or device memory."""

@@ -51,7 +51,7 @@ from warpwright.engine.launch_thread import POLL_SECONDS, worker
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
-from warpwright.errors import AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
+from warpwright.errors import UNTIMED, AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
@@ -68,8 +68,6 @@ if TYPE_CHECKING:
     from warpwright.timing.interface import Sampling, TimingResult
     from warpwright.tools.report.attribution import Attribution
 
-UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
-"""Why a run has no times, and what to do."""
 QUIET_SECONDS = 1.0
 """A launch shorter than this shows no progress."""
 SAMPLED_THREADS = 1 << 26

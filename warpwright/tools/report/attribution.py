@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
-from warpwright.errors import UnsupportedError
+from warpwright.errors import UNTIMED, UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI, text_of, work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.schedule import Work
-from warpwright.run import UNTIMED
 from warpwright.timing import state as s
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
 from warpwright.timing.pipes import timing_of

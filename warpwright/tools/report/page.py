@@ -15,8 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpwright.errors import UnsupportedError
-from warpwright.run import UNTIMED
+from warpwright.errors import UNTIMED, UnsupportedError
 from warpwright.tools.report import overview, sections
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.caches import caches_panel

@@ -13,8 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright.errors import UnsupportedError
-from warpwright.run import UNTIMED
+from warpwright.errors import UNTIMED, UnsupportedError
 from warpwright.tools.report.figures import lanes_of
 from warpwright.tools.tables import dims
 
