@@ -244,6 +244,13 @@ def test_a_page_without_launches_is_said_not_to_be_written(tmp_path: Path) -> No
     assert json.loads((tmp_path / "runs.json").read_text()) == []
 
 
+def test_a_chip_without_checks_gives_no_summary(tmp_path: Path) -> None:
+    (tmp_path / "early.py").write_text("import warpwright as ww\nww.GPU()\n")
+    done = warpwright("run", "--check", "all", "--gpu", "g80", "early.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("early.py:2: g80 has no checks: leave check (--check) away")
+
+
 @pytest.mark.ci
 def test_the_example_of_clusters_runs_under_the_checks() -> None:
     examples = Path(__file__).parents[1] / "examples"

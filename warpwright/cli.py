@@ -246,7 +246,8 @@ def run(
         _write_page(report, runs, program)
     if killed:
         _fail(killed)
-    if check is not None and (_found or not killed):
+    unchecked = killed or (own and code and not session.checkers)
+    if check is not None and (_found or not unchecked):
         # The exit code of a program that fails is its own.
         found = _show_findings()
         code = code or found
