@@ -69,13 +69,13 @@ def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str])
 def _early_loaders(arch: int) -> tuple[Callable[..., PtxModule], Callable[..., PtxModule]]:
     """What loads PTX text, and what loads a compiled module's PTX."""
     if arch in GENERATIONS.values():
-        from warpwright.engine.r600_module import load_r600, load_r600_compiled
+        from warpwright.engine.r600_module import R600Module
 
-        return load_r600, load_r600_compiled
+        return R600Module.of_ptx, R600Module.of_compiled
     if arch < FIRST_FERMI:
-        from warpwright.engine.nv50_module import load_nv50, load_nv50_compiled
+        from warpwright.engine.nv50_module import Nv50Module
 
-        return load_nv50, load_nv50_compiled
+        return Nv50Module.of_ptx, Nv50Module.of_compiled
     from warpwright.engine.ptx_module import load_compiled, load_ptx
 
     return load_ptx, load_compiled
@@ -471,11 +471,10 @@ class Module:
             KernelNotFoundError: there is no such kernel; the message lists the kernels.
             UnsupportedError: the kernel has no machine code of its own here; ``cubin`` holds the module's.
         """
-        from warpwright.engine.nv50_module import Nv50Module
-        from warpwright.engine.r600_module import R600Module
+        from warpwright.engine.machine_code_module import MachineCodeModule
 
         kernel = self._loaded.find(name)
-        if not isinstance(self._loaded, Nv50Module | R600Module):
+        if not isinstance(self._loaded, MachineCodeModule):
             raise UnsupportedError(f"{self._loaded.compiled.name}: the code of its kernels is in .cubin")
         self._loaded.load(kernel)
         return self._loaded.machine_code[kernel.name]

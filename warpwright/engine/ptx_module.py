@@ -17,6 +17,8 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.module import LoadedKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.bank0 import PARAMETER_BASE
+from warpwright.isa.ops import Lowered
+from warpwright.isa.program import Program
 from warpwright.isa.ptx.frames import kernel_parameters
 from warpwright.isa.ptx.load import constant_layout, global_variables, initial_bytes, program_from_ptx
 from warpwright.isa.ptx.meaning import UnsupportedInstruction
@@ -115,8 +117,28 @@ class PtxModule:
             lowering = program_from_ptx(self.text, kernel.name, self.arch, symbols, self.compiled.name)
         except UnsupportedInstruction as error:
             raise UnsupportedError(str(error)) from None
-        program = lowering.program
-        program.source = self.compiled.source if self.text.files else self.compiled.ptx
+        lowering.program.source = self.source
+        return self.keep(kernel, lowering.program, lowering.addresses, lowering.lowered)
+
+    @property
+    def source(self) -> str | None:
+        """The text that lines of kernels count in."""
+        return self.compiled.source if self.text.files else self.compiled.ptx
+
+    def keep(
+        self,
+        kernel: CubinKernel,
+        program: Program,
+        addresses: dict[str, int],
+        lowered: list[Lowered] | None = None,
+        max_threads_per_block: int | None = None,
+    ) -> LoadedKernel:
+        """Enter a kernel's program, with what the kernel takes of the machine.
+
+        Args:
+            addresses: code addresses of its functions.
+            max_threads_per_block: the most that its code allows; None: what the text says.
+        """
         banks = {}
         if self.constants is not None:
             banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)
@@ -126,11 +148,12 @@ class PtxModule:
             barriers=program.barriers,
             shared_static_bytes=program.shared_static_bytes,
             stack_bytes=program.local_bytes_per_thread,
+            max_threads_per_block=max_threads_per_block or kernel.max_threads_per_block,
         )
         self.compiled.kernels[kernel.name] = own
-        loaded = LoadedKernel(own, program, banks, {}, lowered=lowering.lowered)
+        loaded = LoadedKernel(own, program, banks, {}, lowered=lowered)
         self._loaded[kernel.name] = loaded
-        self._code[kernel.name] = lowering.addresses
+        self._code[kernel.name] = addresses
         return loaded
 
     def prepare(self, loaded: LoadedKernel) -> None:

@@ -13,12 +13,12 @@ Parameters are words of the constant buffer from byte 36 on: the first one's low
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.engine.module import LoadedKernel
+from warpwright.engine.machine_code_module import MachineCodeModule
 from warpwright.engine.ptx_module import load_ptx
-from warpwright.engine.r600_module import GENERATION_OF, R600Module
+from warpwright.engine.r600_module import GENERATION_OF
 from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Parameter
 from warpwright.isa.r600.assemble import AssemblyError, assemble
@@ -85,22 +85,33 @@ def kernels_of(text: str) -> dict[str, AssemblyKernel]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A kernel's machine code."""
+
+    program: R600Program
+    code: bytes
+
+
 @dataclass(slots=True)
-class R600AssemblyModule(R600Module):
+class R600AssemblyModule(MachineCodeModule):
     """Assembly on a chip of AMD's.  Make it with :func:`load_assembly`."""
 
     kernels: dict[str, AssemblyKernel] = field(default_factory=dict)
     share_address: int = 0
     """Device address of the chip's global data share."""
 
-    def load(self, kernel: CubinKernel) -> LoadedKernel:
-        """Assemble a kernel, once.
+    @property
+    def source(self) -> None:
+        """Assembly has no lines of a source."""
+        return
+
+    def make(self, kernel: CubinKernel) -> Assembled:
+        """Assemble a kernel.
 
         Raises:
             UnsupportedError: naming the line that is no instruction.
         """
-        if kernel.name in self._loaded:
-            return self._loaded[kernel.name]
         text, generation = self.kernels[kernel.name], GENERATION_OF[self.arch]
         try:
             code = assemble("\n".join(text.lines), generation)
@@ -108,19 +119,7 @@ class R600AssemblyModule(R600Module):
             raise UnsupportedError(f"kernel {kernel.name} ({generation}): {error}") from None
         program = program_from_code(code, generation, kernel.name)
         self.describe(program, kernel, text)
-        own = replace(
-            kernel,
-            registers=program.registers,
-            barriers=1,
-            shared_static_bytes=text.shared_bytes,
-            max_threads_per_block=program.max_threads_per_block,
-        )
-        self.compiled.kernels[kernel.name] = own
-        loaded = LoadedKernel(own, program, {}, {})
-        self._loaded[kernel.name] = loaded
-        self.machine_code[kernel.name] = code
-        self._code[kernel.name] = {}
-        return loaded
+        return Assembled(program, code)
 
     def describe(self, program: R600Program, kernel: CubinKernel, text: AssemblyKernel) -> None:
         """Tell a program what its text and the launch say of it."""
@@ -147,8 +146,6 @@ def load_assembly(text: str, arch: int, memory: DeviceMemory, name: str = "kerne
     except AssemblyError as error:
         raise UnsupportedError(f"{name}: {error}") from None
     plain = load_ptx(_HEAD + "".join(k.signature for k in kernels.values()), arch, memory, name)
-    return R600AssemblyModule(
-        *(plain.compiled, plain.text, plain.arch, plain.memory, plain.variables),
-        *(plain.constants, plain._constant_places),
-        kernels=kernels,
-    )
+    module = R600AssemblyModule.of(plain)
+    module.kernels = kernels
+    return module
