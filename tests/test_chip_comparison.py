@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +155,25 @@ def test_a_chip_that_cannot_run_the_program_is_left_out_with_its_reason(tmp_path
     assert "gtx480 does not run it: " in output
     assert "it needs compute capability 3.0" in " ".join(output.split())
     assert command(*(w for w in words if w != "v100"))[0] == 1
+
+
+NAMES_ITS_DEVICE = """
+import ctypes
+
+driver, name, device = ctypes.CDLL("libcuda.so.1"), ctypes.create_string_buffer(99), ctypes.c_int()
+assert driver.cuInit(0) == driver.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert driver.cuDeviceGetName(name, 99, device) == 0
+print("runs on", name.value.decode())
+"""
+
+
+def test_a_program_on_the_driver_gets_each_chip(tmp_path: Path) -> None:
+    """Also the later ones, although a process's driver keeps its first chip."""
+    program = tmp_path / "program.py"
+    program.write_text(NAMES_ITS_DEVICE)
+    code, output = command("compare", "v100", "a100", "h200", "--", str(program))
+    assert code == 0, output
+    assert re.findall(r"runs on (?:Tesla |NVIDIA )?(\w+)", output) == ["V100", "A100", "H200"]
 
 
 @pytest.fixture(scope="module")

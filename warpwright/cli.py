@@ -424,14 +424,21 @@ def _launches_of(
     chip: str | None,
     timing: str | None,
     refusal: type[Refused] | None = None,
+    own_process: bool = False,
 ) -> tuple[list[Run], list[Finding], int]:
     """Run a Python file in this process, or another program in its own; return launches, findings of child processes and exit code.
 
     All three are returned also of a program that fails, after its error is printed.
+
+    Args:
+        own_process: a Python file gets a process of its own too.
     """
     from warpwright import programs
 
-    if programs.is_python_file(program):
+    words = [program, *arguments]
+    if own_process and programs.is_python_file(program):
+        words = [sys.executable, *words]
+    elif programs.is_python_file(program):
         runs: list[Run] = []
         code = 0
         with programs.child_results(chip, timing) as children:
@@ -443,7 +450,7 @@ def _launches_of(
                 code = _exit_code(end)
         return runs + children.runs, children.findings, code
     try:
-        children, code = programs.execute_command([program, *arguments], chip, timing)
+        children, code = programs.execute_command(words, chip, timing)
     except programs.ProgramError as error:
         raise _fail(str(error), MISUSED) from None
     return children.runs, children.findings, code
@@ -804,7 +811,7 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the differences.")] = None,
 ) -> None:
     """Run a program on several chips and print its launches below each other: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
-    from warpwright.programs import is_python_file
+    from warpwright.programs import has_begun_driver, is_python_file
     from warpwright.tools.chip_differences import match_launches
     from warpwright.tools.chip_table import fitting_table
 
@@ -823,10 +830,13 @@ def compare(
     console = _console()
     by_chip: dict[str, list[Run]] = {}
     refused: dict[str, str] = {}
+    had_driver = has_begun_driver()
     for name in dict.fromkeys(names):
         console.print(f"[bold]{name}[/bold]")
         try:
-            by_chip[name], _, code = _launches_of(program, arguments, name, timing, Refused)
+            # A process's driver keeps the chip with which the program on the one before began it.
+            apart = has_begun_driver() and not had_driver
+            by_chip[name], _, code = _launches_of(program, arguments, name, timing, Refused, apart)
         except Refused as why:
             refused[name] = str(why)
             continue

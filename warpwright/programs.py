@@ -151,6 +151,12 @@ def _missing(word: str) -> str:
     return f"there is no program {word}, neither in this folder nor on the search path (PATH)"
 
 
+def has_begun_driver() -> bool:
+    """Whether a program in this process has called the drop-in driver, which keeps its devices from then on."""
+    state = sys.modules.get("warpwright.driver.state")
+    return state is not None and state.has_begun()
+
+
 def execute_command(words: list[str], chip: str | None, timing: str | None) -> tuple[ChildResults, int]:
     """Run a command in a process of its own on the simulated device; return its results and its exit code.
 

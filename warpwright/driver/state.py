@@ -409,6 +409,11 @@ def state() -> State:
     return _state
 
 
+def has_begun() -> bool:
+    """Whether anything has asked for it."""
+    return _state is not None
+
+
 @contextmanager
 def in_context(context: Context) -> Iterator[None]:
     """Make a context current for a while."""
