@@ -38,7 +38,7 @@ class Library:
             return -1  # the driver has no such call
 
     def word(self, name: str, *arguments: Any) -> int:
-        """What a call that succeeds stores behind its first argument."""
+        """What a call that succeeds stores at the address in its first argument."""
         place = ctypes.c_uint64()
         code = self(name, ctypes.byref(place), *arguments)
         assert code == 0, f"{name}: {code}"

@@ -46,8 +46,8 @@ VECTOR_ADD = """
 class Driver:
     """Calls by name; every call is checked, and what it stores is returned."""
 
-    def __init__(self) -> None:
-        self.library = ctypes.CDLL("libcuda.so.1")
+    def __init__(self, soname: str = "libcuda.so.1") -> None:
+        self.library = ctypes.CDLL(soname)
 
     def raw(self, name: str, *arguments: Any) -> int:
         """The result code of a call: ints are 64-bit words, floats stay."""
@@ -59,7 +59,7 @@ class Driver:
         assert code == 0, f"{name} returned {code}"
 
     def word(self, name: str, *arguments: Any, kind: Any = ctypes.c_uint64) -> Any:
-        """What a call stores behind its first argument."""
+        """What a call stores at the address in its first argument."""
         place = kind()
         self(name, ctypes.byref(place), *arguments)
         return place.value

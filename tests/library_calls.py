@@ -15,25 +15,12 @@ from tests.driver_library import Driver, attached
 Array = NDArray[Any]
 
 
-class Library:
-    """Calls of a library by name; every call is checked."""
-
-    def __init__(self, soname: str) -> None:
-        self.library = ctypes.CDLL(soname)
+class Library(Driver):
+    """Calls of a library by name; every call is checked, and what it stores is returned."""
 
     def raw(self, name: str, *arguments: Any) -> int:
         """The status of a call: integers are 64-bit words, arrays their addresses, other ctypes values as they are."""
         return int(self.library[name](*(_word(a) for a in arguments)))
-
-    def __call__(self, name: str, *arguments: Any) -> None:
-        status = self.raw(name, *arguments)
-        assert status == 0, f"{name} returned {status}"
-
-    def made(self, name: str, *arguments: Any) -> int:
-        """What a call stores behind its first argument."""
-        place = ctypes.c_uint64()
-        self(name, ctypes.byref(place), *arguments)
-        return place.value
 
 
 def _word(value: Any) -> Any:

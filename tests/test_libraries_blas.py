@@ -37,7 +37,7 @@ def blas(memory: Device) -> Library:
 
 @pytest.fixture(scope="module")
 def handle(blas: Library) -> int:
-    return blas.made("cublasCreate_v2")
+    return blas.word("cublasCreate_v2")
 
 
 def values(seed: int, shape: tuple[int, ...], type: Any) -> Array:
@@ -97,7 +97,7 @@ def test_gemm(
     found = memory.get(places[2], type, whole[2].shape)
     expected = given_alpha[0] * (applied(ops[0], a) @ applied(ops[1], b)) + given_beta[0] * c
     assert error(found[:m], expected) < TOLERANCE[LETTERS[letter]] * max(1, k / 4)
-    # What lies between the columns stays.
+    # The bytes between the columns stay as they were.
     np.testing.assert_array_equal(found[m:], whole[2][m:])
     memory.free()
 
@@ -260,17 +260,17 @@ class Lt:
     def __init__(self, sizes: tuple[int, int, int]) -> None:
         self.call = Library("libcublasLt.so.13")
         m, n, k = sizes
-        self.handle = self.call.made("cublasLtCreate")
-        self.product = self.call.made("cublasLtMatmulDescCreate", COMPUTE_32F, R_32F)
+        self.handle = self.call.word("cublasLtCreate")
+        self.product = self.call.word("cublasLtMatmulDescCreate", COMPUTE_32F, R_32F)
         shapes = ((m, k), (k, n), (m, n), (m, n))
-        self.layouts = [self.call.made("cublasLtMatrixLayoutCreate", R_32F, r, c, r) for r, c in shapes]
+        self.layouts = [self.call.word("cublasLtMatrixLayoutCreate", R_32F, r, c, r) for r, c in shapes]
 
     def set(self, attribute: int, value: int, size: int = 8) -> None:
         raw = np.array([value], {4: np.int32, 8: np.int64}[size])
         self.call("cublasLtMatmulDescSetAttribute", self.product, attribute, raw, size)
 
     def run(self, places: list[int], alpha: float = 1, beta: float = 0) -> None:
-        preference = self.call.made("cublasLtMatmulPreferenceCreate")
+        preference = self.call.word("cublasLtMatmulPreferenceCreate")
         result, count = (ctypes.c_byte * 96)(), ctypes.c_int32()
         self.call(
             "cublasLtMatmulAlgoGetHeuristic", self.handle, self.product, *self.layouts, preference, 1, result, ctypes.byref(count)
@@ -354,6 +354,6 @@ def test_what_is_absent_is_named(blas: Library, handle: int, capfd: pytest.Captu
 def test_both_sonames_are_the_library(memory: Device) -> None:
     for soname in ("libcublas.so.12", "libcublas.so.13"):
         library = Library(soname)
-        number = library.made("cublasCreate_v2")
+        number = library.word("cublasCreate_v2")
         library("cublasDestroy_v2", number)
         assert library.raw("cublasDestroy_v2", number) == NOT_INITIALIZED

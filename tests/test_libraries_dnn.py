@@ -36,7 +36,7 @@ def integers(*values: int) -> Array:
 
 
 def tensor(dnn: Library, array: Array) -> int:
-    made = dnn.made("cudnnCreateTensorDescriptor")
+    made = dnn.word("cudnnCreateTensorDescriptor")
     strides = integers(*(s // array.itemsize for s in array.strides))
     dnn("cudnnSetTensorNdDescriptor", made, FLOAT, array.ndim, integers(*array.shape), strides)
     return made
@@ -71,11 +71,11 @@ def test_convolution_and_its_gradients(
     arguments = (padding, stride, dilation, groups)
     expected = convolution(x, w, *arguments)
     y = np.zeros(expected.shape, np.float32)
-    handle, shape = dnn.made("cudnnCreate"), dnn.made("cudnnCreateConvolutionDescriptor")
+    handle, shape = dnn.word("cudnnCreate"), dnn.word("cudnnCreateConvolutionDescriptor")
     pairs = (integers(v, v) for v in (padding, stride, dilation))
     dnn("cudnnSetConvolutionNdDescriptor", shape, 2, *pairs, CROSS_CORRELATION, FLOAT)
     dnn("cudnnSetConvolutionGroupCount", shape, groups)
-    filters = dnn.made("cudnnCreateFilterDescriptor")
+    filters = dnn.word("cudnnCreateFilterDescriptor")
     dnn("cudnnSetFilterNdDescriptor", filters, FLOAT, NCHW, 4, integers(*w.shape))
     of_x, of_y = tensor(dnn, x), tensor(dnn, y)
     px, pw, py = (memory.put(a) for a in (x, w, y))
@@ -97,9 +97,9 @@ def test_convolution_and_its_gradients(
 
 
 def test_sizes_that_do_not_fit_are_refused(memory: Device, dnn: Library) -> None:
-    handle, shape = dnn.made("cudnnCreate"), dnn.made("cudnnCreateConvolutionDescriptor")
+    handle, shape = dnn.word("cudnnCreate"), dnn.word("cudnnCreateConvolutionDescriptor")
     dnn("cudnnSetConvolutionNdDescriptor", shape, 2, *(integers(1, 1) for _ in range(3)), CROSS_CORRELATION, FLOAT)
-    filters = dnn.made("cudnnCreateFilterDescriptor")
+    filters = dnn.word("cudnnCreateFilterDescriptor")
     dnn("cudnnSetFilterNdDescriptor", filters, FLOAT, NCHW, 4, integers(2, 2, 3, 3))
     x = tensor(dnn, np.zeros((1, 3, 5, 5), np.float32))
     y = tensor(dnn, np.zeros((1, 2, 5, 5), np.float32))
@@ -114,8 +114,8 @@ def test_batch_normalisation(memory: Device, dnn: Library, channels_last: bool) 
     if channels_last:
         x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     scale, bias = random.standard_normal((2, 5)).astype(np.float32)
-    handle, of_x = dnn.made("cudnnCreate"), tensor(dnn, x)
-    parameters = dnn.made("cudnnCreateTensorDescriptor")
+    handle, of_x = dnn.word("cudnnCreate"), tensor(dnn, x)
+    parameters = dnn.word("cudnnCreateTensorDescriptor")
     dnn("cudnnDeriveBNTensorDescriptor", parameters, of_x, SPATIAL)
     flat = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(-1) if channels_last else x.reshape(-1)
     px, py, pscale, pbias = (memory.put(a) for a in (flat, flat, scale, bias))

@@ -32,7 +32,7 @@ def solver(memory: Device) -> Library:
 
 @pytest.fixture(scope="module")
 def handle(solver: Library) -> int:
-    return solver.made("cusolverDnCreate")
+    return solver.word("cusolverDnCreate")
 
 
 def random(seed: int, *shape: int) -> Array:
@@ -51,7 +51,7 @@ def space(memory: Device, count: int, kind: type = complex) -> int:
 
 def test_triangular_solves(memory: Device) -> None:
     blas = Library("libcublas.so.13")
-    number = blas.made("cublasCreate_v2")
+    number = blas.word("cublasCreate_v2")
     m, n, alpha = 5, 4, np.array([0.5 - 1j])
     for side, fill, op, unit in itertools.product((0, 1), (LOWER, UPPER), (0, 1, 2), (0, 1)):
         size = n if side else m

@@ -52,17 +52,17 @@ def test_products(memory: Device, sparse: Library, form: str, base: int, index: 
     a = matrix(1, 9, 7)
     applied = (a, a.T, a.conj().T)[op]
     b, c = matrix(2, applied.shape[1], 4), matrix(3, applied.shape[0], 4)
-    handle = sparse.made("cusparseCreate")
+    handle = sparse.word("cusparseCreate")
     places, count = stored(memory, a, form, base, index)
     kind = INDEX_32 if index is np.int32 else INDEX_64
     kinds = [kind] if form == "Coo" else [kind, kind]
-    of_a = sparse.made(f"cusparseCreate{form}", 9, 7, count, *places, *kinds, base, C_64F)
+    of_a = sparse.word(f"cusparseCreate{form}", 9, 7, count, *places, *kinds, base, C_64F)
 
     def dense(x: Array) -> tuple[int, int]:
         laid = np.asfortranarray(x) if order == COLUMNS else np.ascontiguousarray(x)
         place = memory.put(laid)
         ld = x.shape[0] if order == COLUMNS else x.shape[1]
-        return sparse.made("cusparseCreateDnMat", *x.shape, ld, place, C_64F, order), place
+        return sparse.word("cusparseCreateDnMat", *x.shape, ld, place, C_64F, order), place
 
     (of_b, _), (of_c, place) = dense(b), dense(c)
     alpha, beta = np.array([0.5 - 1j]), np.array([2 + 0.5j])
@@ -76,19 +76,19 @@ def test_products(memory: Device, sparse: Library, form: str, base: int, index: 
 
 
 def test_vectors_sampled_products_and_offsets(memory: Device, sparse: Library) -> None:
-    a, handle = matrix(4, 8, 6), sparse.made("cusparseCreate")
+    a, handle = matrix(4, 8, 6), sparse.word("cusparseCreate")
     places, count = stored(memory, a, "Csr", 0, np.int32)
-    of_a = sparse.made("cusparseCreateCsr", 8, 6, count, *places, INDEX_32, INDEX_32, 0, C_64F)
+    of_a = sparse.word("cusparseCreateCsr", 8, 6, count, *places, INDEX_32, INDEX_32, 0, C_64F)
     x, y = matrix(5, 6, 1)[:, 0] + 1, np.zeros(8, complex)
     place_y = memory.put(y)
-    of_x, of_y = (sparse.made("cusparseCreateDnVec", len(v), p, C_64F) for v, p in ((x, memory.put(x)), (y, place_y)))
+    of_x, of_y = (sparse.word("cusparseCreateDnVec", len(v), p, C_64F) for v, p in ((x, memory.put(x)), (y, place_y)))
     one, zero = np.ones(1, complex), np.zeros(1, complex)
     sparse("cusparseSpMV", handle, 0, one, of_a, of_x, zero, of_y, C_64F, 0, 0)
     np.testing.assert_allclose(memory.get(place_y, complex, (8,)), a @ x, atol=1e-12)
 
     left, right = matrix(6, 8, 5) + 1, matrix(7, 5, 6) + 1
     dense = [
-        sparse.made("cusparseCreateDnMat", *m.shape, m.shape[0], memory.put(np.asfortranarray(m)), C_64F, COLUMNS)
+        sparse.word("cusparseCreateDnMat", *m.shape, m.shape[0], memory.put(np.asfortranarray(m)), C_64F, COLUMNS)
         for m in (left, right)
     ]
     sparse("cusparseSDDMM", handle, 0, 0, one, *dense, one, of_a, C_64F, 0, 0)
@@ -102,7 +102,7 @@ def test_vectors_sampled_products_and_offsets(memory: Device, sparse: Library) -
 
 
 def test_shapes_that_do_not_fit_are_refused(memory: Device, sparse: Library) -> None:
-    handle, one = sparse.made("cusparseCreate"), np.ones(1, np.float32)
-    of_a = sparse.made("cusparseCreateCsr", 8, 6, 0, 0, 0, 0, INDEX_32, INDEX_32, 0, R_32F)
-    b, c = (sparse.made("cusparseCreateDnMat", 5, 2, 5, 0, R_32F, COLUMNS) for _ in range(2))
+    handle, one = sparse.word("cusparseCreate"), np.ones(1, np.float32)
+    of_a = sparse.word("cusparseCreateCsr", 8, 6, 0, 0, 0, 0, INDEX_32, INDEX_32, 0, R_32F)
+    b, c = (sparse.word("cusparseCreateDnMat", 5, 2, 5, 0, R_32F, COLUMNS) for _ in range(2))
     assert sparse.raw("cusparseSpMM", handle, 0, 0, one, of_a, b, one, c, R_32F, 0, 0) == INVALID_VALUE

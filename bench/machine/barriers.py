@@ -12,7 +12,7 @@ scope  of its fences: ``g`` the GPU, ``s`` the system
 before fences before the block's first barrier: ``-`` none, ``a`` all threads; after it: ``l`` the first thread
 look   ``v`` volatile loads, ``x`` additions of nothing, ``f`` volatile loads with a fence each
 who    looks: ``l`` the first thread of a block between its barriers, ``a`` every thread
-after  fences behind the wait: ``-`` none, ``l`` the first thread, ``a`` all threads
+after  fences after the wait: ``-`` none, ``l`` the first thread, ``a`` all threads
 ====== =====================================================================
 """
 
