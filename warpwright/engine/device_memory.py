@@ -47,6 +47,12 @@ process, because addresses decide cache sets and memory channels."""
 UNIFIED_SPACING_BYTES = 1 << 40
 """Between the memories of two devices of one process."""
 MOST_DEVICES = 16
+UNIFIED_ROUNDS = 3
+"""How often that part has room for so many devices."""
+UNIFIED_PLACE_BYTES = 1 << 38
+"""What a device's memory takes of its part at most; another memory of the same number, not yet freed, may be beside it."""
+HOST_BASE = 0x6000_0000_0000
+"""Where caches and channels take the host's registered memory to be, in the order of registration: its own addresses differ from process to process."""
 
 _MAP_FIXED_NOREPLACE = 0x100000
 _MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
@@ -68,6 +74,8 @@ class Allocation:
     """True for host memory, or memory mapped into a reserved range: freeing it gives no device memory back."""
     place: int = HERE
     """``HERE``, ``HOST``, ``MIGRATES``, ``PEER`` or ``peer_place`` of a device: only time differs."""
+    moved_bytes: int = 0
+    """Its address less the one that caches and channels know it by, which is the same in every process."""
 
     @property
     def end(self) -> int:
@@ -170,8 +178,8 @@ class _PlacedMapping:
             self._libc.munmap(self._address, self._size_bytes)
 
 
-def _reserve_at(address: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
-    """A mapping at ``address``, or anywhere when something is there already."""
+def _reserve_at(address: int, wanted_bytes: int) -> _PlacedMapping | None:
+    """A mapping at ``address``, smaller where the host grants no more; None when something is there already."""
     size = wanted_bytes
     while size >= SMALLEST_MAPPING_BYTES:
         try:
@@ -180,6 +188,17 @@ def _reserve_at(address: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
             if getattr(refusal, "errno", 0) != errno.ENOMEM:
                 break
             size = size // 2 // mmap.PAGESIZE * mmap.PAGESIZE
+    return None
+
+
+def _reserve_unified(ordinal: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
+    """A mapping at the first free place for a device of this number, or anywhere when all are taken."""
+    for number in range(UNIFIED_ROUNDS):
+        part = UNIFIED_BASE + (number * MOST_DEVICES + ordinal) * UNIFIED_SPACING_BYTES
+        for address in range(part, part + UNIFIED_SPACING_BYTES, UNIFIED_PLACE_BYTES):
+            found = _reserve_at(address, wanted_bytes)
+            if found is not None:
+                return found
     return _reserve(wanted_bytes)
 
 
@@ -197,7 +216,7 @@ class DeviceMemory:
     def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0) -> None:
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
         self._mapping: mmap.mmap | _PlacedMapping = (
-            _reserve_at(UNIFIED_BASE + ordinal * UNIFIED_SPACING_BYTES, size_bytes) if unified else _reserve(size_bytes)
+            _reserve_unified(ordinal, size_bytes) if unified else _reserve(size_bytes)
         )
         self._bytes: Bytes = (
             np.asarray(self._mapping)
@@ -210,6 +229,9 @@ class DeviceMemory:
         self.base = self.host_base if unified else DEVICE_BASE
         """First device address."""
         self.host_minus_device = self.host_base - self.base
+        self.moved_bytes = self.base - (UNIFIED_BASE + ordinal * UNIFIED_SPACING_BYTES) if unified else 0
+        """``base`` less that of the first memory of this number, where caches and channels take it to be."""
+        self._registered_bytes = 0
         self.used_bytes = 0
         self._starts: list[int] = []
         self._live: list[Allocation] = []
@@ -275,7 +297,7 @@ class DeviceMemory:
         parts = [(first, last) for first, last in ((begin, start), (rest, end)) if first < last]
         self._free_starts[i : i + 1] = [first for first, _ in parts]
         self._free_ends[i : i + 1] = [last for _, last in parts]
-        allocation = Allocation(self.base + start, size_bytes, name, place=place)
+        allocation = Allocation(self.base + start, size_bytes, name, place=place, moved_bytes=self.moved_bytes)
         self._insert(allocation)
         self.used_bytes += size_bytes
         if size_bytes >= HUGE_FROM_BYTES:
@@ -301,11 +323,14 @@ class DeviceMemory:
         self._freed.append(allocation)
         self._table = self._elsewhere = None
 
-    def map(self, host_address: int, size_bytes: int, name: str, place: int = HOST) -> Allocation:
+    def map(
+        self, host_address: int, size_bytes: int, name: str, place: int = HOST, moved_bytes: int | None = None
+    ) -> Allocation:
         """Let kernels reach host memory that is not the device's, at its own address; needs ``unified``.
 
         Args:
             place: where a card has these bytes.
+            moved_bytes: the address less where caches and channels take it to be; None: chosen here.
 
         Raises:
             ValueError: the range overlaps an allocation.
@@ -315,9 +340,23 @@ class DeviceMemory:
             position = bisect_left(self._starts, host_address + size_bytes)
             if position and self._live[position - 1].end > host_address:
                 raise ValueError(f"{name} overlaps {self._live[position - 1].name}")
-            allocation = Allocation(host_address, size_bytes, name, mapped=True, place=place)
+            if moved_bytes is None:
+                moved_bytes = self._chosen_move(host_address, size_bytes)
+            allocation = Allocation(host_address, size_bytes, name, mapped=True, place=place, moved_bytes=moved_bytes)
             self._insert(allocation)
             return allocation
+
+    def _chosen_move(self, address: int, size_bytes: int) -> int:
+        """How far a mapped range is from where caches and channels take it to be."""
+        if self.holds(address):
+            return self.moved_bytes
+        if self.device_at(address) is not None:
+            return 0
+        first = address // mmap.PAGESIZE * mmap.PAGESIZE
+        pages_bytes = -(-(address + size_bytes - first) // mmap.PAGESIZE) * mmap.PAGESIZE
+        moved = first - (HOST_BASE + self._registered_bytes)
+        self._registered_bytes += pages_bytes + mmap.PAGESIZE
+        return moved
 
     def unmap(self, allocation: Allocation) -> None:
         """End what :meth:`map` began; the memory itself stays as it is."""
@@ -355,9 +394,12 @@ class DeviceMemory:
 
     def device_at(self, address: int) -> int | None:
         """Which other device of the process an address belongs to, if this memory is one of several with unified addresses."""
-        ordinal = (address - UNIFIED_BASE) // UNIFIED_SPACING_BYTES
-        several = self.base == UNIFIED_BASE + self._ordinal * UNIFIED_SPACING_BYTES
-        return ordinal if several and 0 <= ordinal < MOST_DEVICES and ordinal != self._ordinal else None
+        part, own = ((at - UNIFIED_BASE) // UNIFIED_SPACING_BYTES for at in (address, self.base))
+        parts = UNIFIED_ROUNDS * MOST_DEVICES
+        if not (0 <= part < parts and 0 <= own < parts):
+            return None
+        ordinal = part % MOST_DEVICES
+        return ordinal if ordinal != self._ordinal else None
 
     def _let_see(self, allocation: Allocation, others: list[DeviceMemory]) -> None:
         # Outside of this memory's lock: two memories may be open to each other.
@@ -365,7 +407,9 @@ class DeviceMemory:
             seen = self._seen.setdefault(allocation.address, {})
             if other not in seen:
                 place = peer_place(self._ordinal) if allocation.place == HERE else allocation.place
-                seen[other] = other.map(allocation.address, allocation.size_bytes, allocation.name, place)
+                seen[other] = other.map(
+                    allocation.address, allocation.size_bytes, allocation.name, place, allocation.moved_bytes
+                )
                 if self.observer is not None:
                     # What the other's kernels write there is not known here.
                     self.observer.filled(allocation.address, allocation.size_bytes)
@@ -510,9 +554,9 @@ class DeviceMemory:
         return self._table
 
     def elsewhere(self) -> npt.NDArray[np.int64]:
-        """What a card has on the host or on another device: rows by address, shape (n, 3).
+        """What a card has on the host or on another device: rows by address, shape (n, 4).
 
-        A row is (first byte, one past the last, ``HOST`` or ``PEER``).  Above the bits of ``PEER`` is the place of the device's route among
+        A row is (first byte, one past the last, ``HOST`` or ``PEER``, ``moved_bytes``).  Above the bits of ``PEER`` is the place of the device's route among
         the ``peer_routes`` in the order of their devices, plus one; 0 for a device without a route.  The array is never changed in place: a launch may hold it while others allocate.
         """
         with self._lock:
@@ -520,11 +564,11 @@ class DeviceMemory:
             if self._elsewhere is None:
                 routes = {peer_place(o): PEER | n << PLACE_BITS for n, o in enumerate(sorted(self.peer_routes), 1)}
                 rows = [
-                    (a.address, a.end, HOST if a.place == HOST else routes.get(a.place, PEER))
+                    (a.address, a.end, HOST if a.place == HOST else routes.get(a.place, PEER), a.moved_bytes)
                     for a in self._live
                     if a.place == HOST or is_peer(a.place)
                 ]
-                self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
+                self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
                 self._elsewhere.setflags(write=False)
             return self._elsewhere
 

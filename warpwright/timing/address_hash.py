@@ -3,13 +3,16 @@
 Read off an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM tell the 94 slices apart).  4 KiB are in
 one partition, whose number is a parity of address bits.  Every other pair of blocks of 128 bytes of a KiB, 512 bytes, is a unit; a partition's slices
 take its units in turn, in an order that stays within aligned blocks of 128 units.  The order itself is not the card's.
+
+Caches, channels and translations know a line by an address that is the same in every process (``known_as``): the host may give a device's memory or a program's
+registered memory another one, as a card's physical addresses are others than a program's.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, divide, popcount
+from warpwright.native.intrinsics import core, divide, peek, popcount
 from warpwright.timing import state as s
 
 UNIT_BYTES = 512
@@ -18,12 +21,43 @@ PARTITION_BITS = 0b100_1010_1011
 
 
 @core
+def range_of(m: Any, line: int) -> int:
+    """Host address of the range elsewhere (``EW_``) that holds a line, or 0."""
+    low = 0
+    high = m[s.chip.range_count]
+    table = m[s.chip.ranges]
+    while low < high:
+        middle = (low + high) >> 1
+        if peek(table + 8 * (s.EW_WORDS * middle + s.EW_FIRST)) <= line:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        return 0
+    entry = table + 8 * s.EW_WORDS * (low - 1)
+    return entry if line < peek(entry + 8 * s.EW_END) else 0
+
+
+@core
+def known_as(m: Any, line: int) -> int:
+    """The line that caches, channels and translations take a line to be: the same in every process."""
+    if m[s.chip.relocated] == 0:
+        return line
+    entry = range_of(m, line)
+    if entry:
+        return line - peek(entry + 8 * s.EW_MOVED)
+    if m[s.chip.own_first] <= line < m[s.chip.own_end]:
+        return line - m[s.chip.own_moved]
+    return line
+
+
+@core
 def unit_of(m: Any, line: int) -> int:
     """The number of a line's unit in its partition: 512 bytes, every other pair of blocks of 128 bytes of a KiB.
 
     Units of an aligned block of 128 are numbered in an order of the block's own; slices take them in turn (``slice_of``).
     """
-    block = line >> m[s.chip.unit_line_shift]
+    block = known_as(m, line) >> m[s.chip.unit_line_shift]
     kib = block >> 3
     if m[s.chip.partitions] == 2:
         kib = (kib >> 3) << 2 | kib & 3
@@ -39,7 +73,10 @@ def slice_of(m: Any, line: int) -> int:
     half = m[s.chip.half]
     unit = unit_of(m, line)
     home = unit - divide(unit, half) * half
-    if m[s.chip.partitions] == 2 and popcount((line >> m[s.chip.unit_line_shift] + 5) & PARTITION_BITS) & 1:
+    if (
+        m[s.chip.partitions] == 2
+        and popcount((known_as(m, line) >> m[s.chip.unit_line_shift] + 5) & PARTITION_BITS) & 1
+    ):
         home += half
     return home
 

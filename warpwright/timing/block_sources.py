@@ -145,7 +145,8 @@ class Workspace:
             shared += 8 * part.shared_words
         ranges = grids[0].context.memory.elsewhere()
         line = chip.l1.l1_line_bytes
-        self.elsewhere = np.array([(a // line, -(-b // line), place) for a, b, place in ranges.tolist()], np.int64)
+        rows = [(a // line, -(-b // line), place, moved // line) for a, b, place, moved in ranges.tolist()]
+        self.elsewhere = np.array(rows, np.int64)
         """Ranges of lines that are elsewhere (``EW_``), by line."""
         if spare:
             self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]

@@ -10,6 +10,7 @@ from typing import Any
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, TAG_AFFINE, TAG_PATTERN
 from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, peek, prefetch
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import known_as
 from warpwright.timing.intrinsics import WAYS, call_replacement, find_way, oldest_way
 from warpwright.timing.policies import SPREAD, SPREAD_SHIFT
 
@@ -19,7 +20,7 @@ WINDOWS_HIGH = (SHARED_WINDOW >> 32, LOCAL_WINDOW >> 32)
 @core
 def l1_set(m: Any, sm: s.SM, line: int) -> int:
     """Where the set of a line begins."""
-    mixed = ((line * s.GOLDEN) >> 44) & 0xFFFFF
+    mixed = ((known_as(m, line) * s.GOLDEN) >> 44) & 0xFFFFF
     return sm + m[s.chip.l1_at] + ((mixed * m[sm.l1_sets]) >> 20) * (m[s.chip.l1_ways] * s.C_SLOTS)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import known_as
 
 NEAR, FAR = 0, 1
 FRACTION = 8
@@ -33,14 +34,16 @@ def queue_of(m: Any, piece: int) -> s.SliceQueue:
 
 
 @core
-def entry_of(queue: s.SliceQueue, line: int) -> s.LastWrite:
+def entry_of(m: Any, queue: s.SliceQueue, line: int) -> s.LastWrite:
     """Where a slice keeps the last write of a line (``LastWrite``)."""
+    line = known_as(m, line)
     return queue.writes[(line ^ (line >> 3)) & (s.LAST_WRITES - 1)]
 
 
 @core
 def atomics_on(m: Any, home: int, line: int) -> s.LineAtomics:
     """Where a home keeps what it knows of the atomics on a line; another line may have the place."""
+    line = known_as(m, line)
     return queue_of(m, home).atomics[(line ^ (line >> 3)) & (s.LAST_WRITES - 1)]
 
 
@@ -170,7 +173,7 @@ def read_turn(m: Any, piece: int, line: int, time: int) -> int:
     if m[s.chip.unordered]:
         return time
     queue = queue_of(m, piece)
-    entry = entry_of(queue, line)
+    entry = entry_of(m, queue, line)
     free = m[queue]
     start = max(time, free >> FRACTION)
     if m[entry] != line + 1:
@@ -195,7 +198,7 @@ def write_turn(m: Any, piece: int, line: int, time: int, reads: int) -> int:
     if m[s.chip.unordered]:
         return time
     queue = queue_of(m, piece)
-    entry = entry_of(queue, line)
+    entry = entry_of(m, queue, line)
     free = m[queue] >> FRACTION
     start = max(time, free)
     if m[entry] == line + 1 and m[entry.side] == FAR and (m[entry.start] <= start or free > time):
@@ -212,7 +215,7 @@ def write_from_afar(m: Any, piece: int, line: int, time: int) -> int:
     """When the home takes a write that comes over the link at ``time``."""
     if m[s.chip.unordered]:
         return time
-    entry = entry_of(queue_of(m, piece), line)
+    entry = entry_of(m, queue_of(m, piece), line)
     start = time
     if m[entry] == line + 1 and m[entry.side] == NEAR:
         start = max(time, m[entry.start] + m[s.chip.other_side])

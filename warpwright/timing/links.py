@@ -15,6 +15,7 @@ from typing import Any
 from warpwright.engine.abi import HERE, HOST, PLACE_BITS
 from warpwright.native.intrinsics import core, peek, popcount
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import known_as, range_of
 from warpwright.timing.atomics import atomic
 from warpwright.timing.coalescer import covered, most_on_a_word, passes_of, words_named
 from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
@@ -28,20 +29,9 @@ HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
 
 @core
 def place_of(m: Any, line: int) -> int:
-    """Where a line is: the last range that begins no later, if it holds the line."""
-    low = 0
-    high = m[s.chip.range_count]
-    table = m[s.chip.ranges]
-    while low < high:
-        middle = (low + high) >> 1
-        if peek(table + 8 * (s.EW_WORDS * middle + s.EW_FIRST)) <= line:
-            low = middle + 1
-        else:
-            high = middle
-    if low == 0:
-        return HERE
-    entry = table + 8 * s.EW_WORDS * (low - 1)
-    return peek(entry + 8 * s.EW_PLACE) if line < peek(entry + 8 * s.EW_END) else HERE
+    """Where a line is."""
+    entry = range_of(m, line)
+    return peek(entry + 8 * s.EW_PLACE) if entry else HERE
 
 
 @core
@@ -233,7 +223,8 @@ def named_whole(m: Any, words: int) -> int:
 @core
 def behind_atomics(m: Any, home: int, line: int, time: int, turn: int) -> int:
     """When an atomic that takes ``turn`` (1/256 cycle) begins, after the one before on its line."""
-    at = m[s.chip.atomics_elsewhere] + 2 * (group_of(m, home) * s.LINES_OF_ATOMICS + (line & (s.LINES_OF_ATOMICS - 1)))
+    place = known_as(m, line) & (s.LINES_OF_ATOMICS - 1)
+    at = m[s.chip.atomics_elsewhere] + 2 * (group_of(m, home) * s.LINES_OF_ATOMICS + place)
     start = time << 8
     if m[at] == line + 1:
         start = max(start, m[at + 1])

@@ -10,6 +10,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import known_as
 from warpwright.timing.l2 import counters, group_of, read
 
 
@@ -18,7 +19,7 @@ def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
     """Where a GPC's coalescer keeps a line: each group of slices has its own part."""
     lines = m[s.chip.coalescer_lines]
     part = gpc * s.SLICE_GROUPS + group_of(m, home)
-    return m[s.chip.coalescer] + (part * lines + (((line * s.GOLDEN) >> 40) & (lines - 1))) * 4
+    return m[s.chip.coalescer] + (part * lines + (((known_as(m, line) * s.GOLDEN) >> 40) & (lines - 1))) * 4
 
 
 @core

@@ -64,7 +64,18 @@ def _window(state: State, grids: Sequence[Grid]) -> int:
     return min(window, int(state.words[s.chip.cluster_latency])) if clustered else window
 
 
-def _fill_header(state: State, grids: Sequence[Grid], space: Workspace) -> None:
+def _moved(chip: Chip, memory: DeviceMemory, space: Workspace) -> dict[int, int]:
+    """How far lines are from where caches and channels take them to be (``address_hash.known_as``)."""
+    line = chip.l1.l1_line_bytes
+    return {
+        s.chip.relocated: int(memory.moved_bytes != 0 or any(row[s.EW_MOVED] for row in space.elsewhere)),
+        s.chip.own_first: memory.base // line,
+        s.chip.own_end: (memory.base + memory.capacity_bytes) // line,
+        s.chip.own_moved: memory.moved_bytes // line,
+    }
+
+
+def _fill_header(state: State, chip: Chip, grids: Sequence[Grid], space: Workspace) -> None:
     lanes = grids[0].program.lanes
     values = {
         s.chip.window: _window(state, grids),
@@ -82,6 +93,7 @@ def _fill_header(state: State, grids: Sequence[Grid], space: Workspace) -> None:
         s.chip.trace_limit: TRACE_LIMIT_WORDS,
         s.chip.range_count: len(space.elsewhere),
         s.chip.ranges: intrinsics.address_of(space.elsewhere) if len(space.elsewhere) else 0,
+        **_moved(chip, grids[0].context.memory, space),
     }
     for field, value in values.items():
         state.words[field] = value
@@ -256,7 +268,7 @@ def prepare(
     anywhere = clustered or len(grids) > 1
     sms = used_sms(chip, 0 if anywhere else geometries[0].blocks)
     space = Workspace(chip, grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
-    _fill_header(state, grids, space)
+    _fill_header(state, chip, grids, space)
     _fill_routes(state, chip, grids[0].context.memory)
     fill_contexts(state, chip, grids, placed, space)
     if spare:

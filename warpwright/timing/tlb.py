@@ -10,6 +10,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import known_as
 from warpwright.timing.ports import reserve
 
 # Of a GPC: the page used last, when a translation was last missed, then the sets: page + 1 and last use of each entry.
@@ -23,7 +24,7 @@ UNITS = 64
 def translate(m: Any, gpc: int, line: int, time: int) -> int:
     """When a request that comes to its GPC's translation at ``time`` leaves it."""
     tlb = m[s.chip.tlb] + gpc * m[s.chip.tlb_slots]
-    page = (line >> m[s.chip.page_shift]) + 1
+    page = (known_as(m, line) >> m[s.chip.page_shift]) + 1
     hit = m[tlb + LAST_PAGE] == page
     if not hit:
         m[tlb + LAST_PAGE] = page
