@@ -32,6 +32,61 @@ def repository() -> Path:
     return REPOSITORY
 
 
+def _other_driver() -> str:
+    """What the simulated driver simulates in this process, if that is not what ``tests.driver_library`` asks for; else empty."""
+    from tests.driver_library import ENVIRONMENT
+    from warpwright.programs import has_begun_driver
+
+    if not has_begun_driver():
+        return ""
+    from warpwright.driver.state import state
+
+    asked = ENVIRONMENT["WARPWRIGHT_GPU"]
+    for device in state().devices:
+        gpu = device.made_gpu
+        if gpu is None and device._chip != asked:
+            return device._chip or "the default chip"
+        if gpu is not None and (gpu.chip.name, gpu.timing) != (asked, ENVIRONMENT["WARPWRIGHT_TIMING"]):
+            return f"{gpu.chip.name}, timing {gpu.timing}"
+    return ""
+
+
+def _environment() -> dict[str, str]:
+    """The variables that make programs run on the simulated driver."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("WARPWRIGHT_", "LD_", "PYTHONPATH", "TRITON_LIBCUDA_PATH"))
+    }
+
+
+def _watched(what: str) -> Iterator[None]:
+    """Fail what runs meanwhile if it leaves a driver of another chip or a changed environment to the tests after it."""
+    driver, environment = _other_driver(), _environment()
+    yield
+    if (now := _other_driver()) and not driver:
+        pytest.fail(
+            f"{what} left the tests' process with the simulated driver of {now}, which the process keeps, so that later tests "
+            "of tests.driver_library's device would fail; run the program in a process of its own",
+            pytrace=False,
+        )
+    if (left := _environment()) != environment:
+        names = sorted(name for name in {*left, *environment} if left.get(name) != environment.get(name))
+        pytest.fail(f"{what} changed {', '.join(names)} in the environment; use monkeypatch.setenv", pytrace=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _module_leaves_no_driver(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the fixtures of a module leave is the module's fault."""
+    yield from _watched(request.node.nodeid)
+
+
+@pytest.fixture(autouse=True)
+def _leaves_no_driver(request: pytest.FixtureRequest, _module_leaves_no_driver: None) -> Iterator[None]:
+    """What a test leaves is the test's fault, not that of those after it in the same process."""
+    yield from _watched(request.node.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and messages do not depend on the terminal that runs the tests."""

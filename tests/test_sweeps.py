@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
@@ -203,6 +203,7 @@ def test_a_server_that_ends_says_so(folder: Path) -> None:
     server.close()
 
 
+@settings(deadline=None)  # it writes files
 @given(cut=st.integers(0, 4000), journal_count=st.integers(1, 12), part_written=st.booleans())
 def test_a_store_killed_at_any_byte_loses_no_finished_point(
     tmp_path_factory: pytest.TempPathFactory, cut: int, journal_count: int, part_written: bool

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    import argparse
+
     from warpwright.run import Run
     from warpwright.tools.checks import Finding
 
@@ -92,16 +94,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Install the simulated device before any conftest is imported, which may import a package that loads the driver."""
-    _prepare(early_config)
+    # The options that config.option has here are empty, or defaults only (pytest 9.2).
+    _prepare(early_config, early_config.known_args_namespace)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Install the simulated device if another plug-in loaded this one."""
-    _prepare(config)
+    _prepare(config, config.option)
 
 
-def _prepare(config: pytest.Config) -> None:
-    options = getattr(config, "option" if hasattr(config.option, "warpwright") else "known_args_namespace")
+def _prepare(config: pytest.Config, options: argparse.Namespace) -> None:
     chip, timing, check = options.warpwright, options.warpwright_timing, options.warpwright_check
     level = options.warpwright_check_level
     if chip is None:

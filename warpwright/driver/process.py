@@ -12,6 +12,7 @@ from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import say
 from warpwright.driver.entry_points import table
 from warpwright.driver.state import DRIVER_VERSION, state
+from warpwright.toolchain.nvrtc import is_compiling
 
 _PER_THREAD_FLAG = 2
 """CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM."""
@@ -28,6 +29,9 @@ on_missing_driver: list[Callable[[], None]] = []
 def initialise(flags: int) -> int | None:
     if flags:
         return results.INVALID_VALUE
+    if is_compiling():
+        # The process keeps its devices from the first call on, which has to be the program's own.
+        return None
     s = state()
     if s.initialized and s.process != os.getpid():
         s.check_process()

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -164,6 +166,26 @@ def version() -> tuple[int, int]:
     return major.value, minor.value
 
 
+_thread = threading.local()
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    _thread.compiles = True
+    try:
+        yield
+    finally:
+        _thread.compiles = False
+
+
+def is_compiling() -> bool:
+    """Whether this thread is within NVRTC on behalf of :func:`compile_cuda`.
+
+    NVRTC initialises a driver that the process has loaded, although it needs no device.
+    """
+    return getattr(_thread, "compiles", False)
+
+
 def _buffer(program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
     library = _library()
@@ -239,7 +261,8 @@ def compile_cuda(
         for expression in name_expressions:
             library.nvrtcAddNameExpression(program, expression.encode())
         encoded = [o.encode() for o in given]
-        result = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
+        with _compiling():
+            result = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
         log = _buffer(program, "ProgramLog").decode(errors="replace").rstrip("\0")
         # That an architecture is old says nothing about the program.
         diagnostics = [d for d in parse_nvrtc_log(log) if not d.message.startswith("Architectures prior to")]
