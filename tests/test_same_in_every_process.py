@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 import warpwright as ww
+from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from warpwright.engine.device_memory import UNIFIED_PLACE_BYTES, DeviceMemory
 
 PROGRAM = r"""
@@ -124,3 +127,19 @@ def test_own_memory_is_where_the_first_of_its_number_would_be() -> None:
     allocation = system.gpus[1].memory.find(array.device_address())
     assert allocation is not None
     assert allocation.moved_bytes == system.gpus[1].memory.moved_bytes
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="addresses are chosen on Linux only")
+def test_the_host_puts_nothing_into_the_windows_of_shared_and_local_memory() -> None:
+    """A pointer there that a kernel gets from the host would be taken for one of shared memory."""
+    DeviceMemory(1 << 26, unified=True)
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    for start in range(SHARED_WINDOW, LOCAL_WINDOW + WINDOW_BYTES, WINDOW_BYTES):
+        for address in (start, start + WINDOW_BYTES // 2, start + WINDOW_BYTES - mmap.PAGESIZE):
+            # Without MAP_FIXED the address is a hint, which Linux follows where nothing is.
+            found = libc.mmap(address, mmap.PAGESIZE, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+            libc.munmap(found, mmap.PAGESIZE)
+            assert not SHARED_WINDOW <= found < LOCAL_WINDOW + WINDOW_BYTES

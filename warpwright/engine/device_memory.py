@@ -9,6 +9,7 @@ access is checked against, makes it a fault that names the nearest allocation.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import mmap
@@ -18,12 +19,24 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import DEVICE_BASE, HERE, HOST, PEER, PLACE_BITS, is_peer, peer_place
+from warpwright.engine.abi import (
+    DEVICE_BASE,
+    HERE,
+    HOST,
+    LOCAL_WINDOW,
+    PEER,
+    PLACE_BITS,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    is_peer,
+    peer_place,
+)
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 
 ALIGNMENT_BYTES = 1024
@@ -55,6 +68,7 @@ HOST_BASE = 0x6000_0000_0000
 """Where caches and channels take the host's registered memory to be, in the order of registration: its own addresses differ from process to process."""
 
 _MAP_FIXED_NOREPLACE = 0x100000
+_NO_ACCESS = 0
 _MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
 
 Bytes = npt.NDArray[np.uint8]
@@ -150,14 +164,14 @@ class Observer(Protocol):
 class _PlacedMapping:
     """A private mapping at a chosen address, which Python's mmap can't ask for."""
 
-    def __init__(self, address: int, size_bytes: int) -> None:
+    def __init__(self, address: int, size_bytes: int, protection: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
         libc.madvise.argtypes = libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED_NOREPLACE
-        found = libc.mmap(address, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+        found = libc.mmap(address, size_bytes, protection, flags, -1, 0)
         if found != address:
             if found not in (None, ctypes.c_void_p(-1).value):
                 libc.munmap(found, size_bytes)
@@ -191,6 +205,24 @@ def _reserve_at(address: int, wanted_bytes: int) -> _PlacedMapping | None:
     return None
 
 
+@cache
+def _keep_windows_clear() -> list[_PlacedMapping]:
+    """Take the host's addresses of the shared and local windows, so that no pointer that a device shares with the host is in one.
+
+    An access there would be taken for one of shared or local memory. What another mapping has already is left to it.
+    """
+    end = LOCAL_WINDOW + WINDOW_BYTES
+    # At once, or where something is there already, around it.
+    for step in (end - SHARED_WINDOW, WINDOW_BYTES) if sys.platform.startswith("linux") else ():
+        taken: list[_PlacedMapping] = []
+        for start in range(SHARED_WINDOW, end, step):
+            with contextlib.suppress(OSError, AttributeError):
+                taken.append(_PlacedMapping(start, step, _NO_ACCESS))
+        if taken:
+            return taken
+    return []
+
+
 def _reserve_unified(ordinal: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
     """A mapping at the first free place for a device of this number, or anywhere when all are taken."""
     for number in range(UNIFIED_ROUNDS):
@@ -215,6 +247,7 @@ class DeviceMemory:
 
     def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0) -> None:
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
+        _keep_windows_clear()
         self._mapping: mmap.mmap | _PlacedMapping = (
             _reserve_unified(ordinal, size_bytes) if unified else _reserve(size_bytes)
         )
