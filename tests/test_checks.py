@@ -357,6 +357,9 @@ def test_a_result_that_depends_on_the_order_of_warps() -> None:
     module["in_turn"][6, 32](np.ones(1, np.int32))
     (finding,) = gpu.findings
     assert re.fullmatch("Result depends on the order of warps: [1-4] bytes of memory differ", finding.title)
+    assert "in_turn" in str(finding)
+    # The whole kernel is the place: no offset, no instruction.
+    assert "in_turn+" not in str(finding)
     part, out = np.zeros(8, np.int32), np.zeros(1, np.int32)
     gpu, module = checked("schedcheck")
     module["last_block"][8, 64](ints(8), part, out, 1)

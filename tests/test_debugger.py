@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import socket
 import subprocess
 import sys
@@ -404,6 +405,16 @@ def test_chips_that_the_debugger_does_not_handle_are_refused(chip: str, what: st
     assert x[0] == 1
 
 
+def test_a_breakpoint_outside_of_the_kernel_names_the_kernels_lines(module: ww.Module) -> None:
+    with ww.debug(module["sums"][1, 32], 1, np.ones(1, np.int32), np.zeros(1, np.int32)) as session:
+        told = session.execute("break 9999")
+        lines = r"lines 3\d to 4\d of test_debugger\.py"
+        assert re.fullmatch(
+            rf"Breakpoint 1 at 9999 \(not in kernel sums, which has {lines}; of kernels to come\)", told
+        )
+        assert session.execute("break saxpy") == "Breakpoint 2 at saxpy (not in kernel sums; of kernels to come)"
+
+
 @pytest.mark.ci
 def test_debugs_machine_code_of_g80() -> None:
     kernel = ww.GPU("g80", timing="off").compile('extern "C" __global__ void one(int *x) {\n*x = 1;\n}', name="one.cu")
@@ -465,6 +476,16 @@ def test_command_line(tmp_path: Path) -> None:
     )
     assert quits.returncode == 0
     assert "result" not in quits.stdout
+    assert quits.stderr == ""
+    in_a_child = subprocess.run(
+        _command("--ex", "quit", sys.executable, str(program)),
+        capture_output=True,
+        text=True,
+        env=_environment(),
+        timeout=120,
+    )
+    assert "(warpwright) quit" in in_a_child.stdout
+    assert in_a_child.stderr == ""
 
 
 class _Editor:

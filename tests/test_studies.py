@@ -11,7 +11,7 @@ from warpwright.cli import app
 from warpwright.studies import methods, multi_grid, tesla, warp_level
 from warpwright.studies import study as studies
 from warpwright.studies.catalogue import STUDIES
-from warpwright.studies.page import study_page
+from warpwright.studies.page import figure, study_page
 from warpwright.studies.study import Cell, Plot, Result, Step, Study, Table, spread
 
 
@@ -25,6 +25,10 @@ def test_cells_are_relative_or_in_their_unit() -> None:
     assert not Cell("a", "b", 22.4, 22.51, 0.02, absolute=True).holds
     cells = [Cell("a", "b", value, 100.0, 0.1) for value in (90.0, 101.0, 104.0)]
     assert dict(spread(cells)) == pytest.approx({"median": 0.04, "largest": 0.1})
+
+
+def test_figures_of_ours_have_no_exponents_where_people_write_none() -> None:
+    assert [figure(x) for x in (12288.0, 1234.56, 999.96, 0.012345)] == ["12288", "1235", "1000", "0.01235"]
 
 
 def _result(ours: float) -> Result:

@@ -140,11 +140,13 @@ def _guarded(
     have, where it is given.  ``finished`` takes the launches of a program that fails, too.
     """
     from warpwright import programs
-    from warpwright.errors import UnsupportedError, WarpwrightError
+    from warpwright.errors import KilledError, UnsupportedError, WarpwrightError
     from warpwright.session import session
 
     try:
         return programs.execute(program, arguments, chip, timing, finished)
+    except KilledError:
+        raise typer.Exit from None
     except KeyboardInterrupt:
         raise _stopped() from None
     except SystemExit:

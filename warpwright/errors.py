@@ -56,6 +56,10 @@ class TimedOutError(KeyboardInterrupt):
     """The time limit of a program or a test (``--timeout``) has passed; the error ends it as Ctrl-C does."""
 
 
+class KilledError(KeyboardInterrupt):
+    """The person at the debugger ended the program: no handler of errors may stop that."""
+
+
 class MemoryFaultError(ExecutionError):
     """A kernel accessed memory outside every allocation, or not aligned to the size of the access.
 

@@ -90,23 +90,21 @@ def instruction_at(program: Program, address: int) -> Instruction | None:
 def source_line(program: Program, address: int) -> str | None:
     """``saxpy.cu:5: y[i] = a * x[i] + y[i];`` for an instruction, or None without line information.
 
-    The text comes from the program's own source when the file is the one it was compiled from, otherwise from disk.
+    The text comes from the program's own source when the line is one of its lines, otherwise from disk.
     """
     instruction = instruction_at(program, address)
     if instruction is None or instruction.line is None:
         return None
     name, number = instruction.line
+    lines: Sequence[str] = ()
+    if program.source is not None and name == program.source_name:
+        lines = program.source.splitlines()
+    elif Path(name).is_file():
+        lines = Path(name).read_text(encoding="utf-8", errors="replace").splitlines()
+    text = lines[number - 1].strip() if 1 <= number <= len(lines) else ""
     if program.source_place is not None and name == program.source_place[0]:
         _, name, first = program.source_place
         number += first - 1
-    text = ""
-    lines: Sequence[str] = ()
-    if Path(name).is_file():
-        lines = Path(name).read_text(encoding="utf-8", errors="replace").splitlines()
-    elif program.source is not None:
-        lines = program.source.splitlines()
-    if 1 <= number <= len(lines):
-        text = lines[number - 1].strip()
     return f"{name}:{number}: {text}" if text else f"{name}:{number}"
 
 

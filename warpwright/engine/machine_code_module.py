@@ -50,7 +50,7 @@ class MachineCodeModule(PtxModule):
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
         made = self.make(kernel)
-        made.program.source = self.source
+        made.program.source, made.program.source_name = self.source, self.source_name
         self.machine_code[kernel.name] = made.code
         return self.keep(kernel, made.program, {}, max_threads_per_block=made.program.max_threads_per_block)
 
@@ -65,6 +65,7 @@ class MachineCodeModule(PtxModule):
             plain.variables,
             plain.constants,
             plain._constant_places,
+            made_from=plain.made_from,
         )
 
     @classmethod
@@ -76,7 +77,7 @@ class MachineCodeModule(PtxModule):
     def of_compiled(cls: type[Self], compiled: CompiledModule, arch: int, memory: DeviceMemory) -> Self:
         """The PTX of a module that was compiled for another chip."""
         assert compiled.ptx is not None
-        names = (compiled.name, compiled.source, compiled.name, compiled.lowered_names)
+        names = (compiled.name, compiled.source, compiled.name, compiled.folder, compiled.lowered_names)
         loaded = cls.of(load_ptx(compiled.ptx, arch, memory, *names))
         loaded.compiled.warnings = compiled.warnings
         return loaded

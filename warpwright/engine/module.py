@@ -162,6 +162,8 @@ class LoadedModule:
             raise UnsupportedError(f"kernel {kernel.plain_name}: {error}") from None
         if needed:
             program.local_bytes_per_thread += max(one.frame_bytes for one in routines(kernel.arch).functions.values())
+        if self.compiled.source is not None:
+            program.source_name = self.compiled.name
         if self.compiled.source_place is not None:
             program.source_place = (self.compiled.name, *self.compiled.source_place)
         banks = {n: np.frombuffer(c, dtype=np.uint8) for n, c in program.constant_banks.items() if n not in (0, 3)}

@@ -29,6 +29,7 @@ from warpwright.toolchain import CompiledModule
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import KernelParameter, Module
 from warpwright.toolchain.demangle import plain_name
+from warpwright.toolchain.lines import own_name
 
 
 @dataclass(slots=True)
@@ -47,6 +48,8 @@ class PtxModule:
     _code: dict[str, dict[str, int]] = field(default_factory=dict)
     """Code addresses of functions, by kernel."""
     _prepared_for: str = ""
+    made_from: str = ""
+    """Name of the CUDA C++ text that the PTX was made from."""
 
     def kernel_names(self) -> list[str]:
         """Names of the kernels as the source has them, sorted."""
@@ -117,13 +120,18 @@ class PtxModule:
             lowering = program_from_ptx(self.text, kernel.name, self.arch, symbols, self.compiled.name)
         except UnsupportedInstruction as error:
             raise UnsupportedError(str(error)) from None
-        lowering.program.source = self.source
+        lowering.program.source, lowering.program.source_name = self.source, self.source_name
         return self.keep(kernel, lowering.program, lowering.addresses, lowering.lowered)
 
     @property
     def source(self) -> str | None:
         """The text that lines of kernels count in."""
         return self.compiled.source if self.text.files else self.compiled.ptx
+
+    @property
+    def source_name(self) -> str:
+        """What lines of kernels call that text."""
+        return self.made_from if self.text.files else self.compiled.name
 
     def keep(
         self,
@@ -210,6 +218,7 @@ def load_ptx(
     name: str = "kernel.ptx",
     source: str | None = None,
     source_name: str = "",
+    source_folder: str = "",
     lowered_names: Mapping[str, str] | None = None,
 ) -> PtxModule:
     """Read PTX and place its constant variables.
@@ -218,7 +227,8 @@ def load_ptx(
         arch: compute capability times ten of the chip it is to run on.
         name: what messages call the text.
         source: CUDA C++ text, when the PTX was made from it.
-        source_name: what the compiler called that text; it puts its working folder before the name.
+        source_name: what the compiler called that text.
+        source_folder: where the compiler ran, which it puts before that name.
         lowered_names: symbol of each C++ name expression.
 
     Raises:
@@ -226,8 +236,7 @@ def load_ptx(
     """
     module = parse(text, name)
     for number, path in module.files.items():
-        if source_name and path.endswith("/" + source_name) and not Path(path).is_file():
-            module.files[number] = source_name
+        module.files[number] = own_name(path, source_name, source_folder)
     kernels = {k: _record(module, k, arch) for k in module.kernels}
     compiled = CompiledModule(
         Module(name, arch, False, kernels=kernels),
@@ -238,7 +247,7 @@ def load_ptx(
         lowered_names=dict(lowered_names or {}),
         arch=str(arch),
     )
-    loaded = PtxModule(compiled, module, arch, memory)
+    loaded = PtxModule(compiled, module, arch, memory, made_from=source_name)
     loaded._constant_places, size = constant_layout(module)
     if size:
         loaded.constants = memory.allocate(size, f"constant memory of {name}")
@@ -270,6 +279,7 @@ def load_compiled(compiled: CompiledModule, arch: int, memory: DeviceMemory) -> 
         compiled.name if made_from_ptx else f"{Path(compiled.name).stem}.ptx",
         compiled.source,
         compiled.name,
+        compiled.folder,
         compiled.lowered_names,
     )
     loaded.compiled.warnings = compiled.warnings

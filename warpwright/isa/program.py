@@ -140,6 +140,8 @@ class Program:
     max_threads_per_block: int = 1024
     source: str | None = None
     """CUDA C++ text, when known: shown beside lines in errors and reports."""
+    source_name: str = ""
+    """What lines of ``source`` call it. A file of that name may hold another text."""
     source_place: tuple[str, str, int] | None = None
     """The text's name, and the file and line of another text that holds it: a kernel in a Python program's string."""
     symbols: Mapping[str, int] = field(default_factory=dict)

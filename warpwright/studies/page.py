@@ -43,6 +43,11 @@ def study_page(asked: Study, found: Result) -> str:
     )
 
 
+def figure(value: float) -> str:
+    """A number of ours as people read it: four digits, all of those before the point."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
 def difference(cell: Cell) -> str:
     """A cell's difference as people read it."""
     return f"{cell.difference:+.3g}" if cell.absolute else f"{cell.difference:+.1%}"
@@ -62,9 +67,7 @@ def _table(table: Table) -> str:
                 line += "<td></td><td></td><td></td>"
                 continue
             told = difference(cell) if cell.holds else f"<strong>{difference(cell)}</strong>"
-            line += (
-                f'<td class="num">{cell.ours:.4g}</td><td class="num">{cell.paper:g}</td><td class="num">{told}</td>'
-            )
+            line += f'<td class="num">{figure(cell.ours)}</td><td class="num">{cell.paper:g}</td><td class="num">{told}</td>'
         body.append(line + "</tr>")
     errors = ", ".join(f"{name} {value:.1%}" for name, value in spread(table.cells))
     drawn = ""

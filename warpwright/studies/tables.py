@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 from rich.text import Text
 
-from warpwright.studies.page import difference
+from warpwright.studies.page import difference, figure
 from warpwright.studies.study import Result, Study, grid, spread
 
 
@@ -28,7 +28,7 @@ def print_result(console: Console, asked: Study, found: Result) -> None:
                     line += ["", "", ""]
                 else:
                     line += [
-                        f"{cell.ours:.4g}",
+                        figure(cell.ours),
                         f"{cell.paper:g}",
                         Text(difference(cell), style="" if cell.holds else "red"),
                     ]

@@ -21,7 +21,7 @@ from warpwright.toolchain.errors import CompileError, CubinError, Diagnostic, So
 from warpwright.toolchain.wheels import header_versions
 
 _FATBIN_MAGIC = b"\x50\xed\x55\xba"
-_FORMAT = "1"
+_FORMAT = "2"
 """Changes when what an entry holds changes."""
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
@@ -47,6 +47,8 @@ class CompiledModule:
     source_place: tuple[str, int] | None = None
     """File and line where the text begins, when another text holds it."""
     name: str = "kernel.cu"
+    folder: str = ""
+    """Where the compiler ran that made it from ``source``."""
     lowered_names: dict[str, str] = field(default_factory=dict)
     """Symbol of each name expression."""
     warnings: tuple[Diagnostic, ...] = ()
@@ -190,7 +192,7 @@ def compile_source(
 
     packed = store.made("cuda", key, lambda: _pack(compiled())) if cacheable else None
     result = _unpack(packed) or compiled()
-    module = read_cubin(result.cubin, name, source_name=name)
+    module = read_cubin(result.cubin, name, source_name=name, source_folder=result.folder)
     check_architecture(module, _number(arch))
     wanted = module.target.removeprefix("sm_")
     return CompiledModule(
@@ -199,6 +201,7 @@ def compile_source(
         ptx=result.ptx,
         source=text,
         name=name,
+        folder=result.folder,
         lowered_names=dict(result.lowered_names),
         warnings=result.warnings,
         arch=wanted,
@@ -241,15 +244,19 @@ def _with_own_features(given: Callable[[str], nvrtc.Compiled], wanted: str) -> n
 def _pack(result: nvrtc.Compiled) -> bytes:
     """A line of JSON, then the cubin."""
     warnings = [[w.severity, w.message, w.source_name, w.line, w.column, w.text] for w in result.warnings]
-    return json.dumps([result.ptx, result.lowered_names, warnings, result.log]).encode() + b"\n" + result.cubin
+    return (
+        json.dumps([result.ptx, result.lowered_names, warnings, result.log, result.folder]).encode()
+        + b"\n"
+        + result.cubin
+    )
 
 
 def _unpack(data: bytes | None) -> nvrtc.Compiled | None:
     if data is None:
         return None
     head, _, cubin = data.partition(b"\n")
-    ptx, names, warnings, log = json.loads(head)
-    return nvrtc.Compiled(ptx, cubin, names, tuple(Diagnostic(*w) for w in warnings), log)
+    ptx, names, warnings, log, folder = json.loads(head)
+    return nvrtc.Compiled(ptx, cubin, names, tuple(Diagnostic(*w) for w in warnings), log, folder)
 
 
 def link_ptx(

@@ -307,7 +307,7 @@ def _tight(expression: str) -> str:
     return re.sub(r"\s*([^\w\s])\s*", r"\1", expression.strip())
 
 
-def read_cubin(data: bytes, name: str = "cubin", *, source_name: str = "") -> Module:
+def read_cubin(data: bytes, name: str = "cubin", *, source_name: str = "", source_folder: str = "") -> Module:
     """Read a cubin's bytes; ``name`` is what messages call it.
 
     ``source_name`` is the name under which its source was compiled: the compiler puts its working folder before a
@@ -316,7 +316,7 @@ def read_cubin(data: bytes, name: str = "cubin", *, source_name: str = "") -> Mo
     Raises :class:`CubinError` when the bytes are no cubin, cut short, damaged, or of an architecture whose
     encoding has no tables here (sm_60 to sm_90 have).
     """
-    return _Builder(ElfFile(data, name), source_name).build()
+    return _Builder(ElfFile(data, name), source_name, source_folder).build()
 
 
 def _architecture(elf: ElfFile) -> tuple[int, bool]:
@@ -350,9 +350,9 @@ def _is_data(name: str) -> bool:
 class _Builder:
     """Fills a :class:`Module` from the sections of one file."""
 
-    def __init__(self, elf: ElfFile, source_name: str) -> None:
+    def __init__(self, elf: ElfFile, source_name: str, source_folder: str) -> None:
         self.elf = elf
-        self.source_name = source_name
+        self.source_name, self.source_folder = source_name, source_folder
         arch, accelerated = _architecture(elf)
         self.module = Module(elf.name, arch, accelerated, virtual_arch=_virtual_architecture(elf))
         self.per_symbol: dict[int, dict[int, Record]] = {}
@@ -459,7 +459,7 @@ class _Builder:
             if r.target == section.index
         }
         where = f"{self.elf.name}, section .debug_line"
-        self.module.line_tables = read_line_tables(section.data, places, where, self.source_name)
+        self.module.line_tables = read_line_tables(section.data, places, where, self.source_name, self.source_folder)
 
     def _kernel(self, function: Function) -> Kernel:
         elf, module = self.elf, self.module

@@ -7,12 +7,13 @@ counted from 1 within the sequence; 0 ends it) and 0x91 names a function.
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 
 from warpwright.toolchain.errors import CubinError
 
@@ -65,13 +66,11 @@ def is_toolkit_file(name: str) -> bool:
     return _TOOLKIT.search(name.replace("\\", "/")) is not None
 
 
-def _own_name(path: str, source_name: str) -> str:
-    """``source_name`` when ``path`` is that after the folder in which the compiler ran."""
-    if not source_name or not path.endswith("/" + source_name):
+def own_name(path: str, source_name: str, source_folder: str) -> str:
+    """``source_name`` when ``path`` is that after the folder in which the compiler ran; ``path`` otherwise."""
+    if not source_name or not source_folder:
         return path
-    ran_here = path == f"{Path.cwd()}/{source_name}"
-    # From the cache, the folder is that of another run, and no source is there under that name.
-    return source_name if ran_here or not Path(path).is_file() else path
+    return source_name if os.path.normpath(path) == os.path.normpath(f"{source_folder}/{source_name}") else path
 
 
 class _Reader:
@@ -130,22 +129,23 @@ class _Row:
 
 
 def read_line_tables(
-    data: bytes, sections_at: Mapping[int, str], where: str, source_name: str = ""
+    data: bytes, sections_at: Mapping[int, str], where: str, source_name: str = "", source_folder: str = ""
 ) -> dict[str, LineTable]:
     """Line tables by section name.
 
     ``sections_at`` gives, for each byte position of an address operand in ``data``, the code section that the
-    relocation there names.  Sequences whose address no relocation names are left out.  A file whose path is
-    ``source_name`` after a folder that does not hold it is called ``source_name``.
+    relocation there names.  Sequences whose address no relocation names are left out.  The source that was
+    compiled is called ``source_name``; ``source_folder`` is where the compiler ran.
     """
     tables: dict[str, LineTable] = {}
+    name_of = partial(own_name, source_name=source_name, source_folder=source_folder)
     at = 0
     while at + 4 <= len(data):
         length = struct.unpack_from("<I", data, at)[0]
         end = at + 4 + length
         if end > len(data):
             raise CubinError(f"{where} is damaged: a line table of {length} bytes runs past the end.")
-        for rows in _read_unit(_Reader(data, at + 4, end, where), sections_at, source_name):
+        for rows in _read_unit(_Reader(data, at + 4, end, where), sections_at, name_of):
             _add_rows(rows, tables)
         at = end
     for table in tables.values():
@@ -167,8 +167,8 @@ class _UnitHeader:
     files: list[str]
 
 
-def _read_header(reader: _Reader, source_name: str) -> _UnitHeader:
-    """A unit's header; the reader is at its program then."""
+def _read_header(reader: _Reader, name_of: Callable[[str], str]) -> _UnitHeader:
+    """A unit's header, files by the names that ``name_of`` gives their paths; the reader is at its program then."""
     version = reader.unpack("H")
     if not 2 <= version <= 4:
         raise CubinError(f"{reader.where} has a line table of DWARF version {version}; versions 2 to 4 are read.")
@@ -192,7 +192,7 @@ def _read_header(reader: _Reader, source_name: str) -> _UnitHeader:
         reader.uleb()
         prefix = folders[folder] if 0 < folder < len(folders) else ""
         path = f"{prefix}/{name}" if prefix and not name.startswith("/") else name
-        files.append(_own_name(path, source_name))
+        files.append(name_of(path))
     reader.at = program
     return _UnitHeader(minimum_length, line_base, line_range, opcode_base, operand_counts, files)
 
@@ -271,9 +271,9 @@ class _LineMachine:
         reader.at = stop
 
 
-def _read_unit(reader: _Reader, sections_at: Mapping[int, str], source_name: str) -> list[list[_Row]]:
+def _read_unit(reader: _Reader, sections_at: Mapping[int, str], name_of: Callable[[str], str]) -> list[list[_Row]]:
     """The sequences of one unit, each a list of rows."""
-    machine = _LineMachine(reader, _read_header(reader, source_name), sections_at)
+    machine = _LineMachine(reader, _read_header(reader, name_of), sections_at)
     machine.run()
     return machine.sequences
 

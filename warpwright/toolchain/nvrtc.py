@@ -12,6 +12,7 @@ may include as well).
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -149,6 +150,8 @@ class Compiled:
     """Mangled name of each name expression: ``{"saxpy<float>": "_Z5saxpyIfEviT_PKS0_PS0_"}``."""
     warnings: tuple[Diagnostic, ...] = ()
     log: str = ""
+    folder: str = ""
+    """Where the compiler ran: in line information it puts that before the source's name."""
 
 
 @lru_cache(maxsize=1)
@@ -273,6 +276,7 @@ def compile_cuda(
             if any(_HOST_CODE_SIGN.search(d.message) for d in errors):
                 errors.append(Diagnostic("note", _HOST_CODE))
             raise CompileError(f"{name} does not compile for sm_{arch}:", errors, log)
-        return Compiled(ptx, _buffer(program, "CUBIN"), _lowered(program, name_expressions), tuple(diagnostics), log)
+        cubin, lowered = _buffer(program, "CUBIN"), _lowered(program, name_expressions)
+        return Compiled(ptx, cubin, lowered, tuple(diagnostics), log, os.getcwd())
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))

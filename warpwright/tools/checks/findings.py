@@ -24,7 +24,7 @@ class Place:
     """``Write access``, ``Read access``, ``Atomic access``, or empty."""
     kernel: str
     instruction: str
-    """As disassembled."""
+    """As disassembled; empty for a place that is the whole kernel."""
     offset: int
     """Byte offset in the kernel."""
     line: str
@@ -33,7 +33,9 @@ class Place:
     thread: Dim3
 
     def at(self) -> str:
-        """``kernel+0x70 in file.cu:5: text``."""
+        """``kernel+0x70 in file.cu:5: text``, or ``kernel`` where no instruction is known."""
+        if not self.instruction:
+            return self.kernel
         return f"{self.kernel}+{self.offset:#x}" + (f" in {self.line}" if self.line else f" ({self.instruction})")
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from types import TracebackType
 
+from warpwright.errors import KilledError
 from warpwright.session import session
 
 VARIABLE = "WARPWRIGHT_DEBUG"
@@ -15,8 +18,15 @@ def setting(commands: list[str], batch: bool, port: int | None) -> str:
     return json.dumps({"commands": commands, "batch": batch, "port": port})
 
 
+def _without_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Show an error that ends the program, unless that was the debugger's command."""
+    if not issubclass(kind, KilledError):
+        sys.__excepthook__(kind, error, trace)
+
+
 def obey() -> None:
     """Debug the launches of this process, which are executed without time."""
+    sys.excepthook = _without_traceback
     wanted = json.loads(os.environ[VARIABLE])
     if wanted["port"] is not None:
         from warpwright.tools.debugger.dap import Server

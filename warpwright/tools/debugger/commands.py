@@ -15,7 +15,7 @@ from warpwright.tools.debugger.debugger import Debugger
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.expressions import SCALARS, ExpressionError, Pointer, Value, Vector, evaluate, number_of
 from warpwright.tools.debugger.goals import Command
-from warpwright.tools.debugger.places import Place, PlaceError, instruction_text, last_line, line_of, text_of
+from warpwright.tools.debugger.places import Place, PlaceError, instruction_text, last_line, line_of, own_lines, text_of
 from warpwright.tools.debugger.threads import Focus, LaneGroup, Thread, lane_groups
 
 LIST_LINES = 10
@@ -178,7 +178,8 @@ class Commands:
         kernel = self.debugger.current.kernel
         places = one.place.instructions(kernel)
         if not places:
-            return f"{one.place.text} (not in kernel {plain_name(kernel.program.name)}; of kernels to come)"
+            lines = f", which has {own_lines(kernel.program)}" if one.place.line else ""
+            return f"{one.place.text} (not in kernel {plain_name(kernel.program.name)}{lines}; of kernels to come)"
         line = line_of(kernel.program, places[0])
         return f"{line or hex(kernel.addresses[places[0]])}" + (f" ({len(places)} places)" if len(places) > 1 else "")
 

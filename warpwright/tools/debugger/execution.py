@@ -17,7 +17,7 @@ from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import BlockState, Kernel, WarpState
 from warpwright.engine.interpreter.warp import Paused
 from warpwright.engine.launch import Dim3, LaunchContext
-from warpwright.errors import ExecutionError
+from warpwright.errors import ExecutionError, KilledError
 from warpwright.isa.program import Kind
 from warpwright.tools.debugger.breakpoints import Breakpoint, Breakpoints, Watchpoint
 from warpwright.tools.debugger.checkpoints import Checkpoints
@@ -37,10 +37,6 @@ class Stop:
     """What to show beside the place."""
     numbers: tuple[int, ...] = ()
     """Of the breakpoints or watchpoints."""
-
-
-class Killed(KeyboardInterrupt):
-    """The person at the debugger ended the program."""
 
 
 class Controller(Protocol):
@@ -163,7 +159,7 @@ class DebuggedExecution(InterpretedExecution):
 
         Raises:
             ExecutionError: a fault, trap or deadlock.
-            Killed: the person at the debugger ended the program.
+            KilledError: the person at the debugger ended the program.
         """
         stops = self.controller.launched(self)
         self._reached = lambda *_: stops
@@ -177,7 +173,7 @@ class DebuggedExecution(InterpretedExecution):
                 while command.reverse:
                     command = self.controller.stopped(self, self._back(command))
                 if command.word == "kill":
-                    raise Killed
+                    raise KilledError
                 stop, why = None, "step"
                 self._begin(command)
         finally:

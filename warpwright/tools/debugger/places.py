@@ -48,11 +48,16 @@ def _file(name: str) -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines()) if path.is_file() else ()
 
 
+def _lines(program: Program, file: str) -> Sequence[str]:
+    """A file's lines: those that the kernel was compiled from, whatever a file of that name holds; other files' from disk."""
+    if program.source is not None and file == program.source_name:
+        return program.source.splitlines()
+    return _file(file)
+
+
 def text_of(program: Program, line: Line) -> str:
-    """The text of a source line, from disk or from the text that the kernel was compiled from; empty where neither has it."""
-    lines: Sequence[str] = _file(line.file)
-    if not lines and program.source is not None:
-        lines = program.source.splitlines()
+    """The text of a source line; empty where there is none."""
+    lines = _lines(program, line.file)
     return lines[line.number - 1] if 1 <= line.number <= len(lines) else ""
 
 
@@ -66,8 +71,18 @@ def source_of(program: Program) -> str | None:
 
 def last_line(program: Program, file: str) -> int:
     """How many lines a file has, as far as it is known."""
-    found = len(_file(file))
-    return found or (program.source.count("\n") + 1 if program.source is not None else 0)
+    return len(_lines(program, file))
+
+
+def own_lines(program: Program) -> str:
+    """``lines 5 to 9 of saxpy.cu``: where a breakpoint stops this kernel, in each of its files."""
+    numbers: dict[str, list[int]] = {}
+    for line in {line_of(program, n) for n in range(len(program.instructions))} - {None}:
+        assert line is not None
+        numbers.setdefault(line.file, []).append(line.number)
+    spans = ((file, min(found), max(found)) for file, found in sorted(numbers.items()))
+    told = [f"line{f' {a}' if a == b else f's {a} to {b}'} of {file.rpartition('/')[2]}" for file, a, b in spans]
+    return " and ".join(told) or "no source lines"
 
 
 def function_of(program: Program, index: int) -> int:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from warpwright.errors import WarpwrightError
+from warpwright.errors import KilledError, WarpwrightError
 from warpwright.run import Run
 from warpwright.tools.debugger.commands import CommandError, Commands
 from warpwright.tools.debugger.debugger import Debugger, debugging
-from warpwright.tools.debugger.execution import DebuggedExecution, Killed, Stop
+from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.expressions import ExpressionError, Pointer, Value, evaluate
 from warpwright.tools.debugger.goals import Command
 from warpwright.tools.debugger.places import line_of
@@ -65,7 +65,7 @@ class DebugSession:
         try:
             with debugging(self.debugger, interruptible=False):
                 program(*arguments)
-        except Killed:
+        except KilledError:
             self._stops.put(None)
         except BaseException as error:
             self._stops.put(error)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
@@ -316,14 +315,9 @@ def source_lines(program: Program, file: str) -> list[str]:
 
 
 def source_file(program: Program) -> str | None:
-    """The file that the program's own source stands for: named without a folder, or with this very text on disk."""
-    for name in dict.fromkeys(i.line[0] for i in program.instructions if i.line is not None):
-        path = Path(name)
-        if not path.is_absolute():
-            return name
-        if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == program.source:
-            return name
-    return None
+    """The file that the program's own source stands for, if an instruction has a line of it."""
+    own = program.source_name
+    return own if any(i.line is not None and i.line[0] == own for i in program.instructions) else None
 
 
 def _lines(instructions: tuple[InstructionCost, ...], program: Program, warp_cycles: int) -> tuple[LineCost, ...]:
