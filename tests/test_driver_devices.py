@@ -375,3 +375,42 @@ def test_devices_that_there_cannot_be_are_named(chips: str, said: str, tmp_path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert said in done.stderr
+
+
+def test_ecc_errors_reach_programs_and_nvml() -> None:
+    """One flip is corrected, two end the kernel and stay with the context; counters and remapped rows are NVML's."""
+    said = right(
+        """
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+assert nvml.nvmlInit_v2() == 0
+handle = ctypes.c_void_p()
+assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0
+
+def errors(kind):
+    count = ctypes.c_ulonglong()
+    assert nvml.nvmlDeviceGetTotalEccErrors(handle, kind, 0, ctypes.byref(count)) == 0
+    return count.value
+
+from warpwright.driver.state import state
+on(0)
+a, b, function = filled(1), filled(2), kernel()
+faults = state().devices[0].gpu.faults
+faults.inject("dram", a + 8, [1])
+add(function, a, b)
+cuda("cuCtxSynchronize")
+print(errors(0), errors(1))
+faults.inject("dram", a + 8, [1, 2])
+add(function, a, b)
+assert cuda.raw("cuCtxSynchronize") == 214
+print(errors(0), errors(1))
+rows = [ctypes.c_uint() for _ in range(4)]
+assert nvml.nvmlDeviceGetRemappedRows(handle, *(ctypes.byref(one) for one in rows)) == 0
+print(*(one.value for one in rows))
+banks = (ctypes.c_uint * 5)()
+assert nvml.nvmlDeviceGetRowRemapperHistogram(handle, banks) == 0
+print(*banks)
+assert nvml.nvmlDeviceGetRetiredPages(handle, 1, ctypes.byref(rows[0]), None) == 3
+""",
+        "a100",
+    )
+    assert said.split("\n")[:4] == ["1 0", "1 1", "0 1 1 0", "1279 1 0 0 0"]

@@ -14,6 +14,7 @@ ORDER: list[set[str]] = [
     {"chips", "toolchain"},
     {"isa", "native"},
     {"engine"},
+    {"faults"},
     {"timing"},
     {"system"},
     {"graphics"},
@@ -29,8 +30,9 @@ ORDER: list[set[str]] = [
     {"libraries"},
     {"sparsity"},
     {"programs"},
-    {"sweeps"},
+    {"sweeps", "campaigns"},
     {"studies"},
+    {"commands"},
     {"cli", "__main__", "__init__", "pytest_plugin"},
 ]
 """Top-level modules and packages, lowest first; a set's members may import each other only where ALLOWED says so."""

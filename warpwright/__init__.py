@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WarpwrightError,
     )
+    from warpwright.faults import InjectionError, UncorrectableEccError
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.multi_gpu import System
     from warpwright.run import Run
@@ -58,6 +59,7 @@ _HOMES = {
         "UnsupportedError",
         "WarpwrightError",
     ),
+    "warpwright.faults": ("InjectionError", "UncorrectableEccError"),
     "warpwright.images": ("CudaArray", "Surface", "Texture"),
     "warpwright.multi_gpu": ("System",),
     "warpwright.run": ("Run",),
@@ -83,6 +85,7 @@ __all__ = [
     "DeviceArray",
     "ExecutionError",
     "FreedArrayError",
+    "InjectionError",
     "Kernel",
     "KernelNotFoundError",
     "LaunchError",
@@ -101,6 +104,7 @@ __all__ = [
     "Texture",
     "ToolchainError",
     "TrapError",
+    "UncorrectableEccError",
     "UnsupportedError",
     "WarpwrightError",
     "__version__",

@@ -35,6 +35,7 @@ from warpwright.toolchain import load as load_source
 if TYPE_CHECKING:
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
+    from warpwright.faults import DeviceFaults
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Progress, Run
     from warpwright.timing.kept_caches import KeptCaches
@@ -211,6 +212,13 @@ class GPU:
             from warpwright.timing.timing_cache import Repeats
 
             self.repeats = Repeats()
+        self.injected: DeviceFaults | None = None
+        """The errors of the device, once they are asked for."""
+        if session.inject is not None:
+            from warpwright.faults import parse_injections
+
+            self.faults.add(parse_injections(session.inject))
+            session.devices_with_errors.append(self.faults)
         self.on_output: Callable[[bytes], None] | None = None
         """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
         self.launches: list[Run] = []
@@ -227,6 +235,22 @@ class GPU:
         checker = Checker(check, self.memory, level=session.check_level or level or DEFAULT_LEVEL)
         session.checkers.append(checker)
         return checker
+
+    @property
+    def faults(self) -> DeviceFaults:
+        """Errors of the hardware: injected flips, ECC's counters, Xid messages, remapped rows and off-lined pages.
+
+        Raises:
+            UnsupportedError: with checks, or the interpreter as the engine.
+        """
+        if self.injected is None:
+            # Imported when it is asked for: few programs ask.
+            from warpwright.faults import DeviceFaults
+
+            if self.checker is not None or self.engine == "interpreter" or self.chip.arch < FIRST_MAXWELL:
+                raise UnsupportedError("errors are injected on p100 to h200, with engine='compiled' and without checks")
+            self.injected = DeviceFaults(self.chip, self.memory)
+        return self.injected
 
     def checks(self, name: str) -> bool:
         """True if the named check, such as ``"memcheck"``, watches this GPU's launches."""

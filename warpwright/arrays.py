@@ -93,6 +93,8 @@ class DeviceArray:
         # Whoever holds the view may write: whether he does can not be seen.
         if self.memory.observer is not None:
             self.memory.observer.filled(self.device_address(), self.nbytes)
+        if self.memory.host_watch is not None:
+            self.memory.host_watch(self.device_address(), self.nbytes, True)
         return self._contents()
 
     def _contents(self) -> Array:
@@ -100,6 +102,8 @@ class DeviceArray:
 
     def get(self) -> Array:
         """Return a copy as a NumPy array."""
+        if self.memory.host_watch is not None:
+            self.memory.host_watch(self.device_address(), self.nbytes, True)
         return self._contents().copy()
 
     def set(self, values: npt.ArrayLike) -> None:
@@ -109,6 +113,8 @@ class DeviceArray:
             ArgumentError: the values cannot be broadcast to the array's shape.
         """
         given = np.asarray(values)
+        if self.memory.host_watch is not None:
+            self.memory.host_watch(self.device_address(), self.nbytes, False)
         try:
             self.numpy()[...] = given
         except ValueError:
@@ -118,6 +124,8 @@ class DeviceArray:
 
     def __getitem__(self, index: Any) -> Any:
         """A copy on the host of an element or a slice, indexed as in NumPy."""
+        if self.memory.host_watch is not None:
+            self.memory.host_watch(self.device_address(), self.nbytes, True)
         part = self._contents()[index]
         return part.copy() if isinstance(part, np.ndarray) else part
 
@@ -130,6 +138,8 @@ class DeviceArray:
         return iter(self.get())
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if self.memory.host_watch is not None:
+            self.memory.host_watch(self.device_address(), self.nbytes, True)
         view = self._contents() if copy is not False else self.numpy()
         if dtype is not None and np.dtype(dtype) != self.dtype:
             return view.astype(dtype)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from warpwright.commands.campaign import campaign
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -210,6 +212,13 @@ def run(
     record: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record the command stream of the program's graphics (g80).")
     ] = None,
+    inject: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ERRORS",
+            help="Flip bits: dram@ADDRESS:BIT, l2@…, registers@R5:BIT,block=…, shared@…, rate@…, particles@…; several separated by semicolons.",
+        ),
+    ] = None,
     timeout: TimeoutOption = None,
     json: JsonOption = None,
     csv: CsvOption = None,
@@ -233,7 +242,7 @@ def run(
         timing = timing or ("full" if report is not None else None)
     elif check_level is not None:
         raise _fail("--check-level has no effect without --check: add --check", MISUSED)
-    with _time_limit(timeout), _host_clock(host_clock, timing):
+    with _time_limit(timeout), _host_clock(host_clock, timing), _errors_injected(inject, check):
         try:
             runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
         finally:
@@ -381,6 +390,32 @@ def _host_clock(name: str, timing: str | None) -> Iterator[None]:
         yield
     finally:
         session.simulates_host_clock = False
+
+
+@contextlib.contextmanager
+def _errors_injected(text: str | None, check: str | None) -> Iterator[None]:
+    """Every GPU of the program meets the errors of ``--inject`` within the block; what its counters say is printed at the end."""
+    if text is None:
+        yield
+        return
+    from warpwright.faults import InjectionError, parse_injections
+    from warpwright.session import session
+
+    if check is not None:
+        raise _fail("--inject and --check exclude each other: leave one of them away", MISUSED)
+    try:
+        parse_injections(text)
+    except InjectionError as error:
+        raise _fail(str(error), MISUSED) from None
+    session.inject = text
+    try:
+        yield
+    finally:
+        session.inject = None
+        for device in session.devices_with_errors:
+            for line in device.log.summary():
+                _console(stderr=True).print(f"{device.chip.name}: {line}", markup=False, soft_wrap=True)
+        session.devices_with_errors.clear()
 
 
 @contextlib.contextmanager
@@ -903,6 +938,9 @@ def sweep(
     )
     if done.failed_count:
         raise typer.Exit(FAILED)
+
+
+app.command()(campaign)
 
 
 @app.command()

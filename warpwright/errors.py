@@ -75,6 +75,7 @@ class MemoryFaultError(ExecutionError):
         space: ``global``, ``shared`` or ``local``.
         misaligned: True if the address is not a multiple of the size of the access; else it is out of bounds.
         reason: the nearest allocations, as in the last line of the message.
+        lanes: mask of the warp's lanes whose access failed.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class MemoryFaultError(ExecutionError):
         space: str = "global",
         misaligned: bool = False,
         reason: str = "",
+        lanes: int = 0,
     ) -> None:
         super().__init__(message)
         self.kernel = kernel
@@ -105,6 +107,7 @@ class MemoryFaultError(ExecutionError):
         self.space = space
         self.misaligned = misaligned
         self.reason = reason
+        self.lanes = lanes
 
 
 class TrapError(ExecutionError):

@@ -77,6 +77,8 @@ def hinders(launcher: Launcher, timed: bool = True) -> str:
     in_full = gpu.timing == "full" or (gpu.timing == "sampled" and watches_memory(loaded))
     if (not in_full if timed else gpu.timing != "off") or gpu.checker is not None:
         return "it is not timed in full"
+    if gpu.injected is not None and gpu.injected.active:
+        return "errors are injected"
     if launcher.partition is not None:
         return "its context has a part of the chip"
     if geometry.cluster_blocks > 1 or is_cooperative(loaded.program):

@@ -52,6 +52,7 @@ from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.errors import UNTIMED, AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
+from warpwright.faults.exposed_launch import injected_execution
 from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
@@ -325,6 +326,10 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | 
     gpu = launcher.kernel.gpu
     if session.debugger is not None:
         return _run_once(launcher, parameters, cooperative, checked=False, timed=False)
+    if gpu.injected is not None and gpu.injected.active:
+        return _run_with_errors(launcher, parameters, cooperative)
+    if gpu.injected is not None:
+        gpu.injected.launches += 1
     if gpu.checker is None:
         return _run_once(launcher, parameters, cooperative, checked=False, timed=gpu.timing != "off")
     if not (gpu.timing != "off" or session.times_checked):
@@ -344,6 +349,40 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | 
     _run_once(launcher, parameters, cooperative, checked=True, timed=False)
     before.restore()
     return _run_once(launcher, parameters, cooperative, checked=False, timed=True, says=False)
+
+
+def _run_with_errors(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None) -> Run:
+    """A launch on a device with errors: without time, and then from the same state with time if no result changed."""
+    gpu = launcher.kernel.gpu
+    faults = gpu.faults
+    timed = gpu.timing != "off"
+    changes = not faults.ecc and any(one.launch == faults.launches for one in faults.waiting)
+    if timed and (changes or (faults.exposures and not faults.ecc)):
+        raise UnsupportedError(
+            f"{launcher.kernel.name}: flips that no code corrects are injected without time: add timing='off' (--timing off)"
+        )
+    if not timed:
+        return _run_once(launcher, parameters, cooperative, checked=False, timed=False)
+    refuse_snapshot(launcher)
+    with faults.quiet():
+        before = LaunchSnapshot(gpu.memory)
+    _run_once(launcher, parameters, cooperative, checked=False, timed=False)
+    with faults.quiet():
+        before.restore()
+    return _run_once(launcher, parameters, cooperative, checked=False, timed=True, says=False)
+
+
+def refuse_snapshot(launcher: Launcher) -> None:
+    """Refuse a launch that cannot run twice from the same state.
+
+    Raises:
+        UnsupportedError: says why.
+    """
+    reason = hindrance(launcher.kernel._loaded.program, launcher.kernel.gpu.memory)
+    if reason:
+        raise UnsupportedError(
+            f"{launcher.kernel.name}: errors cannot be injected and timed: {reason}; add timing='off'"
+        )
 
 
 def _run_once(
@@ -589,6 +628,8 @@ class Job:
             execution = gpu.checker.execution(
                 loaded, self.context, at_once, self.launcher.kernel._loaded_module.compiled.ptx
             )
+        elif gpu.injected is not None and gpu.injected.active:
+            execution = injected_execution(loaded, self.context, at_once, gpu.injected)
         elif gpu.engine == "interpreter":
             execution = interpreted_execution(loaded, self.context, at_once)
         elif gpu.engine == "tiered":

@@ -16,6 +16,7 @@ from warpwright.errors import TimedOutError
 
 if TYPE_CHECKING:
     from warpwright.engine.kernels import Debugs
+    from warpwright.faults import DeviceFaults
     from warpwright.run import Progress, Run
     from warpwright.tools.checks import Checker, Finding
 
@@ -87,6 +88,10 @@ class Session:
     """Checks that every GPU runs."""
     check_level: str | None = None
     """Lowest grade of what they tell."""
+    inject: str | None = None
+    """Errors of the hardware that every GPU meets: the text of ``--inject``."""
+    devices_with_errors: list[DeviceFaults] = field(default_factory=list)
+    """Of every GPU that ``inject`` was for, in order."""
     record: str | None = None
     """File for the command stream of the program's graphics."""
     times_checked: bool = False

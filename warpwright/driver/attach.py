@@ -214,6 +214,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
             ("TIMING", timing),
             ("CHECK", session.check),
             ("CHECK_LEVEL", session.check_level),
+            ("INJECT", session.inject),
         ),
         *(("RESULTS", results and str(results)), ("DEADLINE", session.deadline and repr(session.deadline))),
     )

@@ -39,7 +39,7 @@ _users = 0
 """How often NVML was initialised and not shut down."""
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """A call ends with this result of NVML."""
 
     def __init__(self, code: int) -> None:
@@ -56,7 +56,7 @@ def nvml(*names: str) -> Callable[[Function], Function]:
                 return UNINITIALIZED
             try:
                 return function(*arguments) or 0
-            except _Refused as refused:
+            except Refused as refused:
                 return refused.code
             except BaseException as error:
                 failed(names[0], error)
@@ -69,10 +69,10 @@ def nvml(*names: str) -> Callable[[Function], Function]:
     return register
 
 
-def _device(handle: int) -> Device:
+def device_of_handle(handle: int) -> Device:
     devices = state().devices
     if not 0 <= handle - _DEVICE < len(devices):
-        raise _Refused(INVALID_ARGUMENT)
+        raise Refused(INVALID_ARGUMENT)
     return devices[handle - _DEVICE]
 
 
@@ -150,7 +150,7 @@ def by_index(index: int, place: int) -> int:
 
 @nvml("nvmlDeviceGetHandleByUUID")
 def by_uuid(text: int, place: int) -> int:
-    return _found(place, [one for one in state().devices if cmemory.text(text) == _uuid(one)])
+    return _found(place, [one for one in state().devices if cmemory.text(text) == uuid_text(one)])
 
 
 def _found(place: int, devices: list[Device]) -> int:
@@ -168,44 +168,44 @@ def by_bus_id(text: int, place: int) -> int:
     return _found(place, [one for one in state().devices if bus_numbers(bus_id(one)) == wanted])
 
 
-def _uuid(device: Device) -> str:
+def uuid_text(device: Device) -> str:
     raw = uuid(device).hex()
     return f"GPU-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
 
 
 @nvml("nvmlDeviceGetName")
 def name(handle: int, place: int, room: int) -> int:
-    device = _device(handle)
+    device = device_of_handle(handle)
     return _put_text(place, room, f"NVIDIA {product(device)}")
 
 
 @nvml("nvmlDeviceGetUUID")
 def get_uuid(handle: int, place: int, room: int) -> int:
-    device = _device(handle)
-    return _put_text(place, room, _uuid(device))
+    device = device_of_handle(handle)
+    return _put_text(place, room, uuid_text(device))
 
 
 @nvml("nvmlDeviceGetIndex", "nvmlDeviceGetMinorNumber")
 def index(handle: int, place: int) -> None:
-    cmemory.put32(place, _device(handle).ordinal)
+    cmemory.put32(place, device_of_handle(handle).ordinal)
 
 
 @nvml("nvmlDeviceGetCudaComputeCapability")
 def compute_capability(handle: int, major: int, minor: int) -> None:
-    device = _device(handle)
+    device = device_of_handle(handle)
     cmemory.put32(major, attribute(75, device))
     cmemory.put32(minor, attribute(76, device))
 
 
 @nvml("nvmlDeviceGetArchitecture")
 def architecture(handle: int, place: int) -> None:
-    device = _device(handle)
+    device = device_of_handle(handle)
     cmemory.put32(place, next(number for least, number in _ARCHITECTURES if device.gpu.chip.arch >= least))
 
 
 @nvml("nvmlDeviceGetNumGpuCores")
 def cores(handle: int, place: int) -> None:
-    device = _device(handle)
+    device = device_of_handle(handle)
     chip = device.gpu.chip
     lite = 0 if chip.pipes.fma_lite_in_xu else chip.pipes.fma_lite_lanes
     cmemory.put32(place, chip.sm.sm_count * chip.sm.sub_core_count * (chip.pipes.fma_heavy_lanes + lite))
@@ -213,13 +213,13 @@ def cores(handle: int, place: int) -> None:
 
 @nvml("nvmlDeviceGetMemoryBusWidth")
 def bus_width(handle: int, place: int) -> None:
-    device = _device(handle)
+    device = device_of_handle(handle)
     cmemory.put32(place, attribute(37, device))
 
 
 @nvml("nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo")
 def clock(handle: int, kind: int, place: int) -> int:
-    device = _device(handle)
+    device = device_of_handle(handle)
     graphics, sm, memory = 0, 1, 2
     if kind not in (graphics, sm, memory):
         return NOT_SUPPORTED
@@ -229,14 +229,14 @@ def clock(handle: int, kind: int, place: int) -> int:
 
 @nvml("nvmlDeviceGetMemoryInfo")
 def memory_info(handle: int, place: int) -> None:
-    device = _device(handle)
+    device = device_of_handle(handle)
     memory = device.gpu.memory
     cmemory.write("3Q", place, memory.capacity_bytes, memory.capacity_bytes - memory.used_bytes, memory.used_bytes)
 
 
 @nvml("nvmlDeviceGetMemoryInfo_v2")
 def memory_info_2(handle: int, place: int) -> int:
-    device = _device(handle)
+    device = device_of_handle(handle)
     version = ctypes.c_uint32.from_address(place).value
     if version != 2 << 24 | 40:
         return VERSION_MISMATCH
@@ -249,7 +249,7 @@ def memory_info_2(handle: int, place: int) -> int:
 
 @nvml("nvmlDeviceGetPciInfo_v3")
 def pci_info(handle: int, place: int) -> None:
-    device = _device(handle)
+    device = device_of_handle(handle)
     text = bus_id(device)
     domain, bus, number, _ = bus_numbers(text)
     cmemory.write("16s5I32s", place, text.encode(), domain, bus, number, _VENDOR, 0, f"0000{text}".encode())
@@ -258,7 +258,7 @@ def pci_info(handle: int, place: int) -> None:
 @nvml("nvmlDeviceGetComputeRunningProcesses_v3")
 def running_processes(handle: int, room: int, infos: int) -> int:
     """This process: a simulated card serves no other."""
-    device = _device(handle)
+    device = device_of_handle(handle)
     given = cmemory.get32(room)
     cmemory.put32(room, 1)
     if given < 1:

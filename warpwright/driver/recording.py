@@ -58,6 +58,7 @@ def start() -> None:
     """Record this process's launches, when somebody waits for them."""
     if os.environ.get(_THREADS):
         session.threads = int(os.environ[_THREADS])
+    session.inject = os.environ.get("WARPWRIGHT_INJECT") or session.inject
     if os.environ.get(DEADLINE):
         session.deadline = float(os.environ[DEADLINE])
     if session.on_launch is None and os.environ.get(FOLDER):
@@ -95,6 +96,10 @@ def finish() -> None:
         say(str(error))
     folder = os.environ.get(FOLDER)
     report_leaks()
+    # The command prints those of its own process.
+    if os.environ.get("WARPWRIGHT_INJECT"):
+        for device in session.devices_with_errors:
+            say("\n".join(f"{device.chip.name}: {line}" for line in device.log.summary()))
     found = session.findings()
     if not folder or not (_runs or found) or not os.path.isdir(folder):
         return

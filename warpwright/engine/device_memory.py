@@ -17,7 +17,7 @@ import sys
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -284,6 +284,10 @@ class DeviceMemory:
         self._seen: dict[int, dict[DeviceMemory, Allocation]] = {}
         self._lent: set[tuple[int, DeviceMemory]] = set()
         self.observer: Observer | None = None
+        self._withheld: list[tuple[int, int]] = []
+        """Sorted ranges that no new allocation gets: pages that failed."""
+        self.host_watch: Callable[[int, int, bool], None] | None = None
+        """Called with address, bytes and whether they are only read before the host accesses them: errors of memory."""
 
     # --- allocations ------------------------------------------------------------------------------
     def allocate(
@@ -315,7 +319,7 @@ class DeviceMemory:
             raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
         span = (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
         for i, begin in enumerate(self._free_starts):
-            start = begin + -(self.base + begin) % alignment_bytes
+            start = self._usable_start(begin, span, alignment_bytes)
             if self._free_ends[i] - start >= span:
                 break
         else:
@@ -338,6 +342,24 @@ class DeviceMemory:
         if self.observer is not None:
             self.observer.allocated(allocation, undefined)
         return allocation
+
+    def _usable_start(self, begin: int, span: int, alignment_bytes: int) -> int:
+        """The first offset from ``begin`` on where a span touches no withheld range."""
+        start = begin + -(self.base + begin) % alignment_bytes
+        for first, last in self._withheld:
+            if start < last and first < start + span:
+                start = last + -(self.base + last) % alignment_bytes
+        return start
+
+    def withhold(self, first: int, last: int) -> None:
+        """Give a range (offsets) to no new allocation; those that have it keep it."""
+        with self._lock:
+            self._withheld = sorted([*self._withheld, (first, last)])
+
+    def use_again(self, first: int, last: int) -> None:
+        """End what :meth:`withhold` began."""
+        with self._lock:
+            self._withheld.remove((first, last))
 
     def _insert(self, allocation: Allocation) -> None:
         position = bisect_left(self._starts, allocation.address)
@@ -649,6 +671,8 @@ class DeviceMemory:
             raise IndexError(f"{size_bytes} bytes at {address:#x} are outside device memory")
         if self.observer is not None and not read_only:
             self.observer.filled(address, size_bytes)
+        if self.host_watch is not None:
+            self.host_watch(address, size_bytes, read_only)
         return self._bytes[start : start + size_bytes]
 
     def host_pointer(self, address: int) -> int:

@@ -316,6 +316,7 @@ def _memory_fault(
         thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
         line=instruction.line if instruction is not None else None,
         instruction=stop.instruction,
+        lanes=stop.lanes,
         **more,
     )
 

@@ -99,7 +99,7 @@ class InterpretedExecution:
             self.counts.warp_instructions += outcome.instructions
             self.counts.thread_instructions += outcome.thread_instructions
             if outcome.status is not Status.EXIT:
-                raise self._error(outcome)
+                raise self.error_of(outcome)
         if self.judged and self.resident:
             self._judge()
         return True
@@ -139,7 +139,8 @@ class InterpretedExecution:
         )
         self._past = Recurrence(FIRST_PASS)
 
-    def _error(self, outcome: Outcome) -> ExecutionError:
+    def error_of(self, outcome: Outcome) -> ExecutionError:
+        """The exception for a block that did not end well."""
         context = self.context
         program, geometry = context.program, context.geometry
         if outcome.status is Status.DEADLOCK:

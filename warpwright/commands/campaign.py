@@ -1,0 +1,93 @@
+"""``warpwright campaign``: a fault-injection campaign over a workload."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpwright.commands.output import INTERRUPTED, MISUSED, console, fail
+
+if TYPE_CHECKING:
+    from warpwright.campaigns import Campaign
+
+LINE_SECONDS = 5.0
+
+
+def campaign(
+    program: Annotated[
+        Path,
+        typer.Argument(
+            help="Python file with prepare(gpu), which returns a function that launches and returns arrays."
+        ),
+    ],
+    injections: Annotated[
+        int, typer.Option("--injections", "-n", help="Runs of the workload, each with one error.")
+    ] = 1000,
+    gpu: Annotated[str, typer.Option("--gpu", "-g", help="Chip.")] = "a100",
+    structures: Annotated[str, typer.Option(help="Where bits flip, separated by commas.")] = "dram,l2,registers,shared",
+    bits: Annotated[int, typer.Option(help="Flipped neighbouring bits of one word.")] = 1,
+    ecc: Annotated[bool, typer.Option("--ecc/--no-ecc", help="Whether words are protected.")] = False,
+    seed: Annotated[int, typer.Option(help="Chooses words, bits and moments.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the results (default: PROGRAM.campaign).")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    scheduler: Annotated[str | None, typer.Option(help="Run on a Dask cluster: tcp://HOST:8786.")] = None,
+) -> None:
+    """Run a workload thousands of times with one flipped bit each, and count masked, wrong, ended and hung runs.
+
+    The same command goes on where it was stopped.
+    """
+    from warpwright.campaigns import CampaignError, CampaignSpecification
+    from warpwright.campaigns import campaign as run_campaign
+    from warpwright.errors import WarpwrightError
+
+    asked = CampaignSpecification(
+        str(program), injections, gpu, tuple(name.strip() for name in structures.split(",")), bits, ecc, seed
+    )
+    last = [time.monotonic()]
+
+    def progress(done: int, total: int) -> None:
+        if time.monotonic() - last[0] >= LINE_SECONDS:
+            last[0] = time.monotonic()
+            typer.echo(f"warpwright: {done:,} of {total:,} injections", err=True)
+
+    try:
+        found = run_campaign(
+            asked, output or program.with_suffix(".campaign"), workers=workers, scheduler=scheduler, progress=progress
+        )
+    except CampaignError as error:
+        raise fail(str(error), MISUSED) from None
+    except WarpwrightError as error:
+        raise fail(str(error)) from None
+    except KeyboardInterrupt:
+        raise fail("interrupted; the same command goes on from here", INTERRUPTED) from None
+    show(found)
+
+
+def show(found: Campaign) -> None:
+    """Print the shares of the outcomes by structure, with their 95 % intervals."""
+    from rich.table import Table
+
+    from warpwright.campaigns.injector import OUTCOMES
+
+    table = Table(header_style="bold")
+    table.add_column("structure")
+    for heading in ("injections", *OUTCOMES):
+        table.add_column(heading, justify="right")
+    for structure in (*found.specification.structures, None):
+        counts = found.counts(structure)
+        shares = []
+        for outcome in OUTCOMES:
+            share, low, high = found.rate(outcome, structure)
+            shares.append(f"{share:.1%} ({low:.1%}-{high:.1%})" if counts[outcome] else "0")
+        table.add_row(structure or "all", f"{sum(counts.values()):,}", *shares)
+    out = console()
+    out.print(table)
+    before = len(found.rows) - found.ran
+    told = f"{found.ran:,} injections in {found.seconds:,.1f} s" + (f", {before:,} finished before" if before else "")
+    out.print(told)
+    out.print(f"wrote {found.folder / 'injections.csv'}", markup=False, soft_wrap=True)
