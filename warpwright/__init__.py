@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from warpwright.api import GPU, Kernel, Module
     from warpwright.arrays import DeviceArray, Symbol
     from warpwright.chips import Chip, ChipError, chip_names, load_chip
+    from warpwright.engine.access_policy import AccessProperty, AccessWindow
     from warpwright.errors import (
         ArgumentError,
         DeadlockError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from warpwright.toolchain import ArchitectureError, CompileError, LinkError, SourceNotFoundError, ToolchainError
 
 _HOMES = {
+    "warpwright.engine.access_policy": ("AccessProperty", "AccessWindow"),
     "warpwright.api": ("GPU", "Kernel", "Module"),
     "warpwright.arrays": ("DeviceArray", "Symbol"),
     "warpwright.chips": ("Chip", "ChipError", "chip_names", "load_chip"),
@@ -74,6 +76,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "GPU",
+    "AccessProperty",
+    "AccessWindow",
     "ArchitectureError",
     "ArgumentError",
     "Chip",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from warpwright.timing import policies
 from warpwright.toolchain import load as load_source
 
 if TYPE_CHECKING:
+    from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.faults import DeviceFaults
@@ -205,6 +207,8 @@ class GPU:
             from warpwright.timing.kept_caches import KeptCaches
 
             self.kept_caches = KeptCaches(self.chip.l1.l1_line_bytes)
+        self.set_aside_bytes = self.chip.l2.l2_set_aside_default_kib << 10
+        """Of L2, for persisting lines."""
         self.checker = self._checker(check, check_level)
         self.repeats: Repeats | None = None
         """Times of launches that unmodified programs repeat; a GPU of one's own times each."""
@@ -223,6 +227,22 @@ class GPU:
         """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
+
+    def set_aside(self, size_bytes: int) -> None:
+        """Set L2 aside for persisting lines, by whole sixteenths: ``cudaLimitPersistingL2CacheSize``.
+
+        Raises:
+            UnsupportedError: more than the chip can set aside, which before compute capability 8.0 is nothing.
+        """
+        most = self.chip.l2.l2_set_aside_max_kib << 10
+        if not 0 <= size_bytes <= most:
+            raise UnsupportedError(f"{self.chip.name} can set aside {most:,} bytes of L2, not {size_bytes:,}")
+        self.set_aside_bytes = size_bytes
+
+    def reset_persisting_l2(self) -> None:
+        """Have L2 treat every persisting line as a normal one: ``cudaCtxResetPersistingL2Cache``."""
+        if self.kept_caches is not None:
+            self.kept_caches.reset_persisting()
 
     def _checker(self, check: str | Sequence[str], level: str | None) -> Checker | None:
         if not check:
@@ -661,6 +681,13 @@ class Launcher:
             kernel._loaded.program.lanes,
         )
         self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
+        self.window: AccessWindow | None = None
+
+    def with_window(self, window: AccessWindow | None) -> Launcher:
+        """The same launch with an access-policy window: ``kernel[grid, block].with_window(ww.AccessWindow(...))(...)``."""
+        made = copy(self)
+        made.window = window
+        return made
 
     def progress_line(self) -> Callable[[Progress], None] | None:
         """The display of a long launch's progress: a bar on a terminal, a line every few seconds elsewhere."""

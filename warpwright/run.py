@@ -510,7 +510,9 @@ def launch_context(
         place_parameters(program, bank0, window.address)
         memory.view(window.address, len(bank0))[...] = bank0
     sms = launcher.partition.sms if launcher.partition is not None else None
-    return make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count, sms), window
+    context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count, sms)
+    context.window, context.set_aside_bytes = launcher.window, gpu.set_aside_bytes
+    return context, window
 
 
 def _kernel_at(launcher: Launcher, address: int) -> tuple[str, int]:

@@ -382,6 +382,10 @@ class L2(Section):
     l2_slice_count: int = Field(gt=0)
     l2_partition_count: int = Field(gt=0, le=2)
     l2_ways: int = Field(gt=0)
+    l2_set_aside_max_kib: int = Field(ge=0)
+    """The most of L2 that may be set aside for persisting lines; 0: the chip has no residency control."""
+    l2_set_aside_default_kib: int = Field(ge=0)
+    """What is set aside as long as nobody asks for more or less."""
     l2_partial_ways: int = Field(gt=0)
     """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
     l2_dirty_ways: int = Field(gt=0)

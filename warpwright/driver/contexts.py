@@ -12,10 +12,12 @@ from warpwright.driver.functions import BANK_SIZES, CACHE_CONFIGURATIONS
 from warpwright.driver.state import Context, Device, state
 from warpwright.driver.work_order import host_waits_for
 
-_LIMITS = {0: 1024, 1: 8650752, 2: 8 << 20, 4: 2048, 5: 64, 6: 11796480, 7: 0, 8: 0}
-"""By CUlimit, of an H200: stack size, printf buffer, heap of device malloc, launches by kernels that wait, L2 granularity, persisting L2, then
+_LIMITS = {0: 1024, 1: 8650752, 2: 8 << 20, 4: 2048, 5: 64, 7: 0, 8: 0}
+"""By CUlimit, of an H200: stack size, printf buffer, heap of device malloc, launches by kernels that wait, L2 granularity, then
 shared memory of a block, which is told and not set."""
 _STACK, _MAX_SHARED, _SHARED = 0, 7, 8
+_SET_ASIDE = 6
+"""CU_LIMIT_PERSISTING_L2_CACHE_SIZE, which is the device's."""
 _NO_LIMITS = (3, 9)
 _GRAIN = {0: (16, 16), 1: (512 << 10, 1), 2: (4 << 20, 1), 4: (32, 1)}
 """Least value, and what it is a multiple of."""
@@ -216,8 +218,11 @@ def synchronize(*_: int) -> None:
 def get_limit(place: int, limit: int) -> int | None:
     context = state().current()
     _check_limit(limit)
+    gpu = context.device.gpu
     if limit == _MAX_SHARED:
-        cmemory.put64(place, context.device.gpu.chip.shared.shared_max_per_block_kib << 10)
+        cmemory.put64(place, gpu.chip.shared.shared_max_per_block_kib << 10)
+    elif limit == _SET_ASIDE:
+        cmemory.put64(place, gpu.set_aside_bytes)
     else:
         cmemory.put64(place, context.limits.get(limit, _LIMITS[limit]))
     return None
@@ -225,7 +230,7 @@ def get_limit(place: int, limit: int) -> int | None:
 
 def _check_limit(limit: int) -> None:
     """Tell limits that the device does not have from those that there are not."""
-    if limit not in _LIMITS:
+    if limit not in _LIMITS and limit != _SET_ASIDE:
         raise CudaError(results.UNSUPPORTED_LIMIT if limit in _NO_LIMITS else results.INVALID_VALUE)
 
 
@@ -235,6 +240,10 @@ def set_limit(limit: int, value: int) -> int | None:
     _check_limit(limit)
     if limit in (_MAX_SHARED, _SHARED):
         return results.NOT_PERMITTED
+    if limit == _SET_ASIDE:
+        gpu = context.device.gpu
+        gpu.set_aside(min(value, gpu.chip.l2.l2_set_aside_max_kib << 10))
+        return None
     least, unit = _GRAIN.get(limit, (0, 1))
     value = max(-(-value // unit) * unit, least)
     if limit == _STACK and value > _MOST_STACK_BYTES:
@@ -245,7 +254,8 @@ def set_limit(limit: int, value: int) -> int | None:
 
 @entry("cuCtxResetPersistingL2Cache")
 def reset_persisting() -> None:
-    state().current()
+    synchronize()
+    state().current().device.gpu.reset_persisting_l2()
 
 
 @entry("cuCtxGetCacheConfig")

@@ -10,6 +10,7 @@ from typing import Any
 
 from warpwright.chips import Chip
 from warpwright.driver import cmemory, results
+from warpwright.driver.access_windows import LARGEST_BYTES
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.state import Device, state
@@ -106,10 +107,8 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     105: 0,
     106: lambda chip: chip.sm.max_blocks_per_sm,
     107: 0,
-    # Three quarters of L2 may be set aside (CUDA C++ Programming Guide, "L2 Cache Set-Aside"), of an H200's 5/8 (``bench/driver_answers.py``);
-    # it is accepted, not modelled.
-    108: lambda chip: (chip.l2.l2_kib << 10) * (5 if chip.arch >= 90 else 6) // 8 if chip.arch >= 80 else 0,
-    109: lambda chip: 128 << 20 if chip.arch >= 80 else 0,
+    108: lambda chip: chip.l2.l2_set_aside_max_kib << 10,
+    109: lambda chip: LARGEST_BYTES if chip.l2.l2_set_aside_max_kib else 0,
     110: 0,
     111: lambda chip: chip.shared.shared_reserved_bytes_per_block,
     112: 0,

@@ -8,9 +8,11 @@ from __future__ import annotations
 import ctypes
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from warpwright.driver import cmemory, graphs, results
+from warpwright.driver.access_windows import WINDOW, window_of
 from warpwright.driver.calls import entry
 from warpwright.driver.copies import Copy, Fill, check_device, copy_3d, described
 from warpwright.driver.cuda_error import CudaError
@@ -113,10 +115,10 @@ def register(
         insert(place, graph, needs, count, make(*given[:arguments]))
 
     def change_node(node: int, *given: int) -> None:
-        vertex(node).replace(make(*given[:arguments]))
+        vertex(node).change(make(*given[:arguments]))
 
     def update_node(executable: int, node: int, *given: int) -> None:
-        twin(executable, node).replace(make(*given[:arguments]))
+        twin(executable, node).change(make(*given[:arguments]))
 
     for wanted, provided in ((add, add_node), (change, change_node), (update, update_node)):
         if wanted:
@@ -216,7 +218,11 @@ def host_parameters(handle: int, place: int) -> int | None:
 
 @entry("cuGraphKernelNodeSetAttribute")
 def set_node_attribute(handle: int, number: int, value: int) -> None:
-    vertex(handle).attributes[number] = ctypes.string_at(value, 64)
+    raw = ctypes.string_at(value, 64)
+    node = vertex(handle)
+    if number == WINDOW and isinstance(node.work, Launch):
+        node.work = replace(node.work, window=window_of(raw))
+    node.attributes[number] = raw
 
 
 @entry("cuGraphKernelNodeGetAttribute")
@@ -226,7 +232,9 @@ def node_attribute(handle: int, number: int, place: int) -> None:
 
 @entry("cuGraphKernelNodeCopyAttributes")
 def copy_attributes(target: int, source: int) -> None:
-    vertex(target).attributes = dict(vertex(source).attributes)
+    to, of = vertex(target), vertex(source)
+    to.attributes = dict(of.attributes)
+    to.work = to.work.with_attributes_of(of.work)
 
 
 # --- nodes of any kind -------------------------------------------------------------------------------
@@ -266,7 +274,7 @@ def change(one: Vertex, pointer: int, makers: Mapping[int, Maker] = MAKERS) -> N
     # Before the work is made: making an allocation takes addresses.
     if one.work.kind in _FIXED or cmemory.get32(pointer) != one.work.kind:
         raise CudaError(results.INVALID_VALUE)
-    one.replace(work_of(pointer, makers))
+    one.change(work_of(pointer, makers))
 
 
 @entry("cuGraphAddNode")

@@ -51,6 +51,10 @@ class Node(Work):
         """The same work for a copy of its graph; only nodes that hold graphs differ from one copy to another."""
         return self
 
+    def with_attributes_of(self, other: Node) -> Node:
+        """The same work with the attributes of other work; only kernels have some."""
+        return self
+
     def graphs(self) -> tuple[Graph, ...]:
         """Graphs that belong to the node."""
         return ()
@@ -106,6 +110,14 @@ class Vertex:
         for graph in self.work.graphs():
             graph.release()
         self.work = work
+
+    def change(self, work: Node) -> None:
+        """Take other parameters; attributes stay.
+
+        Raises:
+            CudaError: the work is of another kind.
+        """
+        self.replace(work.with_attributes_of(self.work))
 
 
 @dataclass(eq=False)

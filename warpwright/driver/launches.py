@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warpwright.driver import cmemory, results
+from warpwright.driver.access_windows import WINDOW, window_of
 from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
@@ -24,6 +25,7 @@ from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError,
 if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.chips import Partition
+    from warpwright.engine.access_policy import AccessWindow
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
@@ -53,6 +55,8 @@ class Launch(Node):
     """It may begin before what its stream has before it has ended, and waits for that itself."""
     partition: Partition | None = None
     """The SMs that take its blocks; all of them without."""
+    window: AccessWindow | None = None
+    """Addresses that L2 is to keep longer or shorter: its own, or its stream's."""
 
     kind = 0
 
@@ -107,6 +111,9 @@ class Launch(Node):
 
     def parameter_bytes(self) -> bytes:
         return self.parameters
+
+    def with_attributes_of(self, other: Node) -> Node:
+        return replace(self, window=other.window) if isinstance(other, Launch) else self
 
     def failed(self, error: Exception, context: Context, stream: Stream) -> None:
         if isinstance(error, AssertionFailedError):
@@ -182,13 +189,14 @@ def launcher_of(launch: Launch) -> Launcher:
     from warpwright.api import Launcher
 
     target = launch.function
-    key = (launch.grid, launch.block, launch.shared, launch.cluster or target.cluster, launch.partition)
+    shape = (launch.grid, launch.block, launch.shared, launch.cluster or target.cluster, launch.partition)
+    key = (*shape, launch.window)
     launcher = target.launchers.get(key)
     if launcher is None:
         if len(target.launchers) >= 64:
             target.launchers.clear()
         try:
-            launcher = target.launchers[key] = Launcher(target.kernel, *key)
+            launcher = target.launchers[key] = Launcher(target.kernel, *shape).with_window(launch.window)
         except LaunchError as error:
             code = results.LAUNCH_OUT_OF_RESOURCES if "registers" in str(error) else results.INVALID_VALUE
             code = results.INVALID_CLUSTER_SIZE if "cluster" in str(error) else code
@@ -288,6 +296,8 @@ def submit_launch(launch: Launch, handle: int) -> None:
             f"{launch.function.symbol}: the kernel, its stream and the current context are of different devices",
         )
     launch.partition = s.partition_of(stream)
+    if launch.window is None:
+        launch.window = window_of(stream.attributes.get(WINDOW))
     if stream.capture is None:
         s.host_calls(stream.device.gpu.chip.launch.launch_call_us)
     submit(stream, launch)
@@ -309,6 +319,8 @@ def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
             raise CudaError(results.INVALID_VALUE)
         if number == _COOPERATIVE:
             changes["cooperative"] = bool(cmemory.get32(at + 8))
+        elif number == WINDOW:
+            changes["window"] = window_of(ctypes.string_at(at + 8, 64))
         elif number == _CLUSTER:
             changes["cluster"] = cmemory.read("3I", at + 8)
         elif number == _DEPENDENT:

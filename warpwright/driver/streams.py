@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from warpwright.driver import cmemory, printf_buffer, results
+from warpwright.driver.access_windows import WINDOW, window_of
 from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import (
     RELAXED,
@@ -303,7 +304,7 @@ def get_device(handle: int, place: int) -> None:
 
 
 _POLICY = 3
-_ATTRIBUTES = (1, _POLICY, 8, 9, 10)
+_ATTRIBUTES = (WINDOW, _POLICY, 8, 9, 10)
 """CU_LAUNCH_ATTRIBUTE_* of streams: window of accesses, how the host waits, priority, map of domains, domain."""
 
 
@@ -312,6 +313,8 @@ def set_attribute(handle: int, number: int, value: int) -> int | None:
     stream = state().stream(handle)
     if number not in _ATTRIBUTES or (number == _POLICY and not 1 <= cmemory.get32(value) <= 4):
         return results.INVALID_VALUE
+    if number == WINDOW:
+        window_of(ctypes.string_at(value, 64))
     stream.attributes[number] = ctypes.string_at(value, 64)
     return None
 

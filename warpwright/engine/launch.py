@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
 from warpwright.engine.abi import GRID_ID, LAUNCH, LOCAL_WINDOW, MAX_CLUSTER, SHARED_WINDOW
+from warpwright.engine.access_policy import AccessWindow
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import LaunchError
 from warpwright.isa.bank0 import grid_workspace
@@ -501,6 +502,10 @@ class LaunchContext:
     """The launch's :class:`~warpwright.engine.textures.launch_textures.LaunchTextures`, when its kernel uses any."""
     exact_shared: bool = False
     """Shared memory ends with the bytes that were asked for, as memcheck has it, instead of with its last unit."""
+    window: AccessWindow | None = None
+    """Addresses that L2 is to keep longer or shorter."""
+    set_aside_bytes: int = 0
+    """Of L2, for persisting lines."""
     is_cooperative: bool = False
     """Blocks may wait for the whole grid: it has the workspace of ``grid.sync()``."""
 

@@ -12,8 +12,9 @@ from typing import Any
 from warpwright.engine.abi import HERE
 from warpwright.native.intrinsics import core, peek, poke, popcount
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import in_window
 from warpwright.timing.address_hash import slice_of
-from warpwright.timing.l2 import counterpart, find, is_far, used, written
+from warpwright.timing.l2 import counterpart, counters, find, is_far, used, written
 from warpwright.timing.links import ALONE, atomic_line, place_of, read_line, write_line
 
 SECTOR_WORK = 32
@@ -42,7 +43,7 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
         near = counterpart(m, home) if is_far(m, partition, home) else home
         place = find(m, near, line)
         if place >= 0 and sectors & ~m[m[s.chip.l2_tags] + place] == 0:
-            used(m, place, time)
+            used(m, near, place, time)
             return
     m[s.chip.warm_loads] -= count
     read_line(m, ALONE, partition, home, line, sectors, time)
@@ -76,6 +77,8 @@ def send_store(m: Any) -> None:
     time = m[s.chip.warm_moment] + place
     held = peek(entry + 8 * s.WQ_BYTES)
     home = slice_of(m, line)
+    if m[s.chip.policies]:
+        m[counters(m, home).policy] = in_window(m, s.Kernel(m[s.chip.kernels]), line)
     count = popcount(sectors)
     m[s.chip.warm_written] += count
     m[s.chip.warm_stores] += count * m[s.chip.warm_stored]

@@ -23,6 +23,7 @@ from warpwright.isa.program import Program
 from warpwright.native import intrinsics
 from warpwright.timing import buffers
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import POLICY_OF, SHARE_BITS
 from warpwright.timing.instruction_table import StaticProgram, encode
 from warpwright.timing.interface import TracedKernel
 from warpwright.timing.placement import first_places
@@ -203,6 +204,7 @@ def fill_contexts(state: State, chip: Chip, grids: Sequence[Grid], placed: Seque
             k.shared_base: part.shared,
             k.shared_stride: part.shared_stride,
             k.shared_bytes: part.shared_bytes,
+            **_window(grid, chip, k),
             k.priority: grid.priority,
             k.needs: sum(1 << other for other in grid.after) | (s.HOST_BIT if grid.held else 0),
             k.early: sum(1 << other for other in grid.early),
@@ -215,6 +217,21 @@ def fill_contexts(state: State, chip: Chip, grids: Sequence[Grid], placed: Seque
             state.words[field] = value
         _fill_needs(state, chip, grid, one, k)
     _fill_first_places(state, chip, grids, placed)
+
+
+def _window(grid: Grid, chip: Chip, k: s.Kernel) -> dict[int, int]:
+    """A launch's access-policy window, by line; none without one."""
+    window = grid.context.window
+    if window is None:
+        return {}
+    line = chip.l1.l1_line_bytes
+    return {
+        k.window_first: window.address // line,
+        k.window_end: -(-(window.address + window.size_bytes) // line),
+        k.window_share: round(window.hit_ratio * (1 << SHARE_BITS)),
+        k.window_hit: POLICY_OF[window.hit],
+        k.window_miss: POLICY_OF[window.miss],
+    }
 
 
 def _fill_needs(state: State, chip: Chip, grid: Grid, one: Placed, k: s.Kernel) -> None:

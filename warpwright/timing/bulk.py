@@ -15,8 +15,10 @@ from warpwright.isa import mbarrier as mb
 from warpwright.isa.bulk import DIRECTIONS
 from warpwright.native.intrinsics import core, peek, poke
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import in_window
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.clusters import slot_of
+from warpwright.timing.l2 import counters
 from warpwright.timing.links import read_line, write_line
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.ports import reserve
@@ -129,6 +131,8 @@ def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: i
         high = (min(end - (line << shift), m[s.chip.line_bytes]) + m[s.chip.sector_bytes] - 1) >> sector_shift
         sectors = ((1 << high) - 1) & ~((1 << low) - 1)
         late = time + (n << shift) // rate
+        if m[s.chip.policies]:
+            m[counters(m, slice_of(m, line)).policy] = in_window(m, s.Kernel(m[s.chip.serving]), line)
         if writes:
             ready = max(
                 ready, write_line(m, partition, slice_of(m, line), line, sectors, whole_sectors(m, sectors), late)
@@ -168,6 +172,7 @@ def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
     """Carry out a copy in the serial phase; when its last bytes are there."""
     copy = m[r.line]
     begin = m[r.time]
+    m[s.chip.serving] = m[sm.blocks[m[s.Warp(m[r.warp]).block]].kernel]
     direction = (m[copy + AT_HEAD] >> 32) & 3
     size = m[copy + AT_BYTES]
     if direction == STORE:

@@ -9,6 +9,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, host_address, lowest_bit, popcount, prefetch, u
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import policies_at, policy_of
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
@@ -23,7 +24,7 @@ from warpwright.timing.l1 import (
     space_of,
 )
 from warpwright.timing.l1_sets import forget_lines
-from warpwright.timing.l2 import approach, counterpart, is_far, queue_end
+from warpwright.timing.l2 import approach, counterpart, counters, is_far, queue_end
 from warpwright.timing.links import ALONE, PAIRED, atomic_line, longer_away, note_written, read_line, write_line
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
@@ -58,10 +59,12 @@ def note_turn(m: Any, index: int, home: int) -> None:
 
 
 @core
-def reach(m: Any, index: int, line: int) -> int:
-    """The home of a line that SM ``index`` turns to; it is noted that it did."""
+def reach(m: Any, sm: s.SM, r: s.Request, line: int) -> int:
+    """The home of a line that an SM turns to with a strong access; it is noted that it did, and what the access asks for the line."""
     home = slice_of(m, line)
-    note_turn(m, index, home)
+    note_turn(m, m[sm.index], home)
+    if m[s.chip.policies]:
+        m[counters(m, home).policy] = policy_of(m, sm, s.Warp(m[r.warp]), line)
     return home
 
 
@@ -150,7 +153,7 @@ def strong_atomic(
     forget_lines(m, sm, n)
     for i in range(n):
         line = m[sm.lines[i]]
-        home = reach(m, index, line)
+        home = reach(m, sm, r, line)
         note_far_write(m, index, home, m[r.time])
         done = atomic_line(m, partition, home, line, m[sm.line_sectors[i]], atomic_words(m, sm, i, extra), time + i)
         answer = max(answer, done)
@@ -171,7 +174,7 @@ def strong_load(m: Any, sm: s.SM, partition: int, r: s.Request, way: int, time: 
     forget_lines(m, sm, n)
     for i in range(n):
         line = m[sm.lines[i]]
-        home = reach(m, m[sm.index], line)
+        home = reach(m, sm, r, line)
         left = max(m[r.time] + i, m[sm.miss_free])
         m[sm.miss_free] = left + 1
         came = read_line(m, way, partition, home, line, m[sm.line_sectors[i]], left + m[s.chip.to_l2])
@@ -191,7 +194,7 @@ def strong_store(m: Any, sm: s.SM, partition: int, r: s.Request, size: int, time
         line = m[sm.lines[i]]
         mine = m[sm.line_sectors[i]]
         held = m[sm.line_bytes[i]]
-        home = reach(m, index, line)
+        home = reach(m, sm, r, line)
         note_far_write(m, index, home, m[r.time])
         done = write_line(m, partition, home, line, mine, held, time + waves)
         answer = max(answer, done)
@@ -293,6 +296,10 @@ def serve_at_slice(m: Any, index: int, r: s.Request) -> None:
     kind = m[r.kind]
     partition = m[m[s.chip.partition_of_sm] + index]
     note_turn(m, index, home)
+    if m[s.chip.policies]:
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        number = (r - sm - m[s.chip.requests_at]) // s.Request.size
+        m[counters(m, home).policy] = m[policies_at(m, sm, number)]
     if kind == s.RQ_STORE:
         answer = write_line(m, partition, home, line, sectors, m[r.full], time)
     elif kind == s.RQ_ATOMIC:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from warpwright.timing import buffers
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import LEVEL_LAST, LEVEL_SHIFT
 from warpwright.timing.l2 import TAG_SHIFT
 from warpwright.timing.tlb import FIRST, LAST_MISS
 
@@ -40,6 +41,7 @@ class KeptCaches:
         self._areas: dict[str, npt.NDArray[np.int64]] = {}
         self._epoch_cycles = 0
         self._brought: list[tuple[int, int, int]] = []
+        self._ways = 1
         self._ranges = np.zeros((0, s.BR_WORDS), np.int64)
 
     def take(self, count: int, l2: range) -> npt.NDArray[np.int64]:
@@ -93,6 +95,7 @@ class KeptCaches:
             _CHANNELS: self._channels(state, elapsed),
         }
         self._words = self._whole
+        self._ways = int(m[s.chip.l2_ways])
 
     def used(self, address: int, size_bytes: int, how: int) -> None:
         """A copy or a fill has used memory of the device: ``BR_READ``, ``BR_WRITTEN`` or, past L2, ``BR_DROPPED``."""
@@ -116,6 +119,17 @@ class KeptCaches:
         self._words, self._history = None, ()
         self._areas.clear()
         self._brought.clear()
+
+    def reset_persisting(self) -> None:
+        """Persisting lines are normal ones from now on."""
+        if self._words is None:
+            return
+        sets = self._words[self._l2.start : self._l2.stop]
+        ways = self._ways
+        sets = sets[: len(sets) // (s.L2_WAY_WORDS * ways) * (s.L2_WAY_WORDS * ways)].reshape(-1, s.L2_WAY_WORDS, ways)
+        stamps = sets[:, 1, :]
+        stamps[stamps >> LEVEL_SHIFT == LEVEL_LAST] -= 1 << LEVEL_SHIFT
+        self._since = hash((self._since, "persisting lines reset"))
 
     @staticmethod
     def _pages(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:

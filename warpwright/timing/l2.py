@@ -14,6 +14,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, popcount, prefetch
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import LEVEL_NORMAL, LEVEL_SHIFT, level_after
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
@@ -127,9 +128,15 @@ def filled_at(m: Any, place: int) -> int:
 
 
 @core
-def used(m: Any, place: int, time: int) -> None:
-    """A line is used at ``time``: among the lines of its set it leaves last."""
-    m[m[s.chip.l2_stamps] + place] = time + m[s.chip.epoch]
+def used(m: Any, piece: int, place: int, time: int) -> None:
+    """A line is used at ``time``: among the lines of its level in its set it leaves last."""
+    at = m[s.chip.l2_stamps] + place
+    level = m[at] >> LEVEL_SHIFT
+    policy = m[counters(m, piece).policy]
+    if policy:
+        way = place % (m[s.chip.l2_ways] * s.L2_WAY_WORDS)
+        level = level_after(m, at - way, way, policy)
+    m[at] = (level << LEVEL_SHIFT) + max(time + m[s.chip.epoch], 1)
 
 
 @core
@@ -216,6 +223,7 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     tag = m[m[s.chip.l2_tags] + place]
     dirty = (tag >> 4) & 15
     m[m[s.chip.l2_tags] + place] = line << TAG_SHIFT
+    m[m[s.chip.l2_stamps] + place] = LEVEL_NORMAL << LEVEL_SHIFT
     m[m[s.chip.l2_fills] + place] = 0
     if dirty:
         return max(time, dram_write(m, piece, tag >> TAG_SHIFT, dirty, time) - m[s.chip.write_back_lag])
@@ -295,7 +303,7 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
         m[counters(m, home).far_hits] += hits
         tag |= COPIED
     m[tag_at] = tag
-    used(m, place, start)
+    used(m, home, place, start)
     return ready
 
 
@@ -368,7 +376,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         filled(m, place, come)
         ready = max(ready, come)
         m[tag_at] = tag | missing
-    used(m, place, start)
+    used(m, near, place, start)
     return ready
 
 
@@ -413,7 +421,7 @@ def mirror_of(m: Any, home: int, line: int, start: int) -> int:
     if place < 0:
         install(m, mirror, line, place, start)
         place = -1 - place
-        used(m, place, start)
+        used(m, mirror, place, start)
     return place
 
 
@@ -467,7 +475,7 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
         if far and left:
             copy = mirror_of(m, home, line, start)
             m[m[s.chip.l2_tags] + copy] |= left
-            used(m, copy, start)
+            used(m, home, copy, start)
             m[tag_at] |= COPIED
         elif new:
             mirror_of(m, home, line, start)
@@ -477,7 +485,7 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
                 m[m[s.chip.l2_tags] + copy] &= ~15
     if m[s.chip.l2_dirty_ways] < m[s.chip.l2_ways] and m[m[s.chip.l2_tags] + place] & DIRTY == 0:
         ready = max(ready, limit_dirty(m, home, place, start))
-    used(m, place, start)
+    used(m, home, place, start)
     return place << 40 | ready
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import policies_at, policy_of
 
 
 @core
@@ -21,6 +22,8 @@ def new_request(m: Any, sm: s.SM, w: s.Warp, kind: int, time: int, line: int, se
     m[r.full] = full
     m[r.warp] = w
     m[r.waiters] = -1
+    if m[s.chip.policies] and kind <= s.RQ_ATOMIC:
+        m[policies_at(m, sm, index)] = policy_of(m, sm, w, line)
     return index
 
 

@@ -98,6 +98,7 @@ class _Sizes:
         position = s.SM.size
         for name, size in (
             ("requests", s.MAX_REQUESTS * s.Request.size),
+            ("policies", s.MAX_REQUESTS),
             ("waiters", s.MAX_WAITERS * s.Waiter.size),
             ("loads", s.MAX_LOADS * s.PendingLoad.size),
             ("const", 2 + self.l1_constants + self.const_lines),

@@ -82,6 +82,7 @@ def _fill_header(state: State, chip: Chip, grids: Sequence[Grid], space: Workspa
         s.chip.lanes: lanes,
         s.chip.full_wave: (1 << lanes) - 1 if lanes < 64 else -1,
         s.chip.head_words: head_words(lanes),
+        s.chip.policies: int(any(grid.context.window is not None for grid in grids)),
         s.chip.blocks: sum(grid.context.geometry.blocks for grid in grids),
         s.chip.cluster_blocks: max(grid.context.geometry.cluster_blocks for grid in grids),
         s.chip.scoreboards: space.address("scoreboards") if space.scoreboard_entries else 0,
@@ -97,6 +98,12 @@ def _fill_header(state: State, chip: Chip, grids: Sequence[Grid], space: Workspa
     }
     for field, value in values.items():
         state.words[field] = value
+
+
+def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
+    """How many ways of a set persisting lines may take: the set-aside, by sixteenths of L2."""
+    size, whole = grids[0].context.set_aside_bytes, chip.l2.l2_kib << 10
+    state.words[s.chip.persisting_ways] = -(-size * chip.l2.l2_ways // whole)
 
 
 def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
@@ -269,6 +276,7 @@ def prepare(
     sms = used_sms(chip, 0 if anywhere else geometries[0].blocks)
     space = Workspace(chip, grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
     _fill_header(state, chip, grids, space)
+    _fill_set_aside(state, chip, grids)
     _fill_routes(state, chip, grids[0].context.memory)
     fill_contexts(state, chip, grids, placed, space)
     if spare:

@@ -12,6 +12,7 @@ from typing import Any
 from warpwright.engine.abi import HERE
 from warpwright.native.intrinsics import core, lowest_bit, peek, popcount
 from warpwright.timing import state as s
+from warpwright.timing.access_policy import LEVEL_NORMAL, LEVEL_SHIFT, policy_of
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.background import (
     SECTOR_WORK,
@@ -45,9 +46,10 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
         place = -1 - place
         m[counters(m, piece).installed] = s.INF  # too many to remember
         m[m[s.chip.l2_tags] + place] = line << TAG_SHIFT
+        m[m[s.chip.l2_stamps] + place] = LEVEL_NORMAL << LEVEL_SHIFT
         m[m[s.chip.l2_fills] + place] = 0
     m[m[s.chip.l2_tags] + place] |= bits
-    used(m, place, stamp)
+    used(m, piece, place, stamp)
     return new
 
 
@@ -138,6 +140,8 @@ def use_records(m: Any, code: Any, sm: s.SM, w: s.Warp, partition: int) -> None:
             for i in range(n):
                 line = m[sm.lines[i]]
                 sectors = m[sm.line_sectors[i]]
+                if m[s.chip.policies]:
+                    m[counters(m, slice_of(m, line)).policy] = policy_of(m, sm, w, line)
                 if m[s.chip.warm_along] == 0 or space != SPACE_GLOBAL:
                     use_line(m, partition, line, sectors, operation, time)
                     continue

@@ -86,7 +86,6 @@ def choose(place: int, wanted: int) -> None:
 @runtime(
     "cudaSetValidDevices",
     "cudaSetDeviceFlags",
-    "cudaCtxResetPersistingL2Cache",
     "cudaProfilerStart",
     "cudaProfilerStop",
 )
@@ -203,6 +202,7 @@ def register() -> None:
         ("cudaDeviceGetAttribute", "cuDeviceGetAttribute"),
         ("cudaDeviceGetLimit", "cuCtxGetLimit"),
         ("cudaDeviceSetLimit", "cuCtxSetLimit"),
+        ("cudaCtxResetPersistingL2Cache", "cuCtxResetPersistingL2Cache"),
         ("cudaDeviceGetCacheConfig", "cuCtxGetCacheConfig"),
         ("cudaDeviceSetCacheConfig", "cuCtxSetCacheConfig"),
         # The same by the names that CUDA 12 still has for threads.

@@ -449,6 +449,7 @@ class Header(Unit):
     served = word("requests", "of the last window")
     # parts of an SM's region without a fixed place
     requests_at = offset("requests", "requests (Request)")
+    policies_at = offset("policies", "what each request asks for its line (access_policy.py), where ``policies``")
     waiters_at = offset("waiters", "waiters (Waiter)")
     loads_at = offset("loads", "loads in flight (PendingLoad)")
     const_at = offset("const", "LDC's first level")
@@ -465,6 +466,9 @@ class Header(Unit):
     warm_instructions = word("instructions", "executed without time (warming.py)")
     warm_threads = word("threads", "that executed them")
     slice_groups = area("slice_groups", "the groups of slices (SliceGroup)")
+    policies = word("", "some access may ask L2 to keep its line longer or shorter (access_policy.py)")
+    serving = word("index", "the context of the kernel whose bulk copy is served")
+    persisting_ways = word("ways", "of a set of L2 that are set aside for persisting lines")
     half = derived(lambda z: z.half, "slices", "of a partition")
     tlb = area("tlb", "the GPCs' TLBs (tlb.py)")
     tlb_slots = derived(lambda z: z.tlb_slots, "words", "of a TLB")

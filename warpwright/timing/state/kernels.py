@@ -41,6 +41,11 @@ class Kernel(Unit, align=8):
     first_blocks = word("blocks", "that an idle chip takes at first")
     block_log = word("index", "its blocks in the log")
     logged_blocks = word("blocks", "that the log has room for")
+    window_first = word("line", "the first one of its access-policy window")
+    window_end = word("line", "one past the window's last; the window is empty without one")
+    window_share = word("1/65536", "of the window's lines that get its first property")
+    window_hit = word("", "what accesses ask for them (access_policy.py)")
+    window_miss = word("", "what they ask for the window's others")
     # beside other kernels
     number = word("", "its place among the kernels")
     waited = word(

@@ -177,6 +177,7 @@ class SliceGroup(Unit, size=32):
     peer_read = word("bytes", "of data from other devices")
     peer_written = word("bytes", "of data to them")
     replays = word("packets", "sent again after an error")
+    policy = word("", "what the access that is served asks for its line (access_policy.py)")
 
 
 LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)

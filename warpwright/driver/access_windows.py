@@ -1,0 +1,35 @@
+"""Access-policy windows of streams, launches and kernel nodes, and the part of L2 that is set aside.
+
+The driver's structure is ``CUaccessPolicyWindow``: an address, a number of bytes, the hit ratio, and the properties of lines on either side
+of it.  A window of zero bytes is none.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from warpwright.driver import results
+from warpwright.driver.cuda_error import CudaError
+from warpwright.engine.access_policy import AccessProperty, AccessWindow
+
+WINDOW = 1
+"""CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW."""
+LARGEST_BYTES = 128 << 20
+"""CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE of an H200 (``bench/driver_answers.py``)."""
+_LAYOUT = "<QQfII"
+
+
+def window_of(raw: bytes | None) -> AccessWindow | None:
+    """The window that an attribute's value describes; None where it has no bytes, or none was set.
+
+    Raises:
+        CudaError: a property that there is not, a hit ratio beyond 0 to 1, or a window that is too large.
+    """
+    if raw is None:
+        return None
+    address, size, ratio, hit, miss = struct.unpack_from(_LAYOUT, raw)
+    if not size:
+        return None
+    if size > LARGEST_BYTES or not 0.0 <= ratio <= 1.0 or hit > 2 or miss > 1:
+        raise CudaError(results.INVALID_VALUE)
+    return AccessWindow(address, size, ratio, AccessProperty(hit), AccessProperty(miss))

@@ -1,0 +1,39 @@
+"""Access policies: what a program asks L2 to keep.
+
+A launch may have one window of addresses (``CUaccessPolicyWindow``): a share of the lines in it, the hit ratio, gets one property and the
+others another.  Persisting lines use the part of L2 that is set aside for them (CUDA C++ Programming Guide, "Device Memory L2 Access
+Management"; NVIDIA A100 whitepaper, "L2 Cache Residency Control").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class AccessProperty(IntEnum):
+    """``CUaccessProperty``."""
+
+    NORMAL = 0
+    STREAMING = 1
+    PERSISTING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AccessWindow:
+    """An access-policy window of a launch."""
+
+    address: int
+    size_bytes: int
+    hit_ratio: float
+    """Of the window's lines that get ``hit``."""
+    hit: AccessProperty = AccessProperty.PERSISTING
+    miss: AccessProperty = AccessProperty.STREAMING
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.hit_ratio <= 1.0:
+            raise ValueError(f"hit_ratio={self.hit_ratio}: it is a share between 0 and 1")
+        if self.size_bytes < 0:
+            raise ValueError(f"size_bytes={self.size_bytes}: a window has no negative size")
+        if self.miss == AccessProperty.PERSISTING:
+            raise ValueError("lines beyond the hit ratio may be normal or streaming, not persisting")

@@ -1,0 +1,81 @@
+"""Access policies in time: how long L2 keeps a line.
+
+Every line of L2 has a level, which its stamp holds above the time of its last use: lines that are to leave first, normal ones,
+persisting ones.  A set replaces the line with the smallest stamp, so that normal lines leave before persisting ones, and those that are
+to leave first before both.  Of a set only as many ways hold persisting lines as are set aside: L2 is set aside by sixteenths, and a set
+has sixteen ways (NVIDIA A100 whitepaper, "L2 Cache Residency Control").
+
+An access changes the level of its line by the policy that its instruction names (``createpolicy``), by its launch's window of addresses
+(``engine/access_policy.py``), or not at all.  A share of addresses is drawn by a hash of the line, so that a line always falls on the
+same side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.engine.access_policy import AccessProperty
+from warpwright.native.intrinsics import core
+from warpwright.timing import state as s
+
+(UNCHANGED, FIRST, NORMAL, LAST) = range(4)
+"""What an access asks for its line; a new line that nothing is asked for is normal."""
+POLICY_OF = {AccessProperty.NORMAL: NORMAL, AccessProperty.STREAMING: FIRST, AccessProperty.PERSISTING: LAST}
+LEVEL_SHIFT = 56
+(LEVEL_FIRST, LEVEL_NORMAL, LEVEL_LAST) = range(3)
+SHARE_BITS = 16
+"""A share of addresses is out of 1 << SHARE_BITS."""
+
+
+@core
+def draw(line: int) -> int:
+    """The line's place between 0 and 1 << SHARE_BITS, by a hash of its address."""
+    return ((line * s.GOLDEN) >> 24) & ((1 << SHARE_BITS) - 1)
+
+
+@core
+def in_window(m: Any, k: s.Kernel, line: int) -> int:
+    """What a launch's window asks for a line."""
+    if line < m[k.window_first] or line >= m[k.window_end]:
+        return UNCHANGED
+    return m[k.window_hit] if draw(line) < m[k.window_share] else m[k.window_miss]
+
+
+@core
+def policy_of(m: Any, sm: s.SM, w: s.Warp, line: int) -> int:
+    """What a warp's access asks for a line."""
+    k = s.Kernel(m[sm.blocks[m[w.block]].kernel])
+    return in_window(m, k, line)
+
+
+@core
+def policies_at(m: Any, sm: s.SM, request: int) -> int:
+    """Where what a request of this window asks for its line is."""
+    return sm + m[s.chip.policies_at] + request
+
+
+@core
+def level_after(m: Any, stamps: int, way: int, policy: int) -> int:
+    """The level of a line of a set after an access that asks for ``policy``; ``stamps``: of the set's ways.
+
+    Where the set has as many persisting lines as are set aside, the one used longest ago becomes a normal one.
+    """
+    level = m[stamps + way] >> LEVEL_SHIFT
+    if policy != LAST:
+        return policy - 1
+    allowed = m[s.chip.persisting_ways]
+    if level == LEVEL_LAST or allowed == 0:
+        return max(level, LEVEL_NORMAL)
+    count = 0
+    oldest = s.INF
+    victim = way
+    for other in range(m[s.chip.l2_ways]):
+        stamp = m[stamps + other]
+        if stamp >> LEVEL_SHIFT == LEVEL_LAST:
+            count += 1
+            if stamp < oldest:
+                oldest = stamp
+                victim = other
+    if count >= allowed:
+        m[stamps + victim] -= 1 << LEVEL_SHIFT
+    return LEVEL_LAST
