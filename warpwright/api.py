@@ -237,6 +237,9 @@ class GPU:
         most = self.chip.l2.l2_set_aside_max_kib << 10
         if not 0 <= size_bytes <= most:
             raise UnsupportedError(f"{self.chip.name} can set aside {most:,} bytes of L2, not {size_bytes:,}")
+        if size_bytes != self.set_aside_bytes and self.kept_caches is not None:
+            # Written lines may have less room than before.
+            self.kept_caches.write_back()
         self.set_aside_bytes = size_bytes
 
     def reset_persisting_l2(self) -> None:

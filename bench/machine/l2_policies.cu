@@ -1,6 +1,6 @@
 // What L2 keeps: reads, writes and sums with and without a policy, and a probe that times single loads past L1.
 typedef unsigned long long u64;
-enum { PLAIN, LAST, FIRST, NORMAL, UNCHANGED, LAST_FIRST };
+enum { LAST = 1, FIRST, NORMAL, UNCHANGED, LAST_FIRST };
 
 __device__ u64 policy_of(int kind, float fraction) {
     u64 made;

@@ -35,8 +35,12 @@ WINDOW = 1
 NORMAL, STREAMING, PERSISTING = 0, 1, 2
 """CUaccessProperty."""
 ATTRIBUTES = {"l2_bytes": 38, "compression": 107, "persisting_bytes": 108, "window_bytes": 109}
-POLICIES = {"plain": 0, "evict_last": 1, "evict_first": 2, "evict_normal": 3, "evict_unchanged": 4, "last or first": 5}
+POLICIES = {"evict_last": 1, "evict_first": 2, "evict_normal": 3, "evict_unchanged": 4, "last or first": 5}
 LINE_WORK = {"prefetch": 0, "prefetch evict_last": 1, "prefetch evict_normal": 2, "applypriority": 3, "discard": 4}
+SMALL = 12 * MIB
+CAPACITIES = (24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160)
+DEEP = ("zeros", "constant", "8 bits", "16 bits", "sparse halves, half", "random")
+"""Contents that are looked into further."""
 L1_KINDS = ("plain", "evict_last", "evict_first", "no_allocate", "evict_unchanged")
 
 
@@ -553,44 +557,42 @@ def rereads(b: Bench) -> Any:
     return rows
 
 
+def of_contents(b: Bench, memory: Compressible, words: np.ndarray, deep: bool) -> dict[str, Any]:
+    """Times of memory full of some contents; ``deep``: also what L2 holds of it, and after single words of it have changed."""
+    at, big, small = memory.address, memory.nbytes, SMALL
+    table, other = b.card.upload(words), b.card.alloc(256 * MIB)
+
+    def fill(size: int) -> None:
+        b.launch("fill", 528, 512, at, np.uint32(size // 16), table)
+
+    row: dict[str, Any] = {
+        "fill": b.timed(lambda: fill(big), lambda: fill(big)),
+        "read": b.timed(lambda: b.read(at, big)),
+        "fill_l2": b.timed(lambda: fill(small), lambda: fill(small)),
+        "read_l2": b.timed(lambda: b.read(at, small, 1), lambda: b.read(at, small, 16)),
+    }
+    if deep:
+        row["capacity"] = {n: b.timed(lambda n=n: b.read(at, n * MIB, 4)) for n in CAPACITIES if n * MIB <= big}
+        row["pokes"] = {}
+        for stride in (4096, 512, 128, 64, 32, 8):
+            fill(big)
+            numbers = (np.uint32(big // 4 // stride), np.uint32(stride), np.uint32(2654435761))
+            poked = b.microseconds(lambda n=numbers: b.launch("poke", 528, 512, at, *n))
+            b.read(other.address, 256 * MIB)
+            row["pokes"][stride] = [poked, b.timed(lambda: b.read(at, big))]
+    for one in (table, other):
+        one.free()
+    return row
+
+
 def compression(b: Bench) -> Any:
     """Writes and reads of each kind of contents in memory that may be compressed and in memory that may not."""
-    big, small = (64 * MIB if b.quick else 256 * MIB), 12 * MIB
     found: dict[str, Any] = {}
-    table, other = b.card.alloc(32768), b.card.alloc(256 * MIB)
     for compress in (False, True):
-        memory = Compressible(b, big, compress)
-        at = memory.address
-        rows: dict[str, Any] = {}
-        for name, words in contents().items():
-            table.write(words)
-
-            def fill(size: int = big) -> None:
-                b.launch("fill", 528, 512, at, np.uint32(size // 16), table)
-
-            row = {
-                "fill": b.timed(fill, fill),
-                "read": b.timed(lambda: b.read(at, big)),
-                "fill_l2": b.timed(lambda: fill(small), lambda: fill(small)),
-                "read_l2": b.timed(lambda: b.read(at, small, 1), lambda: b.read(at, small, 16)),
-            }
-            if name in ("zeros", "constant", "8 bits", "16 bits", "sparse halves, half", "random"):
-                row["capacity"] = {
-                    n: b.timed(lambda n=n: b.read(at, n * MIB, 4))
-                    for n in (24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160)
-                }
-            if name in ("zeros", "8 bits"):
-                row["pokes"] = {}
-                for stride in (4096, 512, 128, 64, 32, 8):
-                    fill()
-                    numbers = (np.uint32(big // 4 // stride), np.uint32(stride), np.uint32(2654435761))
-                    poked = b.microseconds(lambda n=numbers: b.launch("poke", 528, 512, at, *n))
-                    b.read(other.address, 256 * MIB)
-                    row["pokes"][stride] = [poked, b.timed(lambda: b.read(at, big))]
-            rows[name] = row
-        found["compressible" if compress else "plain"] = {
-            "granularity": memory.granularity, "compressed": memory.compressed, "bytes": big, "bytes_l2": small, "rows": rows,
-        }  # fmt: skip
+        memory = Compressible(b, (64 if b.quick else 256) * MIB, compress)
+        rows = {name: of_contents(b, memory, words, name in DEEP) for name, words in contents().items()}
+        about = {"granularity": memory.granularity, "compressed": memory.compressed, "bytes": memory.nbytes}
+        found["compressible" if compress else "plain"] = {**about, "bytes_l2": SMALL, "rows": rows}
         memory.free()
     return found
 

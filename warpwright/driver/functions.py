@@ -17,6 +17,7 @@ from warpwright.toolchain import CompiledModule
 if TYPE_CHECKING:
     from warpwright.api import Kernel, Launcher
     from warpwright.chips import Partition
+    from warpwright.engine.access_policy import AccessWindow
     from warpwright.toolchain import Kernel as CubinKernel
 
 DEFAULT_SHARED_BYTES = 48 << 10
@@ -124,7 +125,7 @@ class Function:
         self.symbol = symbol
         self.handle = state().handles.add(self)
         self.attributes: dict[int, int] = {}
-        self.launchers: dict[tuple[Dim3, Dim3, int, Dim3 | None, Partition | None], Launcher] = {}
+        self.launchers: dict[tuple[Dim3, Dim3, int, Dim3 | None, Partition | None, AccessWindow | None], Launcher] = {}
         self._kernel: Kernel | None = None
         self.parameters = [
             (p.offset_bytes, p.size_bytes) for p in sorted(self.record.parameters, key=lambda p: p.ordinal)

@@ -5,6 +5,10 @@ persisting ones.  A set replaces the line with the smallest stamp, so that norma
 to leave first before both.  Of a set only as many ways hold persisting lines as are set aside: L2 is set aside by sixteenths, and a set
 has sixteen ways (NVIDIA A100 whitepaper, "L2 Cache Residency Control").
 
+A real H200 (``bench.machine.l2_policies``) keeps persisting lines at their home only, not the other partition's copies of them; keeps
+one way of persisting lines where nothing is set aside; lets normal lines that are read use what is unused of the set-aside, but not
+normal lines that are written.
+
 An access changes the level of its line by the policy that its instruction names (``createpolicy``), by its launch's window of addresses
 (``engine/access_policy.py``), or not at all.  A share of addresses is drawn by a hash of the line, so that a line always falls on the
 same side.
@@ -18,6 +22,8 @@ from warpwright.engine.access_policy import AccessProperty
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 
+BLOCK_SHIFT = 2
+"""A share of addresses is drawn for four lines at once (``bench.machine.l2_policies hashed``: neighbouring lines share their fate by 512 bytes)."""
 (UNCHANGED, FIRST, NORMAL, LAST) = range(4)
 """What an access asks for its line; a new line that nothing is asked for is normal."""
 POLICY_OF = {AccessProperty.NORMAL: NORMAL, AccessProperty.STREAMING: FIRST, AccessProperty.PERSISTING: LAST}
@@ -30,7 +36,7 @@ SHARE_BITS = 16
 @core
 def draw(line: int) -> int:
     """The line's place between 0 and 1 << SHARE_BITS, by a hash of its address."""
-    return ((line * s.GOLDEN) >> 24) & ((1 << SHARE_BITS) - 1)
+    return (((line >> BLOCK_SHIFT) * s.GOLDEN) >> 24) & ((1 << SHARE_BITS) - 1)
 
 
 @core
@@ -63,9 +69,8 @@ def level_after(m: Any, stamps: int, way: int, policy: int) -> int:
     level = m[stamps + way] >> LEVEL_SHIFT
     if policy != LAST:
         return policy - 1
-    allowed = m[s.chip.persisting_ways]
-    if level == LEVEL_LAST or allowed == 0:
-        return max(level, LEVEL_NORMAL)
+    if level == LEVEL_LAST:
+        return level
     count = 0
     oldest = s.INF
     victim = way
@@ -76,6 +81,6 @@ def level_after(m: Any, stamps: int, way: int, policy: int) -> int:
             if stamp < oldest:
                 oldest = stamp
                 victim = other
-    if count >= allowed:
+    if count >= m[s.chip.persisting_ways]:
         m[stamps + victim] -= 1 << LEVEL_SHIFT
     return LEVEL_LAST

@@ -14,7 +14,7 @@ from warpwright.native.intrinsics import core, peek, poke, popcount
 from warpwright.timing import state as s
 from warpwright.timing.access_policy import in_window
 from warpwright.timing.address_hash import slice_of
-from warpwright.timing.l2 import counterpart, counters, find, is_far, used, written
+from warpwright.timing.l2 import counterpart, counters, find, is_far, used, used_copy, written
 from warpwright.timing.links import ALONE, atomic_line, place_of, read_line, write_line
 
 SECTOR_WORK = 32
@@ -43,7 +43,10 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
         near = counterpart(m, home) if is_far(m, partition, home) else home
         place = find(m, near, line)
         if place >= 0 and sectors & ~m[m[s.chip.l2_tags] + place] == 0:
-            used(m, near, place, time)
+            if near == home:
+                used(m, home, place, time)
+            else:
+                used_copy(m, near, place, time)
             return
     m[s.chip.warm_loads] -= count
     read_line(m, ALONE, partition, home, line, sectors, time)

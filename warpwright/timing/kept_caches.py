@@ -20,7 +20,7 @@ import numpy.typing as npt
 from warpwright.timing import buffers
 from warpwright.timing import state as s
 from warpwright.timing.access_policy import LEVEL_LAST, LEVEL_SHIFT
-from warpwright.timing.l2 import TAG_SHIFT
+from warpwright.timing.l2 import DIRTY, TAG_SHIFT
 from warpwright.timing.tlb import FIRST, LAST_MISS
 
 HISTORY = 2
@@ -72,10 +72,9 @@ class KeptCaches:
 
     def _taken_in(self, state: s.State) -> Iterator[tuple[int, int, int]]:
         """Ranges that L2 is still to take in: of a long one only the end stays, and many lines are dropped at once."""
-        m, l2 = state.words, self._l2
+        m = state.words
         ways = int(m[s.chip.l2_ways])
-        sets = m[l2.start : l2.stop]
-        sets = sets[: len(sets) // (s.L2_WAY_WORDS * ways) * (s.L2_WAY_WORDS * ways)].reshape(-1, s.L2_WAY_WORDS, ways)
+        sets = self._sets(m, ways)
         lines = sets.shape[0] * ways
         for first, end, how in self._brought:
             if how == s.BR_DROPPED and end - first > lines:
@@ -120,14 +119,23 @@ class KeptCaches:
         self._areas.clear()
         self._brought.clear()
 
+    def _sets(self, words: npt.NDArray[np.int64], ways: int) -> npt.NDArray[np.int64]:
+        """L2's sets: tags, stamps and fills of their ways."""
+        sets = words[self._l2.start : self._l2.stop]
+        size = s.L2_WAY_WORDS * ways
+        return sets[: len(sets) // size * size].reshape(-1, s.L2_WAY_WORDS, ways)
+
+    def write_back(self) -> None:
+        """No line is dirty from now on: what was has been written to DRAM between two launches."""
+        if self._words is not None:
+            self._sets(self._words, self._ways)[:, 0, :] &= ~DIRTY
+        self._since = hash((self._since, "written back"))
+
     def reset_persisting(self) -> None:
         """Persisting lines are normal ones from now on."""
         if self._words is None:
             return
-        sets = self._words[self._l2.start : self._l2.stop]
-        ways = self._ways
-        sets = sets[: len(sets) // (s.L2_WAY_WORDS * ways) * (s.L2_WAY_WORDS * ways)].reshape(-1, s.L2_WAY_WORDS, ways)
-        stamps = sets[:, 1, :]
+        stamps = self._sets(self._words, self._ways)[:, 1, :]
         stamps[stamps >> LEVEL_SHIFT == LEVEL_LAST] -= 1 << LEVEL_SHIFT
         self._since = hash((self._since, "persisting lines reset"))
 

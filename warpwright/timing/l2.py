@@ -14,7 +14,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, popcount, prefetch
 from warpwright.timing import state as s
-from warpwright.timing.access_policy import LEVEL_NORMAL, LEVEL_SHIFT, level_after
+from warpwright.timing.access_policy import FIRST, LAST, LEVEL_LAST, LEVEL_NORMAL, LEVEL_SHIFT, NORMAL, level_after
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.dram import dram_read, dram_write
@@ -137,6 +137,15 @@ def used(m: Any, piece: int, place: int, time: int) -> None:
         way = place % (m[s.chip.l2_ways] * s.L2_WAY_WORDS)
         level = level_after(m, at - way, way, policy)
     m[at] = (level << LEVEL_SHIFT) + max(time + m[s.chip.epoch], 1)
+
+
+@core
+def used_copy(m: Any, near: int, place: int, time: int) -> None:
+    """The copy of another partition's line is used: it never persists."""
+    if m[counters(m, near).policy] != LAST:
+        used(m, near, place, time)
+        return
+    m[m[s.chip.l2_stamps] + place] = (LEVEL_NORMAL << LEVEL_SHIFT) + max(time + m[s.chip.epoch], 1)
 
 
 @core
@@ -376,7 +385,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         filled(m, place, come)
         ready = max(ready, come)
         m[tag_at] = tag | missing
-    used(m, near, place, start)
+    used_copy(m, near, place, start)
     return ready
 
 
@@ -421,7 +430,7 @@ def mirror_of(m: Any, home: int, line: int, start: int) -> int:
     if place < 0:
         install(m, mirror, line, place, start)
         place = -1 - place
-        used(m, mirror, place, start)
+        used_copy(m, mirror, place, start)
     return place
 
 
@@ -438,7 +447,7 @@ def limit_dirty(m: Any, piece: int, place: int, time: int) -> int:
     oldest = s.INF
     victim = place
     for way in range(first, first + ways):
-        if m[m[s.chip.l2_tags] + way] & DIRTY:
+        if m[m[s.chip.l2_tags] + way] & DIRTY and m[m[s.chip.l2_stamps] + way] >> LEVEL_SHIFT != LEVEL_LAST:
             count += 1
             if m[m[s.chip.l2_stamps] + way] < oldest:
                 oldest = m[m[s.chip.l2_stamps] + way]
@@ -465,6 +474,11 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
     (bench.machine.written on an H200: what a reader finds on its own side, by the sides of writer and home).
     """
     place = find(m, home, line)
+    policy = counters(m, home).policy
+    if (
+        m[policy] == FIRST
+    ):  # bench.machine.l2_policies ``histograms``: sums on lines beyond the hit ratio are found as if these were normal
+        m[policy] = NORMAL
     ready = start
     new = place < 0
     if new:
@@ -475,7 +489,7 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
         if far and left:
             copy = mirror_of(m, home, line, start)
             m[m[s.chip.l2_tags] + copy] |= left
-            used(m, home, copy, start)
+            used_copy(m, home, copy, start)
             m[tag_at] |= COPIED
         elif new:
             mirror_of(m, home, line, start)
@@ -483,7 +497,8 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
             copy = find(m, counterpart(m, home), line)
             if copy >= 0:
                 m[m[s.chip.l2_tags] + copy] &= ~15
-    if m[s.chip.l2_dirty_ways] < m[s.chip.l2_ways] and m[m[s.chip.l2_tags] + place] & DIRTY == 0:
+    limited = m[s.chip.l2_dirty_ways] < m[s.chip.l2_ways] and m[m[s.chip.l2_tags] + place] & DIRTY == 0
+    if limited and m[m[s.chip.l2_stamps] + place] >> LEVEL_SHIFT != LEVEL_LAST and m[counters(m, home).policy] != LAST:
         ready = max(ready, limit_dirty(m, home, place, start))
     used(m, home, place, start)
     return place << 40 | ready

@@ -111,8 +111,7 @@ def _launch(loaded: LoadedKernel, context: LaunchContext, how: tuple[Any, ...]) 
     """What a launch begins with."""
     memory = context.memory
     about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped)
-    about = (*about, context.window, context.set_aside_bytes)
-    return (id(loaded), context.geometry, *about, *map(id, how))
+    return (id(loaded), context.geometry, *about, context.window, context.set_aside_bytes, *map(id, how))
 
 
 def _may_repeat(loaded: LoadedKernel) -> bool:

@@ -26,7 +26,7 @@ from warpwright.timing.background import (
 from warpwright.timing.coalescer import count_passes
 from warpwright.timing.dispatcher import start_block, timed_block
 from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
-from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, is_far, used, widen
+from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, is_far, used, used_copy, widen
 from warpwright.timing.links import place_of
 from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
@@ -38,8 +38,8 @@ RUNNING, STOPPED, STUCK = range(3)
 
 
 @core
-def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
-    """A line of a slice was used: ``bits`` of its tag are set, another line may leave for it."""
+def keep(m: Any, piece: int, line: int, bits: int, stamp: int, copy: bool) -> bool:
+    """A line of a slice was used, or another partition's ``copy`` of it: ``bits`` of its tag are set, another line may leave for it."""
     place = find(m, piece, line)
     new = place < 0
     if new:
@@ -49,7 +49,10 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int) -> bool:
         m[m[s.chip.l2_stamps] + place] = LEVEL_NORMAL << LEVEL_SHIFT
         m[m[s.chip.l2_fills] + place] = 0
     m[m[s.chip.l2_tags] + place] |= bits
-    used(m, piece, place, stamp)
+    if copy:
+        used_copy(m, piece, place, stamp)
+    else:
+        used(m, piece, place, stamp)
     return new
 
 
@@ -62,14 +65,14 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
     if operation != s.OP_LOAD:
         # As ``l2.touch``: whole sectors from afar stay on the way.
         left = sectors if operation == s.OP_STORE and is_far(m, partition, home) else 0
-        new = keep(m, home, line, sectors | (sectors << 4) | (COPIED if left else 0), stamp)
+        new = keep(m, home, line, sectors | (sectors << 4) | (COPIED if left else 0), stamp, False)
         if (new or left) and m[s.chip.partitions] == 2:
-            keep(m, counterpart(m, home), line, left, stamp)
+            keep(m, counterpart(m, home), line, left, stamp, True)
     elif is_far(m, partition, home):
-        keep(m, home, line, widen(m, sectors) | COPIED, stamp)
-        keep(m, counterpart(m, home), line, sectors, stamp)
+        keep(m, home, line, widen(m, sectors) | COPIED, stamp, False)
+        keep(m, counterpart(m, home), line, sectors, stamp, True)
     else:
-        keep(m, home, line, widen(m, sectors), stamp)
+        keep(m, home, line, widen(m, sectors), stamp, False)
 
 
 @core

@@ -1,0 +1,148 @@
+"""Residency control of L2: the set-aside, access-policy windows, reset."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.errors import UnsupportedError
+
+SOURCE = """
+extern "C" __global__ void read(const uint4 *from, unsigned words, unsigned *sink) {
+    unsigned sum = 0;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x) {
+        uint4 v = __ldcg(from + i);
+        sum += v.x ^ v.y ^ v.z ^ v.w;
+    }
+    if (sum == 0x9e3779b9u)
+        *sink = sum;
+}
+extern "C" __global__ void add(unsigned *at, unsigned lines) {
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < lines; i += gridDim.x * blockDim.x)
+        atomicAdd(at + 32 * i, 1);
+}
+"""
+MIB = 1 << 20
+L2_KIB, HOT, FLOOD = 2560, MIB // 2, 8 * MIB
+READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
+
+
+class Bench:
+    """A chip with an A100's SMs and a sixteenth of its L2, whose launches find what earlier ones have left."""
+
+    def __init__(self, chip: str = "a100") -> None:
+        aside = {} if chip != "a100" else {"l2_set_aside_max_kib": L2_KIB * 3 // 4, "l2_set_aside_default_kib": 0}
+        self.gpu = ww.GPU(ww.load_chip(chip, l2_kib=L2_KIB, **aside), caches="kept")
+        self.module = self.gpu.compile(SOURCE)
+        self.hot = self.gpu.array(np.zeros(2 * HOT, np.uint8))
+        self.flood = self.gpu.array(np.zeros(FLOOD, np.uint8))
+        self.sink = self.gpu.array(np.zeros(1, np.uint32))
+
+    def window(self, size: int = HOT, ratio: float = 1.0, **how: object) -> ww.AccessWindow:
+        return ww.AccessWindow(self.hot.device_address(), size, ratio, **how)
+
+    def read(self, array: object, size: int, window: ww.AccessWindow | None = None) -> ww.Run:
+        launch = self.module["read"][216, 256].with_window(window)
+        return launch(array, np.uint32(size // 16), self.sink)
+
+    def missed(self, window: ww.AccessWindow | None, size: int = HOT, flood: int = FLOOD) -> float:
+        """The share of memory read with a window that DRAM is asked for after a flood."""
+        self.read(self.flood, FLOOD)
+        for _ in range(2):
+            self.read(self.hot, size, window)
+        if flood:
+            self.read(self.flood, flood)
+        return self.read(self.hot, size).metrics[READ] / size
+
+    def add(self, lines: int, window: ww.AccessWindow | None = None) -> ww.Run:
+        self.module["add"][108, 256].with_window(window)(self.hot, np.uint32(lines))
+        return self.module["add"][108, 256].with_window(window)(self.hot, np.uint32(lines))
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench()
+
+
+def aside(bench: Bench, sixteenths: int) -> None:
+    bench.gpu.reset_persisting_l2()
+    bench.gpu.set_aside(sixteenths * (L2_KIB << 10) // 16)
+
+
+def test_without_a_window_a_flood_takes_all(bench: Bench) -> None:
+    aside(bench, 12)
+    assert bench.missed(None) > 0.95
+
+
+def test_persisting_lines_stay_up_to_the_set_aside(bench: Bench) -> None:
+    aside(bench, 8)
+    assert bench.missed(bench.window()) < 0.05  # 512 KiB of 1,280
+    aside(bench, 1)
+    assert bench.missed(bench.window()) == pytest.approx(1 - 160 / 512, abs=0.1)
+
+
+def test_one_way_persists_where_nothing_is_set_aside(bench: Bench) -> None:
+    aside(bench, 0)
+    assert bench.missed(bench.window()) == pytest.approx(1 - 160 / 512, abs=0.1)
+
+
+@pytest.mark.parametrize("ratio", [0.25, 0.5, 0.75])
+def test_the_hit_ratio_is_the_share_that_stays(bench: Bench, ratio: float) -> None:
+    aside(bench, 12)
+    assert bench.missed(bench.window(ratio=ratio)) == pytest.approx(1 - ratio, abs=0.06)
+
+
+def test_lines_beyond_the_ratio_are_normal_or_leave_first(bench: Bench) -> None:
+    aside(bench, 12)
+    normal = bench.window(ratio=0.0, miss=ww.AccessProperty.NORMAL)
+    streaming = bench.window(ratio=0.0, miss=ww.AccessProperty.STREAMING)
+    assert bench.missed(normal, flood=HOT) < 0.1
+    assert bench.missed(streaming, flood=HOT) > 0.8
+
+
+def test_memory_outside_of_the_window_is_normal(bench: Bench) -> None:
+    aside(bench, 12)
+    assert bench.missed(bench.window(), size=2 * HOT) == pytest.approx(0.5, abs=0.06)
+
+
+def test_reset_makes_persisting_lines_normal(bench: Bench) -> None:
+    aside(bench, 12)
+    assert bench.missed(bench.window()) < 0.05
+    bench.gpu.reset_persisting_l2()
+    bench.read(bench.flood, FLOOD)
+    assert bench.read(bench.hot, HOT).metrics[READ] > 0.95 * HOT
+
+
+def test_normal_reads_use_what_is_unused_of_the_set_aside(bench: Bench) -> None:
+    aside(bench, 12)
+    assert bench.missed(None, size=HOT, flood=0) < 0.01
+
+
+def test_written_lines_do_not(bench: Bench) -> None:
+    lines = HOT // 128 * 2
+    aside(bench, 0)
+    assert bench.add(lines).metrics[WRITTEN] < 0.1 * 32 * lines
+    aside(bench, 12)
+    assert bench.add(lines).metrics[WRITTEN] > 0.6 * 32 * lines
+    aside(bench, 12)
+    assert bench.add(lines, bench.window(2 * HOT)).metrics[WRITTEN] < 0.1 * 32 * lines
+
+
+def test_a_chip_before_8_0_has_no_set_aside() -> None:
+    gpu = ww.GPU("v100")
+    with pytest.raises(UnsupportedError, match="v100 can set aside 0 bytes of L2, not 1"):
+        gpu.set_aside(1)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"ratio": 1.5}, "hit_ratio=1.5: it is a share between 0 and 1"),
+        ({"size": -1}, "size_bytes=-1: a window has no negative size"),
+        ({"miss": ww.AccessProperty.PERSISTING}, "may be normal or streaming, not persisting"),
+    ],
+)
+def test_windows_that_there_are_not(bench: Bench, how: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        bench.window(**how)
