@@ -25,7 +25,9 @@ from warpwright.libraries.element_types import (
 
 POINTER_ARRAYS, BIAS, RELU, GELU, STORE_AUX, RELU_GRADIENT, GELU_GRADIENT, BIAS_OF_COLUMN = (1 << i for i in range(8))
 """Flags of ``cuda/epilogue.cuh``."""
-_OP_A, _OP_B = 256, 1024
+_OP_A, _OP_B, _VECTORS = 256, 1024, 4096
+_ACTIVATIONS = 254
+"""Flags that change values beyond alpha and beta."""
 _ARGUMENTS = "<3Q Q 2Q Q Q 3Q 2d 2d 11q 4i".replace(" ", "")
 
 
@@ -101,8 +103,19 @@ class Product:
             *(self.alpha.value.real, self.alpha.value.imag, self.beta.value.real, self.beta.value.imag),
             *(self.a.ld, self.b.ld, self.c.ld, self.d.ld, self.aux_ld),
             *(self.a.stride, self.b.stride, self.c.stride, self.d.stride, self.bias_stride, self.aux_stride),
-            *(self.m, self.n, self.k, self.flags | self.a.op * _OP_A | self.b.op * _OP_B),
+            *(self.m, self.n, self.k, self.flags | self.a.op * _OP_A | self.b.op * _OP_B | self._vectors()),
         )
+
+    def _vectors(self) -> int:
+        """The flag of results, four of which can be read and written at once."""
+        if self.flags & POINTER_ARRAYS:
+            return 0
+        for matrix in (self.c, self.d):
+            size = TYPES[matrix.type].size_bytes
+            together = min(4 * size, 16)
+            if any(number % together for number in (matrix.address, matrix.ld * size, matrix.stride * size)):
+                return 0
+        return _VECTORS
 
 
 def _check(p: Product) -> None:
@@ -148,15 +161,42 @@ def run(product: Product, stream: int) -> None:
 
 _KINDS = {R_16F: 0, R_16BF: 1, R_32F: 2, R_8I: 3, R_64F: 4}
 """KIND of ``cuda/gemm_mma.cu``."""
-_LARGE_MMA, _SMALL_MMA, _DOUBLE_MMA = (128, 128, 2, 4), (64, 64, 2, 2), (64, 64, 4, 2)
-"""Tile of a block, and its warps."""
+
+
+@dataclass(frozen=True, slots=True)
+class MmaShape:
+    """How ``cuda/gemm_mma.cu`` divides a product."""
+
+    tile_m: int
+    tile_n: int
+    warps_m: int
+    warps_n: int
+    slab_columns: int = 4
+
+    def shared_bytes(self, element_bytes: int, along_k: tuple[bool, bool], stages: int, columns: int) -> int:
+        """Of the stages, or of the sums that are stored at once, which take their place; ``columns`` are those of one multiply()."""
+        tile_k, vector = 64 // element_bytes, 16 // element_bytes
+        lines = (
+            rows * (tile_k + vector) if along else tile_k * (rows + vector)
+            for rows, along in zip((self.tile_m, self.tile_n), along_k, strict=True)
+        )
+        across = min(self.slab_columns, self.tile_n // self.warps_n // columns) * columns * self.warps_n
+        return max(stages * sum(lines) * element_bytes, across * (self.tile_m + 4) * max(4, element_bytes))
+
+
+_LARGE_MMA, _SMALL_MMA, _DOUBLE_MMA = MmaShape(128, 128, 2, 2), MmaShape(64, 64, 2, 2), MmaShape(64, 64, 4, 2)
+_STAGES, _STAGES_VOLTA = 3, 2
+"""Tiles on their way: Volta's pass through registers."""
 _LEAST_K_BYTES = 32
 """The depth of one instruction: shorter sums gain nothing from tensor cores."""
 
 
 def _tensor_kind(p: Product) -> int | None:
     """How tensor cores multiply these operands; None: they do not, or may not."""
-    if kernels.architecture() < 80 or p.a.type != p.b.type or p.a.type not in _KINDS:
+    if p.a.type != p.b.type or p.a.type not in _KINDS:
+        return None
+    arch = kernels.architecture()
+    if arch < 70 or (arch < 80 and p.a.type != R_16F):
         return None
     if p.a.type == R_32F and not p.tf32:
         return None
@@ -177,14 +217,15 @@ def _blocks(p: Product, tile_m: int, tile_n: int) -> int:
 
 
 def _run_mma(p: Product, kind: int, stream: int) -> None:
-    large = _blocks(p, *_LARGE_MMA[:2]) >= kernels.multiprocessors()
+    volta = kernels.architecture() < 80
+    large = _blocks(p, _LARGE_MMA.tile_m, _LARGE_MMA.tile_n) >= kernels.multiprocessors()
     shape = _DOUBLE_MMA if kind == _KINDS[R_64F] else _LARGE_MMA if large else _SMALL_MMA
-    tile_m, tile_n, warps_m, warps_n = shape
     aligned = _is_aligned(p.a, p.flags) and _is_aligned(p.b, p.flags)
     ops = (min(p.a.op, 1), min(p.b.op, 1))
     letter = "tf32" if kind == _KINDS[R_32F] else _LETTERS[p.a.type]
     layout = "".join("nt"[op] for op in ops)
-    name = f"warpwright_{letter}gemm_mma_{layout}_{tile_m}x{tile_n}{'' if aligned else '_unaligned'}"
+    stages = _STAGES_VOLTA if volta else _STAGES
+    name = f"warpwright_{letter}gemm_mma_{layout}_{shape.tile_m}x{shape.tile_n}{'' if aligned else '_unaligned'}"
     code = kernels.code(
         "gemm_mma.cu",
         p.library,
@@ -194,23 +235,29 @@ def _run_mma(p: Product, kind: int, stream: int) -> None:
         **_result_types(p),
         OP_OF_A=ops[0],
         OP_OF_B=ops[1],
-        TILE_M=tile_m,
-        TILE_N=tile_n,
-        WARPS_M=warps_m,
-        WARPS_N=warps_n,
+        TILE_M=shape.tile_m,
+        TILE_N=shape.tile_n,
+        WARPS_M=shape.warps_m,
+        WARPS_N=shape.warps_n,
+        SLAB_COLUMNS=shape.slab_columns,
+        STAGES=stages,
         ALIGNED=int(aligned),
+        VOLTA=int(volta),
     )
-    grid = (-(-p.m // tile_m), -(-p.n // tile_n), p.batch)
-    kernels.launch(code, name, grid, 32 * warps_m * warps_n, stream, [p.arguments()])
+    grid = (-(-p.m // shape.tile_m), -(-p.n // shape.tile_n), p.batch)
+    size = TYPES[p.a.type].size_bytes
+    shared = shape.shared_bytes(size, (ops[0] != 0 or size == 1, ops[1] == 0 or size == 1), stages, 16 if volta else 8)
+    kernels.launch(code, name, grid, 32 * shape.warps_m * shape.warps_n, stream, [p.arguments()], shared)
 
 
-def _result_types(p: Product) -> dict[str, str]:
+def _result_types(p: Product) -> dict[str, str | int]:
     """Macros for the types of an epilogue."""
     return {
         "C_TYPE": TYPES[p.c.type].name,
         "D_TYPE": TYPES[p.d.type].name,
         "BIAS_TYPE": TYPES[p.d.type if p.bias_type < 0 else p.bias_type].name,
         "SCALE": _scale_name(p),
+        "ACTIVATIONS": int(bool(p.flags & _ACTIVATIONS)),
     }
 
 

@@ -14,6 +14,10 @@
 #define EPILOGUE 254  // all of these but pointer arrays
 #define OP_A 256      // two bits: transposed, conjugate-transposed
 #define OP_B 1024
+#define VECTORS 4096    // four elements of a column of C and D can be read and written at once
+#ifndef ACTIVATIONS
+#define ACTIVATIONS 1
+#endif
 
 struct Arguments {
     const void *a, *b, *c;
@@ -47,6 +51,8 @@ template <class T> __device__ __forceinline__ float as_float(complex_t<T> v) { r
 template <class S> __device__ __forceinline__ S from_float(S old, float v) { return (S)v; }
 template <class T> __device__ __forceinline__ complex_t<T> from_float(complex_t<T> old, float v) { return old; }
 
+template <class T> struct alignas(sizeof(T) > 4 ? 16 : 4 * sizeof(T)) Four { T v[4]; };
+
 template <class S, class C, class D, class BIAS_T> struct Epilogue {
     const Arguments &g;
     S alpha, beta;
@@ -67,9 +73,34 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
         if (row >= g.m || column >= g.n) return;
         S value = alpha * sum;
         if (reads_c) value = fused(beta, To<S>::from(c[row + g.ldc * column]), value);
-        if (g.flags & EPILOGUE) value = activated(row, column, value);
+        if (ACTIVATIONS && g.flags & EPILOGUE) value = activated(row, column, value);
         if (g.scale_d) value = value * from_float(value, *g.scale_d);
         put(d + row + g.ldd * column, value);
+    }
+    // Four sums of a column.
+    __device__ __forceinline__ void store4(int row, int column, const S *sum) const {
+        if (!(g.flags & VECTORS) || row + 4 > g.m) {
+#pragma unroll
+            for (int e = 0; e < 4; e++) store(row + e, column, sum[e]);
+            return;
+        }
+        if (column >= g.n) return;
+        S value[4];
+        Four<D> stored;
+#pragma unroll
+        for (int e = 0; e < 4; e++) value[e] = alpha * sum[e];
+        if (reads_c) {
+            Four<C> before = *(const Four<C> *)(c + row + g.ldc * column);
+#pragma unroll
+            for (int e = 0; e < 4; e++) value[e] = fused(beta, To<S>::from(before.v[e]), value[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            if (ACTIVATIONS && g.flags & EPILOGUE) value[e] = activated(row + e, column, value[e]);
+            if (g.scale_d) value[e] = value[e] * from_float(value[e], *g.scale_d);
+            put(&stored.v[e], value[e]);
+        }
+        *(Four<D> *)(d + row + g.ldd * column) = stored;
     }
     __device__ S activated(int row, int column, S value) const {
         if (g.flags & BIAS) value = value + To<S>::from(((const BIAS_T *)g.bias)[(g.flags & BIAS_OF_COLUMN ? column : row) + g.stride_bias * blockIdx.z]);
@@ -105,7 +136,11 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
 // Some columns of a block's tile, in shared memory, go through the epilogue: by a loop, since its code is long, and row by row, so that a warp's stores are together.
 template <int ROWS, int COLUMNS, int THREADS, class E, class V, class COLUMN>
 __device__ __forceinline__ void store_columns(const E &epilogue, const V (*slab)[ROWS + 4], int first_row, COLUMN column) {
+    constexpr int FOURS = ROWS / 4;
 #pragma unroll 1
-    for (int at = threadIdx.x; at < ROWS * COLUMNS; at += THREADS)
-        epilogue.store(first_row + at % ROWS, column(at / ROWS), (SCALE)slab[at / ROWS][at % ROWS]);
+    for (int at = threadIdx.x; at < FOURS * COLUMNS; at += THREADS) {
+        const Four<V> sums = *(const Four<V> *)&slab[at / FOURS][at % FOURS * 4];
+        SCALE scaled[4] = {(SCALE)sums.v[0], (SCALE)sums.v[1], (SCALE)sums.v[2], (SCALE)sums.v[3]};
+        epilogue.store4(first_row + at % FOURS * 4, column(at / FOURS), scaled);
+    }
 }

@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments g) 
     }
     const Epilogue<SCALE, C_TYPE, D_TYPE, BIAS_TYPE> epilogue(g);
     constexpr int N_THREADS = TILE_N / THREAD_N;
-    __shared__ SUM slab[N_THREADS][TILE_M + 4];
+    __shared__ alignas(16) SUM slab[N_THREADS][TILE_M + 4];
 #pragma unroll
     for (int j = 0; j < THREAD_N; j++) {
         __syncthreads();

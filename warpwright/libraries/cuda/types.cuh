@@ -21,9 +21,15 @@ __device__ __forceinline__ unsigned short float_to_half(float value) {
     return bits;
 }
 __device__ __forceinline__ unsigned short float_to_bfloat(float value) {
+#if __CUDA_ARCH__ >= 800
+    unsigned short rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+#else
     unsigned bits = __float_as_uint(value);
     if (value != value) return 0x7fff;
     return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
 }
 
 // --- to the type of computation ---------------------------------------------------------------------
