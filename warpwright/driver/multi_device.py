@@ -72,7 +72,7 @@ def launch_on_streams(
             checks(made)
             made.partition = s.partition_of(stream)
             launches.append(made)
-    _run(launches, streams, contexts, flags)
+    launch_together(launches, streams, contexts, flags)
 
 
 def _stream(handle: int) -> Stream:
@@ -92,7 +92,14 @@ def _stream(handle: int) -> Stream:
     return stream
 
 
-def _run(launches: Sequence[Launch], streams: Sequence[Stream], contexts: Sequence[Context], flags: int) -> None:
+def launch_together(
+    launches: Sequence[Launch], streams: Sequence[Stream], contexts: Sequence[Context], flags: int = 0
+) -> None:
+    """Run launches of equal kernels on several devices from one simulated moment on, and let their streams go on together.
+
+    Raises:
+        CudaError: what cannot be launched together; faults mark the contexts instead.
+    """
     from warpwright.device_launches import DeviceMember, launch_on_devices
 
     s = state()

@@ -55,7 +55,7 @@ _MODULES = {
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),
     "cusparse": ("cusparse",),
-    "nccl": ("nccl",),
+    "nccl": ("nccl.communicators", "nccl.collectives"),
 }
 """Modules that register a library's functions."""
 ENTRIES: dict[str, Callable[..., Any]] = {}

@@ -129,12 +129,12 @@ def _check(p: Product) -> None:
 
 
 _SIMT_TILES = {
-    # Block tile, K of a step, thread tile: of large products, and of those that have too few blocks for the chip.
-    "float": ((128, 128, 8, 8, 8), (32, 32, 16, 4, 4)),
+    # Block tile, K of a step, thread tile: the first of which there are enough blocks for the chip, or the last.
+    "float": ((128, 128, 8, 8, 8), (64, 64, 16, 8, 4), (32, 32, 16, 4, 4)),
     "int": ((64, 64, 16, 4, 4), (32, 32, 16, 4, 4)),
     "double": ((64, 64, 8, 4, 4), (32, 32, 8, 4, 4)),
     "c64": ((64, 64, 8, 4, 4), (32, 32, 8, 4, 4)),
-    "c128": ((32, 32, 8, 2, 2), (32, 32, 8, 2, 2)),
+    "c128": ((32, 32, 8, 2, 2),),
 }
 _LETTERS = {
     R_32F: "s", R_64F: "d", R_16F: "h", R_16BF: "bf", C_32F: "c", C_64F: "z", R_8I: "i", R_32I: "i", R_8F_E4M3: "e4m3", R_8F_E5M2: "e5m2",
@@ -270,8 +270,9 @@ def _run_simt(p: Product, stream: int) -> None:
     scale_name = _scale_name(p)
     if (sum_name in ("c64", "c128")) != (scale_name in ("c64", "c128")):
         raise unsupported(f"products of {TYPES[p.a.type].name} scaled by {scale_name}")
-    large, small = _SIMT_TILES[sum_name]
-    tile_m, tile_n, tile_k, thread_m, thread_n = large if _blocks(p, *large[:2]) >= kernels.multiprocessors() else small
+    tiles = _SIMT_TILES[sum_name]
+    enough = (tile for tile in tiles if _blocks(p, *tile[:2]) >= kernels.multiprocessors())
+    tile_m, tile_n, tile_k, thread_m, thread_n = next(enough, tiles[-1])
     threads = tile_m // thread_m * (tile_n // thread_n)
     name = f"warpwright_{_LETTERS[p.a.type]}gemm_{tile_m}x{tile_n}x{tile_k}"
     code = kernels.code(

@@ -7,7 +7,7 @@
 constexpr int M_THREADS = TILE_M / THREAD_M, THREADS = M_THREADS * (TILE_N / THREAD_N);
 constexpr int LOADS_A = TILE_M * TILE_K / THREADS, LOADS_B = TILE_N * TILE_K / THREADS;
 constexpr int VECTOR = sizeof(SUM) > 8 ? 1 : 16 / sizeof(SUM) < THREAD_M ? 16 / sizeof(SUM) : THREAD_M;
-constexpr int UNROLL = THREAD_M * THREAD_N > 16 ? TILE_K : 4;
+constexpr int UNROLL = 4;
 constexpr int PAD = VECTOR;
 struct alignas(sizeof(SUM) * VECTOR) Vector { SUM v[VECTOR]; };
 

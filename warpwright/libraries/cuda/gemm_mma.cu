@@ -237,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments g) 
         const bool more = at + STAGES - 1 < steps;
         if (more) begin(into);
         const A_TYPE *a_tile = stages + stage * STAGE, *b_tile = a_tile + TileA::ELEMENTS;
-#pragma unroll
+#pragma unroll VOLTA ? 2 : TILE_K / MMA_K
         for (int step = 0; step < TILE_K; step += MMA_K) {
             Word rows[MS][A_WORDS], columns[NS][B_WORDS];
 #pragma unroll
