@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,6 +148,72 @@ def test_gemm_of_16_bit_types(
     found = decoded(memory.get(places[2], encoded(np.zeros(1), result).dtype, (m, n)), result)
     assert error(found, expected) < TOLERANCE[result]
     memory.free()
+
+
+@pytest.mark.parametrize("ops", [(0, 0), (1, 1)])
+def test_large_tiles(memory: Device, blas: Library, handle: int, ops: tuple[int, int]) -> None:
+    """Products with as many tiles of 128x128 as the chip has SMs, whose edges are not whole tiles."""
+    m, n, k = 1416, 1288, 72
+    shapes = ((m, k) if ops[0] == 0 else (k, m), (k, n) if ops[1] == 0 else (n, k))
+    a, b = (encoded(values(7 + i, s, np.float32), R_16F) for i, s in enumerate(shapes))
+    places = [memory.put(np.asfortranarray(x)) for x in (a, b, np.zeros((m, n), np.float32))]
+    blas(
+        "cublasGemmEx", handle, *ops, m, n, k, np.array([1], np.float32), places[0], R_16F, shapes[0][0], places[1], R_16F,
+        shapes[1][0], np.array([0], np.float32), places[2], R_32F, m, COMPUTE_32F, -1,
+    )  # fmt: skip
+    found = memory.get(places[2], np.float32, (m, n))
+    assert error(found, applied(ops[0], decoded(a, R_16F)) @ applied(ops[1], decoded(b, R_16F))) < TOLERANCE[R_32F]
+    memory.free()
+
+
+_ON_VOLTA = """
+import ctypes
+import numpy as np
+cuda, blas = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcublas.so.12")
+U, P = ctypes.c_uint64, lambda array: ctypes.c_uint64(array.ctypes.data)
+context, handle = ctypes.c_void_p(), U()
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+assert blas.cublasCreate_v2(ctypes.byref(handle)) == 0
+rng, one, zero = np.random.default_rng(1), np.array([1], np.float32), np.array([0], np.float32)
+for ops in ((0, 0), (0, 1), (1, 0), (1, 1)):
+    m, n, k = 72, 104, 40
+    a, b = (rng.standard_normal(s).astype(np.float16) for s in ((m, k), (k, n)))
+    places = []
+    for array, op in ((a, ops[0]), (b, ops[1]), (np.zeros((m, n), np.float32), 0)):
+        raw, place = (array if op else array.T).tobytes(), U()
+        assert cuda.cuMemAlloc_v2(ctypes.byref(place), U(len(raw))) == 0 and cuda.cuMemcpyHtoD_v2(place, raw, U(len(raw))) == 0
+        places.append(place)
+    lda, ldb = k if ops[0] else m, n if ops[1] else k
+    assert blas.cublasGemmEx(handle, U(ops[0]), U(ops[1]), U(m), U(n), U(k), P(one), places[0], U(2), U(lda), places[1], U(2), U(ldb), P(zero),
+                             places[2], U(0), U(m), U(68), U(99)) == 0
+    found = np.empty((n, m), np.float32)
+    assert cuda.cuMemcpyDtoH_v2(P(found), places[2], U(found.nbytes)) == 0
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    assert np.abs(found.T - expected).max() < 1e-4, (ops, np.abs(found.T - expected).max())
+"""
+
+
+def test_tensor_cores_of_volta(tmp_path: Path) -> None:
+    """In a process of its own: HMMA.884 for each layout, and launches that say so by their name."""
+    program, launches = tmp_path / "product.py", tmp_path / "launches.json"
+    program.write_text(_ON_VOLTA)
+    command = [
+        sys.executable,
+        "-m",
+        "warpwright",
+        "run",
+        "--gpu",
+        "v100",
+        "--timing",
+        "off",
+        "--json",
+        str(launches),
+        str(program),
+    ]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr[-2000:]
+    names = {launch["kernel"] for launch in json.loads(launches.read_text())}
+    assert names == {f"warpwright_hgemm_mma_{layout}_64x64" for layout in ("nn", "nt", "tn", "tt")}
 
 
 def test_tf32_rounds_operands_only_where_it_is_allowed(memory: Device, blas: Library, handle: int) -> None:

@@ -80,7 +80,9 @@ def main() -> None:
         found = model(index.cuda()).float().cpu()
         seconds = time.process_time() - began
     difference = ((found - expected).abs().max() / expected.abs().max()).item()
-    print(f"largest difference {difference:.2e} of the largest logit; {seconds:.0f} s of CPU, {time.time() - wall:.0f} s")
+    print(
+        f"largest difference {difference:.2e} of the largest logit; {seconds:.0f} s of CPU, {time.time() - wall:.0f} s"
+    )
     assert difference < {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}[options.dtype], difference
 
 

@@ -1,6 +1,6 @@
 """A block of Llama's kind, with grouped queries, rotary positions, RMS norm and SwiGLU: forward and backward, compared with the CPU's.
 
-    warpwright run --gpu h200 --timing sampled bench/pytorch/llama.py [--tokens 128] [--width 512] [--dtype bfloat16]
+warpwright run --gpu h200 --timing sampled bench/pytorch/llama.py [--tokens 128] [--width 512] [--dtype bfloat16]
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def main() -> None:
     expected = run(block.float(), x.float())
     began, wall = time.process_time(), time.time()
     found = run(block.to(dtype).cuda(), x.cuda())
-    worst = max(((one - other).abs().max() / other.abs().max()).item() for one, other in zip(found, expected, strict=True))
+    worst = max(
+        ((one - other).abs().max() / other.abs().max()).item() for one, other in zip(found, expected, strict=True)
+    )
     print(f"largest difference {worst:.1e}; {time.process_time() - began:.0f} s of CPU, {time.time() - wall:.0f} s")
     assert worst < {"float32": 1e-4, "float16": 1e-2, "bfloat16": 6e-2}[options.dtype], worst
 

@@ -1,6 +1,6 @@
 """ResNet-50 with random weights: forward and backward on a batch of images, compared with the CPU's.
 
-    warpwright run --gpu h200 --timing off bench/pytorch/resnet50.py [--images 8] [--size 224]
+warpwright run --gpu h200 --timing off bench/pytorch/resnet50.py [--images 8] [--size 224]
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class ResNet50(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
+        )
         layers, channels = [], 64
         for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
             for i in range(blocks):
@@ -74,9 +76,13 @@ def main() -> None:
     found = run(model.cuda(), images.cuda(), labels.cuda())
     logits = ((found[1] - expected[1]).abs().max() / expected[1].abs().max()).item()
     gradient = ((found[2] - expected[2]).abs().max() / expected[2].abs().max()).item()
-    print(f"loss {found[0]:.6f}, CPU {expected[0]:.6f}; largest difference of logits {logits:.1e}, of the first gradient {gradient:.1e}")
+    print(
+        f"loss {found[0]:.6f}, CPU {expected[0]:.6f}; largest difference of logits {logits:.1e}, of the first gradient {gradient:.1e}"
+    )
     print(f"{time.process_time() - began:.0f} s of CPU, {time.time() - wall:.0f} s")
-    assert abs(found[0] - expected[0]) < 1e-3 and logits < 1e-3 and gradient < 2e-2
+    assert abs(found[0] - expected[0]) < 1e-3
+    assert logits < 1e-3
+    assert gradient < 2e-2
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from warpwright.driver import cmemory, printf_buffer, results
@@ -313,10 +315,30 @@ def enable_peers(handle: int, flags: int) -> int | None:
         return results.PEER_ACCESS_UNSUPPORTED
     if peer in context.peers:
         return results.PEER_ACCESS_ALREADY_ENABLED
+    _open(context, peer)
+    return None
+
+
+def _open(context: Context, peer: Device) -> None:
     if not state().reaches(context.device, peer):
         peer.gpu.memory.open_to(context.device.gpu.memory)
     context.peers.add(peer)
-    return None
+
+
+@contextmanager
+def peers_open(contexts: Sequence[Context]) -> Iterator[None]:
+    """Let kernels of these contexts reach each other's devices for a while, also where the program has not asked for it."""
+    opened = []
+    for context in contexts:
+        for other in contexts:
+            if other.device is not context.device and other.device not in context.peers:
+                _open(context, other.device)
+                opened.append((context, other.device))
+    try:
+        yield
+    finally:
+        for context, device in opened:
+            _close(context, device)
 
 
 @entry("cuCtxDisablePeerAccess")

@@ -160,6 +160,9 @@ class Context:
         self.fault.code = code
 
 
+_making = threading.RLock()
+
+
 class Device:
     """One simulated device: its GPU, made when it is first needed, its primary context and its streams."""
 
@@ -181,29 +184,35 @@ class Device:
     @property
     def gpu(self) -> GPU:
         if self._gpu is None:
-            from warpwright.api import GPU
-
-            check = os.environ.get("WARPWRIGHT_CHECK", "")
-            level = os.environ.get("WARPWRIGHT_CHECK_LEVEL") or None
-            timing = os.environ.get("WARPWRIGHT_TIMING") or None
-            caches = os.environ.get("WARPWRIGHT_CACHES") or None
-            # Test suites launch kernels once, with a few warps: their code is not worth its making.
-            self._gpu = GPU(
-                self._chip,
-                timing=timing,
-                engine="tiered",
-                check=check,
-                check_level=level,
-                device=self.ordinal,
-                caches=caches,
-            )
-            self._gpu.on_output = printf_buffer.keep
-            machine = state().machine
-            if machine is not None:
-                from warpwright.system import peer_routes
-
-                self._gpu.memory.peer_routes = peer_routes(machine, self.ordinal)
+            # Threads of a program may begin with different devices at once.
+            with _making:
+                self._gpu = self._gpu or self._make()
         return self._gpu
+
+    def _make(self) -> GPU:
+        from warpwright.api import GPU
+
+        check = os.environ.get("WARPWRIGHT_CHECK", "")
+        level = os.environ.get("WARPWRIGHT_CHECK_LEVEL") or None
+        timing = os.environ.get("WARPWRIGHT_TIMING") or None
+        caches = os.environ.get("WARPWRIGHT_CACHES") or None
+        # Test suites launch kernels once, with a few warps: their code is not worth its making.
+        made = GPU(
+            self._chip,
+            timing=timing,
+            engine="tiered",
+            check=check,
+            check_level=level,
+            device=self.ordinal,
+            caches=caches,
+        )
+        made.on_output = printf_buffer.keep
+        machine = state().machine
+        if machine is not None:
+            from warpwright.system import peer_routes
+
+            made.memory.peer_routes = peer_routes(machine, self.ordinal)
+        return made
 
 
 class State:

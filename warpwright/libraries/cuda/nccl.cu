@@ -11,6 +11,11 @@ struct Move {
 };
 struct Moves { Move move[MOVES]; };
 
+#if __CUDA_ARCH__ >= 700
+#define IN_PLACE __grid_constant__
+#else
+#define IN_PLACE
+#endif
 constexpr int PER_VECTOR = 16 / sizeof(ELEMENT);
 union Vector { uint4 whole; ELEMENT v[PER_VECTOR]; };
 
@@ -34,7 +39,7 @@ __device__ __forceinline__ SUM finished(SUM sum, int scales, double scale) {
 }
 
 // scales: 0, 1 to multiply, 2 to divide by scale; vectors: every buffer is aligned to 16 bytes.
-extern "C" __global__ void KERNEL(const __grid_constant__ Moves moves, double scale, int scales, int vectors) {
+extern "C" __global__ void KERNEL(const IN_PLACE Moves moves, double scale, int scales, int vectors) {
     const Move &m = moves.move[blockIdx.y];
     const i64 threads = (i64)gridDim.x * blockDim.x, thread = blockIdx.x * (i64)blockDim.x + threadIdx.x;
     const i64 whole = vectors ? m.count / PER_VECTOR : 0;

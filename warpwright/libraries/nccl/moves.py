@@ -129,9 +129,7 @@ def _moves(kind: Kind, requests: Sequence[Request]) -> Iterable[Move]:
     elif kind is Kind.ALL_TO_ALL:
         for rank in ranks:
             for peer in ranks:
-                yield Move(
-                    rank, ((rank, sends[rank] + peer * step),), ((peer, receives[peer] + rank * step),), count
-                )
+                yield Move(rank, ((rank, sends[rank] + peer * step),), ((peer, receives[peer] + rank * step),), count)
 
 
 def paired(calls: Sequence[Sequence[Request]]) -> tuple[list[Move], int]:
@@ -160,7 +158,9 @@ def paired(calls: Sequence[Sequence[Request]]) -> tuple[list[Move], int]:
             other = candidates.pop(0)
             sizes = [request.count * ELEMENT_BYTES[request.type] for request in (one, other)]
             if sizes[0] != sizes[1]:
-                raise LibraryError("not_supported", f"rank {rank} sends {sizes[0]} bytes and rank {one.root} receives {sizes[1]}")
+                raise LibraryError(
+                    "not_supported", f"rank {rank} sends {sizes[0]} bytes and rank {one.root} receives {sizes[1]}"
+                )
             made.append(Move(rank, ((rank, one.send),), ((one.root, other.receive),), sizes[0]))
     if any(waiting.values()):
         rank = next(key for key, left in waiting.items() if left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import socket
@@ -110,8 +111,6 @@ class Meeting:
 
     def leave(self) -> None:
         """Tell the server and end."""
-        try:
+        with contextlib.suppress(OSError):
             self._send(b"")
-        except OSError:
-            pass
         self.connection.close()

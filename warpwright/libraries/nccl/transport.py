@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpwright.driver.contexts import peers_open
 from warpwright.driver.copies import written
 from warpwright.driver.launches import Launch
 from warpwright.driver.multi_device import launch_together
@@ -28,7 +29,18 @@ if TYPE_CHECKING:
     from warpwright.libraries.nccl.communicators import Clique
 
 _INT8, _UINT8, _HALF, _FLOAT, _DOUBLE, _BFLOAT = 0, 1, 6, 7, 8, 9
-_ELEMENTS = ("signed char", "unsigned char", "int", "unsigned", "long long", "unsigned long long", "half_t", "float", "double", "bfloat_t")
+_ELEMENTS = (
+    "signed char",
+    "unsigned char",
+    "int",
+    "unsigned",
+    "long long",
+    "unsigned long long",
+    "half_t",
+    "float",
+    "double",
+    "bfloat_t",
+)
 _ARRAYS = ("i1", "u1", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "u2")
 _AVERAGE, _PREMULTIPLIED = 4, 5
 _NAMES = ("sum", "prod", "max", "min")
@@ -50,7 +62,11 @@ def scalar(place: int, type: int) -> float:
 def _sum_type(type: int) -> str:
     if type in (_HALF, _FLOAT, _BFLOAT):
         return "float"
-    return "double" if type == _DOUBLE else ("unsigned long long" if _ELEMENTS[type].startswith("unsigned") else "long long")
+    return (
+        "double"
+        if type == _DOUBLE
+        else ("unsigned long long" if _ELEMENTS[type].startswith("unsigned") else "long long")
+    )
 
 
 def _scaling(request: Request, ranks: int) -> tuple[float, int, int]:
@@ -153,7 +169,8 @@ def _launch(moves: Sequence[Move], first: Request, streams: dict[int, Stream]) -
             parameters[offset : offset + width] = value
         launches.append(Launch(function, (grid, depth, 1), (THREADS, 1, 1), 0, bytes(parameters), cooperative=True))
         contexts.append(context)
-    launch_together(launches, list(streams.values()), contexts)
+    with peers_open(contexts):
+        launch_together(launches, list(streams.values()), contexts)
 
 
 def _row(move: Move) -> bytes:
@@ -227,7 +244,9 @@ def _between_processes(clique: Clique, requests: Sequence[Sequence[Request]], st
         if all(rank not in here for rank, _ in move.targets):
             continue
         parts = [
-            received[key] if (key := (rank, place, move.count)) in received else ctypes.string_at(place, move.count * size)
+            received[key]
+            if (key := (rank, place, move.count)) in received
+            else ctypes.string_at(place, move.count * size)
             for rank, place in move.sources
         ]
         results.append((move, _combined(parts, first, clique.ranks)))
@@ -284,4 +303,3 @@ def _ways(of: Device, to: Device, size: int) -> Iterable[tuple[Any, float]]:
         rate = min(one.gpu.chip.transfer.host_copy_gb_per_s for one in (of, to)) * s.machine.staged_copy_percent / 100
         return [((of, "host"), size / (rate * 1e9)), ((to, "host"), size / (rate * 1e9))]
     return [(way, route.copy_seconds(size)) for way in route.ways]
-

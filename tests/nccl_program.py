@@ -1,8 +1,8 @@
 """NCCL as a C program sees it, for tests: ranks of one process, or one rank of several, compare every collective with NumPy.
 
-    warpwright run --gpu h200,h200 tests/programs_nccl.py one
-    warpwright run --gpu h200,h200 tests/programs_nccl.py threads
-    warpwright run --gpu h200,h200 tests/programs_nccl.py processes
+warpwright run --gpu h200,h200 tests/nccl_program.py one
+warpwright run --gpu h200,h200 tests/nccl_program.py threads
+warpwright run --gpu h200,h200 tests/nccl_program.py processes
 """
 
 from __future__ import annotations
@@ -74,47 +74,57 @@ def same(found: Array, expected: Array, what: str) -> None:
     assert np.array_equal(found, expected), (what, found, expected)
 
 
+class Cases:
+    """Every collective of one type of elements, for the ranks that the caller has."""
+
+    def __init__(self, mine: Sequence[tuple[int, Rank]], ranks: int, elements: tuple[int, str, int]) -> None:
+        self.ranks, (self.count, self.type, self.number) = ranks, elements
+        self.all = self.count * ranks
+        self.data = inputs(ranks, self.all, self.type)
+        self.total = np.sum([d.astype("f8") for d in self.data], axis=0)
+        self.held = [(rank, r, r.put(self.data[rank]), r.put(np.zeros(self.all, self.type))) for rank, r in mine]
+
+    def together(self, name: str, *middle: int, count: int = 0, in_place: bool = False) -> list[tuple[int, Array]]:
+        """Call a collective for every rank in a group: rank and what its buffer holds then."""
+        nccl("ncclGroupStart")
+        for _, r, send, receive in self.held:
+            target = send if in_place else receive
+            nccl(name, send, target, count or self.all, self.number, *middle, r.communicator, r.stream)
+        nccl("ncclGroupEnd")
+        return [(rank, r.get(send if in_place else receive, self.data[rank])) for rank, r, send, receive in self.held]
+
+    def run(self) -> None:
+        average = np.trunc(self.total / self.ranks) if self.type == "i8" else self.total / self.ranks
+        for operation, expected in ((SUM, self.total), (MAX, np.max(self.data, axis=0)), (AVG, average)):
+            for _, found in self.together("ncclAllReduce", operation):
+                same(found, expected.astype(self.type), f"all-reduce {operation}")
+        for _, found in self.together("ncclBroadcast", 1):
+            same(found, self.data[1], "broadcast")
+        for rank, found in self.together("ncclReduce", SUM, 0):
+            same(found, self.total.astype(self.type) if rank == 0 else self.data[1], "reduce")
+        for _, found in self.together("ncclAllGather", count=self.count):
+            same(found, np.concatenate([d[: self.count] for d in self.data]), "all-gather")
+        for rank, found in self.together("ncclReduceScatter", SUM, count=self.count):
+            part = slice(rank * self.count, (rank + 1) * self.count)
+            same(found[: self.count], self.total[part].astype(self.type), "reduce-scatter")
+        self.ring()
+        for _, found in self.together("ncclAllReduce", SUM, in_place=True):
+            same(found, self.total.astype(self.type), "in place")
+
+    def ring(self) -> None:
+        nccl("ncclGroupStart")
+        for rank, r, send, receive in self.held:
+            nccl("ncclSend", send, self.all, self.number, (rank + 1) % self.ranks, r.communicator, r.stream)
+            nccl("ncclRecv", receive, self.all, self.number, (rank - 1) % self.ranks, r.communicator, r.stream)
+        nccl("ncclGroupEnd")
+        for rank, r, _, receive in self.held:
+            same(r.get(receive, self.data[rank]), self.data[(rank - 1) % self.ranks], "send and receive")
+
+
 def collectives(mine: Sequence[tuple[int, Rank]], ranks: int) -> None:
     """Every collective, for the ranks that this caller has."""
-    for count, type, number in ((1000, "f4", FLOAT), (33, "i8", INT64), (1 << 14, "f2", HALF)):
-        data = inputs(ranks, count * ranks, type)
-        total = np.sum([d.astype("f8") for d in data], axis=0)
-        held = [(rank, r, r.put(data[rank]), r.put(np.zeros(count * ranks, type))) for rank, r in mine]
-
-        def together(call: Any, held: Any = held) -> list[Array]:
-            nccl("ncclGroupStart")
-            for rank, r, send, receive in held:
-                call(rank, r, send, receive)
-            nccl("ncclGroupEnd")
-            return [r.get(receive, data[rank]) for rank, r, send, receive in held]
-
-        for operation, expected in ((SUM, total), (MAX, np.max(data, axis=0)), (AVG, np.trunc(total / ranks) if type == "i8" else total / ranks)):
-            for found in together(lambda i, r, s, d: nccl("ncclAllReduce", s, d, count * ranks, number, operation, r.communicator, r.stream)):  # noqa: B023
-                same(found, expected.astype(type), f"all-reduce {operation} {type}")
-        for found in together(lambda i, r, s, d: nccl("ncclBroadcast", s, d, count * ranks, number, 1, r.communicator, r.stream)):  # noqa: B023
-            same(found, data[1], "broadcast")
-        answers = together(lambda i, r, s, d: nccl("ncclReduce", s, d, count * ranks, number, SUM, 0, r.communicator, r.stream))  # noqa: B023
-        for (rank, *_), found in zip(held, answers, strict=True):
-            same(found, total.astype(type) if rank == 0 else data[1], "reduce")
-        for found in together(lambda i, r, s, d: nccl("ncclAllGather", s, d, count, number, r.communicator, r.stream)):  # noqa: B023
-            same(found, np.concatenate([d[:count] for d in data]), "all-gather")
-        answers = together(lambda i, r, s, d: nccl("ncclReduceScatter", s, d, count, number, SUM, r.communicator, r.stream))  # noqa: B023
-        for (rank, *_), found in zip(held, answers, strict=True):
-            same(found[:count], total[rank * count : (rank + 1) * count].astype(type), "reduce-scatter")
-
-        def ring(rank: int, r: Rank, send: int, receive: int) -> None:
-            nccl("ncclSend", send, count * ranks, number, (rank + 1) % ranks, r.communicator, r.stream)  # noqa: B023
-            nccl("ncclRecv", receive, count * ranks, number, (rank - 1) % ranks, r.communicator, r.stream)  # noqa: B023
-
-        for (rank, *_), found in zip(held, together(ring), strict=True):
-            same(found, data[(rank - 1) % ranks], "send and receive")
-        for rank, r, send, _ in held:
-            del rank
-            nccl("ncclGroupStart") if r is held[0][1] else None
-            nccl("ncclAllReduce", send, send, count * ranks, number, SUM, r.communicator, r.stream)
-        nccl("ncclGroupEnd")
-        for rank, r, send, _ in held:
-            same(r.get(send, data[rank]), total.astype(type), "in place")
+    for elements in ((1000, "f4", FLOAT), (33, "i8", INT64), (1 << 14, "f2", HALF)):
+        Cases(mine, ranks, elements).run()
 
 
 def begin() -> int:
