@@ -36,7 +36,6 @@ def test_what_is_absent_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     [
         ("--gpu h200,h200 --timing full", "one"),
         ("--gpu h200,h200,h200 --timing sampled", "one"),  # through the host
-        ("--system p100x2-pcie --timing full", "one"),
         ("--gpu h200,h200 --timing off", "threads"),
         ("--gpu h200,h200,h200 --timing off", "processes"),
     ],

@@ -103,11 +103,11 @@ def _moves(kind: Kind, requests: Sequence[Request]) -> Iterable[Move]:
     if kind in (Kind.ALL_REDUCE, Kind.REDUCE):
         for rank in ranks:
             begin, many = _share(count, rank, len(requests), size)
-            targets = ranks if kind is Kind.ALL_REDUCE else (root,)
+            written = ranks if kind is Kind.ALL_REDUCE else (root,)
             yield Move(
                 rank,
                 tuple((p, sends[p] + begin * size) for p in ranks),
-                tuple((p, receives[p] + begin * size) for p in targets),
+                tuple((p, receives[p] + begin * size) for p in written),
                 many,
             )
     elif kind is Kind.REDUCE_SCATTER:
@@ -163,6 +163,6 @@ def paired(calls: Sequence[Sequence[Request]]) -> tuple[list[Move], int]:
                 )
             made.append(Move(rank, ((rank, one.send),), ((one.root, other.receive),), sizes[0]))
     if any(waiting.values()):
-        rank = next(key for key, left in waiting.items() if left)
-        raise LibraryError("not_supported", f"rank {rank[0]} receives from rank {rank[1]}, which does not send")
+        lonely = next(key for key, left in waiting.items() if left)
+        raise LibraryError("not_supported", f"rank {lonely[0]} receives from rank {lonely[1]}, which does not send")
     return [move for move in made if move.count and move.sources != move.targets], 1
