@@ -25,7 +25,7 @@ ORDER: list[set[str]] = [
     {"launch_groups", "device_launches"},
     {"resident_launches"},
     {"api"},
-    {"multi_gpu"},
+    {"multi_gpu", "mig"},
     {"driver", "tools"},
     {"libraries"},
     {"sparsity"},

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from warpwright.commands.campaign import campaign
+from warpwright.commands.mig import mig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -941,6 +942,7 @@ def sweep(
 
 
 app.command()(campaign)
+app.add_typer(mig)
 
 
 @app.command()

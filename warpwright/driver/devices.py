@@ -142,6 +142,7 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
 
 
 _BUS, _BOARD_GROUP = 33, 85
+_COPY_ENGINES = 40
 
 
 def attribute(number: int, device: Device) -> int:
@@ -152,6 +153,8 @@ def attribute(number: int, device: Device) -> int:
     """
     if number not in ATTRIBUTES:
         raise CudaError(results.INVALID_VALUE)
+    if number == _COPY_ENGINES and device.mig is not None:
+        return device.mig.gpu.profile.copy_engines
     value = ATTRIBUTES[number]
     number_of_its_own = device.ordinal if number in (_BUS, _BOARD_GROUP) else 0
     return (value(device.gpu.chip) if callable(value) else value) + number_of_its_own
@@ -175,6 +178,8 @@ def bus_numbers(text: str) -> list[int]:
 
 def uuid(device: Device) -> bytes:
     """Sixteen bytes that are the same for the same chip in the same place."""
+    if device.mig is not None:
+        return bytes.fromhex(device.mig.uuid.removeprefix("MIG-").replace("-", ""))
     place = f" {device.ordinal}" if device.ordinal else ""
     return hashlib.sha256(f"warpwright {device.gpu.chip.name}{place}".encode()).digest()[:16]
 
@@ -239,7 +244,8 @@ def name(place: int, room: int, device: int) -> None:
 
 def product(device: Device) -> str:
     """The name that programs see."""
-    return f"{device.gpu.chip.identity.product} (simulated)"
+    name = device.mig.name if device.mig is not None else device.gpu.chip.identity.product
+    return f"{name} (simulated)"
 
 
 @entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")

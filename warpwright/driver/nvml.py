@@ -70,10 +70,21 @@ def nvml(*names: str) -> Callable[[Function], Function]:
 
 
 def device_of_handle(handle: int) -> Device:
-    devices = state().devices
+    devices = state().cards
+    if handle in mig_devices:
+        return mig_devices[handle]
     if not 0 <= handle - _DEVICE < len(devices):
         raise Refused(INVALID_ARGUMENT)
     return devices[handle - _DEVICE]
+
+
+def card_handle(ordinal: int) -> int:
+    """The handle of a card."""
+    return _DEVICE + ordinal
+
+
+mig_devices: dict[int, Device] = {}
+"""Handles of MIG devices, which ``nvml_mig`` gives."""
 
 
 def _put_text(place: int, room: int, value: str) -> int:
@@ -137,12 +148,12 @@ def process_name(number: int, place: int, room: int) -> int:
 # --- devices --------------------------------------------------------------------------------------
 @nvml("nvmlDeviceGetCount", "nvmlDeviceGetCount_v2")
 def count(place: int) -> None:
-    cmemory.put32(place, len(state().devices))
+    cmemory.put32(place, len(state().cards))
 
 
 @nvml("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetHandleByIndex_v2")
 def by_index(index: int, place: int) -> int:
-    if not 0 <= index < len(state().devices):
+    if not 0 <= index < len(state().cards):
         return INVALID_ARGUMENT
     cmemory.put64(place, _DEVICE + index)
     return 0
@@ -150,7 +161,7 @@ def by_index(index: int, place: int) -> int:
 
 @nvml("nvmlDeviceGetHandleByUUID")
 def by_uuid(text: int, place: int) -> int:
-    return _found(place, [one for one in state().devices if cmemory.text(text) == uuid_text(one)])
+    return _found(place, [one for one in state().cards if cmemory.text(text) == uuid_text(one)])
 
 
 def _found(place: int, devices: list[Device]) -> int:
@@ -165,11 +176,13 @@ def by_bus_id(text: int, place: int) -> int:
         wanted = bus_numbers(cmemory.text(text))
     except ValueError:
         return INVALID_ARGUMENT
-    return _found(place, [one for one in state().devices if bus_numbers(bus_id(one)) == wanted])
+    return _found(place, [one for one in state().cards if bus_numbers(bus_id(one)) == wanted])
 
 
 def uuid_text(device: Device) -> str:
     raw = uuid(device).hex()
+    if device.mig is not None:
+        return device.mig.uuid
     return f"GPU-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
-from warpwright.driver.cuda_error import say
+from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import table
 from warpwright.driver.state import DRIVER_VERSION, state
 from warpwright.toolchain.nvrtc import is_compiling
@@ -35,6 +35,8 @@ def initialise(flags: int) -> int | None:
     s = state()
     if s.initialized and s.process != os.getpid():
         s.check_process()
+    if s.no_device:
+        raise CudaError(results.NO_DEVICE, s.no_device)
     s.process = os.getpid()
     s.initialized = True
     return None

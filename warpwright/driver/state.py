@@ -11,7 +11,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -24,8 +24,9 @@ from warpwright.session import HostTime, chips_named, session
 
 if TYPE_CHECKING:
     from warpwright.api import GPU
-    from warpwright.chips import Partition
+    from warpwright.chips import Chip, Partition
     from warpwright.driver.graphs import Graph
+    from warpwright.driver.visible_devices import MigDevice
     from warpwright.engine.device_memory import Allocation
     from warpwright.system import Machine, Route
 
@@ -166,8 +167,10 @@ _making = threading.RLock()
 class Device:
     """One simulated device: its GPU, made when it is first needed, its primary context and its streams."""
 
-    def __init__(self, ordinal: int, chip: str | None) -> None:
+    def __init__(self, ordinal: int, chip: str | None, mig: MigDevice | None = None) -> None:
         self.ordinal = ordinal
+        self.mig = mig
+        """The MIG device that it is; None for a whole card."""
         self.primary = Context(self, primary=True)
         self.default_stream = Stream(self)
         self.streams: list[Stream] = [self.default_stream]
@@ -198,7 +201,7 @@ class Device:
         caches = os.environ.get("WARPWRIGHT_CACHES") or None
         # Test suites launch kernels once, with a few warps: their code is not worth its making.
         made = GPU(
-            self._chip,
+            self._part() or self._chip,
             timing=timing,
             engine="tiered",
             check=check,
@@ -214,6 +217,18 @@ class Device:
             made.memory.peer_routes = peer_routes(machine, self.ordinal)
         return made
 
+    def _part(self) -> Chip | None:
+        """The part of its card that the process has; None for all of it."""
+        from warpwright.driver import visible_devices
+
+        if self.mig is None and not os.environ.get(visible_devices.PERCENTAGE):
+            return None
+        from warpwright.api import DEFAULT_CHIP
+        from warpwright.chips import load_chip
+
+        whole = self.mig.chip if self.mig is not None else load_chip(self._chip or DEFAULT_CHIP)
+        return visible_devices.provisioned(whole)
+
 
 class State:
     """Everything of one process.  Made by the first cuInit."""
@@ -225,7 +240,11 @@ class State:
         self.machine = _machine(os.environ.get("WARPWRIGHT_SYSTEM"))
         """The links between the devices; None: each reaches each other as its chip's file has it."""
         chips = chips_named(os.environ.get("WARPWRIGHT_GPU")) if self.machine is None else self.machine.gpus
-        self.devices = [Device(i, chip) for i, chip in enumerate(chips)]
+        self.cards = [Device(i, chip) for i, chip in enumerate(chips)]
+        """What NVML sees: whole cards."""
+        self.devices, self.no_device = self.cards, ""
+        if self.machine is None:
+            self._choose(chips)
         self.links_free: dict[tuple[str, str], int] = {}
         """When each way of a link between devices has done what copies gave it."""
         for device in self.devices:
@@ -243,6 +262,19 @@ class State:
         self.host_clock: Clock = {}
         """Work of which the host knows that it has ended (``work_order.py``)."""
         self.began = time.perf_counter()
+
+    def _choose(self, chips: Sequence[str | None]) -> None:
+        """See one MIG device instead of the cards, where there are any."""
+        from warpwright.chips.mig import MigError
+        from warpwright.driver.visible_devices import mig_device
+
+        try:
+            found = mig_device(chips)
+        except MigError as error:
+            self.no_device = str(error)
+            return
+        if found is not None:
+            self.devices = [Device(0, chips[found.ordinal], found)]
 
     @property
     def device(self) -> Device:

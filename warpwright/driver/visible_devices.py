@@ -1,0 +1,109 @@
+"""Which devices a process sees: ``CUDA_VISIBLE_DEVICES`` with MIG devices, and the SMs that MPS gives it.
+
+A process sees one MIG device at most (MIG User Guide, "CUDA Visible Devices"): the one that it names, or the first one of a card in MIG mode.
+``CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`` limits the SMs of a client of MPS, whose device then has so many (MPS documentation, "Volta MPS Execution Resource
+Provisioning"); here it limits the process's own device, rounded up to whole TPCs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpwright.api import DEFAULT_CHIP
+from warpwright.chips import Chip, load_chip, partition
+from warpwright.chips.mig import MigError, has_mig
+from warpwright.driver.cuda_error import say
+from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card, place
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+FIRST_MPS_ARCH = 70
+"""Volta: chips before it share no SMs among clients by percentage."""
+TPC_SMS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MigDevice:
+    """A compute instance as a CUDA device."""
+
+    card: MigCard
+    ordinal: int
+    """Of the card."""
+    gpu: GpuInstance
+    compute: ComputeInstance
+
+    @property
+    def uuid(self) -> str:
+        """``MIG-…``."""
+        return self.card.device_uuid(self.gpu, self.compute)
+
+    @property
+    def chip(self) -> Chip:
+        """Its SMs with the memory system of its GPU instance."""
+        return self.gpu.chip(self.card.chip, self.compute)
+
+    @property
+    def name(self) -> str:
+        """As the driver names it."""
+        return f"{self.card.chip.identity.product} MIG {self.gpu.name_of(self.compute)}"
+
+
+def _cards(chips: Sequence[str | None]) -> list[tuple[int, MigCard]]:
+    found = []
+    for ordinal, name in enumerate(chips):
+        chip = load_chip(name or DEFAULT_CHIP)
+        if has_mig(chip):
+            found.append((ordinal, card(chip, ordinal)))
+    return found
+
+
+def mig_device(chips: Sequence[str | None]) -> MigDevice | None:
+    """The MIG device that the process sees; None where it sees whole cards.
+
+    Raises:
+        MigError: the process names a MIG device that there is not, or a card in MIG mode has none.
+    """
+    named = os.environ.get(VISIBLE, "").split(",")[0].strip()
+    if not named.startswith("MIG-"):
+        if not place().exists():
+            return None
+        first = next(((ordinal, one) for ordinal, one in _cards(chips[:1]) if one.enabled), None)
+        if first is None:
+            return None
+        devices = first[1].devices()
+        if not devices:
+            raise MigError("the card is in MIG mode and has no compute instances: warpwright mig create", 0)
+        return MigDevice(first[1], first[0], *devices[0])
+    reasons = []
+    for ordinal, one in _cards(chips):
+        try:
+            return MigDevice(one, ordinal, *one.find(named))
+        except MigError as error:
+            reasons.append(str(error))
+    raise MigError(f"{VISIBLE}={named}: {'; '.join(reasons) or 'no card has MIG mode'}", 0)
+
+
+def provisioned(chip: Chip) -> Chip:
+    """The part of a chip that MPS gives the process.
+
+    Raises:
+        ValueError: the percentage is none.
+    """
+    text = os.environ.get(PERCENTAGE, "").strip()
+    if not text:
+        return chip
+    try:
+        percentage = float(text)
+    except ValueError:
+        percentage = 0.0
+    if not 0 < percentage <= 100:
+        raise ValueError(f"{PERCENTAGE}={text}: a percentage above 0 and up to 100")
+    if chip.arch < FIRST_MPS_ARCH:
+        say(f"{PERCENTAGE} has no effect on {chip.name}: MPS limits SMs from Volta on")
+        return chip
+    wanted = math.ceil(chip.sm.sm_count * percentage / 100)
+    sms = min(chip.sm.sm_count, -(-wanted // TPC_SMS) * TPC_SMS)
+    return partition(chip, range(sms)).chip if sms < chip.sm.sm_count else chip
