@@ -12,7 +12,7 @@ from warpwright.commands.output import FAILED, MISUSED, console, fail
 
 if TYPE_CHECKING:
     from warpwright.chips.chip import Chip
-    from warpwright.system.mig import MigCard
+    from warpwright.system.mig import ComputeInstance, MigCard
 
 mig = typer.Typer(
     name="mig", help="Divide a card into instances (Multi-Instance GPU).", no_args_is_help=True, rich_markup_mode=None
@@ -156,7 +156,8 @@ def listed(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
         table.add_column(heading, overflow="fold")
     for one in found.instances:
         part = one.chip(chip)
-        for compute in one.compute or [None]:
+        computes: list[ComputeInstance | None] = [*one.compute]
+        for compute in computes or [None]:
             name = found.device_uuid(one, compute) if compute is not None else "no compute instance"
             table.add_row(
                 str(one.number),
