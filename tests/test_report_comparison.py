@@ -168,6 +168,13 @@ def test_the_command_compares(tmp_path: Path, on_a100: list[Run], on_h200: list[
     assert missing.exit_code == 1
 
 
+LARGER = """document.querySelectorAll(".compared table:not(.bars) td.num:not(:last-child)").forEach(
+  (one) => { one.textContent = "10,289,152"; })"""
+SCROLLED = """[...document.querySelectorAll(".compared .scroll")]
+  .filter((one) => !one.closest(".compared details") && one.scrollWidth > one.clientWidth)
+  .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth} of ${one.clientWidth}`)"""
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 @pytest.mark.parametrize("width", [1400, 900, 390])
 def test_both_sides_fit_the_page(on_a100: list[Run], on_h200: list[Run], tmp_path: Path, width: int) -> None:
@@ -181,3 +188,6 @@ def test_both_sides_fit_the_page(on_a100: list[Run], on_h200: list[Run], tmp_pat
             assert browser.problems == []
             assert browser.evaluate(CLIPPED) == []
             assert browser.evaluate(CONTRAST) == []
+            # The differences are in view, not behind a scroll bar, also beside the numbers of larger kernels.
+            browser.evaluate(LARGER)
+            assert browser.evaluate(SCROLLED) == []

@@ -56,7 +56,7 @@ def quantity(name: str, value: float) -> str:
         return size(value)
     if name.endswith(".ratio") or ".per_cycle" in name or name == "ipc":
         return f"{value:,.2f}"
-    if "cycles" in name:
+    if "cycles" in name and name != "cycles":
         return f"{value:,.0f} cycles"
     return number(value)
 

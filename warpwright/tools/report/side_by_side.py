@@ -120,9 +120,9 @@ def _weight(one: Difference) -> float:
 
 def _row(one: Difference) -> str:
     title = title_of(one.name)
-    name = "" if title != one.name else ' class="code"'
-    if "__" in one.name and title != one.name:
-        name = f' title="{escape(one.name)}"'
+    name = ""
+    if "__" in one.name:
+        name = f' title="{escape(one.name)}"' if title != one.name else ' class="code"'
     return (
         f"<tr><td{name}>{escape(title)}</td>"
         f"{datum(f'before: {one.name}', one.before, quantity(one.name, one.before))}"
