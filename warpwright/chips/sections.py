@@ -384,6 +384,8 @@ class L2(Section):
     l2_ways: int = Field(gt=0)
     l2_set_aside_max_kib: int = Field(ge=0)
     """The most of L2 that may be set aside for persisting lines; 0: the chip has no residency control."""
+    l2_compresses: bool
+    """Whether memory may be compressible: ``CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED``."""
     l2_set_aside_default_kib: int = Field(ge=0)
     """What is set aside as long as nobody asks for more or less."""
     l2_partial_ways: int = Field(gt=0)

@@ -106,7 +106,7 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     104: 0,
     105: 0,
     106: lambda chip: chip.sm.max_blocks_per_sm,
-    107: 0,
+    107: lambda chip: int(chip.l2.l2_compresses),
     108: lambda chip: chip.l2.l2_set_aside_max_kib << 10,
     109: lambda chip: LARGEST_BYTES if chip.l2.l2_set_aside_max_kib else 0,
     110: 0,

@@ -22,6 +22,8 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError
 
 GRANULARITY_BYTES = 2 << 20
+_COMPRESSION = 24
+"""Where CUmemAllocationProp has its kind of compression, a byte: 1 is CU_MEM_ALLOCATION_COMP_GENERIC."""
 _MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
 
 
@@ -120,7 +122,11 @@ def create(place: int, size: int, properties: int, flags: int) -> int | None:
         or handle_types & ~0xF
     ):
         return results.INVALID_VALUE
-    raw = ctypes.string_at(properties, 32)
+    raw = bytearray(ctypes.string_at(properties, 32))
+    if raw[_COMPRESSION] > 1:
+        return results.INVALID_VALUE
+    if not located(properties + 8).gpu.chip.l2.l2_compresses:
+        raw[_COMPRESSION] = 0
     if cmemory.get32(properties + 4) not in (0, 1):
         raise UnsupportedError("memory is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all")
     device = located(properties + 8)
@@ -128,7 +134,7 @@ def create(place: int, size: int, properties: int, flags: int) -> int | None:
         return results.OUT_OF_MEMORY
     file = os.memfd_create("warpwright physical memory")
     os.ftruncate(file, size)
-    cmemory.put64(place, s.handles.add(Physical(file, size, device, properties=raw)))
+    cmemory.put64(place, s.handles.add(Physical(file, size, device, properties=bytes(raw))))
     return None
 
 
@@ -171,6 +177,7 @@ def unmap(address: int, size: int) -> int | None:
     for at in inside:
         memory, seen, count = one.mapped.pop(at)
         for device, what in seen.items():
+            device.gpu.memory.compressible.pop(at, None)
             device.gpu.memory.unmap(what)
         map_pages(at, count, -1, 0)
         _drop(memory)
@@ -192,6 +199,8 @@ def set_access(address: int, size: int, descriptions: int, count: int) -> int | 
                 if wanted and device not in seen:
                     place = HERE if device is physical.device else peer_place(physical.device.ordinal)
                     seen[device] = device.gpu.memory.map(at, length, f"mapped memory of {length:,} bytes", place)
+                    if place == HERE and physical.properties[_COMPRESSION]:
+                        device.gpu.memory.compress(at, length, device.gpu.chip.l1.l1_line_bytes)
                 elif not wanted and device in seen:
                     device.gpu.memory.unmap(seen.pop(device))
     return None

@@ -284,6 +284,8 @@ class DeviceMemory:
         self._seen: dict[int, dict[DeviceMemory, Allocation]] = {}
         self._lent: set[tuple[int, DeviceMemory]] = set()
         self.observer: Observer | None = None
+        self.compressible: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
+        """By address: bytes of memory that may be compressed, and a word for each of its lines (``timing/compression.py``)."""
         self._withheld: list[tuple[int, int]] = []
         """Sorted ranges that no new allocation gets: pages that failed."""
         self.host_watch: Callable[[int, int, bool], None] | None = None
@@ -626,6 +628,10 @@ class DeviceMemory:
                 self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
                 self._elsewhere.setflags(write=False)
             return self._elsewhere
+
+    def compress(self, address: int, size_bytes: int, line_bytes: int) -> None:
+        """Lines of this memory may be compressed from now on."""
+        self.compressible[address] = (size_bytes, np.zeros(size_bytes // line_bytes, np.int64))
 
     @property
     def has_mapped(self) -> bool:

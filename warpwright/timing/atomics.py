@@ -10,6 +10,7 @@ from typing import Any
 from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import lanes_on_word, passes_of, words_named
+from warpwright.timing.compression import note_change
 from warpwright.timing.dram import dram_read
 from warpwright.timing.l2 import (
     COPIED,
@@ -171,6 +172,8 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
     touched = touch(m, home, line, start, True, 0)
     place = touched >> 40
+    if m[s.chip.compressible_count]:
+        note_change(m, line, False)
     done = max(done, let_go(m, home, line, place, entry, start, far))
     last = entry.far if far else entry.near
     m[last] = max(m[last], done)
@@ -184,7 +187,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
         m[counts.missed_atomic] += popcount(missing)
         m[m[s.chip.l2_fills] + place] &= ~PARTS
         # bench.micro ``scattered_once``: of atomics on cold sectors half bring 64 bytes
-        fetch = (widen(m, missing) & ~tag & 15) | missing if far else missing
+        fetch = (widen(m, line, missing) & ~tag & 15) | missing if far else missing
         come = dram_read(m, home, line, fetch, start)
         filled(m, place, come)
         ready = max(ready, come)

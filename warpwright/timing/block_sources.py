@@ -149,6 +149,8 @@ class Workspace:
         rows = [(a // line, -(-b // line), place, moved // line) for a, b, place, moved in ranges.tolist()]
         self.elsewhere = np.array(rows, np.int64)
         """Ranges of lines that are elsewhere (``EW_``), by line."""
+        self.compressible = np.zeros((0, s.CR_WORDS), np.int64)
+        """Ranges of lines that may be compressed."""
         if spare:
             self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
 

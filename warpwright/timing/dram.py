@@ -14,6 +14,7 @@ from typing import Any
 from warpwright.native.intrinsics import core, divide, popcount
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import channel_of, unit_in_slice
+from warpwright.timing.compression import sectors_read, sectors_written
 from warpwright.timing.ports import reserve
 
 _CAPACITY = 256 << s.DRAM_SHIFT
@@ -71,8 +72,11 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
     state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)
     _refresh(m, port, state, time)
-    units = popcount(sectors) * m[s.chip.dram_sector]
-    m[state.sectors_read] += popcount(sectors)
+    count = popcount(sectors)
+    if m[s.chip.compressible_count]:
+        count = sectors_read(m, line, count)
+    units = count * m[s.chip.dram_sector]
+    m[state.sectors_read] += count
     m[state.read] = 1
     opened = m[state.activations]
     ready = _bank_ready(m, channel, state, line, time)
@@ -88,8 +92,10 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
     state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)
     count = popcount(sectors)
+    if m[s.chip.compressible_count]:
+        count = sectors_written(m, line, count)
     m[state.sectors_written] += count
-    queued = m[state.writes] + count
+    queued = m[state.writes] + popcount(sectors)
     opened = m[state.activations]
     _bank_ready(m, channel, state, line, time)
     units = count * m[s.chip.dram_sector]

@@ -17,6 +17,7 @@ from warpwright.timing import state as s
 from warpwright.timing.access_policy import FIRST, LAST, LEVEL_LAST, LEVEL_NORMAL, LEVEL_SHIFT, NORMAL, level_after
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
+from warpwright.timing.compression import entry_of, note_change
 from warpwright.timing.dram import dram_read, dram_write
 from warpwright.timing.intrinsics import WAYS, find_way, oldest_way
 from warpwright.timing.l2_hazards import (
@@ -274,10 +275,11 @@ def write_port(m: Any, piece: int, time: int, units: int) -> int:
 
 
 @core
-def widen(m: Any, sectors: int) -> int:
-    """What a miss fetches: pairs or all of the line."""
+def widen(m: Any, line: int, sectors: int) -> int:
+    """What a miss fetches: pairs or all of the line, and always all of one that may be compressed."""
     fetch = m[s.chip.l2_fetch]
-    if fetch >= m[s.chip.line_sectors]:
+    whole = fetch >= m[s.chip.line_sectors] or (m[s.chip.compressible_count] and entry_of(m, line))
+    if whole:
         return m[s.chip.whole_line]
     return sectors | ((sectors & 5) << 1) | ((sectors & 10) >> 1) if fetch == 2 else sectors
 
@@ -300,7 +302,7 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
         ready = max(ready, filled_at(m, place))
         hits = popcount(sectors & tag)
     if missing:
-        fetch = widen(m, missing) & ~tag & 15
+        fetch = widen(m, line, missing) & ~tag & 15
         come = dram_read(m, home, line, fetch, start)
         come = write_port(m, home, come, popcount(fetch) * m[s.chip.l2_fill])
         filled(m, place, come)
@@ -370,7 +372,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         m[counts.hits] += popcount(sectors & tag)
     if missing:
         far = m[s.chip.far_latency]
-        missing = widen(m, missing) & ~tag & 15
+        missing = widen(m, line, missing) & ~tag & 15
         moved = popcount(missing)
         m[counts.far_reads] += moved
         turn = after_atomics(m, home, line, start + (far >> 1))
@@ -535,6 +537,8 @@ def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, f
         return max(start, dram_write(m, home, line, sectors, start) - m[s.chip.write_back_lag])
     touched = touch(m, home, line, start, far, sectors & covered(m, held))
     place = touched >> 40
+    if m[s.chip.compressible_count]:
+        note_change(m, line, sectors & covered(m, held) == m[s.chip.whole_line])
     if sectors & ~covered(m, held) or m[m[s.chip.l2_fills] + place] & PARTS:
         write_in_part(m, home, place, sectors, held, start)
     m[m[s.chip.l2_tags] + place] |= sectors | (sectors << 4)

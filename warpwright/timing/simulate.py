@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.engine.abi import BLOCK, WARP, Status, head_words
@@ -112,6 +113,19 @@ def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
     if size > l2.l2_set_aside_default_kib << 10:
         left = max((l2.l2_ways - ways) // l2.l2_partition_count, 1)
         state.words[s.chip.l2_dirty_ways] = min(l2.l2_dirty_ways, left)
+
+
+def _fill_compressible(state: State, chip: Chip, memory: DeviceMemory) -> npt.NDArray[np.int64]:
+    """The lines that may be compressed: the array that the state refers to."""
+    line = chip.l1.l1_line_bytes
+    rows = [
+        (address // line, (address + size) // line, intrinsics.address_of(table))
+        for address, (size, table) in sorted(memory.compressible.items())
+    ]
+    ranges = np.array(rows, np.int64).reshape(-1, s.CR_WORDS)
+    state.words[s.chip.compressible_count] = len(ranges)
+    state.words[s.chip.compressible] = intrinsics.address_of(ranges) if len(ranges) else 0
+    return ranges
 
 
 def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
@@ -285,6 +299,7 @@ def prepare(
     space = Workspace(chip, grids, placed, chip.sm.sm_count + 1 if spare else sms.stop, spare)
     _fill_header(state, chip, grids, space)
     _fill_set_aside(state, chip, grids)
+    space.compressible = _fill_compressible(state, chip, grids[0].context.memory)
     _fill_routes(state, chip, grids[0].context.memory)
     fill_contexts(state, chip, grids, placed, space)
     if spare:

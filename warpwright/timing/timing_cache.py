@@ -110,7 +110,7 @@ class Repeats:
 def _launch(loaded: LoadedKernel, context: LaunchContext, how: tuple[Any, ...]) -> Hashable:
     """What a launch begins with."""
     memory = context.memory
-    about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped)
+    about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped, len(memory.compressible))
     return (id(loaded), context.geometry, *about, context.window, context.set_aside_bytes, *map(id, how))
 
 

@@ -69,10 +69,10 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
         if (new or left) and m[s.chip.partitions] == 2:
             keep(m, counterpart(m, home), line, left, stamp, True)
     elif is_far(m, partition, home):
-        keep(m, home, line, widen(m, sectors) | COPIED, stamp, False)
+        keep(m, home, line, widen(m, line, sectors) | COPIED, stamp, False)
         keep(m, counterpart(m, home), line, sectors, stamp, True)
     else:
-        keep(m, home, line, widen(m, sectors), stamp, False)
+        keep(m, home, line, widen(m, line, sectors), stamp, False)
 
 
 @core

@@ -467,6 +467,8 @@ class Header(Unit):
     warm_threads = word("threads", "that executed them")
     slice_groups = area("slice_groups", "the groups of slices (SliceGroup)")
     policies = word("", "some access may ask L2 to keep its line longer or shorter (access_policy.py)")
+    compressible = word("host address", "ranges of compressible lines, CR_WORDS words each (compression.py)")
+    compressible_count = word("ranges", "of those lines")
     serving = word("index", "the context of the kernel whose bulk copy is served")
     persisting_ways = word("ways", "of a set of L2 that are set aside for persisting lines")
     half = derived(lambda z: z.half, "slices", "of a partition")

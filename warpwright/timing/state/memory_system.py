@@ -210,6 +210,9 @@ BR_READ, BR_WRITTEN, BR_DROPPED = range(3)
 # ranges of lines elsewhere, in the host's memory: first, one past the last, where they are, how far from what caches know them by
 EW_FIRST, EW_END, EW_PLACE, EW_MOVED = range(4)
 EW_WORDS = 4
+# ranges of compressible lines, in the host's memory: first, one past the last, where a word for each is
+CR_FIRST, CR_END, CR_TABLE = range(3)
+CR_WORDS = 3
 LINES_OF_ATOMICS = 64
 """Lines elsewhere that a group of slices remembers."""
 # a store without time, in the host's memory: line << 1 | partition, place in its instruction << 4 | sectors, bytes of each
