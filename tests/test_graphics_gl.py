@@ -36,11 +36,25 @@ def render(command: list[str], folder: Path, name: str) -> Any:
     return np.load(folder / f"{name}.npy").astype(int)
 
 
-def test_a_run_says_that_graphics_has_no_cycles(tmp_path: Path) -> None:
+def test_a_run_says_how_to_get_cycles(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "warpwright", "run", "--gpu", "g80", str(SCENES), str(tmp_path), "triangle"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "graphics is functional only so far: it has no cycles" in done.stdout
-    assert " with 1 draws;" in done.stdout
+    assert "with 1 draws, without cycles: --timing full gives them" in done.stdout
+
+
+def test_time_does_not_change_the_image(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "g80"]
+    plain = render(command, tmp_path / "plain", "lit_cubes")
+    done = subprocess.run(
+        [*command, "--timing", "full", str(SCENES), str(tmp_path), "lit_cubes"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert (np.load(tmp_path / "lit_cubes.npy").astype(int) == plain).all()
+    assert "cycles (0.0" in done.stdout
+    assert "ROP" in done.stdout
 
 
 def both(tmp_path: Path, name: str) -> tuple[Any, Any]:

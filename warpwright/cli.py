@@ -237,7 +237,7 @@ def run(
     gpu = _gpus_of(system, gpu)
     _check_options(gpu, timing, program, report, *data)
     if record is not None:
-        _start_recording(record, gpu)
+        _start_recording(record, gpu, timing)
     if check is not None:
         _start_checks(check, check_level)
         timing = timing or ("full" if report is not None else None)
@@ -278,13 +278,18 @@ def _write_page(path: Path, runs: list[Run], program: str) -> None:
         _fail(f"{path} was not written: no launch of the program ended")
 
 
-def _start_recording(path: Path, gpu: str | None) -> None:
+def _start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
     """Have the program's graphics device write what it is given to a file."""
     from warpwright.driver.drm.attach import has_graphics
     from warpwright.session import chips_named, session
 
     if not has_graphics(chips_named(gpu)[0]):
         raise _fail("--record needs a chip with graphics: --gpu g80, g80-ultra or fx5600", MISUSED)
+    if timing == "full":
+        raise _fail(
+            "--record leaves simulated times out: record with --timing off, then warpwright replay --timing full",
+            MISUSED,
+        )
     if not path.absolute().parent.is_dir():
         raise _fail(f"--record {path}: there is no folder {path.absolute().parent}", MISUSED)
     session.record = str(path.absolute())
@@ -294,13 +299,17 @@ def _start_recording(path: Path, gpu: str | None) -> None:
 def replay(
     recording: Annotated[Path, typer.Argument(help="File that warpwright run --record has written.")],
     image: Annotated[Path | None, typer.Option(metavar="PNG", help="Write what was drawn last as an image.")] = None,
+    gpu: Annotated[str, typer.Option(metavar="CHIP", help="The chip whose cycles --timing full gives.")] = "g80",
+    timing: TimingOption = None,
 ) -> None:
-    """Execute a recorded command stream again, without the program and its driver; no cycles are given."""
+    """Execute a recorded command stream again, without the program and its driver; --timing full gives its cycles."""
+    from warpwright.chips import load_chip
     from warpwright.errors import WarpwrightError
     from warpwright.graphics.recording import Replay, last_image, png
+    from warpwright.graphics.timed.frame import described, frame_of
 
     try:
-        done = Replay(recording)
+        done = Replay(recording, load_chip(gpu) if timing == "full" else None)
         done.run()
     except WarpwrightError as error:
         raise _fail(str(error)) from None
@@ -314,6 +323,9 @@ def replay(
     }
     draws = device.three_d.draws
     _console().print(f"{done.submissions} submissions with {draws} draws; {same[done.is_same]}", markup=False)
+    if device.timer is not None:
+        for line in described(frame_of(device.timer)):
+            _console().print(line, markup=False, soft_wrap=True)
     if image is not None:
         pixels = last_image(device)
         if pixels is None:
@@ -804,10 +816,12 @@ def _graphics_used() -> str:
     device = objects.used_device() if objects is not None else None
     if device is None:
         return ""
-    return (
-        f"{device.submissions} submissions with {device.three_d.draws} draws; graphics is functional only so far: it has no cycles "
-        "(docs/model/graphics.md)"
-    )
+    said = f"{device.submissions} submissions with {device.three_d.draws} draws"
+    if device.timer is None:
+        return f"{said}, without cycles: --timing full gives them (docs/model/graphics.md)"
+    from warpwright.graphics.timed.frame import described, frame_of
+
+    return "\n".join([said, *described(frame_of(device.timer))])
 
 
 def _show_launches(runs: list[Run]) -> None:

@@ -24,6 +24,7 @@ from warpwright.chips.sections import (
     Crossbar,
     Dram,
     Elsewhere,
+    Graphics,
     Identity,
     InstructionCache,
     Issue,
@@ -33,6 +34,7 @@ from warpwright.chips.sections import (
     Section,
     Shared,
     Sm,
+    Texture,
     Transfer,
 )
 from warpwright.errors import WarpwrightError
@@ -68,6 +70,8 @@ class Chip(BaseModel):
     launch: Launch
     transfer: Transfer
     elsewhere: Elsewhere
+    texture: Texture = Texture()
+    graphics: Graphics = Graphics()
     sources: Mapping[str, str]
     """Where each number comes from, by its name: ``document: place``."""
     kinds: Mapping[str, str]
@@ -180,6 +184,7 @@ def describe(chip: Chip) -> list[Row]:
     return [
         Row(section, field, str(getattr(getattr(chip, section), field)), chip.source(field), chip.kind(field))
         for field, section in fields().items()
+        if section == "identity" or field in chip.sources
     ]
 
 

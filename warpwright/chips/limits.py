@@ -142,6 +142,20 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "dram_bank_refresh_interval_ns": (100, 1_000_000),
     "dram_write_batch_bursts": (None, 4096),
     "max_cluster_blocks_per_sm": (None, 32),
+    "texture_unit_l1_kib": (None, 1024),
+    "texture_unit_l1_ways": (None, 64),
+    "texture_unit_line_bytes": (None, 128),
+    "texture_unit_l2_kib": (None, 65536),
+    "texture_unit_l2_ways": (None, 64),
+    "core_clock_mhz": (None, 10_000),
+    "vertex_cache_vertices_count": (None, 4096),
+    "vertex_fetch_lines_count": (None, 4096),
+    "vertex_buffer_warps_count": (None, 4096),
+    "raster_tile_pixels_count": (None, 64),
+    "pixel_queue_warps_count": (None, 4096),
+    "rop_tile_pixels_count": (None, 64),
+    "rop_cache_tiles_count": (None, 4096),
+    "compression_ratio_count": (None, 64),
 }
 """Least and most by field; None: what ``sections.py`` has."""
 
@@ -173,7 +187,7 @@ def range_text(limits: tuple[float, float]) -> str:
 
 def problems(chip: Chip) -> Iterator[str]:
     """What is wrong with fields that are right each for itself: one sentence each, with the fields' names and values."""
-    for check in (_sms, _warps, _capability, _latencies, _shared, _caches, _l2, _dram, _powers):
+    for check in (_sms, _warps, _capability, _latencies, _shared, _caches, _l2, _dram, _powers, _texture, _graphics):
         yield from check(chip)
 
 
@@ -261,6 +275,49 @@ def _latencies(chip: Chip) -> Iterator[str]:
     for whole, part, more in pairs:
         if chip.get(whole) < chip.get(part) + more:
             yield f"{whole} = {chip.get(whole)} must be at least {chip.get(part) + more}: {part} is {chip.get(part)}"
+
+
+def _texture(chip: Chip) -> Iterator[str]:
+    """Texture units are given whole or not at all: sets of lines that a line of memory holds."""
+    unit = chip.texture
+    if not unit.texture_unit_l1_kib:
+        return
+    line = unit.texture_unit_line_bytes
+    if line < 16 or line & (line - 1) or line > chip.l1.l1_line_bytes or chip.l1.l1_line_bytes // line > 4:
+        yield (
+            f"texture_unit_line_bytes = {line} must be a power of two, at most l1_line_bytes = {chip.l1.l1_line_bytes} and at least a "
+            "quarter of it"
+        )
+        return
+    slices = chip.l2.l2_slice_count
+    for kib, ways, parts in (
+        ("texture_unit_l1_kib", "texture_unit_l1_ways", 1),
+        ("texture_unit_l2_kib", "texture_unit_l2_ways", slices),
+    ):
+        if not chip.get(ways) or chip.get(kib) * 1024 // line < chip.get(ways) * parts:
+            yield f"{kib} = {chip.get(kib)} must hold a set of {ways} = {chip.get(ways)} lines in each of its {parts} parts"
+    if unit.texture_unit_l2_latency_cycles < unit.texture_unit_hit_latency_cycles:
+        yield (
+            f"texture_unit_l2_latency_cycles = {unit.texture_unit_l2_latency_cycles} must be at least "
+            f"texture_unit_hit_latency_cycles = {unit.texture_unit_hit_latency_cycles}"
+        )
+
+
+def _graphics(chip: Chip) -> Iterator[str]:
+    """Stages of the graphics pipeline are given whole or not at all."""
+    stages = chip.graphics
+    if not stages.core_clock_mhz:
+        return
+    for name in type(stages).model_fields:
+        if not chip.get(name):
+            yield f"{name} = {chip.get(name)} must be above 0 where core_clock_mhz is given"
+            return
+    tile, part = stages.raster_tile_pixels_count, stages.rop_tile_pixels_count
+    if tile & (tile - 1) or part & (part - 1) or not 4 <= part <= tile:
+        yield (
+            f"raster_tile_pixels_count = {tile} and rop_tile_pixels_count = {part} must be powers of two, the second at least 4 and at "
+            "most the first"
+        )
 
 
 def _shared(chip: Chip) -> Iterator[str]:

@@ -615,3 +615,63 @@ class Elsewhere(Section):
     """The same as ``system_fence_ns`` after writes to the host."""
     peer_fence_ns: float = Field(ge=0)
     """Behind writes to another device."""
+
+
+class Texture(Section):
+    """The texture unit that the SMs of a cluster share for graphics programs; zero on chips whose graphics pipeline is not modelled."""
+
+    texture_unit_l1_kib: int = Field(default=0, ge=0)
+    """Of a cluster's first cache; 0: the chip has no such unit."""
+    texture_unit_l1_ways: int = Field(default=0, ge=0)
+    texture_unit_line_bytes: int = Field(default=0, ge=0)
+    """Of both caches."""
+    texture_unit_l2_kib: int = Field(default=0, ge=0)
+    """Of the second cache, all partitions together."""
+    texture_unit_l2_ways: int = Field(default=0, ge=0)
+    texture_unit_hit_latency_cycles: int = Field(default=0, ge=0)
+    """From the issue of a texture instruction to its result where the first cache has all texels."""
+    texture_unit_l2_latency_cycles: int = Field(default=0, ge=0)
+    """The same where the second one has them."""
+    sfu_interpolations_per_clk: int = Field(default=0, ge=0)
+    """Samples of an attribute's plane that a special-function unit gives per cycle."""
+
+
+class Graphics(Section):
+    """Fixed-function stages of the graphics pipeline; zero on chips where it is not modelled.  Rates are per cycle of the core clock."""
+
+    core_clock_mhz: int = Field(default=0, ge=0)
+    front_end_words_per_clk: float = Field(default=0.0, ge=0)
+    """Words of command streams."""
+    input_primitives_per_clk: float = Field(default=0.0, ge=0)
+    """That the input assembler collects."""
+    input_scalars_per_clk: float = Field(default=0.0, ge=0)
+    """Scalar attributes that it fetches."""
+    vertex_cache_vertices_count: int = Field(default=0, ge=0)
+    """Transformed vertices that later primitives find by their index; the first in leaves first."""
+    vertex_fetch_lines_count: int = Field(default=0, ge=0)
+    """Lines of vertex arrays that the input assembler keeps."""
+    vertex_buffer_warps_count: int = Field(default=0, ge=0)
+    """Warps of vertices of a cluster that are on their way from the input assembler to setup."""
+    clip_primitives_per_clk: float = Field(default=0.0, ge=0)
+    setup_primitives_per_clk: float = Field(default=0.0, ge=0)
+    raster_tile_pixels_count: int = Field(default=0, ge=0)
+    """Along a side of a tile of coarse rasterisation, which is one of the hierarchical depth too."""
+    coarse_raster_tiles_per_clk: float = Field(default=0.0, ge=0)
+    zcull_pixels_per_clk: float = Field(default=0.0, ge=0)
+    fine_raster_pixels_per_clk: float = Field(default=0.0, ge=0)
+    distribution_quads_per_clk: float = Field(default=0.0, ge=0)
+    """That each cluster receives."""
+    pixel_queue_warps_count: int = Field(default=0, ge=0)
+    """Warps of pixels that wait at a cluster before the raster stops."""
+    rop_pixels_per_clk: float = Field(default=0.0, ge=0)
+    """Of a partition's ROP, for colours."""
+    rop_depth_pixels_per_clk: float = Field(default=0.0, ge=0)
+    """The same for depth and stencil alone."""
+    rop_tile_pixels_count: int = Field(default=0, ge=0)
+    """Along a side of a tile of compression and of a ROP's cache."""
+    rop_cache_tiles_count: int = Field(default=0, ge=0)
+    """Tiles of colours, and as many of depth, that a ROP keeps."""
+    compression_ratio_count: int = Field(default=0, ge=0)
+    """The most by which colour and depth are compressed."""
+    fixed_stage_latency_cycles: int = Field(default=0, ge=0)
+    """Of the way through each fixed-function stage, in cycles of the core clock."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from warpwright.engine.reconvergence import stack_targets
 from warpwright.engine.spin_loops import block_looks, changes_shared, polls
-from warpwright.isa.ops import Access, Lowered, Op
+from warpwright.isa.ops import ATTRIBUTES, Access, Lowered, Op
 from warpwright.isa.program import Program
 from warpwright.isa.texture_access import TextureAccess
 
@@ -120,7 +120,9 @@ def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
     places = [
         n
         for n, op in enumerate(lowered.ops)
-        if op.name in ("load", "store", "atomic", "texture") and not (op.name == "load" and op.attr.operation == PHASE)
+        if op.name in ("load", "store", "atomic", "texture")
+        and op.attr.cache != ATTRIBUTES
+        and not (op.name == "load" and op.attr.operation == PHASE)
     ]
     if len(places) < 2:
         return tuple(places)

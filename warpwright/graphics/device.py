@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from warpwright.chips import load_chip
+from warpwright.chips.chip import Chip
 from warpwright.errors import UnsupportedError
 from warpwright.graphics import methods_2d, methods_3d, methods_compute, methods_m2mf
 from warpwright.graphics.engine_2d import Engine2D
@@ -15,6 +17,9 @@ from warpwright.graphics.engine_compute import ComputeEngine
 from warpwright.graphics.memory_copies import MemoryCopyEngine
 from warpwright.graphics.pushbuffer import Engine, Pushbuffer, Words
 from warpwright.graphics.video_memory import Buffer, VideoMemory
+
+if TYPE_CHECKING:
+    from warpwright.graphics.timed.timer import GraphicsTimer
 
 CHIPSET = 0x84
 """What the device says that it is: G84, G80's successor of 2007.  Their pipelines are alike, but G80's texture headers cannot say which levels
@@ -51,6 +56,8 @@ class GraphicsDevice:
         self.on_submit: Callable[[list[tuple[int, int]]], None] | None = None
         """Called before each submission with its segments: device addresses and bytes."""
         self.after_submit: Callable[[], None] | None = None
+        self.timer: GraphicsTimer | None = None
+        """What gives draws their time; None: there are no cycles."""
         self.host_buffers: dict[int, Buffer] = {}
         """Buffers that the host may write at any time, by handle."""
 
@@ -68,6 +75,27 @@ class GraphicsDevice:
             )
         counts = chip.sm.gpc_sm_counts
         return cls(chip.dram.dram_kib << 10, len(counts), counts[0])
+
+    def keep_time(self, chip: Chip, balance: str = "dynamic") -> GraphicsTimer:
+        """Give all draws from now on their time.
+
+        Args:
+            balance: a name in ``timed.sm_controllers.BALANCES``.
+
+        Raises:
+            UnsupportedError: the chip's file has no numbers of the stages.
+        """
+        if not chip.graphics.core_clock_mhz:
+            raise UnsupportedError(
+                f"the graphics stages of {chip.identity.product} have no numbers: use g80, g80-ultra or fx5600"
+            )
+        from warpwright.graphics.timed.sm_controllers import BALANCES
+        from warpwright.graphics.timed.timer import GraphicsTimer
+
+        self.timer = GraphicsTimer(chip, self.memory, BALANCES[balance])
+        self.three_d.watch = self.timer.watch
+        self.three_d.queries.timer = self.timer
+        return self.timer
 
     @property
     def classes(self) -> list[int]:
@@ -107,12 +135,16 @@ class GraphicsDevice:
             self.on_submit(segments)
         try:
             for address, size in segments:
+                if self.timer is not None:
+                    self.timer.watch.commands(size // 4)
                 self.pushbuffer.execute(self._words(address, size))
         except BaseException:
             self.pushbuffer.abandon()
             self.three_d.abandon()
             raise
         finally:
+            if self.timer is not None:
+                self.timer.end_of_submission()
             if self.after_submit is not None:
                 self.after_submit()
 

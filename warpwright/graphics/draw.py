@@ -32,6 +32,9 @@ def draw(engine: State3D, kind: int, vertices: Vertices) -> None:
     counts["vertex programs"] += len(vertices.inputs)
     if not len(primitives.vertices):
         return
+    if engine.watch is not None:
+        engine.watch.make_room()
+        engine.watch.collected(engine, vertices, primitives, kind)
     results = programs.run_vertices(engine, vertices.inputs)
     attributes = mapped(engine, "VP", results, _VERTEX_CONSTANT)
     if engine["GP_ENABLE"]:
@@ -42,6 +45,8 @@ def draw(engine: State3D, kind: int, vertices: Vertices) -> None:
     elif primitives.corners in _WITHOUT_NEIGHBOURS:
         corners = list(_WITHOUT_NEIGHBOURS[primitives.corners])
         primitives = Primitives(primitives.vertices[:, corners], primitives.provoking, primitives.numbers)
+    if engine.watch is not None:
+        engine.watch.assembled(primitives)
     counts["primitives generated"] += len(primitives.vertices)
     if engine["STRMOUT_ENABLE"]:
         written = engine.stream_output.write(engine, attributes, primitives.vertices)

@@ -138,6 +138,8 @@ class Engine3D(State3D):
         if holds(self, self.memory):
             for word in words.tolist():
                 targets.clear(self, self.memory, word)
+                if self.watch is not None:
+                    self.watch.cleared(*targets.cleared(self, word))
 
     def _query(self, method: int, words: Words) -> None:
         self.queries.report(self, int(words[-1]))

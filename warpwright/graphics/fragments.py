@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics import programs, rop, targets
+from warpwright.graphics.fragment_state import FragmentState
 from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.planes import sample_depths
 from warpwright.graphics.raster import (
@@ -42,6 +43,8 @@ def render(engine: State3D, attributes: npt.NDArray[np.uint32], primitives: Prim
     if output.colours and engine["VIEWPORT_TRANSFORM_EN"]:
         engine.last_target = output.colours[0][1]
     for made in prepare(engine, attributes, primitives):
+        if engine.watch is not None:
+            engine.watch.was_set_up(made.parents)
         polygons = primitives.corners == 3
         for quads in rasterise(engine, made, output.samples):
             if polygons and engine["POLYGON_STIPPLE_ENABLE"]:
@@ -130,6 +133,7 @@ def _copied(made: SetUp) -> SetUp:
         made.layers,
         made.scissors,
         made.sizes,
+        made.parents,
     )
 
 
@@ -207,13 +211,20 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
         quads.coverage &= np.uint32(mask * 0x01010101)
         quads = quads.chosen(quads.coverage != 0)
     late = output.is_late(engine)
+    watch = engine.watch
+    if watch is not None:
+        watch.rasterised(engine, made, quads, _state_of(output, late))
     depths = _depths(engine, made, quads, output.samples)
     if not late:
         quads, depths = _test_depth(engine, made, quads, depths, output)
         _count(engine, quads)
     needs_colour = any(state.words[8] for _, _, state in output.colours)
     if not len(quads) or (not needs_colour and not late):
+        if watch is not None:
+            watch.finished(engine, quads)
         return
+    if watch is not None:
+        watch.to_programs(quads)
     results, killed = _shade(engine, made, quads, output)
     _apply_program(engine, quads, results, killed, output)
     if late:
@@ -229,6 +240,20 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
         _count(engine, quads)
     for number, target, state in output.colours:
         _write(engine, made, quads, results, number, target, state, output)
+    if watch is not None:
+        watch.finished(engine, quads)
+
+
+def _state_of(output: _Output, late: bool) -> FragmentState:
+    """What a watch learns of where quads go."""
+    colours = []
+    for _, target, state in output.colours:
+        channels, blends, logic = int(state.words[8]), bool(state.words[0]), int(state.words[7]) >= 0
+        if channels:
+            present = sum(1 << i for i, channel in enumerate(target.form.channels) if channel is not None)
+            colours.append((target, blends or logic or bool(present & ~channels)))
+    exports = bool(output.control & _EXPORTS_DEPTH)
+    return FragmentState(output.depth, output.depth_state, colours, (output.across, output.down), late, exports)
 
 
 def _count(engine: State3D, quads: Quads) -> None:

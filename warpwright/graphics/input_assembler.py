@@ -99,6 +99,8 @@ class Vertices:
     """One row per vertex, one column per 32-bit input slot."""
     order: Integers
     """Rows of the vertices in the order of the draw; -1 starts a new primitive."""
+    elements: Integers | None = None
+    """The vertices' numbers in the arrays; None where they came in the command stream."""
 
 
 def collect(engine: RegisterEngine, memory: VideoMemory, assembly: Assembly, instance: int) -> Vertices:
@@ -108,6 +110,7 @@ def collect(engine: RegisterEngine, memory: VideoMemory, assembly: Assembly, ins
         CommandError: an attribute's format is unknown.
         MemoryFaultError: an array is not in a buffer.
     """
+    elements = None
     if assembly.words:
         attributes, order = _from_words(engine, assembly)
         ids = np.arange(len(order), dtype=np.int64)
@@ -118,7 +121,8 @@ def collect(engine: RegisterEngine, memory: VideoMemory, assembly: Assembly, ins
     else:
         order, ids = _unique(engine, assembly)
         attributes = _from_arrays(engine, memory, assembly, ids, instance)
-    return Vertices(_inputs(engine, attributes, ids, instance), order)
+        elements = _moved(engine, assembly, ids)
+    return Vertices(_inputs(engine, attributes, ids, instance), order, elements)
 
 
 def _unique(engine: RegisterEngine, assembly: Assembly) -> tuple[Integers, Integers]:
@@ -142,9 +146,7 @@ def _from_arrays(
     engine: RegisterEngine, memory: VideoMemory, assembly: Assembly, ids: Integers, instance: int
 ) -> npt.NDArray[np.uint32]:
     attributes = np.empty((len(ids), ATTRIBUTE_COUNT, 4), dtype=np.uint32)
-    is_indexed = not all(assembly.are_arrays)
-    base = engine["VB_ELEMENT_BASE"] if is_indexed else 0
-    rows = ids + (base - (1 << 32) if base >> 31 else base)
+    rows = _moved(engine, assembly, ids)
     for number in range(ATTRIBUTE_COUNT):
         word, fetch = engine.at("VERTEX_ARRAY_ATTRIB", number), engine.at("VERTEX_ARRAY_FETCH", number)
         if word & _CONSTANT or not fetch & _FETCHES:
@@ -156,6 +158,25 @@ def _from_arrays(
             elements = np.full(len(rows), engine["VB_INSTANCE_BASE"] + instance // divisor)
         attributes[:, number] = _elements(engine, memory, number, elements)
     return attributes
+
+
+def _moved(engine: RegisterEngine, assembly: Assembly, ids: Integers) -> Integers:
+    """Numbers of elements with the base that indices count from."""
+    base = engine["VB_ELEMENT_BASE"] if not all(assembly.are_arrays) else 0
+    return ids + (base - (1 << 32) if base >> 31 else base)
+
+
+def fetched_places(engine: RegisterEngine, elements: Integers) -> list[tuple[Integers, int]]:
+    """Of each array that the vertex program reads, device addresses of the elements and their bytes."""
+    found = []
+    for number in range(ATTRIBUTE_COUNT):
+        word, fetch = engine.at("VERTEX_ARRAY_ATTRIB", number), engine.at("VERTEX_ARRAY_FETCH", number)
+        if word & _CONSTANT or not fetch & _FETCHES or not _components(engine, number):
+            continue
+        start = engine.address("VERTEX_ARRAY_START_HIGH", number) + (word >> 5 & 0x3FFF)
+        rows = np.zeros_like(elements) if engine.at("VERTEX_ARRAY_PER_INSTANCE", number) else elements
+        found.append((start + rows * (fetch & _STRIDE), vertex_formats.size_of(word, number)))
+    return found
 
 
 def _elements(engine: RegisterEngine, memory: VideoMemory, number: int, elements: Integers) -> npt.NDArray[np.uint32]:

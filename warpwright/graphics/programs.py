@@ -83,7 +83,11 @@ def textures(engine: State3D, made: ShaderProgram, stage: Stage) -> Textures | N
 def run_vertices(engine: State3D, inputs: Words) -> Words:
     """Results of the vertex program for vertices (n, slots)."""
     made = program(engine, "vertex")
-    return made.run_vertices(inputs, constants(engine, "vertex"), textures(engine, made, "vertex"))
+    given = constants(engine, "vertex"), textures(engine, made, "vertex")
+    results = made.run_vertices(inputs, *given)
+    if engine.watch is not None:
+        engine.watch.vertex_program(engine, made, inputs, given)
+    return results
 
 
 def run_pixels(
@@ -105,7 +109,11 @@ def run_pixels(
         *((c.reshape(-1) for c in centroid) if centroid else (None, None)),
     )
     found = program(engine, "pixel")
-    return found.run_pixels(pixels, constants(engine, "pixel"), textures(engine, found, "pixel"))
+    given = constants(engine, "pixel"), textures(engine, found, "pixel")
+    results = found.run_pixels(pixels, *given)
+    if engine.watch is not None:
+        engine.watch.pixel_program(engine, found, pixels, given)
+    return results
 
 
 def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> tuple[Words, Primitives]:
@@ -114,9 +122,10 @@ def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> 
     most = engine["GP_VERTEX_OUTPUT_COUNT"]
     inputs = attributes[primitives.vertices]
     numbers = primitives.numbers.astype(np.uint32)
-    emitted = made.run_primitives(
-        inputs, numbers, most, constants(engine, "geometry"), textures(engine, made, "geometry")
-    )
+    given = constants(engine, "geometry"), textures(engine, made, "geometry")
+    emitted = made.run_primitives(inputs, numbers, most, *given)
+    if engine.watch is not None:
+        engine.watch.geometry_program(engine, made, inputs, numbers, most, given)
     kind, last = engine["GP_OUTPUT_PRIMITIVE_TYPE"], bool(engine["PROVOKING_VERTEX_LAST"])
     rows: list[npt.NDArray[np.int64]] = []
     provoking: list[npt.NDArray[np.int64]] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -31,10 +33,20 @@ _RESETS = {0x10: 5, 0x11: 6, 0x12: 0, 0x13: 1, 0x15: 2, 0x1A: 3, 0x1B: 4, 0x1C: 
 _RESET_SAMPLES = 1
 
 
+class Clock(Protocol):
+    """What tells when work has ended (``timed/timer.py``)."""
+
+    writes_reports: bool
+    """Whether reports have its times."""
+
+    def when_done(self, tell: Callable[[int], None]) -> None: ...
+
+
 class Queries:
     """The counters of a channel.
 
-    Times in reports are numbers of reports: graphics has no timing model yet, and equal runs must give equal results.
+    Without a timer, times in reports are numbers of reports.  With one they are simulated nanoseconds at which what came before had ended, which is
+    known, and written, at the end of the submission.
     """
 
     def __init__(self, memory: VideoMemory) -> None:
@@ -44,6 +56,7 @@ class Queries:
         self.overflowed = False
         """Whether a primitive did not fit into the buffers of stream output."""
         self._time = 0
+        self.timer: Clock | None = None
 
     def reset(self, number: int) -> None:
         """COUNTER_RESET; numbers of counters that are not kept have no effect."""
@@ -78,3 +91,10 @@ class Queries:
             report.view(np.uint32)[:2] = engine["QUERY_SEQUENCE"], values[select] & 0xFFFFFFFF
             report.view(np.uint64)[1] = self._time
         place[:] = report[:size]
+        if self.timer is not None and self.timer.writes_reports and size == REPORT_BYTES:
+            time_at = place[8:].view(np.uint64)
+
+            def tell(nanoseconds: int) -> None:
+                time_at[0] = nanoseconds
+
+            self.timer.when_done(tell)

@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.chips.chip import Chip
 from warpwright.errors import WarpwrightError
 from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.video_memory import PAGE_BYTES, Buffer
@@ -165,14 +166,19 @@ def _records(reader: _Reader) -> Iterator[tuple[bytes, tuple[int, ...], bytes]]:
 class Replay:
     """A recording that is carried out again.
 
+    Args:
+        timed_on: the chip whose cycles are wanted; memory ends as without.
+        balance: how its SM controllers choose (``GraphicsDevice.keep_time``).
+
     Attributes:
         device: the device that it made.
         submissions: how many were executed.
         is_same: whether memory ended as it did when the recording was made; None if its end was not recorded.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, timed_on: Chip | None = None, balance: str = "dynamic") -> None:
         self._reader = _Reader(path)
+        self._timed_on, self._balance = timed_on, balance
         self.device: GraphicsDevice | None = None
         self.submissions = 0
         self.is_same: bool | None = None
@@ -187,6 +193,8 @@ class Replay:
         for kind, fields, tail in _records(self._reader):
             if kind == b"D":
                 self.device = GraphicsDevice(*fields)
+                if self._timed_on is not None:
+                    self.device.keep_time(self._timed_on, self._balance).writes_reports = False
                 continue
             if self.device is None:
                 raise RecordingError("the recording does not begin with its device")

@@ -53,6 +53,8 @@ class SetUp:
     scissors: Integers
     sizes: Floats
     """Diameters of points."""
+    parents: Integers
+    """Primitives of the draw that they are of."""
 
     @property
     def origins(self) -> Integers:
@@ -190,6 +192,7 @@ def _made(
         _layers(engine, source, chosen),
         _scissors(engine, source.viewports[chosen]),
         _point_sizes(engine, source, vertices) if corners.shape[1] == 1 else np.zeros(0),
+        source.clipped.parents[chosen],
     )
     _positions(source.interpolants, result)
     if corners.shape[1] == 1:

@@ -22,6 +22,7 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
+from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
 from warpwright.errors import UnsupportedError
 from warpwright.isa.nv50.lower_graphics import BadProgram, lower_graphics, make_program, reachable
@@ -89,7 +90,16 @@ class Pixels:
     centroid_y: Floats | None = None
 
 
-class _Arena:
+class Arena(Protocol):
+    """Where runs find room."""
+
+    memory: DeviceMemory
+
+    def words(self, count: int) -> tuple[int, Words]:
+        """Device address and view of so many words."""
+
+
+class _OneRunArena:
     """Memory of the engine that one run after the other uses."""
 
     def __init__(self) -> None:
@@ -116,12 +126,12 @@ class _Rows:
     plane_words: int = 0
 
 
-_arenas: list[_Arena] = []
+_arenas: list[_OneRunArena] = []
 
 
-def _arena() -> _Arena:
+def _arena() -> _OneRunArena:
     if not _arenas:
-        _arenas.append(_Arena())
+        _arenas.append(_OneRunArena())
     return _arenas[0]
 
 
@@ -130,11 +140,12 @@ def _row_words(threads: int) -> int:
 
 
 @dataclass(slots=True)
-class _Run:
+class PlacedRun:
     """One run on the way: its memory, parameters and arrays."""
 
     threads: int
     base: int
+    memory: DeviceMemory
     inputs: Words
     outputs: Words
     cuts: Words
@@ -173,6 +184,14 @@ class ShaderProgram:
         return compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=False)
 
     @cached_property
+    def traced(self) -> Traced:
+        """The same for the timing model, with records of what warps do."""
+        made = compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=True)
+        return Traced(
+            made.warp_function, made.spill_bytes, made.trace_words, made.blocks, made.judged, made.saved_positions
+        )
+
+    @cached_property
     def interpreted(self) -> Kernel:
         """The program for the NumPy interpreter."""
         return Kernel(self.program, self.lowered)
@@ -201,14 +220,19 @@ class ShaderProgram:
             ExecutionError: a fault.
             UnsupportedError: an instruction has no meaning.
         """
+        run = self.place_vertices(inputs, _arena())
+        self._execute(run, constants, textures, engine)
+        return run.outputs[: self.output_slots, : len(inputs)].T.copy()
+
+    def place_vertices(self, inputs: Words, arena: Arena) -> PlacedRun:
+        """The inputs of vertices (n, slots) in memory, before a run."""
         self._expect("vertex")
         threads, slots = inputs.shape
         held = max(self.input_slots, slots)
-        run = self._prepare(threads, _Rows(held + 1, self.output_slots + 1))
+        run = self._prepare(threads, _Rows(held + 1, self.output_slots + 1), arena)
         run.inputs[:slots, :threads] = inputs.T
         run.parameters["input_slots"] = held
-        self._execute(run, constants, textures, engine)
-        return run.outputs[: self.output_slots, :threads].T.copy()
+        return run
 
     def run_primitives(
         self,
@@ -249,24 +273,38 @@ class ShaderProgram:
         to: tuple[Words, npt.NDArray[np.int64], npt.NDArray[np.bool_]],
     ) -> None:
         words, counts, cuts = to
-        threads, vertices, slots = inputs.shape
-        most = words.shape[1]
-        held = max(self.input_slots, slots)
-        rows = _Rows(held * vertices + 2, (most + 1) * self.output_slots + 1, most + 2)
-        run = self._prepare(threads, rows)
-        run.inputs[: slots * vertices, :threads] = inputs.transpose(2, 1, 0).reshape(slots * vertices, threads)
-        run.inputs[held * vertices, :threads] = primitive_ids
-        run.parameters.update(input_slots=held, vertices=vertices, most_vertices=most)
+        threads, most = inputs.shape[0], words.shape[1]
+        run = self.place_primitives(inputs, primitive_ids, most, _arena())
         self._execute(run, constants, textures, engine)
         made = run.outputs[: most * self.output_slots, :threads].reshape(most, self.output_slots, threads)
         words[:] = made.transpose(2, 0, 1)
         counts[:] = run.cuts[most + 1, :threads]
         cuts[:] = run.cuts[: most + 1, :threads].T != 0
 
+    def place_primitives(self, inputs: Words, primitive_ids: Words, most_vertices: int, arena: Arena) -> PlacedRun:
+        """The inputs of primitives (n, v, slots) in memory, before a run."""
+        self._expect("geometry")
+        threads, vertices, slots = inputs.shape
+        held, most = max(self.input_slots, slots), most_vertices
+        rows = _Rows(held * vertices + 2, (most + 1) * self.output_slots + 1, most + 2)
+        run = self._prepare(threads, rows, arena)
+        run.inputs[: slots * vertices, :threads] = inputs.transpose(2, 1, 0).reshape(slots * vertices, threads)
+        run.inputs[held * vertices, :threads] = primitive_ids
+        run.parameters.update(input_slots=held, vertices=vertices, most_vertices=most)
+        return run
+
     def run_pixels(
         self, pixels: Pixels, constants: Constants, textures: Textures | None = None, engine: Engine = "compiled"
     ) -> tuple[Words, npt.NDArray[np.bool_]]:
         """The registers that the program returns (n, ``output_slots``), and which pixels it discarded (n,)."""
+        run = self.place_pixels(pixels, _arena())
+        self._execute(run, constants, textures, engine)
+        threads = len(pixels.primitive)
+        results = run.outputs[: self.output_slots, :threads].T.copy()
+        return results, run.outputs[self.output_slots, :threads] != 0
+
+    def place_pixels(self, pixels: Pixels, arena: Arena) -> PlacedRun:
+        """The inputs of pixels in memory, before a run."""
         self._expect("pixel")
         threads = len(pixels.primitive)
         if threads % 4:
@@ -274,7 +312,8 @@ class ShaderProgram:
         primitives, slots = pixels.planes.shape[:2]
         held = max(self.input_slots, slots)
         plane_row = (held + 1) * PLANE_WORDS
-        run = self._prepare(threads, _Rows(len(PIXEL_ROWS), self.output_slots + 1, plane_words=primitives * plane_row))
+        rows = _Rows(len(PIXEL_ROWS), self.output_slots + 1, plane_words=primitives * plane_row)
+        run = self._prepare(threads, rows, arena)
         planes = run.planes.reshape(primitives, held + 1, PLANE_WORDS)
         planes[:, :slots] = pixels.planes.view(np.uint32)
         planes[:, slots:held] = 0
@@ -285,21 +324,19 @@ class ShaderProgram:
         for row, values in enumerate((pixels.x, pixels.y, *centroid), 1):
             run.inputs[row, :threads] = values.view(np.uint32)
         run.parameters.update(plane_row_bytes=4 * plane_row, facing=4 * held * PLANE_WORDS)
-        self._execute(run, constants, textures, engine)
-        results = run.outputs[: self.output_slots, :threads].T.copy()
-        return results, run.outputs[self.output_slots, :threads] != 0
+        return run
 
     # --- what they share ------------------------------------------------------------------------------
     def _expect(self, stage: str) -> None:
         if self.stage != stage:
             raise ValueError(f"{self.name} is a {self.stage} program and runs {stage} work nowhere")
 
-    def _prepare(self, threads: int, rows: _Rows) -> _Run:
+    def _prepare(self, threads: int, rows: _Rows, arena: Arena) -> PlacedRun:
         """Memory for a run, all zeros."""
         width = _row_words(threads)
         sizes = (rows.inputs * width, rows.outputs * width, rows.cuts * width, rows.plane_words)
         starts = [sum(sizes[:n]) for n in range(5)]
-        base, words = _arena().words(starts[4])
+        base, words = arena.words(starts[4])
         words[:] = 0
         inputs, outputs, cuts, planes = (words[a:b] for a, b in pairwise(starts))
         low = [(base + 4 * at) & 0xFFFFFFFF for at in starts]
@@ -312,9 +349,10 @@ class ShaderProgram:
             "input_row_bytes": 4 * width,
             "output_row_bytes": 4 * width,
         }
-        return _Run(
+        return PlacedRun(
             threads,
             base,
+            arena.memory,
             inputs.reshape(-1, width),
             outputs.reshape(-1, width),
             cuts.reshape(-1, width),
@@ -322,22 +360,31 @@ class ShaderProgram:
             parameters,
         )
 
-    def _execute(self, run: _Run, constants: Constants, textures: Textures | None, engine: Engine) -> None:
+    def _execute(self, run: PlacedRun, constants: Constants, textures: Textures | None, engine: Engine) -> None:
         if not run.threads:
             return
-        program = self.program
-        geometry = Geometry((-(-run.threads // WARP), 1, 1), (WARP, 1, 1))
-        words = struct.pack(f"<{len(PARAMETERS)}I", *(run.parameters.get(name, 0) for name in PARAMETERS))
-        bank0 = constant_bank0(program, geometry, words)
-        context = make_context(program, geometry, _arena().memory, bank0, self._banks(constants), 1)
-        if self.uses_textures:
-            if textures is None:
-                raise UnsupportedError(f"{self.name} has texture instructions and was given no textures")
-            textures.provide(context)
+        context = self.context_of(run, constants, textures)
         if engine == "compiled":
             CompiledExecution(context, self.compiled, 1, 1).run()
         else:
             InterpretedExecution(context, self.interpreted, 1, False).run()
+
+    def context_of(self, run: PlacedRun, constants: Constants, textures: Textures | None) -> LaunchContext:
+        """The launch of a run.
+
+        Raises:
+            UnsupportedError: the program samples textures and is given none.
+        """
+        program = self.program
+        geometry = Geometry((-(-run.threads // WARP), 1, 1), (WARP, 1, 1))
+        words = struct.pack(f"<{len(PARAMETERS)}I", *(run.parameters.get(name, 0) for name in PARAMETERS))
+        bank0 = constant_bank0(program, geometry, words)
+        context = make_context(program, geometry, run.memory, bank0, self._banks(constants), 1)
+        if self.uses_textures:
+            if textures is None:
+                raise UnsupportedError(f"{self.name} has texture instructions and was given no textures")
+            textures.provide(context)
+        return context
 
     def _banks(self, constants: Constants) -> dict[int, npt.NDArray[np.uint8]]:
         banks: dict[int, npt.NDArray[np.uint8]] = {}

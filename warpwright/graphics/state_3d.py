@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any, Protocol
 
 from warpwright.graphics import methods_3d
 from warpwright.graphics.constant_buffers import ConstantBuffers
@@ -20,6 +21,24 @@ ENTRY_BYTES = 32
 """Of a texture header, and of a sampler."""
 
 
+class DrawWatch(Protocol):
+    """Takes note of what a draw did, step by step (``timed/tiles.py``); arrays are copied where they change later."""
+
+    def make_room(self) -> None: ...
+    def collected(self, engine: State3D, vertices: Any, primitives: Any, kind: int) -> None: ...
+    def vertex_program(self, engine: State3D, made: Any, inputs: Any, given: Any) -> None: ...
+    def geometry_program(
+        self, engine: State3D, made: Any, inputs: Any, numbers: Any, most: int, given: Any
+    ) -> None: ...
+    def assembled(self, primitives: Any) -> None: ...
+    def was_set_up(self, parents: Any) -> None: ...
+    def rasterised(self, engine: State3D, made: Any, quads: Any, state: Any) -> None: ...
+    def to_programs(self, quads: Any) -> None: ...
+    def pixel_program(self, engine: State3D, made: Any, pixels: Any, given: Any) -> None: ...
+    def finished(self, engine: State3D, left: Any) -> None: ...
+    def cleared(self, rectangle: Any, samples: Any, colour: Any, depth: Any, value: float | None) -> None: ...
+
+
 class State3D(RegisterEngine):
     """The registers with what belongs to them."""
 
@@ -34,6 +53,8 @@ class State3D(RegisterEngine):
         self.samplers: dict[str, dict[int, int]] = {stage: {} for stage in STAGES}
         self.instance = 0
         self.draws = 0
+        self.watch: DrawWatch | None = None
+        """What is told of each draw's steps, where draws are timed (``timed/``)."""
         self.last_target: ColourTarget | None = None
         """What a program's draw wrote last; the driver's own draws, in window coordinates, do not count."""
         # Drivers write the mask of samples only to restrict it.

@@ -124,6 +124,16 @@ def clear(engine: RegisterEngine, memory: VideoMemory, word: int) -> None:
         _clear_depth(engine, memory, depth, (left * across, top * down, right * across, bottom * down), layer, word)
 
 
+def cleared(
+    engine: RegisterEngine, word: int
+) -> tuple[tuple[int, int, int, int], tuple[int, int], ColourTarget | None, DepthTarget | None, float | None]:
+    """What a clear changes: the rectangle in pixels, the samples, the targets, and the new depth."""
+    colour = colour_target(engine, word >> 6 & 15) if word >> 2 & 15 else None
+    depth = depth_target(engine) if word & (_DEPTH | _STENCIL) else None
+    value = engine.float_at("CLEAR_DEPTH") if word & _DEPTH else None
+    return clear_rectangle(engine), multisample(engine), colour, depth, value
+
+
 def _fill(
     memory: VideoMemory,
     target: Target,

@@ -7,7 +7,7 @@ _TEXTURE = (
     *("format", "element_bytes", "block_log2", "srgb", "integer", "fixed_depth", "layout_3d", "smear"),
     *("type_0", "type_1", "type_2", "type_3", "source_0", "source_1", "source_2", "source_3"),
     *(f"{part}_{channel}" for channel in range(4) for part in ("word", "shift", "bits")),
-    *("bytes", "byte_0", "byte_1", "byte_2", "byte_3"),
+    *("bytes", "byte_0", "byte_1", "byte_2", "byte_3", "notes"),
 )
 _LEVEL = ("width", "height", "depth", "pitch", "height_log2", "depth_log2", "slab", "offset")
 _SAMPLER = (
@@ -30,6 +30,13 @@ TEXTURE, LEVEL, SAMPLER = _bytes(_TEXTURE), _bytes(_LEVEL), _bytes(_SAMPLER)
 """Byte offsets of fields: ``limit`` is how many bytes there are from ``base`` on, ``slab`` the bytes of a row of blocks in depth; ``bias``, ``least``
 and ``most`` are levels in 256ths.  ``bytes`` says that all components are bytes of 32-bit elements or constants: ``byte_0`` is the first one's lowest
 bit, ``NO_BYTE`` for 0 and ``FULL_BYTE`` for 1."""
+NOTE_COUNT, NOTE_BASE, NOTE_SHIFT, NOTE_PLACE, NOTE_WORDS = range(5)
+NOTE_LINES_AT = 8
+MOST_NOTED = 128
+NOTES_AT = NOTE_LINES_AT + MOST_NOTED
+"""Words of what the timing model learns from a texture unit (``notes`` is their address, 0: nobody wants them): how many lines the current quad
+has touched, the host's address of the first line and log2 of a line's bytes, the place of the next record and the words of all; the lines, and
+the ring of records."""
 NO_BYTE, FULL_BYTE = 32, 33
 LEVELS_AT = 8 * len(_TEXTURE)
 LEVEL_BYTES, SAMPLER_BYTES = 8 * len(_LEVEL), 8 * len(_SAMPLER)

@@ -42,9 +42,16 @@ from warpwright.graphics.texture_fields import (
     MIRROR_BORDER,
     MIRROR_CLAMP,
     MIRROR_CLAMP_TO_EDGE,
+    MOST_NOTED,
+    NOTE_COUNT,
+    NOTE_LINES_AT,
+    NOTE_PLACE,
+    NOTE_WORDS,
+    NOTES_AT,
     ONE_D,
     ONE_D_ARRAY,
     SAMPLER,
+    SAMPLERS,
     SOURCE_ONE_INTEGER,
     TEXTURE,
     THREE_D,
@@ -59,11 +66,13 @@ from warpwright.graphics.texture_texels import (
     INTEGER,
     LAYER_BYTES,
     LIMIT,
+    NOTES,
     OFFSET,
     SOURCE_0,
     SRGB,
     column_of,
     linear,
+    note,
     row_of,
     texel,
     weighted_byte,
@@ -84,6 +93,8 @@ MINIFY, MIP, SAMPLER_BIAS, LEAST = SAMPLER["minify"], SAMPLER["mip"], SAMPLER["b
 MOST, ANISOTROPY, SEAMLESS = SAMPLER["most"], SAMPLER["anisotropy"], SAMPLER["seamless"]
 SAMPLES, FILTERS, CYCLES = SAMPLER["samples"], SAMPLER["filters"], SAMPLER["cycles"]
 BORDER_0, SRGB_0 = SAMPLER["border_0"], SAMPLER["srgb_0"]
+Q_LINES_SHIFT = 32
+"""In a quad's record, as ``timing/texture_unit.py`` reads it: the number of lines above the cycles."""
 ROW_BYTES = 128
 """Of an argument of all lanes."""
 LARGEST = 1.0e9
@@ -325,6 +336,12 @@ def filtered_bytes(row: int, sampler: int, level: int, u: float, v: float, layer
         return False, 0.0, 0.0, 0.0, 0.0
     first += read_64(row + BASE)
     upper, lower = first + above, first + below
+    notes = read_64(row + NOTES)
+    if notes:
+        note(notes, upper + left)
+        note(notes, upper + right)
+        note(notes, lower + left)
+        note(notes, lower + right)
     words = (read_u32(upper + left), read_u32(upper + right), read_u32(lower + left), read_u32(lower + right))
     f, g = x & 255, y & 255
     weights = ((256 - f) * (256 - g), f * (256 - g), (256 - f) * g, f * g)
@@ -596,23 +613,58 @@ def serve_lane(row: int, sampler: int, request: int, values: int, arguments: int
 
 
 @part
-def count_quad(sampler: int, lanes: int, filters: int) -> None:
+def cycles_of(filters: int) -> int:
     """A quad takes a cycle for its addresses, and as many as its filters need."""
+    return max(1, (filters + FILTERS_PER_CLK - 1) // FILTERS_PER_CLK)
+
+
+@part
+def count_quad(sampler: int, lanes: int, filters: int) -> None:
+    """Count a quad's samples and the cycles that it takes."""
     samples = (lanes & 1) + (lanes >> 1 & 1) + (lanes >> 2 & 1) + (lanes >> 3 & 1)
-    cycles = max(1, (filters + FILTERS_PER_CLK - 1) // FILTERS_PER_CLK)
+    cycles = cycles_of(filters)
     write_64(sampler + SAMPLES, read_64(sampler + SAMPLES) + samples)
     write_64(sampler + CYCLES, read_64(sampler + CYCLES) + cycles)
 
 
 @part
-def serve_lanes(table: int, lanes: int, request: int, values: int) -> None:
-    """Results of the lanes that execute, in the place of their arguments."""
+def begin_record(notes: int) -> int:
+    """Where the record of a warp's quads begins (``timing/texture_unit.py``); a ring holds far more than are under way."""
+    place = read_64(notes + 8 * NOTE_PLACE)
+    if place + 1 + 8 * (1 + MOST_NOTED) > read_64(notes + 8 * NOTE_WORDS):
+        place = np.int64(NOTES_AT)
+    write_64(notes + 8 * place, 0)
+    write_64(notes + 8 * NOTE_PLACE, place + 1)
+    return notes + 8 * place
+
+
+@part
+def record_quad(notes: int, record: int, cycles: int) -> None:
+    """Add a quad, with the lines that have been noted."""
+    count = read_64(notes + 8 * NOTE_COUNT)
+    place = read_64(notes + 8 * NOTE_PLACE)
+    write_64(notes + 8 * place, cycles | count << Q_LINES_SHIFT)
+    for n in range(count):
+        write_64(notes + 8 * (place + 1 + n), read_64(notes + 8 * (NOTE_LINES_AT + n)))
+    write_64(notes + 8 * NOTE_PLACE, place + 1 + count)
+    write_64(notes + 8 * NOTE_COUNT, 0)
+    write_64(record, read_64(record) + 1)
+
+
+@part
+def serve_lanes(table: int, lanes: int, request: int, values: int, addresses: int) -> None:
+    """Results of the lanes that execute, in the place of their arguments; ``addresses``: of each lane, which all get that of the record."""
     row = read_64(table + 8 * (request >> AT_UNIT & 0xFF))
     sampler = read_64(table + 8 * (UNITS + (request >> AT_SAMPLER & 31)))
     # Results take the place of arguments, which other lanes of a quad still need.
     arguments = arguments_copy()
     for n in range((request >> AT_ARGUMENTS & 7) * ROW_BYTES // 8):
         write_64(arguments + 8 * n, read_64(values + 8 * n))
+    notes = read_64(table + 8 * (UNITS + SAMPLERS))
+    record = begin_record(notes) if notes else np.int64(0)
+    if notes:
+        for lane in range(32):
+            write_64(addresses + 8 * lane, record)
     for quad in range(8):
         of_quad = lanes >> 4 * quad & 15
         if of_quad == 0:
@@ -623,6 +675,8 @@ def serve_lanes(table: int, lanes: int, request: int, values: int) -> None:
                 serve_lane(row, sampler, request, values, arguments, lane)
         if sampler:
             count_quad(sampler, of_quad, read_64(sampler + FILTERS) - before)
+        if notes:
+            record_quad(notes, record, cycles_of(read_64(sampler + FILTERS) - before) if sampler else np.int64(1))
 
 
 SOURCES = (*sorted(Path(__file__).parent.glob("texture_*.py")), Path(texture_request.__file__))
@@ -631,4 +685,4 @@ SOURCES = (*sorted(Path(__file__).parent.glob("texture_*.py")), Path(texture_req
 @c_function(types.void(types.int64, types.uint32, types.int64, types.int64, types.int64, types.int64), SOURCES)
 def serve(warp: Any, lanes: Any, request: Any, values: Any, addresses: Any, instruction: Any) -> None:
     """``LAUNCH.texture`` (``engine/abi.py``) of graphics programs."""
-    serve_lanes(read_64(read_64(warp + WARP_LAUNCH) + TABLE), np.int64(lanes), request, values)
+    serve_lanes(read_64(read_64(warp + WARP_LAUNCH) + TABLE), np.int64(lanes), request, values, addresses)

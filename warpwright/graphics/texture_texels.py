@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warpwright.engine.textures.intrinsics import float_of, part, read_64, read_u8, read_u16, read_u32
+from warpwright.engine.textures.intrinsics import float_of, part, read_64, read_u8, read_u16, read_u32, write_64
 from warpwright.graphics.texture_fields import (
     DXN1,
     DXN2,
@@ -18,7 +18,12 @@ from warpwright.graphics.texture_fields import (
     FLOAT,
     FULL_BYTE,
     LEVEL,
+    MOST_NOTED,
     NO_BYTE,
+    NOTE_BASE,
+    NOTE_COUNT,
+    NOTE_LINES_AT,
+    NOTE_SHIFT,
     PLAIN,
     SHARED_EXPONENT,
     SINT,
@@ -34,7 +39,7 @@ from warpwright.graphics.texture_fields import (
 
 BASE, LIMIT, CODING, ELEMENT = TEXTURE["base"], TEXTURE["limit"], TEXTURE["format"], TEXTURE["element_bytes"]
 BLOCK, LAYER_BYTES, SRGB, INTEGER = TEXTURE["block_log2"], TEXTURE["layer_bytes"], TEXTURE["srgb"], TEXTURE["integer"]
-BYTE_0 = TEXTURE["byte_0"]
+BYTE_0, NOTES = TEXTURE["byte_0"], TEXTURE["notes"]
 TYPE_0, SOURCE_0, WORD_0 = TEXTURE["type_0"], TEXTURE["source_0"], TEXTURE["word_0"]
 PITCH, HEIGHT_LOG2, DEPTH_LOG2 = LEVEL["pitch"], LEVEL["height_log2"], LEVEL["depth_log2"]
 SLAB, OFFSET = LEVEL["slab"], LEVEL["offset"]
@@ -222,11 +227,27 @@ def raw_channel(row: int, n: int, element: int, x: int, y: int) -> float:
 
 
 @part
+def note(notes: int, element: int) -> None:
+    """Note for the timing model the line in which a texel is, once for each quad."""
+    line = (element - read_64(notes + 8 * NOTE_BASE)) >> read_64(notes + 8 * NOTE_SHIFT)
+    count = read_64(notes + 8 * NOTE_COUNT)
+    first = notes + 8 * NOTE_LINES_AT
+    for n in range(count):
+        if read_64(first + 8 * n) == line:
+            return
+    if count < MOST_NOTED:
+        write_64(first + 8 * count, line)
+        write_64(notes + 8 * NOTE_COUNT, count + 1)
+
+
+@part
 def texel(row: int, level: int, x: int, y: int, z: int, layer: int) -> Any:
     """The four components of a texel as the program sees them."""
     at = place_of(row, level, x, y, z, layer)
     there = at >= 0 and at + read_64(row + ELEMENT) <= read_64(row + LIMIT)
     element = read_64(row + BASE) + at
+    if there and read_64(row + NOTES):
+        note(read_64(row + NOTES), element)
     first = mapped(row, 0, element, x, y, there)
     second = mapped(row, 1, element, x, y, there)
     third = mapped(row, 2, element, x, y, there)

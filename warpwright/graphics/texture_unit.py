@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import LAUNCH, WARP
 from warpwright.engine.launch import LaunchContext
-from warpwright.graphics.texture_fields import COUNTS, SAMPLER, SAMPLERS, UNITS
+from warpwright.graphics.texture_fields import COUNTS, SAMPLER, SAMPLERS, TEXTURE, UNITS
 from warpwright.graphics.texture_headers import read_header, sampler_row, texture_row
 from warpwright.isa.nv50.texture_request import TextureRequest
 
@@ -57,14 +57,16 @@ class TextureUnit:
         seamless: bool = False,
         level_range: bool = False,
     ) -> None:
-        self.table = np.zeros(UNITS + SAMPLERS, np.int64)
+        self.table = np.zeros(UNITS + SAMPLERS + 1, np.int64)
         self.failure: BaseException | None = None
         self._keep: list[object] = [memory]
         self._samplers: dict[int, npt.NDArray[np.int64]] = {}
+        self._textures: list[npt.NDArray[np.int64]] = []
         for unit, words in headers.items():
             header = read_header([int(w) for w in words], level_range)
             base, limit = memory.texture_room(header.address, f"texture {unit} ({header.format.name})")
-            self._put(unit, texture_row(header, base, limit))
+            self._textures.append(texture_row(header, base, limit))
+            self._put(unit, self._textures[-1])
         for number, words in samplers.items():
             self._samplers[number] = sampler_row([int(w) for w in words], seamless)
             self._put(UNITS + number, self._samplers[number])
@@ -72,6 +74,13 @@ class TextureUnit:
     def _put(self, at: int, row: npt.NDArray[np.int64]) -> None:
         self._keep.append(row)
         self.table[at] = row.ctypes.data
+
+    def record_in(self, notes: npt.NDArray[np.int64]) -> None:
+        """Leave records of the lines that quads touch for the timing model (``texture_fields.NOTES_AT``)."""
+        self._keep.append(notes)
+        self.table[-1] = notes.ctypes.data
+        for row in self._textures:
+            row[TEXTURE["notes"] // 8] = notes.ctypes.data
 
     def counts(self, sampler: int) -> dict[str, int]:
         """What has been sampled with a sampler: ``samples`` of threads, bilinear ``filters`` and ``cycles`` of the texture unit.

@@ -199,6 +199,10 @@ SPECIALS = (
 )
 
 
+ATTRIBUTES = "ATTRIBUTES"
+"""``Access.cache`` of what stands for the on-chip inputs and outputs of graphics programs: no memory access, and no record of one."""
+
+
 class Access(NamedTuple):
     """Attribute of ``load``, ``store`` and ``atomic``."""
 

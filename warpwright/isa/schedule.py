@@ -39,6 +39,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "special": ("uniform",),  # special registers
     "constant": (),  # through the memory queue
     "uniform_constant": (),  # read before it issues, as operands are
+    "interpolation": (),
     "texture": ("fetch",),  # fetch: without filtering
     "mbarrier": ("try_wait", "no_result", "device_scope"),
     "memory": (

@@ -30,6 +30,7 @@ from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
 from warpwright.timing.records import Addresses, address_of, record_at
 from warpwright.timing.stores import WORD_BYTES, Written, store_cost, written_in_l1
+from warpwright.timing.texture_unit import serve_texture
 from warpwright.timing.tlb import translate
 from warpwright.timing.warp import (
     BARRIER,
@@ -336,6 +337,9 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
     if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
         arrived = m[s.chip.const_arrived] + m[r.line]
         m[arrived] = min(m[arrived], m[r.answer])
+        return
+    if kind == s.RQ_TEXTURE:
+        m[r.answer] = serve_texture(m, sm, r)
         return
     if kind == s.RQ_REMOTE:
         answer_load(m, sm, r)

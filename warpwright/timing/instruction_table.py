@@ -329,6 +329,8 @@ def _encode_access(row: npt.NDArray[np.int64], issue: Issue, access: Access, chi
         row[s.Instruction.extra] = 1 | s.GLOBAL_SHARE
         row[s.Instruction.latency] = chip.shared.global_share_latency_cycles - chip.mio.mio_latency_cycles
         row[s.Instruction.strong] = 0
+    if issue.work.unit == "texture" and chip.texture.texture_unit_l1_kib:
+        row[s.Instruction.extra] |= s.SAMPLES
     if "matrix_rows" in traits:
         row[s.Instruction.extra] |= s.MATRIX_ROWS
     if space == "shared":

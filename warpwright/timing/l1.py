@@ -41,6 +41,7 @@ from warpwright.timing.records import Addresses, address_of, record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.scoreboard import end_of_entry
 from warpwright.timing.stores import behind_stores, hold_output, hold_stores, store_lines
+from warpwright.timing.texture_unit import sample
 from warpwright.timing.warp import acknowledge, hold, mark, push_ring
 
 WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
@@ -182,6 +183,11 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
             hold(m, w, write_barrier, done, 0)
         if read_barrier >= 0:
             hold(m, w, read_barrier, done, 0)
+        return
+    if code[row.extra] & s.SAMPLES:
+        start = sample(m, code, sm, sc, w, row, time, addresses)
+        if read_barrier >= 0:
+            hold(m, w, read_barrier, start + 3, 0)
         return
     size = code[row.access_bytes]
     operation = code[row.op]

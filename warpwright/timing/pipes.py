@@ -106,6 +106,13 @@ def _xu(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     return Timing(s.P_XU, _lanes(lanes, pipes.xu_lanes) + longer, pipes.xu_latency_cycles + 2 * longer, s.K_FIXED)
 
 
+def _interpolation(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
+    """The special-function units at the planes of attributes."""
+    pipes = chip.pipes
+    samples = pipes.xu_lanes * chip.texture.sfu_interpolations_per_clk
+    return Timing(s.P_XU, _lanes(lanes, max(samples, 1)), pipes.xu_latency_cycles, s.K_FIXED)
+
+
 def _tensor(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     """A warp's product (mma.sync).  Narrower elements are multiplied at as much higher a rate.
 
@@ -249,6 +256,8 @@ def _uniform_constant(work: Work, chip: Chip, accesses: bool, lanes: int) -> Tim
 def _texture(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     """After the texture units, which the record's fetch waits for: what a sample takes longer than an L1 hit, and their time."""
     pipes = chip.pipes
+    if chip.texture.texture_unit_l1_kib:  # shared by SMs: the serial phase serves them (texture_unit.py)
+        return Timing(s.P_MIO, 1, 1, s.K_MEMORY)
     interval = lanes // 4 // pipes.texture_quads_per_clk // (2 if "fetch" in work.traits else 1)
     longer = max(pipes.texture_latency_cycles - chip.l1.l1_hit_latency_cycles, 0)
     return Timing(s.P_MIO, 1, longer | max(interval, 1) << s.TEXTURE_INTERVAL_SHIFT, s.K_MEMORY)
@@ -269,6 +278,7 @@ ROWS: dict[str, Row] = {
     "half": _half,
     "fp64": _fp64,
     "xu": _xu,
+    "interpolation": _interpolation,
     "tensor": _tensor,
     "group_product": _group_product,
     "products_done": _products_done,

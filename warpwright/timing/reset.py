@@ -87,11 +87,26 @@ class _Sizes:
         self.l2_sets = max(l2.l2_kib * 1024 // l2.l2_slice_count // chip.l1.l1_line_bytes // l2.l2_ways, 1)
         self.l2_set_words = s.L2_WAY_WORDS * l2.l2_ways
         self.gpcs = len(chip.sm.gpc_sm_counts)
+        self._texture_caches()
         self.tlb_slots = 8 + 2 * chip.crossbar.gpc_tlb_page_count
         lines = chip.crossbar.gpc_coalescer_lines
         self.coalescer_lines = max(lines // s.SLICE_GROUPS, 1) if lines else 0
         # Each group of slices has its part of the link between the partitions.
         self.half = l2.l2_slice_count // l2.l2_partition_count
+
+    def _texture_caches(self) -> None:
+        """Sets of the caches of texture units that clusters share, none without."""
+        texture, slices = self.chip.texture, self.chip.l2.l2_slice_count
+        line = max(texture.texture_unit_line_bytes, 1)
+        self.texture_sets = texture.texture_unit_l1_kib * 1024 // line // max(texture.texture_unit_l1_ways, 1)
+        self.texture_l2_sets = (
+            texture.texture_unit_l2_kib * 1024 // line // max(texture.texture_unit_l2_ways, 1) // slices
+        )
+        ways = self.texture_sets * texture.texture_unit_l1_ways
+        self.texture_unit_words = s.TextureUnit.size + ways * s.T_WORDS if ways else 0
+        self.texture_line_shift = max(self.chip.l1.l1_line_bytes // line, 1).bit_length() - 1
+        core_mhz = self.chip.graphics.core_clock_mhz
+        self.texture_quad_interval = round(256 * self.chip.clocks.sm_clock_mhz / core_mhz) if core_mhz else 0
 
     def _place_in_sm(self) -> None:
         """Offsets of an SM's parts whose size depends on the chip or the program."""
@@ -117,7 +132,7 @@ class _Sizes:
 
     def _place_areas(self, blocks: int) -> None:
         """Where each area of the state begins; ``blocks`` are logged."""
-        sm, l2 = self.chip.sm, self.chip.l2
+        sm, l2, texture = self.chip.sm, self.chip.l2, self.chip.texture
         position = (s.Header.size + 63) // 64 * 64
         for area, size in (
             # At the same place whatever the program and however many SMs take part: it may be kept.
@@ -154,6 +169,8 @@ class _Sizes:
             ("dram_ports", self.channels * s.CALENDAR_SLOTS),
             ("dram_state", self.channels * s.Channel.size),
             ("dram_banks", self.channels * self.chip.dram.dram_bank_count * 2),
+            ("texture_units", self.gpcs * self.texture_unit_words),
+            ("texture_l2", l2.l2_slice_count * self.texture_l2_sets * texture.texture_unit_l2_ways * s.T_WORDS),
             ("buckets", self.gpcs * s.BUCKET_SLOTS),
             ("stalls", self.gpcs * self.instructions * len(s.STALLS)),
             ("passes", self.gpcs * s.PASSES_KEPT * s.PASSES_SLOTS),

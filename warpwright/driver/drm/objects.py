@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from warpwright.chips import load_chip
 from warpwright.driver.drm.nodes import PCI_DEVICE, PCI_VENDOR
 from warpwright.driver.drm.register import entry
 from warpwright.driver.drm.structures import Client, Device, Drm, Fifo, Object
@@ -55,6 +56,8 @@ def graphics_device() -> GraphicsDevice:
         chip = session.chip or chips_named(os.environ.get("WARPWRIGHT_GPU"))[0]
         _devices.append(GraphicsDevice.of_chip(chip or "g80"))
         path = session.record or os.environ.get("WARPWRIGHT_RECORD")
+        if (session.timing or os.environ.get("WARPWRIGHT_TIMING")) == "full":
+            _devices[0].keep_time(load_chip(chip or "g80"))
         if path:
             recorder = Recorder(_devices[0], Path(path))
             atexit.register(recorder.finish)

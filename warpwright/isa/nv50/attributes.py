@@ -12,10 +12,10 @@ from warpwright.isa.nv50.stage_words import (
     VERTEX_BASE,
     StageInterface,
 )
-from warpwright.isa.ops import Access, Value
+from warpwright.isa.ops import ATTRIBUTES, Access, Value
 from warpwright.isa.program import Operand
 
-WORD = Access("global", 4)
+WORD = Access("global", 4, cache=ATTRIBUTES)
 
 
 def interface(b: Nv50Emitter, what: str) -> StageInterface:

@@ -18,6 +18,7 @@ from warpwright.isa.nv50.stage_words import (
     CENTROID,
     EMITTED,
     INDEX,
+    NOBODY,
     OUTPUT,
     PARAMETER_BYTES,
     PARAMETERS_AT,
@@ -152,16 +153,18 @@ def _prologue(b: Nv50Emitter, entry: int, first: int) -> Lowered:
     b.op("set_reg", "void", index, attr=OUTPUT)
     b.op("set_reg", "void", b.const(0), attr=EMITTED)
     there = b.icmp("ult", thread, parameter(b, "threads"))
+    absent = b.not_(there)
     if known.stage == "fp":
         targets = (PLANE, *POSITION, *(CENTROID if known.centroid else ()))
         for n, (register, _) in enumerate(zip(targets, PIXEL_ROWS, strict=False)):
             at = row_address(b, "inputs", b.const(n), "input_row_bytes")
             word = b.op("load", "i32", at, there, attr=WORD)
             if register == PLANE:
+                absent = b.or_(absent, b.icmp("eq", word, b.const(NOBODY)))
                 word = b.mul(word, parameter(b, "plane_row_bytes"))
             b.op("set_reg", "void", word, attr=register)
     if entry == first:
-        b.op("exit", "void", b.not_(there))
+        b.op("exit", "void", absent)
         return Lowered(b.ops)
     # The entry is not the lowest address; threads beyond the last have zeros for inputs and rows of their own.
     b.op("branch", "void", attr=entry)

@@ -14,7 +14,7 @@ from warpwright.isa.nv50.meaning import finish_float, float_source, graphics_mea
 from warpwright.isa.nv50.meaning_float import plain
 from warpwright.isa.nv50.stage_words import CENTROID, EMITTED, FACING_AT, KILLED, OUTPUT, PLANE, POSITION
 from warpwright.isa.nv50.texture_request import KINDS, SAMPLES, SIZE, TextureRequest
-from warpwright.isa.ops import Access
+from warpwright.isa.ops import ATTRIBUTES, Access
 from warpwright.isa.program import Instruction, Kind, Operand
 
 PLANE_BYTES = 16
@@ -51,7 +51,7 @@ def interp(i: Instruction, b: Nv50Emitter) -> None:
     if "flat" in i.modifiers:
         put(b, d, b.op("load", "i32", wide(b, b.add(at, b.const(12))), attr=WORD))
         return
-    words = b.op("load", "i32x4", wide(b, at), attr=Access("global", 16))
+    words = b.op("load", "i32x4", wide(b, at), attr=Access("global", 16, cache=ATTRIBUTES))
     first, along_x, along_y = (b.bitcast(b.op("extract", "i32", words, attr=n), "f32") for n in range(3))
     x, y = (b.bitcast(get(b, r), "f32") for r in (CENTROID if "cent" in i.modifiers else POSITION))
     value = b.op("fma", "f32", x, along_x, b.op("fma", "f32", y, along_y, first, attr="rn"), attr="rn")

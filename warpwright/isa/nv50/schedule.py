@@ -1,8 +1,11 @@
-"""The units that execute NV50 instructions: rows for the opcodes that compute programs may hold.
+"""The units that execute NV50 instructions: rows for the opcodes of compute programs and of the graphics pipeline's programs.
 
 G80's multiprocessor has eight streaming processors, which add, multiply and compare, and two special-function units; double precision
 came with compute capability 1.3 (CUDA Programming Guide 1.1, appendix A; 2.3, section 5.1.1.1).  Conversions have the rate of additions; a
 sine, a cosine or a power of two takes the special-function units twice, for its range and its value (guide 1.1, section 5.1.1.1: 4, 32 cycles).
+
+Graphics programs find their inputs in the multiprocessor's memory and leave their outputs there (Lindholm et al., IEEE Micro 2008): a move of
+either takes the rate of an addition.  The special-function units interpolate; texture instructions go to the cluster's texture unit.
 """
 
 from __future__ import annotations
@@ -15,18 +18,21 @@ from warpwright.isa.schedule import UnknownTiming, Work
 UNITS: dict[str, tuple[str, ...]] = {
     "alu": (
         *("mov", "hmov", "iadd", "hadd", "imax", "imin", "hmax", "hmin", "iset", "hset", "logic", "hlogic", "shl", "shr", "hshl", "hshr"),
+        *("ld_a", "st_o", "emit", "restart", "quadop"),
         *("sad", "sad16", "add_a", "shl_to_a", "mov_from_a", "mov_to_c", "mov_from_c", "fmax", "fmin", "fset", "slct", "cvt"),
     ),
     "fma": ("fadd", "fmul", "fmad"),
     "fma_heavy": ("mul16", "mul24", "imad"),
     "fp64": ("dadd", "dmul", "dfma", "dmax", "dmin", "dset"),
     "xu": ("rcp", "rsqrt", "lg2", "ex2", "sin", "cos", "presin", "preex2"),
+    "interpolation": ("interp",),
+    "texture": ("tex", "texsize"),
     "special": ("mov_from_sr",),
     "memory": ("ld_g", "ld_l", "ld_s", "st_g", "st_l", "st_s", "atomic_g", "red_g"),
     "constant": ("ld_c",),
-    "branch": ("bra", "call", "ret", "prebrk", "brk", "joinat", "trap"),
+    "branch": ("bra", "call", "ret", "prebrk", "brk", "joinat", "trap", "discard"),
     "block_barrier": ("bar",),
-    "none": ("nop", "brkpt", "pmevent"),
+    "none": ("nop", "brkpt", "pmevent", "tail", "quadon", "quadpop"),
 }
 # fmt: on
 TRAITS: dict[str, frozenset[str]] = {

@@ -38,6 +38,8 @@ PLANE, POSITION, CENTROID = 140, (141, 142), (143, 144)
 """Pixel programs: where the primitive's planes are, the sample's distance from their origin, and the centroid's."""
 PIXEL_ROWS = ("primitive", "x", "y", "centroid_x", "centroid_y")
 """Rows of a pixel program's inputs; the last two only where it reads a centroid."""
+NOBODY = 0xFFFFFFFF
+"""The primitive of a thread that has no pixel, in a warp that is not full."""
 FACING_AT = 0x3FC
 """Where pixel programs read whether they are of a front face, as all ones or 0."""
 PRIMITIVE_ID_AT, VERTEX_BASE = 0x18, 16

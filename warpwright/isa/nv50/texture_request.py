@@ -51,6 +51,10 @@ class TextureRequest(NamedTuple):
     def writes(self) -> bool:
         return False
 
+    @property
+    def on_surface(self) -> bool:
+        return False
+
     def word(self) -> int:
         """All of it that the work depends on, in one word."""
         values = self._asdict()

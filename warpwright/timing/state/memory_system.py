@@ -25,7 +25,9 @@ class Request(Unit):
 
 
 MAX_REQUESTS = 4224
-(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE, RQ_REMOTE) = range(9)
+(RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE, RQ_REMOTE, RQ_TEXTURE) = (
+    range(10)
+)
 # RQ_LOAD fills an L1 line; RQ_LOAD_AROUND does not.
 REMOTE_SECTORS_SHIFT = 8
 REMOTE_LINES_MASK = (1 << REMOTE_SECTORS_SHIFT) - 1
@@ -273,6 +275,26 @@ class Channel(Unit, size=16):
     activations = word("rows", "opened so far")
     first = word("cycle", "of the first request, plus one")
 
+
+# --- texture units (texture_unit.py) ----------------------------------------------------------------
+class TextureUnit(Unit, size=16):
+    """The texture unit of a GPC's SMs, before the lines of its cache."""
+
+    free = word("1/256 cycle", "when it takes its next quad")
+    out = word("1/256 cycle", "when its last result has left")
+    busy = word("1/256 cycle", "for which it has looked up and filtered")
+    quads = word("quads", "that it has served")
+    hits = word("lines", "that its cache had")
+    misses = word("lines", "that it lacked")
+    l2_misses = word("lines", "of those, that the second cache lacked too")
+    requests = word("instructions", "of warps")
+
+
+T_LINE, T_STAMP, T_FILL = range(3)
+"""Of a way of a texture cache: its line plus one, its last use, and when it came."""
+T_WORDS = 3
+Q_LINES_SHIFT = 32
+"""In the first word of a quad's record: cycles of the unit, and above them how many lines follow."""
 
 # --- host threads (windows.py): each word in a line of the host of its own ---------------------------
 PHASE_TICKET = 0  # of the phase that is open: its number, its kind and its next piece, which is beyond the last one when all are taken

@@ -47,6 +47,8 @@ ONE_PASS = 1 << 23
 """Flag of ``Instruction.extra``: a shared atomic that passes once for each 4 bytes, whatever its lanes' banks (ATOMS.CAST.SPIN)."""
 GLOBAL_SHARE = 1 << 24
 """Flag of ``Instruction.extra``: an access to the chip's global data share, whose banks are as shared memory's."""
+SAMPLES = 1 << 25
+"""Of an instruction for the texture unit that its cluster's SMs share."""
 OWN_SHARED = 1 << 21
 """Flag of ``Instruction.extra``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (

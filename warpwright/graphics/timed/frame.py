@@ -1,0 +1,193 @@
+"""What draws took on each stage, and what limits them: the result of timed graphics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warpwright.graphics.timed.work import (
+    COARSE,
+    COUNTERS,
+    DEPTH,
+    DISTRIBUTION,
+    FINE,
+    FRONT,
+    INPUT,
+    KINDS,
+    ROP,
+    SETUP,
+    STAGES,
+    ZCULL,
+)
+
+if TYPE_CHECKING:
+    from warpwright.graphics.timed.timer import GraphicsTimer
+
+SM_STAGES = ("vertex programs", "geometry programs", "pixel programs")
+UNITS = (*(name for name in STAGES if name not in SM_STAGES), "SPs", "SFUs", "texture units", "DRAM")
+"""What can limit a frame: fixed-function stages, and what all programs share."""
+ADVICE = {
+    "front end": "the command stream is the limit: draw more primitives with each call",
+    "input assembler": "the input assembler is the limit: use fewer or narrower attributes, or indices, so that vertices are found again",
+    "clip and setup": "setup is the limit at one primitive per clock: use fewer triangles, or cull them earlier",
+    "coarse raster": "coarse rasterisation is the limit: triangles touch too many tiles for their size",
+    "z-cull": "Z-cull is the limit: most of the work is rejected tiles",
+    "fine raster": "fine rasterisation is the limit: triangles fill little of the tiles that they touch",
+    "early depth": "the ROPs' depth tests are the limit",
+    "distribution": "the distribution of quads is the limit: the clusters' programs are short",
+    "ROP": "the ROPs' colours are the limit: blend less, write fewer or narrower targets, or draw front to back",
+    "SPs": "the programs' arithmetic is the limit: shorten the pixel program, or draw front to back so that fewer pixels are shaded",
+    "SFUs": "the special-function units are the limit: use fewer interpolated attributes and transcendental functions",
+    "texture units": "the texture units are the limit: take fewer or cheaper samples",
+    "DRAM": "memory is the limit: use compressed textures and narrower targets",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DrawTime:
+    """One draw's time, in cycles of the SMs' clock.
+
+    Attributes:
+        spans: by stage, when its first work began and its last ended; only stages that had any.
+        busy: by stage, for how long it was busy with the draw, all units of it added up.
+    """
+
+    number: int
+    label: str
+    begin: float
+    end: float
+    spans: dict[str, tuple[float, float]]
+    busy: dict[str, float]
+    counts: dict[str, int]
+    warps: dict[str, int]
+    instructions: dict[str, int]
+    warp_cycles: dict[str, float]
+
+    @property
+    def cycles(self) -> float:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTime:
+    """All draws of a device, and how much of the time each unit was busy."""
+
+    chip: str
+    cycles: float
+    seconds: float
+    draws: list[DrawTime]
+    use: dict[str, float]
+    """Share of the time for which each of ``UNITS`` was busy, all units of a kind together."""
+    counters: dict[str, float]
+
+    @property
+    def bottleneck(self) -> str:
+        """The unit that was busy most."""
+        return max(self.use, key=lambda name: self.use[name]) if self.use else ""
+
+    @property
+    def advice(self) -> str:
+        """One sentence."""
+        if not self.use:
+            return "nothing was drawn"
+        name = self.bottleneck
+        return f"{ADVICE[name]} ({100 * self.use[name]:.0f}% busy)"
+
+    def shares(self) -> dict[str, float]:
+        """Of the SMs' warp time, the part of each kind of work."""
+        by_kind = {kind: sum(d.warp_cycles[kind] for d in self.draws) for kind in KINDS}
+        total = sum(by_kind.values())
+        return {kind: value / total if total else 0.0 for kind, value in by_kind.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "chip": self.chip,
+            "cycles": self.cycles,
+            "seconds": self.seconds,
+            "use": self.use,
+            "counters": self.counters,
+            "draws": [{name: getattr(d, name) for name in DrawTime.__dataclass_fields__} for d in self.draws],
+        }
+
+
+def frame_of(timer: GraphicsTimer) -> FrameTime:
+    """The result so far, of all that was submitted."""
+    timer.flush()
+    draws: list[DrawTime] = []
+    for batch, begin in zip(timer.batches, timer.begins, strict=True):
+        for n, label in enumerate(batch.labels):
+            ran = np.isfinite(batch.first[n])
+            spans = {
+                name: (begin + float(batch.first[n, k]), begin + float(batch.last[n, k]))
+                for k, name in enumerate(STAGES)
+                if ran[k]
+            }
+            if not spans:
+                continue
+            draws.append(
+                DrawTime(
+                    len(draws),
+                    label,
+                    min(span[0] for span in spans.values()),
+                    max(span[1] for span in spans.values()),
+                    spans,
+                    {name: float(batch.busy[n, k]) for k, name in enumerate(STAGES) if ran[k]},
+                    {name: int(batch.counts[n, k]) for k, name in enumerate(COUNTERS)},
+                    {kind: int(batch.warps[n, k]) for k, kind in enumerate(KINDS)},
+                    {kind: int(batch.instructions[n, k]) for k, kind in enumerate(KINDS)},
+                    {kind: float(batch.warp_cycles[n, k]) for k, kind in enumerate(KINDS)},
+                )
+            )
+    counters: dict[str, float] = {}
+    for batch in timer.batches:
+        for name, value in batch.units.items():
+            counters[name] = counters.get(name, 0.0) + value
+    chip, cycles = timer.chip, timer.clock_cycles
+    seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
+    return FrameTime(chip.name, cycles, seconds, draws, _use(timer, draws, counters, cycles), counters)
+
+
+def _use(timer: GraphicsTimer, draws: list[DrawTime], counters: dict[str, float], cycles: float) -> dict[str, float]:
+    """How busy each unit was."""
+    if not cycles:
+        return {}
+    chip = timer.chip
+    clusters, partitions = len(chip.sm.gpc_sm_counts), chip.l2.l2_slice_count
+    counts = {
+        FRONT: 1,
+        INPUT: 1,
+        SETUP: 1,
+        COARSE: 1,
+        ZCULL: 1,
+        FINE: 1,
+        DEPTH: partitions,
+        DISTRIBUTION: clusters,
+        ROP: partitions,
+    }
+    use = {STAGES[k]: sum(d.busy.get(STAGES[k], 0.0) for d in draws) / (count * cycles) for k, count in counts.items()}
+    for unit in ("SP", "SFU"):
+        use[f"{unit}s"] = counters.get(f"{unit} busy cycles", 0.0) / (chip.sm.sm_count * cycles)
+    use["texture units"] = counters.get("texture busy cycles", 0.0) / (clusters * cycles)
+    moved = counters.get("DRAM bytes read", 0.0) + counters.get("DRAM bytes written", 0.0)
+    use["DRAM"] = moved / (chip.dram.dram_gb_per_s * 1e3 * cycles / chip.clocks.sm_clock_mhz)
+    return use
+
+
+def described(frame: FrameTime, most: int = 12) -> list[str]:
+    """Lines of text: the frame, its units, and the draws that took longest."""
+    lines = [
+        f"{len(frame.draws)} draws took {frame.cycles:,.0f} cycles ({1e3 * frame.seconds:.3f} ms) on {frame.chip}: {frame.advice}",
+        "busy: " + ", ".join(f"{name} {100 * share:.0f}%" for name, share in frame.use.items() if share >= 0.005),
+    ]
+    longest = sorted(frame.draws, key=lambda d: -d.cycles)[:most]
+    for d in sorted(longest, key=lambda d: d.number):
+        lines.append(
+            f"  {d.label}: from {d.begin:,.0f} to {d.end:,.0f}; {d.counts['tiles']:,} tiles, {d.counts['tiles culled']:,} culled, "
+            f"{d.counts['quads shaded']:,} quads shaded"
+        )
+    if len(frame.draws) > most:
+        lines.append(f"  and {len(frame.draws) - most} shorter ones")
+    return lines

@@ -1,0 +1,90 @@
+"""Times a device's draws: collects them, runs batches, and keeps the device's simulated clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.chips.chip import Chip
+from warpwright.graphics.timed.machine import Batch, BatchResult
+from warpwright.graphics.timed.sm_controllers import BALANCES, LoadBalance
+from warpwright.graphics.timed.tiles import TileWatch
+from warpwright.graphics.video_memory import VideoMemory
+from warpwright.timing.state import MAX_KERNELS
+
+MOST_WARPS = 60_000
+"""Of a batch, which then runs: its inputs are in memory until then."""
+
+
+class GraphicsTimer:
+    """The time of a device's graphics.
+
+    Args:
+        chip: with numbers of its graphics pipeline.
+        memory: of the device.
+        balance: how the SM controllers choose.
+    """
+
+    def __init__(self, chip: Chip, memory: VideoMemory, balance: LoadBalance = BALANCES["dynamic"]) -> None:
+        self.chip, self.balance = chip, balance
+        self.watch = TileWatch(chip, memory, balance.clusters(len(chip.sm.gpc_sm_counts)))
+        self.watch.when_full = self.make_room
+        self.batches: list[BatchResult] = []
+        self.begins: list[float] = []
+        """When each batch began, in cycles."""
+        self.clock_cycles = 0.0
+        self.writes_reports = True
+        """Whether queries report simulated times; a replay leaves memory as it was recorded."""
+        self._kept: dict[str, npt.NDArray[np.int64]] = {}
+        self._after: list[Callable[[int], None]] = []
+
+    @property
+    def nanoseconds(self) -> int:
+        """The device's time."""
+        return round(self.clock_cycles / self.chip.clocks.sm_clock_mhz * 1000)
+
+    def when_done(self, tell: Callable[[int], None]) -> None:
+        """Have a function told in nanoseconds when all that was submitted so far has ended."""
+        draw = self.watch.draws
+        self._after.append(lambda began: tell(self._end_of(draw, began)))
+
+    def _end_of(self, draws: int, began: int) -> int:
+        """Nanoseconds at which so many draws of the last batch have ended."""
+        if not draws or not self.batches:
+            return began
+        cycles = float(self.batches[-1].last[:draws].max())
+        return began + round(cycles / self.chip.clocks.sm_clock_mhz * 1000)
+
+    def end_of_submission(self) -> None:
+        """The program may read its queries from now on; without any, the next submission's draws follow without a gap."""
+        if self._after:
+            self.flush()
+        else:
+            self.make_room()
+
+    def make_room(self) -> None:
+        """Before a draw: run the batch if another draw may not fit."""
+        warps = sum(run.warps for run in self.watch.runs)
+        if len(self.watch.runs) + 8 > MAX_KERNELS or warps > MOST_WARPS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Run what was collected."""
+        watch, began = self.watch, self.nanoseconds
+        if watch.draws:
+            batch = Batch(self.chip, watch.work(), watch.runs, self.balance, self._kept)
+            batch.run()
+            result = batch.result(list(watch.labels))
+            self._kept = batch.close() or self._kept
+            self.begins.append(self.clock_cycles)
+            self.batches.append(result)
+            self.clock_cycles += np.ceil(result.cycles)
+            watch.empty()
+            told = began
+        else:
+            told = self.nanoseconds
+        after, self._after = self._after, []
+        for tell in after:
+            tell(told)
