@@ -67,6 +67,7 @@ def test_corpus_equals_its_references(arch: int, engine: str) -> None:
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "arch", [pytest.param(70, marks=pytest.mark.slow), 80, pytest.param(90, marks=pytest.mark.slow)]
 )
