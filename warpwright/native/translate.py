@@ -204,6 +204,7 @@ class Translation:
             made.attributes.add("nounwind")
             if getattr(python, "apart", False):
                 made.attributes.add("noinline")
+                made.attributes.add("cold")
             self._functions[python] = made
             self._waiting.append(python)
         return self._functions[python]

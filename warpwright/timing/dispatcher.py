@@ -168,11 +168,10 @@ def start_warp(m: Any, k: s.Kernel, sm: s.SM, warp: NewWarp, time: int) -> None:
     describe_warp(m, k, sm, warp, resident, lanes)
     w = warp_at(sm, position)
     # Requests of the warp that was here before may still be in flight: they count down what they counted up.
-    stores, copies = m[w.stores], m[w.async_copies]
-    for j in range(s.Warp.sb_unknown):
+    unknown, stores, copies = m[w.sb_unknown], m[w.stores], m[w.async_copies]
+    for j in range(s.Warp.size):
         m[w + j] = 0
-    for j in range(s.Warp.sb_long, s.Warp.size):
-        m[w + j] = 0
+    m[w.sb_unknown] = unknown
     m[w.stores] = stores
     m[w.async_copies] = copies
     start = time + warp.number * m[s.chip.block_warp_interval]

@@ -62,6 +62,12 @@ def _half(builder: Any, vector: Any, which: int) -> Any:
     )
 
 
+def _opaque(builder: Any, value: Any) -> Any:
+    """A word of which LLVM knows nothing: a vector of it is made where it is used, because one kept across calls is written to memory and read back."""
+    same = ir.InlineAsm(ir.FunctionType(WORD, [WORD]), "", "=r,0", side_effect=True)
+    return builder.call(same, [value])
+
+
 @Piece
 def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pair:
     """(mask of the slots that can go now, when the next other one can) of sixteen slots.
@@ -70,12 +76,11 @@ def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pai
     each, ``free`` that of the ports' times.  Vectors of LLVM's, which every processor has in its own width.
     """
     lanes = 16
-    vector = ir.VectorType(WORD, lanes)
     opened = _looked_up(builder, free, _load_vector(builder, ports, lanes))
     own = _load_vector(builder, times, lanes)
     at = builder.select(builder.icmp_signed(">", own, opened), own, opened)
-    ready = builder.icmp_signed("<=", at, spread(builder, now, lanes))
-    later = builder.select(ready, ir.Constant(vector, [1 << 60] * lanes), at)
+    ready = builder.icmp_signed("<=", at, spread(builder, _opaque(builder, now), lanes))
+    later = builder.select(ready, spread(builder, _opaque(builder, WORD(1 << 60)), lanes), at)
     mask = builder.zext(builder.bitcast(ready, ir.IntType(lanes)), WORD)
     return mask, _extreme(builder, later, "smin")
 

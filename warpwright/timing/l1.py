@@ -42,7 +42,7 @@ from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.scoreboard import end_of_entry
 from warpwright.timing.stores import behind_stores, hold_output, hold_stores, store_lines
 from warpwright.timing.texture_unit import sample
-from warpwright.timing.warp import acknowledge, hold, mark, push_ring
+from warpwright.timing.warp import acknowledge, end_known, hold, mark, push_ring
 
 WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
 SHARED_HIGH = SHARED_WINDOW >> 32
@@ -534,9 +534,7 @@ def finish_load(m: Any, sm: s.SM, load: int) -> None:
     if barrier >= s.DEPENDENCE_BARRIERS:
         end_of_entry(m, w, barrier, time)
     elif barrier >= 0:
-        m[w.sb_unknown[barrier]] -= 1
-        if time > m[w.sb_time[barrier]]:
-            m[w.sb_time[barrier]] = time
+        end_known(m, w, barrier, time)
     mark(m, sm, w)
 
 
@@ -550,9 +548,7 @@ def release_copies(m: Any, w: s.Warp) -> None:
             place = w.ring[barrier * s.RING + (i & (s.RING - 1))]
             if m[place] >= s.INF:
                 m[place] = time
-                m[w.sb_unknown[barrier]] -= 1
-                if time > m[w.sb_time[barrier]]:
-                    m[w.sb_time[barrier]] = time
+                end_known(m, w, barrier, time)
 
 
 @core

@@ -60,7 +60,8 @@ def listed_ready(m: Any, code: Any, w: s.Warp, place: int) -> int:
     for i in range(code[place]):
         counter = code[place + 1 + i]
         if counter < s.DEPENDENCE_BARRIERS:
-            unknown, time, slow = m[w.sb_unknown[counter]], m[w.sb_time[counter]], m[w.sb_long[counter]]
+            unknown = (m[w.sb_unknown] >> s.UNKNOWN_BITS * counter) & ((1 << s.UNKNOWN_BITS) - 1)
+            time, slow = m[w.sb_time[counter]], (m[w.sb_long] >> counter) & 1
         else:
             entry = entry_at(m, w, counter)
             unknown, time, slow = peek(entry + UNKNOWN), peek(entry), peek(entry + LONG)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, lowest_bit, prefetch
+from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.l1 import receive
-from warpwright.timing.sub_core import step, step_groups
+from warpwright.timing.sub_core import step
 from warpwright.timing.warp import settle
 
 WARP_LINES = 3
@@ -44,29 +44,6 @@ def approach_warps(m: Any, sm: s.SM, end: int) -> None:
 
 
 @core
-def first_due(m: Any, sm: s.SM, time: int, begin: int) -> int:
-    """The first sub-core from ``begin`` on that may have something to do at ``time``, ``MAX_SUB_CORES`` when none has: without a branch for each."""
-    nexts = sm.sub_next
-    due = (m[nexts] <= time) | (m[nexts + 1] <= time) << 1 | (m[nexts + 2] <= time) << 2
-    due |= (m[nexts + 3] <= time) << 3 | 1 << s.MAX_SUB_CORES
-    return lowest_bit(due & -(1 << begin))
-
-
-@core
-def run_groups(m: Any, code: Any, sm: s.SM, end: int, host: int) -> None:
-    """Advance an SM whose schedulers have several groups of slots each to ``end``."""
-    schedulers = m[s.chip.shared_schedulers]
-    while True:
-        nexts = sm.sub_next
-        time = min(min(m[nexts], m[nexts + 1]), min(m[nexts + 2], m[nexts + 3]))
-        if time >= end or m[sm.error]:
-            m[sm.next] = time
-            return
-        for scheduler in range(schedulers):
-            step_groups(m, code, sm, scheduler, time, end, host)
-
-
-@core
 def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
     """Advance one SM to ``end``; answers of the last window come in first."""
     if m[sm.requests]:
@@ -74,19 +51,17 @@ def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
         settle(m, code, sm, m[s.chip.now])
     elif m[sm.next] >= end:
         return
-    first = sm.sub_cores[0]
     base = host_address(m)
-    if m[s.chip.shared_schedulers]:
-        run_groups(m, code, sm, end, base)
-        return
+    groups = m[s.chip.shared_schedulers]
     while True:
         nexts = sm.sub_next
         time = min(min(m[nexts], m[nexts + 1]), min(m[nexts + 2], m[nexts + 3]))
         if time >= end or m[sm.error]:
             m[sm.next] = time
             return
-        i = first_due(m, sm, time, 0)
+        # A branch for each sub-core: the host foretells it, where a search for those that are due would keep what follows waiting.
+        i = 0
         while i < s.MAX_SUB_CORES:
-            sc = s.SubCore(first + i * s.SubCore.size)
-            step(m, code, sm, sc, i, time, end, base + sc * 8)
-            i = first_due(m, sm, time, i + 1)
+            idle = i >= groups if groups else m[sm.sub_next[i]] > time
+            if idle or not step(m, code, sm, i, groups, time, end, base):
+                i += 1

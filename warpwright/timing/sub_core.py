@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, lowest_bit, poke, popcount
+from warpwright.native.intrinsics import apart, core, lowest_bit, poke, popcount
 from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
@@ -237,8 +237,9 @@ def execute_now(m: Any, code: Any, sm: s.SM, w: s.Warp, kind: int, time: int) ->
 
 
 @core
-def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, ready: int, pipe: int, time: int) -> None:
+def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, pipe: int, time: int) -> None:
     """Book the cycles since the warp's last issue on what it waited for."""
+    ready = m[w.earliest]
     last = m[w.last] + 1
     stalls = m[sm.stalls] + pc * s.STALL_COUNT
     known = max(ready - last, 0)
@@ -300,16 +301,6 @@ def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instru
             strong(m, code, sm, sc, w, row, time)
         else:
             access(m, code, sm, sc, w, row, time)
-    elif (
-        kind == s.K_FIXED
-        or kind == s.K_BRANCH
-        or kind == s.K_JOIN
-        or kind == s.K_YIELD
-        or kind == s.K_EXIT
-        or kind == s.K_CLOCK
-        or kind == s.K_AWAIT
-    ):
-        hold_both(m, code, w, row, time + code[row.latency], time + m[s.chip.operand_release])
     elif kind == s.K_MIO:
         begin = enter_queue(m, sm, sc, time, code[row.extra])
         hold_both(m, code, w, row, begin + code[row.latency], begin + 1)
@@ -382,23 +373,27 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
         prepare(m, code, sm, w, time, m[w.reason])
         return False
     row = s.Instruction(pc * s.Instruction.size)
-    if must_wait(m, code, sm, sc, w, row, time, end):
+    kind = code[row.kind]
+    if kind != s.K_FIXED and must_wait(m, code, sm, sc, w, row, time, end):
         return False
     pipe = code[row.pipe]
-    own = s.SubCore(sc + (slot >> 4) * s.SubCore.size)
-    account(m, sm, sc, w, pc, m[own.ready[slot & 15]], pipe, time)
+    account(m, sm, sc, w, pc, pipe, time)
     m[sm.instructions] += 1
     m[sm.threads] += popcount(m[w.mask])
     m[sm.pipe_issues[pipe]] += 1
     start(m, code, sc, row, slot, time)
-    kind = code[row.kind]
     stall = code[row.stall]
     earliest = time + stall
     reason = s.ST_WAIT
     m[sc.last] = -1 if code[row.yields] else slot
     m[w.last] = time
     m[w.pc] = pc + 1
-    if kind == s.K_BARRIER:
+    if kind <= s.K_AWAIT:
+        if code[row.write_barrier] & code[row.read_barrier] >= 0:  # it has one of them
+            hold_both(m, code, w, row, time + code[row.latency], time + m[s.chip.operand_release])
+    elif kind < s.K_BARRIER:
+        execute(m, code, sm, sc, w, row, time)
+    elif kind == s.K_BARRIER:
         meet(m, code, sm, w, row, time)
         if m[w.barrier]:
             prepare(m, code, sm, w, earliest, s.ST_BARRIER)
@@ -409,10 +404,8 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
             if code[row.extra] == 0:
                 earliest = max(earliest, m[w.earliest])
             reason = s.ST_BARRIER
-    elif kind == s.K_MEMBAR or kind == s.K_SLEEP or kind == s.K_GRID_WAIT:
-        earliest, reason = pause_after(m, code, sm, w, row, time, earliest)
     else:
-        execute(m, code, sm, sc, w, row, time)
+        earliest, reason = pause_after(m, code, sm, w, row, time, earliest)
     prepare(m, code, sm, w, earliest, reason)
     if m[sm.reconsider]:
         settle(m, code, sm, time)
@@ -450,89 +443,119 @@ def choose(m: Any, ready: int, last: int, host: int) -> int:
 
 
 @core
-def step(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, time: int, end: int, host: int) -> None:
-    """One cycle of a sub-core that may have something to do; ``host``: the host's address of its fields."""
-    free = m[sc.issue_free]
-    if free > time:
-        m[sm.sub_next[sub]] = free
-        return
-    while True:
-        ready, following = scan_slots(
-            host + 8 * s.SubCore.ready, host + 8 * s.SubCore.pipe, host + 8 * s.SubCore.pipe_free, time
-        )
-        m[sm.sub_next[sub]] = following
-        if ready == 0:
-            return
-        several = ready & (ready - 1)
-        chosen = choose(m, ready, m[sc.last], host)
-        if issue(m, code, sm, sc, sub, chosen, time, end):
-            if m[sc.paired]:
-                m[sc.paired] = 0
-                if m[sc.ready[chosen]] <= time and m[sc.pipe_free[m[sc.pipe[chosen]]]] <= time:
-                    issue(m, code, sm, sc, sub, chosen, time, end)
-                    m[sc.paired] = 0
-            free = m[sc.issue_free]
-            if several or m[sm.sub_next[sub]] < free:
-                m[sm.sub_next[sub]] = free
-            return
-        if m[sm.error]:
-            m[sc.ready[chosen]] = s.INF
-            return
+def scan_group(m: Any, sm: s.SM, sc: s.SubCore, group: int, time: int, host: int) -> int:
+    """The slots of a group that can issue at ``time``; notes when it is to be looked at again.  ``sc`` has its pipes; ``host``: the address of the state."""
+    fields = host + 8 * sm.sub_cores[group]
+    ready, following = scan_slots(
+        fields + 8 * s.SubCore.ready, fields + 8 * s.SubCore.pipe, host + 8 * sc.pipe_free, time
+    )
+    m[sm.sub_next[group]] = following
+    return ready
 
 
 @core
 def candidate(m: Any, sm: s.SM, scheduler: int, group: int, time: int, host: int) -> int:
     """The position among a scheduler's slots of the warp of a group that would issue at ``time``, -1 when none can."""
     sc = sm.sub_cores[scheduler]
-    fields = host + 8 * sm.sub_cores[group]
-    ready, following = scan_slots(
-        fields + 8 * s.SubCore.ready, fields + 8 * s.SubCore.pipe, host + 8 * (sc.pipe_free), time
-    )
-    m[sm.sub_next[group]] = following
+    ready = scan_group(m, sm, sc, group, time, host)
     if ready == 0:
         return -1
     if ready & (ready - 1):
         m[sm.sub_next[group]] = time
     last = m[sc.last]
     mine = m[s.chip.scheduler] != 0 and last >> 4 == group - scheduler
-    return (group - scheduler) * s.MAX_WARPS + choose(m, ready, last & 15 if mine else -1, fields)
+    return (group - scheduler) * s.MAX_WARPS + choose(
+        m, ready, last & 15 if mine else -1, host + 8 * sm.sub_cores[group]
+    )
+
+
+@apart
+def choose_among_groups(m: Any, sm: s.SM, scheduler: int, time: int, host: int) -> int:
+    """The position of the warp that issues at ``time`` of a scheduler whose warps have several groups of slots, -1 when none can: the first group's fields
+    hold its pipes and queues.
+
+    The policy chooses in each group, and of its choices the warp goes that has been ready longest; none goes on only because it was the last one
+    (Lindholm et al.: "fairness" to all warps).
+    """
+    best = -1
+    turn = 0
+    for i in range(m[s.chip.scheduler_groups]):
+        group = scheduler + i * m[s.chip.shared_schedulers]
+        position = candidate(m, sm, scheduler, group, time, host)
+        if position >= 0:
+            age = m[sm.sub_cores[group].age[position & 15]]
+            if best < 0 or age < turn:
+                if best >= 0:
+                    m[sm.sub_next[scheduler + (best >> 4)]] = time
+                best = position
+                turn = age
+            else:
+                m[sm.sub_next[group]] = time
+    return best
+
+
+@apart
+def rest_groups(m: Any, sm: s.SM, scheduler: int, groups: int, free: int) -> None:
+    """No group of a scheduler's slots is looked at before ``free``."""
+    for i in range(m[s.chip.scheduler_groups]):
+        following = sm.sub_next[scheduler + i * groups]
+        m[following] = max(m[following], free)
 
 
 @core
-def step_groups(m: Any, code: Any, sm: s.SM, scheduler: int, time: int, end: int, host: int) -> None:
-    """One cycle of a scheduler whose warps have several groups of slots: the first group's fields hold its pipes and queues.
+def has_second(m: Any, sc: s.SubCore, slot: int, time: int) -> bool:
+    """Whether the instruction that has just issued has the next one of its warp beside it, which can issue too."""
+    if m[sc.paired] == 0:
+        return False
+    if m[sc.ready[slot]] <= time and m[sc.pipe_free[m[sc.pipe[slot]]]] <= time:
+        return True
+    m[sc.paired] = 0
+    return False
 
-    The policy chooses in each group, and of its choices the warp goes that has been ready longest; none goes on only because it was the last one
-    (Lindholm et al.: "fairness" to all warps).  ``host``: the address of the state.
+
+@core
+def step(m: Any, code: Any, sm: s.SM, sub: int, groups: int, time: int, end: int, host: int) -> bool:
+    """One look of a sub-core for an instruction to issue at ``time``; True when it is to look again at the same time.
+
+    With ``groups`` it is a scheduler of so many whose warps have several groups of slots.  ``host``: the host's address of the state.
     """
-    sc = sm.sub_cores[scheduler]
-    groups = m[s.chip.scheduler_groups]
-    apart = m[s.chip.shared_schedulers]
-    if m[sc.issue_free] <= time:
-        issued = False
-        while not issued:
-            best = -1
-            turn = 0
-            for i in range(groups):
-                group = scheduler + i * apart
-                position = candidate(m, sm, scheduler, group, time, host)
-                if position >= 0:
-                    age = m[sm.sub_cores[group].age[position & 15]]
-                    if best < 0 or age < turn:
-                        if best >= 0:
-                            m[sm.sub_next[scheduler + (best >> 4)]] = time
-                        best = position
-                        turn = age
-                    else:
-                        m[sm.sub_next[group]] = time
-            if best < 0:
-                return
-            issued = issue(m, code, sm, sc, scheduler, best, time, end)
-            if not issued and m[sm.error]:
-                m[sm.sub_cores[scheduler + (best >> 4)].ready[best & 15]] = s.INF
-                return
-    free = m[sc.issue_free]
-    for i in range(groups):
-        group = scheduler + i * apart
-        if m[sm.sub_next[group]] < free:
-            m[sm.sub_next[group]] = free
+    sc = sm.sub_cores[sub]
+    second = m[sc.paired] != 0
+    several = 0
+    if second:
+        slot = m[sc.last_reuse]
+        m[sc.paired] = 0
+    elif m[sc.issue_free] > time:
+        if groups:
+            rest_groups(m, sm, sub, groups, m[sc.issue_free])
+        else:
+            m[sm.sub_next[sub]] = m[sc.issue_free]
+        return False
+    elif groups:
+        slot = choose_among_groups(m, sm, sub, time, host)
+        if slot < 0:
+            return False
+    else:
+        ready = scan_group(m, sm, sc, sub, time, host)
+        if ready == 0:
+            return False
+        several = ready & (ready - 1)
+        slot = choose(m, ready, m[sc.last], host + 8 * sc)
+    if issue(m, code, sm, sc, sub, slot, time, end):
+        if groups:
+            rest_groups(m, sm, sub, groups, m[sc.issue_free])
+            m[sc.paired] = 0
+            return False
+        if not second and has_second(m, sc, slot, time):
+            m[sm.sub_next[sub]] = time
+            return True
+    elif not second:
+        if m[sm.error] == 0:
+            m[sm.sub_next[sub]] = time
+            return True
+        m[sm.sub_cores[sub + (slot >> 4)].ready[slot & 15]] = s.INF
+        return False
+    # Branches, which the host foretells: what follows need not wait until all this is known.
+    if several or m[sm.sub_next[sub]] < m[sc.issue_free]:
+        m[sm.sub_next[sub]] = m[sc.issue_free]
+    return False

@@ -259,35 +259,56 @@ def branch_end(m: Any, code: Any, w: s.Warp, pc: int, lanes: int) -> int:
 
 
 @core
+def unknown_ends(m: Any, w: s.Warp, barrier: int) -> int:
+    """Operations of a dependence barrier whose end is not known."""
+    return (m[w.sb_unknown] >> s.UNKNOWN_BITS * barrier) & ((1 << s.UNKNOWN_BITS) - 1)
+
+
+@core
+def end_known(m: Any, w: s.Warp, barrier: int, time: int) -> None:
+    """One of them ends at ``time``."""
+    m[w.sb_unknown] -= 1 << s.UNKNOWN_BITS * barrier
+    m[w.sb_time[barrier]] = max(m[w.sb_time[barrier]], time)
+
+
+@core
+def barriers_ready(m: Any, w: s.Warp, waits: int, earliest: int, reason: int) -> tuple[int, int, bool]:
+    """When the dependence barriers ``waits`` are over, the reason of the wait, and whether that is known yet."""
+    while waits:
+        barrier = lowest_bit(waits)
+        waits &= waits - 1
+        if unknown_ends(m, w, barrier):
+            return earliest, s.ST_LONG, False
+        over = m[w.sb_time[barrier]]
+        kind = s.ST_LONG if (m[w.sb_long] >> barrier) & 1 else s.ST_SHORT
+        reason = kind if over > earliest else reason
+        earliest = max(earliest, over)
+    return earliest, reason, True
+
+
+@core
 def operands_ready(
     m: Any, code: Any, w: s.Warp, row: s.Instruction, earliest: int, reason: int
 ) -> tuple[int, int, bool]:
     """When what an instruction waits for is there, the reason of the wait, and whether that is known yet."""
     waits = code[row.wait]
-    if waits < 0:
+    known = True
+    if waits >= 0:
+        earliest, reason, known = barriers_ready(m, w, waits, earliest, reason)
+    else:
         over = listed_ready(m, code, w, row - waits)
         if over >= s.INF:
             return earliest, s.ST_LONG, False
         if over >> 1 > earliest:
             earliest = over >> 1
             reason = s.ST_LONG if over & 1 else s.ST_SHORT
-        waits = 0
-    while waits:
-        barrier = lowest_bit(waits)
-        waits &= waits - 1
-        if m[w.sb_unknown[barrier]]:
-            return earliest, s.ST_LONG, False
-        over = m[w.sb_time[barrier]]
-        if over > earliest:
-            earliest = over
-            reason = s.ST_LONG if m[w.sb_long[barrier]] else s.ST_SHORT
-    if code[row.kind] == s.K_DEPBAR:
+    if code[row.kind] == s.K_DEPBAR and known:
         over = counter_ready(m, w, code[row.op], code[row.extra])
         if over >= s.INF:
             return earliest, s.ST_LONG, False
         if over > earliest:
             return over, s.ST_LONG, True
-    return earliest, reason, True
+    return earliest, reason, known
 
 
 @core
@@ -313,48 +334,66 @@ def fetched(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, earliest
 
 
 @core
+def fence_passed(m: Any, sm: s.SM, w: s.Warp) -> int:
+    """When the warp's fence, if there is one, lets it go on; INF while that is not known."""
+    fence = m[w.fence]
+    if fence == 0:
+        return 0
+    if m[w.stores] or fence == s.FENCE_ASKED:
+        return s.INF
+    if fence & s.FENCE_AT_L2:
+        ask_fence(m, sm, w, fence)
+        return s.INF
+    m[w.fence] = 0
+    return m[w.store_time] + fence
+
+
+@core
+def come_to_next(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) -> tuple[int, int, bool]:
+    """Go on past block barrier, fence and the end of the basic block: from when on, the reason of the wait, and whether that is known yet."""
+    if waits_at_barrier(m, code, w):
+        return earliest, reason, False
+    passed = fence_passed(m, sm, w)
+    if passed >= s.INF:
+        return earliest, reason, False
+    if passed > earliest:
+        earliest = passed
+        reason = s.ST_MEMBAR
+    pc = m[w.pc]
+    if pc == m[w.end]:
+        lanes = m[w.mask]
+        if not next_block(m, code, sm, w, earliest):
+            return earliest, reason, False
+        taken = branch_end(m, code, w, pc, lanes)
+        if taken > earliest:
+            return taken, s.ST_BRANCH, True
+    return earliest, reason, True
+
+
+@core
 def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) -> None:
     """Find out when the warp can issue its next instruction."""
     m[w.earliest] = earliest
     m[w.reason] = reason
     slot = m[w.slot]
-    sc = sm.sub_cores[slot >> 4]
-    m[sc.ready[slot & 15]] = s.INF
-    if waits_at_barrier(m, code, w):
-        return
-    fence = m[w.fence]
-    if fence:
-        if m[w.stores] or fence == s.FENCE_ASKED:
+    ready = sm.sub_cores[slot >> 4].ready[slot & 15]
+    m[ready] = s.INF
+    if m[w.barrier] | m[w.fence] or m[w.pc] == m[w.end]:
+        earliest, reason, known = come_to_next(m, code, sm, w, earliest, reason)
+        if not known:
             return
-        if fence & s.FENCE_AT_L2:
-            ask_fence(m, sm, w, fence)
-            return
-        m[w.fence] = 0
-        written = m[w.store_time] + fence
-        if written > earliest:
-            earliest = written
-            reason = s.ST_MEMBAR
-    pc = m[w.pc]
-    if pc == m[w.end]:
-        lanes = m[w.mask]
-        if not next_block(m, code, sm, w, earliest):
-            return
-        taken = branch_end(m, code, w, pc, lanes)
-        if taken > earliest:
-            earliest = taken
-            reason = s.ST_BRANCH
-        pc = m[w.pc]
-    row = s.Instruction(pc * s.Instruction.size)
+    row = s.Instruction(m[w.pc] * s.Instruction.size)
     kind = code[row.kind]
-    if kind != s.K_FIXED and m[w.release] > earliest:
-        earliest = m[w.release]
-        reason = s.ST_BARRIER
-    if s.K_MEMORY <= kind <= s.K_LOOKUP and m[w.pos] == m[w.used]:
-        pending = m[w.pending]
-        if pending & 1 == 0 and (pending != 0 or not refill(m, sm, w, earliest)):
-            m[w.earliest] = earliest
-            m[w.reason] = reason
-            return
+    if kind != s.K_FIXED:
+        if m[w.release] > earliest:
+            earliest = m[w.release]
+            reason = s.ST_BARRIER
+        if s.K_MEMORY <= kind <= s.K_LOOKUP and m[w.pos] == m[w.used]:
+            pending = m[w.pending]
+            if pending & 1 == 0 and (pending != 0 or not refill(m, sm, w, earliest)):
+                m[w.earliest] = earliest
+                m[w.reason] = reason
+                return
     earliest, reason, known = operands_ready(m, code, w, row, earliest, reason)
     if not known:
         m[w.earliest] = earliest
@@ -374,7 +413,7 @@ def counter_ready(m: Any, w: s.Warp, barrier: int, allowed: int) -> int:
     if barrier < 0:
         return 0
     if allowed == 0:
-        return s.INF if m[w.sb_unknown[barrier]] else m[w.sb_time[barrier]]
+        return s.INF if unknown_ends(m, w, barrier) else m[w.sb_time[barrier]]
     count = m[w.ring_count[barrier]]
     needed = count - allowed  # that many, counted from the first, must be over
     if needed <= 0:
@@ -394,10 +433,10 @@ def hold(m: Any, w: s.Warp, barrier: int, time: int, long: int) -> None:
         hold_entry(m, w, barrier, time, long)
         return
     if time >= s.INF:
-        m[w.sb_unknown[barrier]] += 1
+        m[w.sb_unknown] += 1 << s.UNKNOWN_BITS * barrier
     elif time > m[w.sb_time[barrier]]:
         m[w.sb_time[barrier]] = time
-    m[w.sb_long[barrier]] = long
+    m[w.sb_long] = m[w.sb_long] & ~(1 << barrier) | long << barrier
 
 
 @core

@@ -52,10 +52,15 @@ SAMPLES = 1 << 25
 OWN_SHARED = 1 << 21
 """Flag of ``Instruction.extra``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (
+    # up to K_AWAIT: nothing but their results and operands is held
     K_FIXED,
     K_BRANCH,
     K_EXIT,
-    K_BARRIER,
+    K_JOIN,  # BSYNC: a branch to wherever its warp goes on, if only to what follows
+    K_YIELD,  # other lanes of the warp may go on first
+    K_CLOCK,
+    K_AWAIT,  # a try_wait: held back until its phase ends
+    # from K_MEMORY to K_LOOKUP: there is a record
     K_MEMORY,
     K_COPY,  # LDGSTS: two records
     K_BULK,  # a bulk copy: one record of its own kind
@@ -66,15 +71,13 @@ OWN_SHARED = 1 << 21
     K_MIO,  # shuffles, MATCH …: the queue, no record
     K_COPY_DONE,  # LDGDEPBAR
     K_DEPBAR,
-    K_MEMBAR,
     K_INVALIDATE,  # CCTL.IVALL
-    K_CLOCK,
-    K_AWAIT,  # a try_wait: held back until its phase ends
-    K_SLEEP,
     K_LET_GO,  # griddepcontrol.launch_dependents
+    # from K_BARRIER on: the warp may have to wait
+    K_BARRIER,
+    K_MEMBAR,
+    K_SLEEP,
     K_GRID_WAIT,  # griddepcontrol.wait
-    K_JOIN,  # BSYNC: a branch to wherever its warp goes on, if only to what follows
-    K_YIELD,  # other lanes of the warp may go on first
     *_,
 ) = range(FIELDS)
 (OP_LOAD, OP_STORE, OP_ATOMIC, OP_REDUCE) = range(4)

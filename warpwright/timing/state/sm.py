@@ -19,6 +19,8 @@ MAX_TELLS = 256
 BULK_STORE_RING = 8
 NAMED_BARRIERS = 16
 DEPENDENCE_BARRIERS = 6
+UNKNOWN_BITS = 10
+"""Of ``Warp.sb_unknown`` for each of them: a warp issues fewer instructions in a window than that counts."""
 
 
 class SubCore(Unit):
@@ -48,7 +50,7 @@ class SubCore(Unit):
 
 
 class Warp(Unit, align=8):
-    """A warp slot; eight words are a cache line of the host, and the first two lines serve most issues."""
+    """A warp slot; eight words are a cache line of the host, and the first three lines serve most issues."""
 
     pc = word("", "index of the next instruction")
     end = word("", "one past the last of its basic block")
@@ -58,24 +60,34 @@ class Warp(Unit, align=8):
     earliest = word("cycle", "known part of its next issue time while something else is unknown")
     line = word("", "instruction line that it holds")
     slot = word("", "sub-core * 16 + slot")
+    # the second line
     pos = word("words", "of its records that it has consumed")
     used = word("words", "of its records that there are")
     trace = word("host address", "its records")
-    status = word("", "last status of its function")
     pending = word(
         "",
         "strong accesses that the serial phase has yet to execute, times two; 1 more: its basic block is foretold, no record yet",
     )
     barrier = word("", "1 + number of the block barrier at which it waits, and DEFERRED")
-    look = word("cycle", "of the try_wait that is held back, 0: none")
     fence = word("cycle", "latency of the fence that waits for writes, and flags (FENCE_); 0: none")
-    number = word("", "basic block")
+    release = word("cycle", "when its last block barrier lets it go on")
+    age = word(
+        "", "its turn among those that have been ready equally long: its block's << AGE_BLOCK | the last warp's first"
+    )
+    # the third
     sb_time = words(DEPENDENCE_BARRIERS, "cycle", "when operations whose end is known end")
-    sb_unknown = words(DEPENDENCE_BARRIERS, "operations", "whose end is not known")
-    sb_long = words(DEPENDENCE_BARRIERS, "", "1 when the last one went to L1TEX")
-    active = word("", "a warp is in the slot and has not ended")
+    sb_unknown = word("operations", "whose end is not known, UNKNOWN_BITS for each dependence barrier")
+    sb_long = word("bits", "of each dependence barrier: its last operation went to L1TEX")
+    # what its function and basic blocks need
+    status = word("", "last status of its function")
+    number = word("", "basic block")
+    block_rows = word("index", "where its kernel's basic blocks begin in the table of the program")
+    function = word("host address", "its kernel's warp function")
     pointer = word("host address", "its WARP structure")
     block = word("", "block slot")
+    passes_end = word("cycle", "when the passes of its last memory instruction are over")
+    look = word("cycle", "of the try_wait that is held back, 0: none")
+    active = word("", "a warp is in the slot and has not ended")
     started = word("cycle", "when it started")
     store_time = word("cycle", "when its last write was acknowledged")
     wrote_shared = word("", "it has written to shared memory since its last fence")
@@ -86,14 +98,7 @@ class Warp(Unit, align=8):
     local = word("address", "physical base of its local memory")
     in_block = word("", "its number within its block")
     lanes = word("bits", "lanes that have not ended")
-    passes_end = word("cycle", "when the passes of its last memory instruction are over")
     drained = word("cycle", "when its last store or atomic has left the load/store unit")
-    age = word(
-        "", "its turn among those that have been ready equally long: its block's << AGE_BLOCK | the last warp's first"
-    )
-    release = word("cycle", "when its last block barrier lets it go on")
-    function = word("host address", "its kernel's warp function")
-    block_rows = word("index", "where its kernel's basic blocks begin in the table of the program")
     scoreboard = word("host address", "its scoreboard's first entry (scoreboard.py)")
     ring_count = words(DEPENDENCE_BARRIERS, "operations", "of each barrier so far")
     ring = words(DEPENDENCE_BARRIERS * RING, "cycle", "end of each operation in order, RING for a barrier")
