@@ -142,6 +142,7 @@ def test_a_program_is_compared_over_ten_years(tmp_path: Path) -> None:
     assert "PTX, timed by a scoreboard" in text
 
 
+@pytest.mark.ci
 def test_a_chip_that_cannot_run_the_program_is_left_out_with_its_reason(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

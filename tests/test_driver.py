@@ -267,18 +267,21 @@ _COMPILES = """
 from warpwright.driver import attach
 from warpwright.libraries import provide
 from warpwright.programs import has_begun_driver
+from warpwright.toolchain import InputKind, link
 from warpwright.toolchain.nvrtc import compile_cuda
 provide()
 attach.preload()
-compile_cuda("__global__ void nothing() {}", "80")
+compiled = compile_cuda("__global__ void nothing() {}", "80", options=["-rdc=true"])
+print(has_begun_driver())
+link([(InputKind.CUBIN, compiled.cubin, "nothing.cubin")], "80")
 print(has_begun_driver())
 """
 
 
 def test_a_compilation_does_not_begin_the_driver() -> None:
-    """NVRTC calls cuInit of a driver that the process has loaded; the devices would be the default chip's from then on."""
+    """NVRTC and nvJitLink call cuInit of a driver that the process has loaded; the devices would be the default chip's from then on."""
     done = subprocess.run([sys.executable, "-c", _COMPILES], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["False"], done.stderr
+    assert done.stdout.split() == ["False", "False"], done.stderr
 
 
 _C_PROGRAM = r"""

@@ -278,6 +278,7 @@ def volta_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @linux
+@pytest.mark.ci
 def test_a_program_launches_on_several_devices(volta_file: str) -> None:
     right(
         PREPARED.format(path=volta_file)

@@ -12,7 +12,7 @@ from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import table
 from warpwright.driver.state import DRIVER_VERSION, state
-from warpwright.toolchain.nvrtc import is_compiling
+from warpwright.toolchain.within import is_within_compiler
 
 _PER_THREAD_FLAG = 2
 """CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM."""
@@ -29,7 +29,7 @@ on_missing_driver: list[Callable[[], None]] = []
 def initialise(flags: int) -> int | None:
     if flags:
         return results.INVALID_VALUE
-    if is_compiling():
+    if is_within_compiler():
         # The process keeps its devices from the first call on, which has to be the program's own.
         return None
     s = state()

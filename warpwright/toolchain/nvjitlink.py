@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from warpwright.toolchain.errors import LinkError, MissingToolError, parse_ptxas_log
 from warpwright.toolchain.wheels import load_library
+from warpwright.toolchain.within import within_compiler
 
 PACKAGE = "nvidia-nvjitlink-cu12"
 
@@ -50,7 +51,8 @@ class _Library:
 
     def call(self, function: str, *arguments: object) -> int:
         entry = getattr(self.handle, f"__nvJitLink{function}_{self.version[0]}_{self.version[1]}")
-        return int(entry(*arguments))
+        with within_compiler():
+            return int(entry(*arguments))
 
     def text(self, link: ctypes.c_void_p, what: str) -> bytes:
         """One of the link's buffers: its size is asked first."""

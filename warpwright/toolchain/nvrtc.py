@@ -14,15 +14,14 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from warpwright.toolchain.errors import CompileError, Diagnostic, explain_assembler_log, parse_nvrtc_log
 from warpwright.toolchain.wheels import header_folders, load_library
+from warpwright.toolchain.within import within_compiler
 
 PACKAGE = "nvidia-cuda-nvrtc-cu12"
 
@@ -169,26 +168,6 @@ def version() -> tuple[int, int]:
     return major.value, minor.value
 
 
-_thread = threading.local()
-
-
-@contextmanager
-def _compiling() -> Iterator[None]:
-    _thread.compiles = True
-    try:
-        yield
-    finally:
-        _thread.compiles = False
-
-
-def is_compiling() -> bool:
-    """Whether this thread is within NVRTC on behalf of :func:`compile_cuda`.
-
-    NVRTC initialises a driver that the process has loaded, although it needs no device.
-    """
-    return getattr(_thread, "compiles", False)
-
-
 def _buffer(program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
     library = _library()
@@ -264,7 +243,7 @@ def compile_cuda(
         for expression in name_expressions:
             library.nvrtcAddNameExpression(program, expression.encode())
         encoded = [o.encode() for o in given]
-        with _compiling():
+        with within_compiler():
             result = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
         log = _buffer(program, "ProgramLog").decode(errors="replace").rstrip("\0")
         # That an architecture is old says nothing about the program.
