@@ -25,7 +25,7 @@ ORDER: list[set[str]] = [
     {"launch_groups", "device_launches"},
     {"resident_launches"},
     {"api"},
-    {"multi_gpu", "mig"},
+    {"multi_gpu", "mig", "checkpoint"},
     {"driver", "tools"},
     {"libraries"},
     {"sparsity"},

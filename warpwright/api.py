@@ -34,6 +34,7 @@ from warpwright.timing import policies
 from warpwright.toolchain import load as load_source
 
 if TYPE_CHECKING:
+    from warpwright.checkpoint import Checkpoints
     from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
@@ -216,6 +217,8 @@ class GPU:
             from warpwright.timing.timing_cache import Repeats
 
             self.repeats = Repeats()
+        self.checkpoints: Checkpoints | None = session.checkpoints
+        """Where launches in the middle are saved, and how often; None: nowhere."""
         self.injected: DeviceFaults | None = None
         """The errors of the device, once they are asked for."""
         if session.inject is not None:

@@ -17,6 +17,7 @@ from typer.core import TyperCommand
 
 from warpwright.commands.campaign import campaign
 from warpwright.commands.mig import mig
+from warpwright.commands.resume import resume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -213,6 +214,15 @@ def run(
     record: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record the command stream of the program's graphics (g80).")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save launches in the middle, for warpwright resume (Python programs, timing full)."
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option("--checkpoint-every", min=1, help="Simulated cycles between two checkpoints.")
+    ] = 1_000_000,
     inject: Annotated[
         str | None,
         typer.Option(
@@ -243,7 +253,12 @@ def run(
         timing = timing or ("full" if report is not None else None)
     elif check_level is not None:
         raise _fail("--check-level has no effect without --check: add --check", MISUSED)
-    with _time_limit(timeout), _host_clock(host_clock, timing), _errors_injected(inject, check):
+    with (
+        _time_limit(timeout),
+        _host_clock(host_clock, timing),
+        _errors_injected(inject, check),
+        _checkpoints(program, checkpoint, checkpoint_every),
+    ):
         try:
             runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
         finally:
@@ -403,6 +418,27 @@ def _host_clock(name: str, timing: str | None) -> Iterator[None]:
         yield
     finally:
         session.simulates_host_clock = False
+
+
+@contextlib.contextmanager
+def _checkpoints(program: str, path: Path | None, every: int) -> Iterator[None]:
+    """Launches of the program are saved in the middle within the block."""
+    if path is None:
+        yield
+        return
+    from warpwright.checkpoint import Checkpoints
+    from warpwright.programs import is_python_file
+    from warpwright.session import session
+
+    if not is_python_file(program):
+        raise _fail("--checkpoint saves launches of Python programs that use warpwright.GPU: give a FILE.py", MISUSED)
+    if not path.absolute().parent.is_dir():
+        raise _fail(f"--checkpoint {path}: there is no folder {path.absolute().parent}", MISUSED)
+    session.checkpoints = Checkpoints(path.absolute(), every_cycles=every)
+    try:
+        yield
+    finally:
+        session.checkpoints = None
 
 
 @contextlib.contextmanager
@@ -957,6 +993,7 @@ def sweep(
 
 app.command()(campaign)
 app.add_typer(mig)
+app.command()(resume)
 
 
 @app.command()

@@ -696,7 +696,7 @@ class Job:
             }
             chip, grid = self.launcher.chip, Grid(context.program, lowered_of(loaded), kernel, context)
             if chosen is None:
-                self.timing = simulate(chip, grid, kept=kept, **common)
+                self.timing = simulate(chip, grid, kept=kept, saver=self._saver(), **common)
                 metrics = self.timing.metrics
                 self.counts = Counts(
                     int(metrics.get("smsp__inst_executed.sum", 0)),
@@ -719,6 +719,13 @@ class Job:
         self.wall_seconds = self.timing.wall_seconds
         if repeats is not None:
             repeats.keep(same, self.timing, loaded, *how)
+
+    def _saver(self) -> Callable[[Any, Callable[[], bool]], None] | None:
+        """What leaves checkpoints of the launch, where they are asked for."""
+        launcher, checkpoints = self.launcher, self.launcher.kernel.gpu.checkpoints
+        if checkpoints is None:
+            return None
+        return lambda launch, advance: checkpoints.run(launcher, launch, advance)
 
     def _plan(self) -> Plan | None:
         """How the launch is sampled; None where it is timed in full."""

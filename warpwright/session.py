@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from warpwright.errors import TimedOutError
 
 if TYPE_CHECKING:
+    from warpwright.checkpoint import Checkpoints
     from warpwright.engine.kernels import Debugs
     from warpwright.faults import DeviceFaults
     from warpwright.run import Progress, Run
@@ -92,6 +93,8 @@ class Session:
     """Errors of the hardware that every GPU meets: the text of ``--inject``."""
     devices_with_errors: list[DeviceFaults] = field(default_factory=list)
     """Of every GPU that ``inject`` was for, in order."""
+    checkpoints: Checkpoints | None = None
+    """Where launches of every GPU are saved in the middle."""
     record: str | None = None
     """File for the command stream of the program's graphics."""
     times_checked: bool = False

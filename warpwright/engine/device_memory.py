@@ -17,7 +17,8 @@ import sys
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -286,6 +287,8 @@ class DeviceMemory:
         self.observer: Observer | None = None
         self.compressible: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
         """By address: bytes of memory that may be compressed, and a word for each of its lines (``timing/compression.py``)."""
+        self._places: dict[tuple[str, int], list[int]] = {}
+        """Addresses that the next allocations of a name and size get."""
         self._withheld: list[tuple[int, int]] = []
         """Sorted ranges that no new allocation gets: pages that failed."""
         self.host_watch: Callable[[int, int, bool], None] | None = None
@@ -320,8 +323,12 @@ class DeviceMemory:
         if size_bytes < 0:
             raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
         span = (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+        places = self._places.get((name, size_bytes))
+        wanted = places.pop(0) if places else None
         for i, begin in enumerate(self._free_starts):
-            start = self._usable_start(begin, span, alignment_bytes)
+            if wanted is not None and not begin <= wanted - self.base < self._free_ends[i]:
+                continue
+            start = wanted - self.base if wanted is not None else self._usable_start(begin, span, alignment_bytes)
             if self._free_ends[i] - start >= span:
                 break
         else:
@@ -352,6 +359,15 @@ class DeviceMemory:
             if start < last and first < start + span:
                 start = last + -(self.base + last) % alignment_bytes
         return start
+
+    @contextmanager
+    def placing(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Iterator[None]:
+        """Within the block, allocations of these names and sizes get these addresses, one after the other."""
+        self._places = {key: list(addresses) for key, addresses in places.items()}
+        try:
+            yield
+        finally:
+            self._places = {}
 
     def withhold(self, first: int, last: int) -> None:
         """Give a range (offsets) to no new allocation; those that have it keep it."""

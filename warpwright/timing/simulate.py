@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -327,19 +327,46 @@ def simulate(
     interpret: InterpretCallback | None = None,
     policies: Policies = OWN_POLICIES,
     kept: KeptCaches | None = None,
+    saver: Saver | None = None,
 ) -> TimingResult:
     """Run a launch in simulated time, functionally and cycle by cycle, with cold caches or those that the device's last launch has left (``kept``).
+
+    ``saver`` runs its windows in place of this module, and looks at the machine between them: checkpoints.
 
     Raises:
         TimingError: a warp faulted, trapped, or no warp can go on or ever will end.
         TimingCancelled: ``cancel`` said so.
     """
+    return finish(prepare(chip, [grid], policies, kept=kept), threads, progress, cancel, saver, interpret)
+
+
+Saver = Callable[["Prepared", Callable[[], bool]], None]
+"""Runs a machine to its end by calling its second argument, which runs some windows, until that is False."""
+SAVER_WINDOWS = 4
+"""Windows between two looks of a saver."""
+
+
+def finish(
+    launch: Prepared,
+    threads: int,
+    progress: ProgressCallback | None,
+    cancel: CancelCallback | None,
+    saver: Saver | None = None,
+    interpret: InterpretCallback | None = None,
+) -> TimingResult:
+    """Run a machine with one launch from where it is to its end.
+
+    Raises:
+        TimingError, TimingCancelled: as ``simulate``.
+    """
     began, worked = time.perf_counter(), time.thread_time()
-    launch = prepare(chip, [grid], policies, kept=kept)
     with launch.helpers(threads, progress):
-        advance(launch, progress, cancel, interpret)
+        if saver is None:
+            advance(launch, progress, cancel, interpret)
+        else:
+            saver(launch, lambda: advance(launch, progress, cancel, interpret, windows_at_once=SAVER_WINDOWS))
     cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
-    result = result_of(launch, cycles, grid.context.geometry.blocks)
+    result = result_of(launch, cycles, launch.grids[0].context.geometry.blocks)
     launch.close()
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result

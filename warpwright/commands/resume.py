@@ -1,0 +1,60 @@
+"""``warpwright resume``: runs a launch from its checkpoint to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warpwright.commands.output import INTERRUPTED, MISUSED, console, fail
+
+
+def resume(
+    checkpoint: Annotated[Path, typer.Argument(help="File of warpwright run --checkpoint.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.npz", help="Write the device's arrays, as bytes by name."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--mig", metavar="PROFILE:START", help="Go on in a MIG instance of a fresh card, such as 3g.20gb:4."
+        ),
+    ] = None,
+    again: Annotated[
+        Path | None, typer.Option("--checkpoint", metavar="FILE", help="Leave further checkpoints here.")
+    ] = None,
+    every: Annotated[int, typer.Option("--checkpoint-every", min=1, help="Simulated cycles between two.")] = 1_000_000,
+) -> None:
+    """Run a launch from its checkpoint to its end: with the memory, cycles and counters that it would have had without."""
+    import numpy as np
+
+    from warpwright.checkpoint import Checkpoints
+    from warpwright.checkpoint import resume as go_on
+    from warpwright.chips.mig import MigError
+    from warpwright.errors import WarpwrightError
+    from warpwright.mig import MigGPU
+    from warpwright.tools.tables import launch_table
+
+    gpu = None
+    if profile is not None:
+        name, _, start = profile.partition(":")
+        try:
+            gpu = MigGPU("a100", timing="full").create(name, int(start) if start else None)
+        except (MigError, ValueError) as error:
+            raise fail(f"--mig {profile}: {error}", MISUSED) from None
+    try:
+        found = go_on(
+            checkpoint, gpu, checkpoints=Checkpoints(again, every_cycles=every) if again is not None else None
+        )
+    except WarpwrightError as error:
+        raise fail(str(error)) from None
+    except KeyboardInterrupt:
+        raise fail("interrupted", INTERRUPTED) from None
+    out = console()
+    out.print(f"{found.run.kernel} went on at cycle {found.cycle:,}", markup=False)
+    out.print(launch_table([found.run], found.run.chip))
+    if output is not None:
+        np.savez(output, **{name: found.array(name) for name in found.allocations})  # type: ignore[arg-type]
+        out.print(f"wrote {output}", markup=False, soft_wrap=True)
