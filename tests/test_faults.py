@@ -344,3 +344,64 @@ def test_particles_strike_the_same_words_with_the_same_seed() -> None:
     half = len(seen) // 2
     assert seen[:half] == seen[half:]
     assert "overwritten=0" not in seen[0], "somebody was struck"
+
+
+def seeded(seed: int, bits: int) -> Injection:
+    """An injection into any structure; those into memory are of words that the kernel reads."""
+    random = np.random.default_rng([bits, seed])
+    structure = ("dram", "l2", "registers", "shared")[seed % 4]
+    width = 72 if structure in ("dram", "l2") else 39
+    flips = tuple(sorted(int(bit) for bit in random.choice(width, bits, replace=False)))
+    block = int(random.integers(BLOCKS))
+    if structure in ("dram", "l2"):
+        return Injection(structure, flips, 8 * int(random.integers(32 * BLOCKS)), "x")
+    moment = int(random.integers(40))
+    if structure == "registers":
+        register, lane, warp = (int(random.integers(most)) for most in (20, 32, 2))
+        return Injection("registers", flips, register, block=block, warp=warp, lane=lane, instruction=moment)
+    return Injection("shared", flips, 4 * int(random.integers(64)), block=block, instruction=moment)
+
+
+@pytest.mark.slow
+def test_ten_thousand_single_flips_are_corrected_with_no_wrong_result() -> None:
+    bench = shared_bench()
+    before, in_memory = bench.faults.log.total("corrected"), 0
+    for seed in range(10_000):
+        bench.faults.launches = 0
+        injection = seeded(seed, 1)
+        bench.faults.add([injection])
+        assert (bench.run() == bench.right).all(), injection
+        in_memory += injection.structure in ("dram", "l2")
+    corrected = bench.faults.log.total("corrected") - before
+    assert corrected >= in_memory == 5_000, "every word of memory was read"
+    assert bench.faults.log.total("uncorrectable") == 0
+
+
+@pytest.mark.slow
+def test_a_thousand_double_flips_are_detected_and_attributed() -> None:
+    bench = shared_bench()
+    detected = unread = 0
+    for seed in range(1_000):
+        bench.faults.launches = 0
+        bench.faults.upsets.clear()
+        bench.x.set(bench.values)
+        injection = seeded(seed, 2)
+        bench.faults.add([injection])
+        met: UncorrectableEccError | None = None
+        try:
+            found = bench.run()
+        except UncorrectableEccError as error:
+            met = error
+        if met is None:
+            assert injection.structure in ("registers", "shared"), injection
+            assert (found == bench.right).all(), injection
+            unread += 1
+            continue
+        detected += 1
+        in_memory = injection.structure in ("dram", "l2")
+        block = injection.address // 256 if in_memory else injection.block
+        assert met.structure == injection.structure
+        assert f"kernel tile, block ({block}, 0, 0)" in met.consumer
+        assert bench.faults.log.xids[-1].number in (63, 64, 94)
+    assert detected >= 500
+    assert detected + unread == 1_000
