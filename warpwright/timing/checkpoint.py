@@ -83,6 +83,8 @@ def refuse(launch: Prepared) -> None:
         reason = "the launch has clusters or bulk copies"
     elif context.services is not None or context.textures is not None:
         reason = "the kernel calls the driver or samples textures"
+    elif context.memory.compressible:
+        reason = "memory may be compressed"
     elif any(a.mapped for a in context.memory):
         reason = "memory of the host or of another device is mapped"
     if reason:
