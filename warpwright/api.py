@@ -28,13 +28,12 @@ from warpwright.chips.chip import GENERATIONS
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
-from warpwright.session import session
+from warpwright.session import SavesLaunches, session
 from warpwright.source_place import place_of_text
 from warpwright.timing import policies
 from warpwright.toolchain import load as load_source
 
 if TYPE_CHECKING:
-    from warpwright.checkpoint import Checkpoints
     from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
@@ -217,7 +216,7 @@ class GPU:
             from warpwright.timing.timing_cache import Repeats
 
             self.repeats = Repeats()
-        self.checkpoints: Checkpoints | None = session.checkpoints
+        self.checkpoints: SavesLaunches | None = session.checkpoints
         """Where launches in the middle are saved, and how often; None: nowhere."""
         self.injected: DeviceFaults | None = None
         """The errors of the device, once they are asked for."""

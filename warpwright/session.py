@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from warpwright.errors import TimedOutError
 
 if TYPE_CHECKING:
-    from warpwright.checkpoint import Checkpoints
     from warpwright.engine.kernels import Debugs
     from warpwright.faults import DeviceFaults
     from warpwright.run import Progress, Run
@@ -30,6 +29,13 @@ class HostTime(Protocol):
 
     def wait_until(self, ps: int) -> None:
         """The host goes on when something has ended."""
+
+
+class SavesLaunches(Protocol):
+    """Leaves checkpoints of launches (``checkpoint.py``)."""
+
+    def run(self, launcher: Any, launch: Any, advance: Callable[[], bool]) -> None:
+        """Run a prepared launch by calling ``advance`` until it is False."""
 
 
 TIMED_OUT = 124
@@ -93,7 +99,7 @@ class Session:
     """Errors of the hardware that every GPU meets: the text of ``--inject``."""
     devices_with_errors: list[DeviceFaults] = field(default_factory=list)
     """Of every GPU that ``inject`` was for, in order."""
-    checkpoints: Checkpoints | None = None
+    checkpoints: SavesLaunches | None = None
     """Where launches of every GPU are saved in the middle."""
     record: str | None = None
     """File for the command stream of the program's graphics."""
