@@ -436,6 +436,8 @@ class L2(Section):
     """Of a line's accesses, so many atomics that reads among them take no longer."""
     l2_read_after_atomics_most_cycles: float = Field(ge=0)
     """Of the atomics' turn on a line, beyond an access's own, the most that a read takes however many of the line's accesses are atomics."""
+    l2_atomic_line_read_cycles: float = Field(ge=0)
+    """Of the atomics' turn on a line, at least, for a read of a line that atomics change, whether or not any of them wait."""
     l2_write_request_cycles: float = Field(ge=0)
     """Of a slice's write port, for each write; and for each of its sectors, whole or partial."""
     l2_write_sector_cycles: float = Field(gt=0)

@@ -27,7 +27,7 @@ from warpwright.timing.l2 import (
     widen,
     write_port,
 )
-from warpwright.timing.l2_hazards import atomics_on, note_access, write_turn
+from warpwright.timing.l2_hazards import FRACTION, atomics_on, note_access, take_line, write_turn
 
 
 @core
@@ -115,6 +115,7 @@ def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
         m[entry.share] = 0
         m[entry.turn] = 0
         m[entry.leaves] = 0
+        m[entry.free] = 0
     return entry
 
 
@@ -163,11 +164,12 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     units += atomic_change(m, home, line, bool((words >> 51) & 1))
     # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
     arrives = port(m, home, arrives, units >> m[s.chip.sector_shift])
-    start = write_port(m, home, arrives, units)
+    start = max(write_port(m, home, arrives, units), m[entry.free] >> FRACTION)
     if not far:
         # Those on the same line follow each other, and wait together while the line is lent (``lent_and_back``).
         start = max(start, m[entry.near])
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
+    take_line(m, entry, start << FRACTION, units)
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
     touched = touch(m, home, line, start, True, 0)

@@ -229,7 +229,7 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
     if operation >= s.OP_ATOMIC:
         count_passes(m, sm, addresses, n)
         answer, waves = strong_atomic(m, sm, partition, r, operation, code[row.extra], time, n)
-        acknowledge(m, sm, w, answer)
+        m[w.store_time] = max(m[w.store_time], answer)
     elif operation == s.OP_LOAD:
         way = PAIRED if code[row.strong] == s.DEVICE_SCOPE else ALONE
         waves = n

@@ -22,6 +22,7 @@ from warpwright.timing.dram import dram_read, dram_write
 from warpwright.timing.intrinsics import WAYS, find_way, oldest_way
 from warpwright.timing.l2_hazards import (
     FAR,
+    FRACTION,
     NEAR,
     after_atomics,
     atomics_on,
@@ -30,6 +31,7 @@ from warpwright.timing.l2_hazards import (
     lent_and_back,
     read_turn,
     share_of,
+    take_line,
     turn_between,
     turn_units,
     write_from_afar,
@@ -319,6 +321,13 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 
 
 @core
+def line_turn(m: Any, home: int, line: int, time: int, units: int) -> int:
+    """When a read has its turn on a line that atomics change, of so many units, of which the port is taken for an access's own, when it comes."""
+    start = write_port(m, home, time, min(units, m[s.chip.l2_access]))
+    return take_line(m, atomics_on(m, home, line), start << FRACTION, units) >> FRACTION
+
+
+@core
 def home_turn(m: Any, home: int, line: int, time: int) -> int:
     """When the home takes a read of its own side that comes at ``time``: where atomics on the line wait, in its turn (bench.micro ``beside``)."""
     units = turn_units(m, home, line, time, NEAR)
@@ -326,7 +335,7 @@ def home_turn(m: Any, home: int, line: int, time: int) -> int:
         return time
     turn = turn_between(m, home, line, time, units)
     if turn < 0:
-        return write_port(m, home, time, units)
+        return line_turn(m, home, line, time, units)
     write_port(m, home, turn, units)
     return turn
 
@@ -351,15 +360,17 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
     counts = counters(m, home)
     m[counts.read] += count
     if not is_far(m, partition, home):
-        turn = home_turn(m, home, line, read_turn(m, home, line, time))
-        return home_read(m, home, line, sectors, look_port(m, home, home, line, turn, count, paired), False)
+        time = read_turn(m, home, line, time)
+        turn = home_turn(m, home, line, time)
+        looked = look_port(m, home, home, line, time, count, paired)
+        return home_read(m, home, line, sectors, max(turn, looked), False)
     near = counterpart(m, home)
     start = look_port(m, near, home, line, read_turn(m, near, line, time), count, paired)
     comes = start + (m[s.chip.far_latency] >> 1)
     units = turn_units(m, home, line, comes, FAR)
     if units:
         m[counts.far_reads] += count
-        return read_among_atomics(m, home, line, sectors, write_port(m, home, comes, units))
+        return read_among_atomics(m, home, line, sectors, line_turn(m, home, line, comes, units))
     place = held(m, near, line, start)
     tag_at = m[s.chip.l2_tags] + place
     if copy_left(m, home, line, start):

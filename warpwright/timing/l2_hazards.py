@@ -85,7 +85,8 @@ def note_access(m: Any, entry: s.LineAtomics, atomic: bool) -> None:
 
 @core
 def turn_units(m: Any, home: int, line: int, time: int, side: int) -> int:
-    """What a read from a side takes of the port that a line's atomics wait for; 0 where no atomics wait that it waits for or takes turns with.
+    """What a read from a side takes of the port that a line's atomics wait for; 0 where no atomics wait that it waits for or takes turns with, unless the chip's
+    reads pass there in any case.
 
     A read that comes after an atomic takes longer, and requests of many SMs are mixed: it comes after one as often as atomics are among the line's accesses, beyond the few that the
     reads hide and up to a most (bench.micro ``looks_among``: where atomics are 0.09, 0.18, 0.31, 0.48, 0.65, 0.78 of the accesses near the home, each read takes 1.1, 1.4, 2.0, 2.8, 3.4, 3.6 cycles; where
@@ -95,11 +96,24 @@ def turn_units(m: Any, home: int, line: int, time: int, side: int) -> int:
     if m[entry] != line + 1 or m[s.chip.unordered]:
         return 0
     note_access(m, entry, False)
+    least = m[s.chip.atomic_line_read]
     wait = m[entry.far] if side == FAR else max(m[entry.near], m[entry.far])
     if wait <= time:
-        return 0
+        return least
     more = share_beyond(m, entry, m[s.chip.read_after_atomic])
-    return m[s.chip.l2_access] + min(more, m[s.chip.read_after_atomics_most])
+    return max(m[s.chip.l2_access] + min(more, m[s.chip.read_after_atomics_most]), least)
+
+
+@core
+def take_line(m: Any, entry: s.LineAtomics, time: int, units: int) -> int:
+    """When a request that takes so much of a slice's bandwidth has the turn of a line that atomics change; times with a fraction.
+
+    Those that wait for the line do not hold up other lines of the slice (bench.machine.barriers: barriers of 2,112 and 4,224 blocks take 300 to 1,500 cycles more where
+    each block also has 128 bytes of stack, which are in all slices, than where it has none; each of two turns behind all looks would take 6,000 to 12,000).
+    """
+    start = max(time, m[entry.free])
+    m[entry.free] = start + ((units << s.CALENDAR_SHIFT) << FRACTION) // m[s.chip.slice_capacity]
+    return start
 
 
 @core
@@ -116,13 +130,13 @@ def share_beyond(m: Any, entry: s.LineAtomics, amount: int) -> int:
 
 @core
 def turn_between(m: Any, home: int, line: int, time: int, units: int) -> int:
-    """When a read of the home's side, of so many units, has its turn at a port for which only atomics from the other side wait; -1 where some of its own side do.
+    """When a read of the home's side, of so many units, has its turn at a port for which only atomics from the other side wait; -1 where some of its own side do, or none.
 
     The two sides take turns (bench.micro ``looks_among``: 528 warps read 0.287 times a cycle near the home where 528 of the other side add 0.271 times; where 66 read, each read
     takes 387 cycles and each addition 1,027).
     """
     entry = atomics_on(m, home, line)
-    if m[entry.near] > time:
+    if m[entry.near] > time or m[entry.far] <= time:
         return -1
     start = max(time << FRACTION, m[entry.turn])
     both = (units + m[s.chip.atomic_part]) << s.CALENDAR_SHIFT

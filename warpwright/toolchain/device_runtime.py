@@ -106,36 +106,53 @@ extern "C" __device__ unsigned __cuda_syscall_CGS_get_rank(unsigned *thread, uns
     return 0;
 }
 
+// Wait until the bit is not what it was, and see what the others wrote before; Pascal has no loads with that order.
+static __device__ __forceinline__ void await(const unsigned *word, unsigned before, bool several) {
+#if __CUDA_ARCH__ >= 700
+    unsigned now;
+    do
+        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
+    while (((before ^ now) & 0x80000000u) == 0);
+    if (several)
+        __threadfence_system();
+#else
+    while (((before ^ look(word)) & 0x80000000u) == 0) {}
+    if (several)
+        __threadfence_system();
+    else
+        __threadfence();
+#endif
+}
+
+static __device__ __forceinline__ void meet(Workspace *own, bool several) {
+    unsigned blocks = blocks_of_grid();
+    bool first = blockIdx.x + blockIdx.y + blockIdx.z == 0;
+    if (several && first) {
+        atomicAdd(&own->arrived, 1u);
+        while ((look(&own->arrived) & 0x7fffffffu) != blocks) {}
+        __threadfence_system();
+        meet_other_grids(own);
+        atomicAdd(&own->arrived, 0x80000000u - blocks);
+    } else {
+        unsigned before = atomicAdd(&own->arrived, first ? 0x80000000u - (blocks - 1) : 1u);
+        await(&own->arrived, before, several);
+    }
+}
+
 // Flag 1: one thread of each block calls, between barriers of its block.
 extern "C" __device__ unsigned __cuda_syscall_CGS_sync(unsigned long long handle, unsigned flags) {
     if (!handle)
         return 1;
-    bool several = handle & 1, all_threads = !(flags & 1);
     Workspace *own = (Workspace *)(handle & ~1ull);
+    bool several = handle & 1 && own->grids > 1, all_threads = !(flags & 1);
+    if (several)
+        __threadfence_system();
+    else
+        __threadfence();
     if (all_threads)
         __syncthreads();
-    if (!all_threads || threadIdx.x + threadIdx.y + threadIdx.z == 0) {
-        unsigned blocks = blocks_of_grid();
-        bool first = blockIdx.x + blockIdx.y + blockIdx.z == 0;
-        if (several)
-            __threadfence_system();
-        else
-            __threadfence();
-        if (several && first) {
-            atomicAdd(&own->arrived, 1u);
-            while ((look(&own->arrived) & 0x7fffffffu) != blocks) {}
-            __threadfence_system();
-            meet_other_grids(own);
-            atomicAdd(&own->arrived, 0x80000000u - blocks);
-        } else {
-            unsigned before = atomicAdd(&own->arrived, first ? 0x80000000u - (blocks - 1) : 1u);
-            while (((before ^ look(&own->arrived)) & 0x80000000u) == 0) {}
-        }
-        if (several)
-            __threadfence_system();
-        else
-            __threadfence();
-    }
+    if (!all_threads || threadIdx.x + threadIdx.y + threadIdx.z == 0)
+        meet(own, several);
     if (all_threads)
         __syncthreads();
     return 0;

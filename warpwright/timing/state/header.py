@@ -557,6 +557,11 @@ class Header(Unit):
         "slice bytes",
         "of the write port, beyond an access's own, the most for a read among atomics on its line",
     )
+    atomic_line_read = from_chip(
+        "l2.l2_atomic_line_read_cycles",
+        "slice bytes",
+        "of the write port, at least, for a read of a line that atomics change",
+    )
     hidden_share = derived(
         lambda z: round(z.chip.l2.l2_hidden_atomics_percent * 65536 / 100),
         "",

@@ -250,6 +250,7 @@ class LineAtomics(Unit):
     turn = word(
         "cycle", "when a read of the home's side has its next turn between atomics of the other side, with a fraction"
     )
+    free = word("cycle", "when the line has its next turn: atomics, and reads among them, wait for it; with a fraction")
 
 
 class SliceQueue(Unit):
