@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import warpwright as ww
 from warpwright.errors import LaunchError, TrapError
 from warpwright.run import launch_packed
+from warpwright.studies.synchronisation import routine_code
 from warpwright.toolchain import InputKind, compile_source, link
 
 SOURCE = r"""
@@ -97,3 +100,18 @@ def test_the_grid_barrier_traps_in_a_launch_that_is_not_cooperative(check: str, 
     ):
         launch_packed(launcher, b"", cooperative=False)
     assert [finding.title for finding in gpu.findings] == titles
+
+
+CARD = json.loads((Path(__file__).parents[1] / "bench/data/h200/barriers.json").read_text())
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("per_sm", "threads"), [(1, 32), (1, 1024), (2, 256), (4, 32), (8, 32)])
+def test_the_routine_takes_as_long_as_the_drivers_on_an_h200(per_sm: int, threads: int) -> None:
+    """``python -m bench.machine.barriers``; the routine itself is ours, with the driver's count of instructions."""
+    gpu = ww.GPU("h200")
+    kernel = gpu.compile(routine_code("90"))["grid"]
+    word = gpu.zeros(32, np.uint32)
+    few, many = (kernel[per_sm * gpu.chip.sm.sm_count, threads](word, np.int32(n)).cycles for n in (2, 6))
+    card = CARD["rows"]["driver, grid"][CARD["shapes"].index([per_sm, threads])]
+    assert (many - few) / 4 == pytest.approx(card, rel=0.2)

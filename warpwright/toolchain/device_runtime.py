@@ -2,8 +2,9 @@
 
 CUDA C++ has the grid's barrier in a header; other languages (Numba's ``this_grid().sync()``), CUDA before 11 and ``multi_grid_group`` call
 ``cudaCGSynchronize``, ``cudaCGGetRank`` and ``cudaCGGetSize`` of libcudadevrt, which leave it to the driver (libcudadevrt of CUDA 12.9: names, arguments and
-flags).  The grid's barrier here is the header's: the blocks add to a word of the launch's workspace, the first one so much that the highest bit changes when
-all have come.
+flags).  In the grid's barrier here, as in the header's, the blocks add to a word of the launch's workspace, the first one so much that the highest bit changes when
+all have come.  Every thread fences before its block's barrier, which takes the time of the driver's routine on an H200 (``bench/machine/barriers.py``); a grid alone on its device
+needs no fence for the system, even where it asks for the barrier of several grids.
 
 NVIDIA does not publish the barrier of several grids.  Here each grid's first block waits for the others as above, and meets those of the other devices before it
 changes the bit.  They meet along a tree of devices that can access each other's memory, by stores of the round's number: a child's into its parent's workspace, and the
