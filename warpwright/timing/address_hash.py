@@ -16,6 +16,8 @@ from warpwright.native.intrinsics import core, divide, peek, popcount
 from warpwright.timing import state as s
 
 UNIT_BYTES = 512
+BANK_BLOCK_SHIFT = 7
+"""Bits of a block of 128 bytes within the 16 KiB that are in the same bank of each channel."""
 PARTITION_BITS = 0b100_1010_1011
 """Bits of a 4 KiB block's number whose parity is its partition (bench.micro ``slices``, 8 MiB of an H200)."""
 
@@ -102,3 +104,16 @@ def channel_of(m: Any, piece: int, line: int) -> int:
     if per_slice == 1:
         return piece
     return piece * per_slice + unit_in_slice(m, line) % per_slice
+
+
+@core
+def bank_of(m: Any, line: int) -> int:
+    """The bank of a line within its channel: the same for each block of 16 KiB, in an order of its own for as many blocks as there are banks.
+
+    Loads of 16 KiB at once wait for one refresh or none (bench.micro ``bursts``); of 32 lanes that read at once from 96 to 256 KiB, some lane waits for a refresh in
+    about three of four turns (``cold_walks``).
+    """
+    banks = m[s.chip.dram_bank_count]
+    block = line >> m[s.chip.unit_line_shift] + BANK_BLOCK_SHIFT
+    turn = divide(block, banks)
+    return (5 * block + (((turn * s.GOLDEN) >> 48) & 0xFFFF)) % banks

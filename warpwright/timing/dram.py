@@ -13,7 +13,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, divide, popcount
 from warpwright.timing import state as s
-from warpwright.timing.address_hash import channel_of, unit_in_slice
+from warpwright.timing.address_hash import bank_of, channel_of, unit_in_slice
 from warpwright.timing.compression import sectors_read, sectors_written
 from warpwright.timing.ports import reserve
 
@@ -40,11 +40,9 @@ def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) ->
     A channel that was idle postpones refreshes for its first requests (``bench/shapes``, an element a thread, 40 to 400 blocks: 16 of 18 launches take what they
     take without refresh, the others 400 cycles more).
     """
-    unit = divide(unit_in_slice(m, line), m[s.chip.channels_per_slice])
     banks = m[s.chip.dram_bank_count]
-    turn = divide(unit, banks)
-    bank = (unit + (((turn * s.GOLDEN) >> 48) & 0xFFFF)) % banks
-    row = divide(turn, m[s.chip.dram_row_units])
+    row = divide(unit_in_slice(m, line), m[s.chip.channels_per_slice] * banks * m[s.chip.dram_row_units])
+    bank = bank_of(m, line)
     place = m[s.chip.dram_banks] + (channel * banks + bank) * 2
     refresh = m[s.chip.bank_refresh]
     if refresh:
