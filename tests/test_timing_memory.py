@@ -867,6 +867,17 @@ def test_the_same_bank_of_all_channels_is_refreshed_at_once() -> None:
     assert max(map(max, found)) - min(map(min, found)) > 200
 
 
+def test_lanes_on_rows_of_their_own_wait_for_a_refresh_three_times_of_four() -> None:
+    """bench.micro ``cold_walks`` on H200: 32 lanes that read 3 to 8 KiB apart take 230 cycles longer than without a refresh."""
+    lines = [4096 * lane // LINE for lane in LANES]
+    m = idle(dram_refresh_ns=0.0)
+    times = [20_000 * k + 200 * (k % 20) for k in range(200)]
+    slowest = np.array([max(dram_read(m, line, 15, time) for line in lines) - time for time in times])[1:]
+    waits = slowest - slowest.min()
+    assert 0.6 < np.mean(waits > 40) < 0.9
+    assert 150 < np.mean(waits) < 350
+
+
 def test_write_batches_turn_the_bus_around_only_between_reads() -> None:
     def cycles(with_reads: bool) -> int:
         m = idle()

@@ -14,10 +14,12 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, divide, peek, popcount
 from warpwright.timing import state as s
+from warpwright.timing.state.header import BLOCK_BYTES
 
-UNIT_BYTES = 512
-BANK_BLOCK_SHIFT = 7
-"""Bits of a block of 128 bytes within the 16 KiB that are in the same bank of each channel."""
+BANK_BLOCK_BYTES = 16 * 1024
+"""Bytes that are in the same bank of each channel."""
+BANK_BLOCK_SHIFT = (BANK_BLOCK_BYTES // BLOCK_BYTES).bit_length() - 1
+"""Bits of a block of 128 bytes within them."""
 PARTITION_BITS = 0b100_1010_1011
 """Bits of a 4 KiB block's number whose parity is its partition (bench.micro ``slices``, 8 MiB of an H200)."""
 
@@ -107,13 +109,18 @@ def channel_of(m: Any, piece: int, line: int) -> int:
 
 
 @core
-def bank_of(m: Any, line: int) -> int:
-    """The bank of a line within its channel: the same for each block of 16 KiB, in an order of its own for as many blocks as there are banks.
+def bank_block(m: Any, line: int) -> int:
+    """The number of a line's block of 16 KiB, which is in the same bank of every channel."""
+    return line >> m[s.chip.unit_line_shift] + BANK_BLOCK_SHIFT
 
-    Loads of 16 KiB at once wait for one refresh or none (bench.micro ``bursts``); of 32 lanes that read at once from 96 to 256 KiB, some lane waits for a refresh in
-    about three of four turns (``cold_walks``).
+
+@core
+def bank_of(m: Any, block: int) -> int:
+    """The bank of a block of 16 KiB.
+
+    Loads of 16 KiB at once wait for one refresh or none (bench.micro ``bursts``); of 32 lanes that read from 96 to 256 KiB at once, some lane waits in about three of
+    four turns (``cold_walks``).  The order of the banks is not the card's.
     """
     banks = m[s.chip.dram_bank_count]
-    block = line >> m[s.chip.unit_line_shift] + BANK_BLOCK_SHIFT
     turn = divide(block, banks)
     return (5 * block + (((turn * s.GOLDEN) >> 48) & 0xFFFF)) % banks

@@ -13,7 +13,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, divide, popcount
 from warpwright.timing import state as s
-from warpwright.timing.address_hash import bank_of, channel_of, unit_in_slice
+from warpwright.timing.address_hash import bank_block, bank_of, channel_of
 from warpwright.timing.compression import sectors_read, sectors_written
 from warpwright.timing.ports import reserve
 
@@ -35,14 +35,15 @@ def _refresh(m: Any, port: int, state: s.Channel, time: int) -> None:
 def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) -> int:
     """When the line's row is open: now, or after precharge and activation of its bank.
 
-    A channel's units take its banks in turn.  Banks are refreshed one after the other, each closed for a while, the same ones in all channels
+    Blocks of 16 KiB take the banks in turn.  Banks are refreshed one after the other, each closed for a while, the same ones in all channels
     (bench.micro ``bursts``, emptied caches: of loads of 16 or 32 KiB at once none wait, or most do, of 64 KiB and more about a fifth always).
     A channel that was idle postpones refreshes for its first requests (``bench/shapes``, an element a thread, 40 to 400 blocks: 16 of 18 launches take what they
     take without refresh, the others 400 cycles more).
     """
     banks = m[s.chip.dram_bank_count]
-    row = divide(unit_in_slice(m, line), m[s.chip.channels_per_slice] * banks * m[s.chip.dram_row_units])
-    bank = bank_of(m, line)
+    block = bank_block(m, line)
+    bank = bank_of(m, block)
+    row = divide(block, banks * m[s.chip.dram_row_blocks])
     place = m[s.chip.dram_banks] + (channel * banks + bank) * 2
     refresh = m[s.chip.bank_refresh]
     if refresh:

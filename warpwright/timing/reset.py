@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warpwright.chips.chip import Chip
 from warpwright.timing import buffers
 from warpwright.timing import state as s
-from warpwright.timing.address_hash import UNIT_BYTES
+from warpwright.timing.address_hash import BANK_BLOCK_BYTES
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.placement import first_places
 
@@ -70,7 +70,6 @@ class _Sizes:
         """Lines, sets and slots of each unit."""
         chip, l2, dram = self.chip, self.chip.l2, self.chip.dram
         instruction, constants = chip.instruction_cache, self.constants
-        self.row_units = max(dram.dram_row_bytes // UNIT_BYTES, 1)
         self.ways = chip.l1.l1_ways
         self.line_sectors = chip.l1.l1_line_bytes // chip.l1.sector_bytes
         self.sets = l1_sets(chip, l1_kib)
@@ -84,6 +83,7 @@ class _Sizes:
         self.const_blocks = self.const_lines // self.block_lines + 1
         self.channels_per_slice = max(dram.dram_channel_count // l2.l2_slice_count, 1)
         self.channels = self.channels_per_slice * l2.l2_slice_count
+        self.row_blocks = max(self.channels * dram.dram_row_bytes // BANK_BLOCK_BYTES, 1)
         self.l2_sets = max(l2.l2_kib * 1024 // l2.l2_slice_count // chip.l1.l1_line_bytes // l2.l2_ways, 1)
         self.l2_set_words = s.L2_WAY_WORDS * l2.l2_ways
         self.gpcs = len(chip.sm.gpc_sm_counts)

@@ -445,7 +445,7 @@ class Header(Unit):
     )
     dram_row_miss = derived(lambda z: z.row_miss, "cycle", "to open a row")
     dram_row_cycle = from_chip("dram.dram_row_cycle_ns", "cycle", "between two rows of a bank")
-    dram_row_units = derived(lambda z: z.row_units, "units", "of a channel that share a row")
+    dram_row_blocks = derived(lambda z: z.row_blocks, "blocks of 16 KiB", "of a row, over all channels")
     dram_sector = derived(
         lambda z: round(256 * z.chip.l1.sector_bytes * z.channels / z.dram_bytes_per_clk),
         "1/256 cycle",
