@@ -6,7 +6,7 @@ import pytest
 
 import warpwright
 from bench import shapes
-from bench.accuracy import measured
+from bench.accuracy import measured, simulate, summary
 from bench.kernel_sets import kernel_set
 
 
@@ -37,3 +37,13 @@ def test_a_shape_leaves_what_its_reference_says(name: str) -> None:
 def test_a_long_body_leaves_what_its_reference_says(name: str) -> None:
     case = shapes.case(name, "small")
     case.verify(case.run(warpwright.GPU("h200", timing="off").compile(case.source))[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["shapes", "shapes_held"])
+def test_errors_of_a_half_are_within_the_aims(which: str) -> None:
+    figures = summary(simulate("h200", which=which, seconds=1200))
+    assert figures["kernels"] == len(measured("h200", which))
+    assert figures["mean"] <= 0.06
+    assert figures["p90"] <= 0.12
+    assert figures["worst"] <= 0.25
