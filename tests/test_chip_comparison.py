@@ -168,6 +168,7 @@ print("runs on", name.value.decode())
 """
 
 
+@pytest.mark.ci
 def test_a_program_on_the_driver_gets_each_chip(tmp_path: Path) -> None:
     """Also the later ones, although a process's driver keeps its first chip."""
     program = tmp_path / "program.py"
