@@ -119,6 +119,8 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "gpc_coalescer_requests_count": (None, 1024),  # no GPC has more SMs
     "l1_drawn_ways": (None, 4),
     "l2_write_history_count": (None, 4096),
+    "l2_set_aside_max_kib": (None, 1 << 20),
+    "l2_set_aside_default_kib": (None, 1 << 20),
     "l2_kib": (None, MOST_L2_LINES * 128 // 1024),
     "l2_slice_count": (None, 512),
     "l2_ways": (None, 64),

@@ -68,6 +68,8 @@ class Issue(Section):
     operand_release_cycles: int = Field(ge=0)
     """From the issue of a fixed-latency instruction to the release of the counter that guards its operands."""
     branch_latency_cycles: int = Field(ge=0)
+    branch_interval_cycles: int = Field(gt=0)
+    """Of the branch unit, between two instructions for it: branches, barriers of lanes, fences, sleeps."""
     convergence_latency_cycles: int = Field(ge=0)
     """From a BSYNC to what its warp executes next, whoever arrived."""
     group_switch_cycles: int = Field(ge=0)
@@ -192,6 +194,18 @@ class Mio(Section):
     """The same for the passes that a shared load of 8 or 16 bytes per lane takes for its width."""
     lsu_store_cycles: int = Field(ge=0)
     """Of the load/store unit, for a store."""
+    shared_release_cycles: int = Field(ge=0)
+    """From the start of the load/store unit with a shared or local access to the release of the counter that guards its operands."""
+    load_release_cycles: int = Field(ge=0)
+    """The same for a load or an atomic of global memory."""
+    store_release_cycles: int = Field(ge=0)
+    """The same for a store to global memory, apart from its data."""
+    store_register_release_cycles: int = Field(ge=0)
+    """More for each register of a lane's data."""
+    async_copy_release_cycles: int = Field(ge=0)
+    """The same for an asynchronous copy (LDGSTS)."""
+    async_commit_cycles: int = Field(ge=0)
+    """From the issue of LDGDEPBAR to its count's fall where all copies have arrived."""
     lsu_atomic_lane_cycles: float = Field(ge=0)
     """Of the load/store unit, for each lane on a word in a global atomic on one sector of a line."""
     lsu_atomic_sectors_lane_cycles: float = Field(ge=0)
@@ -237,6 +251,8 @@ class ConstantCache(Section):
     indexed_miss_cycles: int = Field(gt=0)
     """Of such a ULDC in another line, beyond a hit."""
     l15_constant_interval_cycles: int = Field(gt=0)
+    gpc_constant_busy_percent: int = Field(gt=0)
+    """Of a window: where a GPC's lines took so much of it, its SMs share the port in equal parts in the next one."""
     gpc_constant_interval_cycles: float = Field(gt=0)
     """Between two lines that the L1.5 caches of a GPC's SMs get or hand over together."""
     """Between two lines that L1.5 hands over."""

@@ -24,8 +24,6 @@ from warpwright.timing.mio_queue import leave_queue
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, decode, record_at
 
-BUSY_PARTS = 2
-"""A GPC's port was busy when its lines took half of a window: what one SM's lines leave over another one's take."""
 OFFSET = (1 << 32) - 1
 """Bits of a record's address that are the offset in the bank."""
 
@@ -87,7 +85,7 @@ def share_constants(m: Any, length: int) -> None:
             last += 1
         interval = m[s.chip.const_interval]
         part = m[s.chip.const_gpc_interval]
-        if lines * part * BUSY_PARTS >= length << 8:
+        if lines * part * 100 >= (length << 8) * m[s.chip.const_busy]:
             part *= asking
         part = max((part + 128) >> 8, 1)
         interval = max(interval, part)

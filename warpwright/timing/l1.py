@@ -187,7 +187,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
     if code[row.extra] & s.SAMPLES:
         start = sample(m, code, sm, sc, w, row, time, addresses)
         if read_barrier >= 0:
-            hold(m, w, read_barrier, start + 3, 0)
+            hold(m, w, read_barrier, start + m[s.chip.load_release], 0)
         return
     size = code[row.access_bytes]
     operation = code[row.op]
@@ -225,19 +225,17 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
             count_passes(m, sm, addresses, n)
             start = atomic_lines(m, code, sm, sc, w, row, time, n)
     if read_barrier >= 0:
-        hold(m, w, read_barrier, start + read_cycles(space, operation, size), 0)
+        hold(m, w, read_barrier, start + read_cycles(m, space, operation, size), 0)
 
 
 @core
-def read_cycles(space: int, operation: int, size: int) -> int:
-    """From the load/store unit's start with an instruction to the release of its source registers.
-
-    A store of 4, 8, 16 bytes a lane lets its registers go 14, 16, 20 cycles after its issue (Huerta et al., MICRO'25, Table 2, on Ampere; bench.micro
-    ``store_waves`` on H200: 14 for four bytes).
-    """
+def read_cycles(m: Any, space: int, operation: int, size: int) -> int:
+    """From the load/store unit's start with an instruction to the release of its source registers."""
     if space != SPACE_GLOBAL:
-        return 1
-    return 4 + 2 * max(size >> 2, 1) if operation == s.OP_STORE else 3
+        return m[s.chip.shared_release]
+    if operation != s.OP_STORE:
+        return m[s.chip.load_release]
+    return m[s.chip.store_release] + m[s.chip.store_register_release] * max(size >> 2, 1)
 
 
 @core

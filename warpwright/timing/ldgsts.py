@@ -115,4 +115,4 @@ def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instructi
             n = parts_around(m, sm, copied, target)
         load_lines(m, code, sm, w, row, LookUp(done, max(waves, passes), n, s.LD_ASYNC, SPACE_GLOBAL))
     if read_barrier >= 0:
-        hold(m, w, read_barrier, done + 5, 0)
+        hold(m, w, read_barrier, done + m[s.chip.copy_release], 0)

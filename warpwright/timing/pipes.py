@@ -33,7 +33,6 @@ class Timing(NamedTuple):
 
 
 Row = Callable[[Work, Chip, bool, int], Timing]
-BRANCH_INTERVAL_CYCLES = 2
 GROUP_DEPTH_BYTES = 32
 """What a warpgroup's product reads along k of one row of A."""
 
@@ -173,7 +172,7 @@ def _none(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 # --- control ----------------------------------------------------------------------------------------------------------
 def _branch(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_BRANCH, BRANCH_INTERVAL_CYCLES, chip.issue.branch_latency_cycles, s.K_BRANCH)
+    return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, chip.issue.branch_latency_cycles, s.K_BRANCH)
 
 
 def _indirect_branch(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
@@ -182,16 +181,16 @@ def _indirect_branch(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timi
 
 
 def _join(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_BRANCH, BRANCH_INTERVAL_CYCLES, chip.issue.convergence_latency_cycles, s.K_JOIN)
+    return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, chip.issue.convergence_latency_cycles, s.K_JOIN)
 
 
 def _yield(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_BRANCH, BRANCH_INTERVAL_CYCLES, chip.issue.branch_latency_cycles, s.K_YIELD)
+    return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, chip.issue.branch_latency_cycles, s.K_YIELD)
 
 
 def _on_branch_unit(kind: int) -> Row:
     """What takes the branch unit and has its time elsewhere."""
-    return lambda work, chip, accesses, lanes: Timing(s.P_BRANCH, BRANCH_INTERVAL_CYCLES, 0, kind)
+    return lambda work, chip, accesses, lanes: Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, 0, kind)
 
 
 def _block_barrier(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
@@ -211,7 +210,7 @@ def _fence(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
         latency = chip.pipes.membar_block_latency_cycles
     elif "system" in work.traits:
         latency = max(latency, round(chip.elsewhere.system_fence_least_ns * chip.clocks.sm_clock_mhz / 1000))
-    return Timing(s.P_BRANCH, BRANCH_INTERVAL_CYCLES, latency, s.K_MEMBAR)
+    return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, latency, s.K_MEMBAR)
 
 
 # --- the memory queue -------------------------------------------------------------------------------------------------

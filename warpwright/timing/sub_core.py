@@ -205,7 +205,7 @@ def strong(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
         hold(m, w, barrier, s.INF, 1)
     read_barrier = code[row.read_barrier]
     if read_barrier >= 0:
-        hold(m, w, read_barrier, start + 3, 0)
+        hold(m, w, read_barrier, start + m[s.chip.load_release], 0)
     if code[row.op] == s.OP_STORE:
         m[w.stores] += 1
 
@@ -316,7 +316,7 @@ def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instru
     elif kind == s.K_BULK:
         start_bulk(m, code, sm, sc, w, row, time)
     elif kind == s.K_COPY_DONE:
-        commit_copies(m, w, max(code[row.write_barrier], code[row.read_barrier]), time + 2)
+        commit_copies(m, w, max(code[row.write_barrier], code[row.read_barrier]), time + m[s.chip.async_commit])
     elif kind == s.K_INVALIDATE:
         invalidate(m, sm)
     elif kind == s.K_LET_GO and executes_grid_control(m, w):

@@ -179,6 +179,14 @@ class Header(Unit):
     )
     mio_latency = from_chip("mio.mio_latency_cycles", "cycle", "from issue to the unit that the queue leads to")
     mio_register = from_chip("mio.mio_register_cycles", "cycle", "for a register that a memory instruction hands over")
+    shared_release = from_chip(
+        "mio.shared_release_cycles", "cycle", "from the unit's start to free operands: shared, local"
+    )
+    load_release = from_chip("mio.load_release_cycles", "cycle", "the same for global loads and atomics")
+    store_release = from_chip("mio.store_release_cycles", "cycle", "the same for global stores")
+    store_register_release = from_chip("mio.store_register_release_cycles", "cycle", "more for each register of data")
+    copy_release = from_chip("mio.async_copy_release_cycles", "cycle", "the same for asynchronous copies")
+    async_commit = from_chip("mio.async_commit_cycles", "cycle", "from an LDGDEPBAR to its count's fall, at least")
     replay = from_chip("mio.lsu_replay_cycles", "cycle", "between two passes of one instruction")
     wide_pass = from_chip("mio.lsu_wide_pass_cycles", "cycle", "between passes for a shared load's width")
     store_cycles = from_chip("mio.lsu_store_cycles", "cycle", "of the load/store unit for a store")
@@ -237,6 +245,9 @@ class Header(Unit):
         "that a constant from L2 takes beyond one of L1.5",
     )
     const_interval = from_chip("constant_cache.l15_constant_interval_cycles", "cycle", "between two lines of L1.5")
+    const_busy = from_chip(
+        "constant_cache.gpc_constant_busy_percent", "percent", "of a window in which a GPC's port was busy"
+    )
     const_gpc_interval = from_chip(
         "constant_cache.gpc_constant_interval_cycles", "1/256 cycle", "between two lines for a GPC's SMs"
     )
