@@ -115,3 +115,14 @@ def test_the_routine_takes_as_long_as_the_drivers_on_an_h200(per_sm: int, thread
     few, many = (kernel[per_sm * gpu.chip.sm.sm_count, threads](word, np.int32(n)).cycles for n in (2, 6))
     card = CARD["rows"]["driver, grid"][CARD["shapes"].index([per_sm, threads])]
     assert (many - few) / 4 == pytest.approx(card, rel=0.2)
+
+
+@pytest.mark.ci
+def test_the_barrier_of_several_grids_takes_as_long_as_the_drivers_on_one_h200() -> None:
+    """A grid that is alone on its device fences for the device only."""
+    node = ww.System("h200x2")
+    kernel = node.gpus[0].compile(routine_code("90"))["grids"]
+    blocks = node.gpus[0].chip.sm.sm_count
+    few, many = (node.launch((kernel[blocks, 32], (np.int32(n),)), cooperative=True)[0].cycles for n in (2, 6))
+    card = CARD["rows"]["driver, grids"][CARD["shapes"].index([1, 32])]
+    assert (many - few) / 4 == pytest.approx(card, rel=0.2)
