@@ -32,6 +32,13 @@ void main() {
   float d = max(dot(u, l), 0.0), s = pow(max(dot(u, h), 0.0), 24.0);
   colour = vec4(vec3(0.1) + d * (0.5 + 0.5 * u) + s, 1.0);
 }"""
+LONG_VERTEX = """#version 330
+in vec3 place; in vec3 normal; uniform mat4 turn; out vec3 n;
+void main() {
+  vec3 v = normal; for (int i = 0; i < 12; i++) v = v * 0.98 + sin(v.yzx + place) * 0.02;
+  n = v; gl_Position = turn * vec4(place, 1.0); gl_Position.z *= 0.5;
+}"""
+SHORT_PIXEL = "#version 330\nin vec3 n; out vec4 colour; void main() { colour = vec4(n * 0.5 + 0.5, 1.0); }"
 HEAVY_PIXEL = """#version 330
 in vec3 n; in vec3 p; out vec4 colour;
 void main() {
@@ -65,28 +72,27 @@ def layers(gl: Any, depths: list[float], pixel: str = RED) -> None:
         array.render(5)
 
 
-def ball(rows: int) -> tuple[Any, Any]:
-    """Vertices (place, normal) and indices of a sphere."""
+def ball(rows: int) -> Any:
+    """Vertices (place, normal) of a sphere as one strip of triangles."""
     u, v = np.meshgrid(np.linspace(0, 2 * np.pi, 2 * rows + 1), np.linspace(0, np.pi, rows + 1))
-    place = np.stack([np.cos(u) * np.sin(v), np.cos(v), np.sin(u) * np.sin(v)], axis=-1).astype("f4").reshape(-1, 3)
-    at = np.arange((rows + 1) * (2 * rows + 1)).reshape(rows + 1, 2 * rows + 1)
-    a, b, c, d = at[:-1, :-1], at[:-1, 1:], at[1:, :-1], at[1:, 1:]
-    indices = np.stack([a, c, b, b, c, d], axis=-1).astype("u4").reshape(-1)
-    return np.concatenate([place, place], axis=1), indices
+    place = np.stack([np.cos(u) * np.sin(v), np.cos(v), np.sin(u) * np.sin(v)], axis=-1).astype("f4")
+    strips = np.stack([place[:-1], place[1:]], axis=2).reshape(rows, -1, 3)
+    # A row ends, and the next one begins, with a vertex more, so that nothing is drawn between them.
+    strips = np.concatenate([strips[:, :1], strips, strips[:, -1:]], axis=1).reshape(-1, 3)
+    return np.concatenate([strips, strips], axis=1)
 
 
-def balls(gl: Any, rows: int, places: list[tuple[float, float, float, float]], pixel: str) -> None:
+def balls(
+    gl: Any, rows: int, places: list[tuple[float, float, float, float]], pixel: str, vertex: str = LIT_VERTEX
+) -> None:
     """Spheres of so many rows of triangles: x, y, depth, radius."""
-    program = gl.program(vertex_shader=LIT_VERTEX, fragment_shader=pixel)
-    vertices, indices = ball(rows)
-    array = gl.vertex_array(
-        program, [(gl.buffer(vertices.tobytes()), "3f 3f", "place", "normal")], gl.buffer(indices.tobytes())
-    )
+    program = gl.program(vertex_shader=vertex, fragment_shader=pixel)
+    array = gl.vertex_array(program, [(gl.buffer(ball(rows).tobytes()), "3f 3f", "place", "normal")])
     for x, y, z, radius in places:
         turn = np.diag([radius, radius, radius, 1.0]).astype("f4")
         turn[3, :3] = x, y, z
         program["turn"].write(turn.tobytes())
-        array.render()
+        array.render(5)
 
 
 @scene
@@ -177,7 +183,7 @@ def anisotropic(gl: Any) -> None:
 
 @scene
 def large_triangles(gl: Any) -> None:
-    """Four spheres of few triangles, side by side."""
+    """Four spheres of few triangles, side by side, lit for each pixel."""
     target(gl)
     gl.enable(gl.DEPTH_TEST | gl.CULL_FACE)
     balls(gl, 8, [(x, y, 0.0, 0.48) for x in (-0.5, 0.5) for y in (-0.5, 0.5)], LIT_PIXEL)
@@ -185,21 +191,21 @@ def large_triangles(gl: Any) -> None:
 
 @scene
 def small_triangles(gl: Any) -> None:
-    """Sixty-four small spheres of many triangles."""
+    """Sixty-four small spheres of many triangles, with a long vertex program and a short pixel program."""
     target(gl)
     gl.enable(gl.DEPTH_TEST | gl.CULL_FACE)
     steps = np.linspace(-0.85, 0.85, 8).tolist()
-    balls(gl, 24, [(x, y, 0.0, 0.1) for x in steps for y in steps], LIT_PIXEL)
+    balls(gl, 24, [(x, y, 0.0, 0.1) for x in steps for y in steps], SHORT_PIXEL, LONG_VERTEX)
 
 
 @scene
 def mixed(gl: Any) -> None:
-    """Two large spheres of few triangles and thirty-two small ones of many."""
+    """Two large spheres of few triangles and thirty-two small ones of many, each with its programs."""
     target(gl)
     gl.enable(gl.DEPTH_TEST | gl.CULL_FACE)
     balls(gl, 8, [(-0.5, 0.5, 0.0, 0.48), (0.5, 0.5, 0.0, 0.48)], LIT_PIXEL)
     steps = np.linspace(-0.85, 0.85, 8).tolist()
-    balls(gl, 24, [(x, y, 0.0, 0.1) for x in steps for y in (-0.9, -0.65, -0.4, -0.15)], LIT_PIXEL)
+    balls(gl, 24, [(x, y, 0.0, 0.1) for x in steps for y in (-0.9, -0.65, -0.4, -0.15)], SHORT_PIXEL, LONG_VERTEX)
 
 
 def stacked(gl: Any, order: list[int], discards: bool = False) -> None:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from warpwright.graphics.recording import Replay
     from warpwright.run import Run
     from warpwright.tools.checks import Finding
     from warpwright.tools.report.comparison import Comparison, Row
+    from warpwright.tools.report.frame_page import FramePictures
     from warpwright.tools.report.relieved import Ranking
     from warpwright.tools.report.resources import Resource
 
@@ -310,12 +312,24 @@ def _start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
     session.record = str(path.absolute())
 
 
+def _pictures_of(replay: Replay) -> list[FramePictures]:
+    """Where the pictures of a replay's device will be, once it has one."""
+    from warpwright.tools.report.frame_page import FramePictures
+
+    found: list[FramePictures] = []
+    replay.on_device = lambda device: found.append(FramePictures(device))
+    return found
+
+
 @app.command()
 def replay(
     recording: Annotated[Path, typer.Argument(help="File that warpwright run --record has written.")],
     image: Annotated[Path | None, typer.Option(metavar="PNG", help="Write what was drawn last as an image.")] = None,
     gpu: Annotated[str, typer.Option(metavar="CHIP", help="The chip whose cycles --timing full gives.")] = "g80",
     timing: TimingOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="HTML", help="Also write a page of the frame, draw by draw, with cycles.")
+    ] = None,
 ) -> None:
     """Execute a recorded command stream again, without the program and its driver; --timing full gives its cycles."""
     from warpwright.chips import load_chip
@@ -324,7 +338,8 @@ def replay(
     from warpwright.graphics.timed.frame import described, frame_of
 
     try:
-        done = Replay(recording, load_chip(gpu) if timing == "full" else None)
+        done = Replay(recording, load_chip(gpu) if timing == "full" or report else None)
+        pictures = _pictures_of(done) if report else None
         done.run()
     except WarpwrightError as error:
         raise _fail(str(error)) from None
@@ -341,6 +356,11 @@ def replay(
     if device.timer is not None:
         for line in described(frame_of(device.timer)):
             _console().print(line, markup=False, soft_wrap=True)
+    if report is not None and pictures is not None:
+        from warpwright.tools.report.frame_page import write_frame_page
+
+        write_frame_page(report, device, pictures[0].finish(), recording.name)
+        _console().print(f"wrote {report}", markup=False, soft_wrap=True)
     if image is not None:
         pixels = last_image(device)
         if pixels is None:

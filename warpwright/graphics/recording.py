@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -182,6 +182,7 @@ class Replay:
         self.device: GraphicsDevice | None = None
         self.submissions = 0
         self.is_same: bool | None = None
+        self.on_device: Callable[[GraphicsDevice], None] = lambda device: None
 
     def run(self) -> None:
         """Execute all submissions.
@@ -195,6 +196,7 @@ class Replay:
                 self.device = GraphicsDevice(*fields)
                 if self._timed_on is not None:
                     self.device.keep_time(self._timed_on, self._balance).writes_reports = False
+                self.on_device(self.device)
                 continue
             if self.device is None:
                 raise RecordingError("the recording does not begin with its device")

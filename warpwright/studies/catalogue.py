@@ -14,6 +14,7 @@ from warpwright.studies import multi_grid as multi_grid
 from warpwright.studies import synchronisation as synchronisation
 from warpwright.studies import tesla as tesla
 from warpwright.studies import tesla_example as tesla_example
+from warpwright.studies import tesla_graphics as tesla_graphics
 from warpwright.studies import tesla_speed as tesla_speed
 from warpwright.studies import tesla_texture as tesla_texture
 from warpwright.studies import volta_demos as volta_demos

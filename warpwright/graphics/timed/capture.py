@@ -166,6 +166,8 @@ class Watch:
         self.notes[NOTE_BASE], self.notes[NOTE_WORDS] = host_address, len(self.notes)
         self.notes[NOTE_SHIFT] = max(chip.texture.texture_unit_line_bytes, 1).bit_length() - 1
         self._programs: dict[tuple[int, int], Program] = {}
+        self.before_draw: Callable[[], None] = lambda: None
+        """Called before each draw and clear, for pictures."""
         self.when_full: Callable[[], None] = lambda: None
         self._turn = 0
         self._words = 0
@@ -196,6 +198,7 @@ class Watch:
 
     def begin(self, label: str) -> int:
         """A new draw, or another operation of its kind."""
+        self.before_draw()
         row = new_records(1, DRAW)
         row["words"], self._words = self._words, 0
         row["first_primitive"], row["first_run"] = self.rows.count("primitives"), self.rows.count("runs")

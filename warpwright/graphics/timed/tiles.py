@@ -25,6 +25,7 @@ from warpwright.graphics.timed.compression import (
     pass_cache,
     tile_depths,
 )
+from warpwright.graphics.timed.heat import HeatMaps
 from warpwright.graphics.timed.work import PART, PIXEL_WARP, PRIMITIVE, RUN, Records, new_records
 from warpwright.graphics.video_memory import FIRST_ADDRESS, VideoMemory
 
@@ -63,6 +64,9 @@ class TileWatch(Watch):
             chip.l1.sector_bytes,
         )
         self.hierarchies: dict[tuple[int, int, int], zcull.HierarchicalDepth] = {}
+        self.maps_wanted = False
+        self.maps: dict[tuple[int, int], HeatMaps] = {}
+        """By width and height of the targets, where they are wanted."""
         self.unsafe_culls = 0
         """Tiles that Z-cull would have rejected although samples of theirs pass: what wrote the depth was not a draw."""
         self._pixels: tuple[ShaderProgram, Pixels, tuple[Constants, TextureUnit | None]] | None = None
@@ -173,12 +177,10 @@ class TileWatch(Watch):
         batch, state = self._batch, self._state
         rows = batch.rows
         survivors = self._shaded if self._shaded is not None else left
-        alive = (
-            np.bincount(self.run_of(survivors), minlength=len(rows))
-            if len(survivors)
-            else np.zeros(len(rows), np.int64)
-        )
-        wrong = (rows["culled"] != 0) & (alive > 0)
+        # With late depth the functional pipeline shades what Z-cull rejects; its samples fail afterwards.
+        passed = self._counted(left if state.is_late else survivors)
+        alive = self._counted(survivors)
+        wrong = (rows["culled"] != 0) & (passed > 0)
         if wrong.any():
             self.unsafe_culls += int(wrong.sum())
             rows["culled"][wrong] = 0
@@ -186,7 +188,10 @@ class TileWatch(Watch):
                 self.hierarchies.pop(
                     (state.depth.surface.layout.address, state.depth.surface.width, state.depth.surface.height), None
                 )
+        alive[rows["culled"] != 0] = 0
         rows["alive"] = alive
+        if self.maps_wanted:
+            self._add_to_maps(state, survivors)
         self._traffic(state, left)
         first = self.rows.count("runs")
         if self._pixels is not None and self._shaded is not None and len(self._shaded):
@@ -194,6 +199,23 @@ class TileWatch(Watch):
             self._pixel_warps(engine, first, left)
         self.rows.add("runs", rows)
         self.rows.found["draws"][-1]["runs"] += len(rows)
+
+    def _add_to_maps(self, state: FragmentState, survivors: Quads) -> None:
+        """Count the batch in the maps of the size of its target."""
+        target = state.colours[0][0] if state.colours else state.depth
+        if target is None:
+            return
+        size = target.surface.width // state.samples[0], target.surface.height // state.samples[1]
+        if size not in self.maps:
+            self.maps[size] = HeatMaps(*size, self.tile)
+        if state.colours or state.is_late:
+            self.maps[size].add_quads(survivors)
+        self.maps[size].add_tiles(self._batch.keys, self._batch.rows["culled"])
+
+    def _counted(self, quads: Quads) -> Integers:
+        """Quads of each run."""
+        count = len(self._batch.rows)
+        return np.bincount(self.run_of(quads), minlength=count) if len(quads) else np.zeros(count, np.int64)
 
     def _pixel_warps(self, engine: State3D, first_run: int, left: Quads) -> None:
         """Eight quads of a cluster's tiles make a warp, in the order of their runs."""
@@ -203,6 +225,9 @@ class TileWatch(Watch):
         runs = self.run_of(self._shaded)
         clusters = self._batch.rows["cluster"][runs]
         order = np.lexsort((runs, clusters))
+        order = order[self._batch.rows["culled"][runs[order]] == 0]
+        if not len(order):
+            return
         padded = _padded(order, clusters[order])
         grid = self.add_run(engine, 2, made, made.place_pixels(chosen_pixels(pixels, padded), self.arena), given)
         quads = padded.reshape(-1, QUADS)

@@ -1,0 +1,237 @@
+"""The graphics pipeline of Tesla in time: "NVIDIA Tesla: A Unified Graphics and Computing Architecture" (IEEE Micro, 2008).
+
+Scenes are recordings of command streams (``bench/graphics_scenes.py``), which run without OpenGL.  The paper gives peaks and arguments, and no
+measurements: peaks are compared with it, and arguments with what follows from its numbers in closed form.  Formats of Z-cull and compression,
+the shapes of tiles and the latencies of fixed stages were never published: what depends on them is not anchored, and each study says so.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from warpwright.chips import load_chip
+from warpwright.graphics.recording import Replay
+from warpwright.graphics.timed.frame import FrameTime, frame_of
+from warpwright.graphics.timed.sm_controllers import BALANCES
+from warpwright.studies.study import Cell, Plot, Result, Step, Table, study
+from warpwright.studies.tesla import PAPER
+
+RECORDINGS = Path(__file__).parent / "recordings"
+CHIP = "g80-ultra"
+PIXELS = 512 * 512
+NOT_ANCHORED = (
+    "Not anchored: formats of Z-cull and compression, shapes of tiles, their clusters and partitions, queues between stages, latencies of fixed "
+    "stages, and the front end's rate. Nobody published them, and no card was measured."
+)
+
+
+@lru_cache(maxsize=64)
+def frame(scene: str, balance: str = "dynamic", clusters: int = 8) -> FrameTime:
+    """A recorded scene in time, on a chip of so many clusters."""
+    changed: dict[str, Any] = {}
+    if clusters != 8:
+        changed = {"sm_count": 2 * clusters, "gpc_sm_counts": [2] * clusters, "gpc_l2_partitions": [0] * clusters}
+    replay = Replay(RECORDINGS / f"{scene}.wwcs", load_chip(CHIP, **changed), balance)
+    replay.run()
+    assert replay.is_same
+    assert replay.device is not None
+    assert replay.device.timer is not None
+    return frame_of(replay.device.timer)
+
+
+def per_clock(found: FrameTime, amount: float, stage: str) -> float:
+    """What each draw but the first handed on per core clock, from the end of the first on that stage to that of the last."""
+    chip = load_chip(CHIP)
+    draws = [d for d in found.draws if stage in d.spans and d.counts["tiles"]]
+    cycles = draws[-1].spans[stage][1] - draws[0].spans[stage][1]
+    return amount * (len(draws) - 1) / (cycles * chip.graphics.core_clock_mhz / chip.clocks.sm_clock_mhz)
+
+
+@study("tesla-graphics-peaks", f"{PAPER}, peak rates of the graphics pipeline")
+def peaks(step: Step) -> Result:
+    """Peaks of ROPs, Z-cull, setup, texture units and memory, by recorded scenes on the whole pipeline."""
+    chip = load_chip(CHIP)
+    step("fill, depth, Z-cull")
+    rates = [
+        Cell("colour, six ROPs", "pixels/clk", per_clock(frame("fill"), PIXELS, "ROP"), 24.0, 0.05),
+        Cell("depth alone", "pixels/clk", per_clock(frame("depth_only"), PIXELS, "early depth"), 48.0, 0.05),
+    ]
+    hidden = frame("hidden")
+    behind = [d for d in hidden.draws if d.counts["tiles"]][1:]
+    tiles = sum(d.counts["tiles culled"] for d in behind[1:]) / (len(behind) - 1)
+    step("primitives, texture, memory")
+    spans = [d.spans["clip and setup"] for d in frame("primitives").draws if d.counts["tiles"] or d.warps["vertex"]]
+    clocks = (spans[-1][1] - spans[0][0]) * chip.graphics.core_clock_mhz / chip.clocks.sm_clock_mhz
+    rates += [
+        Cell("Z-cull", "pixels/clk", per_clock(_without_first(hidden), 256 * tiles, "z-cull"), 256.0, 0.05),
+        Cell("setup", "primitives/clk", 40_000 / clocks, 1.0, 0.05),
+    ]
+    bilerps = []
+    for scene, filters in (("trilinear", 8), ("anisotropic", 8)):
+        found = frame(scene)
+        seconds = max(d.end - d.begin for d in found.draws) / (chip.clocks.sm_clock_mhz * 1e6)
+        bilerps.append(Cell(scene, "Gbilerp/s", 16 * filters * PIXELS / 4 / seconds / 1e9, 38.4, 0.15))
+    blended = frame("blended")
+    moved = blended.counters["DRAM bytes read"] + blended.counters["DRAM bytes written"]
+    memory = Cell("blended 16-bit floats", "GB/s", moved / blended.seconds / 1e9, 104.0, 0.2)
+    result = Result(
+        [
+            Table("Stages", "per core clock", rates),
+            Table("Texture", "Gbilerp/s", bilerps),
+            Table("Memory", "GB/s", [memory]),
+        ]
+    )
+    result.remarks.append(
+        "The 104 GB/s are the pins' rate; rows, turnarounds and refresh leave less (tesla-peaks has 88 GB/s of reads)."
+    )
+    result.remarks.append(NOT_ANCHORED)
+    return result
+
+
+def _without_first(found: FrameTime) -> FrameTime:
+    """The draws after the first that has tiles."""
+    draws = [d for d in found.draws if d.counts["tiles"]][1:]
+    return FrameTime(found.chip, found.cycles, found.seconds, draws, found.use, found.counters)
+
+
+@study("tesla-balance", f"{PAPER}, The road to unification; SM controller")
+def balance(step: Step) -> Result:
+    """Unified processors with three policies against a fixed split of one cluster of vertices for three of pixels."""
+    scenes = {"large_triangles": "large triangles", "small_triangles": "small triangles", "mixed": "both"}
+    times: dict[str, list[tuple[float, float]]] = {}
+    shares, ratios, idle = [], [], []
+    for place, (scene, what) in enumerate(scenes.items()):
+        step(what)
+        unified = frame(scene)
+        for name in BALANCES:
+            found = frame(scene, name)
+            times.setdefault(name, []).append((float(place), 1e6 * found.seconds))
+            busy = max(found.use["SPs"], found.use["SFUs"])
+            idle.append(Cell(what, name, 100 * (1 - min(busy, 1.0)), 100 * (1 - min(busy, 1.0)), 0.01))
+        for kind, share in unified.shares().items():
+            shares.append(Cell(what, kind, 100 * share, 100 * share, 0.01))
+        if scene == "large_triangles":
+            # Pixels have six clusters of eight.
+            ratios.append(Cell(what, "fixed / unified", frame(scene, "fixed 1:3").cycles / unified.cycles, 8 / 6, 0.1))
+    result = Result([Table("Time of the fixed split over unified", "ratio", ratios)])
+    result.maps = [Table("Warp time by kind, unified", "%", shares), Table("Idle processors", "%", idle)]
+    result.plots = [Plot("Frame time by policy: large triangles, small ones, both", "scene", "µs", times)]
+    for scene, what in scenes.items():
+        by_name = ", ".join(f"{name} {1e6 * frame(scene, name).seconds:.1f}" for name in BALANCES)
+        result.remarks.append(
+            f"{what}: {by_name} µs; limited by {frame(scene).bottleneck}, with the fixed split by {frame(scene, 'fixed 1:3').bottleneck}."
+        )
+    result.remarks.append(
+        "The paper's ratio of one vertex processor to three of pixels is that of earlier GPUs; which policy G80's controllers follow is not published."
+    )
+    result.remarks.append(NOT_ANCHORED)
+    return result
+
+
+@study("tesla-rasterisation", f"{PAPER}, Rasterization")
+def rasterisation(step: Step) -> Result:
+    """Z-cull, early against late depth, and compression, by recorded scenes."""
+    step("early and late depth")
+    scenes = {
+        "front_to_back": "nearest first",
+        "back_to_front": "farthest first",
+        "late_depth": "nearest first, discarding",
+    }
+    found = {scene: frame(scene) for scene in scenes}
+    shaded = {scene: sum(d.counts["quads shaded"] for d in f.draws) for scene, f in found.items()}
+    culled = {scene: sum(d.counts["tiles culled"] for d in f.draws) for scene, f in found.items()}
+    # The pixel programs limit all three, so that time follows from the quads that are shaded.
+    base = found["back_to_front"].cycles / shaded["back_to_front"]
+    cells = [
+        Cell(what, "cycles / quads, relative", found[scene].cycles / shaded[scene] / base, 1.0, 0.1)
+        for scene, what in scenes.items()
+    ]
+    step("compression")
+    fill, noise = frame("fill"), frame("blended")
+    plain = 8 * PIXELS * 4
+    ratios = [
+        Cell("equal colours", "of 8:1", plain / 8 / (fill.counters["DRAM bytes written"]), 1.0, 0.1),
+        Cell("noise of 16-bit floats", "of 1:1", 9 * PIXELS * 8 / noise.counters["DRAM bytes written"], 1.0, 0.1),
+    ]
+    result = Result(
+        [
+            Table("Time follows from what is shaded", "ratio", cells),
+            Table("Written colours by compression", "ratio", ratios),
+        ]
+    )
+    for scene, what in scenes.items():
+        result.remarks.append(
+            f"{what}: {shaded[scene]:,} quads shaded, {culled[scene]:,} tiles rejected by Z-cull, {1e6 * found[scene].seconds:.0f} µs."
+        )
+    result.remarks.append(NOT_ANCHORED)
+    return result
+
+
+@study("tesla-antialiasing", f"{PAPER}, Table 2 and the storage example")
+def antialiasing(step: Step) -> Result:
+    """Storage of Table 2's modes, the 368 MB example, and the cost of multisampling on a recorded scene."""
+    megabyte = 1 << 20
+    example = 1600 * 1200 * 16 * (8 + 4) / 1e6
+    cells = [Cell("1,600 x 1,200, 16 samples of 64 + 32 bits", "MB", example, 368.0, 0.01)]
+    base = frame("antialiased_1")
+    remarks, times, traffic = [], [], []
+    for samples in (1, 2, 4, 8):
+        step(f"{samples} samples")
+        found = frame(f"antialiased_{samples}")
+        spheres = [d for d in found.draws if d.counts["tiles"] > 8 and d.counts["depth sectors"]]
+        seconds = (
+            (max(d.end for d in spheres) - min(d.begin for d in spheres)) / found.cycles * found.seconds
+            if spheres
+            else 0.0
+        )
+        times.append((float(samples), 1e6 * seconds))
+        moved = found.counters["DRAM bytes read"] + found.counters["DRAM bytes written"]
+        traffic.append((float(samples), moved / megabyte))
+        stored = 512 * 512 * samples * 8 / megabyte
+        remarks.append(
+            f"{samples} samples: {stored:.0f} MB of colour and depth, {moved / megabyte:.1f} MB moved, {1e6 * found.seconds:.0f} µs with the resolve."
+        )
+    quads = [
+        sum(d.counts["quads shaded"] for d in frame(f"antialiased_{n}").draws if d.counts["depth sectors"])
+        for n in (1, 8)
+    ]
+    cells_shaded = [Cell("8 samples / 1 sample", "quads shaded", quads[1] / quads[0], 1.0, 0.1)]
+    result = Result(
+        [Table("Storage", "MB", cells), Table("The program runs once per pixel", "ratio", cells_shaded)], remarks
+    )
+    result.plots = [
+        Plot("Time of the spheres", "samples", "µs", {"multisampling": times}),
+        Plot("Traffic", "samples", "MB", {"multisampling": traffic}),
+    ]
+    result.remarks.append(
+        f"Without antialiasing the frame takes {1e6 * base.seconds:.0f} µs. Coverage sampling and 16 samples are not provided: Table 2's last columns are missing."
+    )
+    result.remarks.append(NOT_ANCHORED)
+    return result
+
+
+@study("tesla-scaling", f"{PAPER}, Scalability and performance")
+def scaling(step: Step) -> Result:
+    """Frame time with 1 to 8 clusters, and two chips that split a frame or take turns."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    cells = []
+    for scene, what in (("large_triangles", "pixels"), ("small_triangles", "vertices")):
+        for clusters in (1, 2, 4, 8):
+            step(f"{what}, {clusters} clusters")
+            found = frame(scene, "dynamic", clusters)
+            series.setdefault(what, []).append((float(clusters), frame(scene, "dynamic", 1).cycles / found.cycles))
+    # While the processors limit it, a frame takes half as long with twice the clusters.
+    cells = [
+        Cell(what, f"{int(n)} clusters", speed, n, 0.15) for what, points in series.items() for n, speed in points[1:3]
+    ]
+    result = Result([Table("Speed relative to one cluster", "times", cells)])
+    result.plots = [Plot("Speed by clusters", "clusters", "times", series)]
+    eight = frame("large_triangles")
+    result.remarks.append(
+        f"Two chips that take turns (alternate frames) finish a frame every {1e6 * eight.seconds / 2:.1f} µs, each {1e6 * eight.seconds:.1f} µs after it began; chips that "
+        "split a frame both transform all vertices. What the link between them costs is not published; neither is simulated."
+    )
+    result.remarks.append(NOT_ANCHORED)
+    return result
