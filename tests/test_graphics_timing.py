@@ -36,6 +36,7 @@ from warpwright.graphics.timed.work import (
     new_pipe,
     new_records,
 )
+from warpwright.tools.report.frame_page import FramePictures, frame_page, heat_image
 
 RECORDINGS = Path(__file__).parents[1] / "warpwright" / "studies" / "recordings"
 CHIP = load_chip("g80")
@@ -290,6 +291,42 @@ def test_zcull_saves_hidden_layers() -> None:
     assert all(1024 < d.counts["tiles"] <= 1024 + 64 for d in hidden)
     assert all(d.counts["tiles culled"] == d.counts["tiles"] for d in hidden)
     assert all(d.counts["quads shaded"] == 0 for d in hidden)
+
+
+@pytest.mark.ci
+def test_late_depth_is_culled_too_and_shades_no_rejected_tile() -> None:
+    """A program that discards tests depth afterwards; what Z-cull rejects never reaches it."""
+    replay = Replay(RECORDINGS / "late_depth.wwcs", load_chip("g80"))
+    seen: list[Any] = []
+
+    def watch(device: GraphicsDevice) -> None:
+        assert device.timer is not None
+        device.timer.watch.maps_wanted = True
+        device.timer.flush = lambda: None  # type: ignore[method-assign]
+        seen.append(device.timer.watch)
+
+    replay.on_device = watch
+    replay.run()
+    runs = seen[0].work().runs
+    assert seen[0].unsafe_culls == 0
+    assert (runs["culled"] != 0).sum() > 100
+    assert not runs["alive"][runs["culled"] != 0].any()
+    assert not runs["early"].any()
+    assert max(int(m.shaded.max()) for m in seen[0].maps.values()) > 1
+
+
+@pytest.mark.ci
+def test_a_page_shows_every_draw(tmp_path: Path) -> None:
+    replay = Replay(RECORDINGS / "hidden.wwcs", load_chip("g80"))
+    pictures: list[FramePictures] = []
+    replay.on_device = lambda device: pictures.append(FramePictures(device))
+    replay.run()
+    assert replay.device is not None
+    page = frame_page(replay.device, pictures[0].finish(), "hidden & seen")
+    assert "<h1>hidden &amp; seen</h1>" in page
+    assert page.count("data:image/png;base64,") == 18 + 3
+    assert "not anchored" in page
+    assert heat_image(np.array([[0.0, 1.0]]), 1.0)[0, 1, 0] == 200
 
 
 def test_other_chips_have_no_graphics() -> None:

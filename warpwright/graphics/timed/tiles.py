@@ -176,6 +176,7 @@ class TileWatch(Watch):
         """The batch is done: ``left`` has passed all tests (None of it, where nothing was shaded)."""
         batch, state = self._batch, self._state
         rows = batch.rows
+        left = left.chosen(left.coverage != 0)
         survivors = self._shaded if self._shaded is not None else left
         # With late depth the functional pipeline shades what Z-cull rejects; its samples fail afterwards.
         passed = self._counted(left if state.is_late else survivors)
