@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -146,3 +148,66 @@ def test_a_chip_before_8_0_has_no_set_aside() -> None:
 def test_windows_that_there_are_not(bench: Bench, how: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         bench.window(**how)
+
+
+POLICIES = (Path(__file__).parents[1] / "bench" / "machine" / "l2_policies.cu").read_text()
+
+
+class Hints(Bench):
+    """The same with loads and stores that name policies of their own."""
+
+    LAST, FIRST, NORMAL, UNCHANGED = 1, 2, 3, 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.module = self.gpu.compile(POLICIES)
+
+    def read(self, array: object, size: int, window: ww.AccessWindow | None = None) -> ww.Run:
+        return self.module["read"][216, 256](array, np.uint32(size // 16), np.int32(1), self.sink)
+
+    def stays(self, kernel: str, kind: int, fraction: float = 1.0) -> float:
+        """The share of memory read or written with a policy that L2 still has after a flood."""
+        aside(self, 8)
+        self.read(self.flood, FLOOD)
+        words = (np.uint32(HOT // 16), np.int32(kind), np.float32(fraction))
+        sink = (self.sink,) if kernel == "read_policy" else ()
+        self.module[kernel][216, 256](self.hot, *words, *sink)
+        self.read(self.flood, FLOOD)
+        return 1 - self.read(self.hot, HOT).metrics[READ] / HOT
+
+
+@pytest.fixture(scope="module")
+def hints() -> Hints:
+    return Hints()
+
+
+@pytest.mark.parametrize("kernel", ["read_policy", "write_policy"])
+def test_evict_last_persists_and_other_priorities_do_not(hints: Hints, kernel: str) -> None:
+    assert hints.stays(kernel, Hints.LAST) > 0.95
+    for kind in (Hints.FIRST, Hints.NORMAL, Hints.UNCHANGED):
+        assert hints.stays(kernel, kind) < 0.05
+
+
+@pytest.mark.parametrize("fraction", [0.25, 0.5, 0.75])
+def test_a_fraction_of_the_addresses_persists(hints: Hints, fraction: float) -> None:
+    assert hints.stays("read_policy", Hints.LAST, fraction) == pytest.approx(fraction, abs=0.06)
+
+
+def test_a_range_persists(hints: Hints) -> None:
+    aside(hints, 8)
+    hints.read(hints.flood, FLOOD)
+    sizes = (np.uint32(HOT // 16), np.uint32(HOT // 4), np.uint32(HOT))
+    hints.module["read_range"][216, 256](hints.hot, *sizes, hints.sink)
+    hints.read(hints.flood, FLOOD)
+    assert hints.read(hints.hot, HOT).metrics[READ] / HOT == pytest.approx(0.75, abs=0.06)
+
+
+def test_memory_read_to_leave_first_takes_no_room_from_other_memory(hints: Hints) -> None:
+    for kind, missed in ((Hints.FIRST, 0.1), (Hints.NORMAL, 0.9)):
+        aside(hints, 0)
+        hints.read(hints.flood, FLOOD)
+        hints.read(hints.hot, HOT)
+        words = (np.uint32(FLOOD // 16), np.int32(kind), np.float32(1))
+        hints.module["read_policy"][216, 256](hints.flood, *words, hints.sink)
+        share = hints.read(hints.hot, HOT).metrics[READ] / HOT
+        assert share < missed if kind == Hints.FIRST else share > missed

@@ -75,6 +75,7 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
         *[("sync-table9", 8), ("sync-figure6", 1), ("sync-figure7", 0), ("sync-figure9", 4), ("sync-figure10", 4)],
         *[("volta-fig1", 0), ("volta-fig2", 0), ("volta-fig5", 0), ("volta-fig6", 0), ("links", 0), ("all-reduce", 1)],
         *[("a100-table3", 0), ("volta-demos", 0), ("sync-figure11", 0), ("sync-figure12", 2), ("sync-figure13", 0)],
+        *[("a100-table2", 2), ("a100-fig14", 0), ("a100-fig34", 2), ("a100-atomics", 2), ("a100-compression", 3)],
         *[("cayman-vs-fermi", 0), ("tesla-example", 0), ("tesla-texture", 0)],
         *[("cayman-lds", 0), ("cayman-gds", 0), ("cayman-coalescing", 0), ("cayman-texture-bandwidth", 0)],
     ],

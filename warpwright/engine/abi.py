@@ -282,6 +282,10 @@ TAG_SYNC = 6
 #            31..0 = lanes that carry it out together; then the lanes that its mask names and that are not among them.
 
 
+TAG_POLICY = 7
+#   access policy: bits 63..60 = TAG_POLICY, 31..0 = its upper word (isa/sass/access_policy.py); before the record of the access that names it.
+
+
 def head_words(lanes: int) -> int:
     """Words of a record's head: its tag, and of waves of more than 32 lanes these."""
     return 1 if lanes <= 32 else 2

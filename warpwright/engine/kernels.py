@@ -18,6 +18,7 @@ from warpwright.engine.module import LoadedKernel
 from warpwright.engine.spin_loops import with_strong_polls
 from warpwright.isa.machine_code import FIRST_FERMI, lower
 from warpwright.isa.ops import Access, Lowered, Op
+from warpwright.isa.sass.access_policy import policy_registers
 
 
 class Execution(Protocol):
@@ -49,6 +50,7 @@ class Traced:
     blocks: Sequence[BasicBlock]
     judged: bool
     saved_positions: SavedPositions
+    has_policies: bool = False
 
 
 def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
@@ -164,10 +166,34 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> Compil
     """The kernel compiled for a block shape (and for grids of 2**31 threads and more), once for each."""
     key = code_key(geometry, trace)
     if key not in loaded.compiled:
+        lowered = with_policies(loaded) if trace else lowered_of(loaded)
         loaded.compiled[key] = compile_kernel(
-            loaded.program, lowered_of(loaded), geometry.block, trace=trace, grid_fits=key[4], clustered=key[5]
+            loaded.program, lowered, geometry.block, trace=trace, grid_fits=key[4], clustered=key[5]
         )
     return loaded.compiled[key]
+
+
+def policies_of(loaded: LoadedKernel) -> dict[int, int]:
+    """Instructions that name an access policy of their own, and where; looked up once."""
+    if loaded.policies is None:
+        loaded.policies = policy_registers(loaded.program)
+    return loaded.policies
+
+
+def with_policies(loaded: LoadedKernel) -> list[Lowered]:
+    """The kernel's common operations, with those that record access policies for the timing model."""
+    result = list(lowered_of(loaded))
+    for index, register in policies_of(loaded).items():
+        if result[index].ops:
+            note = [Op("get_ureg", "i32", (), register), Op("access_policy", "void", (0,))]
+            result[index] = _noted(note, result[index])
+    return result
+
+
+def _noted(note: list[Op], low: Lowered) -> Lowered:
+    """An instruction's operations after some others; they name each other by their numbers."""
+    rest = [op._replace(args=tuple(a + len(note) for a in op.args)) for op in low.ops]
+    return Lowered([*note, *rest], low.guard)
 
 
 def with_masks(loaded: LoadedKernel, constants: Mapping[int, int] | None = None) -> list[Lowered]:
@@ -185,9 +211,7 @@ def with_masks(loaded: LoadedKernel, constants: Mapping[int, int] | None = None)
             continue
         else:
             note = [Op(f"get_{mask[0]}", "i32", (), mask[1]), Op("named", "void", (0,))]
-        # Operations name each other by their numbers.
-        rest = [op._replace(args=tuple(a + len(note) for a in op.args)) for op in result[index].ops]
-        result[index] = Lowered([*note, *rest], result[index].guard)
+        result[index] = _noted(note, result[index])
     return result
 
 
@@ -221,6 +245,7 @@ def traced(loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int
         compiled.blocks,
         compiled.judged,
         compiled.saved_positions,
+        masks is None and bool(policies_of(loaded)),
     )
 
 

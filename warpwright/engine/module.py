@@ -48,6 +48,8 @@ class LoadedKernel:
     """Kernels of the module by the code address that this kernel knows them by."""
     straight: bool | None = None
     """True when no branch goes back, once somebody asked."""
+    policies: dict[int, int] | None = None
+    """Instructions that name an access policy, and the uniform register that has it, once somebody asked."""
     lowered: list[Lowered] | None = None
     """Common operations of each instruction, once they were needed."""
     interpreted: Kernel | None = None

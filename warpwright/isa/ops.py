@@ -162,6 +162,7 @@ OPS: dict[str, Signature] = {
     "load_const":   Signature("i32", "T", "memory", "attr: (bank, bytes); unwritten space reads 0"),
     "fence":        Signature("", "void", "memory", "attr: cta | gpu | sys"),
     "gathers":      Signature("M", "void", "state", "the mask of a *_sync operation of chips that do not wait for its lanes: with tracing for the checks, who carries it out is recorded"),
+    "access_policy": Signature("i32", "void", "state", "upper word of the access policy of the instruction's access (isa/sass/access_policy.py): with tracing it is recorded"),
     "aligned":      Signature("i32 i1", "void", "state", "an address in shared memory, for which lanes: a fault unless it is a multiple of the access's bytes"),
     "named":        Signature("M", "void", "state", "the mask of a *_sync operation, which should name the exec lanes: with tracing, who is not named is noted"),
     "async_commit": Signature("", "void", "memory", "attr: scoreboard (LDGDEPBAR); copies are complete at once in the functional engine"),

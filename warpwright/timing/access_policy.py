@@ -48,10 +48,30 @@ def in_window(m: Any, k: s.Kernel, line: int) -> int:
 
 
 @core
+def share_of(m: Any, policy: int, line: int) -> bool:
+    """Whether a line is among those for which a policy of an instruction asks first (``isa/sass/access_policy.py``)."""
+    size = (policy >> 20) & 15
+    if (policy >> 27) & 1 == 0:
+        return draw(line) < (size + 1) << (SHARE_BITS - 4)
+    block = (line << m[s.chip.line_shift]) >> (size + 12)
+    return ((block - (policy >> 12)) & 127) < (policy >> 5) & 127
+
+
+@core
+def of_instruction(m: Any, policy: int, line: int) -> int:
+    """What a policy of an instruction asks for a line."""
+    if share_of(m, policy, line):
+        wanted = (policy >> 25) & 3
+        return FIRST if wanted == 1 else LAST if wanted == 2 else UNCHANGED
+    return FIRST if (policy >> 24) & 1 else UNCHANGED
+
+
+@core
 def policy_of(m: Any, sm: s.SM, w: s.Warp, line: int) -> int:
     """What a warp's access asks for a line."""
-    k = s.Kernel(m[sm.blocks[m[w.block]].kernel])
-    return in_window(m, k, line)
+    if m[w.policy] >> 28:
+        return of_instruction(m, m[w.policy], line)
+    return in_window(m, s.Kernel(m[sm.blocks[m[w.block]].kernel]), line)
 
 
 @core

@@ -45,6 +45,9 @@ class TracedKernel(Protocol):
     def judged(self) -> bool: ...  # whether a warp's next step follows from its state and memory alone (no clocks)
 
     @property
+    def has_policies(self) -> bool: ...  # whether accesses name access policies of their own
+
+    @property
     def blocks(self) -> Sequence[BasicBlock]: ...  # by the number that block records carry
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN
+from warpwright.engine.abi import BULK_WORDS, TAG_AFFINE, TAG_BULK, TAG_PATTERN, TAG_POLICY
 from warpwright.native.intrinsics import core, peek
 from warpwright.timing import state as s
 
@@ -56,6 +56,12 @@ class Addresses(NamedTuple):
 def record_at(m: Any, w: s.Warp) -> Addresses:
     """Take the warp's next memory record."""
     position = m[w.pos]
+    if m[s.chip.policies]:
+        first = peek(m[w.trace] + position * 8)
+        m[w.policy] = 0
+        if (first >> 60) & 15 == TAG_POLICY:
+            m[w.policy] = first & 0xFFFFFFFF
+            position += 1
     words, mask, base, tabled, step = decode(m[w.trace] + position * 8, m[s.chip.head_words], m[s.chip.lanes])
     m[w.pos] = position + words
     return Addresses(base, tabled, step, mask)

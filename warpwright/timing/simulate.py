@@ -83,7 +83,7 @@ def _fill_header(state: State, chip: Chip, grids: Sequence[Grid], space: Workspa
         s.chip.lanes: lanes,
         s.chip.full_wave: (1 << lanes) - 1 if lanes < 64 else -1,
         s.chip.head_words: head_words(lanes),
-        s.chip.policies: int(any(grid.context.window is not None for grid in grids)),
+        s.chip.policies: int(any(grid.context.window is not None or grid.kernel.has_policies for grid in grids)),
         s.chip.blocks: sum(grid.context.geometry.blocks for grid in grids),
         s.chip.cluster_blocks: max(grid.context.geometry.cluster_blocks for grid in grids),
         s.chip.scoreboards: space.address("scoreboards") if space.scoreboard_entries else 0,

@@ -173,6 +173,11 @@ def _named(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     return nothing()
 
 
+def _access_policy(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    tr.record_policy(w, args[0])
+    return nothing()
+
+
 def _gathers(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     """A warp-wide operation of chips that do not wait for the lanes of its mask."""
     kind = w.mask_type
@@ -205,6 +210,7 @@ def _aligned(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
 
 WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
     "gathers": _gathers,
+    "access_policy": _access_policy,
     "aligned": _aligned,
     "const": lambda w, op, args, known: w.constant(op.type, op.attr),
     "pack2": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),

@@ -23,6 +23,7 @@ from warpwright.engine.abi import (
     TAG_BULK,
     TAG_GATHER,
     TAG_PATTERN,
+    TAG_POLICY,
     TAG_SYNC,
     WARP,
     head_words,
@@ -257,6 +258,16 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
     if not affine:
         table = w.table(("distances", tuple(offsets)), "i64", offsets, w.lanes)
         _put(w, Word("", f"ptrtoint (ptr {table} to i64)"))
+
+
+def record_policy(w: FunctionWriter, policy: Val) -> None:
+    """The access policy of the access whose record follows; not for the checks, which ask for none."""
+    if not w.trace or w.setting.watched:
+        return
+    if policy.shape.const is not None:
+        _put(w, Word("", str(TAG_POLICY << 60 | policy.shape.const & 0xFFFFFFFF)))
+        return
+    _put(w, Word(w.op(f"zext i32 {w.scalar(policy)} to i64"), str(TAG_POLICY << 60)))
 
 
 def mark(w: FunctionWriter, record: int, bit: str) -> None:

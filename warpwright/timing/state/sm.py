@@ -99,6 +99,7 @@ class Warp(Unit, align=8):
     in_block = word("", "its number within its block")
     lanes = word("bits", "lanes that have not ended")
     drained = word("cycle", "when its last store or atomic has left the load/store unit")
+    policy = word("", "access policy of its last memory record; 0: none (access_policy.py)")
     scoreboard = word("host address", "its scoreboard's first entry (scoreboard.py)")
     ring_count = words(DEPENDENCE_BARRIERS, "operations", "of each barrier so far")
     ring = words(DEPENDENCE_BARRIERS * RING, "cycle", "end of each operation in order, RING for a barrier")
