@@ -183,6 +183,8 @@ class _Context:
     geometry: Geometry
     words: Any
     memory: DeviceMemory = field(default_factory=lambda: DeviceMemory(SMALLEST_MAPPING_BYTES))
+    window: None = None
+    set_aside_bytes: int = 0
 
     @property
     def address(self) -> int:
