@@ -77,6 +77,8 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
         *[("a100-table3", 0), ("volta-demos", 0), ("sync-figure11", 0), ("sync-figure12", 2), ("sync-figure13", 0)],
         *[("a100-table2", 2), ("a100-fig14", 0), ("a100-fig34", 2), ("a100-atomics", 2), ("a100-compression", 3)],
         *[("cayman-vs-fermi", 0), ("tesla-example", 0), ("tesla-texture", 0)],
+        *[("tesla-graphics-peaks", 0), ("tesla-balance", 0), ("tesla-rasterisation", 0), ("tesla-antialiasing", 0)],
+        *[("tesla-scaling", 0)],
         *[("cayman-lds", 0), ("cayman-gds", 0), ("cayman-coalescing", 0), ("cayman-texture-bandwidth", 0)],
     ],
 )
