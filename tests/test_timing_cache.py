@@ -30,6 +30,9 @@ extern "C" __global__ void branches(float* out, const float* in) {
     if (in[threadIdx.x] > 0) out[threadIdx.x] = 1;
 }
 extern "C" __global__ void gathers(float* out, const int* in) { out[threadIdx.x] = out[in[threadIdx.x]]; }
+extern "C" __global__ void turns(float* out, const int* in) {
+    for (int n = 0; n < in[threadIdx.x]; n++) out[threadIdx.x] = out[threadIdx.x] * 0.5f + n;
+}
 extern "C" __global__ void adds(int* out) { atomicAdd(out, 1); }
 extern "C" __global__ void looks_up(float* out, const int* in) { out[threadIdx.x] = table[in[threadIdx.x] & 255]; }
 extern "C" __global__ void clocks(long long* out) { out[threadIdx.x] = clock64(); }
@@ -148,3 +151,28 @@ def test_short_launches_are_timed_again(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_gpu_of_ones_own_times_every_launch() -> None:
     assert ww.GPU("a100").repeats is None
+
+
+def test_sampled_timing_takes_equal_work_on_other_arrays_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing_cache, "WORTH_SECONDS", 0)
+    for timing, expected in (("sampled", [False, True, True]), ("full", [False, False, False])):
+        gpu = ww.GPU("a100", device=0, caches="cold", timing=timing)
+        kernel = gpu.compile(SOURCE)["blur"]
+        arrays = [gpu.array(np.full(40 * 256, i, np.float32)) for i in range(6)]
+        runs = [kernel[40, 256](arrays[2 * i], arrays[2 * i + 1], 9) for i in range(3)]
+        assert [run.repeated for run in runs] == expected
+        assert np.array_equal(arrays[4].numpy()[:5], np.full(5, 5, np.float32))
+        assert not kernel[40, 256](arrays[0], arrays[0], 9).repeated  # both parameters are one array
+
+
+def test_sampled_timing_of_what_memory_decides_repeats_after_two_that_executed_as_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timing_cache, "WORTH_SECONDS", 0)
+    gpu = ww.GPU("a100", device=0, caches="cold", timing="sampled")
+    kernel = gpu.compile(SOURCE)["turns"]
+    out, few, many = gpu.array(np.zeros(256, np.float32)), *(gpu.array(np.full(256, n, np.int32)) for n in (9, 900))
+    runs = [kernel[1, 256](out, source) for source in (few, few, few, many, many, many, many)]
+    # The first launch that differs is known by its instructions only once it has run.
+    assert [run.repeated for run in runs] == [False, False, True, True, False, False, True]
+    assert runs[4].cycles > 2 * runs[0].cycles

@@ -668,11 +668,12 @@ class Job:
         kept = gpu.kept_caches
         if repeats is not None:
             how = (self.launcher.chip, gpu.policies, self.launcher.partition)
-            same = repeats.key(loaded, context, *how, kept=kept)
+            same = repeats.key(loaded, context, *how, kept=kept, alike=gpu.timing == "sampled")
             before = repeats.find(same)
             if before is not None:
                 self._functional()
                 self.repeated = True
+                repeats.confirm(same, self.counts.warp_instructions)
                 self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
                 return
         kernel = traced(loaded, context)

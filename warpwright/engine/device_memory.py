@@ -665,6 +665,10 @@ class DeviceMemory:
             return self.find(address)
         return found if found is not None and found.address <= address < found.end else None
 
+    def holds(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Which numbers are addresses of this memory, allocated or not."""
+        return (addresses >= self.base) & (addresses < self.base + self.capacity_bytes)
+
     def nearest(self, address: int) -> Allocation | None:
         """The live allocation closest to ``address``, or None when there is none."""
         position = bisect_right(self._starts, address)

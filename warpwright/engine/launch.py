@@ -45,6 +45,8 @@ SYSTEM_SHARED_REGION = 512
 """Offset of its region 1: our choice, with more than the 288 bytes that cooperative groups expect there."""
 SHARED_ROUNDING_BYTES = 128
 GRID_WORKSPACE_BYTES = 64
+ALIKE_BYTES = 512
+"""Alignment of arrays that is compared where launches on other arrays count as alike: what allocators give."""
 """What a cooperative launch's grid barrier needs: a word that blocks add to and spin on, at byte 4."""
 CLOCK_TRIES = 1 << 20
 """Our choice: the upper half of a clock of 64 bits changes once in 2^32 cycles, so that the second try succeeds."""
@@ -526,6 +528,24 @@ class LaunchContext:
         for number, bank in sorted(self.banks.items()):
             found.update(number.to_bytes(4, "little"))
             found.update(np.ascontiguousarray(bank).data)
+        return found.digest()
+
+    def constants_likeness(self) -> bytes:
+        """As :meth:`constants_digest`, but of words that are addresses of device memory only which are equal, and their alignment.
+
+        Launches alike do the same work on other arrays: the layers of a model on their own weights.
+        """
+        found = hashlib.blake2b(digest_size=16)
+        for number, bank in sorted(self.banks.items()):
+            raw = np.ascontiguousarray(bank).view(np.uint8).reshape(-1)
+            words = raw[: raw.size // 8 * 8].copy().view(np.uint64)
+            names: dict[int, int] = {}
+            for at in np.flatnonzero(self.memory.holds(words)):
+                address = int(words[at])
+                words[at] = names.setdefault(address, len(names)) * ALIKE_BYTES + address % ALIKE_BYTES
+            found.update(number.to_bytes(4, "little"))
+            found.update(words.data)
+            found.update(raw[raw.size // 8 * 8 :].data)
         return found.digest()
 
     def __getitem__(self, name: str) -> int:

@@ -5,6 +5,9 @@ code, geometry and constant banks on the same chip makes the same accesses in th
 results alone, and has the earlier one's time.  Where caches are kept (``kept_caches.py``), the two launches before it, and the copies and fills since, must be the
 same as well: what they and this one use is then in L2 as it was.  Kernels whose time or results depend on more are timed always: those that read clocks or the number of their SM,
 with atomics, textures or bulk copies, which wait for a time or for memory, and MATCH, which takes as long as there are values.
+
+Sampled timing is an estimate in any case: there, launches on other arrays count as the same if the arrays' alignment is, and kernels may depend on memory
+if two launches timed one after the other executed as many instructions.  A model's layers are timed once or twice.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpwright.engine.blocks import CLOCKS, basic_blocks
 from warpwright.engine.data_independence import is_oblivious
@@ -28,6 +31,9 @@ WORTH_SECONDS = 0.02
 """Of timing; what took less is timed again, which takes less than making code without trace."""
 KEPT = 256
 """Launches whose time is known, the latest ones."""
+CLOSE = 0.01
+"""Of the instructions of two launches that count as alike."""
+_INSTRUCTIONS = "smsp__inst_executed.sum"
 _TIMED_ALWAYS = frozenset(("atomic", "texture", "bulk", "match_any", "nanosleep", "wgmma"))
 _OF_PLACE_AND_TIME = CLOCKS | {"smid"}
 
@@ -36,9 +42,20 @@ _OF_PLACE_AND_TIME = CLOCKS | {"smid"}
 class Known:
     """A launch that was timed."""
 
+    sure: bool
+    """Whether a later launch of the same key may have its time."""
     kept: tuple[Any, ...]
     """What its key names by identity."""
     timing: TimingResult
+
+
+class Key(NamedTuple):
+    """What decides the time of a launch."""
+
+    launch: Hashable
+    found: Hashable
+    sure: bool = True
+    """Without what memory holds; False: as far as two launches have shown."""
 
 
 class Repeats:
@@ -49,20 +66,28 @@ class Repeats:
         self._groups: OrderedDict[Hashable, tuple[tuple[Any, ...], tuple[TimedGrid | None, ...]]] = OrderedDict()
 
     def key(
-        self, loaded: LoadedKernel, context: LaunchContext, *how: Any, kept: KeptCaches | None = None
+        self,
+        loaded: LoadedKernel,
+        context: LaunchContext,
+        *how: Any,
+        kept: KeptCaches | None = None,
+        alike: bool = False,
     ) -> Hashable | None:
         """What decides the time of a launch; None where memory may.
 
         Args:
             how: the chip, the policies and what else it is timed with.
             kept: the device's caches, which note the launch: what came before it decides its time too.
+            alike: an estimate is enough: launches on other arrays count as the same.
         """
-        launch = _launch(loaded, context, how)
+        launch = _launch(loaded, context, how, alike)
         found = None
         if kept is not None:
             found = kept.found
             kept.launched(launch)
-        return (launch, found) if _may_repeat(loaded) else None
+        if _may_repeat(loaded):
+            return Key(launch, found)
+        return Key(launch, found, sure=False) if alike and _may_be_alike(loaded) else None
 
     def group_key(
         self,
@@ -93,24 +118,33 @@ class Repeats:
     def find(self, key: Hashable | None) -> TimingResult | None:
         """The time of an earlier launch with the same key."""
         found = self._known.get(key) if key is not None else None
-        if found is None:
+        if found is None or not found.sure:
             return None
         self._known.move_to_end(key)
         return found.timing
+
+    def confirm(self, key: Hashable | None, instructions: int) -> None:
+        """A launch that had an earlier one's time has executed so many instructions: if not as many, the next one is timed."""
+        found = self._known.get(key)
+        if found is not None and not _is_close(found.timing.metrics.get(_INSTRUCTIONS, 0), instructions):
+            del self._known[key]
 
     def keep(self, key: Hashable | None, timing: TimingResult, *named: Any) -> None:
         """A launch was timed; ``named`` are the kernel and what the key was made with."""
         if key is None or timing.cpu_seconds < WORTH_SECONDS:
             return
-        self._known[key] = Known(named, timing)
+        before = self._known.get(key)
+        sure = (isinstance(key, Key) and key.sure) or (before is not None and _executes_as_much(before.timing, timing))
+        self._known[key] = Known(sure, named, timing)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
 
 
-def _launch(loaded: LoadedKernel, context: LaunchContext, how: tuple[Any, ...]) -> Hashable:
+def _launch(loaded: LoadedKernel, context: LaunchContext, how: tuple[Any, ...], alike: bool = False) -> Hashable:
     """What a launch begins with."""
     memory = context.memory
-    about = (context.constants_digest(), memory.elsewhere().tobytes(), memory.has_mapped, len(memory.compressible))
+    constants = context.constants_likeness() if alike else context.constants_digest()
+    about = (constants, memory.elsewhere().tobytes(), memory.has_mapped, len(memory.compressible))
     return (id(loaded), context.geometry, *about, context.window, context.set_aside_bytes, *map(id, how))
 
 
@@ -126,6 +160,23 @@ def _may_repeat(loaded: LoadedKernel) -> bool:
             and is_oblivious(loaded.program, basic_blocks(loaded.program, lowered), lowered, constants=True)
         )
     return facts["repeats in time"]
+
+
+def _may_be_alike(loaded: LoadedKernel) -> bool:
+    """Whether equal numbers of instructions tell of equal times: not where warps wait for each other over memory, or look at a clock."""
+    return not watches_memory(loaded) and not any(
+        (op.name in ("special", "special64") and op.attr in CLOCKS) or op.name == "nanosleep"
+        for low in lowered_of(loaded)
+        for op in low.ops
+    )
+
+
+def _executes_as_much(one: TimingResult, other: TimingResult) -> bool:
+    return _is_close(one.metrics.get(_INSTRUCTIONS, 0), other.metrics.get(_INSTRUCTIONS, 0))
+
+
+def _is_close(one: float, other: float) -> bool:
+    return abs(one - other) <= CLOSE * max(one, other)
 
 
 def _is_timed_always(op: Op) -> bool:

@@ -258,6 +258,9 @@ def _result_types(p: Product) -> dict[str, str | int]:
         "BIAS_TYPE": TYPES[p.d.type if p.bias_type < 0 else p.bias_type].name,
         "SCALE": _scale_name(p),
         "ACTIVATIONS": int(bool(p.flags & _ACTIVATIONS)),
+        "DEVICE_SCALARS": int(bool(p.alpha.address or p.beta.address)),
+        "SCALED": int(any(p.scales)),
+        "ARRAYS": int(bool(p.flags & POINTER_ARRAYS)),
     }
 
 

@@ -15,9 +15,8 @@
 #define OP_A 256      // two bits: transposed, conjugate-transposed
 #define OP_B 1024
 #define VECTORS 4096    // four elements of a column of C and D can be read and written at once
-#ifndef ACTIVATIONS
-#define ACTIVATIONS 1
-#endif
+// Macros: ACTIVATIONS, DEVICE_SCALARS, ARRAYS, SCALED 1 where a product may have them. Without, no branch and no address depends on what memory holds, and the time of equal
+// products is known after the first.
 
 struct Arguments {
     const void *a, *b, *c;
@@ -32,10 +31,10 @@ struct Arguments {
 };
 
 template <class S> __device__ __forceinline__ S scalar(const void *place, const double *value) {
-    return place ? *(const S *)place : Scalar<S>::of(value[0], value[1]);
+    return DEVICE_SCALARS && place ? *(const S *)place : Scalar<S>::of(value[0], value[1]);
 }
 template <class T> __device__ __forceinline__ const T *matrix(const void *place, i64 stride, int flags) {
-    return flags & POINTER_ARRAYS ? ((const T *const *)place)[blockIdx.z] : (const T *)place + stride * blockIdx.z;
+    return ARRAYS && flags & POINTER_ARRAYS ? ((const T *const *)place)[blockIdx.z] : (const T *)place + stride * blockIdx.z;
 }
 
 // The tanh form, as cuBLASLt documents for CUBLASLT_EPILOGUE_GELU.
@@ -66,6 +65,7 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
         c = matrix<C>(g.c, g.stride_c, g.flags);
         d = (D *)matrix<D>(g.d, g.stride_d, g.flags);
         reads_c = !is_zero(beta);
+        if (!SCALED) return;
         float scale = (g.scale_a ? *g.scale_a : 1.0f) * (g.scale_b ? *g.scale_b : 1.0f);
         if (g.scale_a || g.scale_b) alpha = alpha * from_float(alpha, scale);
     }
@@ -74,7 +74,7 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
         S value = alpha * sum;
         if (reads_c) value = fused(beta, To<S>::from(c[row + g.ldc * column]), value);
         if (ACTIVATIONS && g.flags & EPILOGUE) value = activated(row, column, value);
-        if (g.scale_d) value = value * from_float(value, *g.scale_d);
+        if (SCALED && g.scale_d) value = value * from_float(value, *g.scale_d);
         put(d + row + g.ldd * column, value);
     }
     // Four sums of a column.
@@ -97,7 +97,7 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             if (ACTIVATIONS && g.flags & EPILOGUE) value[e] = activated(row + e, column, value[e]);
-            if (g.scale_d) value[e] = value[e] * from_float(value[e], *g.scale_d);
+            if (SCALED && g.scale_d) value[e] = value[e] * from_float(value[e], *g.scale_d);
             put(&stored.v[e], value[e]);
         }
         *(Four<D> *)(d + row + g.ldd * column) = stored;
