@@ -665,7 +665,7 @@ class DeviceMemory:
             return self.find(address)
         return found if found is not None and found.address <= address < found.end else None
 
-    def holds(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def holds_each(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which numbers are addresses of this memory, allocated or not."""
         return (addresses >= self.base) & (addresses < self.base + self.capacity_bytes)
 

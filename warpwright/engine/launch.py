@@ -540,7 +540,7 @@ class LaunchContext:
             raw = np.ascontiguousarray(bank).view(np.uint8).reshape(-1)
             words = raw[: raw.size // 8 * 8].copy().view(np.uint64)
             names: dict[int, int] = {}
-            for at in np.flatnonzero(self.memory.holds(words)):
+            for at in np.flatnonzero(self.memory.holds_each(words)):
                 address = int(words[at])
                 words[at] = names.setdefault(address, len(names)) * ALIKE_BYTES + address % ALIKE_BYTES
             found.update(number.to_bytes(4, "little"))

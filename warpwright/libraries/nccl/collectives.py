@@ -27,7 +27,15 @@ class Call:
     stream: Stream
 
 
-def _call(kind: Kind, handle: int, stream: int, send: int, receive: int, count: int, type: int, operation: int = 0, root: int = 0) -> None:  # fmt: skip
+def _call(handle: int, stream: int, kind: Kind, buffers: tuple[int, int], elements: tuple[int, int], operation: int = 0, root: int = 0) -> None:  # fmt: skip
+    """Hand in a call.
+
+    Args:
+        buffers: addresses to send from and to receive at.
+        elements: number and ncclDataType_t.
+        root: or the peer of a send or receive.
+    """
+    count, type = elements
     rank = communicator(handle)
     if not 0 <= type < len(ELEMENT_BYTES):
         raise invalid(f"there is no ncclDataType_t {type}")
@@ -38,7 +46,7 @@ def _call(kind: Kind, handle: int, stream: int, send: int, receive: int, count: 
         if operation >= PREMULTIPLIED and operation not in rank.scales:
             raise invalid(f"there is no ncclRedOp_t {operation}")
         scale = rank.scales.get(operation, 1.0)
-    request = Request(kind, send, receive, count, type, operation, root, scale)
+    request = Request(kind, *buffers, count, type, operation, root, scale)
     made = Call(rank, request, state().stream(stream) if stream > 2 else rank.device.default_stream)
     if made.stream.capture is not None:
         raise LibraryError("not_supported", "collectives are not captured into CUDA graphs")
@@ -50,57 +58,57 @@ def _call(kind: Kind, handle: int, stream: int, send: int, receive: int, count: 
 
 @entry("ncclAllReduce")
 def all_reduce(send: int, receive: int, count: int, type: int, operation: int, handle: int, stream: int) -> None:
-    _call(Kind.ALL_REDUCE, handle, stream, send, receive, count, type, operation)
+    _call(handle, stream, Kind.ALL_REDUCE, (send, receive), (count, type), operation=operation)
 
 
 @entry("ncclReduce")
 def reduce(send: int, receive: int, count: int, type: int, operation: int, root: int, handle: int, stream: int) -> None:
-    _call(Kind.REDUCE, handle, stream, send, receive, count, type, operation, root)
+    _call(handle, stream, Kind.REDUCE, (send, receive), (count, type), operation=operation, root=root)
 
 
 @entry("ncclReduceScatter")
 def reduce_scatter(send: int, receive: int, count: int, type: int, operation: int, handle: int, stream: int) -> None:
-    _call(Kind.REDUCE_SCATTER, handle, stream, send, receive, count, type, operation)
+    _call(handle, stream, Kind.REDUCE_SCATTER, (send, receive), (count, type), operation=operation)
 
 
 @entry("ncclBroadcast")
 def broadcast(send: int, receive: int, count: int, type: int, root: int, handle: int, stream: int) -> None:
-    _call(Kind.BROADCAST, handle, stream, send, receive, count, type, root=root)
+    _call(handle, stream, Kind.BROADCAST, (send, receive), (count, type), root=root)
 
 
 @entry("ncclBcast")
 def broadcast_in_place(buffer: int, count: int, type: int, root: int, handle: int, stream: int) -> None:
-    _call(Kind.BROADCAST, handle, stream, buffer, buffer, count, type, root=root)
+    _call(handle, stream, Kind.BROADCAST, (buffer, buffer), (count, type), root=root)
 
 
 @entry("ncclAllGather")
 def all_gather(send: int, receive: int, count: int, type: int, handle: int, stream: int) -> None:
-    _call(Kind.ALL_GATHER, handle, stream, send, receive, count, type)
+    _call(handle, stream, Kind.ALL_GATHER, (send, receive), (count, type))
 
 
 @entry("ncclAlltoAll")
 def all_to_all(send: int, receive: int, count: int, type: int, handle: int, stream: int) -> None:
-    _call(Kind.ALL_TO_ALL, handle, stream, send, receive, count, type)
+    _call(handle, stream, Kind.ALL_TO_ALL, (send, receive), (count, type))
 
 
 @entry("ncclGather")
 def gather(send: int, receive: int, count: int, type: int, root: int, handle: int, stream: int) -> None:
-    _call(Kind.GATHER, handle, stream, send, receive, count, type, root=root)
+    _call(handle, stream, Kind.GATHER, (send, receive), (count, type), root=root)
 
 
 @entry("ncclScatter")
 def scatter(send: int, receive: int, count: int, type: int, root: int, handle: int, stream: int) -> None:
-    _call(Kind.SCATTER, handle, stream, send, receive, count, type, root=root)
+    _call(handle, stream, Kind.SCATTER, (send, receive), (count, type), root=root)
 
 
 @entry("ncclSend")
 def send(buffer: int, count: int, type: int, peer: int, handle: int, stream: int) -> None:
-    _call(Kind.SEND, handle, stream, buffer, 0, count, type, root=peer)
+    _call(handle, stream, Kind.SEND, (buffer, 0), (count, type), root=peer)
 
 
 @entry("ncclRecv")
 def receive(buffer: int, count: int, type: int, peer: int, handle: int, stream: int) -> None:
-    _call(Kind.RECEIVE, handle, stream, 0, buffer, count, type, root=peer)
+    _call(handle, stream, Kind.RECEIVE, (0, buffer), (count, type), root=peer)
 
 
 @entry("ncclRedOpCreatePreMulSum")
