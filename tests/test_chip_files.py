@@ -57,7 +57,7 @@ def refusal(tmp_path: Path, text: str, base: str = "a100") -> str:
         ("[l2]\nsm_count = 110", "field 'sm_count' of chip 'mine' belongs to [sm], not to [l2] (of mine.toml)"),
         (
             "sm_coutn = 110",
-            "chip 'mine' has no field 'sm_coutn'; did you mean 'sm_count' or 'gpc_sm_counts' or 'cluster_sm_counts'? (of "
+            "chip 'mine' has no field 'sm_coutn'; did you mean 'sm_count' or 'tpc_sm_count' or 'gpc_sm_counts'? (of "
             "mine.toml)",
         ),
         (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from warpwright.chips import load_chip
-from warpwright.timing.placement import first_places
+from warpwright.timing.placement import Dispatch, dispatch_of, first_places
 
 MEASURED = Path(__file__).parents[1] / "bench" / "data" / "h200" / "placement.npz"
 APART = 124  # the card's first number of an SM that is served apart
@@ -25,8 +25,9 @@ def group_of(sm: int) -> int:
 
 def ours(grid: int, resident: int = 8) -> tuple[list[tuple[int, bool]], np.ndarray]:
     """(GPC, served apart) of each block in the model, and its SM."""
-    sm = load_chip("h200").sm
-    places = first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, grid, resident)
+    chip = load_chip("h200")
+    sm = chip.sm
+    places = first_places(dispatch_of(chip), grid, resident)
     ends = np.cumsum(sm.gpc_sm_counts)
     return [
         (int(np.searchsorted(ends, place, "right")), place < sm.dispatch_apart_sm_count) for place in places
@@ -51,5 +52,5 @@ def test_an_sm_gets_no_more_blocks_than_it_holds() -> None:
 
 
 def test_a_chip_without_sms_apart_serves_its_gpcs_in_turn() -> None:
-    assert first_places((2, 3), 0, 12, 4).tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 2]
-    assert first_places((4,), 4, 6, 4).tolist() == [0, 1, 2, 3, 0, 1]
+    assert first_places(Dispatch((2, 3)), 12, 4).tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 2]
+    assert first_places(Dispatch((4,), 4), 6, 4).tolist() == [0, 1, 2, 3, 0, 1]

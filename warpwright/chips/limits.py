@@ -64,6 +64,9 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "sm_clock_mhz": (100, 10_000),
     "sm_count": (None, 512),
     "dispatch_apart_sm_count": (None, 512),
+    "dispatch_apart_first_turns_count": (None, 1024),
+    "dispatch_apart_turns_count": (None, 1024),
+    "tpc_sm_count": (None, 512),
     "max_threads_per_block": (32, 1024),  # CUDA C++ Programming Guide, for every compute capability
     "registers_per_sm": (1024, 1 << 20),
     "max_registers_per_thread": (16, 255),  # machine code names a register in eight bits, of which 255 is RZ

@@ -43,6 +43,12 @@ class Sm(Section):
     """The partition of L2 that each GPC's SMs ask first."""
     dispatch_apart_sm_count: int = Field(ge=0)
     """SMs of the first GPC that get their blocks apart from its others."""
+    dispatch_apart_first_turns_count: int = Field(gt=0)
+    """Turns of GPCs before these SMs' second blocks."""
+    dispatch_apart_turns_count: int = Field(gt=0)
+    """Turns of GPCs between their later ones."""
+    tpc_sm_count: int = Field(gt=0)
+    """SMs of a texture processing cluster: neighbours in a GPC."""
     sub_core_count: int = Field(gt=0, le=4)
     max_warps_per_sm: int = Field(gt=0, le=64)
     max_blocks_per_sm: int = Field(gt=0, le=32)

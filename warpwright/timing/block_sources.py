@@ -26,7 +26,7 @@ from warpwright.timing import state as s
 from warpwright.timing.access_policy import POLICY_OF, SHARE_BITS
 from warpwright.timing.instruction_table import StaticProgram, encode
 from warpwright.timing.interface import TracedKernel
-from warpwright.timing.placement import first_places
+from warpwright.timing.placement import dispatch_of, first_places
 from warpwright.timing.reset import l1_sets
 from warpwright.timing.scoreboard import ENTRY_BYTES
 from warpwright.timing.state import State
@@ -262,7 +262,7 @@ def _fill_first_places(state: State, chip: Chip, grids: Sequence[Grid], placed: 
     for number, (grid, one) in enumerate(zip(grids, placed, strict=True)):
         k = state.kernel(number)
         blocks = grid.context.geometry.blocks
-        places = first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, blocks, one.occupancy.blocks_per_sm)
+        places = first_places(dispatch_of(chip), blocks, one.occupancy.blocks_per_sm)
         first = state.areas["first_places"] + number * sm.sm_count * sm.max_blocks_per_sm
         state.words[first : first + len(places)] = places
         state.words[k.first_places], state.words[k.first_blocks] = first, len(places)

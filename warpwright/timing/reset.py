@@ -17,7 +17,7 @@ from warpwright.timing import buffers
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import BANK_BLOCK_BYTES
 from warpwright.timing.kept_caches import KeptCaches
-from warpwright.timing.placement import first_places
+from warpwright.timing.placement import dispatch_of, first_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +212,7 @@ def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = Non
     prefetched = instruction.launch_prefetch_kib * 1024 // instruction.icache_line_bytes
     _prefetch_code(state.sms(), used, sizes, min(prefetched, code_lines))
     order = sizes.areas["sm_order"]
-    m[order : order + chip.sm.sm_count] = first_places(
-        tuple(chip.sm.gpc_sm_counts), chip.sm.dispatch_apart_sm_count, chip.sm.sm_count, 1
-    )
+    m[order : order + chip.sm.sm_count] = first_places(dispatch_of(chip), chip.sm.sm_count, 1)
     arrived, banks = sizes.areas["const_arrived"], sizes.areas["dram_banks"]
     m[arrived : arrived + sizes.const_blocks] = s.INF
     _cold_code(state, sizes, prefetched if kept is None else code_lines)
@@ -235,7 +233,7 @@ def used_sms(chip: Chip, blocks: int) -> slice:
     sm = chip.sm
     if not 0 < blocks < sm.sm_count:
         return slice(0, sm.sm_count)
-    return slice(0, int(first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, blocks, 1).max()) + 1)
+    return slice(0, int(first_places(dispatch_of(chip), blocks, 1).max()) + 1)
 
 
 def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range) -> None:
@@ -337,7 +335,7 @@ def _share_parameters(state: s.State, chip: Chip, blocks: int) -> None:
     gpcs = state.words[state.areas["gpc_of_sm"] : state.areas["gpc_of_sm"] + len(sms)]
     asking = np.arange(len(sms))
     if 0 < blocks < sm.sm_count:
-        asking = np.unique(first_places(tuple(sm.gpc_sm_counts), sm.dispatch_apart_sm_count, blocks, 1))
+        asking = np.unique(first_places(dispatch_of(chip), blocks, 1))
     count = np.bincount(gpcs[asking], minlength=len(sm.gpc_sm_counts))[gpcs]
     part = np.maximum((count * state.words[s.chip.const_gpc_interval] + 128) >> 8, 1)
     sms[:, s.SM.const_interval] = np.maximum(state.words[s.chip.const_interval], part)
