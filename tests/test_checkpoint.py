@@ -178,6 +178,19 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path: Path) -> None:
         resume(place)
     with pytest.raises(CheckpointError, match="at least one cycle"):
         Checkpoints(place, every_cycles=0)
+    with pytest.raises(CheckpointError, match=r"cannot read .*: No such file"):
+        resume(tmp_path / "missing.ckpt")
+
+
+@pytest.mark.ci
+def test_damaged_files_are_refused(saved: Path, tmp_path: Path) -> None:
+    place = tmp_path / "damaged.ckpt"
+    contents = bytearray(saved.read_bytes())
+    middle = len(contents) // 2
+    contents[middle : middle + 64] = bytes(byte ^ 0xFF for byte in contents[middle : middle + 64])
+    place.write_bytes(contents)
+    with pytest.raises(CheckpointError, match="damaged"):
+        resume(place)
 
 
 @pytest.mark.ci

@@ -228,6 +228,8 @@ def test_commands_that_cannot_be_carried_out_say_why(module: ww.Module) -> None:
             "print $R300": "no register",
             "print y[1000000]": "no memory is allocated",
             "cuda block 7": "no block",
+            "cuda thread a": "cuda thread X",
+            "print": "needs an expression",
             "cuda block 1": "not resident",
             "watch $R4": "have an address",
             "break a b c/": "no place",

@@ -299,7 +299,9 @@ def test_injections_are_read_from_text() -> None:
         ("shared@0x10:39", "a word has bits 0 to 38"),
         ("dram@0x10:1,when=3", "one of launch="),
         ("registers@X:1", "a register is R0 to R254"),
-        ("rate@dram=much", "could not convert"),
+        ("rate@dram=much", "dram is a number, not 'much'"),
+        ("registers@R5:1,lane=77", "a warp has no lane 77"),
+        ("dram@0x10:3+3", "bits 3, 3 of dram"),
     ],
 )
 def test_what_is_wrong_with_an_injection_is_said(text: str, message: str) -> None:
@@ -309,7 +311,7 @@ def test_what_is_wrong_with_an_injection_is_said(text: str, message: str) -> Non
 
 def test_places_that_a_launch_does_not_have_are_refused() -> None:
     for injection, message in (
-        (Injection("dram", (1,), 0, "z"), "0 arrays are called 'z'; allocated are: array 'x', array 'y'"),
+        (Injection("dram", (1,), 0, "z"), "no array is called 'z'; allocated are: array 'x', array 'y'"),
         (Injection("registers", (1,), 3, block=BLOCKS), "the launch has blocks 0 to 3"),
         (Injection("registers", (1,), 3, instruction=10**6), "never came"),
         (Injection("shared", (1,), 1 << 20), "bytes of shared memory"),

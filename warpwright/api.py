@@ -690,6 +690,10 @@ class Launcher:
 
     def with_window(self, window: AccessWindow | None) -> Launcher:
         """The same launch with an access-policy window: ``kernel[grid, block].with_window(ww.AccessWindow(...))(...)``."""
+        from warpwright.engine.access_policy import AccessWindow
+
+        if window is not None and not isinstance(window, AccessWindow):
+            raise TypeError(f"with_window() takes a ww.AccessWindow or None, not {window!r}")
         made = copy(self)
         made.window = window
         return made

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,7 +158,14 @@ def _put(file: zipfile.ZipFile, name: str, array: npt.NDArray[Any]) -> None:
 
 
 def _get(file: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    return np.load(io.BytesIO(file.read(f"{name}.npy")), allow_pickle=False)
+    return np.load(io.BytesIO(_contents(file, f"{name}.npy")), allow_pickle=False)
+
+
+def _contents(file: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return file.read(name)
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError) as error:
+        raise CheckpointError(f"{file.filename} is damaged: {error}") from None
 
 
 def _used_pages(contents: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -200,8 +208,10 @@ def read_meta(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(path) as file:
             meta: dict[str, Any] = json.loads(file.read("checkpoint.json"))
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path} is no checkpoint: {error}") from None
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from None
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} is no checkpoint, or is damaged: {error}") from None
     if meta.get("format") != FORMAT or meta.get("model") != _model_version():
         raise CheckpointError(f"{path} is a checkpoint of another version of the model: resume it with that version")
     return meta
@@ -245,7 +255,7 @@ def resume(path: str | os.PathLike[str], gpu: GPU | None = None, *, checkpoints:
         checkpoints: where further checkpoints go.
 
     Raises:
-        CheckpointError: the file is no checkpoint, another version's, or of another size than the GPU.
+        CheckpointError: the file is no checkpoint, damaged, another version's, or of another size than the GPU.
         ExecutionError: a fault, a trap or a deadlock of the launch.
     """
     meta = read_meta(path)
@@ -256,7 +266,7 @@ def resume(path: str | os.PathLike[str], gpu: GPU | None = None, *, checkpoints:
         for address, size, name in meta["allocations"]:
             allocations.setdefault((name, size), []).append(address)
         with target.memory.placing(allocations):
-            module = target.compile(file.read("module.cubin"), name=meta["module"])
+            module = target.compile(_contents(file, "module.cubin"), name=meta["module"])
             kernel: Kernel = module[meta["kernel"]]
             held = {a.address for a in target.memory}
             for address, size, name in meta["allocations"]:

@@ -116,10 +116,10 @@ _found: list[Finding] = []
 def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
+    console = Console(stderr=stderr, highlight=False, emoji=False)
     # A table in a file or a pipe is not limited to the width of a terminal.
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(stderr=stderr, highlight=False, width=140)
+        console = Console(stderr=stderr, highlight=False, emoji=False, width=140)
     return console
 
 
@@ -223,8 +223,11 @@ def run(
         ),
     ] = None,
     checkpoint_every: Annotated[
-        int, typer.Option("--checkpoint-every", min=1, help="Simulated cycles between two checkpoints.")
-    ] = 1_000_000,
+        int | None,
+        typer.Option(
+            "--checkpoint-every", min=1, help="Simulated cycles between two checkpoints; 1,000,000 by default."
+        ),
+    ] = None,
     inject: Annotated[
         str | None,
         typer.Option(
@@ -259,7 +262,7 @@ def run(
         _time_limit(timeout),
         _host_clock(host_clock, timing),
         _errors_injected(inject, check),
-        _checkpoints(program, checkpoint, checkpoint_every),
+        _checkpoints(program, timing, checkpoint, checkpoint_every),
     ):
         try:
             runs, findings, code = _launches_of(program, list(context.args), gpu, timing)
@@ -337,6 +340,8 @@ def replay(
     from warpwright.graphics.recording import Replay, last_image, png
     from warpwright.graphics.timed.frame import described, frame_of
 
+    if image is not None and not image.absolute().parent.is_dir():
+        raise _fail(f"--image {image}: there is no folder {image.absolute().parent}", MISUSED)
     try:
         done = Replay(recording, load_chip(gpu) if timing == "full" or report else None)
         pictures = _pictures_of(done) if report else None
@@ -352,7 +357,10 @@ def replay(
         False: "memory ends otherwise than recorded",
     }
     draws = device.three_d.draws
-    _console().print(f"{done.submissions} submissions with {draws} draws; {same[done.is_same]}", markup=False)
+    _console().print(
+        f"{done.submissions} submissions with {draws} {'draw' if draws == 1 else 'draws'}; {same[done.is_same]}",
+        markup=False,
+    )
     if device.timer is not None:
         for line in described(frame_of(device.timer)):
             _console().print(line, markup=False, soft_wrap=True)
@@ -441,9 +449,11 @@ def _host_clock(name: str, timing: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _checkpoints(program: str, path: Path | None, every: int) -> Iterator[None]:
+def _checkpoints(program: str, timing: str | None, path: Path | None, every: int | None) -> Iterator[None]:
     """Launches of the program are saved in the middle within the block."""
     if path is None:
+        if every is not None:
+            raise _fail("--checkpoint-every has no effect without --checkpoint: add --checkpoint FILE", MISUSED)
         yield
         return
     from warpwright.checkpoint import Checkpoints
@@ -452,9 +462,11 @@ def _checkpoints(program: str, path: Path | None, every: int) -> Iterator[None]:
 
     if not is_python_file(program):
         raise _fail("--checkpoint saves launches of Python programs that use warpwright.GPU: give a FILE.py", MISUSED)
+    if timing == "off":
+        raise _fail("--checkpoint saves launches that are timed in full: leave out --timing off", MISUSED)
     if not path.absolute().parent.is_dir():
         raise _fail(f"--checkpoint {path}: there is no folder {path.absolute().parent}", MISUSED)
-    session.checkpoints = Checkpoints(path.absolute(), every_cycles=every)
+    session.checkpoints = Checkpoints(path.absolute(), every_cycles=every or 1_000_000)
     try:
         yield
     finally:
@@ -872,7 +884,8 @@ def _graphics_used() -> str:
     device = objects.used_device() if objects is not None else None
     if device is None:
         return ""
-    said = f"{device.submissions} submissions with {device.three_d.draws} draws"
+    draws = device.three_d.draws
+    said = f"{device.submissions} submissions with {draws} {'draw' if draws == 1 else 'draws'}"
     if device.timer is None:
         return f"{said}, without cycles: --timing full gives them (docs/model/graphics.md)"
     from warpwright.graphics.timed.frame import described, frame_of

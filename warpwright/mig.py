@@ -93,6 +93,8 @@ class MigGPU:
         """
         from warpwright.engine.arguments import pack
 
+        if not launches or not all(isinstance(one, tuple | list) and len(one) == 2 for one in launches):
+            raise UnsupportedError("launch() takes launches as pairs: (kernel[grid, block], (argument, …)), …")
         gpus = [launcher.kernel.gpu for launcher, _ in launches]
         if len({id(gpu) for gpu in gpus}) < len(gpus) or any(gpu not in self.gpus for gpu in gpus):
             raise UnsupportedError("give one launch for each of several instances of this card")

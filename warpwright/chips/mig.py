@@ -118,7 +118,8 @@ def profile_of(name: str | int) -> Profile:
         if name in (one.name, one.number, str(one.number)):
             return one
     raise MigError(
-        f"there is no profile {name!r}: {', '.join(f'{one.name} ({one.number})' for one in PROFILES)}", INVALID_ARGUMENT
+        f"there is no profile {name!r}; there are: {', '.join(f'{one.name} ({one.number})' for one in PROFILES)}",
+        INVALID_ARGUMENT,
     )
 
 

@@ -82,15 +82,14 @@ def create(
         for text in profiles.split(","):
             name, _, start = text.strip().partition(":")
             if start and not start.isdigit():
-                raise fail(f"{text}: a place is the number of a memory slice", MISUSED)
+                raise fail(f"{text}: PROFILE:START takes the number of the first memory slice, not {start!r}", MISUSED)
             made.append(card.create(name, int(start) if start else None))
             if compute:
                 made[-1].create_compute()
     for one in made:
-        console().print(
-            f"created GPU instance {one.number}: {one.profile_name}, memory slices {one.start} to {one.start + one.placement.size - 1}",
-            markup=False,
-        )
+        last = one.start + one.placement.size - 1
+        slices = f"slices {one.start} to {last}" if last > one.start else f"slice {last}"
+        console().print(f"created GPU instance {one.number}: {one.profile_name}, memory {slices}", markup=False)
 
 
 @mig.command("create-compute")
@@ -129,6 +128,7 @@ def destroy(
                 card.instance(number).compute.clear()
                 card.destroy(number)
     what = f"compute instance {compute} of GPU instance" if compute is not None else "GPU instance"
+    what += "s" if len(gone) != 1 else ""
     console().print(f"destroyed {what} {', '.join(map(str, gone)) or 'none'}", markup=False)
 
 

@@ -18,9 +18,9 @@ def console(stderr: bool = False) -> Console:
     """A console whose tables in a file or a pipe are not limited to the width of a terminal."""
     from rich.console import Console
 
-    made = Console(stderr=stderr, highlight=False)
+    made = Console(stderr=stderr, highlight=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made = Console(stderr=stderr, highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+        made = Console(stderr=stderr, highlight=False, emoji=False, width=WIDTH_WITHOUT_TERMINAL)
     return made
 
 

@@ -37,6 +37,9 @@ def resume(
     from warpwright.mig import MigGPU
     from warpwright.tools.tables import launch_table
 
+    for option, path in (("--output", output), ("--checkpoint", again)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise fail(f"{option} {path}: there is no folder {path.absolute().parent}", MISUSED)
     gpu = None
     if profile is not None:
         name, _, start = profile.partition(":")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from warpwright.chips import Chip
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.faults.error_log import (
+    STRUCTURES,
     XID_CONTAINED,
     XID_PAGE_RETIRED,
     XID_RETIREMENT_FAILED,
@@ -111,6 +112,8 @@ class DeviceFaults:
         Raises:
             InjectionError: the structure keeps nothing between launches, or the address is not device memory's.
         """
+        if structure not in STRUCTURES:
+            raise InjectionError(f"there is no structure {structure!r}; there are: {', '.join(STRUCTURES)}")
         if structure not in MEMORY:
             raise InjectionError(
                 f"{structure} keeps nothing between launches: add an Injection with its launch, block and instruction"
@@ -140,7 +143,8 @@ class DeviceFaults:
         named = named or [a for a in self.memory if repr(injection.array) in a.name]
         if len(named) != 1:
             there = ", ".join(a.name for a in self.memory) or "none"
-            raise InjectionError(f"{len(named)} arrays are called {injection.array!r}; allocated are: {there}")
+            number = f"{len(named)} arrays are" if named else "no array is"
+            raise InjectionError(f"{number} called {injection.array!r}; allocated are: {there}")
         return named[0].address + injection.address
 
     def _flip(self, word: int, pattern: int) -> None:

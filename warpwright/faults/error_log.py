@@ -84,7 +84,8 @@ class ErrorLog:
             for name, counts in self.volatile.items()
             if counts.corrected or counts.uncorrectable
         ]
-        over = [f"{self.overwritten:,} flipped words were written over unread"] if self.overwritten else []
+        words = "word was" if self.overwritten == 1 else "words were"
+        over = [f"{self.overwritten:,} flipped {words} written over unread"] if self.overwritten else []
         return [*(counted or ["no error was met"]), *over, *map(str, self.xids)]
 
     def total(self, kind: str, *, aggregate: bool = False) -> int:

@@ -70,10 +70,12 @@ class Injection:
         wrong = [bit for bit in self.bits if not 0 <= bit < bits]
         if wrong or not self.bits or len(set(self.bits)) < len(self.bits):
             raise InjectionError(
-                f"bits {self.bits} of {self.structure}: a word has bits 0 to {bits - 1}, each named once"
+                f"bits {', '.join(map(str, self.bits))} of {self.structure}: a word has bits 0 to {bits - 1}, each named once"
             )
-        if min(self.launch, self.block, self.warp, self.instruction, self.address) < 0 or not 0 <= self.lane < 64:
+        if min(self.launch, self.block, self.warp, self.lane, self.instruction, self.address) < 0:
             raise InjectionError(f"{self.structure}: launch, block, warp, lane and instruction count from 0 on")
+        if self.lane >= 64:
+            raise InjectionError(f"{self.structure}: a warp has no lane {self.lane}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,13 @@ def _place(structure: str, text: str) -> tuple[int, str]:
 def _drawn(kind: str, rest: str, whole: str) -> Exposure:
     values = _pairs(rest, (*_DRAWN[kind], "seed"), whole)
     seed = _number(values.pop("seed", "0"), "seed")
-    try:
-        return Exposure(kind, {key: float(value) for key, value in values.items()}, seed)
-    except ValueError as error:
-        raise InjectionError(f"--inject {whole!r}: {error}") from None
+    numbers = {}
+    for key, value in values.items():
+        try:
+            numbers[key] = float(value)
+        except ValueError:
+            raise InjectionError(f"--inject {whole!r}: {key} is a number, not {value!r}") from None
+    return Exposure(kind, numbers, seed)
 
 
 def parse_injections(text: str) -> list[Injection | Exposure]:

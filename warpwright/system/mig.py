@@ -186,7 +186,7 @@ class MigCard:
         profile = profile_of(name)
         if start is not None and start not in profile.starts:
             raise MigError(
-                f"a {profile.name} instance begins at memory slice {', '.join(map(str, profile.starts))}, not at {start}",
+                f"a {profile.name} instance begins at memory slice {' or '.join(map(str, profile.starts))}, not at {start}",
                 INVALID_ARGUMENT,
             )
         chosen = next((place for place in self.free(profile) if start in (None, place.start)), None)

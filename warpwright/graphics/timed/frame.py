@@ -178,8 +178,15 @@ def _use(timer: GraphicsTimer, draws: list[DrawTime], counters: dict[str, float]
 
 def described(frame: FrameTime, most: int = 12) -> list[str]:
     """Lines of text: the frame, its units, and the draws that took longest."""
+    clears = sum(draw.label == "clear" for draw in frame.draws)
+    draws = len(frame.draws) - clears
+    what = [
+        f"{number} {name}{'s' if number != 1 else ''}"
+        for number, name in ((draws, "draw"), (clears, "clear"))
+        if number
+    ]
     lines = [
-        f"{len(frame.draws)} draws took {frame.cycles:,.0f} cycles ({1e3 * frame.seconds:.3f} ms) on {frame.chip}: {frame.advice}",
+        f"{' and '.join(what) or 'no draw'} took {frame.cycles:,.0f} cycles ({1e3 * frame.seconds:.3f} ms) on {frame.chip}: {frame.advice}",
         "busy: " + ", ".join(f"{name} {100 * share:.0f}%" for name, share in frame.use.items() if share >= 0.005),
     ]
     longest = sorted(frame.draws, key=lambda d: -d.cycles)[:most]

@@ -249,8 +249,9 @@ class Commands:
     # --- focus -----------------------------------------------------------------------------------------
     def do_cuda(self, rest: str) -> str:
         execution = self.execution
-        words = re.findall(r"(block|thread|warp|lane|kernel)\s*\(?\s*([\d, ]*\d)?\s*\)?", rest)
-        if rest and not words:
+        pattern = r"(block|thread|warp|lane|kernel)\s*\(?\s*([\d, ]*\d)?\s*\)?"
+        words = re.findall(pattern, rest)
+        if re.sub(pattern, "", rest).strip(" ,"):
             raise CommandError("cuda block X[,Y,Z], cuda thread X[,Y,Z], cuda warp N, cuda lane N")
         focus = execution.focus
         for what, numbers in words:
@@ -410,6 +411,8 @@ class Commands:
 
     # --- values ----------------------------------------------------------------------------------------
     def do_print(self, rest: str, form: str = "") -> str:
+        if not rest.strip():
+            raise CommandError("print needs an expression")
         value = evaluate(rest, self.thread())
         self._history += 1
         return f"${self._history} = {shown(value, form)}"
