@@ -273,7 +273,9 @@ class GPU:
             from warpwright.faults import DeviceFaults
 
             if self.checker is not None or self.engine == "interpreter" or self.chip.arch < FIRST_MAXWELL:
-                raise UnsupportedError("errors are injected on p100 to h200, with engine='compiled' and without checks")
+                raise UnsupportedError(
+                    f"{self.chip.name}: errors are injected on p100, v100, a100 and h200, with engine='compiled' and without checks"
+                )
             self.injected = DeviceFaults(self.chip, self.memory)
         return self.injected
 

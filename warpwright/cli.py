@@ -343,7 +343,8 @@ def replay(
     if image is not None and not image.absolute().parent.is_dir():
         raise _fail(f"--image {image}: there is no folder {image.absolute().parent}", MISUSED)
     try:
-        done = Replay(recording, load_chip(gpu) if timing == "full" or report else None)
+        chip = load_chip(gpu)
+        done = Replay(recording, chip if timing == "full" or report else None)
         pictures = _pictures_of(done) if report else None
         done.run()
     except WarpwrightError as error:

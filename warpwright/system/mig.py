@@ -258,7 +258,8 @@ class MigCard:
         found = [pair for pair in self.devices() if self.device_uuid(*pair).startswith(name)]
         if len(found) != 1:
             there = ", ".join(self.device_uuid(*pair) for pair in self.devices()) or "none"
-            raise MigError(f"{len(found)} MIG devices are called {name}; there are: {there}", NOT_FOUND)
+            number = f"{len(found)} MIG devices are" if found else "no MIG device is"
+            raise MigError(f"{number} called {name}; there are: {there}", NOT_FOUND)
         return found[0]
 
 
