@@ -171,6 +171,23 @@ def test_what_is_given_back_or_waited_for_behind_the_interpreters_end_succeeds(t
     assert done.stdout.splitlines()[0] == "0 0 0 4"
 
 
+@pytest.mark.parametrize("soname", ["libcudart.so.12", "libcudart.so.13"])
+def test_a_destructor_may_choose_a_device_and_read_texts_behind_the_interpreters_end(
+    soname: str, tmp_path: Path
+) -> None:
+    """PyTorch's communicators go to their device at the end of the process, and print what failed."""
+    (tmp_path / "program.py").write_text(
+        f"import ctypes; runtime = ctypes.CDLL({soname!r}); runtime.cudaGetErrorString.restype = ctypes.c_char_p;"
+        "place = ctypes.c_int(-1); assert runtime.cudaGetDevice(ctypes.byref(place)) == 0; runtime.warpwright_close();"
+        "print(runtime.cudaGetDevice(ctypes.byref(place)), runtime.cudaSetDevice(0), runtime.cudaMalloc(None, ctypes.c_size_t(4)),"
+        "runtime.cudaGetErrorString(4).decode())"
+    )
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "0 0 4 driver shutting down"
+
+
 def test_python_process_finds_our_runtime_by_its_name() -> None:
     with attached():
         for soname, version in (("libcudart.so.12", 12090), ("libcudart.so.13", 13000)):

@@ -18,12 +18,22 @@ VARIANTS = ("_ptsz", "_ptds")
 _GIVES_BACK = ("Free", "Destroy", "Unload", "Release", "Unregister", "SetCurrent", "Synchronize")
 
 
+_CHOOSES = ("cudaGetDevice", "cudaSetDevice")
+"""PyTorch's destructors go to the device of what they give back."""
+_TEXTS = ("ErrorString", "ErrorName", "StatusString", "StatusName")
+
+
+def returns_text(name: str) -> bool:
+    """Whether a call returns the address of a text; the driver's own store it and return a result."""
+    return (name.endswith(_TEXTS) and not name.startswith("cuGet")) or name == "ncclGetLastError"
+
+
 def gives_back(name: str) -> bool:
-    """Whether a call gives something back, or waits for what has ended, as destructors do.
+    """Whether a call gives something back, chooses the device for it, or waits for what has ended, as destructors do.
 
     NVIDIA's driver serves such calls until the process runs its exit handlers, later than an interpreter ends: what they give back then goes with the process.
     """
-    return any(word in name for word in _GIVES_BACK)
+    return name in _CHOOSES or any(word in name for word in _GIVES_BACK)
 
 
 _ASKS = ("Get", "PushCurrent", "PopCurrent")
