@@ -60,7 +60,7 @@ int PyRun_SimpleString(const char *code) {
     guard[1] = PyErr_Fetch;
     guard[2] = PyErr_Restore;
     guard[3] = PyGILState_Release;
-    guard[4 + 5 + 2] = six;
+    guard[4 + 6 + 2] = six;
     table[2] = guard[4 + 2];
     return 0;
 }
@@ -75,6 +75,7 @@ int many(long a, long b, long c, long d, long e, long f, long g, long h, long i,
 long six(long a, long b, long c, long d, long e, long f);
 void warpwright_close(void);
 int cudaFree(void *pointer);
+int cudaGetDevice(int *device);
 const char *cudaGetErrorString(int code);
 static void *thread(void *number) { return (void *)(long)first((long)number); }
 int main(int count, char **words) {
@@ -93,6 +94,8 @@ int main(int count, char **words) {
     if (result == 42) printf("six %ld\n", six(1, 2, 3, 4, 5, 6));
     warpwright_close();
     printf("closed %d, %d, %s\n", first(4), cudaFree(NULL), cudaGetErrorString(4));
+    int device = 9, code = cudaGetDevice(&device);
+    printf("device %d, %d\n", code, device);
 }
 """
 GUARDED = "fetched\n1 2 3 4 5 6\nrestored 1 2 3\nreleased\nsix 77\n"
@@ -110,7 +113,11 @@ def run(folder: Path, boot: Boot, *words: str) -> tuple[str, str]:
     """Standard output and error of the program with a library that starts ``boot``."""
     (folder / "libcuda.so.1").write_bytes(
         build_library(
-            "aarch64", "libcuda.so.1", ["first", "many", "six", "cudaFree", "cudaGetErrorString"], boot, guarded=[2]
+            "aarch64",
+            "libcuda.so.1",
+            ["first", "many", "six", "cudaFree", "cudaGetDevice", "cudaGetErrorString"],
+            boot,
+            guarded=[2],
         )
     )
     program = compile_c(folder, "program", PROGRAM, f"-L{folder}", "-l:libcuda.so.1", "-lpthread")
@@ -129,7 +136,7 @@ def test_first_call_starts_an_interpreter_and_keeps_its_arguments(tmp_path: Path
     out, _ = run(tmp_path, Boot(interpreter, "the code", "no interpreter"))
     assert (
         out
-        == f"initialised 0\nruns the code 1\nsaved\n{ARGUMENTS}many 42, first 5\n{GUARDED}closed 4, 0, driver shutting down\n"
+        == f"initialised 0\nruns the code 1\nsaved\n{ARGUMENTS}many 42, first 5\n{GUARDED}closed 4, 0, driver shutting down\ndevice 0, 0\n"
     )
 
 
@@ -138,13 +145,13 @@ def test_threads_that_call_at_once_wait_for_one_start(tmp_path: Path, interprete
     threads = "".join(f"thread {10 * n + 1}\n" for n in range(4))
     assert (
         out
-        == f"initialised 0\nruns the code 1\nsaved\n{threads}{ARGUMENTS}many 42, first 5\n{GUARDED}closed 4, 0, driver shutting down\n"
+        == f"initialised 0\nruns the code 1\nsaved\n{threads}{ARGUMENTS}many 42, first 5\n{GUARDED}closed 4, 0, driver shutting down\ndevice 0, 0\n"
     )
 
 
 def test_calls_fail_when_the_code_or_the_library_does(tmp_path: Path, interpreter: str) -> None:
     out, _ = run(tmp_path, Boot(interpreter, "!", "no interpreter"))
-    assert out == "initialised 0\nruns ! 1\nsaved\nmany 3, first 3\nclosed 4, 0, driver shutting down\n"
+    assert out == "initialised 0\nruns ! 1\nsaved\nmany 3, first 3\nclosed 4, 0, driver shutting down\ndevice 0, 0\n"
     out, error = run(tmp_path, Boot(str(tmp_path / "absent.so"), "the code", "no interpreter"))
-    assert out == "many 3, first 3\nclosed 4, 0, driver shutting down\n"
+    assert out == "many 3, first 3\nclosed 4, 0, driver shutting down\ndevice 0, 0\n"
     assert error.startswith("no interpreter")

@@ -179,13 +179,14 @@ def test_a_destructor_may_choose_a_device_and_read_texts_behind_the_interpreters
     (tmp_path / "program.py").write_text(
         f"import ctypes; runtime = ctypes.CDLL({soname!r}); runtime.cudaGetErrorString.restype = ctypes.c_char_p;"
         "place = ctypes.c_int(-1); assert runtime.cudaGetDevice(ctypes.byref(place)) == 0; runtime.warpwright_close();"
-        "print(runtime.cudaGetDevice(ctypes.byref(place)), runtime.cudaSetDevice(0), runtime.cudaMalloc(None, ctypes.c_size_t(4)),"
+        "place.value = -1;"
+        "print(runtime.cudaGetDevice(ctypes.byref(place)), place.value, runtime.cudaSetDevice(0), runtime.cudaMalloc(None, ctypes.c_size_t(4)),"
         "runtime.cudaGetErrorString(4).decode())"
     )
     command = [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "0 0 4 driver shutting down"
+    assert done.stdout.splitlines()[0] == "0 0 0 4 driver shutting down"
 
 
 def test_python_process_finds_our_runtime_by_its_name() -> None:

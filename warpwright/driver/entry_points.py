@@ -7,6 +7,7 @@ The tables ``data/driver.txt``, ``data/runtime12.txt``, ``data/runtime13.txt`` a
 from __future__ import annotations
 
 import ctypes
+from enum import Enum, auto
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -18,22 +19,38 @@ VARIANTS = ("_ptsz", "_ptds")
 _GIVES_BACK = ("Free", "Destroy", "Unload", "Release", "Unregister", "SetCurrent", "Synchronize")
 
 
-_CHOOSES = ("cudaGetDevice", "cudaSetDevice")
-"""PyTorch's destructors go to the device of what they give back."""
+class Ending(Enum):
+    """What a call does after the interpreter has ended."""
+
+    GONE = auto()
+    """It returns CUDA_ERROR_DEINITIALIZED."""
+    WELL = auto()
+    """It returns CUDA_SUCCESS."""
+    FIRST = auto()
+    """It stores the number of the first device and returns success."""
+    TEXT = auto()
+    """It returns the address of a text."""
+
+
 _TEXTS = ("ErrorString", "ErrorName", "StatusString", "StatusName")
 
 
-def returns_text(name: str) -> bool:
-    """Whether a call returns the address of a text; the driver's own store it and return a result."""
-    return (name.endswith(_TEXTS) and not name.startswith("cuGet")) or name == "ncclGetLastError"
+def ending(name: str) -> Ending:
+    """How a call ends after the interpreter has: PyTorch's destructors go to the device of what they give back, and read what failed."""
+    # The driver's own functions of such names store the address and return a result.
+    if (name.endswith(_TEXTS) and not name.startswith("cuGet")) or name == "ncclGetLastError":
+        return Ending.TEXT
+    if name == "cudaGetDevice":
+        return Ending.FIRST
+    return Ending.WELL if gives_back(name) or name == "cudaSetDevice" else Ending.GONE
 
 
 def gives_back(name: str) -> bool:
-    """Whether a call gives something back, chooses the device for it, or waits for what has ended, as destructors do.
+    """Whether a call gives something back, or waits for what has ended, as destructors do.
 
     NVIDIA's driver serves such calls until the process runs its exit handlers, later than an interpreter ends: what they give back then goes with the process.
     """
-    return name in _CHOOSES or any(word in name for word in _GIVES_BACK)
+    return any(word in name for word in _GIVES_BACK)
 
 
 _ASKS = ("Get", "PushCurrent", "PopCurrent")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from warpwright.driver.elf_writer import Layout, SharedObject
-from warpwright.driver.entry_points import gives_back, returns_text
+from warpwright.driver.entry_points import Ending, ending
 
 GUARD_SYMBOL = "warpwright_guard"
 """The exported data of the guard: addresses of Python's functions (:data:`GUARD_FUNCTIONS`), 8 bytes each; of every entry point's guarded stub
@@ -45,9 +45,8 @@ _STRING_NAMES = (
 """Offsets of these strings follow the slots, 8 bytes each."""
 _TEXT_STRINGS = _STRINGS + 8 * len(_STRING_NAMES)
 CLOSE_SYMBOL = "warpwright_close"
-"""An exported function without arguments that lets every entry point that gives something back return CUDA_SUCCESS, every one that returns
-a text ``CLOSED_TEXT``, and every other one CUDA_ERROR_DEINITIALIZED, from then on: it runs when the interpreter has ended, for the calls that
-destructors of C++ objects still make."""
+"""An exported function without arguments after which every entry point ends as its :class:`Ending` says: it runs when the interpreter has ended,
+for the calls that destructors of C++ objects still make."""
 CLOSED_TEXT = b"driver shutting down"
 """What cudaGetErrorString says of CUDA_ERROR_DEINITIALIZED."""
 NOT_INITIALIZED = 3
@@ -103,20 +102,24 @@ def _x86_common(at: int, data: int, table: int) -> bytes:
     return code + b"\x42\xff\x24\xd8" + _X86_FAIL  # jmp *[rax + 8 * r11]
 
 
-def _x86_close(at: int, table: int, count: int, well: Sequence[int], tell: Sequence[int]) -> bytes:
-    """lea rdi, [table]; lea rax, [gone]; mov ecx, count; rep stosq; lea rdi, [table]; lea rax, [well]; mov [rdi + 8 * i], rax …;
-    lea rax, [told]; mov [rdi + 8 * i], rax …; ret; gone: mov eax, 4; ret; well: xor eax, eax; ret; told: lea rax, [text]; ret; text."""
-    load = 7
-    stores, texts = (b"".join(b"\x48\x89\x87" + struct.pack("<i", 8 * i) for i in numbers) for numbers in (well, tell))
-    second = 2 * load + 5 + 3
-    third = second + 2 * load + len(stores) + load
-    gone = third + len(texts) + 1
-    code = b"\x48\x8d\x3d" + struct.pack("<i", table - (at + load))
-    code += b"\x48\x8d\x05" + struct.pack("<i", gone - 2 * load) + b"\xb9" + struct.pack("<I", count) + b"\xf3\x48\xab"
-    code += b"\x48\x8d\x3d" + struct.pack("<i", table - (at + second + load))
-    code += b"\x48\x8d\x05" + struct.pack("<i", gone + 6 - (second + 2 * load)) + stores
-    code += b"\x48\x8d\x05" + struct.pack("<i", gone + 9 - third) + texts + b"\xc3"
-    return code + b"\xb8\x04\0\0\0\xc3" + b"\x31\xc0\xc3" + b"\x48\x8d\x05\x01\0\0\0\xc3" + CLOSED_TEXT + b"\0"
+_X86_ENDINGS = {
+    Ending.GONE: b"\xb8\x04\0\0\0\xc3",  # mov eax, 4; ret
+    Ending.WELL: b"\x31\xc0\xc3",  # xor eax, eax; ret
+    Ending.FIRST: b"\xc7\x07\0\0\0\0\x31\xc0\xc3",  # mov dword [rdi], 0; xor eax, eax; ret
+    Ending.TEXT: b"\x48\x8d\x05\x01\0\0\0\xc3" + CLOSED_TEXT + b"\0",  # lea rax, [text]; ret; text
+}
+
+
+def _x86_close(at: int, table: int, endings: Sequence[Ending]) -> bytes:
+    """lea rdi, [table]; for each ending: lea rax, [its code]; mov [rdi + 8 * i], rax …; then ret and the codes."""
+    numbers = {kind: [i for i, one in enumerate(endings) if one is kind] for kind in _X86_ENDINGS}
+    place = 7 + sum(7 + 7 * len(entries) for entries in numbers.values()) + 1
+    code = b"\x48\x8d\x3d" + struct.pack("<i", table - (at + 7))
+    for kind, entries in numbers.items():
+        code += b"\x48\x8d\x05" + struct.pack("<i", place - (len(code) + 7))
+        code += b"".join(b"\x48\x89\x87" + struct.pack("<i", 8 * i) for i in entries)
+        place += len(_X86_ENDINGS[kind])
+    return code + b"\xc3" + b"".join(_X86_ENDINGS.values())
 
 
 def _x86_guard(at: int, functions: int, callbacks: int) -> bytes:
@@ -190,17 +193,26 @@ def _a64_common(at: int, data: int, table: int) -> bytes:
     return _a64(*words, 0x52800000 | NOT_INITIALIZED << 5, 0xD65F03C0)
 
 
-def _a64_close(at: int, table: int, count: int, well: Sequence[int], tell: Sequence[int]) -> bytes:
-    """adr x0, table; adr x1, gone; mov w2, count; str x1, [x0], 8; subs w2, w2, 1; b.ne; adr x0, table; adr x1, well; str x1, [x0, 8 * i] …;
-    adr x1, told; str x1, [x0, 8 * i] …; ret; gone: mov w0, 4; ret; well: mov w0, 0; ret; told: adr x0, text; ret; text."""
-    gone = at + 4 * (10 + len(well) + len(tell))
-    words = [_a64_adr(0, at, table), _a64_adr(1, at + 4, gone), 0x52800000 | count << 5 | 2]
-    words += [0xF8008401, 0x71000442, 0x54FFFFC1, _a64_adr(0, at + 24, table), _a64_adr(1, at + 28, gone + 8)]
-    words += [0xF9000001 | i << 10 for i in well]
-    words.append(_a64_adr(1, at + 4 * len(words), gone + 16))
-    words += [0xF9000001 | i << 10 for i in tell]
-    code = _a64(*words, 0xD65F03C0, 0x52800080, 0xD65F03C0, 0x52800000, 0xD65F03C0)
-    return code + _a64(_a64_adr(0, 0, 8), 0xD65F03C0) + CLOSED_TEXT + bytes(4 - len(CLOSED_TEXT) % 4)
+_A64_ENDINGS = {
+    Ending.GONE: _a64(0x52800080, 0xD65F03C0),  # mov w0, 4; ret
+    Ending.WELL: _a64(0x52800000, 0xD65F03C0),  # mov w0, 0; ret
+    Ending.FIRST: _a64(0xB900001F, 0x52800000, 0xD65F03C0),  # str wzr, [x0]; mov w0, 0; ret
+    Ending.TEXT: _a64(_a64_adr(0, 0, 8), 0xD65F03C0)
+    + CLOSED_TEXT
+    + bytes(4 - len(CLOSED_TEXT) % 4),  # adr x0, text; ret; text
+}
+
+
+def _a64_close(at: int, table: int, endings: Sequence[Ending]) -> bytes:
+    """adr x0, table; for each ending: adr x1, its code; str x1, [x0, 8 * i] …; then ret and the codes."""
+    numbers = {kind: [i for i, one in enumerate(endings) if one is kind] for kind in _A64_ENDINGS}
+    place = at + 4 * (1 + sum(1 + len(entries) for entries in numbers.values()) + 1)
+    words = [_a64_adr(0, at, table)]
+    for kind, entries in numbers.items():
+        words.append(_a64_adr(1, at + 4 * len(words), place))
+        words += [0xF9000001 | i << 10 for i in entries]
+        place += len(_A64_ENDINGS[kind])
+    return _a64(*words, 0xD65F03C0) + b"".join(_A64_ENDINGS.values())
 
 
 def _a64_guard(at: int, functions: int, callbacks: int) -> bytes:
@@ -230,7 +242,7 @@ class _Machine:
     stub: Callable[[int, int], bytes]
     late: Callable[[int, int, int], bytes]
     common: Callable[[int, int, int], bytes]
-    close: Callable[[int, int, int, Sequence[int], Sequence[int]], bytes]
+    close: Callable[[int, int, Sequence[Ending]], bytes]
     guard: Callable[[int, int, int], bytes]
 
 
@@ -389,9 +401,7 @@ def build_library(
     guard_offset = table_offset + 8 * len(names)
     data = head.ljust(guard_offset, b"\0") + bytes(8 * (len(GUARD_FUNCTIONS) + 2 * len(names)))
     stubs_bytes = m.stub_bytes * len(names)
-    well = [i for i, name in enumerate(names) if gives_back(name)]
-    tell = [i for i, name in enumerate(names) if returns_text(name)]
-    text_bytes = stubs_bytes + m.late_bytes * (len(names) + len(guarded)) + 1024 + 8 * (len(well) + len(tell))
+    text_bytes = stubs_bytes + m.late_bytes * (len(names) + len(guarded)) + 1024 + 8 * len(names)
     where = library.layout(1 + len(names) + len(guarded), text_bytes, len(data))
     late, common = where.text + stubs_bytes, where.text + stubs_bytes + m.late_bytes * len(names)
     table = where.data + table_offset
@@ -400,7 +410,7 @@ def build_library(
     text += m.common(common, where.data, table)
     text += bytes(-len(text) % 16)
     close = where.text + len(text)
-    text += m.close(close, table, len(names), well, tell)
+    text += m.close(close, table, [ending(name) for name in names])
     text += bytes(-len(text) % 16)
     functions = where.data + guard_offset
     stubs_of_guard = functions + 8 * len(GUARD_FUNCTIONS)
