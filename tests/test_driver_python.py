@@ -163,12 +163,14 @@ def test_what_is_given_back_or_waited_for_behind_the_interpreters_end_succeeds(t
     """C++ objects of packages call after Python; a card's driver is there until the process runs its exit handlers."""
     (tmp_path / "program.py").write_text(
         "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); assert cuda.cuInit(0) == 0; cuda.warpwright_close();"
-        "print(cuda.cuMemFree_v2(ctypes.c_uint64(1)), cuda.cuStreamDestroy_v2(None), cuda.cuCtxSynchronize(), cuda.cuInit(0))"
+        "active = ctypes.c_int(9); flags = ctypes.c_uint(9);"
+        "print(cuda.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active)), flags.value, active.value,"
+        "cuda.cuMemFree_v2(ctypes.c_uint64(1)), cuda.cuStreamDestroy_v2(None), cuda.cuCtxSynchronize(), cuda.cuInit(0))"
     )
     command = [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "0 0 0 4"
+    assert done.stdout.splitlines()[0] == "0 0 0 0 0 0 4"
 
 
 @pytest.mark.parametrize("soname", ["libcudart.so.12", "libcudart.so.13"])

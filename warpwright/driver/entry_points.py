@@ -28,6 +28,8 @@ class Ending(Enum):
     """It returns CUDA_SUCCESS."""
     FIRST = auto()
     """It stores the number of the first device and returns success."""
+    INACTIVE = auto()
+    """It stores that a context has no flags and is not active, and returns success."""
     TEXT = auto()
     """It returns the address of a text."""
 
@@ -42,6 +44,8 @@ def ending(name: str) -> Ending:
         return Ending.TEXT
     if name == "cudaGetDevice":
         return Ending.FIRST
+    if name == "cuDevicePrimaryCtxGetState":
+        return Ending.INACTIVE
     return Ending.WELL if gives_back(name) or name == "cudaSetDevice" else Ending.GONE
 
 
