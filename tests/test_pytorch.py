@@ -157,3 +157,20 @@ def test_results_are_those_of_the_cpu(name: str, tmp_path: Path) -> None:
 def test_as_a_command_of_its_own(tmp_path: Path) -> None:
     """PyTorch's own search path names the wheels' libraries; the drop-ins are loaded before it."""
     run("same('matmul', lambda a, b: a @ b, randn(8, 8), randn(8, 8))", tmp_path, PYTHON)
+
+
+def test_processes_of_a_distributed_training_end_well() -> None:
+    """Losses are those of one process; a destructor of C++ that asks for its device after the interpreter's end does not crash the process."""
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [PYTHON, "-m", "warpwright", "run", "--gpu", "h200,h200", "--timing", "off", "bench/pytorch/distributed.py"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "losses" in done.stdout
+    assert "ignoring error" not in done.stderr
