@@ -201,6 +201,7 @@ class _Kernel:
     spill_bytes: int = 0
     trace_words: int = 1 << 12
     judged: bool = False
+    has_policies: bool = False
 
 
 Visit = tuple[int, list[list[int]]]
