@@ -162,15 +162,21 @@ def code_key(geometry: Geometry, trace: bool) -> tuple[int, int, int, bool, bool
     return (*geometry.block, trace, grid_fits, geometry.cluster_blocks > 1)
 
 
-def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool) -> CompiledKernel:
-    """The kernel compiled for a block shape (and for grids of 2**31 threads and more), once for each."""
+def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies: bool = False) -> CompiledKernel:
+    """The kernel compiled for a block shape (and for grids of 2**31 threads and more), once for each.
+
+    Args:
+        policies: whether a trace has the access policies that instructions name.
+    """
     key = code_key(geometry, trace)
-    if key not in loaded.compiled:
-        lowered = with_policies(loaded) if trace else lowered_of(loaded)
-        loaded.compiled[key] = compile_kernel(
+    noted = policies and bool(policies_of(loaded))
+    made = loaded.compiled_with_policies if noted else loaded.compiled
+    if key not in made:
+        lowered = with_policies(loaded) if noted else lowered_of(loaded)
+        made[key] = compile_kernel(
             loaded.program, lowered, geometry.block, trace=trace, grid_fits=key[4], clustered=key[5]
         )
-    return loaded.compiled[key]
+    return made[key]
 
 
 def policies_of(loaded: LoadedKernel) -> dict[int, int]:
@@ -215,10 +221,13 @@ def with_masks(loaded: LoadedKernel, constants: Mapping[int, int] | None = None)
     return result
 
 
-def traced(loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int] | None = None) -> Traced:
+def traced(
+    loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int] | None = None, policies: bool = True
+) -> Traced:
     """The kernel as the timing model runs it.
 
     Args:
+        policies: whether the trace has access policies, which the checks do not read.
         masks: for the checks, which note lanes that the mask of a ``*_sync`` operation lacks and that it names in vain: see
             :func:`with_masks`; None where nobody asks.
     """
@@ -237,7 +246,7 @@ def traced(loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int
             )
         compiled = loaded.compiled_with_masks[key]
     else:
-        compiled = compiled_of(loaded, context.geometry, True)
+        compiled = compiled_of(loaded, context.geometry, True, policies)
     return Traced(
         compiled.warp_function,
         compiled.spill_bytes,
@@ -245,7 +254,7 @@ def traced(loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int
         compiled.blocks,
         compiled.judged,
         compiled.saved_positions,
-        masks is None and bool(policies_of(loaded)),
+        policies and masks is None and bool(policies_of(loaded)),
     )
 
 

@@ -62,6 +62,8 @@ class LoadedKernel:
     """Machine code of the host by block shape, whether it traces, whether the grid fits, whether there are clusters."""
     compiled_with_masks: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
     """The same of code that traces and notes who is not in the mask of a ``*_sync`` operation."""
+    compiled_with_policies: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
+    """The same of code that traces and records the access policies that instructions name."""
 
 
 @dataclass(slots=True)

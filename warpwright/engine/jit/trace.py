@@ -267,7 +267,12 @@ def record_policy(w: FunctionWriter, policy: Val) -> None:
     if policy.shape.const is not None:
         _put(w, Word("", str(TAG_POLICY << 60 | policy.shape.const & 0xFFFFFFFF)))
         return
-    _put(w, Word(w.op(f"zext i32 {w.scalar(policy)} to i64"), str(TAG_POLICY << 60)))
+    if policy.shape.kind in (SCALAR_KIND, UNSET_KIND):
+        word = w.scalar(policy)
+    else:  # where lanes may differ in a uniform register: the first active one's
+        first = w.op(f"and {w.mask_type} {w.lowest_lane(w.exec.bits)}, {w.lanes - 1}")
+        word = w.op(f"extractelement {w.vec32} {w.vector(policy)}, {w.mask_type} {first}")
+    _put(w, Word(w.op(f"zext i32 {word} to i64"), str(TAG_POLICY << 60)))
 
 
 def mark(w: FunctionWriter, record: int, bit: str) -> None:

@@ -112,7 +112,7 @@ class CheckedLaunch:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
         masks = constant_masks(self.loaded.program, self.ptx) if "synccheck" in checks else None
-        kernel = traced(self.loaded, self.context, masks)
+        kernel = traced(self.loaded, self.context, masks, policies=False)
         before = None
         if "initcheck" in checks and reads_shared(kernel):
             before = Before(self, kernel, repeats.touched(start) if start is not None else None)

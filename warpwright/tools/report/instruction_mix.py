@@ -17,7 +17,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "integer multiply": ("fma_heavy",),
     "half precision": ("half",),
     "FP64": ("fp64",),
-    "special functions and conversions": ("xu",),
+    "special functions and conversions": ("xu", "interpolation"),
     "matrix products": ("tensor", "group_product", "products_done"),
     "uniform datapath": ("uniform", "uniform_move", "to_uniform"),
     "loads, stores and atomics": ("memory", "invalidate", "cache_hint"),
