@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.driver_library import ENVIRONMENT
@@ -237,7 +237,7 @@ def alone(tenant: Tenant, name: str, blocks: int = 24) -> Run:
 
 
 @pytest.mark.ci
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from([("1g.5gb", "3g.20gb"), ("2g.10gb", "2g.10gb"), ("3g.20gb", "4g.20gb")]),
     st.tuples(st.sampled_from(["stream", "sums"]), st.integers(1, 40)),
