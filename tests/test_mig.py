@@ -110,6 +110,7 @@ def test_a_larger_instance_after_smaller_ones_finds_no_place() -> None:
     assert card.create("3g.20gb").start == 4
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from([p.name for p in PROFILES]), st.integers(0, 7), st.booleans()), max_size=30))
 def test_instances_never_share_slices(steps: list[tuple[str, int, bool]]) -> None:
     card = empty_card()
