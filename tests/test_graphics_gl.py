@@ -39,7 +39,7 @@ def render(command: list[str], folder: Path, name: str) -> Any:
 def test_a_run_says_how_to_get_cycles(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "warpwright", "run", "--gpu", "g80", str(SCENES), str(tmp_path), "triangle"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "with 1 draws, without cycles: --timing full gives them" in done.stdout
+    assert "with 1 draw, without cycles: --timing full gives them" in done.stdout
 
 
 def test_time_does_not_change_the_image(tmp_path: Path) -> None:
