@@ -340,9 +340,7 @@ class _ResumedJob(Job):
         except TimingError as error:
             raise explain(error, self.context, kernel) from None
         del held
-        metrics = self.timing.metrics
-        executed, lanes = (int(metrics[f"smsp__{name}.sum"]) for name in ("inst_executed", "thread_inst_executed"))
-        self.counts = Counts(executed, lanes, self.context.geometry.blocks)
+        self.counts = Counts.of_metrics(self.timing.metrics, self.context.geometry.blocks)
         self.wall_seconds = self.timing.wall_seconds
 
 

@@ -19,6 +19,8 @@ from warpwright.session import session
 if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.engine.device_memory import Allocation, DeviceMemory
+    from warpwright.timing.device_group import DeviceLaunch
+    from warpwright.timing.interface import TimingResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,25 @@ def _workspaces(
     return found
 
 
+def as_device_launches(jobs: Sequence[Job], kernels: Sequence[Any]) -> list[DeviceLaunch]:
+    """One launch on each of several devices, as the timing model takes them."""
+    from warpwright.timing.block_sources import Grid
+    from warpwright.timing.device_group import DeviceLaunch
+
+    launches = []
+    for job, kernel in zip(jobs, kernels, strict=True):
+        gpu, loaded = job.launcher.kernel.gpu, job.launcher.kernel._loaded
+        grid = Grid(job.context.program, lowered_of(loaded), kernel, job.context)
+        launches.append(DeviceLaunch(job.launcher.chip, grid, gpu.policies, gpu.kept_caches))
+    return launches
+
+
+def take(job: Job, result: TimingResult) -> None:
+    """Give a job what the timing model found of its launch."""
+    job.timing, job.wall_seconds = result, result.wall_seconds
+    job.counts = Counts.of_metrics(result.metrics, job.context.geometry.blocks)
+
+
 class _DevicesJob(Job):
     """The worker's side and the waiting side of launches on several GPUs."""
 
@@ -164,19 +185,14 @@ class _DevicesJob(Job):
         )
 
     def _timed(self) -> None:
-        from warpwright.timing.block_sources import Grid
-        from warpwright.timing.device_group import DeviceError, DeviceLaunch, simulate_devices
+        from warpwright.timing.device_group import DeviceError, simulate_devices
         from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled
 
         began = time.perf_counter()
         kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
         self._start(began)
-        launches = []
-        for job, kernel in zip(self.jobs, kernels, strict=True):
-            gpu, loaded = job.launcher.kernel.gpu, job.launcher.kernel._loaded
-            grid = Grid(job.context.program, lowered_of(loaded), kernel, job.context)
-            launches.append(DeviceLaunch(job.launcher.chip, grid, gpu.policies, gpu.kept_caches))
+        launches = as_device_launches(self.jobs, kernels)
 
         def follow(progress: TimingProgress) -> None:
             self.phase, self.cycles = progress.phase, progress.cycles
@@ -189,11 +205,7 @@ class _DevicesJob(Job):
         except DeviceError as failure:
             raise self._explained(failure, kernels) from None
         for job, result in zip(self.jobs, results, strict=True):
-            job.timing, job.wall_seconds = result, result.wall_seconds
-            executed, lanes = (
-                int(result.metrics[f"smsp__{name}.sum"]) for name in ("inst_executed", "thread_inst_executed")
-            )
-            job.counts = Counts(executed, lanes, job.context.geometry.blocks)
+            take(job, result)
 
     def _explained(self, failure: Any, kernels: Sequence[Any]) -> Exception:
         """The failure as the error of its GPU's launch, with what the other GPUs do."""

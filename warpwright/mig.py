@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
 from warpwright.chips import load_chip
-from warpwright.device_launches import refuse
-from warpwright.engine.execute import Counts
-from warpwright.engine.kernels import lowered_of, traced
+from warpwright.device_launches import as_device_launches, refuse, take
+from warpwright.engine.kernels import traced
 from warpwright.engine.launch import is_cooperative
 from warpwright.errors import ExecutionError, UnsupportedError
 from warpwright.run import Job, Run, launch_context
@@ -153,8 +152,6 @@ class _IsolatedJob(Job):
         self.outcomes: list[ExecutionError | None] = []
 
     def _timed(self) -> None:
-        from warpwright.timing.block_sources import Grid
-        from warpwright.timing.device_group import DeviceLaunch
         from warpwright.timing.interface import TimingCancelled, TimingError
         from warpwright.timing.isolated_devices import simulate_isolated
         from warpwright.timing.launch_errors import explain
@@ -162,13 +159,8 @@ class _IsolatedJob(Job):
         began = time.perf_counter()
         kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
         self._start(began)
-        launches = []
-        for job, kernel in zip(self.jobs, kernels, strict=True):
-            gpu, loaded = job.launcher.kernel.gpu, job.launcher.kernel._loaded
-            grid = Grid(job.context.program, lowered_of(loaded), kernel, job.context)
-            launches.append(DeviceLaunch(job.launcher.chip, grid, gpu.policies, gpu.kept_caches))
         try:
-            found = simulate_isolated(launches, cancel=lambda: self.context.cancelled)
+            found = simulate_isolated(as_device_launches(self.jobs, kernels), cancel=lambda: self.context.cancelled)
         except TimingCancelled:
             raise KeyboardInterrupt from None
         for job, kernel, one in zip(self.jobs, kernels, found, strict=True):
@@ -179,8 +171,4 @@ class _IsolatedJob(Job):
                 self.outcomes.append(error)
                 continue
             self.outcomes.append(None)
-            job.timing, job.wall_seconds = one, one.wall_seconds
-            executed, lanes = (
-                int(one.metrics[f"smsp__{name}.sum"]) for name in ("inst_executed", "thread_inst_executed")
-            )
-            job.counts = Counts(executed, lanes, job.context.geometry.blocks)
+            take(job, one)

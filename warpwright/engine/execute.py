@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warpwright.engine.launch import Dim3
@@ -26,6 +27,12 @@ class Counts:
     warp_instructions: int = 0
     thread_instructions: int = 0
     blocks_done: int = 0
+
+    @classmethod
+    def of_metrics(cls, metrics: Mapping[str, float], blocks: int) -> Counts:
+        """What a timed launch counted, from its metrics."""
+        executed, lanes = (int(metrics[f"smsp__{name}.sum"]) for name in ("inst_executed", "thread_inst_executed"))
+        return cls(executed, lanes, blocks)
 
 
 def block_index(linear: int, grid: Dim3) -> Dim3:
