@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import multiprocessing
 import os
@@ -19,11 +18,10 @@ from typing import Any
 from warpwright.campaigns.injector import OUTCOMES, Injector
 from warpwright.campaigns.specification import CampaignError, CampaignSpecification, specification_of
 from warpwright.campaigns.store import Store
+from warpwright.sweeps.cluster import AHEAD, connect
 
 PART = 25
 """Injections that a worker does between two reports."""
-AHEAD = 4
-"""Parts in a cluster's queue for each of its threads."""
 CONFIDENCE_95 = 1.959964
 """Standard deviations of a normal distribution's middle 95 %."""
 
@@ -94,15 +92,7 @@ def _locally(text: str, parts: Sequence[Sequence[int]], workers: int) -> Iterato
 
 
 def _on_cluster(text: str, parts: Sequence[Sequence[int]], address: str) -> Iterator[list[dict[str, Any]]]:
-    """On a Dask cluster, whose workers need this package and the program at the same path."""
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise CampaignError("--scheduler needs Dask: pip install 'warpwright[dask]'") from None
-    try:
-        client = distributed.Client(address, timeout=20)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise CampaignError(f"no Dask scheduler answers at {address}: {error}") from None
+    distributed, client = connect(address, CampaignError)
     try:
         left = list(reversed(parts))
         completed = distributed.as_completed(loop=client.loop)

@@ -6,7 +6,6 @@ A campaign that is killed at any moment goes on where it was: a line that was ha
 from __future__ import annotations
 
 import csv
-import fcntl
 import json
 import os
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.campaigns.specification import CampaignError
+from warpwright.sweeps.held_folder import hold
 
 
 class Store:
@@ -32,16 +32,7 @@ class Store:
         Raises:
             CampaignError: another campaign has it, it is another campaign's, or it cannot be written.
         """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.folder / "lock").open("w")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CampaignError(
-                f"another campaign is writing to {self.folder}: wait for it, or give another --output"
-            ) from None
-        except OSError as error:
-            raise CampaignError(f"cannot write to {self.folder}: {error.strerror or error}") from None
+        self._lock = hold(self.folder, "campaign", CampaignError)
         self._know()
         journal = self.folder / "injections.jsonl"
         if journal.exists():

@@ -8,7 +8,6 @@ each finished point once.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from warpwright.sweeps.held_folder import hold
 from warpwright.sweeps.point_server import Outcome
 from warpwright.sweeps.specification import Point, SweepError
 
@@ -47,16 +47,7 @@ class Store:
         Raises:
             SweepError: another sweep has it, or it cannot be written.
         """
-        try:
-            self.parts.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.folder / "lock").open("w")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SweepError(
-                f"another sweep is writing to {self.folder}: wait for it, or give another --output"
-            ) from None
-        except OSError as error:
-            raise SweepError(f"cannot write to {self.folder}: {error.strerror or error}") from None
+        self._lock = hold(self.folder, "sweep", SweepError, self.parts)
         self._recover()
         return self
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import queue
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from warpwright.sweeps.cluster import AHEAD, connect
 from warpwright.sweeps.point_server import Outcome, PointServer, WorkerLost, run_here
 from warpwright.sweeps.specification import Point, SweepError
 
 MOST_LOSSES = 4
 """Times that a point is started again after its worker was lost or it was killed from outside."""
-AHEAD = 4
-"""Points in a cluster's queue for each of its threads."""
 
 
 class Workers(Protocol):
@@ -107,15 +105,8 @@ class DaskWorkers:
             SweepError: Dask is not installed, or nothing answers at the address.
         """
         self._count = 0
-        try:
-            distributed: Any = importlib.import_module("distributed")
-        except ImportError:
-            raise SweepError("--scheduler needs Dask: pip install 'warpwright[dask]'") from None
-        try:
-            self._client = distributed.Client(address, timeout=20)
-            self._as_completed, self._lost = distributed.as_completed, (distributed.KilledWorker, WorkerLost)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise SweepError(f"no Dask scheduler answers at {address}: {error}") from None
+        distributed, self._client = connect(address, SweepError)
+        self._as_completed, self._lost = distributed.as_completed, (distributed.KilledWorker, WorkerLost)
 
     @property
     def count(self) -> int:
