@@ -127,6 +127,18 @@ def test_nvml_refuses_what_there_is_not(nvml: _Nvml) -> None:
     nvml("nvmlInit_v2")
 
 
+def run_program(folder: Path) -> subprocess.CompletedProcess[str]:
+    """``program.py`` of a folder on a simulated A100."""
+    return subprocess.run(
+        [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 _LATE = """
 import ctypes
 import os
@@ -147,14 +159,7 @@ ctypes.last = Last()
 
 def test_calls_of_destructors_when_the_interpreter_ends_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_LATE)
-    done = subprocess.run(
-        [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("at the end: 0 0 0")
 
@@ -167,9 +172,8 @@ def test_what_is_given_back_or_waited_for_behind_the_interpreters_end_succeeds(t
         "print(cuda.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active)), flags.value, active.value,"
         "cuda.cuMemFree_v2(ctypes.c_uint64(1)), cuda.cuStreamDestroy_v2(None), cuda.cuCtxSynchronize(), cuda.cuInit(0))"
     )
-    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    done = run_program(tmp_path)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "0 0 0 0 0 0 4"
 
 
@@ -185,9 +189,8 @@ def test_a_destructor_may_choose_a_device_and_read_texts_behind_the_interpreters
         "print(runtime.cudaGetDevice(ctypes.byref(place)), place.value, runtime.cudaSetDevice(0), runtime.cudaMalloc(None, ctypes.c_size_t(4)),"
         "runtime.cudaGetErrorString(4).decode())"
     )
-    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", "program.py"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    done = run_program(tmp_path)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "0 0 0 4 driver shutting down"
 
 

@@ -133,20 +133,27 @@ assert max(abs(a - b) for a, b in zip(losses("cuda"), losses("cpu"))) < 1e-4
 """
 
 
-def run(program: str, folder: Path, *command: str) -> None:
-    (folder / "program.py").write_text(_COMPARE + program + "\nprint('finished')\n")
-    root = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
+
+
+def run_without_time(folder: Path, gpu: str, *command: str) -> subprocess.CompletedProcess[str]:
+    """A command, which must end well."""
     done = subprocess.run(
-        [PYTHON, "-m", "warpwright", "run", "--gpu", "h200", "--timing", "off", *command, "program.py"],
+        [PYTHON, "-m", "warpwright", "run", "--gpu", gpu, "--timing", "off", *command],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "finished" in done.stdout
+    return done
+
+
+def run(program: str, folder: Path, *command: str) -> None:
+    (folder / "program.py").write_text(_COMPARE + program + "\nprint('finished')\n")
+    assert "finished" in run_without_time(folder, "h200", *command, "program.py").stdout
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -161,16 +168,6 @@ def test_as_a_command_of_its_own(tmp_path: Path) -> None:
 
 def test_processes_of_a_distributed_training_end_well() -> None:
     """Losses are those of one process; a destructor of C++ that asks for its device after the interpreter's end does not crash the process."""
-    root = Path(__file__).parents[1]
-    done = subprocess.run(
-        [PYTHON, "-m", "warpwright", "run", "--gpu", "h200,h200", "--timing", "off", "bench/pytorch/distributed.py"],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = run_without_time(ROOT, "h200,h200", "bench/pytorch/distributed.py")
     assert "losses" in done.stdout
     assert "ignoring error" not in done.stderr
