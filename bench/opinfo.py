@@ -20,6 +20,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -197,7 +198,7 @@ class Child:
 
     def __init__(self, python: str, gpu: str) -> None:
         command = [python, "-m", "warpwright", "run", "--gpu", gpu, "--timing", "off", python, "-u", "-c", _CHILD]
-        self.errors = Path(f"/tmp/opinfo-{os.getpid()}.stderr").open("w+")  # noqa: SIM115
+        self.errors = tempfile.NamedTemporaryFile("w+", prefix="opinfo-", suffix=".stderr")  # noqa: SIM115
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, start_new_session=True
         )

@@ -1,7 +1,7 @@
 """The flipped words of a device's memory, and what happens when somebody reads or writes them.
 
 A stored codeword is the right one with some bits flipped, so that data stay as they are and the flips are kept beside them.  While a launch runs, a
-flipped word is in none of the ranges that accesses are checked against (:meth:`DeviceFaults.table`): whoever touches it stops there.  A read
+flipped word is in none of the ranges that accesses are checked against (:meth:`DeviceFaults.table`): an access to it stops there.  A read
 decodes: a single flip is corrected, counted and written back; a double one ends the reader.  A write of the whole word leaves a right codeword; one of a part
 of it reads first.  Without ECC bits flip in the data themselves, and nothing notices.
 """

@@ -34,7 +34,7 @@ _RESET_SAMPLES = 1
 
 
 class Clock(Protocol):
-    """What tells when work has ended (``timed/timer.py``)."""
+    """Reports when work has ended (``timed/timer.py``)."""
 
     writes_reports: bool
     """Whether reports have its times."""
