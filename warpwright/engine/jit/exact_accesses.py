@@ -21,20 +21,9 @@ from warpwright.engine.jit.llvm_snippets import copy_value, each_lane
 from warpwright.engine.jit.wave import Wave
 
 
-def resolve(wave: Wave) -> str:
-    """Text of the look-up of one lane's address."""
-    return f"""
-; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;
-; %step: bytes between the words of one lane.
-define internal i64 @ww_resolve(ptr %warp, ptr %site, i64 %address, i32 %lane, i32 %bytes, i32 %space, i32 %extent,
-                                ptr %kind, ptr %offset, ptr %step) {{
-  %size = zext i32 %bytes to i64
-  %less = sub i64 %size, 1
-  store i64 4, ptr %step
-  store i64 %address, ptr %offset
-  %block_p = getelementptr i8, ptr %warp, i64 {WARP["block"]}
-  %own = load ptr, ptr %block_p
-  switch i32 %space, label %global [ i32 1, label %generic i32 2, label %own_shared i32 3, label %local ]
+def _windows() -> str:
+    """The space of a generic address, and the block that one of a block's own or of shared memory names."""
+    return f"""\
 own_shared:
   ; In a cluster, the rank that the address of a block's own memory may carry counts for nothing.
   %launch_s_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
@@ -74,6 +63,12 @@ not_shared:
   %in_local = sub i64 %address, {LOCAL_WINDOW}
   %is_local = icmp ult i64 %in_local, {WINDOW_BYTES}
   br i1 %is_local, label %local, label %global
+"""
+
+
+def _in_shared() -> str:
+    """An address of shared memory against the block's bytes."""
+    return f"""\
 shared:
   %s = phi i64 [ %own_offset, %own_shared ], [ %in_block, %member ]
   %block = phi ptr [ %own, %own_shared ], [ %named, %member ]
@@ -95,6 +90,12 @@ shared_ok:
   %base = load i64, ptr %base_p
   %s_host = add i64 %base, %s
   ret i64 %s_host
+"""
+
+
+def _in_local(wave: Wave) -> str:
+    """An address of local memory: a row of words for each word of a lane, a column for each lane."""
+    return f"""\
 local:
   %l = phi i64 [ %address, %0 ], [ %in_local, %not_shared ]
   store i64 %l, ptr %offset
@@ -125,13 +126,12 @@ local_ok:
   %l2 = add i64 %l1, %column
   %l3 = add i64 %l2, %byte
   ret i64 %l3
-misaligned:
-  store i32 {int(FaultKind.MISALIGNED)}, ptr %kind
-  ret i64 0
-global:
-  %g_low = and i64 %address, %less
-  %g_wrong = icmp ne i64 %g_low, 0
-  br i1 %g_wrong, label %misaligned, label %search
+"""
+
+
+def _allocation() -> str:
+    """The allocation that an address of global memory is in, by bisection of the table of allocations."""
+    return f"""\
 search:
   %launch_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
   %launch = load ptr, ptr %launch_p
@@ -173,6 +173,12 @@ candidate:
   %ends = icmp uge i64 %left, %size
   %inside = and i1 %begins, %ends
   br i1 %inside, label %global_ok, label %outside
+"""
+
+
+def _in_global() -> str:
+    """The address on the host, and what the access's site keeps of the allocation."""
+    return f"""\
 outside:
   store i32 {int(FaultKind.OUT_OF_BOUNDS)}, ptr %kind
   ret i64 0
@@ -198,30 +204,41 @@ refill:
   br label %done
 done:
   ret i64 %host
-}}
 """
 
 
-def serve(wave: Wave) -> str:
-    """Text of the look-up of all executing lanes' addresses."""
+def resolve(wave: Wave) -> str:
+    """Text of the look-up of one lane's address."""
     begin = f"""
-; Host addresses and word steps of all executing lanes; true when one is at fault (recorded in the warp).
-define i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, {wave.mask_type} %exec, i32 %bytes, i32 %space,
-                    i32 %extent, i64 %instruction) noinline {{
-  %kind = alloca i32
-  %offset = alloca i64
-  %faulted_p = getelementptr i8, ptr %warp, i64 {WARP["fault_kind"]}
-  %faulted = load i64, ptr %faulted_p
-  %fresh_warp = icmp eq i64 %faulted, 0
-  br i1 %fresh_warp, label %begin, label %already
-already:
-  ; What a load at fault brought may have led to this access: the first fault stands.
-  ret i1 true
-begin:
-  br label %next
+; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;
+; %step: bytes between the words of one lane.
+define internal i64 @ww_resolve(ptr %warp, ptr %site, i64 %address, i32 %lane, i32 %bytes, i32 %space, i32 %extent,
+                                ptr %kind, ptr %offset, ptr %step) {{
+  %size = zext i32 %bytes to i64
+  %less = sub i64 %size, 1
+  store i64 4, ptr %step
+  store i64 %address, ptr %offset
+  %block_p = getelementptr i8, ptr %warp, i64 {WARP["block"]}
+  %own = load ptr, ptr %block_p
+  switch i32 %space, label %global [ i32 1, label %generic i32 2, label %own_shared i32 3, label %local ]
 """
+    misaligned = f"""\
+misaligned:
+  store i32 {int(FaultKind.MISALIGNED)}, ptr %kind
+  ret i64 0
+global:
+  %g_low = and i64 %address, %less
+  %g_wrong = icmp ne i64 %g_low, 0
+  br i1 %g_wrong, label %misaligned, label %search
+"""
+    spaces = (_windows(), _in_shared(), _in_local(wave), misaligned, _allocation(), _in_global())
+    return "".join((begin, *spaces, "}\n"))
+
+
+def _serve_lanes(wave: Wave) -> str:
+    """The look-up of each lane, and the lanes that are at fault for the reason that is reported."""
     kind = wave.mask_type
-    lanes = each_lane(
+    return each_lane(
         wave,
         f"""
   %a_p = getelementptr i64, ptr %addresses, i64 %n
@@ -257,7 +274,12 @@ begin:
   %kind_after = select i1 %ok, i32 %bad_kind, i32 %kind_new
   %at_after = select i1 %ok, i64 %bad_at, i64 %at_new""",
     )
-    end = f"""
+
+
+def _report_fault(wave: Wave) -> str:
+    """What a warp records of the lanes at fault."""
+    kind = wave.mask_type
+    return f"""
   %fine = icmp eq {kind} %bad, 0
   br i1 %fine, label %good, label %fault
 good:
@@ -280,7 +302,27 @@ fault:
 }}
 declare {kind} @llvm.cttz.{kind}({kind}, i1)
 """
-    return begin + lanes + end
+
+
+def serve(wave: Wave) -> str:
+    """Text of the look-up of all executing lanes' addresses."""
+    begin = f"""
+; Host addresses and word steps of all executing lanes; true when one is at fault (recorded in the warp).
+define i1 @ww_serve(ptr %warp, ptr %site, ptr %addresses, ptr %hosts, ptr %steps, {wave.mask_type} %exec, i32 %bytes, i32 %space,
+                    i32 %extent, i64 %instruction) noinline {{
+  %kind = alloca i32
+  %offset = alloca i64
+  %faulted_p = getelementptr i8, ptr %warp, i64 {WARP["fault_kind"]}
+  %faulted = load i64, ptr %faulted_p
+  %fresh_warp = icmp eq i64 %faulted, 0
+  br i1 %fresh_warp, label %begin, label %already
+already:
+  ; What a load at fault brought may have led to this access: the first fault stands.
+  ret i1 true
+begin:
+  br label %next
+"""
+    return begin + _serve_lanes(wave) + _report_fault(wave)
 
 
 def access_arguments(wave: Wave) -> str:
@@ -356,31 +398,9 @@ def store(wave: Wave) -> str:
     )
 
 
-def load_constant(wave: Wave) -> str:
-    """Text of a load from a constant bank, byte by byte."""
-    return f"""
-define void @ww_load_constant(ptr %launch, ptr %offsets, ptr %values, {wave.mask_type} %exec, i32 %bank, i32 %bytes) noinline {{
-  %bank64 = zext i32 %bank to i64
-  %slot = shl i64 %bank64, 3
-  %base_off = add i64 %slot, {LAUNCH["constant_banks"]}
-  %base_p = getelementptr i8, ptr %launch, i64 %base_off
-  %base = load ptr, ptr %base_p
-  %size_off = add i64 %slot, {LAUNCH["constant_bytes"]}
-  %size_p = getelementptr i8, ptr %launch, i64 %size_off
-  %total = load i64, ptr %size_p
-  %words = udiv i32 %bytes, 4
-  %some_words = call i32 @llvm.umax.i32(i32 %words, i32 1)
-  %piece = call i32 @llvm.umin.i32(i32 %bytes, i32 4)
-  br label %next
-next:
-  %lane = phi i64 [ 0, %0 ], [ %lane1, %lane_done ]
-  %more = icmp ult i64 %lane, {wave.lanes}
-  br i1 %more, label %go, label %end
-go:
-  %off_p = getelementptr i32, ptr %offsets, i64 %lane
-  %off = load i32, ptr %off_p
-  %off64 = zext i32 %off to i64
-  br label %word
+def _constant_words(wave: Wave) -> str:
+    """One lane's words of a constant bank, byte by byte; what is beyond the bank is zero."""
+    return f"""\
 word:
   %w = phi i32 [ 0, %go ], [ %w1, %stored ]
   %w64 = zext i32 %w to i64
@@ -415,7 +435,35 @@ stored:
   %w1 = add i32 %w, 1
   %w_more = icmp ult i32 %w1, %some_words
   br i1 %w_more, label %word, label %lane_done
-lane_done:
+"""
+
+
+def load_constant(wave: Wave) -> str:
+    """Text of a load from a constant bank, byte by byte."""
+    return f"""
+define void @ww_load_constant(ptr %launch, ptr %offsets, ptr %values, {wave.mask_type} %exec, i32 %bank, i32 %bytes) noinline {{
+  %bank64 = zext i32 %bank to i64
+  %slot = shl i64 %bank64, 3
+  %base_off = add i64 %slot, {LAUNCH["constant_banks"]}
+  %base_p = getelementptr i8, ptr %launch, i64 %base_off
+  %base = load ptr, ptr %base_p
+  %size_off = add i64 %slot, {LAUNCH["constant_bytes"]}
+  %size_p = getelementptr i8, ptr %launch, i64 %size_off
+  %total = load i64, ptr %size_p
+  %words = udiv i32 %bytes, 4
+  %some_words = call i32 @llvm.umax.i32(i32 %words, i32 1)
+  %piece = call i32 @llvm.umin.i32(i32 %bytes, i32 4)
+  br label %next
+next:
+  %lane = phi i64 [ 0, %0 ], [ %lane1, %lane_done ]
+  %more = icmp ult i64 %lane, {wave.lanes}
+  br i1 %more, label %go, label %end
+go:
+  %off_p = getelementptr i32, ptr %offsets, i64 %lane
+  %off = load i32, ptr %off_p
+  %off64 = zext i32 %off to i64
+  br label %word
+{_constant_words(wave)}lane_done:
   %lane1 = add i64 %lane, 1
   br label %next
 end:
