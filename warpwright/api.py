@@ -69,6 +69,31 @@ def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str])
     return own
 
 
+def _chip_asked_for(chip: str | os.PathLike[str] | Chip | None, device: int | None) -> str | Chip:
+    """The chip of ``--gpu``, which replaces a program's own but not a device's of the driver; otherwise the program's, or the default."""
+    if session.chip is not None and device is None:
+        if chip is not None and str(getattr(chip, "name", chip)) != session.chip:
+            session.replaced.add(str(getattr(chip, "name", chip)))
+        return session.chip
+    if chip is None:
+        return DEFAULT_CHIP
+    return chip if isinstance(chip, str | Chip) else os.fspath(chip)
+
+
+def _check_choices(timing: str, engine: str, threads: int | None, caches: str | None) -> None:
+    """Refuse values of :class:`GPU`'s arguments that there are not, or not together."""
+    if timing not in TIMINGS:
+        raise UnsupportedError(f"timing={timing!r} is not known; use timing='full', timing='sampled' or timing='off'")
+    if engine not in ENGINES:
+        raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled', 'tiered' or 'interpreter'")
+    if engine == "interpreter" and timing != "off":
+        raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise UnsupportedError(f"threads={threads!r}: it is a positive number of host threads, or None")
+    if caches not in (None, *CACHES):
+        raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
+
+
 def _early_loaders(arch: int) -> tuple[Callable[..., PtxModule], Callable[..., PtxModule]]:
     """What loads PTX text, and what loads a compiled module's PTX."""
     if arch in GENERATIONS.values():
@@ -166,31 +191,16 @@ class GPU:
         device: int | None = None,
         **overrides: Any,
     ) -> None:
-        if session.chip is not None and device is None:
-            if chip is not None and str(getattr(chip, "name", chip)) != session.chip:
-                session.replaced.add(str(getattr(chip, "name", chip)))
-            chip = session.chip
+        named = _chip_asked_for(chip, device)
         check = session.check or check
         self.samples_large = not (session.timing or timing)
         """Timing was left to the simulator: it samples launches that would take minutes."""
         timing = session.timing or timing or ("off" if check else "full")
-        if timing not in TIMINGS:
-            raise UnsupportedError(
-                f"timing={timing!r} is not known; use timing='full', timing='sampled' or timing='off'"
-            )
-        if engine not in ENGINES:
-            raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled', 'tiered' or 'interpreter'")
-        if engine == "interpreter" and timing != "off":
-            raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
-        named = chip if chip is not None else DEFAULT_CHIP
-        self.chip = load_chip(
-            named if isinstance(named, str | Chip) else os.fspath(named), **{**overrides, **session.overrides}
-        )
+        _check_choices(timing, engine, threads, caches)
+        self.chip = load_chip(named, **{**overrides, **session.overrides})
         self.timing = timing
         self.engine = engine
         self.front_end = _front_end_of(self.chip, front_end, check)
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise UnsupportedError(f"threads={threads!r}: it is a positive number of host threads, or None")
         threads = threads or session.threads
         self.functional_threads = threads or 1
         self.policies = policies.Policies.named(scheduler, l1_replacement)
@@ -198,24 +208,17 @@ class GPU:
         self.memory = DeviceMemory(
             self.chip.dram.dram_kib * 1024, unified=unified or device is not None, ordinal=device or 0
         )
-        if caches not in (None, *CACHES):
-            raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
         self.caches = caches or ("cold" if device is None else "kept")
         """Whether timed launches begin with empty caches or find what earlier ones have left."""
         self.kept_caches: KeptCaches | None = None
-        if self.caches == "kept" and self.timing != "off":
-            from warpwright.timing.kept_caches import KeptCaches
-
-            self.kept_caches = KeptCaches(self.chip.l1.l1_line_bytes)
+        """What L2 holds between launches, where it is kept."""
         self.set_aside_bytes = self.chip.l2.l2_set_aside_default_kib << 10
         """Of L2, for persisting lines."""
         self.checker = self._checker(check, check_level)
         self.repeats: Repeats | None = None
         """Times of launches that unmodified programs repeat; a GPU of one's own times each."""
-        if device is not None and self.timing != "off":
-            from warpwright.timing.timing_cache import Repeats
-
-            self.repeats = Repeats()
+        if self.timing != "off":
+            self._remember(device)
         self.checkpoints: SavesLaunches | None = session.checkpoints
         """Where launches in the middle are saved, and how often; None: nowhere."""
         self.injected: DeviceFaults | None = None
@@ -229,6 +232,15 @@ class GPU:
         """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
+
+    def _remember(self, device: int | None) -> None:
+        """Make what keeps times, and contents of caches, between timed launches."""
+        # Imported where there is timing: the cycle model is large.
+        from warpwright.timing.kept_caches import KeptCaches
+        from warpwright.timing.timing_cache import Repeats
+
+        self.kept_caches = KeptCaches(self.chip.l1.l1_line_bytes) if self.caches == "kept" else None
+        self.repeats = Repeats() if device is not None else None
 
     def set_aside(self, size_bytes: int) -> None:
         """Set L2 aside for persisting lines, by whole sixteenths: ``cudaLimitPersistingL2CacheSize``.

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     from warpwright.api import GPU, Launcher
     from warpwright.timing.block_sampling import Plan
+    from warpwright.timing.block_sources import Grid
     from warpwright.timing.interface import Sampling, TimingResult
     from warpwright.tools.report.attribution import Attribution
 
@@ -660,7 +661,6 @@ class Job:
         from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled, TimingError
         from warpwright.timing.launch_errors import explain, positions_at
-        from warpwright.timing.simulate import simulate
 
         context, loaded = self.context, self.launcher.kernel._loaded
         gpu = self.launcher.kernel.gpu
@@ -687,25 +687,19 @@ class Job:
             self.phase, self.cycles = progress.phase, progress.cycles
             self.blocks_done = lambda: progress.blocks_done
 
+        common: dict[str, Any] = {
+            # What kernels print and where malloc puts things is the same in every run on one thread alone.
+            "threads": 1 if context.program.services or context.textures is not None else gpu.threads,
+            "progress": follow,
+            "cancel": lambda: context.cancelled,
+            "policies": gpu.policies,
+        }
         try:
-            common: dict[str, Any] = {
-                # What kernels print and where malloc puts things is the same in every run on one thread alone.
-                "threads": 1 if context.program.services or context.textures is not None else gpu.threads,
-                "progress": follow,
-                "cancel": lambda: context.cancelled,
-                "policies": gpu.policies,
-            }
-            chip, grid = self.launcher.chip, Grid(context.program, lowered_of(loaded), kernel, context)
+            grid = Grid(context.program, lowered_of(loaded), kernel, context)
             if chosen is None:
-                self.timing = simulate(chip, grid, kept=kept, saver=self._saver(), **common)
-                metrics = self.timing.metrics
-                self.counts = Counts(
-                    int(metrics.get("smsp__inst_executed.sum", 0)),
-                    int(metrics.get("smsp__thread_inst_executed.sum", 0)),
-                    context.geometry.blocks,
-                )
+                self.timing, self.counts = self._simulate_whole(grid, common)
             else:
-                self.timing, self.counts = simulate_sampled(chip, chosen, grid, rest.run_range, **common)
+                self.timing, self.counts = simulate_sampled(self.launcher.chip, chosen, grid, rest.run_range, **common)
                 if kept is not None:
                     # Its sections ran on parts of the chip: what it leaves is not known.
                     kept.drop()
@@ -720,6 +714,20 @@ class Job:
         self.wall_seconds = self.timing.wall_seconds
         if repeats is not None:
             repeats.keep(same, self.timing, loaded, *how)
+
+    def _simulate_whole(self, grid: Grid, common: dict[str, Any]) -> tuple[TimingResult, Counts]:
+        """Time every block of the launch."""
+        from warpwright.timing.simulate import simulate
+
+        kept = self.launcher.kernel.gpu.kept_caches
+        timing = simulate(self.launcher.chip, grid, kept=kept, saver=self._saver(), **common)
+        metrics = timing.metrics
+        counts = Counts(
+            int(metrics.get("smsp__inst_executed.sum", 0)),
+            int(metrics.get("smsp__thread_inst_executed.sum", 0)),
+            self.context.geometry.blocks,
+        )
+        return timing, counts
 
     def _saver(self) -> Callable[[Any, Callable[[], bool]], None] | None:
         """What leaves checkpoints of the launch, where they are asked for."""

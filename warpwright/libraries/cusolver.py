@@ -100,14 +100,10 @@ def _size(names: list[str], elements: Callable[..., tuple[int, int]]) -> None:
         cmemory.put32(place, count)
 
 
-def _register_factorisations(letter: str) -> None:
+def _register_cholesky(letter: str) -> None:
     type = OF_LETTER[letter]
-    stem, orthogonal = f"cusolverDn{letter}", _ORTHOGONAL[letter]
-
-    for name in ("potrf", "getrf", "geqrf"):
-        _size([f"{stem}{name}_bufferSize"], lambda *a: (a[-1], 1))
-    _size([f"{stem}{orthogonal}gqr_bufferSize"], lambda *a: (a[-1], max(1, a[1] * a[2])))
-    _size([f"{stem}{orthogonal}mqr_bufferSize"], lambda *a: (a[-1], 1))
+    stem = f"cusolverDn{letter}"
+    _size([f"{stem}potrf_bufferSize"], lambda *a: (a[-1], 1))
 
     @entry(f"{stem}potrf")
     def potrf(number: int, fill: int, n: int, a: int, lda: int, work: int, size: int, info: int) -> None:
@@ -130,6 +126,15 @@ def _register_factorisations(letter: str) -> None:
         solver = _solver(number, type)
         solver.potrs(fill, n, columns, (Batch(pointers=a), lda), (Batch(pointers=b), ldb), count)
         _zero(solver, info)
+
+
+def _register_lu_and_qr(letter: str) -> None:
+    type = OF_LETTER[letter]
+    stem, orthogonal = f"cusolverDn{letter}", _ORTHOGONAL[letter]
+    for name in ("getrf", "geqrf"):
+        _size([f"{stem}{name}_bufferSize"], lambda *a: (a[-1], 1))
+    _size([f"{stem}{orthogonal}gqr_bufferSize"], lambda *a: (a[-1], max(1, a[1] * a[2])))
+    _size([f"{stem}{orthogonal}mqr_bufferSize"], lambda *a: (a[-1], 1))
 
     @entry(f"{stem}getrf")
     def getrf(number: int, m: int, n: int, a: int, lda: int, work: int, pivots: int, info: int) -> None:
@@ -284,7 +289,8 @@ def _register_singular_values(letter: str) -> None:
 
 
 for _letter in "SDCZ":
-    _register_factorisations(_letter)
+    _register_cholesky(_letter)
+    _register_lu_and_qr(_letter)
     _register_eigenvalues(_letter)
     _register_singular_values(_letter)
 

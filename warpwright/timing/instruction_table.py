@@ -148,6 +148,12 @@ def _encode_issue(row: npt.NDArray[np.int64], issue: Issue, timing: Timing) -> N
     row[s.Instruction.read_barrier] = issue.read_counter
 
 
+def _fence_scope(issue: Issue) -> int:
+    """Where a fence waits for its answer: flags of ``Instruction.strong``."""
+    scope = 0 if "block" in issue.work.traits else s.FENCE_AT_L2
+    return scope | s.FENCE_SYSTEM if "system" in issue.work.traits else scope
+
+
 def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
     """Build the table.
 
@@ -188,9 +194,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
                 row[s.Instruction.pipe] = s.P_FMA_HEAVY
                 row[s.Instruction.interval] = -(-program.lanes // chip.pipes.fma_heavy_lanes)
         if kind == s.K_MEMBAR:
-            row[s.Instruction.strong] = 0 if "block" in issue.work.traits else s.FENCE_AT_L2
-            if "system" in issue.work.traits:
-                row[s.Instruction.strong] |= s.FENCE_SYSTEM
+            row[s.Instruction.strong] = _fence_scope(issue)
         if issue.work.unit == "counter_wait":
             row[s.Instruction.op] = issue.awaited_counter
             row[s.Instruction.extra] = issue.work.amount

@@ -193,6 +193,19 @@ def stop_all(space: Space, status: int) -> int:
 
 
 @core
+def admit_next(launch: Launch, space: Space, place: int, end: int) -> bool:
+    """Give free slots, the first of which is listed at ``place``, the next block or cluster; False if none is left."""
+    number = atomic_add(space["counter"], 1)
+    if number >= end:
+        return False
+    if launch["cluster_count"] == 1:
+        admit(launch, space, peek(place), number)
+    else:
+        admit_cluster(launch, space, place, number)
+    return True
+
+
+@core
 def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
     """Run blocks ``first`` to ``first + count - 1``, or those below the last that a shared counter gives.
 
@@ -208,12 +221,7 @@ def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
     while not cancelled(launch):
         if left and (active == 0 or fruitless >= ROUNDS_BEFORE_NEXT_BLOCK) and active + cluster <= space["slots"]:
             fruitless = 0
-            number = atomic_add(space["counter"], 1)
-            left = number < end
-            if left and cluster == 1:
-                admit(launch, space, peek(order + active * 8), number)
-            elif left:
-                admit_cluster(launch, space, order + active * 8, number)
+            left = admit_next(launch, space, order + active * 8, end)
             active += cluster if left else 0
         if active == 0:
             if left:
@@ -233,10 +241,8 @@ def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
                 collect(space, block)
                 leave(launch, block)
                 if left and cluster == 1:
-                    number = atomic_add(space["counter"], 1)
-                    left = number < end
+                    left = admit_next(launch, space, order + i * 8, end)
                 if left and cluster == 1:
-                    admit(launch, space, slot, number)
                     if cancelled(launch):
                         space["resident"] = active
                         return CANCELLED

@@ -79,15 +79,7 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
         if not always:
             w.emit(f"br i1 {fine}, label %{fast}, label %{slow}, !prof !0")
             w.label(fast)
-        if place.scattered:
-            _store_scattered(w, place, pointer, vectors, access.bytes)
-        elif local:
-            rows = [(name, w.field(pointer, w.row_bytes * n), w.all_lanes) for n, name in enumerate(vectors)]
-            masked_stores(w, "i32", rows, 4)
-        elif uniform:
-            _store_uniform(w, pointer, words, min(access.bytes, 4))
-        else:
-            _store_consecutive(w, place, pointer, vectors[0])
+        _store_fast(w, place, pointer, vectors, words if uniform else [])
         if always:
             return
         w.emit(f"br label %{end}")
@@ -97,6 +89,20 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
     call_slow_path(w, "store", Place(w, slow_address, access, store=True), number)
     w.emit(f"br label %{end}")
     w.label(end)
+
+
+def _store_fast(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], uniform: list[Val]) -> None:
+    """Store to places that are known to be allowed; ``uniform``: words for the one place of all lanes."""
+    access = place.access
+    if place.scattered:
+        _store_scattered(w, place, pointer, vectors, access.bytes)
+    elif access.space == "local":
+        rows = [(name, w.field(pointer, w.row_bytes * n), w.all_lanes) for n, name in enumerate(vectors)]
+        masked_stores(w, "i32", rows, 4)
+    elif uniform:
+        _store_uniform(w, pointer, uniform, min(access.bytes, 4))
+    else:
+        _store_consecutive(w, place, pointer, vectors[0])
 
 
 def _store_uniform(w: FunctionWriter, pointer: str, words: list[Val], size: int) -> None:

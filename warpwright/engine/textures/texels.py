@@ -154,6 +154,33 @@ def rounded(total: int, scale: int, bits: int, bias: int) -> int:
 
 
 @part
+def aligned_sum(row: int, quad: int, channel: int, own: int, srgb: bool) -> int:
+    """The weighted sum of a quad's texels, aligned to its largest exponent ``own``."""
+    single = not srgb and read_64(row + CHANNEL_BYTES) == 4
+    bits, sign_at = (23, 31) if single else (10, 15)
+    guard = SRGB_GUARD if srgb else GUARD
+    special = (np.int64(1) << (sign_at - bits)) - 1
+    takes_part = read_64(quad + 64)
+    added = np.int64(0)
+    for corner in range(4):
+        weight = read_64(quad + 32 + 8 * corner)
+        if weight == 0 or not takes_part >> corner & 1:
+            continue
+        texel = raw_at(row, read_64(quad + 8 * corner), channel)
+        if srgb:
+            texel = SRGB[texel & 255]
+        exponent, mantissa = texel >> bits & special, texel & ((np.int64(1) << bits) - 1)
+        if exponent > 0:
+            mantissa |= np.int64(1) << bits
+        elif single:
+            mantissa = np.int64(0)
+        kept = mantissa << guard if guard >= 0 else mantissa >> -guard
+        aligned = kept >> clip(own - max(exponent, 1), 0, 62)
+        added += weight * (-aligned if texel >> sign_at & 1 else aligned)
+    return added
+
+
+@part
 def float_sum(row: int, quads: int, count: int, channel: int, srgb: bool) -> int:
     """As ``sampling.float_sum``; ``srgb``: of codes of eight bits."""
     single = not srgb and read_64(row + CHANNEL_BYTES) == 4
@@ -184,22 +211,7 @@ def float_sum(row: int, quads: int, count: int, channel: int, srgb: bool) -> int
             holds = exponent > 0 or (mantissa != 0 and not single)
             if read_64(quad + 32 + 8 * corner) != 0 and holds:
                 own = max(own, max(exponent, 1) + late)
-        added = np.int64(0)
-        for corner in range(4):
-            weight = read_64(quad + 32 + 8 * corner)
-            if weight == 0 or not takes_part >> corner & 1:
-                continue
-            texel = raw_at(row, read_64(quad + 8 * corner), channel)
-            if srgb:
-                texel = SRGB[texel & 255]
-            exponent, mantissa = texel >> bits & special, texel & ((np.int64(1) << bits) - 1)
-            if exponent > 0:
-                mantissa |= np.int64(1) << bits
-            elif single:
-                mantissa = np.int64(0)
-            kept = mantissa << guard if guard >= 0 else mantissa >> -guard
-            aligned = kept >> clip(own - max(exponent, 1), 0, 62)
-            added += weight * (-aligned if texel >> sign_at & 1 else aligned)
+        added = aligned_sum(row, quad, channel, own, srgb)
         if quad == quads:
             total, top = added, own
         else:

@@ -93,16 +93,8 @@ def program_from_cubin(
     program = program_of(found, image, instructions, starts, code_base, source, tuple(services or ()))
     provided = {name: address - code_base for name, (address, _) in (routines or {}).items()}
     program.functions = tuple(sorted({*starts, *serving.values(), *provided.values()}))
-    program.taken = frozenset(
-        {bases[section] - code_base + offset for section, offset in module.addresses_taken() if section in bases}
-        | {provided[r.symbol] for r in module.relocations if r.symbol in provided and r.type not in CALL_RELOCATIONS}
-        | {
-            serving[r.symbol]
-            for r in module.relocations
-            if r.symbol in serving and r.section != _ADDRESSES and r.type not in CALL_RELOCATIONS
-        }
-        | {serving[name] for name in reached}
-    )
+    own = {bases[section] - code_base + offset for section, offset in module.addresses_taken() if section in bases}
+    program.taken = frozenset(own | _driver_addresses_taken(module, provided, serving) | {serving[n] for n in reached})
     program.slow_paths = tuple(
         (start, start + f.size)
         for f in module.functions.values()
@@ -110,6 +102,14 @@ def program_from_cubin(
         for start in (bases[f.section] - code_base + f.offset,)
     )
     return program
+
+
+def _driver_addresses_taken(module: Module, routines: Mapping[str, int], services: Mapping[str, int]) -> set[int]:
+    """Driver functions, by name, whose addresses the code takes other than to call them."""
+    taken = [r for r in module.relocations if r.type not in CALL_RELOCATIONS]
+    return {routines[r.symbol] for r in taken if r.symbol in routines} | {
+        services[r.symbol] for r in taken if r.symbol in services and r.section != _ADDRESSES
+    }
 
 
 def _nops(before: list[Instruction], until: int, arch: int) -> list[Instruction]:

@@ -137,7 +137,7 @@ def _names(stem: str) -> list[str]:
     return [f"cublas{stem}_v2", f"cublas{stem}_v2_64"]
 
 
-def _register(letter: str) -> None:
+def _register_reductions(letter: str) -> None:
     type = OF_LETTER[letter]
     is_complex = letter in "CZ"
     real = {"C": "S", "Z": "D"}.get(letter, letter)
@@ -167,6 +167,10 @@ def _register(letter: str) -> None:
                 number: int, n: int, x: int, x_step: int, place: int, s: bool = smallest, long: bool = long_index
             ) -> None:
                 extreme(handle_of(number), n, type, (x, x_step), s, place, long)
+
+
+def _register_updates(letter: str) -> None:
+    type = OF_LETTER[letter]
 
     @entry(*_names(f"{letter}scal"))
     def scal(number: int, n: int, alpha: int, x: int, x_step: int) -> None:
@@ -205,7 +209,8 @@ def _register(letter: str) -> None:
 
 
 for _letter in "SDCZ":
-    _register(_letter)
+    _register_reductions(_letter)
+    _register_updates(_letter)
 
 
 @entry("cublasDotEx", "cublasDotEx_64")

@@ -441,6 +441,84 @@ def begin_pass(t: Any, launch: Any) -> None:
     t[T_MOVED] = 0
 
 
+@core
+def run_warp(t: Any, launch: Any, w: int) -> bool:
+    """Run a warp's function up to its next stop; True if lanes came to a WARPSYNC that does not name them."""
+    warp: Warp = warp_at(t, w)
+    launch[L_CLOCK] += 1
+    warp["trace_used"] = 0
+    warp["clock"] = launch[L_CLOCK]
+    warp["globaltimer_ns"] = launch[L_CLOCK]
+    t[T_STATUS] = call_warp(launch[L_FUNCTION], warp_at(t, w))
+    t[T_PHASE] = RECORDS
+    s = array_at(state_of(t, w))
+    s[S_POSITION] = 0
+    s[S_USED] = warp["trace_used"]
+    return launch[L_SYNCHECK] != 0 and warp["outside_lanes"] != 0
+
+
+@core
+def follow(t: Any, launch: Any, w: int) -> bool:
+    """Follow a warp's records from basic block to basic block; True if a warp-wide operation named lanes that are elsewhere."""
+    state = array_at(state_of(t, w))
+    if launch[L_WALKS] == 0 and launch[L_READS]:
+        t[T_LAST] = state[S_BLOCK]
+        return False
+    warp: Warp = warp_at(t, w)
+    ways = launch[L_WAYS]
+    t[T_MISSING] = 0
+    of_warp = Ways(
+        array_at(t[T_AT_BRANCH] + w * ways * 8),
+        array_at(t[T_ROUND_IT] + w * ways * 8),
+        t[T_TIMES_ROUND] + w * ways * WAY_BYTES,
+        array_at(t[T_CAME] + w * ways * 8),
+        array_at(t[T_EXPECTED] + w * ways * 8),
+    )
+    last = walk(t, launch, array_at(warp["trace_base"]), warp["trace_used"], of_warp)
+    if last >= 0:
+        state[S_BLOCK] = last
+    t[T_LAST] = state[S_BLOCK]
+    return t[T_MISSING] != 0
+
+
+@core
+def release_next(t: Any, launch: Any) -> bool:
+    """Look at the next barrier and release it if it is complete; True if Python is to know of that first."""
+    number = t[T_BARRIER]
+    if number == BARRIERS:
+        t[T_PHASE] = AFTER
+        return False
+    wanted = expected(t, number)
+    if wanted < 0 or peek(t[T_COUNTS] + 8 * number) < wanted:
+        t[T_BARRIER] = number + 1
+        return False
+    if t[T_TOLD] == 0 and is_of_interest(t, launch, number):
+        t[T_TOLD] = 1
+        return True
+    complete(t, launch, number)
+    t[T_TOLD] = 0
+    t[T_BARRIER] = number + 1
+    return False
+
+
+@core
+def end_pass(t: Any, launch: Any) -> int:
+    """After the barriers of a pass: the reason to leave machine code, or -1."""
+    t[T_PHASE] = BEGIN
+    t[T_FRUITFUL] |= t[T_RELEASED]
+    if peek(launch[L_CANCEL]):
+        return CANCELLED
+    runs = False
+    for other in range(t[T_WARPS]):
+        if peek(t[T_RUN] + 8 * other) == RUNNING:
+            runs = True
+    if not runs:
+        return DEADLOCKED
+    if launch[L_SEEDED] or not (t[T_MOVED] or t[T_RELEASED]):
+        return PASSED
+    return -1
+
+
 @partial(entry, what="the checks")
 def run_block(t: Any, launch: Any) -> int:
     """Run a block's warps as far as they go; gives the reason why not further.
@@ -461,19 +539,8 @@ def run_block(t: Any, launch: Any) -> int:
                     return ENDED
                 t[T_PHASE] = RELEASE
                 continue
-            w = peek(t[T_ORDER] + 8 * t[T_AT])
-            t[T_WARP] = w
-            warp: Warp = warp_at(t, w)
-            launch[L_CLOCK] += 1
-            warp["trace_used"] = 0
-            warp["clock"] = launch[L_CLOCK]
-            warp["globaltimer_ns"] = launch[L_CLOCK]
-            t[T_STATUS] = call_warp(launch[L_FUNCTION], warp_at(t, w))
-            t[T_PHASE] = RECORDS
-            s = array_at(state_of(t, w))
-            s[S_POSITION] = 0
-            s[S_USED] = warp["trace_used"]
-            if launch[L_SYNCHECK] and warp["outside_lanes"]:
+            t[T_WARP] = peek(t[T_ORDER] + 8 * t[T_AT])
+            if run_warp(t, launch, t[T_WARP]):
                 return OUTSIDE
         elif phase == RECORDS:
             if launch[L_READS]:
@@ -483,27 +550,8 @@ def run_block(t: Any, launch: Any) -> int:
             t[T_PHASE] = WALK
         elif phase == WALK:
             t[T_PHASE] = STOPPED_AT
-            if launch[L_SYNCHECK]:
-                state = array_at(state_of(t, w))
-                if launch[L_WALKS] == 0 and launch[L_READS]:
-                    t[T_LAST] = state[S_BLOCK]
-                else:
-                    ran: Warp = warp_at(t, w)
-                    ways = launch[L_WAYS]
-                    t[T_MISSING] = 0
-                    of_warp = Ways(
-                        array_at(t[T_AT_BRANCH] + w * ways * 8),
-                        array_at(t[T_ROUND_IT] + w * ways * 8),
-                        t[T_TIMES_ROUND] + w * ways * WAY_BYTES,
-                        array_at(t[T_CAME] + w * ways * 8),
-                        array_at(t[T_EXPECTED] + w * ways * 8),
-                    )
-                    last = walk(t, launch, array_at(ran["trace_base"]), ran["trace_used"], of_warp)
-                    if last >= 0:
-                        state[S_BLOCK] = last
-                    t[T_LAST] = state[S_BLOCK]
-                    if t[T_MISSING]:
-                        return MISSING
+            if launch[L_SYNCHECK] and follow(t, launch, w):
+                return MISSING
         elif phase == STOPPED_AT:
             reason = after_stop(t, launch, w)
             if reason >= 0:
@@ -513,30 +561,9 @@ def run_block(t: Any, launch: Any) -> int:
             t[T_STOPS] = 0
             t[T_PHASE] = RUN
         elif phase == RELEASE:
-            number = t[T_BARRIER]
-            if number == BARRIERS:
-                t[T_PHASE] = AFTER
-                continue
-            wanted = expected(t, number)
-            if wanted < 0 or peek(t[T_COUNTS] + 8 * number) < wanted:
-                t[T_BARRIER] = number + 1
-                continue
-            if t[T_TOLD] == 0 and is_of_interest(t, launch, number):
-                t[T_TOLD] = 1
+            if release_next(t, launch):
                 return COMPLETED
-            complete(t, launch, number)
-            t[T_TOLD] = 0
-            t[T_BARRIER] = number + 1
         else:
-            t[T_PHASE] = BEGIN
-            t[T_FRUITFUL] |= t[T_RELEASED]
-            if peek(launch[L_CANCEL]):
-                return CANCELLED
-            runs = False
-            for other in range(t[T_WARPS]):
-                if peek(t[T_RUN] + 8 * other) == RUNNING:
-                    runs = True
-            if not runs:
-                return DEADLOCKED
-            if launch[L_SEEDED] or not (t[T_MOVED] or t[T_RELEASED]):
-                return PASSED
+            reason = end_pass(t, launch)
+            if reason >= 0:
+                return reason
