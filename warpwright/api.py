@@ -122,6 +122,13 @@ def _load_early(
 
         if is_assembly(source):
             return load_assembly(str(source), arch, memory, name or "kernel.r600")
+        from warpwright.engine.r600_opencl import is_opencl, load_opencl
+
+        if is_opencl(source):
+            options, defines, include_folders, _ = given
+            return load_opencl(
+                source, arch, memory, options=options, defines=defines, include_folders=include_folders, name=name
+            )
     load, load_compiled = _early_loaders(arch)
     options, defines, include_folders, name_expressions = given
     if is_ptx(source) and not name_expressions:
@@ -316,7 +323,7 @@ class GPU:
         name_expressions: Sequence[str] = (),
         name: str | None = None,
     ) -> Module:
-        """Compile CUDA C++ text, PTX text, a cubin's bytes, or a file with one of them for this chip.
+        """Compile CUDA C++ text, PTX text, a cubin's bytes, or a file with one of them for this chip; AMD's chips also take OpenCL C.
 
         Args:
             options: options of NVRTC, such as ``"-use_fast_math"`` or ``"-maxrregcount=32"``.

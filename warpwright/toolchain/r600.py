@@ -26,6 +26,10 @@ TRIPLE = "r600--"
 TIMEOUT_SECONDS = 300
 _PGM_RESOURCES = 0x288D4
 """Register of compute programs in LLVM's ``.AMDGPU.config``: registers in bits 0 to 7, stack entries in 8 to 15."""
+_NO_BITS = 8
+"""Kind of an ELF section that the file has no contents of."""
+_LOCAL_ALLOCATION = 0x288E8
+"""Register of compute programs: words of local data share."""
 _REVISION = "2"
 """Part of the cache's key: changes with the passes below."""
 
@@ -38,6 +42,8 @@ class ObjectCode(NamedTuple):
     """Registers of four channels per thread."""
     stack_entries: int
     """Entries of the stack of execution masks."""
+    local_bytes: int
+    """Local data share of the program's own variables."""
 
 
 def compile_ir(text: str, helpers: str, generation: str) -> ObjectCode:
@@ -124,18 +130,40 @@ def object_code(elf: bytes) -> ObjectCode:
     sections = _sections(elf)
     found = sections.get(".AMDGPU.config", b"")
     words = struct.unpack(f"<{len(found) // 4}I", found[: len(found) // 4 * 4])
-    resources = dict(zip(words[::2], words[1::2], strict=False)).get(_PGM_RESOURCES, 0)
-    return ObjectCode(sections[".text"], resources & 255, resources >> 8 & 255)
+    registers = dict(zip(words[::2], words[1::2], strict=False))
+    resources = registers.get(_PGM_RESOURCES, 0)
+    return ObjectCode(sections[".text"], resources & 255, resources >> 8 & 255, 4 * registers.get(_LOCAL_ALLOCATION, 0))
+
+
+def variable_images(text: str, generation: str) -> dict[str, bytes]:
+    """Initial contents of the variables of a module without functions.
+
+    Raises:
+        UnsupportedError: LLVM cannot write them; with its message.
+    """
+    request = json.dumps((f'target triple = "{TRIPLE}"\n{text}\n', "", CPUS[generation]))
+    key = cache_key((_REVISION, llvmlite.__version__, request))
+    elf = default_cache().made("r600", key, lambda: _in_a_process(request))
+    sections, contents = _sections(elf), list(_sections(elf).values())
+    found = {}
+    for name, value, size, _, _, section in struct.iter_unpack("<3I2BH", sections[".symtab"]):
+        if size:
+            names = sections[".strtab"]
+            symbol = names[name : names.index(b"\0", name)].decode()
+            found[symbol] = contents[section][value : value + size]
+    return found
 
 
 def _sections(elf: bytes) -> dict[str, bytes]:
+    """Contents by name, in the order of the file; those of sections that the file leaves out are zeros."""
     (headers_at,) = struct.unpack_from("<I", elf, 32)
     size, count, names = struct.unpack_from("<3H", elf, 46)
     headers = [struct.unpack_from("<10I", elf, headers_at + i * size) for i in range(count)]
     found = {}
-    for name, _, _, _, offset, length, *_ in headers:
+    for name, kind, _, _, offset, length, *_ in headers:
         at = headers[names][4] + name
-        found[elf[at : elf.index(b"\0", at)].decode()] = elf[offset : offset + length]
+        contents = bytes(length) if kind == _NO_BITS else elf[offset : offset + length]
+        found[elf[at : elf.index(b"\0", at)].decode()] = contents
     return found
 
 

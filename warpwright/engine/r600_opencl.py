@@ -1,0 +1,102 @@
+"""A module of OpenCL C on Cypress or Cayman.
+
+Kernels are launched as CUDA's: a grid of groups and the group's extents.  A ``__local`` parameter takes its size in bytes; the launch's bytes of
+shared memory are the sum of these, each rounded up to 16.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+
+from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.machine_code_module import MachineCodeModule
+from warpwright.engine.ptx_module import load_ptx, symbols_of
+from warpwright.engine.r600_module import GENERATION_OF
+from warpwright.errors import UnsupportedError
+from warpwright.isa.program import Parameter
+from warpwright.isa.r600.compiler.from_opencl import Compiled, OpenClProgram, ptx_name
+from warpwright.isa.r600.fields import UndefinedWord
+from warpwright.isa.sass.meaning import UnsupportedInstruction
+from warpwright.toolchain import Kernel as CubinKernel
+from warpwright.toolchain.compile import source_text
+from warpwright.toolchain.opencl import compile_opencl
+
+_HEAD = ".version 7.0\n.target sm_50\n.address_size 64\n"
+_KERNEL = re.compile(r"\b__kernel\b|\bkernel\s+(__attribute__\s*\(\([^;{]*?\)\)\s*)?void\b")
+
+
+def is_opencl(source: object) -> bool:
+    """Whether a source is OpenCL C: a file that ends in .cl, or a text with a kernel of OpenCL and none of CUDA."""
+    if isinstance(source, PathLike) or (isinstance(source, str) and "\n" not in source and source.endswith(".cl")):
+        return str(fspath(source)).endswith(".cl")
+    return isinstance(source, str) and "__global__" not in source and _KERNEL.search(source) is not None
+
+
+@dataclass(slots=True)
+class R600OpenClModule(MachineCodeModule):
+    """OpenCL C on a chip of AMD's.  Make it with :func:`load_opencl`."""
+
+    program: OpenClProgram | None = None
+    ir: dict[str, str] = field(default_factory=dict)
+    """LLVM IR of the kernels loaded so far."""
+
+    @property
+    def source(self) -> None:
+        """Machine code of LLVM's R600 back end has no lines."""
+        return
+
+    def make(self, kernel: CubinKernel) -> Compiled:
+        """Compile a kernel.
+
+        Raises:
+            UnsupportedError: naming what the chip or LLVM's back end has no equivalent of.
+        """
+        assert self.program is not None
+        places = [Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in kernel.parameters]
+        addresses = symbols_of(self)
+        try:
+            made = self.program.compile(
+                kernel.name, places, {n: addresses[ptx_name(n)] for n in self.program.variables}
+            )
+        except (UnsupportedInstruction, UndefinedWord) as error:
+            raise UnsupportedError(str(error)) from None
+        self.ir[kernel.name] = made.ir
+        return made
+
+
+def load_opencl(
+    source: str | bytes | PathLike[str],
+    arch: int,
+    memory: DeviceMemory,
+    *,
+    options: Sequence[str] = (),
+    defines: Mapping[str, str | int | None] | None = None,
+    include_folders: Sequence[str | Path] = (),
+    name: str | None = None,
+) -> R600OpenClModule:
+    """Compile OpenCL C.
+
+    Raises:
+        CompileError, MissingToolError: as for :func:`~warpwright.toolchain.opencl.compile_opencl`.
+        UnsupportedError: for a parameter of a kernel that the chip has no equivalent of.
+    """
+    generation = GENERATION_OF[arch]
+    if isinstance(source, str) and "\n" not in source and source.endswith(".cl"):
+        source = Path(source)
+    text, found, folders = source_text(source, name or ("kernel.cl" if isinstance(source, str) else None))
+    bitcode = compile_opencl(
+        text,
+        generation,
+        options=options,
+        defines=defines,
+        include_folders=[*folders, *include_folders],
+        name=found,
+    )
+    program = OpenClProgram(bitcode, generation, found)
+    module = R600OpenClModule.of(load_ptx(_HEAD + program.declarations, arch, memory, found))
+    module.program = program
+    return module
