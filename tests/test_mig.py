@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.driver_library import ENVIRONMENT
+from warpwright.api import GPU
 from warpwright.chips import load_chip
 from warpwright.chips.mig import (
     COMPUTE_SLICES,
@@ -29,12 +30,35 @@ from warpwright.chips.mig import (
     instance_chip,
     profile_of,
 )
-from warpwright.errors import DeadlockError, ExecutionError, MemoryFaultError
+from warpwright.engine.access_policy import AccessWindow
+from warpwright.errors import DeadlockError, ExecutionError, MemoryFaultError, UnsupportedError
 from warpwright.mig import InstanceGPU, MigGPU
 from warpwright.run import Run
 from warpwright.system.mig import VARIABLE, MigCard, card_uuid
 
 A100 = load_chip("a100")
+
+
+READ = """
+extern "C" __global__ void read(const uint4 *from, unsigned words, unsigned *sink)
+{
+    unsigned sum = 0;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x) sum += __ldcg(from + i).x;
+    if (sum == 0x9e3779b9u) *sink = sum;
+}
+"""
+
+
+def missed_after_a_flood(gpu: GPU) -> float:
+    """The share of 512 KiB, read with a window of persisting lines, that DRAM is asked for after a flood."""
+    hot_bytes, flood_bytes = 1 << 19, 16 << 20
+    read = gpu.compile(READ)["read"][28, 512]
+    hot, flood, sink = (gpu.zeros(size // 4, np.uint32) for size in (hot_bytes, flood_bytes, 4))
+    window = AccessWindow(hot.device_address(), hot_bytes, 1.0)
+    for _ in range(2):
+        read.with_window(window)(hot, np.uint32(hot_bytes // 16), sink)
+    read(flood, np.uint32(flood_bytes // 16), sink)
+    return float(read(hot, np.uint32(hot_bytes // 16), sink).metrics["dram__bytes_read.sum"]) / hot_bytes
 
 
 def empty_card() -> MigCard:
@@ -177,6 +201,16 @@ def test_an_instance_has_its_share_of_the_chip(profile: object) -> None:
     assert chip.l2.l2_kib == share * 40960
     assert chip.dram.dram_gb_per_s == pytest.approx(share * 1555)
     assert chip.dram.dram_kib == one.memory_mib * 1024
+
+
+@pytest.mark.ci
+def test_an_instance_sets_nothing_aside_and_its_windows_persist_nothing() -> None:
+    instance = MigGPU("a100", caches="kept").create("1g.5gb")
+    with pytest.raises(UnsupportedError, match="can set aside 0 bytes of L2"):
+        instance.set_aside(1 << 20)
+    assert missed_after_a_flood(instance) > 0.95
+    whole = GPU(load_chip("a100", l2_kib=A100.l2.l2_kib // 8), caches="kept")
+    assert missed_after_a_flood(whole) < 0.2
 
 
 def test_chips_without_mig_are_refused() -> None:

@@ -165,6 +165,9 @@ def instance_chip(chip: Chip, profile: Profile) -> Chip:
         "l2_kib": chip.l2.l2_kib * profile.memory_slices // MEMORY_SLICES,
         "l2_slice_count": L2_SLICES_PER_MEMORY_SLICE * profile.memory_slices,
         "l2_partition_count": sides,
+        # NVIDIA A100 whitepaper, "L2 Cache Residency Control": the set-aside is disabled in MIG mode.
+        "l2_set_aside_max_kib": 0,
+        "l2_set_aside_default_kib": 0,
         "dram_kib": profile.memory_mib * 1024,
         "dram_gb_per_s": chip.dram.dram_gb_per_s * share,
         "dram_channel_count": chip.dram.dram_channel_count * profile.memory_slices // MEMORY_SLICES,

@@ -84,8 +84,11 @@ def policies_at(m: Any, sm: s.SM, request: int) -> int:
 def level_after(m: Any, stamps: int, way: int, policy: int) -> int:
     """The level of a line of a set after an access that asks for ``policy``; ``stamps``: of the set's ways.
 
-    Where the set has as many persisting lines as are set aside, the one used longest ago becomes a normal one.
+    Where the set has as many persisting lines as are set aside, the one used longest ago becomes a normal one.  Chips without a set-aside, and instances of
+    one (MIG), have no persisting lines.
     """
+    if m[s.chip.persisting_ways] == 0 and policy == LAST:
+        return LEVEL_NORMAL
     level = m[stamps + way] >> LEVEL_SHIFT
     if policy != LAST:
         return policy - 1
