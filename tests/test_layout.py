@@ -180,6 +180,57 @@ def test_no_further_modules_name_each_others_types(repository: Path) -> None:
     assert not new, "\n".join(map(str, new))
 
 
+MOST_LINES, MOST_PARAMETERS = 60, 8
+KEYWORD_OPTIONS = {
+    # Public interfaces: options by keyword, each explained where it stands.
+    "api.py: GPU.__init__",
+    "api.py: GPU.texture",
+    "engine/jit/codegen.py: compile_kernel",
+    "timing/simulate.py: simulate",
+    "toolchain/compile.py: load",
+    # An exception's attributes.
+    "errors.py: MemoryFaultError.__init__",
+    # Typer makes a command's options of its parameters.
+    "commands/campaign.py: campaign",
+    "cli.py: run",
+}
+"""Functions with more parameters than ``MOST_PARAMETERS``."""
+
+
+def _functions(tree: ast.AST, where: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    for node in ast.iter_child_nodes(tree):
+        name = f"{where}.{node.name}" if isinstance(node, ast.FunctionDef | ast.ClassDef) else where
+        if isinstance(node, ast.FunctionDef):
+            yield name.lstrip("."), node
+        yield from _functions(node, name)
+
+
+def parameters(function: ast.FunctionDef) -> int:
+    """How many parameters callers give: ``self`` and ``cls`` are none."""
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return sum(one.arg not in ("self", "cls") for one in given)
+
+
+def test_parameters_are_counted() -> None:
+    (name, function), *_ = _functions(ast.parse("class A:\n    def f(self, a, /, b, *rest, c=0, **more): ..."))
+    assert (name, parameters(function)) == ("A.f", 3)
+
+
+def test_no_function_is_long_or_has_many_parameters(repository: Path) -> None:
+    package = repository / "warpwright"
+    long, wide = [], set()
+    for path in sorted(package.rglob("*.py")):
+        for name, function in _functions(ast.parse(path.read_text(encoding="utf-8"))):
+            where = f"{path.relative_to(package).as_posix()}: {name}"
+            lines = (function.end_lineno or function.lineno) - function.lineno + 1
+            if lines > MOST_LINES:
+                long.append(f"{where} has {lines} lines")
+            if parameters(function) > MOST_PARAMETERS:
+                wide.add(where)
+    assert not long, "split by meaning:\n" + "\n".join(long)
+    assert wide == KEYWORD_OPTIONS, f"give them a record, or take them off the list: {sorted(wide ^ KEYWORD_OPTIONS)}"
+
+
 def test_errors_import_nothing(repository: Path) -> None:
     tree = ast.parse((repository / "warpwright" / "errors.py").read_text(encoding="utf-8"))
     assert list(_imports(tree)) == ["__future__"]

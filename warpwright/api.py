@@ -451,12 +451,13 @@ class GPU:
             ArgumentError: the combination is not a valid texture.
             UnsupportedError: the texture needs a feature that is not supported.
         """
-        from warpwright.images import make_texture
+        from warpwright.images import TextureOptions, make_texture
 
-        return make_texture(
-            self.memory, source, address, filter, normalized, read, srgb, border, mip_filter, bias, level_limits, seamless,
-            channels, pitched,
-        )  # fmt: skip
+        options = TextureOptions(
+            *(address, filter, normalized, read, srgb, border),
+            *(mip_filter, bias, level_limits, seamless, channels, pitched),
+        )
+        return make_texture(self.memory, source, options)
 
     def surface(self, array: CudaArray) -> Surface:
         """Return a surface object (``cudaCreateSurfaceObject``) on a CUDA array, through which kernels can also write."""

@@ -17,6 +17,23 @@ from typer.core import TyperCommand
 
 from warpwright.commands.campaign import campaign
 from warpwright.commands.mig import mig
+from warpwright.commands.options import (
+    CheckOption,
+    CheckpointOption,
+    ClockOption,
+    CsvOption,
+    EveryOption,
+    GpuOption,
+    InjectOption,
+    JsonOption,
+    LevelOption,
+    ParquetOption,
+    RecordOption,
+    ReportOption,
+    SystemOption,
+    TimeoutOption,
+    TimingOption,
+)
 from warpwright.commands.resume import resume
 
 if TYPE_CHECKING:
@@ -49,63 +66,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-GpuOption = Annotated[
-    str | None,
-    typer.Option(
-        "--gpu",
-        "-g",
-        help="Chip (name or TOML file) of every GPU of the program, which replaces the one it requests. Several, separated by commas, "
-        "are the devices of an unmodified program.",
-    ),
-]
-SystemOption = Annotated[
-    str | None,
-    typer.Option(
-        "--system",
-        help="Machine (name or TOML file; see warpwright system list) whose GPUs and links are the devices of the program.",
-    ),
-]
-TimingOption = Annotated[
-    str | None,
-    typer.Option(help="full (times every instruction), sampled (times a part of large grids) or off (results only)."),
-]
-CheckOption = Annotated[
-    str | None,
-    typer.Option(
-        "--check",
-        help="Checks, separated by commas: memcheck, racecheck, synccheck, initcheck (all of these: all), leakcheck, perfcheck, schedcheck.",
-    ),
-]
-LevelOption = Annotated[
-    str | None,
-    typer.Option("--check-level", help="Lowest level of findings to report: info, warning (default) or error."),
-]
-ClockOption = Annotated[
-    str,
-    typer.Option(
-        "--host-clock",
-        help="Clock that the program reads on its host: host (its own) or simulated (passes only while it waits for the GPU, launches or sleeps).",
-    ),
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        min=0.1,
-        help="Host time after which the program is stopped; reports the source lines of its warps; exit code 124.",
-    ),
-]
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", help="Also write the launches as JSON: an array of one object per launch.")
-]
-CsvOption = Annotated[Path | None, typer.Option("--csv", help="Also write the launches as CSV, one row per launch.")]
-ParquetOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--parquet", help="Also write the launches as Parquet (needs pyarrow: pip install 'warpwright[data]')."
-    ),
-]
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -211,30 +171,12 @@ def run(
     timing: TimingOption = None,
     check: CheckOption = None,
     check_level: LevelOption = None,
-    report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the launches.")] = None,
+    report: ReportOption = None,
     host_clock: ClockOption = "host",
-    record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Record the command stream of the program's graphics (g80).")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Save launches in the middle, for warpwright resume (Python programs, timing full)."
-        ),
-    ] = None,
-    checkpoint_every: Annotated[
-        int | None,
-        typer.Option(
-            "--checkpoint-every", min=1, help="Simulated cycles between two checkpoints; 1,000,000 by default."
-        ),
-    ] = None,
-    inject: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ERRORS",
-            help="Flip bits: dram@ADDRESS:BIT, l2@…, registers@R5:BIT,block=…, shared@…, rate@…, particles@…; several separated by semicolons.",
-        ),
-    ] = None,
+    record: RecordOption = None,
+    checkpoint: CheckpointOption = None,
+    checkpoint_every: EveryOption = None,
+    inject: InjectOption = None,
     timeout: TimeoutOption = None,
     json: JsonOption = None,
     csv: CsvOption = None,
@@ -278,16 +220,25 @@ def run(
         _write_page(report, runs, program)
     if killed:
         _fail(killed)
-    unchecked = killed or (own and code and not session.checkers)
-    if check is not None and (_found or not unchecked):
-        # The exit code of a program that fails is its own.
-        found = _show_findings()
-        code = code or found
-    elif code and not killed and not own:
-        session.launched = bool(runs)
-        _name_order([program, *context.args], gpu)
-    if code:
+    session.launched = bool(runs)
+    if code := _conclude([program, *context.args], gpu, code, check is not None):
         raise typer.Exit(code)
+
+
+def _conclude(command: list[str], gpu: str | None, code: int, checked: bool) -> int:
+    """Show the findings, or why a program may have failed; the exit code, which is a failed program's own."""
+    from warpwright.programs import is_python_file
+    from warpwright.session import session
+
+    own = is_python_file(command[0])
+    killed = not own and bool(_ended_by_signal(code))
+    unchecked = killed or (own and code and not session.checkers)
+    if checked and (_found or not unchecked):
+        found = _show_findings()
+        return code or found
+    if code and not killed and not own:
+        _name_order(command, gpu)
+    return code
 
 
 def _write_page(path: Path, runs: list[Run], program: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -171,53 +172,57 @@ def _memory_image(source: DeviceArray, channels: int, pitched: bool) -> Image:
     return Image(form, 2, (Level(width, height, 1, address, row, row * height),), pitched=True)
 
 
-def make_texture(
-    memory: DeviceMemory,
-    source: CudaArray | DeviceArray,
-    address: str | Sequence[str],
-    filter: str,
-    normalized: bool,
-    read: str,
-    srgb: bool,
-    border: Sequence[float],
-    mip_filter: str,
-    bias: float,
-    level_limits: tuple[float, float] | None,
-    seamless: bool,
-    channels: int,
-    pitched: bool,
-) -> Texture:
+@dataclass(frozen=True, slots=True)
+class TextureOptions:
+    """Arguments of ``GPU.texture``, which explains them."""
+
+    address: str | Sequence[str]
+    filter: str
+    normalized: bool
+    read: str
+    srgb: bool
+    border: Sequence[float]
+    mip_filter: str
+    bias: float
+    level_limits: tuple[float, float] | None
+    seamless: bool
+    channels: int
+    pitched: bool
+
+
+def make_texture(memory: DeviceMemory, source: CudaArray | DeviceArray, options: TextureOptions) -> Texture:
     """See ``GPU.texture``."""
+    o, address = options, options.address
     if isinstance(source, CudaArray):
         source._level(0)
         image = source.image
     elif isinstance(source, DeviceArray):
-        image = _memory_image(source, channels, pitched)
+        image = _memory_image(source, o.channels, o.pitched)
     else:
         raise ArgumentError(
             f"a texture reads gpu.cuda_array(...) or a device array (gpu.array(values)), not a {type(source).__name__}"
         )
-    linear = bool(_chosen("filter", filter, FILTERS))
+    linear = bool(_chosen("filter", o.filter, FILTERS))
     modes = [address] * 3 if isinstance(address, str) else [*address, "clamp", "clamp"][:3]
     axes = [int(_chosen("address", mode, ADDRESSES)) for mode in modes]
     whole = image.format.kind != FLOAT
-    as_integer = whole and (read == "element" or (not read and not linear))
-    if read not in ("", "element", "normalized"):
-        raise ArgumentError(f"read={read!r} is not known; use read='element' or read='normalized'")
-    least, most = level_limits if level_limits is not None else (0.0, float(MAX_LEVELS))
-    colour = (*(float(v) for v in border), 0.0, 0.0, 0.0, 0.0)[:4]
+    as_integer = whole and (o.read == "element" or (not o.read and not linear))
+    if o.read not in ("", "element", "normalized"):
+        raise ArgumentError(f"read={o.read!r} is not known; use read='element' or read='normalized'")
+    least, most = o.level_limits if o.level_limits is not None else (0.0, float(MAX_LEVELS))
+    colour = (*(float(v) for v in o.border), 0.0, 0.0, 0.0, 0.0)[:4]
     sampler = Sampler(
         (axes[0], axes[1], axes[2]),
         linear,
-        normalized,
+        o.normalized,
         as_integer,
-        srgb,
-        bool(_chosen("mip_filter", mip_filter, FILTERS)),
-        bias,
+        o.srgb,
+        bool(_chosen("mip_filter", o.mip_filter, FILTERS)),
+        o.bias,
         least,
         most,
         (colour[0], colour[1], colour[2], colour[3]),
-        seamless,
+        o.seamless,
     )
     check_sampler(image, sampler)
     return Texture(memory, image, sampler, source)

@@ -5,6 +5,7 @@ What is refused, and which copy is named as the one that failed, is an H200's dr
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 
 from warpwright.driver import cmemory, results
@@ -53,61 +54,43 @@ def _are_attributes(place: int) -> bool:
     return order in _ORDERS and _is_hint(*hints[:2]) and _is_hint(*hints[2:]) and not flags & ~_PREFER_OVERLAP
 
 
-def _batch(
-    targets: int,
-    sources: int,
-    sizes: int,
-    count: int,
-    attributes: int,
-    firsts: int,
-    kinds: int,
-    failed: int,
-    stream: int,
-) -> None:
+MemcpyBatch = namedtuple("MemcpyBatch", "targets sources sizes count attributes firsts kinds failed stream")
+"""Arguments of cuMemcpyBatchAsync."""
+
+
+def _batch(call: MemcpyBatch) -> None:
     """Linear copies; attributes hold from their first copy to that of the next ones.
 
     Raises:
         CudaError: attributes that do not cover the copies or that there are not, a copy of nothing, or the legacy default stream.
     """
     state().current()
-    if stream:
-        _tell(failed, _NONE_ALONE)
-    begins = cmemory.words64(firsts, kinds) if firsts else []
-    covered = begins and begins == sorted(set(begins)) and begins[0] == 0 and begins[-1] < count
-    known = attributes and all(_are_attributes(attributes + _ATTRIBUTES_BYTES * i) for i in range(kinds))
-    if stream in LEGACY_STREAMS or not count or not covered or not known:
+    if call.stream:
+        _tell(call.failed, _NONE_ALONE)
+    begins = cmemory.words64(call.firsts, call.kinds) if call.firsts else []
+    covered = begins and begins == sorted(set(begins)) and begins[0] == 0 and begins[-1] < call.count
+    known = call.attributes and all(_are_attributes(call.attributes + _ATTRIBUTES_BYTES * i) for i in range(call.kinds))
+    if call.stream in LEGACY_STREAMS or not call.count or not covered or not known:
         raise CudaError(results.INVALID_VALUE)
-    given = [cmemory.words64(place, count) for place in (targets, sources, sizes)]
+    given = [cmemory.words64(place, call.count) for place in (call.targets, call.sources, call.sizes)]
 
     def copy(number: int) -> None:
         target, source, size = (words[number] for words in given)
         if not size:
             raise CudaError(results.INVALID_VALUE)
-        linear(target, source, size, stream, ())
+        linear(target, source, size, call.stream, ())
 
-    _each(count, failed, copy)
+    _each(call.count, call.failed, copy)
 
 
 @entry("cuMemcpyBatchAsync_v2")
 def memcpy_batch(
     targets: int, sources: int, sizes: int, count: int, attributes: int, firsts: int, kinds: int, stream: int
 ) -> None:
-    _batch(targets, sources, sizes, count, attributes, firsts, kinds, 0, stream)
+    _batch(MemcpyBatch(targets, sources, sizes, count, attributes, firsts, kinds, 0, stream))
 
 
-@entry("cuMemcpyBatchAsync")
-def memcpy_batch_failing(
-    targets: int,
-    sources: int,
-    sizes: int,
-    count: int,
-    attributes: int,
-    firsts: int,
-    kinds: int,
-    failed: int,
-    stream: int,
-) -> None:
-    _batch(targets, sources, sizes, count, attributes, firsts, kinds, failed, stream)
+entry("cuMemcpyBatchAsync", record=MemcpyBatch)(_batch)
 
 
 def _element_bytes(place: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from warpwright.driver import recording, results
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.driver.entry_points import gives_back, plain, prototype, table
+from warpwright.driver.entry_points import Record, gives_back, plain, prototype, spread, table
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
 from warpwright.driver.pending import drained
@@ -50,12 +50,12 @@ _ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
 """Words in the names of calls with which a destructor prepares to give something back: NVIDIA's driver is there when an interpreter ends."""
 
 
-def entry(*names: str, result: Any = None) -> Callable[[Function], Function]:
-    """Make a function the entry point of these names."""
+def entry(*names: str, result: Any = None, record: Record | None = None) -> Callable[[Function], Function]:
+    """Make a function the entry point of these names; with ``record`` it takes the call's arguments as one such record."""
 
     def register(function: Function) -> Function:
         for name in names:
-            ENTRIES[name] = function
+            ENTRIES[name] = function if record is None else spread(function, record)
             if result is not None:
                 RESULT_TYPES[name] = result
         return function

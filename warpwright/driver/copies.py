@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from warpwright.driver import cmemory, copy_order, printf_buffer, results, transfers
 from warpwright.driver.calls import entry
@@ -244,15 +245,33 @@ def peer_async(target: int, target_context: int, source: int, source_context: in
     linear(target, source, size, stream, (target, source))
 
 
-def side(kind: int, host: int, device: int, array: int, pitch: int, height: int, x: int, y: int, z: int) -> Side:
+class Place(NamedTuple):
+    """Where one side of a two- or three-dimensional copy is, as its structure says: memory of a kind, and x (in bytes), y and z in it."""
+
+    kind: int
+    host: int
+    device: int
+    array: int
+    pitch: int
+    height: int
+    x: int
+    y: int
+    z: int
+
+    @property
+    def base(self) -> int:
+        """Address of the memory, where it is no array."""
+        return self.host if self.kind == _HOST else self.device
+
+
+def side(at: Place) -> Side:
     """One side of a two- or three-dimensional copy."""
-    if kind == _ARRAY:
-        found = array_of(array)
-        return Side(found.address_of(x, y, z), found.pitch, found.height_rows)
-    if kind not in (_HOST, _DEVICE, _UNIFIED):
+    if at.kind == _ARRAY:
+        found = array_of(at.array)
+        return Side(found.address_of(at.x, at.y, at.z), found.pitch, found.height_rows)
+    if at.kind not in (_HOST, _DEVICE, _UNIFIED):
         raise CudaError(results.INVALID_VALUE)
-    base = host if kind == _HOST else device
-    return Side(base + x + y * pitch + z * pitch * height, pitch, height)
+    return Side(at.base + at.x + at.y * at.pitch + at.z * at.pitch * at.height, at.pitch, at.height)
 
 
 def array_of(handle: int) -> DriverArray:
@@ -264,16 +283,13 @@ def copy_2d(pointer: int) -> Copy:
     """A copy from a CUDA_MEMCPY2D structure."""
     f = cmemory.read("QQIQQQQQQIQQQQQQ", pointer)
     width, height = f[14], f[15]
-    for x, y, kind, host, device, array, pitch in (f[:7], f[7:14]):
-        _check_rows(x, y, kind, host, device, array, pitch, width, height)
-    source = side(f[2], f[3], f[4], f[5], f[6], 0, f[0], f[1], 0)
-    target = side(f[9], f[10], f[11], f[12], f[13], 0, f[7], f[8], 0)
-    return Copy(target, source, width, height)
+    source, target = (Place(f[n + 2], f[n + 3], f[n + 4], f[n + 5], f[n + 6], 0, f[n], f[n + 1], 0) for n in (0, 7))
+    for place in (source, target):
+        _check_rows(place, width, height)
+    return Copy(side(target), side(source), width, height)
 
 
-def _check_rows(
-    x: int, y: int, kind: int, host: int, device: int, array: int, pitch: int, width: int, height: int
-) -> None:
+def _check_rows(at: Place, width: int, height: int) -> None:
     """Refuse one side of a two-dimensional copy that is not there, or whose rows (of ``x + width`` bytes) do not fit.
 
     Raises:
@@ -281,16 +297,15 @@ def _check_rows(
     """
     if not width or not height:
         return
-    if kind == _ARRAY:
-        found = array_of(array) if array else None
-        if found is None or x + width > found.width * found.element_bytes or y + height > max(found.height, 1):
+    if at.kind == _ARRAY:
+        found = array_of(at.array) if at.array else None
+        if found is None or at.x + width > found.width * found.element_bytes or at.y + height > max(found.height, 1):
             raise CudaError(results.INVALID_VALUE)
-    elif kind in (_HOST, _DEVICE, _UNIFIED):
-        base = host if kind == _HOST else device
-        if not base or (pitch and x + width > pitch):
+    elif at.kind in (_HOST, _DEVICE, _UNIFIED):
+        if not at.base or (at.pitch and at.x + width > at.pitch):
             raise CudaError(results.INVALID_VALUE)
-        if kind == _DEVICE or holder(base) is not None:
-            check_device(base + x + y * pitch, pitch * (height - 1) + width, graph_memory=True)
+        if at.kind == _DEVICE or holder(at.base) is not None:
+            check_device(at.base + at.x + at.y * at.pitch, at.pitch * (height - 1) + width, graph_memory=True)
 
 
 COPY_3D = "4QIQQQQQQ4QIQQQQQQ3Q"
@@ -300,9 +315,8 @@ COPY_3D_BYTES = 200
 def copy_3d(pointer: int) -> Copy:
     """A copy from a CUDA_MEMCPY3D structure."""
     f = cmemory.read(COPY_3D, pointer)
-    source = side(f[4], f[5], f[6], f[7], f[9], f[10], f[0], f[1], f[2])
-    target = side(f[15], f[16], f[17], f[18], f[20], f[21], f[11], f[12], f[13])
-    return Copy(target, source, f[22], f[23], f[24], ctypes.string_at(pointer, COPY_3D_BYTES))
+    source, target = (Place(*f[n + 4 : n + 8], *f[n + 9 : n + 11], *f[n : n + 3]) for n in (0, 11))
+    return Copy(side(target), side(source), f[22], f[23], f[24], ctypes.string_at(pointer, COPY_3D_BYTES))
 
 
 def described(copy: Copy) -> bytes:

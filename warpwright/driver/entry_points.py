@@ -7,10 +7,11 @@ The tables ``data/driver.txt``, ``data/runtime12.txt``, ``data/runtime13.txt`` a
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from enum import Enum, auto
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 VARIANTS = ("_ptsz", "_ptds")
 """Suffixes of the entry points that a program gets when its default stream is one for each thread."""
@@ -110,6 +111,16 @@ _TYPES: dict[str, Any] = {
     "I": IpcHandle,
     "N": UniqueId,
 }
+
+
+Record: TypeAlias = type[tuple[Any, ...]]
+"""A named tuple: the arguments of a call of C, in its order."""
+
+
+def spread(function: Callable[[Any], Any], record: Record) -> Callable[..., Any]:
+    """A function of a call's record as a function of the call's arguments."""
+    make: Callable[..., Any] = record
+    return lambda *arguments: function(make(*arguments))
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import namedtuple
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -243,37 +244,43 @@ def _launch(
     submit_launch(made, stream)
 
 
-@entry("cuLaunchKernel")
-def launch_kernel(
-    handle: int,
-    grid_x: int,
-    grid_y: int,
-    grid_z: int,
-    block_x: int,
-    block_y: int,
-    block_z: int,
-    shared: int,
-    stream: int,
-    pointers: int,
-    extra: int,
-) -> None:
-    _launch(handle, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), shared, stream, pointers, extra)
+LaunchKernel = namedtuple(
+    "LaunchKernel", "handle grid_x grid_y grid_z block_x block_y block_z shared stream pointers extra"
+)
+"""Arguments of cuLaunchKernel."""
 
 
-@entry("cuLaunchCooperativeKernel")
-def launch_cooperative(
-    handle: int,
-    grid_x: int,
-    grid_y: int,
-    grid_z: int,
-    block_x: int,
-    block_y: int,
-    block_z: int,
-    shared: int,
-    stream: int,
-    pointers: int,
-) -> None:
-    _launch(handle, (grid_x, grid_y, grid_z), (block_x, block_y, block_z), shared, stream, pointers, 0, True)
+@entry("cuLaunchKernel", record=LaunchKernel)
+def launch_kernel(call: LaunchKernel) -> None:
+    _launch(
+        call.handle,
+        (call.grid_x, call.grid_y, call.grid_z),
+        (call.block_x, call.block_y, call.block_z),
+        call.shared,
+        call.stream,
+        call.pointers,
+        call.extra,
+    )
+
+
+LaunchCooperative = namedtuple(
+    "LaunchCooperative", "handle grid_x grid_y grid_z block_x block_y block_z shared stream pointers"
+)
+"""Arguments of cuLaunchCooperativeKernel."""
+
+
+@entry("cuLaunchCooperativeKernel", record=LaunchCooperative)
+def launch_cooperative(call: LaunchCooperative) -> None:
+    _launch(
+        call.handle,
+        (call.grid_x, call.grid_y, call.grid_z),
+        (call.block_x, call.block_y, call.block_z),
+        call.shared,
+        call.stream,
+        call.pointers,
+        0,
+        True,
+    )
 
 
 def submit_launch(launch: Launch, handle: int) -> None:

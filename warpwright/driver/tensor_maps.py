@@ -6,6 +6,7 @@ The manual asks for maps at multiples of 64 bytes; the driver writes them anywhe
 from __future__ import annotations
 
 import ctypes
+from collections import namedtuple
 from typing import Any
 
 from warpwright.driver import cmemory, results
@@ -41,27 +42,34 @@ def _write(place: int, kind: int, rank: int, make: Any) -> None:
     ctypes.memmove(place, made.encode(), TENSOR_MAP_BYTES)
 
 
-@entry("cuTensorMapEncodeTiled")
-def encode_tiled(
-    place: int,
-    kind: int,
-    rank: int,
-    address: int,
-    sizes: int,
-    strides: int,
-    box: int,
-    steps: int,
-    interleave: int,
-    swizzle: int,
-    promotion: int,
-    fill: int,
-) -> None:
-    def make() -> TensorMap:
-        extent, pitch = tuple(cmemory.words64(sizes, rank)), tuple(cmemory.words64(strides, rank - 1))
-        boxes, step = _words(box, rank), _words(steps, rank)
-        return TensorMap(address, kind, extent, pitch, boxes, step, interleave, swizzle, promotion, fill)
+EncodeTiled = namedtuple(
+    "EncodeTiled", "place kind rank address sizes strides box steps interleave swizzle promotion fill"
+)
+"""Arguments of cuTensorMapEncodeTiled."""
 
-    _write(place, kind, rank, make)
+
+@entry("cuTensorMapEncodeTiled", record=EncodeTiled)
+def encode_tiled(call: EncodeTiled) -> None:
+    def make() -> TensorMap:
+        extent, pitch = (
+            tuple(cmemory.words64(call.sizes, call.rank)),
+            tuple(cmemory.words64(call.strides, call.rank - 1)),
+        )
+        boxes, step = _words(call.box, call.rank), _words(call.steps, call.rank)
+        return TensorMap(
+            call.address,
+            call.kind,
+            extent,
+            pitch,
+            boxes,
+            step,
+            call.interleave,
+            call.swizzle,
+            call.promotion,
+            call.fill,
+        )
+
+    _write(call.place, call.kind, call.rank, make)
 
 
 @entry("cuTensorMapReplaceAddress")
@@ -72,33 +80,38 @@ def replace_address(place: int, address: int) -> int | None:
     return None
 
 
-@entry("cuTensorMapEncodeIm2col")
-def encode_im2col(
-    place: int,
-    kind: int,
-    rank: int,
-    address: int,
-    sizes: int,
-    strides: int,
-    lower: int,
-    upper: int,
-    channels: int,
-    pixels: int,
-    steps: int,
-    interleave: int,
-    swizzle: int,
-    promotion: int,
-    fill: int,
-) -> None:
+EncodeIm2col = namedtuple(
+    "EncodeIm2col",
+    "place kind rank address sizes strides lower upper channels pixels steps interleave swizzle promotion fill",
+)
+"""Arguments of cuTensorMapEncodeIm2col."""
+
+
+@entry("cuTensorMapEncodeIm2col", record=EncodeIm2col)
+def encode_im2col(call: EncodeIm2col) -> None:
     def make() -> TensorMap:
-        extent, pitch = tuple(cmemory.words64(sizes, rank)), tuple(cmemory.words64(strides, rank - 1))
-        corners = [_words(at, max(rank - 2, 0), ctypes.c_int32) for at in (lower, upper)]
+        extent, pitch = (
+            tuple(cmemory.words64(call.sizes, call.rank)),
+            tuple(cmemory.words64(call.strides, call.rank - 1)),
+        )
+        corners = [_words(at, max(call.rank - 2, 0), ctypes.c_int32) for at in (call.lower, call.upper)]
         return TensorMap(
-            *(address, kind, extent, pitch, (1,) * rank, _words(steps, rank), interleave, swizzle, promotion, fill),
-            *(corners[0], corners[1], channels, pixels),
+            *(
+                call.address,
+                call.kind,
+                extent,
+                pitch,
+                (1,) * call.rank,
+                _words(call.steps, call.rank),
+                call.interleave,
+                call.swizzle,
+                call.promotion,
+                call.fill,
+            ),
+            *(corners[0], corners[1], call.channels, call.pixels),
         )
 
-    _write(place, kind, rank, make)
+    _write(call.place, call.kind, call.rank, make)
 
 
 @entry("cuTensorMapEncodeIm2colWide")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.driver.entry_points import gives_back, prototype
+from warpwright.driver.entry_points import Record, gives_back, prototype, spread
 from warpwright.driver.runtime.calls import ensure
 from warpwright.errors import OutOfMemoryError, UnsupportedError, WarpwrightError
 from warpwright.libraries.placement import table
@@ -81,12 +81,12 @@ def invalid(message: str = "") -> LibraryError:
     return LibraryError("invalid_value", message)
 
 
-def entry(*names: str) -> Callable[[Function], Function]:
-    """Make a function the entry point of these names."""
+def entry(*names: str, record: Record | None = None) -> Callable[[Function], Function]:
+    """Make a function the entry point of these names; with ``record`` it takes the call's arguments as one such record."""
 
     def register(function: Function) -> Function:
         for name in names:
-            ENTRIES[name] = function
+            ENTRIES[name] = function if record is None else spread(function, record)
         return function
 
     return register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -171,19 +172,23 @@ def _numbers(place: int, count: int, wide: bool) -> list[int] | None:
     return list(cmemory.read(f"{count}{'q' if wide else 'i'}", place)) if place else None
 
 
-@entry("cufftXtMakePlanMany")
-def xt_make_plan(
-    number: int, rank: int, sizes: int, in_embed: int, in_step: int, in_distance: int, in_type: int, out_embed: int,
-    out_step: int, out_distance: int, out_type: int, batch: int, work: int, execution: int,
-) -> None:  # fmt: skip
-    given = _numbers(sizes, rank, True)
+XtMakePlan = namedtuple(
+    "XtMakePlan",
+    "number rank sizes in_embed in_step in_distance in_type out_embed out_step out_distance out_type batch work execution",
+)
+"""Arguments of cufftXtMakePlanMany."""
+
+
+@entry("cufftXtMakePlanMany", record=XtMakePlan)
+def xt_make_plan(call: XtMakePlan) -> None:
+    given = _numbers(call.sizes, call.rank, True)
     layouts = (
-        (_numbers(in_embed, rank, True), in_step, in_distance),
-        (_numbers(out_embed, rank, True), out_step, out_distance),
+        (_numbers(call.in_embed, call.rank, True), call.in_step, call.in_distance),
+        (_numbers(call.out_embed, call.rank, True), call.out_step, call.out_distance),
     )
     if given is None:
         raise invalid()
-    cmemory.put64(work, make(_plan(number), given, (in_type, out_type), batch, layouts))
+    cmemory.put64(call.work, make(_plan(call.number), given, (call.in_type, call.out_type), call.batch, layouts))
 
 
 def _make_many(arguments: Sequence[int], wide: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +11,7 @@ from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.state import state
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
-from warpwright.libraries.dense import ADJOINT, Batch, Solver
+from warpwright.libraries.dense import ADJOINT, Batch, SingularValues, Solver
 from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_32F, R_64F, TYPES
 
 _REAL_BYTES = {R_32F: 4, R_64F: 8, C_32F: 4, C_64F: 8}
@@ -100,6 +101,13 @@ def _size(names: list[str], elements: Callable[..., tuple[int, int]]) -> None:
         cmemory.put32(place, count)
 
 
+Potrs = namedtuple("Potrs", "number fill n columns a lda b ldb info")
+"""Arguments of cusolverDn…potrs."""
+
+PotrsBatched = namedtuple("PotrsBatched", "number fill n columns a lda b ldb info count")
+"""Arguments of cusolverDn…potrsBatched."""
+
+
 def _register_cholesky(letter: str) -> None:
     type = OF_LETTER[letter]
     stem = f"cusolverDn{letter}"
@@ -113,19 +121,37 @@ def _register_cholesky(letter: str) -> None:
     def potrf_batched(number: int, fill: int, n: int, a: int, lda: int, info: int, count: int) -> None:
         _solver(number, type).potrf(fill, n, Batch(pointers=a), lda, info, count)
 
-    @entry(f"{stem}potrs")
-    def potrs(number: int, fill: int, n: int, columns: int, a: int, lda: int, b: int, ldb: int, info: int) -> None:
-        solver = _solver(number, type)
-        solver.potrs(fill, n, columns, (Batch(a), lda), (Batch(b), ldb))
-        _zero(solver, info)
+    @entry(f"{stem}potrs", record=Potrs)
+    def potrs(call: Potrs) -> None:
+        solver = _solver(call.number, type)
+        solver.potrs(call.fill, call.n, call.columns, (Batch(call.a), call.lda), (Batch(call.b), call.ldb))
+        _zero(solver, call.info)
 
-    @entry(f"{stem}potrsBatched")
-    def potrs_batched(
-        number: int, fill: int, n: int, columns: int, a: int, lda: int, b: int, ldb: int, info: int, count: int
-    ) -> None:
-        solver = _solver(number, type)
-        solver.potrs(fill, n, columns, (Batch(pointers=a), lda), (Batch(pointers=b), ldb), count)
-        _zero(solver, info)
+    @entry(f"{stem}potrsBatched", record=PotrsBatched)
+    def potrs_batched(call: PotrsBatched) -> None:
+        solver = _solver(call.number, type)
+        solver.potrs(
+            call.fill,
+            call.n,
+            call.columns,
+            (Batch(pointers=call.a), call.lda),
+            (Batch(pointers=call.b), call.ldb),
+            call.count,
+        )
+        _zero(solver, call.info)
+
+
+Getrs = namedtuple("Getrs", "number op n columns a lda pivots b ldb info")
+"""Arguments of cusolverDn…getrs."""
+
+Geqrf = namedtuple("Geqrf", "number m n a lda tau work size info")
+"""Arguments of cusolverDn…geqrf."""
+
+Orgqr = namedtuple("Orgqr", "number m n k a lda tau work size info")
+"""Arguments of cusolverDn…orgqr."""
+
+Ormqr = namedtuple("Ormqr", "number side op m n k a lda tau c ldc work size info")
+"""Arguments of cusolverDn…ormqr."""
 
 
 def _register_lu_and_qr(letter: str) -> None:
@@ -140,35 +166,39 @@ def _register_lu_and_qr(letter: str) -> None:
     def getrf(number: int, m: int, n: int, a: int, lda: int, work: int, pivots: int, info: int) -> None:
         _solver(number, type).getrf(m, n, Batch(a), lda, pivots, info)
 
-    @entry(f"{stem}getrs")
-    def getrs(
-        number: int, op: int, n: int, columns: int, a: int, lda: int, pivots: int, b: int, ldb: int, info: int
-    ) -> None:
-        solver = _solver(number, type)
-        solver.getrs(op, n, columns, (Batch(a), lda), pivots, (Batch(b), ldb))
-        _zero(solver, info)
+    @entry(f"{stem}getrs", record=Getrs)
+    def getrs(call: Getrs) -> None:
+        solver = _solver(call.number, type)
+        solver.getrs(call.op, call.n, call.columns, (Batch(call.a), call.lda), call.pivots, (Batch(call.b), call.ldb))
+        _zero(solver, call.info)
 
-    @entry(f"{stem}geqrf")
-    def geqrf(number: int, m: int, n: int, a: int, lda: int, tau: int, work: int, size: int, info: int) -> None:
-        solver = _solver(number, type)
-        solver.geqrf(m, n, Batch(a), lda, Batch(tau))
-        _zero(solver, info)
+    @entry(f"{stem}geqrf", record=Geqrf)
+    def geqrf(call: Geqrf) -> None:
+        solver = _solver(call.number, type)
+        solver.geqrf(call.m, call.n, Batch(call.a), call.lda, Batch(call.tau))
+        _zero(solver, call.info)
 
-    @entry(f"{stem}{orthogonal}gqr")
-    def orgqr(number: int, m: int, n: int, k: int, a: int, lda: int, tau: int, work: int, size: int, info: int) -> None:
-        solver = _solver(number, type)
-        solver.orgqr((m, n, k), (a, lda), tau, work)
-        _zero(solver, info)
+    @entry(f"{stem}{orthogonal}gqr", record=Orgqr)
+    def orgqr(call: Orgqr) -> None:
+        solver = _solver(call.number, type)
+        solver.orgqr((call.m, call.n, call.k), (call.a, call.lda), call.tau, call.work)
+        _zero(solver, call.info)
 
-    @entry(f"{stem}{orthogonal}mqr")
-    def ormqr(
-        number: int, side: int, op: int, m: int, n: int, k: int, a: int, lda: int, tau: int, c: int, ldc: int, work: int,
-        size: int, info: int,
-    ) -> None:  # fmt: skip
-        solver = _solver(number, type)
+    @entry(f"{stem}{orthogonal}mqr", record=Ormqr)
+    def ormqr(call: Ormqr) -> None:
+        solver = _solver(call.number, type)
         # The transpose of a complex orthogonal matrix is never asked for.
-        solver.apply_reflectors(side, op and ADJOINT, (m, n, k), (a, lda), tau, (c, ldc))
-        _zero(solver, info)
+        solver.apply_reflectors(
+            call.side, call.op and ADJOINT, (call.m, call.n, call.k), (call.a, call.lda), call.tau, (call.c, call.ldc)
+        )
+        _zero(solver, call.info)
+
+
+Evd = namedtuple("Evd", "number vectors fill n a lda values work size info parameters", defaults=(0,))
+"""Arguments of cusolverDn…evd."""
+
+EvjBatched = namedtuple("EvjBatched", "number vectors fill n a lda values work size info parameters count")
+"""Arguments of cusolverDn…evjBatched."""
 
 
 def _register_eigenvalues(letter: str) -> None:
@@ -178,29 +208,18 @@ def _register_eigenvalues(letter: str) -> None:
     _size([f"{stem}evj_bufferSize"], lambda *a: (a[-2], 2 * a[3] * a[3]))
     _size([f"{stem}evjBatched_bufferSize"], lambda *a: (a[-3], 2 * a[3] * a[3] * a[-1]))
 
-    @entry(f"{stem}evd", f"{stem}evj")
-    def evd(
-        number: int,
-        vectors: int,
-        fill: int,
-        n: int,
-        a: int,
-        lda: int,
-        values: int,
-        work: int,
-        size: int,
-        info: int,
-        *_: int,
-    ) -> None:
-        _solver(number, type).heev(vectors, fill, n, (Batch(a), lda), values, work, info)
+    @entry(f"{stem}evd", f"{stem}evj", record=Evd)
+    def evd(call: Evd) -> None:
+        _solver(call.number, type).heev(
+            (call.vectors, call.fill), call.n, (Batch(call.a), call.lda), (call.values, call.work, call.info)
+        )
 
-    @entry(f"{stem}evjBatched")
-    def evj_batched(
-        number: int, vectors: int, fill: int, n: int, a: int, lda: int, values: int, work: int, size: int, info: int,
-        parameters: int, count: int,
-    ) -> None:  # fmt: skip
-        batch = Batch(a, stride=lda * n)
-        _solver(number, type).heev(vectors, fill, n, (batch, lda), values, work, info, count)
+    @entry(f"{stem}evjBatched", record=EvjBatched)
+    def evj_batched(call: EvjBatched) -> None:
+        batch = Batch(call.a, stride=call.lda * call.n)
+        _solver(call.number, type).heev(
+            (call.vectors, call.fill), call.n, (batch, call.lda), (call.values, call.work, call.info), call.count
+        )
 
 
 def svd_elements(m: int, n: int) -> int:
@@ -211,27 +230,54 @@ def svd_elements(m: int, n: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Where singular vectors go: a batch with its leading dimension for U and V, and the columns of each."""
+    """Where singular values and vectors go: a batch with its leading dimension for U and V, and the columns of each."""
 
+    values: int
     u: tuple[Batch, int]
     v: tuple[Batch, int]
     u_columns: int
     v_columns: int
+    info: int
 
 
 def svd(
-    solver: Solver, wanted: int, sizes: tuple[int, int], a: tuple[Batch, int], values: int, to: Vectors, work: int, info: int,
+    solver: Solver,
+    wanted: int,
+    sizes: tuple[int, int],
+    a: tuple[Batch, int],
+    to: Vectors,
+    work: int,
     count: int = 1,
-) -> None:  # fmt: skip
+) -> None:
     """Singular values and vectors of matrices, wide ones by their conjugate transposes."""
     m, n = sizes
     if m >= n:
-        solver.gesvd(wanted, (m, n, to.u_columns), a, values, to.u, to.v, 0, work, info, count)
+        places = SingularValues(to.values, to.u, to.v, 0, to.info)
+        solver.gesvd(wanted, (m, n, to.u_columns), a, places, work, count)
         return
     adjoints = Batch(work, stride=m * n)
     solver.adjoint(m, n, a, adjoints, count)
     rest = work + count * m * n * TYPES[solver.type].size_bytes
-    solver.gesvd(wanted, (n, m, to.v_columns), (adjoints, n), values, to.v, to.u, 0, rest, info, count)
+    places = SingularValues(to.values, to.v, to.u, 0, to.info)
+    solver.gesvd(wanted, (n, m, to.v_columns), (adjoints, n), places, rest, count)
+
+
+Gesvd = namedtuple("Gesvd", "number job_u job_v m n a lda values u ldu v ldv work size real_work info")
+"""Arguments of cusolverDn…gesvd."""
+
+Gesvdj = namedtuple("Gesvdj", "number wanted economic m n a lda values u ldu v ldv work size info parameters")
+"""Arguments of cusolverDn…gesvdj."""
+
+GesvdjBatched = namedtuple(
+    "GesvdjBatched", "number wanted m n a lda values u ldu v ldv work size info parameters count"
+)
+"""Arguments of cusolverDn…gesvdjBatched."""
+
+Gesvda = namedtuple(
+    "Gesvda",
+    "number wanted rank m n a lda stride_a values stride_values u ldu stride_u v ldv stride_v work size info residuals count",
+)
+"""Arguments of cusolverDn…gesvdaStridedBatched."""
 
 
 def _register_singular_values(letter: str) -> None:
@@ -239,53 +285,93 @@ def _register_singular_values(letter: str) -> None:
     stem = f"cusolverDn{letter}gesvd"
     _size([f"{stem}_bufferSize"], lambda *a: (a[-1], svd_elements(a[1], a[2])))
     _size([f"{stem}j_bufferSize"], lambda *a: (a[-2], svd_elements(a[3], a[4])))
+
+    @entry(stem, record=Gesvd)
+    def gesvd(call: Gesvd) -> None:
+        if call.m < call.n:
+            raise invalid("gesvd takes matrices that are no wider than high")
+        jobs = (chr(call.job_u & 0xFF), chr(call.job_v & 0xFF))
+        if "O" in jobs or ("N" in jobs and jobs != ("N", "N")):
+            raise unsupported(f"gesvd with the jobs {jobs[0]} and {jobs[1]} is not provided")
+        columns = call.m if jobs[0] == "A" else call.n
+        wanted = int("N" not in jobs)
+        _solver(call.number, type).gesvd(
+            wanted,
+            (call.m, call.n, columns),
+            (Batch(call.a), call.lda),
+            SingularValues(call.values, (Batch(call.u), call.ldu), (Batch(call.v), call.ldv), 1, call.info),
+            call.work,
+        )
+
+    @entry(f"{stem}j", record=Gesvdj)
+    def gesvdj(call: Gesvdj) -> None:
+        least = min(call.m, call.n)
+        to = Vectors(
+            call.values,
+            (Batch(call.u), call.ldu),
+            (Batch(call.v), call.ldv),
+            least if call.economic else call.m,
+            least if call.economic else call.n,
+            call.info,
+        )
+        svd(
+            _solver(call.number, type),
+            call.wanted,
+            (call.m, call.n),
+            (Batch(call.a), call.lda),
+            to,
+            call.work,
+        )
+
+
+def _register_batched_singular_values(letter: str) -> None:
+    type = OF_LETTER[letter]
+    stem = f"cusolverDn{letter}gesvd"
     _size([f"{stem}jBatched_bufferSize"], lambda *a: (a[-3], svd_elements(a[2], a[3]) * a[-1]))
     _size([f"{stem}aStridedBatched_bufferSize"], lambda *a: (a[-2], svd_elements(a[3], a[4]) * a[-1]))
 
-    @entry(stem)
-    def gesvd(
-        number: int, job_u: int, job_v: int, m: int, n: int, a: int, lda: int, values: int, u: int, ldu: int, v: int, ldv: int,
-        work: int, size: int, real_work: int, info: int,
-    ) -> None:  # fmt: skip
-        if m < n:
-            raise invalid("gesvd takes matrices that are no wider than high")
-        jobs = (chr(job_u & 0xFF), chr(job_v & 0xFF))
-        if "O" in jobs or ("N" in jobs and jobs != ("N", "N")):
-            raise unsupported(f"gesvd with the jobs {jobs[0]} and {jobs[1]} is not provided")
-        columns = m if jobs[0] == "A" else n
-        wanted = int("N" not in jobs)
-        _solver(number, type).gesvd(
-            wanted, (m, n, columns), (Batch(a), lda), values, (Batch(u), ldu), (Batch(v), ldv), 1, work, info
+    @entry(f"{stem}jBatched", record=GesvdjBatched)
+    def gesvdj_batched(call: GesvdjBatched) -> None:
+        to = Vectors(
+            call.values,
+            (Batch(call.u, stride=call.ldu * call.m), call.ldu),
+            (Batch(call.v, stride=call.ldv * call.n), call.ldv),
+            call.m,
+            call.n,
+            call.info,
+        )
+        svd(
+            _solver(call.number, type),
+            call.wanted,
+            (call.m, call.n),
+            (Batch(call.a, stride=call.lda * call.n), call.lda),
+            to,
+            call.work,
+            call.count,
         )
 
-    @entry(f"{stem}j")
-    def gesvdj(
-        number: int, wanted: int, economic: int, m: int, n: int, a: int, lda: int, values: int, u: int, ldu: int, v: int,
-        ldv: int, work: int, size: int, info: int, parameters: int,
-    ) -> None:  # fmt: skip
-        least = min(m, n)
-        to = Vectors((Batch(u), ldu), (Batch(v), ldv), least if economic else m, least if economic else n)
-        svd(_solver(number, type), wanted, (m, n), (Batch(a), lda), values, to, work, info)
-
-    @entry(f"{stem}jBatched")
-    def gesvdj_batched(
-        number: int, wanted: int, m: int, n: int, a: int, lda: int, values: int, u: int, ldu: int, v: int, ldv: int, work: int,
-        size: int, info: int, parameters: int, count: int,
-    ) -> None:  # fmt: skip
-        to = Vectors((Batch(u, stride=ldu * m), ldu), (Batch(v, stride=ldv * n), ldv), m, n)
-        svd(_solver(number, type), wanted, (m, n), (Batch(a, stride=lda * n), lda), values, to, work, info, count)
-
-    @entry(f"{stem}aStridedBatched")
-    def gesvda(
-        number: int, wanted: int, rank: int, m: int, n: int, a: int, lda: int, stride_a: int, values: int, stride_values: int,
-        u: int, ldu: int, stride_u: int, v: int, ldv: int, stride_v: int, work: int, size: int, info: int, residuals: int,
-        count: int,
-    ) -> None:  # fmt: skip
-        least = min(m, n)
-        if rank != least or (stride_values != least and count > 1):
+    @entry(f"{stem}aStridedBatched", record=Gesvda)
+    def gesvda(call: Gesvda) -> None:
+        least = min(call.m, call.n)
+        if call.rank != least or (call.stride_values != least and call.count > 1):
             raise unsupported("gesvda with fewer than all singular values, or gaps between them, is not provided")
-        to = Vectors((Batch(u, stride=stride_u), ldu), (Batch(v, stride=stride_v), ldv), least, least)
-        svd(_solver(number, type), wanted, (m, n), (Batch(a, stride=stride_a), lda), values, to, work, info, count)
+        to = Vectors(
+            call.values,
+            (Batch(call.u, stride=call.stride_u), call.ldu),
+            (Batch(call.v, stride=call.stride_v), call.ldv),
+            least,
+            least,
+            call.info,
+        )
+        svd(
+            _solver(call.number, type),
+            call.wanted,
+            (call.m, call.n),
+            (Batch(call.a, stride=call.stride_a), call.lda),
+            to,
+            call.work,
+            call.count,
+        )
 
 
 for _letter in "SDCZ":
@@ -293,67 +379,90 @@ for _letter in "SDCZ":
     _register_lu_and_qr(_letter)
     _register_eigenvalues(_letter)
     _register_singular_values(_letter)
+    _register_batched_singular_values(_letter)
 
 
 # --- functions with types as arguments --------------------------------------------------------------
-@entry("cusolverDnXpotrf_bufferSize")
-def x_potrf_size(
-    number: int, parameters: int, fill: int, n: int, type: int, a: int, lda: int, compute: int, device: int, host: int
-) -> None:  # fmt: skip
-    cmemory.put64(device, 0)
-    cmemory.put64(host, 0)
+XPotrfSize = namedtuple("XPotrfSize", "number parameters fill n type a lda compute device host")
+"""Arguments of cusolverDnXpotrf_bufferSize."""
 
 
-@entry("cusolverDnXpotrf")
-def x_potrf(
-    number: int, parameters: int, fill: int, n: int, type: int, a: int, lda: int, compute: int, work: int, size: int, host: int,
-    host_size: int, info: int,
-) -> None:  # fmt: skip
-    _solver(number, type).potrf(fill, n, Batch(a), lda, info)
+@entry("cusolverDnXpotrf_bufferSize", record=XPotrfSize)
+def x_potrf_size(call: XPotrfSize) -> None:
+    cmemory.put64(call.device, 0)
+    cmemory.put64(call.host, 0)
 
 
-@entry("cusolverDnXpotrs")
-def x_potrs(
-    number: int, parameters: int, fill: int, n: int, columns: int, type: int, a: int, lda: int, b_type: int, b: int, ldb: int,
-    info: int,
-) -> None:  # fmt: skip
-    solver = _solver(number, type)
-    solver.potrs(fill, n, columns, (Batch(a), lda), (Batch(b), ldb))
-    _zero(solver, info)
+XPotrf = namedtuple("XPotrf", "number parameters fill n type a lda compute work size host host_size info")
+"""Arguments of cusolverDnXpotrf."""
 
 
-@entry("cusolverDnXgeqrf_bufferSize")
-def x_geqrf_size(
-    number: int, parameters: int, m: int, n: int, type: int, a: int, lda: int, tau_type: int, tau: int, compute: int, device: int,
-    host: int,
-) -> None:  # fmt: skip
-    cmemory.put64(device, 0)
-    cmemory.put64(host, 0)
+@entry("cusolverDnXpotrf", record=XPotrf)
+def x_potrf(call: XPotrf) -> None:
+    _solver(call.number, call.type).potrf(call.fill, call.n, Batch(call.a), call.lda, call.info)
 
 
-@entry("cusolverDnXgeqrf")
-def x_geqrf(
-    number: int, parameters: int, m: int, n: int, type: int, a: int, lda: int, tau_type: int, tau: int, compute: int, work: int,
-    size: int, host: int, host_size: int, info: int,
-) -> None:  # fmt: skip
-    solver = _solver(number, type)
-    solver.geqrf(m, n, Batch(a), lda, Batch(tau))
-    _zero(solver, info)
+XPotrs = namedtuple("XPotrs", "number parameters fill n columns type a lda b_type b ldb info")
+"""Arguments of cusolverDnXpotrs."""
 
 
-@entry("cusolverDnXsyevd_bufferSize", "cusolverDnXsyevBatched_bufferSize")
-def x_syevd_size(
-    number: int, parameters: int, vectors: int, fill: int, n: int, type: int, a: int, lda: int, values_type: int, values: int,
-    compute: int, device: int, host: int, count: int = 1,
-) -> None:  # fmt: skip
-    _solver(number, type)
-    cmemory.put64(device, 2 * n * n * TYPES[type].size_bytes * count)
-    cmemory.put64(host, 0)
+@entry("cusolverDnXpotrs", record=XPotrs)
+def x_potrs(call: XPotrs) -> None:
+    solver = _solver(call.number, call.type)
+    solver.potrs(call.fill, call.n, call.columns, (Batch(call.a), call.lda), (Batch(call.b), call.ldb))
+    _zero(solver, call.info)
 
 
-@entry("cusolverDnXsyevd", "cusolverDnXsyevBatched")
-def x_syevd(
-    number: int, parameters: int, vectors: int, fill: int, n: int, type: int, a: int, lda: int, values_type: int, values: int,
-    compute: int, work: int, size: int, host: int, host_size: int, info: int, count: int = 1,
-) -> None:  # fmt: skip
-    _solver(number, type).heev(vectors, fill, n, (Batch(a, stride=lda * n), lda), values, work, info, count)
+XGeqrfSize = namedtuple("XGeqrfSize", "number parameters m n type a lda tau_type tau compute device host")
+"""Arguments of cusolverDnXgeqrf_bufferSize."""
+
+
+@entry("cusolverDnXgeqrf_bufferSize", record=XGeqrfSize)
+def x_geqrf_size(call: XGeqrfSize) -> None:
+    cmemory.put64(call.device, 0)
+    cmemory.put64(call.host, 0)
+
+
+XGeqrf = namedtuple("XGeqrf", "number parameters m n type a lda tau_type tau compute work size host host_size info")
+"""Arguments of cusolverDnXgeqrf."""
+
+
+@entry("cusolverDnXgeqrf", record=XGeqrf)
+def x_geqrf(call: XGeqrf) -> None:
+    solver = _solver(call.number, call.type)
+    solver.geqrf(call.m, call.n, Batch(call.a), call.lda, Batch(call.tau))
+    _zero(solver, call.info)
+
+
+XSyevdSize = namedtuple(
+    "XSyevdSize",
+    "number parameters vectors fill n type a lda values_type values compute device host count",
+    defaults=(1,),
+)
+"""Arguments of cusolverDnXsyevd_bufferSize."""
+
+
+@entry("cusolverDnXsyevd_bufferSize", "cusolverDnXsyevBatched_bufferSize", record=XSyevdSize)
+def x_syevd_size(call: XSyevdSize) -> None:
+    _solver(call.number, call.type)
+    cmemory.put64(call.device, 2 * call.n * call.n * TYPES[call.type].size_bytes * call.count)
+    cmemory.put64(call.host, 0)
+
+
+XSyevd = namedtuple(
+    "XSyevd",
+    "number parameters vectors fill n type a lda values_type values compute work size host host_size info count",
+    defaults=(1,),
+)
+"""Arguments of cusolverDnXsyevd."""
+
+
+@entry("cusolverDnXsyevd", "cusolverDnXsyevBatched", record=XSyevd)
+def x_syevd(call: XSyevd) -> None:
+    _solver(call.number, call.type).heev(
+        (call.vectors, call.fill),
+        call.n,
+        (Batch(call.a, stride=call.lda * call.n), call.lda),
+        (call.values, call.work, call.info),
+        call.count,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import namedtuple
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -153,32 +154,58 @@ for _name, _field in _DESCRIBED.items():
 
 
 # --- matrices ---------------------------------------------------------------------------------------
-@entry("cusparseCreateCsr", "cusparseCreateConstCsr")
-def create_csr(
-    place: int, rows: int, columns: int, nonzeros: int, offsets: int, of: int, values: int, offset_index: int, index: int,
-    base: int, type: int,
-) -> None:  # fmt: skip
-    if offset_index != index or index not in _INDEX_NAMES:
+CreateCompressed = namedtuple(
+    "CreateCompressed", "place rows columns nonzeros offsets of values offset_index index base type"
+)
+"""Arguments of cusparseCreateCsr."""
+
+
+@entry("cusparseCreateCsr", "cusparseCreateConstCsr", record=CreateCompressed)
+def create_csr(call: CreateCompressed) -> None:
+    if call.offset_index != call.index or call.index not in _INDEX_NAMES:
         raise unsupported("offsets and columns of different types, or of 16 bits, are not provided")
-    _add(place, Sparse(rows, columns, nonzeros, (offsets, of, values), index, base, type, True))
+    _add(
+        call.place,
+        Sparse(
+            call.rows,
+            call.columns,
+            call.nonzeros,
+            (call.offsets, call.of, call.values),
+            call.index,
+            call.base,
+            call.type,
+            True,
+        ),
+    )
 
 
-@entry("cusparseCreateCsc", "cusparseCreateConstCsc")
-def create_csc(
-    place: int, rows: int, columns: int, nonzeros: int, offsets: int, of: int, values: int, offset_index: int, index: int,
-    base: int, type: int,
-) -> None:  # fmt: skip
-    create_csr(place, columns, rows, nonzeros, offsets, of, values, offset_index, index, base, type)
-    _found(Sparse, cmemory.get64(place)).transposed = True
+@entry("cusparseCreateCsc", "cusparseCreateConstCsc", record=CreateCompressed)
+def create_csc(call: CreateCompressed) -> None:
+    create_csr(call._replace(rows=call.columns, columns=call.rows))
+    _found(Sparse, cmemory.get64(call.place)).transposed = True
 
 
-@entry("cusparseCreateCoo", "cusparseCreateConstCoo")
-def create_coo(
-    place: int, rows: int, columns: int, nonzeros: int, of_rows: int, of: int, values: int, index: int, base: int, type: int
-) -> None:  # fmt: skip
-    if index not in _INDEX_NAMES:
+CreateCoo = namedtuple("CreateCoo", "place rows columns nonzeros of_rows of values index base type")
+"""Arguments of cusparseCreateCoo."""
+
+
+@entry("cusparseCreateCoo", "cusparseCreateConstCoo", record=CreateCoo)
+def create_coo(call: CreateCoo) -> None:
+    if call.index not in _INDEX_NAMES:
         raise unsupported("indices of 16 bits are not provided")
-    _add(place, Sparse(rows, columns, nonzeros, (of_rows, of, values), index, base, type, False))
+    _add(
+        call.place,
+        Sparse(
+            call.rows,
+            call.columns,
+            call.nonzeros,
+            (call.of_rows, call.of, call.values),
+            call.index,
+            call.base,
+            call.type,
+            False,
+        ),
+    )
 
 
 @entry("cusparseCreateDnMat", "cusparseCreateConstDnMat")
@@ -275,20 +302,24 @@ def _launch(
 _SIZES = ("cusparseSpMM_bufferSize", "cusparseSDDMM_bufferSize")
 
 
-@entry(*_SIZES)
-def product_size(
-    number: int, op_a: int, op_b: int, alpha: int, a: int, b: int, beta: int, c: int, compute: int, algorithm: int, place: int
-) -> None:  # fmt: skip
-    _found(Handle, number)
-    cmemory.put64(place, 0)
+ProductSize = namedtuple("ProductSize", "number op_a op_b alpha a b beta c compute algorithm place")
+"""Arguments of cusparseSpMM_bufferSize."""
 
 
-@entry("cusparseSpMV_bufferSize")
-def vector_size(
-    number: int, op: int, alpha: int, a: int, x: int, beta: int, y: int, compute: int, algorithm: int, place: int
-) -> None:
-    _found(Handle, number)
-    cmemory.put64(place, 0)
+@entry(*_SIZES, record=ProductSize)
+def product_size(call: ProductSize) -> None:
+    _found(Handle, call.number)
+    cmemory.put64(call.place, 0)
+
+
+VectorSize = namedtuple("VectorSize", "number op alpha a x beta y compute algorithm place")
+"""Arguments of cusparseSpMV_bufferSize."""
+
+
+@entry("cusparseSpMV_bufferSize", record=VectorSize)
+def vector_size(call: VectorSize) -> None:
+    _found(Handle, call.number)
+    cmemory.put64(call.place, 0)
 
 
 @entry("cusparseSpMM_preprocess", "cusparseSDDMM_preprocess")
@@ -301,34 +332,59 @@ def preprocess_vector(*_: int) -> None:
     """There is nothing to prepare."""
 
 
-@entry("cusparseSpMM")
-def spmm(
-    number: int, op_a: int, op_b: int, alpha: int, a: int, b: int, beta: int, c: int, compute: int, algorithm: int, work: int
-) -> None:  # fmt: skip
-    operands = _found(Sparse, a), _found(Dense, b), _found(Dense, c)
-    multiply(_found(Handle, number), (op_a, op_b), alpha, operands[0], operands[1], beta, operands[2], compute)
+Spmm = namedtuple("Spmm", "number op_a op_b alpha a b beta c compute algorithm work")
+"""Arguments of cusparseSpMM."""
 
 
-@entry("cusparseSpMV")
-def spmv(
-    number: int, op: int, alpha: int, a: int, x: int, beta: int, y: int, compute: int, algorithm: int, work: int
-) -> None:
-    operands = _found(Sparse, a), _found(Dense, x), _found(Dense, y)
-    multiply(_found(Handle, number), (op, 0), alpha, operands[0], operands[1], beta, operands[2], compute)
+@entry("cusparseSpMM", record=Spmm)
+def spmm(call: Spmm) -> None:
+    operands = _found(Sparse, call.a), _found(Dense, call.b), _found(Dense, call.c)
+    multiply(
+        _found(Handle, call.number),
+        (call.op_a, call.op_b),
+        call.alpha,
+        operands[0],
+        operands[1],
+        call.beta,
+        operands[2],
+        call.compute,
+    )
 
 
-@entry("cusparseSDDMM")
-def sddmm(
-    number: int, op_a: int, op_b: int, alpha: int, a: int, b: int, beta: int, c: int, compute: int, algorithm: int, work: int
-) -> None:  # fmt: skip
-    handle, left, right, result = _found(Handle, number), _found(Dense, a), _found(Dense, b), _found(Sparse, c)
-    if op_a == 2 or op_b == 2 or result.transposed or not left.type == right.type == result.type:
+Spmv = namedtuple("Spmv", "number op alpha a x beta y compute algorithm work")
+"""Arguments of cusparseSpMV."""
+
+
+@entry("cusparseSpMV", record=Spmv)
+def spmv(call: Spmv) -> None:
+    operands = _found(Sparse, call.a), _found(Dense, call.x), _found(Dense, call.y)
+    multiply(
+        _found(Handle, call.number),
+        (call.op, 0),
+        call.alpha,
+        operands[0],
+        operands[1],
+        call.beta,
+        operands[2],
+        call.compute,
+    )
+
+
+@entry("cusparseSDDMM", record=Spmm)
+def sddmm(call: Spmm) -> None:
+    handle, left, right, result = (
+        _found(Handle, call.number),
+        _found(Dense, call.a),
+        _found(Dense, call.b),
+        _found(Sparse, call.c),
+    )
+    if call.op_a == 2 or call.op_b == 2 or result.transposed or not left.type == right.type == result.type:
         raise unsupported("sampled products of conjugate transposes, of CSC, or of different types are not provided")
-    (rows, k), (other, columns) = left.shape(op_a), right.shape(op_b)
+    (rows, k), (other, columns) = left.shape(call.op_a), right.shape(call.op_b)
     if k != other or (rows, columns) != (result.rows, result.columns):
         raise invalid(f"{result.rows} x {result.columns} is not the product's shape")
-    arguments: list[int | float | bytes] = [left.argument(op_a), right.argument(op_b), result.argument(), k]
-    scales = [*_scalar(handle, alpha, compute), *_scalar(handle, beta, compute)]
+    arguments: list[int | float | bytes] = [left.argument(call.op_a), right.argument(call.op_b), result.argument(), k]
+    scales = [*_scalar(handle, call.alpha, call.compute), *_scalar(handle, call.beta, call.compute)]
     _launch(handle, _code(result, False), "sddmm", result.nonzeros, result.batch, [*arguments, *scales])
 
 

@@ -31,6 +31,27 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Triangle:
+    """A triangular operand: its side, the triangle that is stored, how it is transposed, and whether its diagonal is ones."""
+
+    side: int
+    fill: int
+    op: int
+    unit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SingularValues:
+    """Where a decomposition leaves its results; U and V are a batch and a leading dimension, V transposed where that is said."""
+
+    values: int
+    u: tuple[Batch, int]
+    v: tuple[Batch, int]
+    v_transposed: int
+    info: int
+
+
+@dataclass(frozen=True, slots=True)
 class Solver:
     """Launches for one type of elements, in one stream."""
 
@@ -51,19 +72,25 @@ class Solver:
         return 1e-7 if TYPES[self.type].name in ("float", "c64") else 1e-15
 
     def trsm(
-        self, side: int, fill: int, op: int, unit: int, sizes: tuple[int, int], alpha: tuple[int, complex], a: tuple[Batch, int],
-        b: tuple[Batch, int], count: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        form: Triangle,
+        sizes: tuple[int, int],
+        alpha: tuple[int, complex],
+        a: tuple[Batch, int],
+        b: tuple[Batch, int],
+        count: int = 1,
+    ) -> None:
         """Solve with a triangular matrix; operands are a batch and a leading dimension, alpha an address on the device or a number."""
         m, n = sizes
-        if min(m, n, count) < 0 or side not in (LEFT, RIGHT) or fill not in (LOWER, UPPER) or op not in (0, 1, 2):
+        side, op = form.side, form.op
+        if min(m, n, count) < 0 or side not in (LEFT, RIGHT) or form.fill not in (LOWER, UPPER) or op not in (0, 1, 2):
             raise invalid()
         place, value = alpha
         self.launch(
             "trsm",
             (m if side == RIGHT else n, count),
             [
-                *(m, n, side, fill == LOWER, op, unit, place, value.real, value.imag),
+                *(m, n, side, form.fill == LOWER, op, form.unit, place, value.real, value.imag),
                 *(a[0].argument(), a[1], b[0].argument(), b[1]),
             ],
         )
@@ -85,7 +112,7 @@ class Solver:
             self.launch("exchange_rows", grid, [*exchange, 0])
         order = ((LOWER, 1), (UPPER, 0)) if op == PLAIN else ((UPPER, 0), (LOWER, 1))
         for fill, unit in order:
-            self.trsm(LEFT, fill, op, unit, (n, columns), one, a, b, count)
+            self.trsm(Triangle(LEFT, fill, op, unit), (n, columns), one, a, b, count)
         if op != PLAIN and pivots:
             self.launch("exchange_rows", grid, [*exchange, 1])
 
@@ -101,7 +128,7 @@ class Solver:
         """Solve with the factor of :meth:`potrf`."""
         ops = (PLAIN, ADJOINT) if fill == LOWER else (ADJOINT, PLAIN)
         for op in ops:
-            self.trsm(LEFT, fill, op, 0, (n, columns), (0, complex(1)), a, b, count)
+            self.trsm(Triangle(LEFT, fill, op), (n, columns), (0, complex(1)), a, b, count)
 
     def geqrf(self, m: int, n: int, a: Batch, ld: int, tau: Batch, count: int = 1) -> None:
         """Factorise into an orthogonal and a triangular matrix."""
@@ -128,9 +155,15 @@ class Solver:
         self.copy(m, n, (work, m), a)
 
     def heev(
-        self, vectors: int, fill: int, n: int, a: tuple[Batch, int], values: int, work: int, info: int, count: int = 1
+        self, jobs: tuple[int, int], n: int, a: tuple[Batch, int], places: tuple[int, int, int], count: int = 1
     ) -> None:
-        """Eigenvalues and vectors of a Hermitian matrix; work holds two matrices for each."""
+        """Eigenvalues and vectors of a Hermitian matrix.
+
+        Args:
+            jobs: whether vectors are wanted, and the triangle that is stored.
+            places: of the values, of a work area of two matrices for each, and of what went wrong.
+        """
+        (vectors, fill), (values, work, info) = jobs, places
         arguments: list[Argument] = [
             vectors,
             fill == LOWER,
@@ -146,17 +179,22 @@ class Solver:
         self.launch("heev", (1, count), arguments)
 
     def gesvd(
-        self, vectors: int, sizes: tuple[int, int, int], a: tuple[Batch, int], values: int, u: tuple[Batch, int],
-        v: tuple[Batch, int], v_transposed: int, work: int, info: int, count: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        vectors: int,
+        sizes: tuple[int, int, int],
+        a: tuple[Batch, int],
+        to: SingularValues,
+        work: int,
+        count: int = 1,
+    ) -> None:
         """Singular values and vectors; sizes are those of A, no wider than high, and the columns of U; work holds A and V."""
         m, n, columns = sizes
         self.launch(
             "gesvd",
             (1, count),
             [
-                *(vectors, m, n, a[0].argument(), a[1], values, u[0].argument(), u[1], columns),
-                *(v[0].argument(), v[1], v_transposed, work, SWEEPS, self.tolerance, info),
+                *(vectors, m, n, a[0].argument(), a[1], to.values, to.u[0].argument(), to.u[1], columns),
+                *(to.v[0].argument(), to.v[1], to.v_transposed, work, SWEEPS, self.tolerance, to.info),
             ],
         )
 

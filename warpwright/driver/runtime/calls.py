@@ -7,6 +7,7 @@ from typing import Any
 
 from warpwright.driver import results
 from warpwright.driver.calls import ENTRIES, Function, entry, failed
+from warpwright.driver.entry_points import Record, spread
 from warpwright.driver.pending import drained
 from warpwright.driver.state import PerThread, state
 
@@ -44,15 +45,18 @@ def ensure() -> None:
         s.stack.append(primary)
 
 
-def runtime(*names: str, versions: tuple[str, ...] = ("",)) -> Callable[[Function], Function]:
+def runtime(
+    *names: str, versions: tuple[str, ...] = ("",), record: Record | None = None
+) -> Callable[[Function], Function]:
     """Make a function the runtime's entry point of these names.
 
     Args:
         versions: ``12`` or ``13`` where the two have a name in common for different functions.
+        record: the function takes the call's arguments as one such record.
     """
 
     def register(function: Function) -> Function:
-        after_queue = drained(names[0], function)
+        after_queue = drained(names[0], function if record is None else spread(function, record))
 
         def call(*arguments: Any) -> int:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+from collections import namedtuple
 from collections.abc import Sequence
 
 from warpwright.driver import cmemory, printf_buffer, results
@@ -179,11 +180,14 @@ def to_array_2d(array: int, x: int, y: int, source: int, pitch: int, width: int,
     _rows(_array_side(array, x, y), Side(source, pitch, 0), width, height, BLOCKING)
 
 
-@runtime("cudaMemcpy2DToArrayAsync")
-def to_array_2d_async(
-    array: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int, stream: int
-) -> None:
-    _rows(_array_side(array, x, y), Side(source, pitch, 0), width, height, stream)
+To2D = namedtuple("To2D", "array x y source pitch width height kind stream")
+"""Arguments of cudaMemcpy2DToArrayAsync."""
+
+
+@runtime("cudaMemcpy2DToArrayAsync", record=To2D)
+def to_array_2d_async(call: To2D) -> None:
+    to = _array_side(call.array, call.x, call.y)
+    _rows(to, Side(call.source, call.pitch, 0), call.width, call.height, call.stream)
 
 
 @runtime("cudaMemcpy2DFromArray")
@@ -191,18 +195,24 @@ def from_array_2d(target: int, pitch: int, array: int, x: int, y: int, width: in
     _rows(Side(target, pitch, 0), _array_side(array, x, y), width, height, BLOCKING)
 
 
-@runtime("cudaMemcpy2DFromArrayAsync")
-def from_array_2d_async(
-    target: int, pitch: int, array: int, x: int, y: int, width: int, height: int, kind: int, stream: int
-) -> None:
-    _rows(Side(target, pitch, 0), _array_side(array, x, y), width, height, stream)
+From2D = namedtuple("From2D", "target pitch array x y width height kind stream")
+"""Arguments of cudaMemcpy2DFromArrayAsync."""
 
 
-@runtime("cudaMemcpy2DArrayToArray")
-def array_to_array_2d(
-    target: int, x: int, y: int, source: int, from_x: int, from_y: int, width: int, height: int, kind: int
-) -> None:
-    _rows(_array_side(target, x, y), _array_side(source, from_x, from_y), width, height, BLOCKING)
+@runtime("cudaMemcpy2DFromArrayAsync", record=From2D)
+def from_array_2d_async(call: From2D) -> None:
+    source = _array_side(call.array, call.x, call.y)
+    _rows(Side(call.target, call.pitch, 0), source, call.width, call.height, call.stream)
+
+
+Between2D = namedtuple("Between2D", "target x y source from_x from_y width height kind")
+"""Arguments of cudaMemcpy2DArrayToArray."""
+
+
+@runtime("cudaMemcpy2DArrayToArray", record=Between2D)
+def array_to_array_2d(call: Between2D) -> None:
+    to, source = _array_side(call.target, call.x, call.y), _array_side(call.source, call.from_x, call.from_y)
+    _rows(to, source, call.width, call.height, BLOCKING)
 
 
 @runtime("cudaMemcpyToArray")

@@ -6,6 +6,8 @@ an object's row (``table_fields.py``), ``level`` that of a level's fields in it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from warpwright.engine.textures.access_words import (
@@ -69,28 +71,28 @@ def offset_of(packed: int, axis: int, gather: bool) -> int:
     return (packed << (64 - bits - step * axis)) >> (64 - bits)
 
 
+class Place(NamedTuple):
+    """Where one lane samples: its coordinates along the axes, the layer, and packed offsets; ``to_host`` is the host's address of the device's 0."""
+
+    row: int
+    coordinates: int
+    axes: int
+    layer: int
+    packed: int
+    to_host: int
+
+
 @part
-def find_quads(
-    row: int,
-    level: int,
-    coordinates: int,
-    axes: int,
-    layer: int,
-    packed: int,
-    total: int,
-    filtered: bool,
-    gather: bool,
-    quads: int,
-    to_host: int,
-) -> int:
+def find_quads(place: Place, level: int, total: int, filtered: bool, gather: bool, quads: int) -> int:
     """Write one square of four, or of three axes two; gives the device address of the first texel."""
+    row, axes, layer = place.row, place.axes, place.layer
     normalized = read_64(row + NORMALIZED)
     x0 = x1 = y0 = y1 = f = g = h = np.int64(0)
     z0 = z1 = layer
     for axis in range(axes):
         size, mode = read_64(level + 8 * axis), read_64(row + ADDRESS + 8 * axis)
-        u = along(float_of(read_u32(coordinates + 128 * axis)), size, mode, normalized)
-        fixed = split(u + (offset_of(packed, axis, gather) << FRACTION), size, mode, normalized, filtered)
+        u = along(float_of(read_u32(place.coordinates + 128 * axis)), size, mode, normalized)
+        fixed = split(u + (offset_of(place.packed, axis, gather) << FRACTION), size, mode, normalized, filtered)
         here, there = inside(fixed >> 8, size, mode, normalized), inside((fixed >> 8) + 1, size, mode, normalized)
         x0, y0, z0 = with_axis(axis, here, x0, y0, z0)
         x1, y1, z1 = with_axis(axis, there, x1, y1, z1)
@@ -111,7 +113,7 @@ def find_quads(
         write_64(quad + 64, takes_part if share else 0)
         for corner in range(4):
             x, y = x1 if corner & 1 else x0, y1 if corner >> 1 else y0
-            at = np.int64(0) if x < 0 or y < 0 or z < 0 else address_of(row, level, x, y, z) + to_host
+            at = np.int64(0) if x < 0 or y < 0 or z < 0 else address_of(row, level, x, y, z) + place.to_host
             write_64(quad + 8 * corner, at)
     return address_of(row, level, x0, y0, z0)
 
@@ -146,12 +148,11 @@ def sample(
     more = row + LEVEL + LEVEL_BYTES * min(number + 1, read_64(row + LEVELS) - 1)
     quads = quads_workspace()
     if read_64(row + LINEAR):
-        first = find_quads(row, here, coordinates, axes, layer, packed, 256 - share, True, False, quads, to_host)
+        place = Place(row, coordinates, axes, layer, packed, to_host)
+        first = find_quads(place, here, 256 - share, True, False, quads)
         count = 2 if axes == 3 else 1
         if share:
-            find_quads(
-                row, more, coordinates, axes, layer, packed, share, True, False, quads + count * QUAD_BYTES, to_host
-            )
+            find_quads(place, more, share, True, False, quads + count * QUAD_BYTES)
             count *= 2
         put_sum(row, quads, count, values)
         return first
@@ -199,7 +200,8 @@ def gather(
 ) -> int:
     """One channel of the four texels that a filter would take."""
     quads = quads_workspace()
-    first = find_quads(row, row + LEVEL, coordinates, axes, layer, packed, 256, False, True, quads, to_host)
+    place = Place(row, coordinates, axes, layer, packed, to_host)
+    first = find_quads(place, row + LEVEL, 256, False, True, quads)
     for n in range(4):
         found = np.int64(0)
         if component < read_64(row + CHANNELS):

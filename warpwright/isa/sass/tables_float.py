@@ -5,6 +5,8 @@ Facts: as in :mod:`tables_integer`.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from warpwright.isa.program import Operand
 from warpwright.isa.sass.fields import (
     ALL_FORMS,
@@ -49,44 +51,64 @@ HFMA2_80 = (flag(78, "F32"), FTZ_OR_FMZ, SATURATE, flag(79, "RELU"))
 RELU_IN = When(at(79, 1), (1,), Pred(87, 90, optional=True))
 
 
-def half_rows(
-    opcode: str,
-    code: int,
-    forms: tuple[int, ...],
-    before: tuple[Reg | Pred, ...],
-    after: tuple[Pred | When, ...],
-    modifiers: tuple[Choice | Fixed, ...],
-    *,
-    head: tuple[Fixed, ...] = (),
-    has_b: bool = True,
-    has_c: bool = False,
-    swizzle: bool = True,
-    conjugate: bool = False,
-    format_bit: int = 85,
-    bf16_from: int = 90,
-    first: int = 70,
-    last: int = 90,
-) -> tuple[Row, ...]:
-    """The fp16 and the bf16 row of a packed-half instruction; they differ in ``format_bit`` and in their immediates.
+@dataclass(frozen=True)
+class PackedHalf:
+    """A packed-half instruction, whose fp16 and bf16 rows differ in ``format_bit`` and in their immediates.
 
     ``before`` and ``after`` are the operands around the sources A, B (``has_b``) and C (``has_c``; an
     instruction with C alone finds it at bit 32).
     """
-    rows = []
-    a = HALF_A if swizzle else reg_a("-|")
-    for value, name, immediate, start in ((0, "", "f16", first), (1, "BF16_V2", "bf16", max(first, bf16_from))):
-        if start > last:
-            continue
-        sources: list[Slot] = []
-        if has_b:
-            sources.append(Slot("B", "-|", immediate, halves=True, swizzle=swizzle, conjugate=conjugate))
-        if has_c:
-            sources.append(Slot("C", "-|", immediate, halves=True, swizzle=swizzle, low_register=not has_b))
-        kind = (Fixed(name),) if name else ()
-        where = ((at(format_bit, 1), value),)
-        operands = (*before, a, *sources, *after)
-        rows.append(Row(opcode, code, forms, (*head, *kind, *modifiers), operands, where, start, last))
-    return tuple(rows)
+
+    opcode: str
+    code: int
+    forms: tuple[int, ...]
+    before: tuple[Reg | Pred, ...]
+    after: tuple[Pred | When, ...]
+    modifiers: tuple[Choice | Fixed, ...]
+    _: KW_ONLY
+    head: tuple[Fixed, ...] = ()
+    has_b: bool = True
+    has_c: bool = False
+    swizzle: bool = True
+    conjugate: bool = False
+    format_bit: int = 85
+    bf16_from: int = 90
+    first: int = 70
+    last: int = 90
+
+    def rows(self) -> tuple[Row, ...]:
+        """The fp16 and the bf16 row."""
+        rows = []
+        a = HALF_A if self.swizzle else reg_a("-|")
+        for value, name, immediate, start in (
+            (0, "", "f16", self.first),
+            (1, "BF16_V2", "bf16", max(self.first, self.bf16_from)),
+        ):
+            if start > self.last:
+                continue
+            sources: list[Slot] = []
+            if self.has_b:
+                sources.append(Slot("B", "-|", immediate, halves=True, swizzle=self.swizzle, conjugate=self.conjugate))
+            if self.has_c:
+                sources.append(
+                    Slot("C", "-|", immediate, halves=True, swizzle=self.swizzle, low_register=not self.has_b)
+                )
+            kind = (Fixed(name),) if name else ()
+            where = ((at(self.format_bit, 1), value),)
+            operands = (*self.before, a, *sources, *self.after)
+            rows.append(
+                Row(
+                    self.opcode,
+                    self.code,
+                    self.forms,
+                    (*self.head, *kind, *self.modifiers),
+                    operands,
+                    where,
+                    start,
+                    self.last,
+                )
+            )
+        return tuple(rows)
 
 
 def mufu_source(word: int, form: Form) -> tuple[Operand, ...]:
@@ -124,18 +146,18 @@ ROWS = (
         (P81, P84, reg_a("-|"), Slot("C", "-|", "f64", low_register=True), P_IN)),
 
     # packed halves
-    *half_rows("HADD2", 0x030, C_FORMS, (D,), (), (flag(78, "F32"), FTZ, SATURATE), has_b=False, has_c=True),
-    *half_rows("HMUL2", 0x032, B_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE)),
-    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE), has_c=True, last=75),
-    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, bf16_from=80, first=80, last=80),
-    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, bf16_from=80, conjugate=True, first=86, last=89),
-    *half_rows("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_90, has_c=True, conjugate=True, first=90),
-    *half_rows("HFMA2", 0x035, ALL_FORMS, (D,), (RELU_IN,), (FTZ_OR_FMZ, SATURATE, flag(79, "RELU")), head=(Fixed("MMA"),), has_c=True,
-               swizzle=False, first=80),
-    *half_rows("HSET2", 0x033, C_FORMS, (D,), (P_IN,), (flag(71, "BF"), COMPARE_FLOAT, FTZ, BOOLEAN_HALF), has_b=False, has_c=True, format_bit=65),
-    *half_rows("HSETP2", 0x034, C_FORMS, (P81, P84), (P_IN,), (COMPARE_FLOAT, flag(71, "H_AND"), FTZ, BOOLEAN_HALF), has_b=False, has_c=True,
-               format_bit=65),
-    *half_rows("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN")), bf16_from=80, first=80, last=80),
-    *half_rows("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN"), flag(82, "XORSIGN")), bf16_from=86, first=86),
+    *PackedHalf("HADD2", 0x030, C_FORMS, (D,), (), (flag(78, "F32"), FTZ, SATURATE), has_b=False, has_c=True).rows(),
+    *PackedHalf("HMUL2", 0x032, B_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE)).rows(),
+    *PackedHalf("HFMA2", 0x031, ALL_FORMS, (D,), (), (flag(78, "F32"), FTZ_OR_FMZ, SATURATE), has_c=True, last=75).rows(),
+    *PackedHalf("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, bf16_from=80, first=80, last=80).rows(),
+    *PackedHalf("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_80, has_c=True, bf16_from=80, conjugate=True, first=86, last=89).rows(),
+    *PackedHalf("HFMA2", 0x031, ALL_FORMS, (D,), (RELU_IN,), HFMA2_90, has_c=True, conjugate=True, first=90).rows(),
+    *PackedHalf("HFMA2", 0x035, ALL_FORMS, (D,), (RELU_IN,), (FTZ_OR_FMZ, SATURATE, flag(79, "RELU")), head=(Fixed("MMA"),), has_c=True,
+               swizzle=False, first=80).rows(),
+    *PackedHalf("HSET2", 0x033, C_FORMS, (D,), (P_IN,), (flag(71, "BF"), COMPARE_FLOAT, FTZ, BOOLEAN_HALF), has_b=False, has_c=True, format_bit=65).rows(),
+    *PackedHalf("HSETP2", 0x034, C_FORMS, (P81, P84), (P_IN,), (COMPARE_FLOAT, flag(71, "H_AND"), FTZ, BOOLEAN_HALF), has_b=False, has_c=True,
+               format_bit=65).rows(),
+    *PackedHalf("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN")), bf16_from=80, first=80, last=80).rows(),
+    *PackedHalf("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN"), flag(82, "XORSIGN")), bf16_from=86, first=86).rows(),
 )
 # fmt: on

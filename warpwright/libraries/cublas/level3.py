@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 
 from warpwright.libraries.calls import entry, unsupported
@@ -56,48 +57,57 @@ def _product(
     )
 
 
+Gemm = namedtuple("Gemm", "number op_a op_b m n k alpha a lda b ldb beta c ldc")
+"""Arguments of cublas…gemm."""
+
+Strided = namedtuple("Strided", "number op_a op_b m n k alpha a lda stride_a b ldb stride_b beta c ldc stride_c count")
+"""Arguments of cublas…gemmStridedBatched."""
+
+Batched = namedtuple("Batched", "number op_a op_b m n k alpha a lda b ldb beta c ldc count")
+"""Arguments of cublas…gemmBatched."""
+
+
 def _register(letter: str) -> None:
     type = OF_LETTER[letter]
     names = [f"cublas{letter}gemm{suffix}" for suffix in ("_v2", "_v2_64", "_64", "")]
     names += [f"cublas{letter}gemm3m{suffix}" for suffix in ("", "_64")]
 
-    @entry(*names)
-    def gemm(
-        number: int, op_a: int, op_b: int, m: int, n: int, k: int, alpha: int, a: int, lda: int, b: int, ldb: int,
-        beta: int, c: int, ldc: int,
-    ) -> None:  # fmt: skip
-        handle = handle_of(number)
-        matrices = (Matrix(a, type, lda, op=op_a), Matrix(b, type, ldb, op=op_b), Matrix(c, type, ldc))
-        run(_product(handle, (m, n, k), (alpha, beta), matrices, type), handle.stream)
+    @entry(*names, record=Gemm)
+    def gemm(call: Gemm) -> None:
+        handle = handle_of(call.number)
+        matrices = (
+            Matrix(call.a, type, call.lda, op=call.op_a),
+            Matrix(call.b, type, call.ldb, op=call.op_b),
+            Matrix(call.c, type, call.ldc),
+        )
+        run(_product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, type), handle.stream)
 
     names = [f"cublas{letter}gemm{three}StridedBatched{suffix}" for three in ("", "3m") for suffix in ("", "_64")]
 
-    @entry(*names)
-    def strided(
-        number: int, op_a: int, op_b: int, m: int, n: int, k: int, alpha: int, a: int, lda: int, stride_a: int,
-        b: int, ldb: int, stride_b: int, beta: int, c: int, ldc: int, stride_c: int, count: int,
-    ) -> None:  # fmt: skip
-        handle = handle_of(number)
+    @entry(*names, record=Strided)
+    def strided(call: Strided) -> None:
+        handle = handle_of(call.number)
         matrices = (
-            Matrix(a, type, lda, stride_a, op_a),
-            Matrix(b, type, ldb, stride_b, op_b),
-            Matrix(c, type, ldc, stride_c),
+            Matrix(call.a, type, call.lda, call.stride_a, call.op_a),
+            Matrix(call.b, type, call.ldb, call.stride_b, call.op_b),
+            Matrix(call.c, type, call.ldc, call.stride_c),
         )
-        product = _product(handle, (m, n, k), (alpha, beta), matrices, type)
-        product.batch = count
+        product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, type)
+        product.batch = call.count
         run(product, handle.stream)
 
     names = [f"cublas{letter}gemm{three}Batched{suffix}" for three in ("", "3m") for suffix in ("", "_64")]
 
-    @entry(*names)
-    def batched(
-        number: int, op_a: int, op_b: int, m: int, n: int, k: int, alpha: int, a: int, lda: int, b: int, ldb: int,
-        beta: int, c: int, ldc: int, count: int,
-    ) -> None:  # fmt: skip
-        handle = handle_of(number)
-        matrices = (Matrix(a, type, lda, op=op_a), Matrix(b, type, ldb, op=op_b), Matrix(c, type, ldc))
-        product = _product(handle, (m, n, k), (alpha, beta), matrices, type)
-        product.batch, product.flags = count, POINTER_ARRAYS
+    @entry(*names, record=Batched)
+    def batched(call: Batched) -> None:
+        handle = handle_of(call.number)
+        matrices = (
+            Matrix(call.a, type, call.lda, op=call.op_a),
+            Matrix(call.b, type, call.ldb, op=call.op_b),
+            Matrix(call.c, type, call.ldc),
+        )
+        product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, type)
+        product.batch, product.flags = call.count, POINTER_ARRAYS
         run(product, handle.stream)
 
 
@@ -105,51 +115,67 @@ for _letter in "SDCZH":
     _register(_letter)
 
 
-@entry("cublasGemmEx", "cublasGemmEx_64")
-def gemm_ex(
-    number: int, op_a: int, op_b: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int, b: int,
-    b_type: int, ldb: int, beta: int, c: int, c_type: int, ldc: int, compute: int, algorithm: int,
-) -> None:  # fmt: skip
-    handle = handle_of(number)
-    matrices = (Matrix(a, a_type, lda, op=op_a), Matrix(b, b_type, ldb, op=op_b), Matrix(c, c_type, ldc))
-    run(_product(handle, (m, n, k), (alpha, beta), matrices, compute), handle.stream)
+GemmEx = namedtuple(
+    "GemmEx", "number op_a op_b m n k alpha a a_type lda b b_type ldb beta c c_type ldc compute algorithm"
+)
+"""Arguments of cublasGemmEx."""
 
 
-@entry("cublasSgemmEx", "cublasSgemmEx_64", "cublasCgemmEx", "cublasCgemmEx_64")
-def sgemm_ex(
-    number: int, op_a: int, op_b: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int, b: int,
-    b_type: int, ldb: int, beta: int, c: int, c_type: int, ldc: int,
-) -> None:  # fmt: skip
-    compute = C_32F if a_type == C_32F else 68
-    gemm_ex(
-        number, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc, compute, -1
-    )  # fmt: skip
-
-
-@entry("cublasGemmStridedBatchedEx", "cublasGemmStridedBatchedEx_64")
-def strided_ex(
-    number: int, op_a: int, op_b: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int,
-    stride_a: int, b: int, b_type: int, ldb: int, stride_b: int, beta: int, c: int, c_type: int, ldc: int,
-    stride_c: int, count: int, compute: int, algorithm: int,
-) -> None:  # fmt: skip
-    handle = handle_of(number)
+@entry("cublasGemmEx", "cublasGemmEx_64", record=GemmEx)
+def gemm_ex(call: GemmEx) -> None:
+    handle = handle_of(call.number)
     matrices = (
-        Matrix(a, a_type, lda, stride_a, op_a),
-        Matrix(b, b_type, ldb, stride_b, op_b),
-        Matrix(c, c_type, ldc, stride_c),
+        Matrix(call.a, call.a_type, call.lda, op=call.op_a),
+        Matrix(call.b, call.b_type, call.ldb, op=call.op_b),
+        Matrix(call.c, call.c_type, call.ldc),
     )
-    product = _product(handle, (m, n, k), (alpha, beta), matrices, compute)
-    product.batch = count
+    run(_product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, call.compute), handle.stream)
+
+
+SgemmEx = namedtuple("SgemmEx", "number op_a op_b m n k alpha a a_type lda b b_type ldb beta c c_type ldc")
+"""Arguments of cublasSgemmEx."""
+
+
+@entry("cublasSgemmEx", "cublasSgemmEx_64", "cublasCgemmEx", "cublasCgemmEx_64", record=SgemmEx)
+def sgemm_ex(call: SgemmEx) -> None:
+    compute = C_32F if call.a_type == C_32F else 68
+    gemm_ex(GemmEx(*call, compute, -1))
+
+
+StridedEx = namedtuple(
+    "StridedEx",
+    "number op_a op_b m n k alpha a a_type lda stride_a b b_type ldb stride_b beta c c_type ldc stride_c count compute algorithm",
+)
+"""Arguments of cublasGemmStridedBatchedEx."""
+
+
+@entry("cublasGemmStridedBatchedEx", "cublasGemmStridedBatchedEx_64", record=StridedEx)
+def strided_ex(call: StridedEx) -> None:
+    handle = handle_of(call.number)
+    matrices = (
+        Matrix(call.a, call.a_type, call.lda, call.stride_a, call.op_a),
+        Matrix(call.b, call.b_type, call.ldb, call.stride_b, call.op_b),
+        Matrix(call.c, call.c_type, call.ldc, call.stride_c),
+    )
+    product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, call.compute)
+    product.batch = call.count
     run(product, handle.stream)
 
 
-@entry("cublasGemmBatchedEx", "cublasGemmBatchedEx_64")
-def batched_ex(
-    number: int, op_a: int, op_b: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int, b: int,
-    b_type: int, ldb: int, beta: int, c: int, c_type: int, ldc: int, count: int, compute: int, algorithm: int,
-) -> None:  # fmt: skip
-    handle = handle_of(number)
-    matrices = (Matrix(a, a_type, lda, op=op_a), Matrix(b, b_type, ldb, op=op_b), Matrix(c, c_type, ldc))
-    product = _product(handle, (m, n, k), (alpha, beta), matrices, compute)
-    product.batch, product.flags = count, POINTER_ARRAYS
+BatchedEx = namedtuple(
+    "BatchedEx", "number op_a op_b m n k alpha a a_type lda b b_type ldb beta c c_type ldc count compute algorithm"
+)
+"""Arguments of cublasGemmBatchedEx."""
+
+
+@entry("cublasGemmBatchedEx", "cublasGemmBatchedEx_64", record=BatchedEx)
+def batched_ex(call: BatchedEx) -> None:
+    handle = handle_of(call.number)
+    matrices = (
+        Matrix(call.a, call.a_type, call.lda, op=call.op_a),
+        Matrix(call.b, call.b_type, call.ldb, op=call.op_b),
+        Matrix(call.c, call.c_type, call.ldc),
+    )
+    product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, call.compute)
+    product.batch, product.flags = call.count, POINTER_ARRAYS
     run(product, handle.stream)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections import namedtuple
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -135,16 +136,21 @@ def _put_result(place: int) -> None:
     ctypes.memmove(place, raw, _RESULT_BYTES)
 
 
-@entry("cublasLtMatmulAlgoGetHeuristic")
-def heuristic(
-    number: int, descriptor: int, a: int, b: int, c: int, d: int, preference: int, wanted: int, place: int, count: int
-) -> None:
-    handle_of(number)
-    _product(_attributes(descriptor, "product descriptor"), [_attributes(x, "matrix layout") for x in (a, b, c, d)])
-    if wanted < 1 or not place:
+Heuristic = namedtuple("Heuristic", "number descriptor a b c d preference wanted place count")
+"""Arguments of cublasLtMatmulAlgoGetHeuristic."""
+
+
+@entry("cublasLtMatmulAlgoGetHeuristic", record=Heuristic)
+def heuristic(call: Heuristic) -> None:
+    handle_of(call.number)
+    _product(
+        _attributes(call.descriptor, "product descriptor"),
+        [_attributes(x, "matrix layout") for x in (call.a, call.b, call.c, call.d)],
+    )
+    if call.wanted < 1 or not call.place:
         raise invalid()
-    _put_result(place)
-    cmemory.put32(count, 1)
+    _put_result(call.place)
+    cmemory.put32(call.count, 1)
 
 
 @entry("cublasLtMatmulAlgoCheck")
@@ -154,24 +160,28 @@ def check(number: int, descriptor: int, a: int, b: int, c: int, d: int, algorith
     _put_result(place)
 
 
-@entry("cublasLtMatmulAlgoInit")
-def algorithm_init(
-    number: int, compute: int, scale: int, a: int, b: int, c: int, d: int, identity: int, place: int
-) -> None:
-    handle_of(number)
-    if identity or not place:
+AlgorithmInit = namedtuple("AlgorithmInit", "number compute scale a b c d identity place")
+"""Arguments of cublasLtMatmulAlgoInit."""
+
+
+@entry("cublasLtMatmulAlgoInit", record=AlgorithmInit)
+def algorithm_init(call: AlgorithmInit) -> None:
+    handle_of(call.number)
+    if call.identity or not call.place:
         raise invalid("there is one algorithm, number 0")
-    ctypes.memset(place, 0, _ALGORITHM_BYTES)
+    ctypes.memset(call.place, 0, _ALGORITHM_BYTES)
 
 
-@entry("cublasLtMatmulAlgoGetIds")
-def algorithm_ids(
-    number: int, compute: int, scale: int, a: int, b: int, c: int, d: int, wanted: int, ids: int, count: int
-) -> None:
-    handle_of(number)
-    if wanted:
-        cmemory.put32(ids, 0)
-    cmemory.put32(count, 1)
+AlgorithmIds = namedtuple("AlgorithmIds", "number compute scale a b c d wanted ids count")
+"""Arguments of cublasLtMatmulAlgoGetIds."""
+
+
+@entry("cublasLtMatmulAlgoGetIds", record=AlgorithmIds)
+def algorithm_ids(call: AlgorithmIds) -> None:
+    handle_of(call.number)
+    if call.wanted:
+        cmemory.put32(call.ids, 0)
+    cmemory.put32(call.count, 1)
 
 
 @entry("cublasLtMatmulAlgoConfigSetAttribute")
@@ -255,20 +265,24 @@ def _product(descriptor: Attributes, layouts: list[Attributes], addresses: tuple
     )
 
 
-@entry("cublasLtMatmul")
-def matmul(
-    number: int, descriptor: int, alpha: int, a: int, a_layout: int, b: int, b_layout: int, beta: int, c: int,
-    c_layout: int, d: int, d_layout: int, algorithm: int, workspace: int, workspace_bytes: int, stream: int,
-) -> None:  # fmt: skip
-    handle = handle_of(number)
-    described = _attributes(descriptor, "product descriptor")
-    layouts = [_attributes(x, "matrix layout") for x in (a_layout, b_layout, c_layout, d_layout)]
-    product = _product(described, layouts, (a, b, c, d))
+Matmul = namedtuple(
+    "Matmul",
+    "number descriptor alpha a a_layout b b_layout beta c c_layout d d_layout algorithm workspace workspace_bytes stream",
+)
+"""Arguments of cublasLtMatmul."""
+
+
+@entry("cublasLtMatmul", record=Matmul)
+def matmul(call: Matmul) -> None:
+    handle = handle_of(call.number)
+    described = _attributes(call.descriptor, "product descriptor")
+    layouts = [_attributes(x, "matrix layout") for x in (call.a_layout, call.b_layout, call.c_layout, call.d_layout)]
+    product = _product(described, layouts, (call.a, call.b, call.c, call.d))
     on_device = described.number(_POINTER_MODE) == 1
-    product.alpha = Scalar.read(alpha, product.scale_type, on_device)
-    product.beta = Scalar.read(beta, product.scale_type, on_device)
-    products.run(product, stream)
-    _bias_gradient(handle, product, described, stream)
+    product.alpha = Scalar.read(call.alpha, product.scale_type, on_device)
+    product.beta = Scalar.read(call.beta, product.scale_type, on_device)
+    products.run(product, call.stream)
+    _bias_gradient(handle, product, described, call.stream)
 
 
 def _bias_gradient(handle: Handle, product: Product, descriptor: Attributes, stream: int) -> None:

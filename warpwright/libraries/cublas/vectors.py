@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections import namedtuple
 from collections.abc import Callable
+from typing import TypeAlias
 
 from warpwright.driver import cmemory
 from warpwright.driver.memory import allocate
@@ -111,12 +113,21 @@ def row_sums(
     kernels.launch(_code(*types, ROW_SUMS=1), "warpwright_row_sums", [rows], _THREADS, stream, arguments)
 
 
+Operand: TypeAlias = tuple[int, int, int]
+"""Address, leading dimension of a matrix or increment of a vector, and stride of the batch."""
+
+
 def gemv(
-    handle: Handle, op: int, sizes: tuple[int, int], type: int, scalars: tuple[Scalar, Scalar],
-    a: tuple[int, int, int], x: tuple[int, int, int], y: tuple[int, int, int], batch: int = 1,
-) -> None:  # fmt: skip
-    """``y = alpha op(A) x + beta y``; operands are address, leading dimension or increment, and stride of the batch."""
-    m, n = sizes
+    handle: Handle,
+    op: int,
+    sizes: tuple[int, int],
+    type: int,
+    scalars: tuple[Scalar, Scalar],
+    operands: tuple[Operand, Operand, Operand],
+    batch: int = 1,
+) -> None:
+    """``y = alpha op(A) x + beta y``; the operands are A, x and y."""
+    (m, n), (a, x, y) = sizes, operands
     if min(m, n, batch) < 0 or a[1] < max(1, m) or not x[1] or not y[1] or op not in (0, 1, 2):
         raise invalid()
     if not (m and n and batch):
@@ -169,6 +180,15 @@ def _register_reductions(letter: str) -> None:
                 extreme(handle_of(number), n, type, (x, x_step), s, place, long)
 
 
+Gemv = namedtuple("Gemv", "number op m n alpha a ld x x_step beta y y_step")
+"""Arguments of cublas…gemv."""
+
+GemvBatched = namedtuple(
+    "GemvBatched", "number op m n alpha a ld stride_a x x_step stride_x beta y y_step stride_y count"
+)
+"""Arguments of cublas…gemvStridedBatched."""
+
+
 def _register_updates(letter: str) -> None:
     type = OF_LETTER[letter]
 
@@ -188,24 +208,38 @@ def _register_updates(letter: str) -> None:
         def move(number: int, n: int, x: int, x_step: int, y: int, y_step: int, kind: int = kind) -> None:
             elementwise(handle_of(number), kind, n, type, Scalar(), (x, x_step), (y, y_step))
 
-    @entry(*_names(f"{letter}gemv"))
-    def gemv_call(
-        number: int, op: int, m: int, n: int, alpha: int, a: int, ld: int, x: int, x_step: int, beta: int, y: int, y_step: int
-    ) -> None:  # fmt: skip
-        handle = handle_of(number)
-        scalars = (_scalar(handle, alpha, type), _scalar(handle, beta, type))
-        gemv(handle, op, (m, n), type, scalars, (a, ld, 0), (x, x_step, 0), (y, y_step, 0))
+    @entry(*_names(f"{letter}gemv"), record=Gemv)
+    def gemv_call(call: Gemv) -> None:
+        handle = handle_of(call.number)
+        scalars = (_scalar(handle, call.alpha, type), _scalar(handle, call.beta, type))
+        gemv(
+            handle,
+            call.op,
+            (call.m, call.n),
+            type,
+            scalars,
+            ((call.a, call.ld, 0), (call.x, call.x_step, 0), (call.y, call.y_step, 0)),
+        )
 
     names = [f"cublas{letter}gemvStridedBatched", f"cublas{letter}gemvStridedBatched_64"]
 
-    @entry(*names)
-    def gemv_batched(
-        number: int, op: int, m: int, n: int, alpha: int, a: int, ld: int, stride_a: int, x: int, x_step: int,
-        stride_x: int, beta: int, y: int, y_step: int, stride_y: int, count: int,
-    ) -> None:  # fmt: skip
-        handle = handle_of(number)
-        scalars = (_scalar(handle, alpha, type), _scalar(handle, beta, type))
-        gemv(handle, op, (m, n), type, scalars, (a, ld, stride_a), (x, x_step, stride_x), (y, y_step, stride_y), count)
+    @entry(*names, record=GemvBatched)
+    def gemv_batched(call: GemvBatched) -> None:
+        handle = handle_of(call.number)
+        scalars = (_scalar(handle, call.alpha, type), _scalar(handle, call.beta, type))
+        gemv(
+            handle,
+            call.op,
+            (call.m, call.n),
+            type,
+            scalars,
+            (
+                (call.a, call.ld, call.stride_a),
+                (call.x, call.x_step, call.stride_x),
+                (call.y, call.y_step, call.stride_y),
+            ),
+            call.count,
+        )
 
 
 for _letter in "SDCZ":
@@ -213,14 +247,22 @@ for _letter in "SDCZ":
     _register_updates(_letter)
 
 
-@entry("cublasDotEx", "cublasDotEx_64")
-def dot_ex(
-    number: int, n: int, x: int, x_type: int, x_step: int, y: int, y_type: int, y_step: int, place: int,
-    result_type: int, sum_type: int,
-) -> None:  # fmt: skip
-    if not x_type == y_type == result_type or x_type not in (R_16F, R_16BF, R_32F, R_64F, C_32F, C_64F):
+DotEx = namedtuple("DotEx", "number n x x_type x_step y y_type y_step place result_type sum_type")
+"""Arguments of cublasDotEx."""
+
+
+@entry("cublasDotEx", "cublasDotEx_64", record=DotEx)
+def dot_ex(call: DotEx) -> None:
+    if not call.x_type == call.y_type == call.result_type or call.x_type not in (
+        R_16F,
+        R_16BF,
+        R_32F,
+        R_64F,
+        C_32F,
+        C_64F,
+    ):
         raise invalid()
-    dot(handle_of(number), n, x_type, (x, x_step), (y, y_step), False, place)
+    dot(handle_of(call.number), call.n, call.x_type, (call.x, call.x_step), (call.y, call.y_step), False, call.place)
 
 
 def _copy_matrix(rows: int, columns: int, size: int, a: int, lda: int, b: int, ldb: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import namedtuple
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -121,13 +122,21 @@ def set_convolution(number: int, count: int, padding: int, stride: int, dilation
     g.mode, g.groups = mode, 1
 
 
-@entry("cudnnSetConvolution2dDescriptor")
-def set_convolution_2d(
-    number: int, pad_h: int, pad_w: int, stride_h: int, stride_w: int, dilation_h: int, dilation_w: int, mode: int, type: int
-) -> None:  # fmt: skip
-    g = found(Geometry, number)
-    g.padding, g.stride, g.dilation = [pad_h, pad_w], [stride_h, stride_w], [dilation_h, dilation_w]
-    g.mode, g.groups = mode, 1
+SetConvolution2d = namedtuple(
+    "SetConvolution2d", "number pad_h pad_w stride_h stride_w dilation_h dilation_w mode type"
+)
+"""Arguments of cudnnSetConvolution2dDescriptor."""
+
+
+@entry("cudnnSetConvolution2dDescriptor", record=SetConvolution2d)
+def set_convolution_2d(call: SetConvolution2d) -> None:
+    g = found(Geometry, call.number)
+    g.padding, g.stride, g.dilation = (
+        [call.pad_h, call.pad_w],
+        [call.stride_h, call.stride_w],
+        [call.dilation_h, call.dilation_w],
+    )
+    g.mode, g.groups = call.mode, 1
 
 
 @entry("cudnnSetConvolutionGroupCount")
@@ -184,25 +193,56 @@ def _run(
     convolve(mode, (x, w, y), found(Geometry, geometry), scales, handle_of(number).stream)
 
 
-@entry("cudnnConvolutionForward")
-def forward(
-    number: int, alpha: int, x_tensor: int, x: int, w_tensor: int, w: int, geometry: int, algorithm: int, workspace: int,
-    size: int, beta: int, y_tensor: int, y: int,
-) -> None:  # fmt: skip
-    _run(number, FORWARD, (x_tensor, w_tensor, y_tensor), (x, w, y), geometry, alpha, beta)
+Forward = namedtuple("Forward", "number alpha x_tensor x w_tensor w geometry algorithm workspace size beta y_tensor y")
+"""Arguments of cudnnConvolutionForward."""
 
 
-@entry("cudnnConvolutionBackwardData")
-def backward_data(
-    number: int, alpha: int, w_tensor: int, w: int, dy_tensor: int, dy: int, geometry: int, algorithm: int, workspace: int,
-    size: int, beta: int, dx_tensor: int, dx: int,
-) -> None:  # fmt: skip
-    _run(number, DATA, (dx_tensor, w_tensor, dy_tensor), (dx, w, dy), geometry, alpha, beta)
+@entry("cudnnConvolutionForward", record=Forward)
+def forward(call: Forward) -> None:
+    _run(
+        call.number,
+        FORWARD,
+        (call.x_tensor, call.w_tensor, call.y_tensor),
+        (call.x, call.w, call.y),
+        call.geometry,
+        call.alpha,
+        call.beta,
+    )
 
 
-@entry("cudnnConvolutionBackwardFilter")
-def backward_filter(
-    number: int, alpha: int, x_tensor: int, x: int, dy_tensor: int, dy: int, geometry: int, algorithm: int, workspace: int,
-    size: int, beta: int, dw_tensor: int, dw: int,
-) -> None:  # fmt: skip
-    _run(number, FILTER, (x_tensor, dw_tensor, dy_tensor), (x, dw, dy), geometry, alpha, beta)
+BackwardData = namedtuple(
+    "BackwardData", "number alpha w_tensor w dy_tensor dy geometry algorithm workspace size beta dx_tensor dx"
+)
+"""Arguments of cudnnConvolutionBackwardData."""
+
+
+@entry("cudnnConvolutionBackwardData", record=BackwardData)
+def backward_data(call: BackwardData) -> None:
+    _run(
+        call.number,
+        DATA,
+        (call.dx_tensor, call.w_tensor, call.dy_tensor),
+        (call.dx, call.w, call.dy),
+        call.geometry,
+        call.alpha,
+        call.beta,
+    )
+
+
+BackwardFilter = namedtuple(
+    "BackwardFilter", "number alpha x_tensor x dy_tensor dy geometry algorithm workspace size beta dw_tensor dw"
+)
+"""Arguments of cudnnConvolutionBackwardFilter."""
+
+
+@entry("cudnnConvolutionBackwardFilter", record=BackwardFilter)
+def backward_filter(call: BackwardFilter) -> None:
+    _run(
+        call.number,
+        FILTER,
+        (call.x_tensor, call.dw_tensor, call.dy_tensor),
+        (call.x, call.dw, call.dy),
+        call.geometry,
+        call.alpha,
+        call.beta,
+    )

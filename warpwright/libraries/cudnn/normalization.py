@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import namedtuple
 from dataclasses import dataclass
 
 from warpwright.driver import cmemory
@@ -109,18 +110,22 @@ def derive(derived: int, x: int, mode: int) -> None:
     target.strides = strides[::-1]
 
 
-@entry("cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize")
-def forward_workspace(
-    number: int, mode: int, operations: int, x: int, z: int, y: int, parameters: int, activation: int, place: int
-) -> None:
-    cmemory.put64(place, 0)
+ForwardWorkspace = namedtuple("ForwardWorkspace", "number mode operations x z y parameters activation place")
+"""Arguments of cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize."""
 
 
-@entry("cudnnGetBatchNormalizationBackwardExWorkspaceSize")
-def backward_workspace(
-    number: int, mode: int, operations: int, x: int, y: int, dy: int, dz: int, dx: int, parameters: int, activation: int, place: int
-) -> None:  # fmt: skip
-    cmemory.put64(place, 0)
+@entry("cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize", record=ForwardWorkspace)
+def forward_workspace(call: ForwardWorkspace) -> None:
+    cmemory.put64(call.place, 0)
+
+
+BackwardWorkspace = namedtuple("BackwardWorkspace", "number mode operations x y dy dz dx parameters activation place")
+"""Arguments of cudnnGetBatchNormalizationBackwardExWorkspaceSize."""
+
+
+@entry("cudnnGetBatchNormalizationBackwardExWorkspaceSize", record=BackwardWorkspace)
+def backward_workspace(call: BackwardWorkspace) -> None:
+    cmemory.put64(call.place, 0)
 
 
 @entry("cudnnGetBatchNormalizationTrainingExReserveSpaceSize")
@@ -128,59 +133,69 @@ def reserve_space(number: int, mode: int, operations: int, activation: int, x: i
     cmemory.put64(place, 0)
 
 
-@entry("cudnnBatchNormalizationForwardTrainingEx")
-def forward_training(
-    number: int, mode: int, operations: int, alpha: int, beta: int, x_tensor: int, x: int, z_tensor: int, z: int, y_tensor: int,
-    y: int, parameters: int, scale: int, bias: int, factor: float, running_mean: int, running_variance: int, epsilon: float,
-    mean: int, inverse: int, activation: int, workspace: int, workspace_bytes: int, reserve: int, reserve_bytes: int,
-) -> None:  # fmt: skip
-    _plain(operations)
-    tensor = found(Tensor, x_tensor)
+ForwardTraining = namedtuple(
+    "ForwardTraining",
+    "number mode operations alpha beta x_tensor x z_tensor z y_tensor y parameters scale bias factor running_mean running_variance epsilon mean inverse activation workspace workspace_bytes reserve reserve_bytes",
+)
+"""Arguments of cudnnBatchNormalizationForwardTrainingEx."""
+
+
+@entry("cudnnBatchNormalizationForwardTrainingEx", record=ForwardTraining)
+def forward_training(call: ForwardTraining) -> None:
+    _plain(call.operations)
+    tensor = found(Tensor, call.x_tensor)
     work = Work(
-        x=x, out=y, scale=scale, bias=bias, mean=mean, inverse=inverse, running_mean=running_mean,
-        running_variance=running_variance, alpha=_scale(alpha, tensor), beta=_scale(beta, tensor), epsilon=epsilon, factor=factor,
+        x=call.x, out=call.y, scale=call.scale, bias=call.bias, mean=call.mean, inverse=call.inverse, running_mean=call.running_mean,
+        running_variance=call.running_variance, alpha=_scale(call.alpha, tensor), beta=_scale(call.beta, tensor), epsilon=call.epsilon, factor=call.factor,
     )  # fmt: skip
-    work.run("training", Batch.of(tensor, mode), handle_of(number).stream)
+    work.run("training", Batch.of(tensor, call.mode), handle_of(call.number).stream)
 
 
-@entry("cudnnBatchNormalizationForwardTraining")
-def forward_training_7(
-    number: int, mode: int, alpha: int, beta: int, x_tensor: int, x: int, y_tensor: int, y: int, parameters: int, scale: int,
-    bias: int, factor: float, running_mean: int, running_variance: int, epsilon: float, mean: int, inverse: int,
-) -> None:  # fmt: skip
-    forward_training(
-        number, mode, 0, alpha, beta, x_tensor, x, 0, 0, y_tensor, y, parameters, scale, bias, factor, running_mean,
-        running_variance, epsilon, mean, inverse, 0, 0, 0, 0, 0,
-    )  # fmt: skip
+ForwardTraining7 = namedtuple(
+    "ForwardTraining7",
+    "number mode alpha beta x_tensor x y_tensor y parameters scale bias factor running_mean running_variance epsilon mean inverse",
+)
+"""Arguments of cudnnBatchNormalizationForwardTraining."""
 
 
-@entry("cudnnBatchNormalizationForwardInference")
-def forward_inference(
-    number: int, mode: int, alpha: int, beta: int, x_tensor: int, x: int, y_tensor: int, y: int, parameters: int, scale: int,
-    bias: int, mean: int, variance: int, epsilon: float,
-) -> None:  # fmt: skip
-    tensor = found(Tensor, x_tensor)
+@entry("cudnnBatchNormalizationForwardTraining", record=ForwardTraining7)
+def forward_training_7(call: ForwardTraining7) -> None:
+    absent = dict.fromkeys(set(ForwardTraining._fields) - set(call._fields), 0)
+    forward_training(ForwardTraining(**call._asdict(), **absent))
+
+
+ForwardInference = namedtuple(
+    "ForwardInference", "number mode alpha beta x_tensor x y_tensor y parameters scale bias mean variance epsilon"
+)
+"""Arguments of cudnnBatchNormalizationForwardInference."""
+
+
+@entry("cudnnBatchNormalizationForwardInference", record=ForwardInference)
+def forward_inference(call: ForwardInference) -> None:
+    tensor = found(Tensor, call.x_tensor)
     work = Work(
-        x=x, out=y, scale=scale, bias=bias, running_mean=mean, running_variance=variance, alpha=_scale(alpha, tensor),
-        beta=_scale(beta, tensor), epsilon=epsilon,
+        x=call.x, out=call.y, scale=call.scale, bias=call.bias, running_mean=call.mean, running_variance=call.variance, alpha=_scale(call.alpha, tensor),
+        beta=_scale(call.beta, tensor), epsilon=call.epsilon,
     )  # fmt: skip
-    work.run("inference", Batch.of(tensor, mode), handle_of(number).stream)
+    work.run("inference", Batch.of(tensor, call.mode), handle_of(call.number).stream)
 
 
-@entry("cudnnBatchNormalizationBackwardEx")
-def backward(
-    number: int, mode: int, operations: int, alpha: int, beta: int, alpha_parameters: int, beta_parameters: int, x_tensor: int,
-    x: int, y_tensor: int, y: int, dy_tensor: int, dy: int, dz_tensor: int, dz: int, dx_tensor: int, dx: int, parameters: int,
-    scale: int, bias: int, dscale: int, dbias: int, epsilon: float, mean: int, inverse: int, activation: int, workspace: int,
-    workspace_bytes: int, reserve: int, reserve_bytes: int,
-) -> None:  # fmt: skip
-    _plain(operations)
-    tensor = found(Tensor, x_tensor)
-    if not found(Tensor, dy_tensor).strides == tensor.strides == found(Tensor, dx_tensor).strides:
+Backward = namedtuple(
+    "Backward",
+    "number mode operations alpha beta alpha_parameters beta_parameters x_tensor x y_tensor y dy_tensor dy dz_tensor dz dx_tensor dx parameters scale bias dscale dbias epsilon mean inverse activation workspace workspace_bytes reserve reserve_bytes",
+)
+"""Arguments of cudnnBatchNormalizationBackwardEx."""
+
+
+@entry("cudnnBatchNormalizationBackwardEx", record=Backward)
+def backward(call: Backward) -> None:
+    _plain(call.operations)
+    tensor = found(Tensor, call.x_tensor)
+    if not found(Tensor, call.dy_tensor).strides == tensor.strides == found(Tensor, call.dx_tensor).strides:
         raise unsupported("gradients laid out otherwise than the input are not provided")
     work = Work(
-        x=x, dy=dy, out=dx, scale=scale, mean=mean, inverse=inverse, dscale=dscale, dbias=dbias, alpha=_scale(alpha, tensor),
-        beta=_scale(beta, tensor), alpha_parameters=_scale(alpha_parameters, tensor),
-        beta_parameters=_scale(beta_parameters, tensor), epsilon=epsilon,
+        x=call.x, dy=call.dy, out=call.dx, scale=call.scale, mean=call.mean, inverse=call.inverse, dscale=call.dscale, dbias=call.dbias, alpha=_scale(call.alpha, tensor),
+        beta=_scale(call.beta, tensor), alpha_parameters=_scale(call.alpha_parameters, tensor),
+        beta_parameters=_scale(call.beta_parameters, tensor), epsilon=call.epsilon,
     )  # fmt: skip
-    work.run("backward", Batch.of(tensor, mode), handle_of(number).stream)
+    work.run("backward", Batch.of(tensor, call.mode), handle_of(call.number).stream)
