@@ -216,16 +216,14 @@ def run(
     if runs or not (killed or (own and code)):
         _show_launches(runs)
     _export(data, runs)
-    if report is not None:
-        _write_page(report, runs, program)
+    _write_page(report, runs, program)
     if killed:
         _fail(killed)
-    session.launched = bool(runs)
-    if code := _conclude([program, *context.args], gpu, code, check is not None):
+    if code := _conclude([program, *context.args], gpu, code, bool(runs), check is not None):
         raise typer.Exit(code)
 
 
-def _conclude(command: list[str], gpu: str | None, code: int, checked: bool) -> int:
+def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, checked: bool) -> int:
     """Show the findings, or why a program may have failed; the exit code, which is a failed program's own."""
     from warpwright.programs import is_python_file
     from warpwright.session import session
@@ -237,12 +235,15 @@ def _conclude(command: list[str], gpu: str | None, code: int, checked: bool) -> 
         found = _show_findings()
         return code or found
     if code and not killed and not own:
+        session.launched = launched
         _name_order(command, gpu)
     return code
 
 
-def _write_page(path: Path, runs: list[Run], program: str) -> None:
-    """Write the page of ``run --report``, where there is a launch to show."""
+def _write_page(path: Path | None, runs: list[Run], program: str) -> None:
+    """Write the page of ``run --report``, where it is asked for and there is a launch to show."""
+    if path is None:
+        return
     if runs:
         _write(path, runs, program)
     else:
