@@ -225,6 +225,8 @@ class Mio(Section):
 class InstructionCache(Section):
     instruction_bytes: int = Field(gt=0)
     icache_line_bytes: int = Field(gt=0)
+    gpc_icache_fetch_bytes: int = Field(gt=0)
+    """What a GPC's cache asks L2 for at once."""
     l0_icache_kib: int = Field(gt=0)
     l1_icache_kib: int = Field(gt=0)
     l1_icache_ways: int = Field(gt=0)
@@ -333,6 +335,8 @@ class L1(Section):
     """What a line is filled and written by; as long as the line: without sectors."""
     coalescing: Coalescing
     """How a warp's accesses to global memory are joined."""
+    texture_addresses_per_clk: int = Field(gt=0)
+    """Addresses that a SIMD's texture units look up in a cycle (rules by quarter-wavefronts)."""
     l1_ways: int = Field(gt=0)
     l1_drawn_ways: int = Field(ge=0, le=4)
     """Of a full set, the ways that are drawn; the least recently used of them is replaced.  0: of all ways."""
@@ -444,6 +448,8 @@ class L2(Section):
     """For each lane, when a slice turns between atomics with and without an answer."""
     l2_atomic_lines: int = Field(gt=0)
     """Lines that a slice's atomics have at hand."""
+    l2_atomic_wide_passes_count: int = Field(gt=0)
+    """Passes over a sector by compare-and-swap, and by sums of doubles, that name several of its words."""
     l2_read_after_write_cycles: int = Field(ge=0)
     """Of a slice, between a write to a line and a read of the same line; everything after that read waits."""
     l2_write_history_count: int = Field(gt=0)
@@ -477,6 +483,8 @@ class Dram(Section):
     dram_burst_bytes: int = Field(gt=0)
     dram_row_bytes: int = Field(gt=0)
     dram_bank_count: int = Field(gt=0)
+    dram_bank_block_bytes: int = Field(gt=0)
+    """Consecutive bytes that are in the same bank of every channel; a power of two."""
     dram_row_cycle_ns: float = Field(gt=0)
     dram_row_miss_ns: float = Field(gt=0)
     dram_refresh_interval_ns: float = Field(gt=0)

@@ -14,14 +14,12 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, divide, peek, popcount
 from warpwright.timing import state as s
-from warpwright.timing.state.header import BLOCK_BYTES
 
-BANK_BLOCK_BYTES = 16 * 1024
-"""Bytes that are in the same bank of each channel."""
-BANK_BLOCK_SHIFT = (BANK_BLOCK_BYTES // BLOCK_BYTES).bit_length() - 1
-"""Bits of a block of 128 bytes within them."""
 PARTITION_BITS = 0b100_1010_1011
-"""Bits of a 4 KiB block's number whose parity is its partition (bench.micro ``slices``, 8 MiB of an H200)."""
+"""Bits of a 4 KiB block's number whose parity is its partition: a law that was read off an H200 (bench.micro ``slices``, 8 MiB), as the rest of this module."""
+TAG_BANK_BITS = (0b11_0111_1010_1011_0101, 0b10_1101_0101_1101_1010)
+"""Bits of a line's number whose two parities are its bank of L1's tags: a law read off an H200 (bench.micro ``tag_banks``: lines that differ in one or two of 18
+bits).  ``copy_walks`` confirms it: 32 lines 3,000, 4,000 and 6,000 bytes apart take 12, 11.7 and 11.8 passes, and have 11.9, 11.4 and 12 in one bank."""
 
 
 @core
@@ -109,14 +107,20 @@ def channel_of(m: Any, piece: int, line: int) -> int:
 
 
 @core
+def tag_bank(line: int) -> int:
+    """The bank of L1's tags that holds a line's, of four."""
+    return (popcount(line & TAG_BANK_BITS[0]) & 1) | (popcount(line & TAG_BANK_BITS[1]) & 1) << 1
+
+
+@core
 def bank_block(m: Any, line: int) -> int:
-    """The number of a line's block of 16 KiB, which is in the same bank of every channel."""
-    return line >> m[s.chip.unit_line_shift] + BANK_BLOCK_SHIFT
+    """The number of a line's block of consecutive bytes that are in the same bank of every channel."""
+    return line >> m[s.chip.bank_block_shift]
 
 
 @core
 def bank_of(m: Any, block: int) -> int:
-    """The bank of a block of 16 KiB.
+    """The DRAM bank of a block (``bank_block``).
 
     Loads of 16 KiB at once wait for one refresh or none (bench.micro ``bursts``); of 32 lanes that read from 96 to 256 KiB at once, some lane waits in about three of
     four turns (``cold_walks``).  The order of the banks is not the card's.

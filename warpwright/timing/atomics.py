@@ -36,7 +36,7 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
 
     A sector is passed once for each lane on its most wanted word; floating-point sums on one word wait for each other, also for those
     of the atomic before when that was on the line (``again``): sums on one word 3.47, on four lines by turns 1.92. Compare-and-swap and
-    doubles handle half a sector a pass.
+    doubles pass a sector more often (``l2_atomic_wide_passes_count``). Bits of ``kind``: sums that wait for each other, several passes, words of 8 bytes.
     """
     kind = words >> 48
     total = 0
@@ -45,8 +45,8 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
         lanes = lanes_on_word(m, words, sector)
         if lanes:
             named = words_named(m, words, sector)
-            parts = 2 if kind & 2 and named > 1 else 1
-            whole = parts == 2 or (named << (3 if kind & 4 else 2)) >= m[s.chip.sector_bytes]
+            parts = m[s.chip.atomic_wide_passes] if kind & 2 and named > 1 else 1
+            whole = parts > 1 or (named << (3 if kind & 4 else 2)) >= m[s.chip.sector_bytes]
             passed = parts * m[s.chip.atomic_whole if whole else s.chip.atomic_part]
             total += lanes * passed
             if kind & 1:

@@ -11,14 +11,12 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, lowest_bit, peek, popcount
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import tag_bank
 from warpwright.timing.records import Addresses, address_of
 
 LANE_BITS = 7
 """Of ``chip.pass_bits`` for each sector in what ``count_passes`` gives: the most lanes that name one of its words; the others: how many different words are named."""
 LANE_COUNT = 127
-TAG_BANK_BITS = (0b11_0111_1010_1011_0101, 0b10_1101_0101_1101_1010)
-"""Of a line's number, the bits whose parities are its tag bank (bench.micro ``tag_banks`` on H200: lines that differ in one or two of 18 bits; ``copy_walks``:
-32 lines 3,000, 4,000 and 6,000 bytes apart take 12, 11.7 and 11.8 passes, and have 11.9, 11.4 and 12 in a bank)."""
 
 
 @core
@@ -526,7 +524,7 @@ def different(m: Any, sm: s.SM, addresses: Addresses, bits: int) -> int:
 def tag_passes(m: Any, sm: s.SM, n: int, banks: int) -> int:
     """Passes of L1's tag stage over ``n`` lines: the most of them in one of its banks.
 
-    A line's bank is two parities of its number's bits (``TAG_BANK_BITS``): lines 0, 1, 2, 3, or 0, 2, 4, 6, or 0, 8, 16, 24 take one pass, 0, 3, 6, 9 take
+    With four banks (``address_hash.tag_bank``) lines 0, 1, 2, 3, or 0, 2, 4, 6, or 0, 8, 16, 24 take one pass, 0, 3, 6, 9 take
     three, and eight lines three apart five (bench.micro ``banks`` on H200).  More than four banks are not told apart.
     """
     if banks == 1 or n <= 1:
@@ -535,8 +533,7 @@ def tag_passes(m: Any, sm: s.SM, n: int, banks: int) -> int:
     worst = 0
     for i in range(n):
         line = m[sm.lines[i]]
-        bank = (popcount(line & TAG_BANK_BITS[0]) & 1) | (popcount(line & TAG_BANK_BITS[1]) & 1) << 1
-        shift = 8 * (bank & (banks - 1))
+        shift = 8 * (tag_bank(line) & (banks - 1))
         counts += 1 << shift
         worst = max(worst, (counts >> shift) & 255)
     return worst

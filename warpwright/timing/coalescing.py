@@ -19,8 +19,6 @@ from warpwright.timing.records import Addresses, address_of
 
 WHOLE_WARP, HALF_WARP_IN_ORDER, HALF_WARP_ANY_ORDER, WHOLE_LINES, QUARTER_WAVEFRONT, QUARTER_WAVEFRONT_JOINED = range(6)
 """Numbers of the rules, in the order in which ``chips/sections.py`` names them."""
-TEXTURE_ADDRESSES = 4
-"""Addresses of 16 bytes that a SIMD's texture units look up in a cycle."""
 
 
 @core
@@ -201,7 +199,7 @@ def addresses_joined(addresses: Addresses, first: int) -> int:
 
 @core
 def address_cycles(m: Any, addresses: Addresses) -> int:
-    """Cycles in which a memory wavefront sends its addresses, four a cycle: one for each lane (Cypress), or for each 16 bytes (Cayman)."""
+    """Cycles in which a memory wavefront sends its addresses, several per cycle: one for each lane (Cypress), or for each 16 bytes (Cayman)."""
     base, tabled, step, mask = addresses
     cycles = 0
     group = m[s.chip.lanes] >> 2
@@ -210,7 +208,7 @@ def address_cycles(m: Any, addresses: Addresses) -> int:
         sent = popcount(lanes)
         if m[s.chip.coalescing_rule] == QUARTER_WAVEFRONT_JOINED:
             sent = addresses_joined(Addresses(base, tabled, step, lanes), first)
-        cycles += (sent + TEXTURE_ADDRESSES - 1) // TEXTURE_ADDRESSES
+        cycles += (sent + m[s.chip.texture_addresses] - 1) // m[s.chip.texture_addresses]
     return cycles
 
 

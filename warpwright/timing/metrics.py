@@ -44,9 +44,6 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
-CODE_PART_BYTES = 256
-
-
 def launch_lookups(
     state: State, chip: Chip, whole: Chip | None = None, instructions: int | None = None
 ) -> dict[str, float]:
@@ -59,10 +56,8 @@ def launch_lookups(
     m = state.words
     l2, partitions = chip.l2, chip.l2.l2_partition_count
     code_bytes = (instructions or int(m[s.chip.instructions])) * chip.instruction_cache.instruction_bytes
-    once = (
-        -(-code_bytes // CODE_PART_BYTES) * CODE_PART_BYTES / chip.l1.sector_bytes
-        + chip.launch.launch_fetch_sectors_count
-    )
+    fetch_bytes = chip.instruction_cache.gpc_icache_fetch_bytes
+    once = -(-code_bytes // fetch_bytes) * fetch_bytes / chip.l1.sector_bytes + chip.launch.launch_fetch_sectors_count
     pairs_of = 1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count
     chip = whole or chip
     gpcs = len(chip.sm.gpc_sm_counts)

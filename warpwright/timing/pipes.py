@@ -33,8 +33,9 @@ class Timing(NamedTuple):
 
 
 Row = Callable[[Work, Chip, bool, int], Timing]
-GROUP_DEPTH_BYTES = 32
-"""What a warpgroup's product reads along k of one row of A."""
+GROUP_DEPTH_BYTES, GROUP_ROWS = 32, 64
+"""Shape of a warpgroup's product, which the instruction set fixes: every format has 64 rows of A and 32 bytes of each along k (PTX ISA, ``wgmma.mma_async``: shapes
+m64nNk8 for TF32, k16 for 16 bits, k32 for 8 bits, k256 for single bits)."""
 
 
 def timing_of(work: Work, chip: Chip, accesses: bool, lanes: int = 32) -> Timing:
@@ -141,7 +142,7 @@ def _group_product(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing
     halves = GROUP_DEPTH_BYTES // 2
     products = -(-16 * columns * halves // max(pipes.tensor_fp16_fma_per_clk, 1))
     shared_bytes = columns * GROUP_DEPTH_BYTES * (2 if sparse else 1)
-    shared_bytes += 0 if "first_in_registers" in work.traits else 64 * GROUP_DEPTH_BYTES
+    shared_bytes += 0 if "first_in_registers" in work.traits else GROUP_ROWS * GROUP_DEPTH_BYTES
     fed = -(-shared_bytes // chip.l1.l1_data_bytes_per_clk)
     least = pipes.sparse_group_product_least_cycles if sparse else pipes.group_product_least_cycles
     return Timing(s.P_TENSOR, max(products, fed, least), pipes.tensor_latency_cycles, s.K_FIXED)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from warpwright.chips.chip import Chip
 from warpwright.timing import buffers
 from warpwright.timing import state as s
-from warpwright.timing.address_hash import BANK_BLOCK_BYTES
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.placement import dispatch_of, first_places
 
@@ -83,7 +82,7 @@ class _Sizes:
         self.const_blocks = self.const_lines // self.block_lines + 1
         self.channels_per_slice = max(dram.dram_channel_count // l2.l2_slice_count, 1)
         self.channels = self.channels_per_slice * l2.l2_slice_count
-        self.row_blocks = max(self.channels * dram.dram_row_bytes // BANK_BLOCK_BYTES, 1)
+        self.row_blocks = max(self.channels * dram.dram_row_bytes // dram.dram_bank_block_bytes, 1)
         self.l2_sets = max(l2.l2_kib * 1024 // l2.l2_slice_count // chip.l1.l1_line_bytes // l2.l2_ways, 1)
         self.l2_set_words = s.L2_WAY_WORDS * l2.l2_ways
         self.gpcs = len(chip.sm.gpc_sm_counts)

@@ -327,6 +327,7 @@ class Header(Unit):
     coalescing_rule = derived(
         lambda z: COALESCING.index(z.chip.l1.coalescing), "", "rule by which lanes' accesses are joined (coalescing.py)"
     )
+    texture_addresses = from_chip("l1.texture_addresses_per_clk", "addresses", "that texture units look up in a cycle")
     l1_tag_banks = from_chip(
         "l1.l1_tag_lines_per_clk", "lines", "of different banks that the tag stage takes per cycle"
     )
@@ -456,7 +457,12 @@ class Header(Unit):
     )
     dram_row_miss = derived(lambda z: z.row_miss, "cycle", "to open a row")
     dram_row_cycle = from_chip("dram.dram_row_cycle_ns", "cycle", "between two rows of a bank")
-    dram_row_blocks = derived(lambda z: z.row_blocks, "blocks of 16 KiB", "of a row, over all channels")
+    dram_row_blocks = derived(lambda z: z.row_blocks, "blocks of a bank", "of a row, over all channels")
+    bank_block_shift = derived(
+        lambda z: (z.chip.dram.dram_bank_block_bytes // z.chip.l1.l1_line_bytes).bit_length() - 1,
+        "bits",
+        "of a line's number within a block that is in one bank of every channel",
+    )
     dram_sector = derived(
         lambda z: round(256 * z.chip.l1.sector_bytes * z.channels / z.dram_bytes_per_clk),
         "1/256 cycle",
@@ -546,6 +552,9 @@ class Header(Unit):
     )
     atomic_lines = area("atomic_lines", "by slice, the lines of its last atomics")
     atomic_line_count = from_chip("l2.l2_atomic_lines", "lines", "that a slice's atomics have at hand")
+    atomic_wide_passes = from_chip(
+        "l2.l2_atomic_wide_passes_count", "passes", "over a sector by compare-and-swap or doubles"
+    )
     write_history_shift = derived(
         lambda z: z.chip.l2.l2_write_history_count.bit_length() - 1,
         "",
