@@ -12,6 +12,7 @@ from typing import Any
 from warpwright.engine.abi import (
     ALIKE,
     LOCAL_WINDOW,
+    MAX_CLUSTER,
     SHARED_WINDOW,
     TAG_AFFINE,
     TAG_BLOCK,
@@ -20,15 +21,17 @@ from warpwright.engine.abi import (
     TAG_PATTERN,
     TAG_SYNC,
 )
+from warpwright.isa.ops import SHARED_RANK_SHIFT
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.timing.records import Addresses, address_of, decode, lanes_of
 from warpwright.tools.checks.events import COLUMNS, Column, Event
-from warpwright.tools.checks.intrinsics import highest_bit
+from warpwright.tools.checks.intrinsics import array_at, highest_bit
 from warpwright.tools.checks.shadow import (
     A_END,
     A_SECTORS,
     A_WRITTEN,
     ALLOCATION_WORDS,
+    ANY,
     BEYOND,
     BROKEN,
     BULK_COPY,
@@ -42,15 +45,23 @@ from warpwright.tools.checks.shadow import (
     HALF_LANES,
     KEEP_SECTORS,
     LANE_BITS,
+    M_BYTES,
+    M_CELLS,
+    M_HOST,
+    M_VISITS,
+    M_WRITTEN,
+    MEMBER_WORDS,
     MOST_LANES,
     NARROW,
     NEXT_READER,
     OTHER_STAMP,
+    OWN,
     READ_INFO,
     READ_STAMP,
     S_ARGUMENT,
     S_BLOCK,
     S_COPY,
+    S_ELSEWHERE,
     S_EPOCH,
     S_EVENT,
     S_EVENT_END,
@@ -60,8 +71,10 @@ from warpwright.tools.checks.shadow import (
     S_HALVES,
     S_LANES,
     S_LANES_OF_WAVE,
+    S_MEMBERS,
     S_OPTIONS,
     S_POSITION,
+    S_RANK,
     S_RECORD,
     S_RECORDS,
     S_SECTORS,
@@ -72,10 +85,17 @@ from warpwright.tools.checks.shadow import (
     S_SHARED_SHIFT,
     S_SHARED_WRITTEN,
     S_USED,
+    S_WARP_IN_BLOCK,
+    S_WARPS,
     S_WHOLE,
     S_WINDOWS,
     SHADOW,
     SYNCHRONISE,
+    V_ADDRESS,
+    V_INSTRUCTION,
+    V_LANE,
+    V_STAMP,
+    VISIT_WORDS,
     WRITE_INFO,
     WRITE_STAMP,
     Access,
@@ -367,6 +387,53 @@ def one_memory(t: Tables, a: Access, memory: Memory, addresses: Addresses, writt
 
 
 @core
+def remember_visit(s: Any, member: Any, a: Access, address: int, lane: int) -> None:
+    """A block accesses the shared memory of another one of its cluster, which must not end before it knows."""
+    row = (s[S_RANK] * s[S_WARPS] + s[S_WARP_IN_BLOCK]) * VISIT_WORDS
+    visits = array_at(member[M_VISITS])
+    visits[row + V_STAMP], visits[row + V_INSTRUCTION] = accessor_stamp(s), a.instruction
+    visits[row + V_ADDRESS], visits[row + V_LANE] = address, lane
+
+
+@core
+def of_shared(t: Tables, a: Access, addresses: Addresses) -> None:
+    """Every lane of one access of shared memory: the block's own, or by lane that of the block of its cluster whose rank the address holds."""
+    s = t.s
+    base, tabled, step, mask = addresses
+    if s[S_MEMBERS] == 0:
+        shared = Memory(SHARED_WINDOW, s[S_SHARED_BYTES], s[S_SHARED_CELLS], s[S_SHARED_SHIFT], s[S_SHARED_HOST])
+        here = Access(a.event, a.strong, a.instruction, OWN, a.size, a.uniform, a.copy)
+        one_memory(t, here, shared, addresses, s[S_SHARED_WRITTEN])
+        return
+    left = mask
+    while left:
+        first = lowest_bit(left)
+        window = address_of(base, tabled, step, first) & WINDOW_MASK
+        lanes = 0
+        rest = left
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            if address_of(base, tabled, step, lane) & WINDOW_MASK == window:
+                lanes |= 1 << lane
+        left &= ~lanes
+        named = (window - SHARED_WINDOW) >> SHARED_RANK_SHIFT
+        rank = s[S_RANK] if a.space == OWN else named
+        if rank >= MAX_CLUSTER:
+            continue
+        member = array_at(s[S_MEMBERS] + rank * MEMBER_WORDS * 8)
+        shared = Memory(window, member[M_BYTES], member[M_CELLS], s[S_SHARED_SHIFT], member[M_HOST])
+        elsewhere = rank != s[S_RANK]
+        space = ANY - rank if elsewhere else OWN
+        s[S_ELSEWHERE] = 1 if elsewhere else 0
+        here = Access(a.event, a.strong, a.instruction, space, a.size, a.uniform, a.copy)
+        one_memory(t, here, shared, Addresses(base, tabled, step, lanes), member[M_WRITTEN])
+        if elsewhere:
+            remember_visit(s, member, here, address_of(base, tabled, step, first), first)
+        s[S_ELSEWHERE] = 0
+
+
+@core
 def access(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
     """Every lane of one access; DONE, or what is missing before it can be checked."""
     s = t.s
@@ -375,9 +442,8 @@ def access(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
     if window == LOCAL_WINDOW:
         return DONE
     s[S_SECTORS] = 0
-    if window == SHARED_WINDOW:
-        shared = Memory(SHARED_WINDOW, s[S_SHARED_BYTES], s[S_SHARED_CELLS], s[S_SHARED_SHIFT], s[S_SHARED_HOST])
-        one_memory(t, a, shared, addresses, s[S_SHARED_WRITTEN])
+    if SHARED_WINDOW <= window < LOCAL_WINDOW:
+        of_shared(t, a, addresses)
         return DONE
     one = allocation_at(s, allocations, low)
     if one < 0:
@@ -426,13 +492,14 @@ def look_at(
     instruction, size = events[row + E_INSTRUCTION], events[row + E_BYTES]
     s[S_GUARD] = events[row + E_GUARD]
     others = seen if strong else t.foreign
-    a = Access(event, strong, instruction, -1, size, events[row + E_UNIFORM] | alike, events[row + E_COPY])
+    space = OWN if events[row + E_SCOPE] else ANY
+    a = Access(event, strong, instruction, space, size, events[row + E_UNIFORM] | alike, events[row + E_COPY])
     reason = halves_of_access(Tables(s, t.known, t.lanes_known, others, t.findings), a, allocations, addresses)
     if reason != DONE:
         return reason
     window = address_of(addresses.base, addresses.tabled, addresses.step, lowest_bit(addresses.mask)) & WINDOW_MASK
     if s[S_OPTIONS] & COUNT_TRAFFIC and event != ATOMIC and window != LOCAL_WINDOW:
-        if window == SHARED_WINDOW:
+        if SHARED_WINDOW <= window < LOCAL_WINDOW:
             count_wavefronts(traffic, instruction, addresses, size, s[S_LANES_OF_WAVE])
         else:
             count_sectors(traffic, instruction, addresses, size)

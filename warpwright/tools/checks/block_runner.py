@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import TAG_BLOCK, TAG_SYNC, WARP, Status, record_words
+from warpwright.engine.abi import BARRIER_MODES, TAG_BLOCK, TAG_SYNC, WARP, Status, record_words
 from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, popcount
 from warpwright.tools.checks.accesses import full_wave, read_records
 from warpwright.tools.checks.intrinsics import array_at, entry
@@ -80,9 +80,9 @@ ENDED, PASSED, DEADLOCKED, CANCELLED, FAILED, OUTSIDE, READING, ARRIVED, COMPLET
 """Why run_block returns: the block has ended; warps only spin, or one pass is done; none can run; the launch was cancelled; a warp stopped with
 a status that ends the launch; lanes came to a WARPSYNC that does not name them; reading records ended with T_REASON; a warp is at a barrier; one
 completes; lanes that a warp-wide operation names went round it."""
-RUNNING, AT_BARRIER, EXITED, STUCK = range(4)
+RUNNING, AT_BARRIER, EXITED, STUCK, AT_CLUSTER = range(5)
 """States of warps."""
-SYNC, ARRIVE, POPCOUNT, AND, OR = range(5)
+SYNC, ARRIVE, POPCOUNT, AND, OR, CLUSTER_ARRIVE, CLUSTER_WAIT = range(len(BARRIER_MODES))
 WAY_BYTES = 8 * MOST_LANES
 """Of a warp's counts for one way."""
 STOPS_BEFORE_GIVING_WAY = 256
@@ -236,9 +236,44 @@ def walk(t: Any, launch: Any, trace: Any, used: int, of_warp: Ways) -> int:
 
 
 @core
-def arrive(t: Any, launch: Any, w: int) -> bool:
-    """A warp has come to a block barrier; whether Python has to look at it."""
+def passes(t: Any, launch: Any, w: int, lanes: int) -> None:
+    """Lanes of a warp are at a barrier: the ways on which they went round it begin anew."""
+    ways = launch[L_WAYS]
+    table = array_at(launch[L_WAY_TABLE])
+    at_branch, round_it = array_at(t[T_AT_BRANCH] + w * ways * 8), array_at(t[T_ROUND_IT] + w * ways * 8)
+    for d in range(ways):
+        if at_branch[d] & lanes and round_it[d] & lanes:
+            t[T_APART] = round_it[d] & lanes
+            t[T_APART_AT] = table[3 * d + 2]
+        if table[3 * d + 2] == t[T_LAST] and round_it[d] & lanes:
+            array_at(t[T_WITH_OTHERS])[d] = 1
+        at_branch[d] &= ~lanes
+        round_it[d] &= ~lanes
+
+
+@core
+def arrive_at_cluster(t: Any, launch: Any, w: int) -> None:
+    """A warp arrives at its cluster's barrier, or waits there: in a wait whose arrival has been taken back it is past the barrier already."""
     warp: Warp = warp_at(t, w)
+    lanes = warp["barrier_lanes"] & warp["lanes"]
+    array_at(state_of(t, w))[S_EPOCH] += 1
+    t[T_APART] = 0
+    t[T_MISCOUNTS] = 0
+    if launch[L_SYNCHECK]:
+        passes(t, launch, w, lanes)
+    if warp["barrier_mode"] == CLUSTER_ARRIVE:
+        warp["cluster_arrived"] |= lanes
+    elif lanes & warp["cluster_arrived"]:
+        array_at(t[T_RUN])[w] = AT_CLUSTER
+
+
+@core
+def arrive(t: Any, launch: Any, w: int) -> bool:
+    """A warp has come to a block barrier, or to its cluster's; whether Python has to look at it."""
+    warp: Warp = warp_at(t, w)
+    if warp["barrier_mode"] >= CLUSTER_ARRIVE:
+        arrive_at_cluster(t, launch, w)
+        return True
     s = array_at(state_of(t, w))
     number, lanes = warp["barrier_id"] & 15, warp["barrier_lanes"] & warp["lanes"]
     living = warp["lanes"] & ~warp["exited"]
@@ -260,17 +295,7 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
             places[1 + n] = t[T_LAST]
             places[0] = n + 1
         if warp["barrier_threads"] == 0:
-            ways = launch[L_WAYS]
-            table = array_at(launch[L_WAY_TABLE])
-            at_branch, round_it = array_at(t[T_AT_BRANCH] + w * ways * 8), array_at(t[T_ROUND_IT] + w * ways * 8)
-            for d in range(ways):
-                if at_branch[d] & lanes and round_it[d] & lanes:
-                    t[T_APART] = round_it[d] & lanes
-                    t[T_APART_AT] = table[3 * d + 2]
-                if table[3 * d + 2] == t[T_LAST] and round_it[d] & lanes:
-                    array_at(t[T_WITH_OTHERS])[d] = 1
-                at_branch[d] &= ~lanes
-                round_it[d] &= ~lanes
+            passes(t, launch, w, lanes)
     wanted = array_at(t[T_WANTED])
     named = warp["barrier_threads"] if warp["barrier_threads"] != 0 else launch[L_LANES] * t[T_WARPS]
     t[T_MISCOUNTS] = (
@@ -510,7 +535,8 @@ def end_pass(t: Any, launch: Any) -> int:
         return CANCELLED
     runs = False
     for other in range(t[T_WARPS]):
-        if peek(t[T_RUN] + 8 * other) == RUNNING:
+        doing = peek(t[T_RUN] + 8 * other)
+        if doing == RUNNING or doing == AT_CLUSTER:
             runs = True
     if not runs:
         return DEADLOCKED

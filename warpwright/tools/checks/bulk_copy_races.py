@@ -10,8 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from warpwright.engine.abi import SHARED_WINDOW
+from warpwright.engine.abi import MAX_CLUSTER, SHARED_WINDOW
 from warpwright.isa.bulk import DIRECTIONS
+from warpwright.isa.ops import SHARED_RANK_SHIFT
 from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.timing.records import AT_ADDRESS, AT_HEAD, AT_PAIRS, AT_ROW, AT_SHARED, AT_SOURCE, AT_TARGETS
 from warpwright.tools.checks.happens_before import SHOWN
@@ -20,16 +21,24 @@ from warpwright.tools.checks.shadow import (
     A_END,
     A_WRITTEN,
     ALLOCATION_WORDS,
+    ANY,
     ATOMIC,
     CHECK_RACES,
     CHECK_UNDEFINED,
     ERROR,
     LOAD,
+    M_BYTES,
+    M_CELLS,
+    M_WRITTEN,
+    MEMBER_WORDS,
+    OWN,
     RAW,
+    S_ELSEWHERE,
     S_FIRST_WARP,
     S_GUARD,
-    S_LAUNCH_WARPS,
+    S_MEMBERS,
     S_OPTIONS,
+    S_RANK,
     S_SECTORS,
     S_SHARED_BYTES,
     S_SHARED_CELLS,
@@ -68,7 +77,7 @@ def check_earlier_write(t: Tables, a: Access, cell: int, kind: int, address: int
     """Is the last write of a word known to the issuing warp, and shown to copies where a thread made it?"""
     s, known, lanes_known, foreign, findings = t
     stamp = peek(cell + WRITE_STAMP)
-    if is_old(s, -1, stamp):
+    if is_old(s, OWN, stamp):
         return
     info = peek(cell + WRITE_INFO)
     writer = (stamp >> 32) - 1
@@ -77,7 +86,7 @@ def check_earlier_write(t: Tables, a: Access, cell: int, kind: int, address: int
     if other >= 0 and writer != s[S_WARP]:
         note(s, findings, Found(kind, ERROR, before, a.instruction, -1, address, a.size, writer, other, lane))
         return
-    if writer >= s[S_LAUNCH_WARPS]:
+    if not 0 <= writer - s[S_FIRST_WARP] < s[S_WARPS]:
         return
     shown = known[SHOWN * s[S_WARPS] + writer - s[S_FIRST_WARP]]
     if shown <= stamp & 0xFFFFFFFF:
@@ -87,19 +96,26 @@ def check_earlier_write(t: Tables, a: Access, cell: int, kind: int, address: int
 
 
 @core
-def shared_side(t: Tables, event: int, instruction: int, place: int, stamp: int, lane: int) -> None:
-    """A copy's bytes in the block's own shared memory."""
+def shared_side(t: Tables, event: int, instruction: int, rank: int, place: int, stamp: int, lane: int) -> None:
+    """A copy's bytes in the shared memory of the block of a rank in the cluster."""
     s = t.s
     offset = place & OFFSET_MASK
     size = place >> 32
-    if size == 0 or offset + size > s[S_SHARED_BYTES]:
+    bytes_, cells, written = s[S_SHARED_BYTES], s[S_SHARED_CELLS], s[S_SHARED_WRITTEN]
+    window = SHARED_WINDOW
+    s[S_ELSEWHERE] = 1 if rank != s[S_RANK] else 0
+    if s[S_MEMBERS]:
+        member = array_at(s[S_MEMBERS] + rank * MEMBER_WORDS * 8)
+        bytes_, cells, written = member[M_BYTES], member[M_CELLS], member[M_WRITTEN]
+        window += rank << SHARED_RANK_SHIFT
+    if size == 0 or offset + size > bytes_:
         return
     shift = s[S_SHARED_SHIFT]
-    a = Access(event, 0, instruction, -1, size, 0, 0)
+    a = Access(event, 0, instruction, ANY - rank if s[S_ELSEWHERE] else OWN, size, 0, 0)
     if s[S_OPTIONS] & CHECK_RACES:
         for granule in range(offset >> shift, (offset + size) >> shift):
-            cell = cell_at(s[S_SHARED_CELLS], granule)
-            where = SHARED_WINDOW + (granule << shift)
+            cell = cell_at(cells, granule)
+            where = window + (granule << shift)
             kind = RAW if event == LOAD else WAW
             check_earlier_write(t, a, cell, kind, where, lane)
             if event == LOAD:
@@ -109,8 +125,7 @@ def shared_side(t: Tables, event: int, instruction: int, place: int, stamp: int,
                 poke(cell + WRITE_STAMP, stamp)
                 poke(cell + WRITE_INFO, lane << 58 | instruction << 32)
     if s[S_OPTIONS] & CHECK_UNDEFINED:
-        address = SHARED_WINDOW + offset
-        defined(s, t.findings, a, address, lane, s[S_SHARED_WRITTEN] + offset)
+        defined(s, t.findings, a, window + offset, lane, written + offset)
 
 
 @core
@@ -159,7 +174,7 @@ def global_side(t: Tables, one: Access, allocations: Any, record: int, lane: int
 
 
 @partial(entry, what="the checks of bulk copies")
-def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamp: int, tables: Any) -> int:
+def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamps: Any, tables: Any) -> int:
     """One bulk copy; gives the allocation that needs a shadow first, or -1 when all was checked.
 
     Args:
@@ -167,7 +182,7 @@ def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamp: 
         tables: host pointers to what the warp knows of its block, what its lanes know, what it knows of other blocks (of reductions what is ordered before
             strong accesses), to the allocations and to the findings.
         record: host pointer of the copy's record.
-        stamp: of the copy as an accessor of shared memory.
+        stamps: of the copy as an accessor of the shared memory of the cluster's block of each rank, and last as a reader of the block's own.
     """
     allocations = array_at(tables[3])
     t = Tables(s, array_at(tables[0]), array_at(tables[1]), array_at(tables[2]), array_at(tables[4]))
@@ -178,6 +193,7 @@ def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamp: 
     lane = lowest_bit(head & LANE_MASK)
     direction = (head >> 32) & 3
     targets = peek(record + 8 * AT_TARGETS)
+    rank = s[S_RANK]
     if direction <= INTO_GLOBAL and targets >> 32 == 0 and peek(record + 8 * AT_ROW) > 0:
         event = LOAD if direction == FROM_GLOBAL else ATOMIC if reduces else STORE
         for turn in range(2):
@@ -187,9 +203,12 @@ def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamp: 
                 return lacking
     source, place = peek(record + 8 * AT_SOURCE), peek(record + 8 * AT_SHARED)
     if source >= 0:
-        shared_side(t, LOAD, instruction, source, stamp, lane)
+        shared_side(t, LOAD, instruction, rank, source, stamps[MAX_CLUSTER], lane)
     if direction == INTO_GLOBAL and place >= 0:
-        shared_side(t, LOAD, instruction, place, stamp, lane)
-    elif targets & 1 and place >= 0:
-        shared_side(t, STORE, instruction, place, stamp, lane)
+        shared_side(t, LOAD, instruction, rank, place, stamps[MAX_CLUSTER], lane)
+    elif place >= 0:
+        for target in range(MAX_CLUSTER):
+            if (targets >> target) & 1:
+                shared_side(t, STORE, instruction, target, place, stamps[target], lane)
+    s[S_ELSEWHERE] = 0
     return -1

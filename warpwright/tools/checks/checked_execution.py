@@ -1,7 +1,7 @@
 """Runs a launch for the checks: traced warps in turn, barriers, and a seeded order of warps if requested.
 
 Blocks become resident as in a launch without checks: one at a time as long as it makes progress, twice as many when every
-warp only spins, and all at once where the grid synchronises.  With a seed, blocks and warps take their turns in a random order that the seed determines.
+warp only spins, and all at once where the grid synchronises; those of a cluster become resident together.  With a seed, blocks and warps take their turns in a random order that the seed determines.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,19 +23,23 @@ from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.faults import positions
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
-from warpwright.engine.launch import LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
+from warpwright.engine.launch import Dim3, LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
 from warpwright.native.direct import bare
 from warpwright.tools.checks import block_runner as tu
 
 Words = npt.NDArray[np.int64]
 TRACE_LIMIT_WORDS = 4096
-STATES = ("running", "barrier", "exited", "stuck")
+STATES = ("running", "barrier", "exited", "stuck", "cluster")
 ROUNDS_BEFORE_NEXT_BLOCK = 4
 FIRST_PASS = 8
 """Rounds in which no warp did more than spin before states are compared."""
 _SLOTS = {name: WARP.slot(name) for name in WARP}
 _EXECUTED = [WARP.slot("instructions"), WARP.slot("thread_instructions")]
 _INDEX = [BLOCK.slot(name) for name in ("index_x", "index_y", "index_z", "linear_index")]
+_RANK = [
+    BLOCK.slot("cluster_rank"),
+    *(BLOCK.slot(f"cluster_{what}_{axis}") for what in ("index", "id") for axis in "xyz"),
+]
 
 
 @dataclass(slots=True)
@@ -67,7 +71,7 @@ class Warp:
 
     @property
     def state(self) -> int:
-        """RUNNING, AT_BARRIER, EXITED or STUCK."""
+        """RUNNING, AT_BARRIER, EXITED, STUCK or AT_CLUSTER."""
         return int(self.run[self.in_block])
 
     @property
@@ -98,6 +102,11 @@ class Block:
     fill: npt.NDArray[np.uint8] | None = None
     """What is in shared memory when the block begins; None: zeros."""
     number: int = -1
+    rank: int = 0
+    """In its cluster."""
+    cluster: list[Block] = field(default_factory=list, repr=False)
+    """The blocks of its cluster by rank, this one and those that have ended included."""
+    ended: bool = False
     turn_address: int = field(init=False)
     """Host pointer of ``turn``."""
     _fresh: npt.NDArray[np.int64] = field(init=False)
@@ -114,6 +123,7 @@ class Block:
     def begin(self, number: int, index: tuple[int, int, int], sm: int) -> None:
         """Be the block of a number, with nothing run."""
         self.number = number
+        self.rank, self.cluster, self.ended = 0, [self], False
         self.words[_INDEX] = (*index, number)
         self.structures[:] = self._fresh
         self.structures[:, _SLOTS["sm_id"]] = sm
@@ -128,6 +138,15 @@ class Block:
         self.turn[tu.T_PHASE], self.turn[tu.T_TELLS] = tu.BEGIN, 0
 
 
+def join(blocks: list[Block], number: int, shape: Dim3, clusters: Dim3) -> None:
+    """Tell the blocks of a cluster, by rank, their places in it and its place in the grid."""
+    slot = BLOCK.slot("cluster_blocks")
+    for rank, block in enumerate(blocks):
+        block.rank, block.cluster = rank, blocks
+        block.words[_RANK] = (rank, *block_index(rank, shape), *block_index(number, clusters))
+        block.words[slot : slot + len(blocks)] = [b.words.ctypes.data for b in blocks]
+
+
 class TooLong(Exception):
     """A launch has taken more instructions than it may."""
 
@@ -138,8 +157,11 @@ class Watcher(Protocol):
     def prepare(self, launch: Words) -> None:
         """Put into the words of ``turn.L_*`` what is read by."""
 
-    def admitted(self, block: Block) -> None:
-        """A block became resident."""
+    def admitted(self, cluster: Sequence[Block]) -> None:
+        """The blocks of a cluster (one, in launches without clusters) became resident."""
+
+    def met(self, cluster: Sequence[Block]) -> None:
+        """Every living thread of a cluster has arrived at its barrier, which is about to let them go on."""
 
     def look(self, block: Block, warp: Warp, reason: int) -> None:
         """``turn.run_block`` returned with OUTSIDE, READING, ARRIVED or COMPLETED."""
@@ -173,7 +195,9 @@ class CheckedExecution:
         self._run_block = bare(tu.run_block)
         self._spill_bytes = (kernel.spill_bytes + 63) // 64 * 64 + 64
         self._trace_words = TRACE_LIMIT_WORDS + kernel.trace_words + 64
-        self._room = max(1, min(resident_blocks, context.geometry.blocks))
+        self._unit = context.geometry.cluster_blocks
+        """Blocks that become resident together."""
+        self._room = max(self._unit, min(resident_blocks, context.geometry.blocks))
         self._random = random.Random(seed) if seed is not None else None
         self._fill, self._limit = fill, limit
         self._counts = Counts()
@@ -197,7 +221,7 @@ class CheckedExecution:
             ExecutionError: a fault, trap or deadlock.
             TooLong: the limit was passed.
         """
-        waiting = list(range(self.context.geometry.blocks - 1, -1, -1))
+        waiting = list(range(self.context.geometry.blocks // self._unit - 1, -1, -1))
         if self._random is not None:
             self._random.shuffle(waiting)
         resident = self._resident
@@ -207,8 +231,8 @@ class CheckedExecution:
         if is_cooperative(self.context.program):
             wanted = self._room
         while waiting or resident:
-            while waiting and len(resident) < self._room and len(resident) < wanted:
-                resident.append(self._admit(waiting.pop()))
+            while waiting and len(resident) + self._unit <= self._room and len(resident) < wanted:
+                resident += self._admit(waiting.pop())
             if self._random is not None:
                 self._random.shuffle(resident)
             fruitful = False
@@ -218,6 +242,7 @@ class CheckedExecution:
                 if ended:
                     resident.remove(block)
                     self._end(block)
+                fruitful |= self._unit > 1 and self._met(block.cluster)
                 if self._limit is not None and self._executed(resident) > self._limit:
                     raise TooLong
             if fruitful:
@@ -226,6 +251,8 @@ class CheckedExecution:
                     wanted = max(1, len(resident))
             else:
                 fruitless += 1
+                if not any((b.run == tu.RUNNING).any() for b in resident):
+                    raise self._error(resident[0], None, Status.DEADLOCK)
                 if fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room and waiting:
                     wanted, fruitless = 2 * len(resident), 0
                 elif self._never_ends(resident, fruitless):
@@ -266,13 +293,31 @@ class CheckedExecution:
         return ctypes.string_at(warp["spill"], self._kernel.spill_bytes)
 
     # --- a block ------------------------------------------------------------------------------------------
-    def _admit(self, number: int) -> Block:
-        """Make a block resident, in the place of one that has ended where there is one."""
-        block = self._ended.pop() if self._ended else self._place()
-        sms = self.context.sms
-        block.begin(number, block_index(number, self.context.geometry.grid), int(sms[number % len(sms)]))
-        self.watcher.admitted(block)
-        return block
+    def _admit(self, number: int) -> list[Block]:
+        """Make the blocks of a cluster resident, in the places of some that have ended where there are any."""
+        geometry, sms = self.context.geometry, self.context.sms
+        blocks = []
+        for rank in range(self._unit):
+            block = self._ended.pop() if self._ended else self._place()
+            linear = geometry.clustered_block(number * self._unit + rank)
+            block.begin(linear, block_index(linear, geometry.grid), int(sms[linear % len(sms)]))
+            blocks.append(block)
+        if self._unit > 1:
+            join(blocks, number, geometry.cluster_shape, geometry.clusters)
+        self.watcher.admitted(blocks)
+        return blocks
+
+    def _met(self, cluster: Sequence[Block]) -> bool:
+        """Let a cluster's warps go on from its barrier once every living thread has arrived; whether it did."""
+        warps = [warp for block in cluster if not block.ended for warp in block.warps]
+        if not any(w["cluster_arrived"] for w in warps) or any(w.living & ~w["cluster_arrived"] for w in warps):
+            return False
+        self.watcher.met(cluster)
+        for warp in warps:
+            warp["cluster_arrived"] = 0
+            if warp.state == tu.AT_CLUSTER:
+                warp.run[warp.in_block] = tu.RUNNING
+        return True
 
     def _place(self) -> Block:
         """Room for a resident block."""
@@ -355,6 +400,10 @@ class CheckedExecution:
         self._counts.warp_instructions += warp_instructions
         self._counts.thread_instructions += thread_instructions
         self.watcher.ended(block)
+        block.ended = True
+        for other in block.cluster:
+            # The others of its cluster no longer reach it.
+            other.words[BLOCK.slot("cluster_blocks") + block.rank] = 0
         self._ended.append(block)
 
     def _positions(self) -> str:

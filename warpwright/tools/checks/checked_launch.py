@@ -95,10 +95,6 @@ class CheckedLaunch:
             raise
 
     def _once(self, checks: set[str], seed: int | None = None) -> Counts:
-        if self.context.geometry.cluster_blocks > 1:
-            self.checker.unwatched(self.loaded.kernel.plain_name)
-            checks = set()
-            seed = None
         if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()

@@ -6,7 +6,6 @@ others run the launch with trace records and without time (``checked_execution.p
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -102,8 +101,6 @@ class Checker:
         self.repeats = Repeats(self)
         self.shadows = Shadows()
         self.stream_races = StreamRaces(self.shadows, memory, self.add) if "racecheck" in self.checks else None
-        self._unwatched: set[str] = set()
-        """Kernels of which it was said that not all checks watch them."""
         self._events: dict[int, Events] = {}
         self._detours: dict[int, Detours] = {}
         if {"initcheck", "leakcheck"} & set(self.checks):
@@ -233,17 +230,6 @@ class Checker:
                 details = (f"allocated at {origin}",) if origin else ()
                 self.add([Finding("leakcheck", "error", title, (), details, 1, allocation.address)])
             self.add(leaks(self.memory))
-
-    def unwatched(self, kernel: str) -> None:
-        """A kernel is launched in clusters, which memcheck alone watches: say so once."""
-        others = [check for check in self.checks if check not in ("memcheck", "leakcheck")]
-        if others and kernel not in self._unwatched:
-            self._unwatched.add(kernel)
-            print(
-                f"warpwright: kernel {kernel} is launched in clusters, which memcheck alone watches, not {', '.join(others)}",
-                file=sys.stderr,
-                flush=True,
-            )
 
     def add(self, found: Iterable[Finding]) -> None:
         """Take findings; one that was there before counts on."""

@@ -65,7 +65,7 @@ class Column(IntEnum):
     SYNCHRONISES = 4
     """1: the reader stops after it, since it may release or acquire."""
     SCOPE = 5
-    """Fences: 0 the block, 1 the device and beyond.  Reads of constant memory at an index: bytes of the bank, 0 where that is not known."""
+    """Accesses: 1 for the block's own shared memory, whatever rank in its cluster the address holds.  Fences: 0 the block, 1 the device and beyond.  Reads of constant memory at an index: bytes of the bank, 0 where that is not known."""
     UNIFORM = 6
     """Stores: 1 when every lane stores the same value, as far as the machine code tells."""
     COPY = 7
@@ -299,7 +299,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
     tests = tests_of_mbarriers(program)
     guards = guards_of_atomics(program)
     behind_tests = {compare + 1 for compare in tests.values()}
-    fences = any(i.opcode == "MEMBAR" or is_mbarrier(i) for i in program.instructions)
+    fences = any(i.opcode in ("MEMBAR", "STAS") or is_mbarrier(i) for i in program.instructions)
     narrow = copies = False
     for block in blocks:
         accesses = list(block.accesses)
@@ -321,9 +321,16 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
                 fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
                 event = Event.STORE if fresh else _EVENTS[access.kind]
-                mbarrier = is_mbarrier(instruction) or index in tests
+                # st.async stores plainly, and then tells an mbarrier.
+                tells = instruction.opcode == "STAS" and event is Event.ATOMIC
+                mbarrier = is_mbarrier(instruction) or tells or index in tests
                 block_scope = mbarrier or (access.access.strong and _of_block(instruction))
-                strong = access.access.strong or event is Event.ATOMIC or index in parts or mbarrier
+                strong = (
+                    (access.access.strong and instruction.opcode != "STAS")
+                    or event is Event.ATOMIC
+                    or index in parts
+                    or mbarrier
+                )
                 strong |= shared and instruction.line is not None and instruction.line[1] in volatile
                 synchronises = fences and strong and index not in parts
                 kind = 2 if block_scope else int(strong)
@@ -331,7 +338,17 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 copy = event is Event.STORE and instruction.opcode == "LDGSTS"
                 guard = event is Event.LOAD and index in guards
                 rows.append(
-                    [event, index, access.bytes, kind, int(synchronises), 0, int(one_value), int(copy), int(guard)]
+                    [
+                        event,
+                        index,
+                        access.bytes,
+                        kind,
+                        int(synchronises),
+                        int(shared),
+                        int(one_value),
+                        int(copy),
+                        int(guard),
+                    ]
                 )
             if instruction.opcode == "MEMBAR" or (instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers):
                 wide = not {"CTA", "SM"} & set(instruction.modifiers)

@@ -6,7 +6,9 @@ that warp did is known.  Clocks pass
 * at a block barrier, from every warp that arrives to every warp that waits;
 * from a fence to what reads the word that a later strong store or atomic of the same warp, or of one that met it at a block
   barrier since, wrote (release), when the reader fences after its read (acquire);
-* at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block.
+* at the barrier of a cluster, from every warp of its blocks that arrives to every warp that waits;
+* at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block; of a word of shared
+  memory, within the cluster.
 
 Asynchronous copies are others, with clocks of their own: one for the ``cp.async`` of each warp and one for its bulk stores, which the
 warp knows of after its wait for the group, and one for each mbarrier, which who looks at an mbarrier knows.  What threads wrote must be
@@ -32,6 +34,8 @@ BARRIERS = 16
 COPY_KINDS = 3
 """Sets of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
 CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
+SHARED = -1
+"""In place of a block's number: what was released at a word of shared memory, to whoever of the cluster reaches it."""
 MBARRIERS = 64
 """Columns for mbarriers; a block with more shares the last one."""
 
@@ -123,11 +127,15 @@ class BlockClocks:
         self._last = int(max(self.epochs.max(), self.copies.max()))
         return self._last
 
-    def begin(self, number: int) -> int:
-        """Be those of another block; gives its first epoch."""
+    def begin(self, number: int, after: int = 0) -> int:
+        """Be those of another block; gives its first epoch.
+
+        Args:
+            after: an epoch that the first one is later than.
+        """
         warps = self.warps
         self.number = number
-        first = self._last + 1
+        first = max(self._last, after) + 1
         self.epochs.fill(first)
         self.copies.fill(first)
         self.arrived.fill(0)
@@ -198,12 +206,12 @@ class BlockClocks:
         row = np.zeros(self.known.shape[1], np.int64)
         row[column] = self.copies[column]
         place: _Location = locations.setdefault(word, _Location())
-        place.block[self.number] = place.block.get(self.number, EMPTY).joined(Clock({self.number: row}))
+        place.block[SHARED] = place.block.get(SHARED, EMPTY).joined(Clock({self.number: row}))
 
     def look(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
         """A warp looks at an mbarrier: which one is not known, so that it learns what all of them tell."""
         for word in words:
-            self.learn(warp, locations[word].block.get(self.number, EMPTY))
+            self.learn(warp, locations[word].block.get(SHARED, EMPTY))
 
     def arrive_with_copies(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
         """An arrival that counts when the warp's ``cp.async`` so far are there."""
@@ -211,7 +219,7 @@ class BlockClocks:
         before = int(self.known[warp, column])
         self.copies[column] += 1
         self.known[warp, column] = self.copies[column]
-        self.strong_access(warp, words, locations, True, True, True)
+        self.strong_access(warp, words, locations, True, True, True, SHARED)
         self.known[warp, column] = before
 
     # --- lanes of a warp at an mbarrier ---------------------------------------------------------------
@@ -223,6 +231,11 @@ class BlockClocks:
         """Lanes look at an mbarrier: they know what lanes of their warp did before these arrived."""
         numbers = _numbers(lanes)
         self.lanes[warp, numbers] = np.maximum(self.lanes[warp, numbers], self.lane_arrivals[warp])
+
+    def lanes_meet(self, warp: int, lanes: int) -> None:
+        """Lanes have met at a barrier: they know everything of each other."""
+        numbers = _numbers(lanes)
+        self.lanes[warp, np.ix_(numbers, numbers)[0], np.ix_(numbers, numbers)[1]] = self.epochs[warp]
 
     # --- barriers: what is known of other blocks; ``block_runner.py`` passes on what is known of this one ------
     def arrive(self, warp: int, barrier: int) -> None:
@@ -255,13 +268,25 @@ class BlockClocks:
             self._released[warp] = clock
 
     def strong_access(
-        self, warp: int, words: set[int], locations: dict[int, Any], reads: bool, writes: bool, in_block: bool
+        self,
+        warp: int,
+        words: set[int],
+        locations: dict[int, Any],
+        reads: bool,
+        writes: bool,
+        in_block: bool,
+        group: int | None = None,
     ) -> None:
-        """A strong access to words: reads acquire (after a fence, or at once within the block), writes release."""
+        """A strong access to words: reads acquire (after a fence, or at once within the block), writes release.
+
+        Args:
+            group: ``SHARED`` for words of shared memory; the block for others.
+        """
+        group = self.number if group is None else group
         for word in words:
             place: _Location = locations.setdefault(word, _Location())
             if reads:
-                seen = place.device.joined(place.block.get(self.number, EMPTY))
+                seen = place.device.joined(place.block.get(group, EMPTY))
                 if in_block:
                     self.learn(warp, seen)
                 else:
@@ -277,7 +302,7 @@ class BlockClocks:
                 device = self._released[warp]
                 # An atomic continues what others released at the word; a store begins anew.
                 place.device = place.device.joined(device) if reads else device
-                place.block[self.number] = place.block.get(self.number, EMPTY).joined(mine) if reads else mine
+                place.block[group] = place.block.get(group, EMPTY).joined(mine) if reads else mine
 
 
 def _numbers(lanes: int) -> list[int]:

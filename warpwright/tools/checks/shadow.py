@@ -79,7 +79,10 @@ S_WINDOWS = 30
 """Host pointer to the windows of ``vector_races.py``."""
 S_LANES_OF_WAVE, S_HALVES, S_HALF = 31, 32, 33
 """Lanes of every warp; 1 where these are more than 32, else 0; the half of the warp, of 32 lanes, whose accesses are looked at."""
-S_WORDS = 34
+S_MEMBERS, S_RANK, S_ELSEWHERE = 34, 35, 36
+"""Host pointer to the shared memories of the cluster's blocks (rows of ``M_``), 0 in launches without clusters; the block's rank in its cluster; 1 while
+an access of another block's shared memory is looked at."""
+S_WORDS = 37
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS, CHECK_CONSTANTS = 1, 2, 4, 8, 16
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
 """Why reading records ends: no records are left; after a synchronising access; an allocation (argument) has no shadow
@@ -91,6 +94,17 @@ A_FIRST, A_END, A_CELLS, A_SHIFT, A_SECTORS, A_WRITTEN, A_TOUCHED = range(7)
 that read it through L1, and of what was written, 0 for none; whether any access met it."""
 ALLOCATION_WORDS = 7
 SECTOR_SHIFT = 5
+
+# --- shared memory of the blocks of a cluster: a row for each rank ---------------------------------------------------
+M_BYTES, M_CELLS, M_WRITTEN, M_HOST, M_VISITS = range(5)
+"""Its size; host pointers of its cells, of what was written, of the memory itself, and of the last accesses by other blocks' warps (rows of ``V_``)."""
+MEMBER_WORDS = 5
+V_STAMP, V_INSTRUCTION, V_ADDRESS, V_LANE = range(4)
+"""Of the last access by a warp of another block, one row for each warp of the cluster: its stamp, 0 for none."""
+VISIT_WORDS = 4
+OWN, ANY = -1, -2
+"""Spaces of shared memory: the block's own, whatever rank an address holds, and that of the block whose rank it holds.  In a finding, that of another
+block is ``ANY`` - its rank."""
 
 LOAD, STORE, ATOMIC = int(Event.LOAD), int(Event.STORE), int(Event.ATOMIC)
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
@@ -148,7 +162,7 @@ class Access(NamedTuple):
     strong: int
     instruction: int
     space: int
-    """Row of the allocation; -1: shared memory."""
+    """Row of the allocation; negative: shared memory."""
     size: int
     uniform: int
     copy: int
@@ -227,7 +241,8 @@ def is_ordered(s: Any, known: Any, foreign: Any, stamp: int) -> bool:
     if warp == s[S_WARP]:
         return s[S_WHOLE] > epoch
     if warp >= s[S_LAUNCH_WARPS]:
-        return known[warp - s[S_LAUNCH_WARPS]] > epoch
+        # A copy into another block's memory counts in a column of that block's clocks.
+        return s[S_ELSEWHERE] != 0 or known[warp - s[S_LAUNCH_WARPS]] > epoch
     local = warp - s[S_FIRST_WARP]
     if 0 <= local < s[S_WARPS]:
         return known[local] > epoch

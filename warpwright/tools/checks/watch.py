@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from warpwright.engine.abi import (
     BLOCK,
     BULK_WORDS,
     LOCAL_WINDOW,
+    MAX_CLUSTER,
+    SHARED_OFFSETS,
     SHARED_WINDOW,
     TAG_GATHER,
     TAG_PATTERN,
@@ -23,16 +27,17 @@ from warpwright.engine.faults import thread_of
 from warpwright.engine.kernels import Traced
 from warpwright.errors import UnsupportedError
 from warpwright.isa import mbarrier as mb
+from warpwright.isa.ops import SHARED_RANK_SHIFT
 from warpwright.isa.program import Program
 from warpwright.native.direct import bare
-from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD
+from warpwright.timing.records import AT_BARRIER, AT_BYTES, AT_HEAD, AT_RANKS
 from warpwright.tools.checks import block_runner as tu
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.bulk_copy_races import check_bulk_copy
 from warpwright.tools.checks.checked_execution import Block, Warp
 from warpwright.tools.checks.events import Column, Event, Events, is_mbarrier, is_only_copied
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
-from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, EMPTY, BlockClocks, Clock
+from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, EMPTY, SHARED, BlockClocks, Clock
 from warpwright.tools.checks.skipped_barriers import Detours, Walked, blocks_of, lanes_of_record
 from warpwright.tools.checks.traffic import SCRATCH_WORDS
 from warpwright.tools.checks.vector_races import WINDOW_WORDS, WINDOWS
@@ -97,6 +102,8 @@ class _Resident:
         self.told: list[tuple[Clock, Clock]] = []
         """What the pointers were made of."""
 
+        self.visits = np.zeros((MAX_CLUSTER * warps, sh.VISIT_WORDS), np.int64)
+        """The last accesses of its shared memory by warps of other blocks."""
         clocks, walked = self.clocks, self.walked
         places = {
             **{tu.T_STATES: s, tu.T_KNOWN: clocks.known, tu.T_LANES: clocks.lanes, tu.T_ARRIVED: clocks.arrived},
@@ -110,11 +117,12 @@ class _Resident:
         """What a block's words say of these arrays."""
         self._copies = clocks.column(CP_ASYNC, 0) + np.arange(warps)
 
-    def begin(self, block: Block, unknown: int) -> None:
+    def begin(self, block: Block, unknown: int, after: int) -> None:
         """Nothing is known of the block yet.
 
         Args:
             unknown: host pointer to zeros, one for each warp of the launch.
+            after: an epoch that those of the block are later than.
         """
         s = self.states
         self.written.fill(0)
@@ -124,7 +132,10 @@ class _Resident:
         """By word: objects that were initialised, as their last change left them where that is known."""
         self.walked.begin()
         self.locations: dict[int, Any] = {}
-        first = self.clocks.begin(block.number)
+        self.visits.fill(0)
+        self.waits: dict[int, Clock] = {}
+        """By warp that has arrived at its cluster's barrier and not waited yet, what it will know."""
+        first = self.clocks.begin(block.number, after)
         s[:, sh.S_SHARED_OLDEST] = first
         s[:, sh.S_EVENT : sh.S_EVENT_END + 1] = 0
         s[:, sh.S_BLOCK] = 0
@@ -137,6 +148,26 @@ class _Resident:
         s[:, sh.S_SEEN] = unknown
         self.told = [(EMPTY, EMPTY)] * len(s)
         block.turn[self._slots] = self._words
+
+    def member(self) -> tuple[int, ...]:
+        """The block's row of ``shadow.M_*``."""
+        size, cells, written, host = (
+            int(self.states[0, word])
+            for word in (sh.S_SHARED_BYTES, sh.S_SHARED_CELLS, sh.S_SHARED_WRITTEN, sh.S_SHARED_HOST)
+        )
+        return size, cells, written, host, int(self.visits.ctypes.data)
+
+
+@dataclass
+class _Cluster:
+    """What the checks keep of a resident cluster of several blocks."""
+
+    members: npt.NDArray[np.int64]
+    """Rows of ``shadow.M_*`` by rank."""
+    arrived: Clock = EMPTY
+    """What the warps knew that have arrived at its barrier."""
+    places: set[int] = field(default_factory=set)
+    """Basic blocks that they came from."""
 
 
 class Watch:
@@ -187,9 +218,15 @@ class Watch:
         self.block_at = {b.first + b.count - 1: b.number for b in self.blocks}
         """Index of a basic block's last instruction: its number."""
         self.divergent: dict[tuple[str, int], Finding] = {}
+        self.ends: list[Finding] = []
+        """Accesses of shared memory whose block had perhaps ended."""
         self._check_bulk_copy = bare(check_bulk_copy)
+        self.clusters: dict[int, _Cluster] = {}
+        """Of launches with clusters, by their first block."""
+        self._latest = 0
+        """Last epoch of any block that has ended."""
         self.issuers: dict[tuple[int, int], int] = {}
-        """Warp in its block that issued the last copy of a column of the block's clocks."""
+        """Warp of the launch that issued the last copy of a column of the block's clocks."""
 
     # --- Watcher ------------------------------------------------------------------------------------------------
     def prepare(self, launch: npt.NDArray[np.int64]) -> None:
@@ -204,8 +241,25 @@ class Watch:
         launch[tu.L_READS] = bool(self.options or self.events.copies or objects)
         launch[tu.L_SYNCHECK] = "synccheck" in self.checks
 
-    def admitted(self, block: Block) -> None:
-        """A block became resident."""
+    def admitted(self, cluster: Sequence[Block]) -> None:
+        """The blocks of a cluster became resident."""
+        after = 0
+        if len(cluster) > 1:
+            # Stamps of every warp of a cluster are in every block's cells: its blocks begin with the same epoch.
+            epochs = (int(max(r.clocks.epochs.max(), r.clocks.copies.max())) for r in self.resident.values())
+            after = max((self._latest, *epochs))
+        for block in cluster:
+            self._admitted(block, after)
+        if len(cluster) > 1:
+            members = [self.resident[block.number].member() for block in cluster]
+            members += [(0,) * sh.MEMBER_WORDS] * (MAX_CLUSTER - len(members))
+            formed = self.clusters[cluster[0].number] = _Cluster(np.array(members, np.int64))
+            for block in cluster:
+                s = self.resident[block.number].states
+                s[:, sh.S_MEMBERS], s[:, sh.S_RANK] = formed.members.ctypes.data, block.rank
+
+    def _admitted(self, block: Block, after: int) -> None:
+        """A block became resident, whose epochs are later than one."""
         if self.spare:
             resident = self.spare.pop()
         else:
@@ -215,7 +269,7 @@ class Watch:
             s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
             s[:, sh.S_WINDOWS] = self.windows.ctypes.data
             s[:, sh.S_HALVES] = self.halves
-        resident.begin(block, self._unknown_at)
+        resident.begin(block, self._unknown_at, after)
         self.resident[block.number] = resident
 
     def look(self, block: Block, warp: Warp, reason: int) -> None:
@@ -227,6 +281,8 @@ class Watch:
             self._outside(block, warp)
         elif reason == tu.MISSING:
             self._missing(block, warp, int(block.turn[tu.T_MISSING]), int(block.turn[tu.T_MISSING_AT]))
+        elif reason == tu.ARRIVED and warp["barrier_mode"] >= tu.CLUSTER_ARRIVE:
+            self._at_cluster(block, resident, warp)
         elif reason == tu.ARRIVED:
             self._arrived(block, resident, warp)
         else:
@@ -234,9 +290,91 @@ class Watch:
 
     def ended(self, block: Block) -> None:
         """Every warp of a block has ended."""
+        if len(block.cluster) > 1 and self.options & sh.CHECK_RACES:
+            self._left(block, self.resident[block.number])
         resident = self.resident.pop(block.number)
-        self.shadows.passed(resident.clocks.end())
+        last = resident.clocks.end()
+        self._latest = max(self._latest, last)
+        self.shadows.passed(last)
         self.spare.append(resident)
+        if all(one is block or one.ended for one in block.cluster):
+            self.clusters.pop(block.cluster[0].number, None)
+
+    # --- clusters -------------------------------------------------------------------------------------------------
+    def _at_cluster(self, block: Block, resident: _Resident, warp: Warp) -> None:
+        """A warp has arrived at its cluster's barrier, or waits there."""
+        if warp["barrier_mode"] == tu.CLUSTER_ARRIVE:
+            cluster = self.clusters[block.cluster[0].number]
+            cluster.arrived = cluster.arrived.joined(resident.clocks.clock(warp.in_block))
+            cluster.places.add(int(block.turn[tu.T_LAST]))
+        elif warp.state != tu.AT_CLUSTER:
+            self._passes_cluster(block, resident, warp)
+
+    def _passes_cluster(self, block: Block, resident: _Resident, warp: Warp) -> None:
+        """A warp goes on from its cluster's barrier: it knows what all knew that arrived there."""
+        clock = resident.waits.pop(warp.in_block, None)
+        if clock is None:
+            return
+        resident.clocks.learn(warp.in_block, clock)
+        s = resident.states[warp.in_block]
+        lanes = warp["barrier_lanes"]
+        if lanes == (1 << self.program.lanes) - 1:
+            s[sh.S_WHOLE] = s[sh.S_EPOCH]
+        else:
+            resident.clocks.lanes_meet(warp.in_block, lanes)
+        self._note_others(block, resident, warp.in_block)
+
+    def met(self, cluster: Sequence[Block]) -> None:
+        """A cluster's barrier completes."""
+        state = self.clusters[cluster[0].number]
+        for block in cluster:
+            if block.ended:
+                continue
+            resident = self.resident[block.number]
+            if "synccheck" in self.checks:
+                self._went_round(block, resident, block.warps, [self._end_of(n) for n in sorted(state.places)])
+                resident.walked.with_others.fill(0)
+            for warp in block.warps:
+                resident.waits[warp.in_block] = state.arrived
+                if warp.state == tu.AT_CLUSTER:
+                    self._passes_cluster(block, resident, warp)
+        state.arrived = EMPTY
+        state.places.clear()
+
+    def _left(self, block: Block, resident: _Resident) -> None:
+        """A block of a cluster has ended: does it know of all accesses of its shared memory by the others?"""
+        found: set[int] = set()
+        for stamp, instruction, address, lane in resident.visits.tolist():
+            if not stamp or instruction in found:
+                continue
+            warp = ((stamp >> 32) - 1) >> self.halves
+            number, in_block = divmod(warp, self.warps)
+            rows = (foreign.rows.get(number) for foreign in resident.clocks.foreign)
+            if any(row is not None and row[in_block] > stamp & sh.EPOCH_BITS for row in rows):
+                continue
+            found.add(instruction)
+            word = self._access_word(instruction)
+            details = (
+                f"{self._of_cluster(address)}, which ends without waiting for the access: it may have ended before",
+                "blocks of a cluster: a cluster.sync() (barrier.cluster) after the access keeps the other block alive until then",
+            )
+            self.ends.append(
+                Finding(
+                    "racecheck",
+                    "error",
+                    f"Error: Race reported between {word} access and the end of the block whose memory it is",
+                    (self.place_of(instruction, f"{word} access", warp, lane),),
+                    details,
+                    1,
+                    address,
+                    self.launch.number,
+                    self.launch.host,
+                )
+            )
+
+    def _of_cluster(self, address: int) -> str:
+        """A byte of the shared memory of a cluster's block."""
+        return f"byte {address & SHARED_OFFSETS:,} of shared memory of block {(address - SHARED_WINDOW) >> SHARED_RANK_SHIFT} of the cluster"
 
     # --- records ------------------------------------------------------------------------------------------------
     def _read(self, block: Block, resident: _Resident, warp: Warp) -> None:
@@ -310,25 +448,47 @@ class Watch:
             words = {word & ~7 for word in words}
             clocks.lanes_look(warp, lanes)
         if opcode == "ARRIVES":
+            words = {SHARED_WINDOW + (word & SHARED_OFFSETS) for word in words}
             clocks.arrive_with_copies(warp, words, resident.locations)
             return
-        shared = {w for w in words if SHARED_WINDOW <= w < LOCAL_WINDOW}
-        for some, locations in ((shared, resident.locations), (words - shared, self.locations)):
-            if some:
-                clocks.strong_access(
-                    warp, some, locations, event is not Event.STORE, event is not Event.LOAD, bool(in_block)
-                )
-        if is_mbarrier(self.program.instructions[int(row[Column.INSTRUCTION])]):
+        index = int(row[Column.INSTRUCTION])
+        reads, writes = event is not Event.STORE, event is not Event.LOAD
+        if is_mbarrier(self.program.instructions[index]):
             clocks.lanes_arrive(warp, lanes)
+        for member, some in self._shared_words(block, words, bool(scope)).items():
+            target = self.resident[block.cluster[member].number]
+            clocks.strong_access(warp, some, target.locations, reads, writes, bool(in_block), SHARED)
             if opcode == "SYNCS" and "synccheck" in self.checks:
-                self._mbarrier(block, resident, one, int(row[Column.INSTRUCTION]), shared, lanes)
+                self._mbarrier(block, target, block.cluster[member], one, index, some, lanes)
+        elsewhere = {w for w in words if not SHARED_WINDOW <= w < LOCAL_WINDOW}
+        if elsewhere:
+            clocks.strong_access(warp, elsewhere, self.locations, reads, writes, bool(in_block))
 
-    def _mbarrier(self, block: Block, resident: _Resident, warp: Warp, index: int, words: set[int], lanes: int) -> None:
-        """Lanes have changed an mbarrier of sm_90: one that was initialised, and not by more arrivals than its phase waits for."""
+    def _shared_words(self, block: Block, words: set[int], own: bool) -> dict[int, set[int]]:
+        """Those of the words that are of shared memory, as of a block's own, by the rank of the block whose they are.
+
+        Args:
+            own: they are the block's own, whatever rank the addresses hold.
+        """
+        found: dict[int, set[int]] = {}
+        for word in words:
+            if SHARED_WINDOW <= word < LOCAL_WINDOW:
+                rank = block.rank if own else (word - SHARED_WINDOW) >> SHARED_RANK_SHIFT
+                found.setdefault(rank, set()).add(SHARED_WINDOW + (word & SHARED_OFFSETS))
+        return found
+
+    def _mbarrier(
+        self, block: Block, resident: _Resident, target: Block, warp: Warp, index: int, words: set[int], lanes: int
+    ) -> None:
+        """Lanes have changed an mbarrier of sm_90: one that was initialised, and not by more arrivals than its phase waits for.
+
+        Args:
+            resident, target: of the block whose mbarrier it is.
+        """
         initialises = "EXCH" in self.program.instructions[index].modifiers
         for word in words:
             offset = word - SHARED_WINDOW
-            now = int(block.shared[offset : offset + 8].view(np.uint64)[0])
+            now = int(target.shared[offset : offset + 8].view(np.uint64)[0])
             before = resident.mbarriers.get(word)
             if not initialises and word not in resident.mbarriers:
                 why = f"nothing has initialised the mbarrier at byte {offset:,} of shared memory (mbarrier.init)"
@@ -353,25 +513,38 @@ class Watch:
             return
         offset = int(record[AT_BARRIER])
         word = SHARED_WINDOW + (offset & ~3)
-        column = clocks.barrier_column(word) if offset >= 0 else clocks.column(BULK_STORES, warp)
-        self.issuers[block.number, column] = warp
+        told = [one for one in block.cluster if int(record[AT_RANKS]) >> one.rank & 1] if offset >= 0 else []
+        stamps = np.zeros(MAX_CLUSTER + 1, np.int64)
+        for one_told in told:
+            of = self.resident[one_told.number].clocks
+            stamps[one_told.rank] = self._stamp(of, of.barrier_column(word))
+            self.issuers[one_told.number, of.barrier_column(word)] = block.number * self.warps + warp
+        column = clocks.barrier_column(word) if block in told else clocks.column(BULK_STORES, warp)
+        self.issuers[block.number, column] = block.number * self.warps + warp
+        # Who reads for another block's mbarrier hears nothing of it: the read counts as the thread's own.
+        foreign = bool(told) and block not in told
+        stamps[MAX_CLUSTER] = (
+            (int(s[sh.S_WARP]) << self.halves) + 1 << 32 | int(s[sh.S_EPOCH])
+            if foreign
+            else self._stamp(clocks, column)
+        )
         event = self.events.rows[s[sh.S_ARGUMENT]]
         instruction, reduces = int(event[Column.INSTRUCTION]), int(event[Column.STRONG])
         while self.options:
             own = (clocks.known[warp].ctypes.data, clocks.lanes[warp].ctypes.data, int(resident.others[reduces, warp]))
             tables = np.array([*own, self.allocations.ctypes.data, self.table.ctypes.data], np.int64)
-            stamp = self._stamp(clocks, column)
             lacking = self._check_bulk_copy(
-                s.ctypes.data, instruction, reduces, record.ctypes.data, stamp, tables.ctypes.data
+                s.ctypes.data, instruction, reduces, record.ctypes.data, stamps.ctypes.data, tables.ctypes.data
             )
             if lacking < 0:
                 break
             self._give_shadow(int(lacking), 2)
-        if offset >= 0:
-            state = block.shared[offset : offset + 8].view(np.uint64)
+        for one_told in told:
+            hears = self.resident[one_told.number]
+            state = one_told.shared[offset : offset + 8].view(np.uint64)
             by = (-int(record[AT_BYTES]) & mb.BYTES_MASK) << mb.OPERAND_BYTES_AT
             state[0] = mb.changed(int(state[0]), by)
-            clocks.told(word, resident.locations)
+            hears.clocks.told(word, hears.locations)
 
     # --- barriers -------------------------------------------------------------------------------------------------
     def _arrived(self, block: Block, resident: _Resident, warp: Warp) -> None:
@@ -526,7 +699,7 @@ class Watch:
         for resident in self.resident.values():  # of a launch that a fault ended
             self.shadows.passed(resident.clocks.end())
         found = [self._finding(row, unwritten) for row in self._rows()]
-        return [*self.divergent.values(), *found, *self._waste()]
+        return [*self.divergent.values(), *found, *self.ends, *self._waste()]
 
     def touched(self) -> list[Allocation]:
         """Allocations that accesses met; all of them when no records were read."""
@@ -557,7 +730,11 @@ class Watch:
         unacquired, guards, narrow = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.NARROW_SCOPE
         kind &= sh.HAZARD
         shared = space < 0
-        where = f"byte {address - SHARED_WINDOW:,} of shared memory" if shared else self._where(address)
+        where = f"byte {address & SHARED_OFFSETS:,} of shared memory" if shared else self._where(address)
+        if space <= sh.ANY:
+            where = self._of_cluster(
+                SHARED_WINDOW + ((sh.ANY - space) << SHARED_RANK_SHIFT) + (address & SHARED_OFFSETS)
+            )
         count = int(row[sh.F_COUNT])
         if kind == sh.UNDEFINED:
             return self._unwritten(row, unwritten, where)
@@ -569,9 +746,9 @@ class Watch:
         kind_of_copy = copy // self.warps
         if copy >= 0:
             number = int(row[sh.F_WARP]) // self.warps
-            issuer = copy % self.warps if kind_of_copy == CP_ASYNC else self.issuers[number, copy]
+            own = number * self.warps + copy % self.warps
             row = row.copy()
-            row[sh.F_OTHER_WARP] = number * self.warps + issuer
+            row[sh.F_OTHER_WARP] = own if kind_of_copy == CP_ASYNC else self.issuers[number, copy]
         severity = ("error", "warning", "info")[int(row[sh.F_SEVERITY])]
         before, now = int(row[sh.F_BEFORE]), int(row[sh.F_NOW])
         earlier = "Read" if kind == sh.WAR else self._access_word(before).replace("Read", "Write")
@@ -655,6 +832,8 @@ class Watch:
             return "threads of one warp: __syncwarp() between the accesses orders them"
         if other // self.warps == warp // self.warps:
             return "threads of one block: __syncthreads() between the accesses orders them"
+        if row[sh.F_SPACE] < 0:
+            return "threads of two blocks of a cluster: cluster.sync() (barrier.cluster) between the accesses, or an mbarrier, orders them"
         return (
             "threads of different blocks: only an atomic or volatile flag with __threadfence() on both sides, "
             "or another launch, orders them"
