@@ -80,6 +80,8 @@ _MBARRIER = ("SYNCS", "ARRIVES")
 _ARRIVALS = ("ATOMS", "ATOM")
 """Before sm_90: at a shared address, or at a generic one."""
 _TESTS = ("LDS", "LD")
+TELLING_STORE = "STAS"
+"""``st.async``: stores plainly into a block of the cluster, and tells an mbarrier there, which the records do not name."""
 _BULK_REDUCTIONS = ("UBLKRED", "UTMAREDG")
 _EVENTS = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}
 
@@ -299,7 +301,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
     tests = tests_of_mbarriers(program)
     guards = guards_of_atomics(program)
     behind_tests = {compare + 1 for compare in tests.values()}
-    fences = any(i.opcode in ("MEMBAR", "STAS") or is_mbarrier(i) for i in program.instructions)
+    fences = any(i.opcode in ("MEMBAR", TELLING_STORE) or is_mbarrier(i) for i in program.instructions)
     narrow = copies = False
     for block in blocks:
         accesses = list(block.accesses)
@@ -321,18 +323,12 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                 # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
                 fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
                 event = Event.STORE if fresh else _EVENTS[access.kind]
-                # st.async stores plainly, and then tells an mbarrier.
-                tells = instruction.opcode == "STAS" and event is Event.ATOMIC
-                mbarrier = is_mbarrier(instruction) or tells or index in tests
+                tells = instruction.opcode == TELLING_STORE
+                mbarrier = is_mbarrier(instruction) or index in tests
                 block_scope = mbarrier or (access.access.strong and _of_block(instruction))
-                strong = (
-                    (access.access.strong and instruction.opcode != "STAS")
-                    or event is Event.ATOMIC
-                    or index in parts
-                    or mbarrier
-                )
+                strong = (access.access.strong and not tells) or event is Event.ATOMIC or index in parts or mbarrier
                 strong |= shared and instruction.line is not None and instruction.line[1] in volatile
-                synchronises = fences and strong and index not in parts
+                synchronises = tells or (fences and strong and index not in parts)
                 kind = 2 if block_scope else int(strong)
                 one_value = _stores_one_value(program, index)
                 copy = event is Event.STORE and instruction.opcode == "LDGSTS"

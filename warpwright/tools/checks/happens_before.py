@@ -208,6 +208,13 @@ class BlockClocks:
         place: _Location = locations.setdefault(word, _Location())
         place.block[SHARED] = place.block.get(SHARED, EMPTY).joined(Clock({self.number: row}))
 
+    def tell(self, warp: int, locations: dict[int, Any]) -> None:
+        """A warp's store tells an mbarrier of what was before it: which one is not known, so that all of them do."""
+        self.epochs[warp] += 1
+        clock = self.clock(warp)
+        for place in locations.values():
+            place.block[SHARED] = place.block.get(SHARED, EMPTY).joined(clock)
+
     def look(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
         """A warp looks at an mbarrier: which one is not known, so that it learns what all of them tell."""
         for word in words:
