@@ -26,7 +26,7 @@ from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.chips.chip import GENERATIONS
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError
+from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError, whole_number
 from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
 from warpwright.session import SavesLaunches, session
 from warpwright.source_place import place_of_text
@@ -254,7 +254,9 @@ class GPU:
 
         Raises:
             UnsupportedError: more than the chip can set aside, which before compute capability 8.0 is nothing.
+            TypeError: the size is no whole number.
         """
+        whole_number("set_aside(size_bytes)", size_bytes)
         most = self.chip.l2.l2_set_aside_max_kib << 10
         if not 0 <= size_bytes <= most:
             raise UnsupportedError(f"{self.chip.name} can set aside {most:,} bytes of L2, not {size_bytes:,}")

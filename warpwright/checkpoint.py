@@ -30,7 +30,7 @@ from warpwright.engine.abi import DEVICE_BASE
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import lowered_of, traced
-from warpwright.errors import UnsupportedError, WarpwrightError
+from warpwright.errors import UnsupportedError, WarpwrightError, whole_number
 from warpwright.run import Job, Run, launch_context
 from warpwright.session import session
 
@@ -64,6 +64,9 @@ class Checkpoints:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, every_cycles: int = EVERY_CYCLES, stop: bool = False) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"Checkpoints(path) takes the path of a file, not {path!r}")
+        whole_number("Checkpoints(every_cycles)", every_cycles)
         if every_cycles < 1:
             raise CheckpointError(f"a checkpoint every {every_cycles} cycles: at least one cycle")
         self.path, self.every_cycles, self.stop = Path(path), every_cycles, stop
@@ -205,9 +208,17 @@ def read_meta(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         CheckpointError: it is none, or another version's.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"a checkpoint is named by the path of its file, not by {path!r}")
     try:
         with zipfile.ZipFile(path) as file:
+            if "checkpoint.json" not in file.namelist():
+                raise CheckpointError(
+                    f"{path} is a ZIP file but no checkpoint: gpu.checkpoints or warpwright run --checkpoint writes one"
+                )
             meta: dict[str, Any] = json.loads(file.read("checkpoint.json"))
+    except CheckpointError:
+        raise
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from None
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError) as error:

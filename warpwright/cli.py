@@ -280,7 +280,9 @@ def _pictures_of(replay: Replay) -> list[FramePictures]:
 def replay(
     recording: Annotated[Path, typer.Argument(help="File that warpwright run --record has written.")],
     image: Annotated[Path | None, typer.Option(metavar="PNG", help="Write what was drawn last as an image.")] = None,
-    gpu: Annotated[str, typer.Option(metavar="CHIP", help="The chip whose cycles --timing full gives.")] = "g80",
+    gpu: Annotated[
+        str | None, typer.Option(metavar="CHIP", help="The chip whose cycles --timing full gives; g80 by default.")
+    ] = None,
     timing: TimingOption = None,
     report: Annotated[
         Path | None, typer.Option(metavar="HTML", help="Also write a page of the frame, draw by draw, with cycles.")
@@ -295,7 +297,12 @@ def replay(
     if image is not None and not image.absolute().parent.is_dir():
         raise _fail(f"--image {image}: there is no folder {image.absolute().parent}", MISUSED)
     try:
-        chip = load_chip(gpu)
+        chip = load_chip(gpu or "g80")
+        if gpu and timing != "full" and not report:
+            raise _fail(
+                f"--gpu {gpu} says whose cycles --timing full (or --report) gives: add one of them, or leave --gpu away",
+                MISUSED,
+            )
         done = Replay(recording, chip if timing == "full" or report else None)
         pictures = _pictures_of(done) if report else None
         done.run()

@@ -1,4 +1,4 @@
-"""The errors that Warpwright raises about programs, launches and memory.  This module imports nothing.
+"""The errors that Warpwright raises about programs, launches and memory.  This module imports nothing of the package.
 
 A message states what went wrong, where (kernel, source line, block, thread, address) and what to do.  Each
 class also derives from a matching built-in exception, so that ``except ValueError`` works as expected.
@@ -6,8 +6,25 @@ class also derives from a matching built-in exception, so that ``except ValueErr
 
 from __future__ import annotations
 
+from operator import index
+
 UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
 """Why a run has no times, and what to do."""
+
+
+def whole_number(what: str, value: object) -> None:
+    """Refuse what is no whole number.
+
+    Args:
+        what: the argument's name, which the message begins with.
+
+    Raises:
+        TypeError: it is none.
+    """
+    try:
+        index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what} takes a whole number, not {value!r}") from None
 
 
 class WarpwrightError(Exception):

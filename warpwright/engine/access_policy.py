@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from warpwright.errors import whole_number
+
 
 class AccessProperty(IntEnum):
     """``CUaccessProperty``."""
@@ -31,6 +33,14 @@ class AccessWindow:
     miss: AccessProperty = AccessProperty.STREAMING
 
     def __post_init__(self) -> None:
+        whole_number("AccessWindow(address), such as array.device_address,", self.address)
+        whole_number("AccessWindow(size_bytes)", self.size_bytes)
+        if not hasattr(self.hit_ratio, "__float__"):
+            raise TypeError(f"AccessWindow(hit_ratio) takes a number between 0 and 1, not {self.hit_ratio!r}")
+        for name, value in (("hit", self.hit), ("miss", self.miss)):
+            if value not in set(AccessProperty):
+                known = ", ".join(f"AccessProperty.{one.name}" for one in AccessProperty)
+                raise TypeError(f"AccessWindow({name}) takes one of {known}, not {value!r}")
         if not 0.0 <= self.hit_ratio <= 1.0:
             raise ValueError(f"hit_ratio={self.hit_ratio}: it is a share between 0 and 1")
         if self.size_bytes < 0:

@@ -8,7 +8,7 @@ of it reads first.  Without ECC bits flip in the data themselves, and nothing no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from warpwright.chips import Chip
 from warpwright.engine.device_memory import DeviceMemory
+from warpwright.errors import whole_number
 from warpwright.faults.error_log import (
     STRUCTURES,
     XID_CONTAINED,
@@ -118,7 +119,12 @@ class DeviceFaults:
             raise InjectionError(
                 f"{structure} keeps nothing between launches: add an Injection with its launch, block and instruction"
             )
-        made = Injection(structure, tuple(bits), address)
+        whole_number("faults.inject(address)", address)
+        if not isinstance(bits, Iterable):
+            raise TypeError(f"faults.inject(bits) takes the numbers of the bits, such as (3,), not {bits!r}")
+        for bit in (bits := tuple(bits)):
+            whole_number("faults.inject(bits): each bit", bit)
+        made = Injection(structure, bits, address)
         made.check()
         self.plant(made)
 

@@ -401,8 +401,8 @@ class CheckedExecution:
         self._counts.thread_instructions += thread_instructions
         self.watcher.ended(block)
         block.ended = True
-        for other in block.cluster:
-            # The others of its cluster no longer reach it.
+        for other in (one for one in block.cluster if one is not block):
+            # They no longer reach it.
             other.words[BLOCK.slot("cluster_blocks") + block.rank] = 0
         self._ended.append(block)
 

@@ -13,7 +13,16 @@ from warpwright.toolchain.demangle import plain_name
 from warpwright.tools.debugger.breakpoints import Breakpoint, Breakpoints, Watchpoint
 from warpwright.tools.debugger.debugger import Debugger
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
-from warpwright.tools.debugger.expressions import SCALARS, ExpressionError, Pointer, Value, Vector, evaluate, number_of
+from warpwright.tools.debugger.expressions import (
+    SCALARS,
+    ExpressionError,
+    Pointer,
+    Value,
+    Vector,
+    evaluate,
+    number_of,
+    well_formed,
+)
 from warpwright.tools.debugger.goals import Command
 from warpwright.tools.debugger.places import Place, PlaceError, instruction_text, last_line, line_of, own_lines, text_of
 from warpwright.tools.debugger.threads import Focus, LaneGroup, Thread, lane_groups
@@ -160,6 +169,8 @@ class Commands:
         )
         if found and not condition.strip():
             raise CommandError("a condition is missing after if")
+        if found:
+            well_formed(condition)
         here = self._here()
         if not text.strip():
             if here is None:

@@ -157,6 +157,24 @@ def evaluate(text: str, scope: Scope) -> Value:
     return value
 
 
+def well_formed(text: str) -> None:
+    """Refuse what cannot be an expression, before there is a thread for which to evaluate it.
+
+    Raises:
+        ExpressionError: it has no tokens, unpaired brackets, or ends with an operator.
+    """
+    tokens, open_ = tokens_of(text), list[str]()
+    for token in tokens:
+        if token in "([":
+            open_.append(")" if token == "(" else "]")
+        elif token in ")]" and (not open_ or open_.pop() != token):
+            raise ExpressionError(f"{token!r} closes nothing in {text.strip()!r}")
+    if not tokens or not re.match(r"[$\w)\]]", tokens[-1][-1]):
+        raise ExpressionError(f"the expression {text.strip()!r} ends too early")
+    if open_:
+        raise ExpressionError(f"{open_[-1]!r} is missing in {text.strip()!r}")
+
+
 def number_of(value: Value) -> int | float:
     """A value as a number: the address of a pointer."""
     if isinstance(value, Vector):

@@ -154,6 +154,8 @@ def compared_with(
     else:
         others = baseline if isinstance(baseline, Sequence) else [baseline]
         for one in cast("Sequence[Run | Row]", others):
+            if not isinstance(one, Mapping) and not hasattr(one, "metrics"):
+                raise TypeError(f"baseline takes runs, or a file of warpwright run --json, not {one!r}")
             row = one if isinstance(one, Mapping) else launch_record(one)
             if row.get("cycles") is None:
                 raise UnsupportedError(
