@@ -457,8 +457,6 @@ class Watch:
             return
         index = int(row[Column.INSTRUCTION])
         reads, writes = event is not Event.STORE, event is not Event.LOAD
-        if is_mbarrier(self.program.instructions[index]):
-            clocks.lanes_arrive(warp, lanes)
         for member, some in self._shared_words(block, words, bool(scope)).items():
             target = self.resident[block.cluster[member].number]
             clocks.strong_access(warp, some, target.locations, reads, writes, bool(in_block), SHARED)
@@ -467,6 +465,8 @@ class Watch:
         elsewhere = {w for w in words if not SHARED_WINDOW <= w < LOCAL_WINDOW}
         if elsewhere:
             clocks.strong_access(warp, elsewhere, self.locations, reads, writes, bool(in_block))
+        if is_mbarrier(self.program.instructions[index]):
+            clocks.lanes_arrive(warp, lanes)
 
     def _shared_words(self, block: Block, words: set[int], own: bool) -> dict[int, set[int]]:
         """Those of the words that are of shared memory, as of a block's own, by the rank of the block whose they are.
