@@ -1,12 +1,10 @@
-"""The errors that Warpwright raises about programs, launches and memory.  This module imports nothing of the package.
+"""The errors that Warpwright raises about programs, launches and memory.  This module imports nothing.
 
 A message states what went wrong, where (kernel, source line, block, thread, address) and what to do.  Each
 class also derives from a matching built-in exception, so that ``except ValueError`` works as expected.
 """
 
 from __future__ import annotations
-
-from operator import index
 
 UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
 """Why a run has no times, and what to do."""
@@ -22,8 +20,8 @@ def whole_number(what: str, value: object) -> None:
         TypeError: it is none.
     """
     try:
-        index(value)  # type: ignore[arg-type]
-    except TypeError:
+        value.__index__()  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
         raise TypeError(f"{what} takes a whole number, not {value!r}") from None
 
 

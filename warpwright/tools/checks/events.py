@@ -21,11 +21,12 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.blocks import BasicBlock, MemoryAccess
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 
 
@@ -289,6 +290,51 @@ def _stores_one_value(program: Program, index: int) -> bool:
     return False
 
 
+class _Facts(NamedTuple):
+    """What of a kernel decides how its accesses count."""
+
+    parts: set[int]
+    """Loads that belong to an atomic."""
+    tests: set[int]
+    """Loads that test an mbarrier."""
+    guards: set[int]
+    """Loads that only decide whether an atomic follows."""
+    volatile: Set[int]
+    """Source lines of volatile accesses to shared memory."""
+    fences: bool
+    """Whether anything but barriers orders warps."""
+
+
+def _of_access(access: MemoryAccess, index: int, program: Program, facts: _Facts) -> list[int]:
+    """The event of an access to shared, global or generic memory."""
+    instruction = program.instructions[index]
+    shared = access.space == "shared"
+    # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
+    fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
+    event = Event.STORE if fresh else _EVENTS[access.kind]
+    tells = instruction.opcode == TELLING_STORE
+    mbarrier = is_mbarrier(instruction) or index in facts.tests
+    block_scope = mbarrier or (access.access.strong and _of_block(instruction))
+    strong = (access.access.strong and not tells) or event is Event.ATOMIC or index in facts.parts or mbarrier
+    strong |= shared and instruction.line is not None and instruction.line[1] in facts.volatile
+    synchronises = tells or (facts.fences and strong and index not in facts.parts)
+    kind = 2 if block_scope else int(strong)
+    one_value = _stores_one_value(program, index)
+    copy = event is Event.STORE and instruction.opcode == "LDGSTS"
+    guard = event is Event.LOAD and index in facts.guards
+    return [
+        event,
+        index,
+        access.bytes,
+        kind,
+        int(synchronises),
+        int(shared),
+        int(one_value),
+        int(copy),
+        int(guard),
+    ]
+
+
 def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int] = frozenset()) -> Events:
     """The event table of a kernel that was compiled with tracing.
 
@@ -297,11 +343,10 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
     """
     rows: list[list[int]] = []
     starts = [0]
-    parts = _loads_of_atomics(program)
     tests = tests_of_mbarriers(program)
-    guards = guards_of_atomics(program)
     behind_tests = {compare + 1 for compare in tests.values()}
     fences = any(i.opcode in ("MEMBAR", TELLING_STORE) or is_mbarrier(i) for i in program.instructions)
+    facts = _Facts(_loads_of_atomics(program), set(tests), guards_of_atomics(program), volatile, fences)
     narrow = copies = False
     for block in blocks:
         accesses = list(block.accesses)
@@ -318,34 +363,8 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
                     copies = True
                     rows.append([Event.BULK, index, access.bytes, int(reduces(instruction)), 0, 0, 0, 0, 0])
                     continue
-                shared = access.space == "shared"
                 narrow |= access.space in ("shared", "generic") and access.bytes < 4
-                # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
-                fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
-                event = Event.STORE if fresh else _EVENTS[access.kind]
-                tells = instruction.opcode == TELLING_STORE
-                mbarrier = is_mbarrier(instruction) or index in tests
-                block_scope = mbarrier or (access.access.strong and _of_block(instruction))
-                strong = (access.access.strong and not tells) or event is Event.ATOMIC or index in parts or mbarrier
-                strong |= shared and instruction.line is not None and instruction.line[1] in volatile
-                synchronises = tells or (fences and strong and index not in parts)
-                kind = 2 if block_scope else int(strong)
-                one_value = _stores_one_value(program, index)
-                copy = event is Event.STORE and instruction.opcode == "LDGSTS"
-                guard = event is Event.LOAD and index in guards
-                rows.append(
-                    [
-                        event,
-                        index,
-                        access.bytes,
-                        kind,
-                        int(synchronises),
-                        int(shared),
-                        int(one_value),
-                        int(copy),
-                        int(guard),
-                    ]
-                )
+                rows.append(_of_access(access, index, program, facts))
             if instruction.opcode == "MEMBAR" or (instruction.opcode == "CCTL" and "IVALL" in instruction.modifiers):
                 wide = not {"CTA", "SM"} & set(instruction.modifiers)
                 rows.append([Event.FENCE, index, 0, 0, 1, int(wide), 0, 0, 0])
