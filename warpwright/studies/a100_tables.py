@@ -92,9 +92,13 @@ extern "C" __global__ void places(unsigned *log, int cycles)
         unsigned long long begin, now;
         asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
         asm volatile("mov.u64 %0, %%clock64;" : "=l"(begin));
-        used[0] = sm;
-        do asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)); while (now - begin < cycles);
-        log[3 * blockIdx.x] = used[0];
+        if (cycles < 0) used[0] = sm;
+        do {
+            // A load, so that the warps that wait leave the scheduler to those that begin.
+            unsigned word = *(volatile unsigned *)(log + 3 * blockIdx.x);
+            asm volatile("mov.u64 %0, %%clock64;" : "=l"(now) : "r"(word));
+        } while (now - begin < cycles);
+        log[3 * blockIdx.x] = sm;
         log[3 * blockIdx.x + 1] = (unsigned)begin;
         log[3 * blockIdx.x + 2] = (unsigned)now;
     }
@@ -104,7 +108,7 @@ SPIN_CYCLES = 60000
 """Longer than the dispatcher takes to fill the chip."""
 
 
-def blocks_at_once(gpu: GPU, threads: int, shared_bytes: int = 4) -> tuple[int, int]:
+def blocks_at_once(gpu: GPU, threads: int, shared_bytes: int = 0) -> tuple[int, int]:
     """Most blocks that one SM runs at a time, and the number of SMs, of a grid with more blocks than fit."""
     kernel = gpu.compile(PLACES)["places"]
     sms = gpu.chip.sm.sm_count
@@ -135,7 +139,9 @@ def table_4(step: Step) -> Result:
         sms.append(Cell("SMs", chip.upper(), blocks_at_once(GPU(chip, timing="full"), 1024)[1], count, 0.0))
     return Result(
         [Table("Rates", "TFLOPS, TOPS", cells), Table("Reads of DRAM", "GB/s", bandwidth), Table("SMs", "", sms)],
-        ["Sizes of memory and caches, transistors, dies and watts are not rates: `warpwright chips NAME` lists the former."],
+        [
+            "Sizes of memory and caches, transistors, dies and watts are not rates: `warpwright chips NAME` lists the former."
+        ],
     )
 
 
@@ -151,8 +157,7 @@ def table_5(step: Step) -> Result:
         step(chip)
         gpu, column = GPU(chip, timing="full"), chip.upper()
         cells.append(Cell("thread blocks per SM", column, blocks_at_once(gpu, 32)[0], 32, 0.0))
-        warps = 2 * blocks_at_once(gpu, 64)[0]
-        cells.append(Cell("warps per SM", column, warps, 64, 0.0))
+        cells.append(Cell("warps per SM", column, 4 * blocks_at_once(gpu, 128)[0], 64, 0.0))
         cells.append(Cell("threads per SM", column, 1024 * blocks_at_once(gpu, 1024)[0], 2048, 0.0))
         kib, paper = SHARED_KIB[chip]
         own = gpu.chip.shared.shared_reserved_bytes_per_block >> 10
