@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,6 +95,29 @@ def test_processes_give_the_same_rows(workload: CampaignSpecification, tmp_path:
     assert [(row["number"], row["outcome"]) for row in one.rows] == [
         (row["number"], row["outcome"]) for row in two.rows
     ]
+
+
+@pytest.mark.ci
+def test_a_dask_cluster_gives_the_same_rows(workload: CampaignSpecification, tmp_path: Path) -> None:
+    """Two processes, one of which is killed on the way: its part runs again, and no injection is lost or there twice."""
+    distributed = pytest.importorskip("distributed")
+    one = campaign(replace(workload, injections=120), tmp_path / "one")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        victim = next(iter(cluster.workers.values())).pid
+
+        def kill(finished: int, _: int) -> None:
+            if finished == 25:
+                os.kill(victim, signal.SIGKILL)
+
+        many = campaign(
+            replace(workload, injections=120), tmp_path / "many", scheduler=cluster.scheduler_address, progress=kill
+        )
+    assert many.ran == 120
+    assert [(row["number"], row["outcome"]) for row in many.rows] == [
+        (row["number"], row["outcome"]) for row in one.rows
+    ]
+    lines = (tmp_path / "many" / "injections.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["number"] for line in lines) == list(range(120))
 
 
 def test_a_folder_of_another_campaign_is_refused(workload: CampaignSpecification, tmp_path: Path) -> None:

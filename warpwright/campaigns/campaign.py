@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import multiprocessing
 import os
@@ -11,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from warpwright.campaigns.injector import OUTCOMES, Injector
 from warpwright.campaigns.specification import CampaignError, CampaignSpecification, specification_of
 from warpwright.campaigns.store import Store
-from warpwright.sweeps.cluster import AHEAD, connect
+from warpwright.sweeps.cluster import Cluster
 
 PART = 25
 """Injections that a worker does between two reports."""
@@ -92,22 +91,15 @@ def _locally(text: str, parts: Sequence[Sequence[int]], workers: int) -> Iterato
 
 
 def _on_cluster(text: str, parts: Sequence[Sequence[int]], address: str) -> Iterator[list[dict[str, Any]]]:
-    distributed, client = connect(address, CampaignError)
-    try:
-        left = list(reversed(parts))
-        completed = distributed.as_completed(loop=client.loop)
-        flying: set[Any] = set()
-        while left or flying:
-            while left and len(flying) < AHEAD * max(1, int(sum(client.nthreads().values()))):
-                future = client.submit(run_part, text, left.pop(), pure=False)
-                flying.add(future)
-                completed.add(future)
-            future = next(completed)
-            flying.discard(future)
-            yield future.result()
-    finally:
-        with contextlib.suppress(Exception):
-            client.close()
+    cluster = Cluster(address, CampaignError)
+    for _, answer in cluster.answers(partial(run_part, text), parts, lambda _, one: isinstance(one, cluster.lost)):
+        if isinstance(answer, cluster.lost):
+            raise CampaignError(
+                f"a part's workers were killed again and again (out of memory?): run the same command again to go on: {answer}"
+            )
+        if isinstance(answer, Exception):
+            raise answer
+        yield answer
 
 
 def campaign(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from warpwright.driver import recording, results
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.driver.entry_points import Record, gives_back, plain, prototype, spread, table
+from warpwright.driver.entry_points import Record, asks, end, plain, prototype, spread, table
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
 from warpwright.driver.pending import drained
@@ -46,8 +46,6 @@ RESULT_TYPES: dict[str, Any] = {}
 """Result types other than int."""
 _NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
 """What an entry point without a function returns, for libraries with results other than the driver's."""
-_ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
-"""Words in the names of calls with which a destructor prepares to give something back: NVIDIA's driver is there when an interpreter ends."""
 
 
 def entry(*names: str, result: Any = None, record: Record | None = None) -> Callable[[Function], Function]:
@@ -117,18 +115,15 @@ def failed(name: str, error: BaseException) -> int:
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     finalizing = sys.is_finalizing
-    # Destructors call while the interpreter takes its modules apart: what they give back goes with the process.
-    at_end = results.SUCCESS if gives_back(name) else results.DEINITIALIZED
-    asks = any(word in name for word in _ASKS)
+    # Destructors call while the interpreter takes its modules apart: what they give back goes with the process, what they ask may still be known.
+    may_know = asks(name)
 
     def call(*arguments: Any) -> Any:
         if finalizing():
-            if not asks:
-                return at_end
             try:
-                return function(*arguments) or 0
+                return (function(*arguments) or 0) if may_know else end(name, results.DEINITIALIZED, arguments)
             except BaseException:  # what it needs may be gone
-                return at_end
+                return end(name, results.DEINITIALIZED, arguments)
         try:
             return function(*arguments) or 0
         except BaseException as error:

@@ -7,7 +7,7 @@ The tables ``data/driver.txt``, ``data/runtime12.txt``, ``data/runtime13.txt`` a
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from functools import cache
 from importlib import resources
@@ -58,16 +58,35 @@ def gives_back(name: str) -> bool:
     return any(word in name for word in _GIVES_BACK)
 
 
-_ASKS = ("Get", "PushCurrent", "PopCurrent")
+_ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
+
+
+def asks(name: str) -> bool:
+    """Whether a destructor prepares with a call to give something back: it asks for a state, or goes to a context."""
+    return any(word in name for word in _ASKS)
+
+
+CLOSED_TEXT = b"driver shutting down"
+"""What cudaGetErrorString says of CUDA_ERROR_DEINITIALIZED."""
+_closed_text = ctypes.create_string_buffer(CLOSED_TEXT)
+
+
+def end(name: str, gone: int, arguments: Sequence[Any]) -> int:
+    """Do what a call does after the end (:func:`ending`) while the interpreter still ends; returns its result, ``gone`` for what is no longer there."""
+    how = ending(name)
+    if how is Ending.GONE:
+        return gone
+    if how is Ending.TEXT:
+        return ctypes.addressof(_closed_text)
+    for place in {Ending.FIRST: arguments[:1], Ending.INACTIVE: arguments[1:3]}.get(how, ()):
+        if place:
+            ctypes.c_uint32.from_address(place).value = 0
+    return 0
 
 
 def called_by_destructors(name: str, letters: str) -> bool:
     """Whether destructors make a call: it gives something back, or asks what that needs; of six integers at most, which travel in registers."""
-    return (
-        (gives_back(name) or any(word in name for word in _ASKS))
-        and len(letters) <= 6
-        and not set(letters) - set("iuQL")
-    )
+    return (gives_back(name) or asks(name)) and len(letters) <= 6 and not set(letters) - set("iuQL")
 
 
 class Dim3(ctypes.Structure):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from warpwright.driver.elf_writer import Layout, SharedObject
-from warpwright.driver.entry_points import Ending, ending
+from warpwright.driver.entry_points import CLOSED_TEXT, Ending, ending
 
 GUARD_SYMBOL = "warpwright_guard"
 """The exported data of the guard: addresses of Python's functions (:data:`GUARD_FUNCTIONS`), 8 bytes each; of every entry point's guarded stub
@@ -47,8 +47,6 @@ _TEXT_STRINGS = _STRINGS + 8 * len(_STRING_NAMES)
 CLOSE_SYMBOL = "warpwright_close"
 """An exported function without arguments after which every entry point ends as its :class:`Ending` says: it runs when the interpreter has ended,
 for the calls that destructors of C++ objects still make."""
-CLOSED_TEXT = b"driver shutting down"
-"""What cudaGetErrorString says of CUDA_ERROR_DEINITIALIZED."""
 NOT_INITIALIZED = 3
 """CUDA_ERROR_NOT_INITIALIZED and cudaErrorInitializationError: what calls return when Python can't be started."""
 

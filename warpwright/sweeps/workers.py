@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import queue
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from warpwright.sweeps.cluster import AHEAD, connect
+from warpwright.sweeps.cluster import MOST_LOSSES, Cluster
 from warpwright.sweeps.point_server import Outcome, PointServer, WorkerLost, run_here
 from warpwright.sweeps.specification import Point, SweepError
-
-MOST_LOSSES = 4
-"""Times that a point is started again after its worker was lost or it was killed from outside."""
 
 
 class Workers(Protocol):
@@ -104,54 +100,30 @@ class DaskWorkers:
         Raises:
             SweepError: Dask is not installed, or nothing answers at the address.
         """
-        self._count = 0
-        distributed, self._client = connect(address, SweepError)
-        self._as_completed, self._lost = distributed.as_completed, (distributed.KilledWorker, WorkerLost)
+        self._cluster = Cluster(address, SweepError)
 
     @property
     def count(self) -> int:
         """Threads of the cluster when it was last asked."""
-        if self._client.status == "running":
-            self._count = int(sum(self._client.nthreads().values()))
-        return self._count
+        return self._cluster.count
 
     def outcomes(self, points: Sequence[Point]) -> Iterator[tuple[Point, Outcome]]:
         """Implements :class:`Workers`."""
-        waiting, losses = list(reversed(points)), dict.fromkeys((point.key for point in points), 0)
-        flying: dict[Any, Point] = {}
-        completed = self._as_completed(loop=self._client.loop)
 
-        def fill() -> None:
-            while waiting and len(flying) < AHEAD * max(self.count, 1):
-                point = waiting.pop()
-                future = self._client.submit(run_here, point.to_json(), pure=False)
-                flying[future] = point
-                completed.add(future)
+        def was_killed(number: int, answer: Any) -> bool:
+            return self._outcome(answer, points[number]).status == "killed"
 
-        try:
-            fill()
-            while flying:
-                future = next(completed)
-                point = flying.pop(future)
-                outcome = self._outcome(future, point)
-                if outcome.status == "killed" and losses[point.key] < MOST_LOSSES:
-                    losses[point.key] += 1
-                    waiting.append(point)
-                else:
-                    yield point, outcome
-                future.release()
-                fill()
-        finally:
-            for future in flying:
-                with contextlib.suppress(Exception):
-                    future.cancel()
-            self._client.close()
+        texts = [point.to_json() for point in points]
+        for number, answer in self._cluster.answers(run_here, texts, was_killed):
+            yield points[number], self._outcome(answer, points[number])
 
-    def _outcome(self, future: Any, point: Point) -> Outcome:
+    def _outcome(self, answer: Any, point: Point) -> Outcome:
         """What a worker answered; ``killed`` if the worker was lost."""
+        if isinstance(answer, self._cluster.lost | WorkerLost):
+            return Outcome(point.key, "killed", f"its worker was lost: {answer}")
+        if isinstance(answer, Exception):
+            return Outcome(point.key, "failed", f"on the worker: {type(answer).__name__}: {answer}")
         try:
-            return Outcome(**json.loads(future.result()))
-        except self._lost as error:
-            return Outcome(point.key, "killed", f"its worker was lost: {error}")
+            return Outcome(**json.loads(answer))
         except Exception as error:
             return Outcome(point.key, "failed", f"on the worker: {type(error).__name__}: {error}")
