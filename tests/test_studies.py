@@ -83,6 +83,7 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
             ("a100-fig31", 0),
             ("a100-fig33", 0),
             ("a100-fig35", 0),
+            ("a100-grid-barrier", 0),
         ],
         *[("cayman-vs-fermi", 0), ("tesla-example", 0), ("tesla-texture", 0)],
         *[("tesla-graphics-peaks", 0), ("tesla-balance", 0), ("tesla-rasterisation", 0), ("tesla-antialiasing", 0)],

@@ -1,4 +1,4 @@
-"""What Figures 31, 33 and 35 of the A100 whitepaper draw: asynchronous copies, asynchronous barriers, reductions of a warp.
+"""What Figures 31, 33 and 35 of the A100 whitepaper draw, and its grid barriers: asynchronous copies, asynchronous barriers, reductions of a warp.
 
 The figures print no numbers.  Their cells are what the drawings say and what follows from a program's own lengths: which instructions move data, what a
 second copy finds in L1, how long a barrier's wait is when work is done between arrival and wait.
@@ -13,6 +13,7 @@ from warpwright.arrays import DeviceArray
 from warpwright.run import Run
 from warpwright.studies.a100_tensor_cores import PAPER
 from warpwright.studies.study import Cell, Result, Step, Table, study
+from warpwright.studies.synchronisation import grid_cycles
 
 COPIES = """
 #define TILE(n, code) for (int n = 0; n < 8; n++) { code; }
@@ -210,3 +211,23 @@ def figure_35(step: Step) -> Result:
         few, many = (kernel[1, 32](start.copy(), np.int32(n)).cycles for n in REDUCTIONS)
         remarks.append(f"{chip}, {name}: {(many - few) / (REDUCTIONS[1] - REDUCTIONS[0]):.1f} cycles per reduction.")
     return Result([Table("Steps", "", steps), Table("Sum of 1 to 32", "", sums)], remarks)
+
+
+GRIDS = tuple((blocks, threads) for blocks in (1, 2, 4) for threads in (32, 128, 512))
+"""Blocks of an SM, threads of a block."""
+REDUCTION_PERCENT, REDUCTION_TOLERANCE_POINTS = 30.0, 10.0
+
+
+@study("a100-grid-barrier", f"{PAPER}, Cooperative Groups")
+def grid_barrier(step: Step) -> Result:
+    """Barriers of a grid on A100: CUDA 11's, which needs no separate compilation, and the driver's routine that CUDA 10 calls."""
+    saved, remarks = [], []
+    for blocks, threads in GRIDS:
+        step(f"{blocks} blocks of {threads} threads on each SM")
+        before, after = (grid_cycles("a100", blocks, threads, header=header) for header in (False, True))
+        saved.append(100 * (1 - after / before))
+        remarks.append(
+            f"{blocks} blocks of {threads} threads on each SM: {before:.0f} and {after:.0f} cycles, {-saved[-1]:+.0f} %."
+        )
+    cell = Cell("CUDA 11's barrier", "most time saved", max(saved), REDUCTION_PERCENT, REDUCTION_TOLERANCE_POINTS, True)
+    return Result([Table("Grid barriers", "%", [cell])], remarks)

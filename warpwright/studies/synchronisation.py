@@ -151,15 +151,20 @@ def block_rate(chip: str, threads: int) -> float:
 
 
 @cache
-def grid_latency_us(chip: str, blocks_per_sm: int, threads: int, header: bool = False) -> float:
-    """Microseconds of a grid's barrier; one block where ``blocks_per_sm`` is 0.
+def grid_cycles(chip: str, blocks_per_sm: int, threads: int, header: bool = False) -> float:
+    """Cycles of a grid's barrier; one block where ``blocks_per_sm`` is 0.
 
     Args:
         header: the barrier that CUDA since 11 has in a header, in place of the driver's routine.
     """
     kernel = _module(chip)["grid_barriers"] if header else _routine(chip)
     blocks = blocks_per_sm * kernel.gpu.chip.sm.sm_count or 1
-    return _cycles_per_barrier(kernel, blocks, threads, 1) / CLOCKS_MHZ[chip]
+    return _cycles_per_barrier(kernel, blocks, threads, 1)
+
+
+def grid_latency_us(chip: str, blocks_per_sm: int, threads: int, header: bool = False) -> float:
+    """Microseconds of a grid's barrier at the papers' clock (see ``grid_cycles``)."""
+    return grid_cycles(chip, blocks_per_sm, threads, header) / CLOCKS_MHZ[chip]
 
 
 @study("sync-table5", f"{PAPER}, Table 5")
