@@ -79,6 +79,12 @@ __kernel void rotated(__global int *y, int n)
     for (int i = 0; i < n; i++) s += a[(i * 3 + get_local_id(0)) & 7];
     y[64 + get_global_id(0)] = s;
 }
+__kernel void chosen(__global int *y, int a, int b)
+{
+    y[get_global_id(0)] = y[get_global_id(0)] > 4 ? a : b;
+    y[64 + get_global_id(0)] = y[get_global_id(0)] > 4 ? a : (int)get_local_size(0);
+    if (atomic_add(&y[128], 1) >= 1000) y[129] = 1;
+}
 __attribute__((reqd_work_group_size(32, 2, 1))) __kernel void plane(__global int *y, int width)
 {
     y[get_global_id(1) * width + get_global_id(0)] = get_global_size(0) * 1000 + get_group_id(1) * 10 + get_work_dim();
@@ -135,6 +141,13 @@ def test_private_arrays_and_groups_of_two_dimensions(chip: str) -> None:
     y = np.arange(128, dtype=np.int32)
     module["rotated"][1, 64](y, 5)
     np.testing.assert_array_equal(y[64:], sum((n * 3 + np.arange(64)) & 7 for n in range(5)))
+    y = np.arange(130, dtype=np.int32) % 8
+    y[128:] = 0
+    before = y.copy()
+    module["chosen"][1, 64](y, 70, 3)
+    np.testing.assert_array_equal(y[:64], np.where(before[:64] > 4, 70, 3))
+    np.testing.assert_array_equal(y[64:128], np.where(y[:64] > 4, 70, 64))
+    assert y[128:].tolist() == [64, 0]
     z = np.zeros((6, 64), np.int32)
     module["plane"][(2, 3), (32, 2)](z, 64)
     np.testing.assert_array_equal(z, np.full((6, 64), 64002) + np.arange(6)[:, None] // 2 * 10)

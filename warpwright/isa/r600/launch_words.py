@@ -27,3 +27,13 @@ def launch_word(b: Builder, at: int) -> Value:
     if at < PARAMETERS_AT:
         return b.op("special", "i32", attr=f"ntid.{axis}")
     return b.op("load_const", "i32", b.const(ENGINE_PARAMETERS_AT + at - PARAMETERS_AT), attr=(0, 4))
+
+
+def launch_word_at(b: Builder, at: Value) -> Value:
+    """The word at a byte offset that is a register: the back end makes one load of a choice between two words."""
+    parameters = b.icmp("uge", at, b.const(PARAMETERS_AT))
+    place = b.add(b.select(parameters, at, b.const(PARAMETERS_AT)), b.const(ENGINE_PARAMETERS_AT - PARAMETERS_AT))
+    found = b.op("load_const", "i32", place, attr=(0, 4))
+    for offset in range(0, PARAMETERS_AT, 4):
+        found = b.select(b.icmp("eq", at, b.const(offset)), launch_word(b, offset), found)
+    return found

@@ -1,7 +1,8 @@
 """Meanings of accesses: local data share, fetches from buffers, random access targets.
 
-A buffer begins at the first byte of the device's addresses, of which code has the lower 32 bits.  An atomic that gives the old value
-leaves it in a buffer of its own, where each thread fetches it from its own word: a register here.
+A buffer begins at the first byte of the device's addresses, of which code has the lower 32 bits.  Buffer 3 has the launch's words, as LLVM's back end
+reads them where it makes one load of a choice between two; from ``RETURNS_AT`` on it is where an atomic leaves the old value, which each thread fetches from its
+own word: a register here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.r600.items import TWO_READS
+from warpwright.isa.r600.launch_words import PARAMETERS_AT, launch_word_at
 from warpwright.isa.r600.meaning import R600Emitter, source
 from warpwright.isa.r600.program import AluWord
 from warpwright.isa.sass.meaning import UnsupportedInstruction
@@ -19,6 +21,8 @@ SECOND_ADDRESS = "LDS2"
 WINDOW = 0x7F00
 """Upper word of the device's addresses (``engine/abi.py``, DEVICE_BASE)."""
 GLOBAL_BUFFER, RETURN_BUFFER = 1, 3
+RETURNS_AT = 1 << 30
+"""Where old values begin in their buffer."""
 LDS_ATOMICS = {
     **{"ADD": "add", "INC": "inc", "DEC": "dec", "MIN_INT": "smin", "MAX_INT": "smax", "MIN_UINT": "umin"},
     **{
@@ -127,7 +131,12 @@ def fetch(b: R600Emitter) -> None:
     if name != "VFETCH":
         raise UnsupportedInstruction(f"{name} has no meaning here")
     if f["buffer_id"] == RETURN_BUFFER:
-        put_selected(b, f, [b.get("RETURNED")])
+        at = b.get(f"T{f['src_gpr']}.{'xyzw'[f['src_sel_x']]}")
+        at = b.add(at, b.number(f["offset"])) if f["offset"] else at
+        old = b.icmp("uge", at, b.number(RETURNS_AT))
+        # An old value's lane reads some word of the launch besides.
+        launched = launch_word_at(b, b.select(old, b.number(PARAMETERS_AT), at))
+        put_selected(b, f, [b.select(old, b.get("RETURNED"), launched)])
         return
     if f["buffer_id"] != GLOBAL_BUFFER or f["data_format"] not in FORMATS or f["src_rel"] or f["dst_rel"]:
         raise UnsupportedInstruction(

@@ -19,6 +19,7 @@ from warpwright.isa.r600.compiler.finish import finished
 from warpwright.isa.r600.compiler.memory import GLOBAL_ATOMICS
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
 from warpwright.isa.r600.load import R600Program, program_from_code
+from warpwright.isa.r600.meaning_memory import RETURNS_AT
 from warpwright.toolchain.r600 import TRIPLE, ObjectCode, compile_ir, variable_images
 
 GLOBAL, SHARED, CONSTANT, IMPLICIT = 1, 3, 4, 7
@@ -106,7 +107,8 @@ define linkonce_odr i32 @ww.atomic.{{name}}(ptr addrspace({GLOBAL}) %p, i32 %val
   %d3 = insertelement <4 x i32> %d2, i32 %compare, i32 3
   %i0 = insertelement <4 x i32> poison, i32 %word, i32 0
   call void @llvm.r600.rat.store.typed(<4 x i32> %d3, <4 x i32> %i0, i32 {{number}})
-  %place = shl i32 %slot, 2
+  %offset = shl i32 %slot, 2
+  %place = or disjoint i32 %offset, {RETURNS_AT}
   %q = inttoptr i32 %place to ptr addrspace({IMPLICIT})
   %old = load i32, ptr addrspace({IMPLICIT}) %q
   ret i32 %old

@@ -20,6 +20,7 @@ from warpwright.isa.r600.compiler.writer import (
     operation,
     refuse,
 )
+from warpwright.isa.r600.meaning_memory import RETURNS_AT
 
 FRONT_END_MAJOR = 6
 """The compute capability whose meanings of PTX are compiled."""
@@ -242,7 +243,8 @@ def _changed(w: Writer, space: int, low: str, name: str, value: str, compare: st
     index = w.let(f"insertelement <4 x i32> poison, i32 {w.let(f'lshr i32 {low}, 2')}, i32 0")
     arguments = (f"<4 x i32> {found}", f"<4 x i32> {index}", f"i32 {GLOBAL_ATOMICS.index(name)}")
     w.call("void", "llvm.r600.rat.store.typed", *arguments)
-    return w.let(f"load i32, {pointer(w, RETURNED, w.let(f'shl i32 {slot}, 2'))}")
+    place = w.let(f"or disjoint i32 {w.let(f'shl i32 {slot}, 2')}, {RETURNS_AT}")
+    return w.let(f"load i32, {pointer(w, RETURNED, place)}")
 
 
 def _float_sum(w: Writer, space: int, low: str, value: str) -> str:
