@@ -92,6 +92,13 @@ def test_random_kernels_compute_what_their_ir_says(generation: str) -> None:
         check_random(seed, generation, "interpreted")
 
 
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("seed", [105, 193])
+def test_dividends_of_all_ones_and_choices_between_parameters(seed: int, generation: str) -> None:
+    """LLVM takes the first for numbers of few bits, and makes one load of the second."""
+    check_random(seed, generation, "compiled")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("first", range(2, 202, 20))

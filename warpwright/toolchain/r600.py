@@ -30,8 +30,15 @@ _NO_BITS = 8
 """Kind of an ELF section that the file has no contents of."""
 _LOCAL_ALLOCATION = 0x288E8
 """Register of compute programs: words of local data share."""
-_REVISION = "2"
+_REVISION = "3"
 """Part of the cache's key: changes with the passes below."""
+
+_VALUE = r'%(?:[\w.$-]+|"[^"]*")'
+_SIGNED = re.compile(rf"^  ({_VALUE}) = (?:sext|ashr) ", re.MULTILINE)
+_DIVISION = re.compile(
+    rf"^  (?P<to>{_VALUE}) = (?P<name>udiv|urem) (?:exact )?i32 (?P<x>{_VALUE}|-?\d+), (?P<y>{_VALUE}|-?\d+)[^\n]*$",
+    re.MULTILINE,
+)
 
 
 class ObjectCode(NamedTuple):
@@ -115,7 +122,41 @@ def emit_object(text: str, helpers: str, cpu: str) -> bytes:
     if helpers:
         module.link_in(_parsed(helpers, machine))
         optimise(module, machine, inline=True)
-    return machine.emit_object(module)
+    text = str(module)
+    divided = divisions_of_wide_numbers(text)
+    return machine.emit_object(module if divided == text else llvm.parse_assembly(divided))
+
+
+def divisions_of_wide_numbers(text: str) -> str:
+    """Unsigned divisions whose dividend repeats its sign, in another form.
+
+    The back end takes such a dividend (``udiv i32 -1, %y``, or what ``sext`` has made) for one of few bits, although unsigned it is large.
+    """
+    signed = set(_SIGNED.findall(text))
+
+    def wide(m: re.Match[str]) -> str:
+        to, name, x, y = m["to"], m["name"], m["x"], m["y"]
+        if not x.startswith("-") and x not in signed:
+            return m[0]
+        own = f"%ww.{to[1:].strip(chr(34))}"
+        lines = [
+            f"{own}.half = lshr i32 {x}, 1",
+            f"{own}.part = udiv i32 {own}.half, {y}",
+            f"{own}.twice = shl i32 {own}.part, 1",
+            f"{own}.product = mul i32 {own}.twice, {y}",
+            f"{own}.rest = sub i32 {x}, {own}.product",
+            f"{own}.more = icmp uge i32 {own}.rest, {y}",
+        ]
+        if name == "udiv":
+            lines += [f"{own}.one = zext i1 {own}.more to i32", f"{to} = add i32 {own}.twice, {own}.one"]
+        else:
+            lines += [
+                f"{own}.less = sub i32 {own}.rest, {y}",
+                f"{to} = select i1 {own}.more, i32 {own}.less, i32 {own}.rest",
+            ]
+        return "\n".join("  " + line for line in lines)
+
+    return _DIVISION.sub(wide, text)
 
 
 def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
