@@ -101,6 +101,8 @@ def compile_opencl(
     command = [tools.clang, "-target", TRIPLE, f"-mcpu={CPUS[generation]}", "-x", "cl", "-O2", "-nogpulib"]
     command += ["-Xclang", "-finclude-default-header", "-fno-discard-value-names", "-emit-llvm", "-c"]
     command += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(tools.library)]
+    # Words that become vectors are aligned to 4 bytes only, and the engines ask for more.
+    command += ["-fno-slp-vectorize", "-fno-vectorize"]
     if not any(option.startswith("-cl-std") for option in options):
         command.append(STANDARD)
     command += [*options, *(f"-D{k}" if v is None else f"-D{k}={v}" for k, v in (defines or {}).items())]
