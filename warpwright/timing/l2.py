@@ -386,7 +386,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         missing = widen(m, line, missing) & ~tag & 15
         moved = popcount(missing)
         m[counts.far_reads] += moved
-        turn = after_atomics(m, home, line, start + (far >> 1))
+        turn = after_atomics(m, home, line, read_turn(m, home, line, start + (far >> 1)))
         come = home_read(m, home, line, missing, port(m, home, turn, moved), True)
         if lent_and_back(m, home, line, turn):
             # The home's atomics wait as well, unless the last of them was on another line: those pass.

@@ -230,10 +230,11 @@ class LastWrite(Unit):
     start = word("cycle", "when the write began")
     reads = word("cycle", "that reads wait for it")
     side = word("", "from where it came")
-    share = word("", "writes' share of the line's last accesses")
+    share = word("", "its own SMs' writes among them and the reads of the line's last accesses")
+    far_share = word("", "the same of writes that came over the link")
 
 
-LAST_WRITES = 8
+LAST_WRITES = 32
 """Of a slice, a power of two."""
 
 
