@@ -21,7 +21,7 @@ from warpwright.timing.reset import LaunchSizes, initial_state
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 LINE = 1 << 20
-AFTER_WRITE, OTHER_SIDE = 45, 26
+AFTER_WRITE, OTHER_SIDE = 64, 26
 READ, WRITE, AFAR = range(3)
 
 
@@ -53,6 +53,32 @@ def test_a_read_waits_for_the_write_before_it_and_all_behind_it_wait() -> None:
     assert ask(READ, LINE, 2000 + AFTER_WRITE - 1) == 2000 + AFTER_WRITE
     assert ask(WRITE, LINE, 3000) == 3000
     assert ask(READ, LINE, 3000 + AFTER_WRITE) == 3000 + AFTER_WRITE
+
+
+def test_writes_pass_the_reads_that_wait() -> None:
+    ask = slice_turns()
+    for time in range(1000, 1010):
+        ask(WRITE, LINE, time)
+        assert ask(READ, LINE, time) >= 1000 + AFTER_WRITE
+    assert ask(READ, LINE, 1010) > 1010 + AFTER_WRITE
+    assert ask(WRITE, LINE, 1011) == 1011
+
+
+def test_reads_wait_for_the_writes_of_both_sides() -> None:
+    """Beside many writes of its own side a read takes the wait for those; beside those of both, the sum of both waits."""
+    cycles = {}
+    for sides in ((WRITE,), (AFAR,), (WRITE, AFAR)):
+        ask = slice_turns()
+        for turn_of in range(40):
+            for kind in sides * 20:
+                ask(kind, LINE, 1000 + turn_of)
+            found = ask(READ, LINE, 1000 + turn_of)
+            if turn_of == 19:
+                before = found
+        cycles[sides] = (found - before) / 20
+    assert cycles[WRITE,] == pytest.approx(AFTER_WRITE, rel=0.1)
+    assert cycles[AFAR,] == pytest.approx(OTHER_SIDE, rel=0.1)
+    assert cycles[WRITE, AFAR] == pytest.approx(AFTER_WRITE + OTHER_SIDE, rel=0.1)
 
 
 def test_writes_of_both_sides_wait_for_each_other_at_the_home() -> None:

@@ -1,14 +1,13 @@
 """Hazards at an L2 slice: a read waits for an earlier write of its line, and later requests of the slice wait with it.
 
 A slice takes what the SMs of its partition ask in turn.  What is written must be there before it is read, and that takes a while: 264 warps of an
-H200 that load a word take 329 cycles a load, and 4,450 beside 66 warps of the same partition that each write to its line once in 2,000 cycles, whichever of its
-sectors; the slice then does one load in 17 cycles, and each one after a write takes 45 (bench.micro ``crossfire``).  The slice of the SM's own partition that
-only passes a write on orders it all the same.
+H200 that load a word take 329 cycles a load, and 4,400 beside 66 warps of the same partition that each write to its line once in 2,000 cycles, whichever of its
+sectors; each read after a write takes 64 cycles (bench.micro ``crossfire``).  The slice of the SM's own partition that only passes a write on orders it all the same.
+Writes do not wait for reads.
 
-Where requests wait, those of many SMs are mixed, whichever came first: a read is after a write as often as writes are among the line's accesses.
+Where requests wait, those of many SMs are mixed, whichever came first: a read is after a write as often as writes are among the line's writes and reads.
 
-At the home, what comes from its own SMs and what comes over the link wait for each other where a write is the one before; what comes over
-the link does not hold the slice's own SMs up otherwise.
+At the home, writes of its own SMs and writes over the link wait for each other, and a read waits for both.
 
 What blocks that are not timed ask for beside timed ones comes at moments drawn within a window (``background.py``), in no order of time: it orders nothing, and
 nothing waits for it here.
