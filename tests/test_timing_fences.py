@@ -22,6 +22,33 @@ template <int STORES> __device__ void fences(unsigned *out, unsigned *to) {
 extern "C" __global__ void idle(unsigned *out, unsigned *to) { fences<0>(out, to); }
 extern "C" __global__ void storing(unsigned *out, unsigned *to) { fences<1>(out, to); }
 extern "C" __global__ void storing_one(unsigned *out, unsigned *to) { fences<2>(out, to); }
+template <int ADDS, int FENCE> __device__ void after_adds(unsigned *out, unsigned *to) {
+    for (int i = 0; i < 2; ++i) {
+        unsigned begin = clock();
+        #pragma unroll
+        for (int k = 0; k < ADDS; ++k) atomicAdd(to, 1u);
+        if (FENCE) __threadfence();
+        out[0] = clock() - begin;
+    }
+}
+extern "C" __global__ void fence_alone(unsigned *out, unsigned *to) { after_adds<0, 1>(out, to); }
+extern "C" __global__ void one_add(unsigned *out, unsigned *to) { after_adds<1, 0>(out, to); }
+extern "C" __global__ void one_add_and_fence(unsigned *out, unsigned *to) { after_adds<1, 1>(out, to); }
+extern "C" __global__ void many_adds(unsigned *out, unsigned *to) { after_adds<64, 0>(out, to); }
+extern "C" __global__ void many_adds_and_fence(unsigned *out, unsigned *to) { after_adds<64, 1>(out, to); }
+extern "C" __global__ void hand_on(unsigned *out, volatile unsigned *to) {
+    if (blockIdx.x == 0) {
+        for (int k = 0; k < 64; ++k) atomicAdd((unsigned *)to + k * 1024, 1u);
+        __threadfence();
+        to[1 << 17] = 1;
+    } else {
+        while (to[1 << 17] == 0) {}
+        __threadfence();
+        unsigned sum = 0;
+        for (int k = 0; k < 64; ++k) sum += to[k * 1024];
+        out[0] = sum;
+    }
+}
 extern "C" __global__ void __cluster_dims__(4, 1, 1) own_words(unsigned *out) {
     __shared__ unsigned words[2][128];
     int t = threadIdx.x;
@@ -64,3 +91,18 @@ def test_own_shared_memory_is_as_near_in_every_block_of_a_cluster(module: ww.Mod
     module["own_words"][4, 96](out)
     assert len(set(out.tolist())) == 1
     assert out[0] < 100
+
+
+@pytest.mark.parametrize("adds", ["one_add", "many_adds"])
+def test_a_fence_waits_for_its_own_warps_atomics(module: ww.Module, adds: str) -> None:
+    """Atomics without a result leave a warp at once; the fence after them waits until the last one is done at L2."""
+    without, behind = round_cycles(module, adds, 1), round_cycles(module, f"{adds}_and_fence", 1)
+    assert behind > without + 200
+    assert round_cycles(module, "many_adds_and_fence", 1) > round_cycles(module, "one_add_and_fence", 1) + 64
+
+
+@pytest.mark.parametrize("chip", ["p100", "v100", "h200"])
+def test_what_a_warp_added_before_its_fence_is_seen_after_its_flag(chip: str) -> None:
+    out, to = np.zeros(1, np.uint32), np.zeros((1 << 17) + 1, np.uint32)
+    ww.GPU(chip, timing="full").compile(SOURCE.replace("__cluster_dims__(4, 1, 1)", ""))["hand_on"][2, 1](out, to)
+    assert out[0] == 64

@@ -643,6 +643,8 @@ class Elsewhere(Section):
     """How much longer a fence for the system takes where the host's or another device's memory is mapped."""
     system_fence_gap_ns: float = Field(ge=0)
     """Between an SM's groups of fences for the system, beyond what they take longer than those for the device."""
+    system_fence_group_count: int = Field(ge=0, le=64)
+    """Fences for the system that leave an SM together; 0: all that wait."""
     host_fence_ns: float = Field(ge=0)
     """The same as ``system_fence_ns`` after writes to the host."""
     peer_fence_ns: float = Field(ge=0)

@@ -188,7 +188,8 @@ def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
     (``strong``: a store and a fence 480 cycles by one warp, 570 by four, 740 to 760 by 16).
 
     A group of fences for the system leaves when the one before is on its way back from beyond the device, whether anything was written or not (``fences``,
-    ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).
+    ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).  On V100 a group has two (seed 002's Table 9: a barrier of two GPUs' grids with 64 warps
+    on each SM takes at least 16 µs more than with one).
     """
     m[w.fence] = s.FENCE_ASKED
     time = max(max(m[w.store_time], m[sm.store_time]), max(m[w.last], m[s.chip.now]))
@@ -200,7 +201,8 @@ def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
         new_request(m, sm, w, s.RQ_FENCE, time, fence & (s.FENCE_AT_L2 - 1), 0, 0)
         return
     m[sm.fence_group] += 1
-    full = 0 < m[s.chip.fence_places] < m[sm.fence_group] and fence & s.FENCE_SYSTEM == 0
+    places = m[s.chip.fence_system_group] if fence & s.FENCE_SYSTEM else m[s.chip.fence_places]
+    full = 0 < places < m[sm.fence_group]
     if full or time > turn + m[s.chip.fence_together]:
         m[sm.fence_group] = 1
         turn = max(time, turn + max(m[sm.fence_gap], m[s.chip.fence_turn]))

@@ -6,9 +6,9 @@ flags).  In the grid's barrier here, as in the header's, the blocks add to a wor
 all have come.  Every thread fences before its block's barrier, which takes the time of the driver's routine on an H200 (``bench/machine/barriers.py``); a grid alone on its device
 needs no fence for the system, even where it asks for the barrier of several grids.
 
-NVIDIA does not publish the barrier of several grids.  Here each grid's first block waits for the others as above, and meets those of the other devices before it
-changes the bit.  They meet along a tree of devices that can access each other's memory, by stores of the round's number: a child's into its parent's workspace, and the
-parent's into the child's when all have come.  Each device polls its own memory only, so that PCI Express, which atomics do not cross, will do.
+NVIDIA does not publish the barrier of several grids.  Here the blocks add to the same word and poll it as above.  The block that comes last, which its addition tells, meets those
+of the other devices before it changes the bit.  They meet along a tree of devices that can access each other's memory, by stores of the round's number: a child's into its parent's
+workspace, and the parent's into the child's when all have come.  Each device polls its own memory only, so that PCI Express, which atomics do not cross, will do.
 ``engine/multi_grid.py`` fills the workspaces in.
 """
 
@@ -66,10 +66,11 @@ static __device__ __forceinline__ void meet_other_grids(Workspace *own) {
         put(own->in_parent, round);
         while (look(&own->released) != round) {}
         __threadfence_system();
-    } else
-        put(&own->released, round);
+    }
     for (unsigned child = 0; child < own->child_count; child++)
         put(own->in_child[child], round);
+    if (!own->in_parent)
+        put(&own->released, round);
 }
 
 // Scopes: 1 the grid, 2 the grids of several devices, whose handle is odd.
@@ -112,10 +113,11 @@ static __device__ __forceinline__ void await(const unsigned *word, unsigned befo
 #if __CUDA_ARCH__ >= 700
     unsigned now;
     do
-        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
+        if (several)
+            asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
+        else
+            asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
     while (((before ^ now) & 0x80000000u) == 0);
-    if (several)
-        __threadfence_system();
 #else
     while (((before ^ look(word)) & 0x80000000u) == 0) {}
     if (several)
@@ -125,19 +127,19 @@ static __device__ __forceinline__ void await(const unsigned *word, unsigned befo
 #endif
 }
 
-static __device__ __forceinline__ void meet(Workspace *own, bool several) {
-    unsigned blocks = blocks_of_grid();
+static __device__ __forceinline__ void meet_grid(Workspace *own) {
     bool first = blockIdx.x + blockIdx.y + blockIdx.z == 0;
-    if (several && first) {
-        atomicAdd(&own->arrived, 1u);
-        while ((look(&own->arrived) & 0x7fffffffu) != blocks) {}
-        __threadfence_system();
+    unsigned before = atomicAdd(&own->arrived, first ? 0x80000000u - (blocks_of_grid() - 1) : 1u);
+    await(&own->arrived, before, false);
+}
+
+static __device__ __forceinline__ void meet_grids(Workspace *own) {
+    unsigned blocks = blocks_of_grid(), before = atomicAdd(&own->arrived, 1u);
+    if ((before & 0x7fffffffu) == blocks - 1) {
         meet_other_grids(own);
         atomicAdd(&own->arrived, 0x80000000u - blocks);
-    } else {
-        unsigned before = atomicAdd(&own->arrived, first ? 0x80000000u - (blocks - 1) : 1u);
-        await(&own->arrived, before, several);
-    }
+    } else
+        await(&own->arrived, before, true);
 }
 
 // Flag 1: one thread of each block calls, between barriers of its block.
@@ -152,8 +154,12 @@ extern "C" __device__ unsigned __cuda_syscall_CGS_sync(unsigned long long handle
         __threadfence();
     if (all_threads)
         __syncthreads();
-    if (!all_threads || threadIdx.x + threadIdx.y + threadIdx.z == 0)
-        meet(own, several);
+    if (!all_threads || threadIdx.x + threadIdx.y + threadIdx.z == 0) {
+        if (several)
+            meet_grids(own);
+        else
+            meet_grid(own);
+    }
     if (all_threads)
         __syncthreads();
     return 0;

@@ -723,6 +723,9 @@ class Header(Unit):
         "cycle",
         "between groups of fences for the system, beyond what they take longer",
     )
+    fence_system_group = from_chip(
+        "elsewhere.system_fence_group_count", "fences", "for the system that leave an SM together; 0: any number"
+    )
     fence_together = from_chip(
         "pipes.membar_group_cycles", "cycle", "after the first of an SM's group of fences in which others join it"
     )
