@@ -62,7 +62,7 @@ _ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
 
 
 def asks(name: str) -> bool:
-    """Whether a destructor prepares with a call to give something back: it asks for a state, or goes to a context."""
+    """Whether destructors make this call before they give something back: it reads a state or selects a context."""
     return any(word in name for word in _ASKS)
 
 

@@ -15,7 +15,7 @@ from warpwright.timing import state as s
 
 
 class Timing(NamedTuple):
-    """What an instruction asks of its sub-core."""
+    """The resources of its sub-core that an instruction uses."""
 
     pipe: int
     interval_cycles: int
@@ -29,7 +29,7 @@ class Timing(NamedTuple):
     passes: int = 1
     """Of wide products: how often it is dispatched and reads its registers."""
     factor_latency_cycles: int = 0
-    """Of wide products: from the issue of what makes one of its factors at the least."""
+    """Of wide products: least time from the issue of the instruction that produces a factor."""
 
 
 Row = Callable[[Work, Chip, bool, int], Timing]
