@@ -101,7 +101,7 @@ class Browser:
 
     def press(self, key: str) -> None:
         """Press and release a key."""
-        codes = {"Tab": 9, "Enter": 13, " ": 32}
+        codes = {"Tab": 9, "Enter": 13, " ": 32, "End": 35, "Home": 36, "ArrowUp": 38, "ArrowDown": 40}
         text = {"Enter": "\r", " ": " "}.get(key, "")
         common = {"key": key, "windowsVirtualKeyCode": codes[key], "text": text}
         self.call("Input.dispatchKeyEvent", type="keyDown", **common)

@@ -23,6 +23,7 @@ from warpwright.tools.report.figures import draw_roofline, roofline, scaled, siz
 from warpwright.tools.report.instruction_mix import KIND_OF, instruction_mix
 from warpwright.tools.report.live_registers import LiveRegisters, live_registers
 from warpwright.tools.report.occupancy_curves import curves
+from warpwright.tools.report.phases import phases
 from warpwright.tools.report.relieved import Ranking, Relief, WhatIf
 from warpwright.tools.report.resources import BOUNDS
 
@@ -357,6 +358,80 @@ def test_launches_are_sorted_and_filtered(page: str, runs: list[Run], tmp_path: 
     assert found[1] == f"descending {longest} ascending {longest[::-1]} 2"
 
 
+@needs_browser
+def test_launches_collapse_and_expand_together(browser: Browser, whole_page: Path) -> None:
+    browser.look(1400, False)
+    browser.open(whole_page)
+    opened = "[...document.querySelectorAll('section.launch > details')].map((one) => one.open)"
+    button = "[...document.querySelectorAll('.filter button')].find((one) => one.textContent === '{}').click()"
+    assert browser.evaluate(opened) == [True, True]
+    browser.evaluate(button.format("Collapse all"))
+    assert browser.evaluate(opened) == [False, False]
+    browser.evaluate(button.format("Expand all"))
+    assert browser.evaluate(opened) == [True, True]
+
+
+@needs_browser
+def test_arrow_keys_go_through_a_listing(browser: Browser, whole_page: Path) -> None:
+    """Each side is one stop of Tab; Enter marks what belongs to the line, on both sides."""
+    browser.look(1400, False)
+    browser.open(whole_page)
+    side = "document.querySelectorAll('.listing .scroll')[1]"
+    assert browser.evaluate(f"{side}.querySelectorAll('tr[tabindex=\"0\"]').length") == 1
+    browser.evaluate(f"{side}.querySelector('tr[tabindex=\"0\"]').focus()")
+    rows = f"[...{side}.querySelectorAll('tr[data-line]')]"
+    at = f"{rows}.indexOf(document.activeElement)"
+    places = []
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "End", "Home", "ArrowUp"):
+        browser.press(key)
+        places.append(browser.evaluate(at))
+    last = browser.evaluate(f"{rows}.length") - 1
+    assert places == [1, 2, 1, last, 0, 0]
+    browser.press("Enter")
+    marked = browser.evaluate("[...document.querySelectorAll('tr[aria-current]')].map((row) => row.dataset.line)")
+    assert len(marked) >= 2
+    assert len(set(marked)) == 1
+
+
+# --- launch and tail ------------------------------------------------------------------------------------------------------
+
+
+def test_phases_have_every_cycle(page: str, runs: list[Run]) -> None:
+    for i, run in enumerate(runs):
+        assert run.timing is not None
+        assert run.timing.blocks is not None
+        found = phases(run)
+        assert found is not None
+        assert sum(found.cycles) == run.cycles
+        assert min(found.cycles) >= 0
+        assert found.cycles[0] == run.timing.blocks[:, 1].min()
+        assert 0 <= found.tail_idle <= 1
+        assert values(page, f"launch-{i + 1}")["phase: tail"] == found.cycles[3]
+
+
+def test_a_last_wave_is_the_tail() -> None:
+    """One SM gets a second block of equal work: the others idle through half of the time."""
+    spin = """extern "C" __global__ void spin(float *x)
+    {
+        __shared__ float all[12000];
+        float a = x[threadIdx.x];
+        for (int i = 0; i < 4000; ++i)
+            a = a * 1.5f + 1.0f;
+        all[threadIdx.x] = a;
+        x[threadIdx.x] = all[threadIdx.x ^ 1];
+    }"""
+    gpu = ww.GPU("v100", sm_count=4)
+    two_per_sm = gpu.compile(spin)["spin"][9, 32](np.ones(32, np.float32))
+    found = phases(two_per_sm)
+    assert found is not None
+    assert two_per_sm.resident.blocks_per_sm == 2
+    assert 0.4 < found.cycles[3] / (two_per_sm.cycles - found.cycles[0]) < 0.6
+    assert found.tail_idle == pytest.approx(3 / 4, abs=0.05)
+    even = phases(gpu.compile(spin)["spin"][8, 32](np.ones(32, np.float32)))
+    assert even is not None
+    assert even.cycles[3] < 0.05 * sum(even.cycles)
+
+
 # --- schedulers, mix, occupancy, live registers, caches ------------------------------------------------------------------
 
 
@@ -581,7 +656,7 @@ def test_landmarks(page: str) -> None:
     ids = {a["id"] for _, a in reader.seen if "id" in a}
     links = [str(a["href"])[1:] for tag, a in reader.seen if tag == "a"]
     assert set(links) <= ids
-    assert sum(link.startswith("launch-1-") for link in links) == 13
+    assert sum(link.startswith("launch-1-") for link in links) == 14
 
 
 @pytest.mark.parametrize(

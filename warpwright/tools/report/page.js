@@ -7,7 +7,8 @@ document.querySelectorAll(".listing").forEach((listing) => {
     rows.forEach((row) => {
       const on = !again && row.dataset.line === chosen.dataset.line;
       row.classList.toggle("on", on);
-      row.setAttribute("aria-selected", on ? "true" : "false");
+      if (on) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
     });
     listing.dataset.chosen = again ? "" : chosen.dataset.line;
     if (again) return;
@@ -17,14 +18,21 @@ document.querySelectorAll(".listing").forEach((listing) => {
       if (box !== here && first) box.scrollTop = first.offsetTop - box.clientHeight / 3;
     });
   };
-  rows.forEach((row) => {
-    row.tabIndex = 0;
-    row.addEventListener("click", () => mark(row));
-    row.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" || event.key === " ") {
+  // Of each side one row is reached by Tab, and the others from it by the arrow keys, Home and End.
+  listing.querySelectorAll(".scroll").forEach((box) => {
+    const here = rows.filter((row) => box.contains(row));
+    const choose = (row) => here.forEach((other) => { other.tabIndex = other === row ? 0 : -1; });
+    choose(here[0]);
+    here.forEach((row, i) => {
+      row.addEventListener("click", () => { choose(row); mark(row); });
+      row.addEventListener("keydown", (event) => {
+        const steps = { ArrowDown: i + 1, ArrowUp: i - 1, Home: 0, End: here.length - 1 };
+        const next = here[steps[event.key]];
+        if (event.key === "Enter" || event.key === " ") mark(row);
+        else if (next) { choose(next); next.focus(); }
+        else return;
         event.preventDefault();
-        mark(row);
-      }
+      });
     });
   });
   // Each side begins at its hottest row.
@@ -40,7 +48,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   const heads = [...table.tHead.rows[0].cells];
   const key = (row, column) => {
     const cell = row.cells[column];
-    const text = cell.textContent.trim();
+    const text = cell.textContent.trim().replace(/^same$/, "0");
     const value = parseFloat(cell.dataset.value || text.replace(/[,<%]/g, ""));
     return heads[column].classList.contains("num") ? (Number.isNaN(value) ? -Infinity : value) : text;
   };
@@ -74,6 +82,16 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   label.append("Filter ", input);
   box.append(label, count);
   table.closest(".scroll").before(box);
+  const parts = [...document.querySelectorAll("section.launch > details")];
+  if (table.closest("#launches") && parts.length > 1) {
+    [["Collapse all", false], ["Expand all", true]].forEach(([name, open]) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = name;
+      button.addEventListener("click", () => parts.forEach((part) => { part.open = open; }));
+      box.append(button);
+    });
+  }
   input.addEventListener("input", () => {
     const wanted = input.value.toLowerCase();
     rows.forEach((row) => { row.hidden = !row.textContent.toLowerCase().includes(wanted); });

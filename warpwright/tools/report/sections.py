@@ -11,11 +11,12 @@ from warpwright.tools.report.evidence import Evidence
 from warpwright.tools.report.figures import draw_blocks, draw_sms
 from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table, scroll
 from warpwright.tools.report.quantities import quantity
+from warpwright.tools.report.relieved import WORTH_NAMING
 from warpwright.tools.tables import dims, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from warpwright.run import Run
-    from warpwright.tools.report.relieved import Ranking
+    from warpwright.tools.report.relieved import Ranking, Relief
 
 MOST_NUMBERS = 12
 """Numbers of the chip that are listed with their share of the time."""
@@ -26,21 +27,28 @@ def answer(a: Attribution, ranking: Ranking | None) -> str:
     if ranking is None:
         return f'<div class="answer"><p data-name="headline">{escape(a.advice)}</p>{shares}</div>'
     rows = "".join(
-        f"<tr><td>{escape(relief.what_if.change)}</td>"
+        f"<tr><td>{escape(relief.what_if.change)}{_advice(relief, ranking)}</td>"
         + datum(
             f"after {relief.what_if.change}",
             relief.what_if.after[ranking.launch],
             f"{relief.what_if.after[ranking.launch]:,}",
         )
-        + f'<td class="num">{relief.what_if.saved(ranking.launch):+.1%}</td></tr>'
+        + f'<td class="num">{round(relief.what_if.saved(ranking.launch), 3) + 0.0:.1%}</td></tr>'
         for relief in ranking.reliefs
     )
     table = (
-        f'<table data-name="what-if"><caption>Cycles with each resource relieved; the largest saving first.</caption><thead><tr><th scope="col">with</th><th scope="col" class="num">cycles</th><th scope="col" class="num">saved</th></tr></thead><tbody>{rows}</tbody></table>'
+        f'<table data-name="what-if"><caption>Cycles with each resource relieved; the largest saving first, with what would help.</caption><thead><tr><th scope="col">with</th><th scope="col" class="num">cycles</th><th scope="col" class="num">saved</th></tr></thead><tbody>{rows}</tbody></table>'
         if rows
         else ""
     )
     return f'<div class="answer"><p data-name="headline">{escape(ranking.headline)}</p>{shares}{table}</div>'
+
+
+def _advice(relief: Relief, ranking: Ranking) -> str:
+    """What a programmer can do about a resource whose relief is worth naming."""
+    if relief.what_if.saved(ranking.launch) < WORTH_NAMING:
+        return ""
+    return f'<small class="under">{escape(relief.resource.advice)}</small>'
 
 
 def evidence_panel(known: Evidence, chip: Chip, anchor: str) -> str:

@@ -45,7 +45,7 @@ def compared_launches(comparison: Comparison, shown: Mapping[int, str]) -> str:
             ("change", True),
         )
     )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    table = f'<table class="sortable"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
     return (
         '<section class="card" id="compared" aria-labelledby="title-compared">'
         f'<h2 id="title-compared">{now} beside {before}</h2><p class="note">{escape(note)}</p>'
