@@ -75,5 +75,7 @@ def phases_panel(run: Run, anchor: str) -> str:
         for (name, meaning), cycles in zip(MEANINGS, found.cycles, strict=True)
     ]
     if found.cycles[3]:
-        waves += f" In the tail, SMs that got work have none left for {percent(found.tail_idle)} of the time on average."
+        waves += (
+            f" In the tail, SMs that got work have none left for {percent(found.tail_idle)} of the time on average."
+        )
     return panel("Launch and tail", rows_table(waves, ("phase", "", "cycles", "share"), rows, "bars"), anchor)
