@@ -26,7 +26,6 @@ from warpwright.tools.report.instruction_mix import mix_panel
 from warpwright.tools.report.listing import hot_lines, listing
 from warpwright.tools.report.markup import panel, scroll
 from warpwright.tools.report.occupancy_curves import occupancy_panel
-from warpwright.tools.report.phases import phases_panel
 from warpwright.tools.report.schedulers import scheduler_panel
 from warpwright.tools.report.side_by_side import compared_launches, compared_panel
 from warpwright.tools.tables import format_seconds
@@ -198,7 +197,7 @@ def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None, compa
         sections.evidence_panel(evidence(a, run.program, run.device), run.device, f"{at}evidence"),
         f'<div class="pair"><div>{sections.speed_of_light(a, f"{at}speed")}{sections.bounds(a)}</div>'
         f"<div>{roof_panel}{sections.stalls(a, f'{at}stalls')}</div></div>",
-        f'<div class="pair"><div>{phases_panel(run, f"{at}phases")}{scheduler_panel(run, a, f"{at}schedulers")}</div>'
+        f'<div class="pair"><div>{sections.launch_phases(run, f"{at}phases")}{scheduler_panel(run, a, f"{at}schedulers")}</div>'
         f"<div>{mix_panel(a, run.program, f'{at}mix')}</div></div>",
         occupancy_panel(run, f"{at}occupancy"),
         panel("Memory picture", memory, f"{at}memory", "whole"),

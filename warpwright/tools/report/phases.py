@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from warpwright.tools.report.attribution import sm_count
 from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table
-
-if TYPE_CHECKING:
-    from warpwright.run import Run
 
 MEANINGS = (
     ("launch", "before the first block begins"),
@@ -33,11 +30,15 @@ class Phases:
     """Share of the tail in which an SM that got work has none left, mean of these SMs; 0 without a tail."""
 
 
-def phases(run: Run) -> Phases | None:
-    """The phases of a launch, or None if not all of its blocks have recorded times."""
-    assert run.timing is not None
-    blocks = run.timing.blocks
-    if run.sampling is not None or blocks is None or len(blocks) != _block_count(run) or not (blocks[:, 2] > 0).all():
+def phases(blocks: NDArray[Any] | None, count: int, cycles: int) -> Phases | None:
+    """The phases of a launch, or None if not all of its blocks have recorded times.
+
+    Args:
+        blocks: SM, first and last cycle of each block.
+        count: blocks of the grid.
+        cycles: of the launch.
+    """
+    if blocks is None or len(blocks) != count or not (blocks[:, 2] > 0).all():
         return None
     used = np.unique(blocks[:, 0])
     on_sm = [blocks[blocks[:, 0] == sm] for sm in used]
@@ -48,30 +49,20 @@ def phases(run: Run) -> Phases | None:
     emptied = max(int(lasts.min()), filled)
     tail = end - emptied
     idle = float(np.mean(end - np.maximum(lasts, emptied))) / tail if tail else 0.0
-    return Phases((begin, filled - begin, emptied - filled, tail, run.cycles - end), idle)
+    return Phases((begin, filled - begin, emptied - filled, tail, cycles - end), idle)
 
 
-def _block_count(run: Run) -> int:
-    return run.grid[0] * run.grid[1] * run.grid[2]
-
-
-def _waves(run: Run) -> str:
-    at_once = run.resident.blocks_per_sm * sm_count(run)
-    blocks = _block_count(run)
-    return f"{blocks:,} blocks, of which the chip holds {at_once:,} at once: {blocks / at_once:.2f} waves."
-
-
-def phases_panel(run: Run, anchor: str) -> str:
-    """The launch's waves and its phases."""
-    waves = _waves(run)
-    found = phases(run)
+def phases_panel(found: Phases | None, count: int, at_once: int, anchor: str) -> str:
+    """The phases of a launch, and its waves: ``count`` blocks on a chip that holds ``at_once``."""
+    waves = f"{count:,} blocks, of which the chip holds {at_once:,} at once: {count / at_once:.2f} waves."
     if found is None:
         note = f"{waves} The phases are not known: not every block was recorded."
         return panel("Launch and tail", f'<p class="note">{note}</p>', anchor)
+    whole = sum(found.cycles)
     rows = [
-        f"<tr><td>{name}<small>{meaning}</small></td><td>{bar(cycles / run.cycles)}</td>"
+        f"<tr><td>{name}<small>{meaning}</small></td><td>{bar(cycles / whole)}</td>"
         + datum(f"phase: {name}", cycles, f"{cycles:,}")
-        + f'<td class="num">{percent(cycles / run.cycles)}</td></tr>'
+        + f'<td class="num">{percent(cycles / whole)}</td></tr>'
         for (name, meaning), cycles in zip(MEANINGS, found.cycles, strict=True)
     ]
     if found.cycles[3]:

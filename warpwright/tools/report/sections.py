@@ -6,10 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
-from warpwright.tools.report.attribution import Attribution, Unit
+from warpwright.tools.report.attribution import Attribution, Unit, sm_count
 from warpwright.tools.report.evidence import Evidence
 from warpwright.tools.report.figures import draw_blocks, draw_sms
 from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table, scroll
+from warpwright.tools.report.phases import phases, phases_panel
 from warpwright.tools.report.quantities import quantity
 from warpwright.tools.report.relieved import WORTH_NAMING
 from warpwright.tools.tables import dims, format_rate, format_seconds
@@ -163,6 +164,14 @@ def roofline_note(a: Attribution, unit: str) -> str:
         '<p class="note">The kernel does no floating-point work, so this roofline counts warp-instructions. Each dot is the '
         "same speed over the bytes of one memory.</p>"
     )
+
+
+def launch_phases(run: Run, anchor: str) -> str:
+    """The launch's waves, overhead and tail."""
+    assert run.timing is not None
+    count = run.grid[0] * run.grid[1] * run.grid[2]
+    found = None if run.sampling is not None else phases(run.timing.blocks, count, run.cycles)
+    return phases_panel(found, count, run.resident.blocks_per_sm * sm_count(run), anchor)
 
 
 def sms(run: Run, anchor: str) -> str:
