@@ -22,7 +22,7 @@ ORDER: list[set[str]] = [
     {"images"},
     {"repeats"},
     {"run"},
-    {"launch_groups", "device_launches"},
+    {"launch_groups", "device_launches", "engines"},
     {"resident_launches"},
     {"api"},
     {"multi_gpu", "mig", "checkpoint"},

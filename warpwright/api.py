@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
+    from warpwright.engines import JpegDecoder, Timeline
     from warpwright.faults import DeviceFaults
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Progress, Run
@@ -239,6 +240,8 @@ class GPU:
         """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
+        self._timeline: Timeline | None = None
+        self._jpeg: JpegDecoder | None = None
 
     def _remember(self, device: int | None) -> None:
         """Make what keeps times, and contents of caches, between timed launches."""
@@ -299,6 +302,29 @@ class GPU:
                 )
             self.injected = DeviceFaults(self.chip, self.memory)
         return self.injected
+
+    @property
+    def timeline(self) -> Timeline:
+        """The simulated clock of engines and of the kernels beside them, which begins when it is first asked for."""
+        if self._timeline is None:
+            # Imported when it is asked for, as the engines are: few programs ask.
+            from warpwright.engines import Timeline
+
+            self._timeline = Timeline(self)
+        return self._timeline
+
+    @property
+    def jpeg(self) -> JpegDecoder:
+        """The JPEG engine: ``gpu.jpeg.decode([file, …])``.
+
+        Raises:
+            UnsupportedError: the chip has none, or Pillow is not installed (the extra ``engines``).
+        """
+        if self._jpeg is None:
+            from warpwright.engines import JpegDecoder
+
+            self._jpeg = JpegDecoder(self, self.timeline)
+        return self._jpeg
 
     def checks(self, name: str) -> bool:
         """True if the named check, such as ``"memcheck"``, watches this GPU's launches."""

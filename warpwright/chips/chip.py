@@ -24,6 +24,7 @@ from warpwright.chips.sections import (
     Crossbar,
     Dram,
     Elsewhere,
+    Engines,
     Graphics,
     Identity,
     InstructionCache,
@@ -72,6 +73,7 @@ class Chip(BaseModel):
     elsewhere: Elsewhere
     texture: Texture = Texture()
     graphics: Graphics = Graphics()
+    engines: Engines = Engines()
     sources: Mapping[str, str]
     """Where each number comes from, by its name: ``document: place``."""
     kinds: Mapping[str, str]

@@ -196,7 +196,20 @@ def range_text(limits: tuple[float, float]) -> str:
 
 def problems(chip: Chip) -> Iterator[str]:
     """What is wrong with fields that are right each for itself: one sentence each, with the fields' names and values."""
-    for check in (_sms, _warps, _capability, _latencies, _shared, _caches, _l2, _dram, _powers, _texture, _graphics):
+    for check in (
+        _sms,
+        _warps,
+        _capability,
+        _latencies,
+        _shared,
+        _caches,
+        _l2,
+        _dram,
+        _powers,
+        _texture,
+        _graphics,
+        _engines,
+    ):
         yield from check(chip)
 
 
@@ -429,3 +442,20 @@ def _powers(chip: Chip) -> Iterator[str]:
             near = 1 << (value.bit_length() - 1)
             zero = " or 0" * (name == "gpc_coalescer_lines")
             yield f"{name} = {value:,} must be a power of two{zero}: {near:,} or {2 * near:,}"
+
+
+def _engines(chip: Chip) -> Iterator[str]:
+    """An engine's rates are given where it has units; smaller chroma takes no more time."""
+    jpeg = chip.engines
+    rates = (jpeg.nvjpg_420_pixels_per_clk, jpeg.nvjpg_444_pixels_per_clk)
+    if jpeg.nvjpg_core_count and not rates[0] >= rates[1] > 0:
+        yield (
+            f"nvjpg_420_pixels_per_clk = {rates[0]} must be at least nvjpg_444_pixels_per_clk = {rates[1]}, and both above 0, "
+            f"where nvjpg_core_count = {jpeg.nvjpg_core_count}"
+        )
+    # A pixel of 4:2:0 has half a sample of chroma, one of 4:4:4 two: what a pixel without chroma takes follows from both.
+    elif jpeg.nvjpg_core_count and 4 * rates[1] <= rates[0]:
+        yield (
+            f"nvjpg_420_pixels_per_clk = {rates[0]} must be less than four times nvjpg_444_pixels_per_clk = {rates[1]}: "
+            "otherwise luma alone would take no time"
+        )

@@ -174,5 +174,6 @@ def instance_chip(chip: Chip, profile: Profile) -> Chip:
         "device_copy_gb_per_s": chip.transfer.device_copy_gb_per_s * share,
         "device_copy_l2_gb_per_s": chip.transfer.device_copy_l2_gb_per_s * share,
         "fill_gb_per_s": chip.transfer.fill_gb_per_s * share,
+        "nvjpg_core_count": chip.engines.nvjpg_core_count * profile.jpegs,
     }
     return load_chip(chip, **changes)

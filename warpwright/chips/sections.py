@@ -709,3 +709,16 @@ class Graphics(Section):
     """The most by which colour and depth are compressed."""
     fixed_stage_latency_cycles: int = Field(default=0, ge=0)
     """Of the way through each fixed-function stage, in cycles of the core clock."""
+
+
+class Engines(Section):
+    """Fixed-function engines beside the SMs; zero on chips where they are not modelled.  Rates are per cycle of the SM clock."""
+
+    nvjpg_core_count: int = Field(default=0, ge=0, le=64)
+    """JPEG decoders, which work on the images of one batch."""
+    nvjpg_420_pixels_per_clk: float = Field(default=0.0, ge=0)
+    """Of one core, for images whose chroma has half the width and half the height."""
+    nvjpg_444_pixels_per_clk: float = Field(default=0.0, ge=0)
+    """The same with chroma of full size."""
+    nvjpg_image_us: float = Field(default=0.0, ge=0)
+    """Of one image, beside its pixels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpwright.studies import a100_engines as a100_engines
 from warpwright.studies import a100_features as a100_features
 from warpwright.studies import a100_histogram as a100_histogram
 from warpwright.studies import a100_memory as a100_memory

@@ -1,0 +1,12 @@
+"""Fixed-function engines of a GPU: ``gpu.jpeg``.
+
+``timeline.py`` is their clock, on which kernels and copies are too; ``jpeg_files.py`` reads what a JPEG file is, ``jpeg.py`` decodes
+it.  Results are those of public libraries (the extra ``engines``); times follow from the chip file's section ``[engines]``.
+
+Imports nothing above ``run``.
+"""
+
+from warpwright.engines.jpeg import JpegDecoder, JpegJob
+from warpwright.engines.timeline import Timeline
+
+__all__ = ["JpegDecoder", "JpegJob", "Timeline"]
