@@ -3,7 +3,7 @@
 ``timeline.py`` is their clock, on which kernels and copies are too; ``jpeg_files.py`` reads what a JPEG file is, ``jpeg.py`` decodes
 it.  Results are those of public libraries (the extra ``engines``); times follow from the chip file's section ``[engines]``.
 
-Imports nothing above ``run``.
+Imports nothing above ``arrays``.
 """
 
 from warpwright.engines.jpeg import JpegDecoder, JpegJob

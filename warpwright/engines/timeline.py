@@ -10,17 +10,31 @@ Kernels take the place on the clock at which they were launched: everything that
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from warpwright.chips import Chip
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.run import Run
 from warpwright.timing.kept_caches import KeptCaches
 
 DONE = 1e-12
 """What is left of a task that has ended, by rounding."""
+
+
+class Launch(Protocol):
+    """What engines need of a launch: of ``run.Run``."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def timed(self) -> bool: ...
+    @property
+    def shared(self) -> bool: ...
+    @property
+    def seconds_with_children(self) -> float: ...
+    @property
+    def metrics(self) -> Mapping[str, float]: ...
 
 
 class Device(Protocol):
@@ -31,7 +45,7 @@ class Device(Protocol):
     @property
     def memory(self) -> DeviceMemory: ...
     @property
-    def launches(self) -> list[Run]: ...
+    def launches(self) -> Sequence[Launch]: ...
     @property
     def kept_caches(self) -> KeptCaches | None: ...
     @property
