@@ -14,7 +14,7 @@ import warpwright as ww
 from bench.silicon import interleaved
 from tests.bulk_cases import SOURCE, AddressOf, Case, MapOf, cases, swizzle_places
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.tensor_maps import encode_tiled
+from warpwright.driver.tensor_maps import EncodeTiled, encode_tiled
 from warpwright.engine.tensor_map import TensorMap, TensorMapError, decode
 from warpwright.errors import IllegalInstructionError
 
@@ -203,12 +203,13 @@ def test_the_driver_makes_interleaved_maps() -> None:
     room = np.zeros(256, np.uint8)
     place = -(-room.ctypes.data // 64) * 64
     words = [np.array(v, t) for v, t in (((8, 4, 3), "u8"), ((256, 1024), "u8"), ((8, 1, 1), "u4"), ((1, 1, 1), "u4"))]
-    encode_tiled(place, 1, 3, 1 << 20, *(w.ctypes.data for w in words), 2, 1, 0, 0)
+    addresses = [w.ctypes.data for w in words]
+    encode_tiled(EncodeTiled(place, 1, 3, 1 << 20, *addresses, 2, 1, 0, 0))
     raw = room[place - room.ctypes.data :][:128].tobytes()
     made = decode(raw)
     assert (made.sizes, made.strides, made.interleave, made.swizzle) == ((8, 4, 3), (256, 1024), 2, 1)
     with pytest.raises(CudaError, match="an interleaved tensor has three to five dimensions, not 2"):
-        encode_tiled(place, 1, 2, 1 << 20, *(w.ctypes.data for w in words), 2, 1, 0, 0)
+        encode_tiled(EncodeTiled(place, 1, 2, 1 << 20, *addresses, 2, 1, 0, 0))
 
 
 def bulk_latency() -> str:

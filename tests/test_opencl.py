@@ -223,3 +223,21 @@ def test_without_libclc_its_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("WARPWRIGHT_LIBCLC", "/nonexistent")
     with pytest.raises(MissingToolError, match=r"libclc's cayman-r600--\.bc was not found in /nonexistent"):
         ww.GPU("hd6970", timing="off").compile("__kernel void k(__global int *x) { x[0] = 1; }\n")
+
+
+@needs_opencl
+def test_groups_are_turned_in_local_memory() -> None:
+    y = np.arange(1024, dtype=np.float32)
+    expected = 2 * y.reshape(16, 64)[:, ::-1].ravel()
+    gpu = ww.GPU("hd6970")
+    module = gpu.compile("""
+__kernel void scale(__global float *y, float a, __local float *tile)
+{
+    int l = get_local_id(0);
+    tile[l] = y[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    y[get_global_id(0)] = a * tile[get_local_size(0) - 1 - l];
+}
+""")
+    module["scale"][16, 64, 256](y, 2.0, 256)  # 16 groups of 64; 256 bytes of local memory, all of them for tile
+    np.testing.assert_array_equal(y, expected)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from warpwright.driver import recording, results
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.driver.entry_points import Record, asks, end, plain, prototype, spread, table
+from warpwright.driver.entry_points import Record, asks, end_of, plain, prototype, spread, table
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
 from warpwright.driver.pending import drained
@@ -116,14 +116,14 @@ def failed(name: str, error: BaseException) -> int:
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     finalizing = sys.is_finalizing
     # Destructors call while the interpreter takes its modules apart: what they give back goes with the process, what they ask may still be known.
-    may_know = asks(name)
+    may_know, end = asks(name), end_of(name, results.DEINITIALIZED)
 
     def call(*arguments: Any) -> Any:
         if finalizing():
             try:
-                return (function(*arguments) or 0) if may_know else end(name, results.DEINITIALIZED, arguments)
+                return (function(*arguments) or 0) if may_know else end(arguments)
             except BaseException:  # what it needs may be gone
-                return end(name, results.DEINITIALIZED, arguments)
+                return end(arguments)
         try:
             return function(*arguments) or 0
         except BaseException as error:

@@ -71,17 +71,23 @@ CLOSED_TEXT = b"driver shutting down"
 _closed_text = ctypes.create_string_buffer(CLOSED_TEXT)
 
 
-def end(name: str, gone: int, arguments: Sequence[Any]) -> int:
-    """Do what a call does after the end (:func:`ending`) while the interpreter still ends; returns its result, ``gone`` for what is no longer there."""
+def end_of(name: str, gone: int) -> Callable[[Sequence[Any]], int]:
+    """What a call does after the end (:func:`ending`) while the interpreter still ends, as a function of the call's arguments.
+
+    It returns ``gone`` for what is no longer there.  The function reads no name of a module: the interpreter takes modules apart before the last destructors run.
+    """
     how = ending(name)
-    if how is Ending.GONE:
-        return gone
-    if how is Ending.TEXT:
-        return ctypes.addressof(_closed_text)
-    for place in {Ending.FIRST: arguments[:1], Ending.INACTIVE: arguments[1:3]}.get(how, ()):
-        if place:
-            ctypes.c_uint32.from_address(place).value = 0
-    return 0
+    result = {Ending.GONE: gone, Ending.TEXT: ctypes.addressof(_closed_text)}.get(how, 0)
+    places = {Ending.FIRST: slice(0, 1), Ending.INACTIVE: slice(1, 3)}.get(how, slice(0, 0))
+    word_at = ctypes.c_uint32.from_address
+
+    def end(arguments: Sequence[Any]) -> int:
+        for place in arguments[places]:
+            if place:
+                word_at(place).value = 0
+        return result
+
+    return end
 
 
 def called_by_destructors(name: str, letters: str) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.driver.entry_points import Record, end, prototype, spread
+from warpwright.driver.entry_points import Record, end_of, prototype, spread
 from warpwright.driver.runtime.calls import ensure
 from warpwright.errors import OutOfMemoryError, UnsupportedError, WarpwrightError
 from warpwright.libraries.placement import table
@@ -115,11 +115,11 @@ def _status(library: str, name: str, error: BaseException) -> int:
 
 
 def _guarded(library: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    finalizing, gone = sys.is_finalizing, STATUSES[library].not_initialized
+    finalizing, end = sys.is_finalizing, end_of(name, STATUSES[library].not_initialized)
 
     def call(*arguments: Any) -> Any:
         if finalizing():
-            return end(name, gone, arguments)
+            return end(arguments)
         try:
             ensure()
             return function(*arguments) or 0
