@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 import warpwright as ww
+from tests.browser import BROWSER, Browser
 from warpwright.tools.chip_differences import Figures, Launch, difference, figures_of, match_launches
 from warpwright.tools.chip_table import fitting_table, ratios
 from warpwright.tools.report.chips_page import chips_page
@@ -140,6 +141,12 @@ def test_a_program_is_compared_over_ten_years(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "gtx480 takes" in text
     assert "PTX, timed by a scoreboard" in text
+    if BROWSER is not None:
+        with Browser(tmp_path / "profile") as browser:
+            browser.look(1400, False)
+            browser.open(page)
+            # A page without contents on its left takes the width for itself.
+            assert browser.evaluate("document.querySelector('main').clientWidth") > 1100
 
 
 @pytest.mark.ci

@@ -33,8 +33,8 @@ def explaining_cells(f: Figures) -> list[str]:
     """The cells of ``COLUMNS``."""
     l2 = "none" if f.l2_hit_percent is None else f"{f.l2_hit_percent:.0f}%"
     return [
-        f"{f.load_bytes:.0f} B" if f.load_bytes else "-",
-        f"{f.store_bytes:.0f} B" if f.store_bytes else "-",
+        f"{f.load_bytes:,.0f} B" if f.load_bytes else "-",
+        f"{f.store_bytes:,.0f} B" if f.store_bytes else "-",
         "none" if f.l2_hit_percent is None else f"{f.l1_hit_percent:.0f}%",
         l2,
         f"{size(f.dram_bytes)}, {f.dram_percent:.0f}%",
