@@ -241,7 +241,7 @@ def test_a_run_explains_itself(runs: dict[str, Run], tmp_path: Path) -> None:
     page = runs["roots"].report(tmp_path / "roots.html", title="Roots", what_if=lambda gpu: run(gpu, "roots"))
     text = page.read_text(encoding="utf-8")
     assert "<title>Roots</title>" in text
-    assert "<td>twice the special-function lanes</td>" in text
+    assert "<td>twice the special-function lanes" in text
 
 
 def test_blocks_have_their_sm_and_times(runs: dict[str, Run]) -> None:
@@ -316,7 +316,7 @@ def test_the_command_line_writes_reports(tmp_path: Path) -> None:
     assert " 104 of 108 SMs got no block. " in headline
     assert written == [f"wrote {page}", f"wrote {trace}"]
     assert "running again with half the launch overhead\n" in result.stderr
-    assert "<td>half the launch overhead</td>" in page.read_text(encoding="utf-8")
+    assert "<td>half the launch overhead" in page.read_text(encoding="utf-8")
     assert f"<title>{program}</title>" in page.read_text(encoding="utf-8")
     assert len(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]) > 4
     assert session.overrides == {}

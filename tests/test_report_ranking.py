@@ -193,6 +193,6 @@ def test_the_page_shows_every_relief(tmp_path: Path) -> None:
     page = run.report(tmp_path / "roots.html", what_if=program("roots")).read_text(encoding="utf-8")
     found = ranking("roots")
     for relief in found.reliefs:
-        assert f"<td>{relief.what_if.change}</td>" in page
+        assert f"<td>{relief.what_if.change}" in page
     assert "Limited by the special-function pipe: twice the special-function lanes saves " in page
     assert "<td>the special-function pipe</td>" in report_html([run], rankings={0: found})

@@ -227,6 +227,8 @@ def _key(text: str, name: str, arch: str, asked: str, folders: Sequence[Path], h
             *(str(f) for f in folders),
             *(part for path, data in sorted(headers.items()) for part in (str(path), data)),
             *(str(nvrtc.version()), header_versions()),
+            # The line table names files of #line by the working folder.
+            *([os.getcwd()] if "#line" in text else []),
         ]
     )
 
