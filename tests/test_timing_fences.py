@@ -96,8 +96,8 @@ def test_own_shared_memory_is_as_near_in_every_block_of_a_cluster(module: ww.Mod
 @pytest.mark.parametrize("adds", ["one_add", "many_adds"])
 def test_a_fence_waits_for_its_own_warps_atomics(module: ww.Module, adds: str) -> None:
     """Atomics without a result leave a warp at once; the fence after them waits until the last one is done at L2."""
-    without, behind = round_cycles(module, adds, 1), round_cycles(module, f"{adds}_and_fence", 1)
-    assert behind > without + 200
+    without, fenced = round_cycles(module, adds, 1), round_cycles(module, f"{adds}_and_fence", 1)
+    assert fenced > without + 200
     assert round_cycles(module, "many_adds_and_fence", 1) > round_cycles(module, "one_add_and_fence", 1) + 64
 
 

@@ -234,33 +234,24 @@ def execute(launch: Launch, stream: Stream) -> None:
         stream.ps = began + picoseconds(run.seconds_with_children)
 
 
-def _launch(
-    handle: int, grid: Dim3, block: Dim3, shared: int, stream: int, pointers: int, extra: int, cooperative: bool = False
-) -> None:
-    s = state()
-    s.current()
-    target = function(handle)
-    made = Launch(target, grid, block, shared, gather(target, pointers, extra), cooperative)
-    submit_launch(made, stream)
-
-
 LaunchKernel = namedtuple(
     "LaunchKernel", "handle grid_x grid_y grid_z block_x block_y block_z shared stream pointers extra"
 )
 """Arguments of cuLaunchKernel."""
 
 
+def _launch(call: LaunchKernel, cooperative: bool = False) -> None:
+    s = state()
+    s.current()
+    target = function(call.handle)
+    grid, block = (call.grid_x, call.grid_y, call.grid_z), (call.block_x, call.block_y, call.block_z)
+    made = Launch(target, grid, block, call.shared, gather(target, call.pointers, call.extra), cooperative)
+    submit_launch(made, call.stream)
+
+
 @entry("cuLaunchKernel", record=LaunchKernel)
 def launch_kernel(call: LaunchKernel) -> None:
-    _launch(
-        call.handle,
-        (call.grid_x, call.grid_y, call.grid_z),
-        (call.block_x, call.block_y, call.block_z),
-        call.shared,
-        call.stream,
-        call.pointers,
-        call.extra,
-    )
+    _launch(call)
 
 
 LaunchCooperative = namedtuple(
@@ -271,16 +262,7 @@ LaunchCooperative = namedtuple(
 
 @entry("cuLaunchCooperativeKernel", record=LaunchCooperative)
 def launch_cooperative(call: LaunchCooperative) -> None:
-    _launch(
-        call.handle,
-        (call.grid_x, call.grid_y, call.grid_z),
-        (call.block_x, call.block_y, call.block_z),
-        call.shared,
-        call.stream,
-        call.pointers,
-        0,
-        True,
-    )
+    _launch(LaunchKernel(*call, extra=0), True)
 
 
 def submit_launch(launch: Launch, handle: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
@@ -383,14 +383,19 @@ for _letter in "SDCZ":
 
 
 # --- functions with types as arguments --------------------------------------------------------------
+def _needs_no_workspace(call: Any) -> None:
+    """Store the sizes of the workspaces on the device and on the host."""
+    cmemory.put64(call.device, 0)
+    cmemory.put64(call.host, 0)
+
+
 XPotrfSize = namedtuple("XPotrfSize", "number parameters fill n type a lda compute device host")
 """Arguments of cusolverDnXpotrf_bufferSize."""
 
 
 @entry("cusolverDnXpotrf_bufferSize", record=XPotrfSize)
 def x_potrf_size(call: XPotrfSize) -> None:
-    cmemory.put64(call.device, 0)
-    cmemory.put64(call.host, 0)
+    _needs_no_workspace(call)
 
 
 XPotrf = namedtuple("XPotrf", "number parameters fill n type a lda compute work size host host_size info")
@@ -419,8 +424,7 @@ XGeqrfSize = namedtuple("XGeqrfSize", "number parameters m n type a lda tau_type
 
 @entry("cusolverDnXgeqrf_bufferSize", record=XGeqrfSize)
 def x_geqrf_size(call: XGeqrfSize) -> None:
-    cmemory.put64(call.device, 0)
-    cmemory.put64(call.host, 0)
+    _needs_no_workspace(call)
 
 
 XGeqrf = namedtuple("XGeqrf", "number parameters m n type a lda tau_type tau compute work size host host_size info")

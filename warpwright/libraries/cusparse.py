@@ -338,17 +338,8 @@ Spmm = namedtuple("Spmm", "number op_a op_b alpha a b beta c compute algorithm w
 
 @entry("cusparseSpMM", record=Spmm)
 def spmm(call: Spmm) -> None:
-    operands = _found(Sparse, call.a), _found(Dense, call.b), _found(Dense, call.c)
-    multiply(
-        _found(Handle, call.number),
-        (call.op_a, call.op_b),
-        call.alpha,
-        operands[0],
-        operands[1],
-        call.beta,
-        operands[2],
-        call.compute,
-    )
+    a, b, c = _found(Sparse, call.a), _found(Dense, call.b), _found(Dense, call.c)
+    multiply(_found(Handle, call.number), (call.op_a, call.op_b), call.alpha, a, b, call.beta, c, call.compute)
 
 
 Spmv = namedtuple("Spmv", "number op alpha a x beta y compute algorithm work")
@@ -357,17 +348,8 @@ Spmv = namedtuple("Spmv", "number op alpha a x beta y compute algorithm work")
 
 @entry("cusparseSpMV", record=Spmv)
 def spmv(call: Spmv) -> None:
-    operands = _found(Sparse, call.a), _found(Dense, call.x), _found(Dense, call.y)
-    multiply(
-        _found(Handle, call.number),
-        (call.op, 0),
-        call.alpha,
-        operands[0],
-        operands[1],
-        call.beta,
-        operands[2],
-        call.compute,
-    )
+    a, x, y = _found(Sparse, call.a), _found(Dense, call.x), _found(Dense, call.y)
+    multiply(_found(Handle, call.number), (call.op, 0), call.alpha, a, x, call.beta, y, call.compute)
 
 
 @entry("cusparseSDDMM", record=Spmm)

@@ -42,7 +42,7 @@ class Triangle:
 
 @dataclass(frozen=True, slots=True)
 class SingularValues:
-    """Where a decomposition leaves its results; U and V are a batch and a leading dimension, V transposed where that is said."""
+    """Where a decomposition leaves its results; U and V are a batch and a leading dimension each, and V may be stored transposed."""
 
     values: int
     u: tuple[Batch, int]

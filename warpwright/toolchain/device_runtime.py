@@ -6,7 +6,7 @@ flags).  In the grid's barrier here, as in the header's, the blocks add to a wor
 all have come.  Every thread fences before its block's barrier, which takes the time of the driver's routine on an H200 (``bench/machine/barriers.py``); a grid alone on its device
 needs no fence for the system, even where it asks for the barrier of several grids.
 
-NVIDIA does not publish the barrier of several grids.  Here the blocks add to the same word and poll it as above.  The block that comes last, which its addition tells, meets those
+NVIDIA does not publish the barrier of several grids.  Here the blocks add to the same word and poll it as above.  The block that comes last knows it by its addition's old value, and meets those
 of the other devices before it changes the bit.  They meet along a tree of devices that can access each other's memory, by stores of the round's number: a child's into its parent's
 workspace, and the parent's into the child's when all have come.  Each device polls its own memory only, so that PCI Express, which atomics do not cross, will do.
 ``engine/multi_grid.py`` fills the workspaces in.

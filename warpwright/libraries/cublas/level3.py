@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Sequence
+from typing import Any
 
 from warpwright.libraries.calls import entry, unsupported
 from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
@@ -57,6 +58,26 @@ def _product(
     )
 
 
+def _multiply(
+    call: Any,
+    types: tuple[int, int, int],
+    compute: int,
+    strides: tuple[int, int, int] = (0, 0, 0),
+    batch: int = 1,
+    flags: int = 0,
+) -> None:
+    """Make the product of a call's operands, whose arguments have the same names in every form."""
+    handle = handle_of(call.number)
+    matrices = (
+        Matrix(call.a, types[0], call.lda, strides[0], call.op_a),
+        Matrix(call.b, types[1], call.ldb, strides[1], call.op_b),
+        Matrix(call.c, types[2], call.ldc, strides[2]),
+    )
+    product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, compute)
+    product.batch, product.flags = batch, flags
+    run(product, handle.stream)
+
+
 Gemm = namedtuple("Gemm", "number op_a op_b m n k alpha a lda b ldb beta c ldc")
 """Arguments of cublas…gemm."""
 
@@ -74,41 +95,20 @@ def _register(letter: str) -> None:
 
     @entry(*names, record=Gemm)
     def gemm(call: Gemm) -> None:
-        handle = handle_of(call.number)
-        matrices = (
-            Matrix(call.a, type, call.lda, op=call.op_a),
-            Matrix(call.b, type, call.ldb, op=call.op_b),
-            Matrix(call.c, type, call.ldc),
-        )
-        run(_product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, type), handle.stream)
+        _multiply(call, (type, type, type), type)
 
     names = [f"cublas{letter}gemm{three}StridedBatched{suffix}" for three in ("", "3m") for suffix in ("", "_64")]
 
     @entry(*names, record=Strided)
     def strided(call: Strided) -> None:
-        handle = handle_of(call.number)
-        matrices = (
-            Matrix(call.a, type, call.lda, call.stride_a, call.op_a),
-            Matrix(call.b, type, call.ldb, call.stride_b, call.op_b),
-            Matrix(call.c, type, call.ldc, call.stride_c),
-        )
-        product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, type)
-        product.batch = call.count
-        run(product, handle.stream)
+        strides = (call.stride_a, call.stride_b, call.stride_c)
+        _multiply(call, (type, type, type), type, strides, call.count)
 
     names = [f"cublas{letter}gemm{three}Batched{suffix}" for three in ("", "3m") for suffix in ("", "_64")]
 
     @entry(*names, record=Batched)
     def batched(call: Batched) -> None:
-        handle = handle_of(call.number)
-        matrices = (
-            Matrix(call.a, type, call.lda, op=call.op_a),
-            Matrix(call.b, type, call.ldb, op=call.op_b),
-            Matrix(call.c, type, call.ldc),
-        )
-        product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, type)
-        product.batch, product.flags = call.count, POINTER_ARRAYS
-        run(product, handle.stream)
+        _multiply(call, (type, type, type), type, batch=call.count, flags=POINTER_ARRAYS)
 
 
 for _letter in "SDCZH":
@@ -123,13 +123,7 @@ GemmEx = namedtuple(
 
 @entry("cublasGemmEx", "cublasGemmEx_64", record=GemmEx)
 def gemm_ex(call: GemmEx) -> None:
-    handle = handle_of(call.number)
-    matrices = (
-        Matrix(call.a, call.a_type, call.lda, op=call.op_a),
-        Matrix(call.b, call.b_type, call.ldb, op=call.op_b),
-        Matrix(call.c, call.c_type, call.ldc),
-    )
-    run(_product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, call.compute), handle.stream)
+    _multiply(call, (call.a_type, call.b_type, call.c_type), call.compute)
 
 
 SgemmEx = namedtuple("SgemmEx", "number op_a op_b m n k alpha a a_type lda b b_type ldb beta c c_type ldc")
@@ -151,15 +145,8 @@ StridedEx = namedtuple(
 
 @entry("cublasGemmStridedBatchedEx", "cublasGemmStridedBatchedEx_64", record=StridedEx)
 def strided_ex(call: StridedEx) -> None:
-    handle = handle_of(call.number)
-    matrices = (
-        Matrix(call.a, call.a_type, call.lda, call.stride_a, call.op_a),
-        Matrix(call.b, call.b_type, call.ldb, call.stride_b, call.op_b),
-        Matrix(call.c, call.c_type, call.ldc, call.stride_c),
-    )
-    product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, call.compute)
-    product.batch = call.count
-    run(product, handle.stream)
+    strides = (call.stride_a, call.stride_b, call.stride_c)
+    _multiply(call, (call.a_type, call.b_type, call.c_type), call.compute, strides, call.count)
 
 
 BatchedEx = namedtuple(
@@ -170,12 +157,5 @@ BatchedEx = namedtuple(
 
 @entry("cublasGemmBatchedEx", "cublasGemmBatchedEx_64", record=BatchedEx)
 def batched_ex(call: BatchedEx) -> None:
-    handle = handle_of(call.number)
-    matrices = (
-        Matrix(call.a, call.a_type, call.lda, op=call.op_a),
-        Matrix(call.b, call.b_type, call.ldb, op=call.op_b),
-        Matrix(call.c, call.c_type, call.ldc),
-    )
-    product = _product(handle, (call.m, call.n, call.k), (call.alpha, call.beta), matrices, call.compute)
-    product.batch, product.flags = call.count, POINTER_ARRAYS
-    run(product, handle.stream)
+    types = (call.a_type, call.b_type, call.c_type)
+    _multiply(call, types, call.compute, batch=call.count, flags=POINTER_ARRAYS)

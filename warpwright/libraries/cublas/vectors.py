@@ -208,38 +208,22 @@ def _register_updates(letter: str) -> None:
         def move(number: int, n: int, x: int, x_step: int, y: int, y_step: int, kind: int = kind) -> None:
             elementwise(handle_of(number), kind, n, type, Scalar(), (x, x_step), (y, y_step))
 
-    @entry(*_names(f"{letter}gemv"), record=Gemv)
-    def gemv_call(call: Gemv) -> None:
-        handle = handle_of(call.number)
-        scalars = (_scalar(handle, call.alpha, type), _scalar(handle, call.beta, type))
-        gemv(
-            handle,
-            call.op,
-            (call.m, call.n),
-            type,
-            scalars,
-            ((call.a, call.ld, 0), (call.x, call.x_step, 0), (call.y, call.y_step, 0)),
-        )
-
     names = [f"cublas{letter}gemvStridedBatched", f"cublas{letter}gemvStridedBatched_64"]
 
     @entry(*names, record=GemvBatched)
     def gemv_batched(call: GemvBatched) -> None:
         handle = handle_of(call.number)
         scalars = (_scalar(handle, call.alpha, type), _scalar(handle, call.beta, type))
-        gemv(
-            handle,
-            call.op,
-            (call.m, call.n),
-            type,
-            scalars,
-            (
-                (call.a, call.ld, call.stride_a),
-                (call.x, call.x_step, call.stride_x),
-                (call.y, call.y_step, call.stride_y),
-            ),
-            call.count,
+        operands = (
+            (call.a, call.ld, call.stride_a),
+            (call.x, call.x_step, call.stride_x),
+            (call.y, call.y_step, call.stride_y),
         )
+        gemv(handle, call.op, (call.m, call.n), type, scalars, operands, call.count)
+
+    @entry(*_names(f"{letter}gemv"), record=Gemv)
+    def gemv_call(call: Gemv) -> None:
+        gemv_batched(GemvBatched(**call._asdict(), stride_a=0, stride_x=0, stride_y=0, count=1))
 
 
 for _letter in "SDCZ":

@@ -81,8 +81,8 @@ _MBARRIER = ("SYNCS", "ARRIVES")
 _ARRIVALS = ("ATOMS", "ATOM")
 """Before sm_90: at a shared address, or at a generic one."""
 _TESTS = ("LDS", "LD")
-TELLING_STORE = "STAS"
-"""``st.async``: stores plainly into a block of the cluster, and tells an mbarrier there, which the records do not name."""
+SIGNALLING_STORE = "STAS"
+"""``st.async``: a plain store into a block of the cluster that then signals an mbarrier there; the records do not say which one."""
 _BULK_REDUCTIONS = ("UBLKRED", "UTMAREDG")
 _EVENTS = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}
 
@@ -312,12 +312,12 @@ def _of_access(access: MemoryAccess, index: int, program: Program, facts: _Facts
     # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
     fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
     event = Event.STORE if fresh else _EVENTS[access.kind]
-    tells = instruction.opcode == TELLING_STORE
+    signals = instruction.opcode == SIGNALLING_STORE
     mbarrier = is_mbarrier(instruction) or index in facts.tests
     block_scope = mbarrier or (access.access.strong and _of_block(instruction))
-    strong = (access.access.strong and not tells) or event is Event.ATOMIC or index in facts.parts or mbarrier
+    strong = (access.access.strong and not signals) or event is Event.ATOMIC or index in facts.parts or mbarrier
     strong |= shared and instruction.line is not None and instruction.line[1] in facts.volatile
-    synchronises = tells or (facts.fences and strong and index not in facts.parts)
+    synchronises = signals or (facts.fences and strong and index not in facts.parts)
     kind = 2 if block_scope else int(strong)
     one_value = _stores_one_value(program, index)
     copy = event is Event.STORE and instruction.opcode == "LDGSTS"
@@ -345,7 +345,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
     starts = [0]
     tests = tests_of_mbarriers(program)
     behind_tests = {compare + 1 for compare in tests.values()}
-    fences = any(i.opcode in ("MEMBAR", TELLING_STORE) or is_mbarrier(i) for i in program.instructions)
+    fences = any(i.opcode in ("MEMBAR", SIGNALLING_STORE) or is_mbarrier(i) for i in program.instructions)
     facts = _Facts(_loads_of_atomics(program), set(tests), guards_of_atomics(program), volatile, fences)
     narrow = copies = False
     for block in blocks:

@@ -35,7 +35,7 @@ from warpwright.tools.checks import block_runner as tu
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.bulk_copy_races import check_bulk_copy
 from warpwright.tools.checks.checked_execution import Block, Warp
-from warpwright.tools.checks.events import TELLING_STORE, Column, Event, Events, is_mbarrier, is_only_copied
+from warpwright.tools.checks.events import SIGNALLING_STORE, Column, Event, Events, is_mbarrier, is_only_copied
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
 from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, EMPTY, SHARED, BlockClocks, Clock
 from warpwright.tools.checks.skipped_barriers import Detours, Walked, blocks_of, lanes_of_record
@@ -451,7 +451,7 @@ class Watch:
             words = {SHARED_WINDOW + (word & SHARED_OFFSETS) for word in words}
             clocks.arrive_with_copies(warp, words, resident.locations)
             return
-        if opcode == TELLING_STORE:
+        if opcode == SIGNALLING_STORE:
             for member in self._shared_words(block, words, False):
                 clocks.tell(warp, self.resident[block.cluster[member].number].locations)
             return
