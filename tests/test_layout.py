@@ -192,7 +192,7 @@ KEYWORD_OPTIONS = {
     "errors.py: MemoryFaultError.__init__",
     # Typer makes a command's options of its parameters.
     "commands/campaign.py: campaign",
-    "cli.py: run",
+    "commands/run_program.py: run",
 }
 """Functions with more parameters than ``MOST_PARAMETERS``."""
 

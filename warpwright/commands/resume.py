@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from warpwright.commands.output import INTERRUPTED, MISUSED, console, fail
+from warpwright.commands.output import INTERRUPTED, MISUSED, check_folder, console, fail
 
 
 def resume(
@@ -38,8 +38,8 @@ def resume(
     from warpwright.tools.tables import launch_table
 
     for option, path in (("--output", output), ("--checkpoint", again)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise fail(f"{option} {path}: there is no folder {path.absolute().parent}", MISUSED)
+        if path is not None:
+            check_folder(option, path)
     gpu = None
     if profile is not None:
         name, _, start = profile.partition(":")

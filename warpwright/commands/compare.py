@@ -1,0 +1,74 @@
+"""``warpwright compare``: runs a program on several chips and prints its launches side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpwright.commands.execution import Refused, check_options, launches_of
+from warpwright.commands.options import TimingOption
+from warpwright.commands.output import FAILED, MISUSED, console, fail
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+
+
+def compare(
+    context: typer.Context,
+    chips: Annotated[list[str], typer.Argument(help="Chips, then -- and the program with its arguments.")],
+    timing: TimingOption = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the differences.")] = None,
+) -> None:
+    """Run a program on several chips and print its launches below each other: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
+    from warpwright.programs import has_begun_driver, is_python_file
+    from warpwright.tools.chip_differences import match_launches
+    from warpwright.tools.chip_table import fitting_table
+
+    words = [*chips, *context.args]
+    if "--" in words:
+        split = words.index("--")
+        names, command = words[:split], words[split + 1 :]
+    else:
+        split = next((i for i, w in enumerate(words) if is_python_file(w)), len(words))
+        names, command = words[:split], words[split:]
+    if not names or not command:
+        raise fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", MISUSED)
+    program, *arguments = command
+    for name in names:
+        check_options(name, timing, program, report)
+    out = console()
+    by_chip: dict[str, list[Run]] = {}
+    refused: dict[str, str] = {}
+    had_driver = has_begun_driver()
+    for name in dict.fromkeys(names):
+        out.print(f"[bold]{name}[/bold]")
+        try:
+            # A process's driver keeps the chip with which the program on the one before began it.
+            apart = has_begun_driver() and not had_driver
+            by_chip[name], _, code = launches_of(program, arguments, name, timing, Refused, apart)
+        except Refused as why:
+            refused[name] = str(why)
+            continue
+        if code:
+            raise fail(f"{program} ended with exit code {code} on {name}", code)
+    launches = match_launches(by_chip)
+    if launches:
+        table, without = fitting_table(launches, list(by_chip), program, out)
+        out.print(table)
+        if without:
+            out.print(f"left out to fit {out.width} columns: {', '.join(without)}", markup=False)
+    elif not refused:
+        out.print("the program launched no kernel")
+    for name, refusal in refused.items():
+        out.print(f"{name} does not run it: {refusal}", markup=False)
+    if report is not None and launches:
+        from warpwright.tools.report.chips_page import write_chips_page
+
+        write_chips_page(report, launches, refused, program)
+        out.print(f"wrote {report}", markup=False, soft_wrap=True)
+    elif launches and any(launch.figures() for launch in launches):
+        out.print("why they differ: add --report PAGE.html")
+    if not launches and refused:
+        raise typer.Exit(FAILED)

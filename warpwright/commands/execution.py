@@ -1,0 +1,185 @@
+"""Runs programs for commands: errors become messages, and what the program launched is returned."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from warpwright.commands.output import FAILED, INTERRUPTED, MISUSED, check_output, console, fail
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+    from warpwright.tools.checks import Finding
+
+
+class Refused(Exception):
+    """A chip cannot do what a program asks of it; says where and why."""
+
+
+def check_options(chip: str | None, timing: str | None, program: str, *outputs: Path | None) -> None:
+    """Reject invalid options before the program is started."""
+    from warpwright.chips import ChipError
+    from warpwright.programs import ProgramError, find_program
+    from warpwright.session import known_chips
+
+    if program.startswith("-"):
+        raise fail(f"unknown option {program}: see warpwright run --help", MISUSED)
+    try:
+        find_program(program)
+    except ProgramError as error:
+        raise fail(str(error), MISUSED) from None
+    if timing not in (None, "full", "sampled", "off"):
+        raise fail(f"--timing must be full, sampled or off, not {timing}", MISUSED)
+    for output in outputs:
+        if output is not None:
+            check_output(output)
+    try:
+        known_chips(chip)
+    except ChipError as error:
+        raise fail(str(error)) from None
+
+
+def guarded(
+    program: Path,
+    arguments: list[str],
+    chip: str | None,
+    timing: str | None,
+    refusal: type[Refused] | None = None,
+    finished: list[Run] | None = None,
+) -> list[Run]:
+    """:func:`programs.execute`, with errors printed as messages and no traceback after Ctrl-C.
+
+    The program's own exceptions are shown as Python shows them, from the program's first frame on.  ``refusal`` is raised for what the chip does not
+    have, where it is given.  ``finished`` takes the launches of a program that fails, too.
+    """
+    from warpwright import programs
+    from warpwright.errors import KilledError, UnsupportedError, WarpwrightError
+    from warpwright.session import session
+
+    try:
+        return programs.execute(program, arguments, chip, timing, finished)
+    except KilledError:
+        raise typer.Exit from None
+    except KeyboardInterrupt:
+        raise stopped() from None
+    except SystemExit:
+        advise_on_order([str(program), *arguments], chip)
+        raise
+    except WarpwrightError as error:
+        where = programs.line_of(error, program)
+        if refusal is not None and isinstance(error, UnsupportedError):
+            raise refusal(f"{where}{error}") from None
+        raise fail(f"{where}{error}") from None
+    except Exception as error:
+        own = programs.own_frames(error, program)
+        sys.excepthook(type(error), error.with_traceback(own), own)
+        advise_on_order([str(program), *arguments], chip)
+        raise typer.Exit(FAILED) from None
+    finally:
+        if session.replaced:
+            asked = ", ".join(sorted(session.replaced))
+            console(stderr=True).print(
+                f"note: the program requests {asked}; --gpu replaces it with {chip}", markup=False
+            )
+            session.replaced.clear()
+
+
+def stopped() -> typer.Exit:
+    """Report that Ctrl-C or the time limit ended the program, and where its warps were."""
+    from warpwright.session import TIMED_OUT, session
+
+    what = "the time limit has passed" if session.timed_out else "interrupted"
+    where = f"; {session.stopped_at}" if session.stopped_at else ""
+    return fail(f"{what}{where}", TIMED_OUT if session.timed_out else INTERRUPTED)
+
+
+def advise_on_order(words: list[str], chip: str | None) -> None:
+    """After a failure with launches and without checks: how to find out whether the order of threads is its cause."""
+    from warpwright.session import session
+
+    if not session.launched or session.check is not None:
+        return
+    where = f"--gpu {chip} " if chip else ""
+    console(stderr=True).print(
+        "note: the program failed. If threads race, its result depends on their order, which differs between timing modes, chips and runs; "
+        f"this finds races: warpwright run {where}--check racecheck {shlex.join(words)}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def launches_of(
+    program: str,
+    arguments: list[str],
+    chip: str | None,
+    timing: str | None,
+    refusal: type[Refused] | None = None,
+    own_process: bool = False,
+) -> tuple[list[Run], list[Finding], int]:
+    """Run a Python file in this process, or another program in its own; return launches, findings of child processes and exit code.
+
+    All three are returned also of a program that fails, after its error is printed.
+
+    Args:
+        own_process: a Python file gets a process of its own too.
+    """
+    from warpwright import programs
+
+    words = [program, *arguments]
+    if own_process and programs.is_python_file(program):
+        words = [sys.executable, *words]
+    elif programs.is_python_file(program):
+        runs: list[Run] = []
+        code = 0
+        with programs.child_results(chip, timing) as children:
+            try:
+                guarded(Path(program), arguments, chip, timing, refusal, runs)
+            except typer.Exit as end:
+                code = end.exit_code
+            except SystemExit as end:
+                code = _exit_code(end)
+        return runs + children.runs, children.findings, code
+    try:
+        children, code = programs.execute_command(words, chip, timing)
+    except programs.ProgramError as error:
+        raise fail(str(error), MISUSED) from None
+    return children.runs, children.findings, code
+
+
+def silently(program: Path, arguments: list[str], gpu: str | None, timing: str) -> list[Run]:
+    """Run a program once more; its first run has printed its results."""
+    import io
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        return guarded(program, arguments, gpu, timing)
+
+
+def _exit_code(end: SystemExit) -> int:
+    """The exit code of ``sys.exit(…)``; its text, if it has one, is printed as Python prints it."""
+    if end.code is None or isinstance(end.code, int):
+        return (end.code or 0) & 0xFF
+    typer.echo(end.code, err=True)
+    return FAILED
+
+
+def ended_by_signal(code: int) -> str:
+    """What to say of a program that a signal ended, whose launches and findings may be missing; empty for another exit code."""
+    import signal
+
+    try:
+        name = signal.Signals(code - 128).name if code > 128 else ""
+    except ValueError:
+        return ""
+    if not name or code == INTERRUPTED:
+        return ""
+    why = (
+        ": the system kills programs when memory is short; the checks take several times the memory of the arrays"
+        if name == "SIGKILL"
+        else ""
+    )
+    return f"{name} ended the program before its launches and findings were all reported{why}"

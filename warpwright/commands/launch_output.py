@@ -1,0 +1,102 @@
+"""Launches as tables on the terminal, as pages and as data files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpwright.commands.output import MISUSED, console, fail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from warpwright.run import Run
+    from warpwright.tools.report.comparison import Comparison
+    from warpwright.tools.report.relieved import Ranking
+
+MOST_ROWS = 40
+"""Rows of the table of launches; a larger number of launches is grouped by kernel."""
+
+
+def show_launches(runs: list[Run]) -> None:
+    from warpwright.tools.report.evidence import evidence_of
+    from warpwright.tools.tables import grouped_table, launch_table
+
+    out = console()
+    if not runs:
+        out.print(_graphics_used() or "the program launched no kernel", markup=False, soft_wrap=True)
+        return
+    by_chip: dict[str, list[Run]] = {}
+    for r in runs:
+        by_chip.setdefault(r.chip, []).append(r)
+    for chip, some in by_chip.items():
+        out.print(launch_table(some, chip) if len(some) <= MOST_ROWS else grouped_table(some, chip))
+        timed = [r for r in some if r.timed and not r.shared and r.program is not None and r.device is not None]
+        if timed:
+            longest = max(timed, key=lambda r: r.seconds)
+            out.print(f"{longest.kernel}: {evidence_of(longest).sentence}")
+    if repeated := sum(r.repeated for r in runs):
+        out.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
+
+
+def _graphics_used() -> str:
+    """What to say of a program of this process that used the graphics device; empty for another."""
+    objects = sys.modules.get("warpwright.driver.drm.objects")
+    device = objects.used_device() if objects is not None else None
+    if device is None:
+        return ""
+    draws = device.three_d.draws
+    said = f"{device.submissions} submissions with {draws} {'draw' if draws == 1 else 'draws'}"
+    if device.timer is None:
+        return f"{said}, without cycles: --timing full gives them (docs/model/graphics.md)"
+    from warpwright.graphics.timed.frame import described, frame_of
+
+    return "\n".join([said, *described(frame_of(device.timer))])
+
+
+def write_pages(
+    path: Path,
+    runs: list[Run],
+    title: str,
+    rankings: Mapping[int, Ranking] | None = None,
+    trace: Path | None = None,
+    comparison: Comparison | None = None,
+) -> None:
+    from warpwright.errors import WarpwrightError
+    from warpwright.tools.report import write_report, write_trace
+
+    try:
+        written = [write_report(path, runs, title=title, rankings=rankings, comparison=comparison)]
+        if trace is not None:
+            written.append(write_trace(trace, runs))
+    except (OSError, WarpwrightError) as error:
+        raise fail(str(error)) from None
+    for one in written:
+        console().print(f"wrote {one}", markup=False, soft_wrap=True)
+
+
+def data_files(*paths: Path | None) -> dict[Path, str]:
+    """Return the files for results as data, after checking their formats."""
+    from warpwright.tools.export import ExportError, check_format
+
+    kinds = ("json", "csv", "parquet")
+    given = [(kind, path) for kind, path in zip(kinds, paths, strict=True) if path is not None]
+    for kind, _ in given:
+        try:
+            check_format(kind)
+        except ExportError as error:
+            raise fail(str(error), MISUSED) from None
+    return {path: kind for kind, path in given}
+
+
+def export(outputs: Mapping[Path, str], runs: list[Run]) -> None:
+    """Write one row per launch into each file."""
+    from warpwright.tools.export import write_launches
+
+    for path, kind in outputs.items():
+        try:
+            write_launches(path, kind, runs)
+        except OSError as error:
+            raise fail(f"cannot write {path}: {error.strerror or error}") from None
+        console(stderr=True).print(f"wrote {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,161 @@
+"""``warpwright report``: runs a program and writes a page about its launches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warpwright.commands.execution import check_options, guarded, silently
+from warpwright.commands.launch_output import write_pages
+from warpwright.commands.options import GpuOption
+from warpwright.commands.output import MISUSED, console, fail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from warpwright.run import Run
+    from warpwright.tools.report.comparison import Comparison, Row
+    from warpwright.tools.report.relieved import Ranking
+    from warpwright.tools.report.resources import Resource
+
+
+def report(
+    context: typer.Context,
+    program: Annotated[str, typer.Argument(help="Python program that uses warpwright.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    gpu: GpuOption = None,
+    what_if: Annotated[
+        bool,
+        typer.Option(
+            help="Run the program again with each resource relieved that may limit its longest launch: twice the width, or half the latency."
+        ),
+    ] = True,
+    trace: Annotated[Path | None, typer.Option(help="Also write a trace of the blocks, for ui.perfetto.dev.")] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Launches of an earlier run (warpwright run --json FILE) to show beside these."
+        ),
+    ] = None,
+    compare_gpu: Annotated[
+        str | None,
+        typer.Option("--compare-gpu", metavar="CHIP", help="Run on this chip, too, and show both beside each other."),
+    ] = None,
+) -> None:
+    """Run a program and write a page that shows where the cycles of its launches went and what would help."""
+    from warpwright.programs import is_python_file
+
+    check_options(gpu, None, program, output, trace)
+    rows = _baseline_rows(baseline, compare_gpu)
+    if not is_python_file(program):
+        raise fail(
+            f"{program} is not a Python file (*.py); for other programs use: warpwright run --report PAGE.html COMMAND",
+            MISUSED,
+        )
+    arguments = list(context.args)
+    runs = guarded(Path(program), arguments, gpu, "full")
+    if not runs:
+        raise fail("the program launched no kernel")
+    comparison = None
+    if baseline is not None or compare_gpu is not None:
+        comparison = _compared(
+            rows or silently(Path(program), arguments, compare_gpu, "full"), runs, baseline, compare_gpu
+        )
+    rankings = _again(Path(program), arguments, gpu, runs) if what_if else {}
+    write_pages(output, runs, program, rankings, trace, comparison)
+
+
+def _baseline_rows(baseline: Path | None, compare_gpu: str | None) -> list[Row]:
+    """The launches of ``--baseline``, read before the program runs."""
+    from warpwright.chips import ChipError
+    from warpwright.errors import UnsupportedError
+    from warpwright.session import known_chips
+    from warpwright.tools.report.comparison import read_rows
+
+    if baseline is not None and compare_gpu is not None:
+        raise fail("--baseline and --compare-gpu both name the other side: give one of them", MISUSED)
+    try:
+        known_chips(compare_gpu)
+        rows = [] if baseline is None else read_rows(baseline)
+    except (ChipError, UnsupportedError) as error:
+        raise fail(str(error)) from None
+    if baseline is not None and not rows:
+        raise fail(f"the baseline {baseline} has no launch to compare with")
+    return rows
+
+
+def _compared(
+    other: Sequence[Row] | Sequence[Run], runs: list[Run], baseline: Path | None, chip: str | None
+) -> Comparison:
+    """Launches beside those of a file or another chip, summed up on the terminal."""
+    from warpwright.errors import UnsupportedError
+    from warpwright.tools.report.comparison import compared_with
+    from warpwright.tools.report.quantities import change_of
+    from warpwright.tools.tables import format_seconds
+
+    try:
+        found = compared_with(other, runs, baseline.name if baseline is not None else "")
+    except UnsupportedError as error:
+        raise fail(f"{error}{f' on {chip}' if chip else ''}") from None
+    total = found.total
+    gone, new = found.unmatched
+    without = f"; without a partner: {gone} and {new}" if gone or new else ""
+    console().print(
+        f"{found.name_before}: {format_seconds(total.before)}, {found.name_now}: {format_seconds(total.now)} "
+        f"({change_of('seconds', total.before, total.now)}){without}",
+        markup=False,
+        soft_wrap=True,
+    )
+    return found
+
+
+def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, Ranking]:
+    """Repeat the program with each resource relieved that may limit its longest launch; empty, with a note, if that is not possible."""
+    from warpwright.errors import LaunchError
+    from warpwright.session import session
+    from warpwright.tools.report.relieved import candidates, rank
+
+    longest = max((i for i in range(len(runs)) if not runs[i].shared), key=lambda i: runs[i].seconds, default=None)
+    if longest is None or runs[longest].device is None:
+        return {}
+    note = console(stderr=True)
+    tried = len(candidates(runs[longest]))
+
+    def again(resource: Resource, overrides: Mapping[str, Any]) -> list[Run]:
+        note.print(f"running again with {resource.change}", markup=False)
+        session.overrides = overrides
+        try:
+            return silently(program, arguments, gpu, "full")
+        finally:
+            session.overrides = {}
+
+    if tried:
+        note.print(
+            f"timing {runs[longest].kernel} with {tried} resources relieved in turn (--no-what-if omits this)",
+            markup=False,
+        )
+    try:
+        ranking = rank(runs, longest, again, _accesses(program, arguments, gpu, runs[longest]))
+    except LaunchError as error:
+        note.print(f"no what-if: {error}", markup=False, soft_wrap=True)
+        return {}
+    console().print(f"{runs[longest].kernel}: {ranking.headline}", markup=False, soft_wrap=True)
+    return {longest: ranking}
+
+
+def _accesses(program: Path, arguments: list[str], gpu: str | None, run: Run) -> list[str]:
+    """What perfcheck finds in a kernel of the program."""
+    from warpwright.session import session
+    from warpwright.tools.report.relieved import has_checks, wasteful
+
+    if run.device is None or not has_checks(run.device):
+        return []
+    session.check = "perfcheck"
+    try:
+        silently(program, arguments, gpu, "off")
+        return wasteful(session.findings(), run)
+    finally:
+        session.check = None
+        session.checkers.clear()

@@ -1,0 +1,134 @@
+"""``warpwright run``: runs a program and prints its launches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpwright.commands.check_findings import show_findings, start_checks
+from warpwright.commands.execution import advise_on_order, check_options, ended_by_signal, launches_of
+from warpwright.commands.launch_output import data_files, export, show_launches, write_pages
+from warpwright.commands.options import (
+    CheckOption,
+    CheckpointOption,
+    ClockOption,
+    CsvOption,
+    EveryOption,
+    GpuOption,
+    InjectOption,
+    JsonOption,
+    LevelOption,
+    ParquetOption,
+    RecordOption,
+    ReportOption,
+    SystemOption,
+    TimeoutOption,
+    TimingOption,
+)
+from warpwright.commands.output import MISUSED, fail
+from warpwright.commands.run_settings import (
+    checkpoints_saved,
+    errors_injected,
+    gpus_of,
+    host_clock_of,
+    start_recording,
+    time_limit,
+)
+
+if TYPE_CHECKING:
+    from warpwright.run import Run
+    from warpwright.tools.checks import Finding
+
+
+def run(
+    context: typer.Context,
+    program: Annotated[
+        str, typer.Argument(help="Python file, or any command: python -m …, pytest …, ./program built with nvcc.")
+    ],
+    gpu: GpuOption = None,
+    system: SystemOption = None,
+    timing: TimingOption = None,
+    check: CheckOption = None,
+    check_level: LevelOption = None,
+    report: ReportOption = None,
+    host_clock: ClockOption = "host",
+    record: RecordOption = None,
+    checkpoint: CheckpointOption = None,
+    checkpoint_every: EveryOption = None,
+    inject: InjectOption = None,
+    timeout: TimeoutOption = None,
+    json: JsonOption = None,
+    csv: CsvOption = None,
+    parquet: ParquetOption = None,
+) -> None:
+    """Run a program on the simulated GPU and print its launches. Arguments after the program are passed to it.
+
+    With --check, the findings are printed, and the exit code is 1 if there is an error among them. Launches are then timed only with
+    --timing full or --report: each runs twice, first checked, then timed.
+    """
+    from warpwright.programs import is_python_file
+    from warpwright.session import session
+
+    data = data_files(json, csv, parquet)
+    gpu = gpus_of(system, gpu)
+    check_options(gpu, timing, program, report, *data)
+    if record is not None:
+        start_recording(record, gpu, timing)
+    if check is not None:
+        start_checks(check, check_level)
+        timing = timing or ("full" if report is not None else None)
+    elif check_level is not None:
+        raise fail("--check-level has no effect without --check: add --check", MISUSED)
+    with (
+        time_limit(timeout),
+        host_clock_of(host_clock, timing),
+        errors_injected(inject, check),
+        checkpoints_saved(program, timing, checkpoint, checkpoint_every),
+    ):
+        try:
+            runs, findings, code = launches_of(program, list(context.args), gpu, timing)
+        finally:
+            session.record = None
+    own = is_python_file(program)
+    killed = "" if own else ended_by_signal(code)
+    if runs or not (killed or (own and code)):
+        show_launches(runs)
+    export(data, runs)
+    _write_page(report, runs, program)
+    if killed:
+        fail(killed)
+    if code := _conclude([program, *context.args], gpu, code, bool(runs), findings if check is not None else None):
+        raise typer.Exit(code)
+
+
+def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, findings: list[Finding] | None) -> int:
+    """Show the findings of a checked program, or why another may have failed; returns the exit code, which is a failed program's own.
+
+    Args:
+        findings: those of child processes; None without ``--check``.
+    """
+    from warpwright.programs import is_python_file
+    from warpwright.session import session
+
+    own = is_python_file(command[0])
+    killed = not own and bool(ended_by_signal(code))
+    unchecked = killed or (own and code and not session.checkers)
+    if findings is not None and (findings or not unchecked):
+        found = show_findings(findings)
+        return code or found
+    if code and not killed and not own:
+        session.launched = launched
+        advise_on_order(command, gpu)
+    return code
+
+
+def _write_page(path: Path | None, runs: list[Run], program: str) -> None:
+    """Write the page of ``run --report``, where it is asked for and there is a launch to show."""
+    if path is None:
+        return
+    if runs:
+        write_pages(path, runs, program)
+    else:
+        fail(f"{path} was not written: no launch of the program ended")

@@ -1,0 +1,128 @@
+"""Options of ``warpwright run`` that change the session in which the program runs."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpwright.commands.execution import stopped
+from warpwright.commands.output import MISUSED, check_folder, console, fail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def gpus_of(system: str | None, gpu: str | None) -> str | None:
+    """The text of ``--gpu`` for the machine of ``--system``, which becomes the session's."""
+    from warpwright.errors import WarpwrightError
+    from warpwright.session import session
+    from warpwright.system import load_machine
+
+    session.system = None
+    if system is None:
+        return gpu
+    if gpu is not None:
+        raise fail("--system names the GPUs: leave --gpu away", MISUSED)
+    try:
+        machine = load_machine(system)
+    except WarpwrightError as error:
+        raise fail(str(error)) from None
+    session.system = system
+    return ",".join(machine.gpus)
+
+
+def start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
+    """Have the program's graphics device write what it is given to a file."""
+    from warpwright.driver.drm.attach import has_graphics
+    from warpwright.session import chips_named, session
+
+    if not has_graphics(chips_named(gpu)[0]):
+        raise fail("--record needs a chip with graphics: --gpu g80, g80-ultra or fx5600", MISUSED)
+    if timing == "full":
+        raise fail(
+            "--record leaves simulated times out: record with --timing off, then warpwright replay --timing full",
+            MISUSED,
+        )
+    check_folder("--record", path)
+    session.record = str(path.absolute())
+
+
+@contextlib.contextmanager
+def host_clock_of(name: str, timing: str | None) -> Iterator[None]:
+    """The program reads the simulated clock, if it is asked for, within the block."""
+    from warpwright.session import session
+
+    if name not in ("host", "simulated"):
+        raise fail(f"--host-clock {name} is not known: host or simulated", MISUSED)
+    if name == "simulated" and timing == "off":
+        raise fail("--host-clock simulated needs times: leave --timing off away", MISUSED)
+    if name == "simulated" and sys.platform != "linux":
+        raise fail("--host-clock simulated needs Linux", MISUSED)
+    session.simulates_host_clock = name == "simulated"
+    try:
+        yield
+    finally:
+        session.simulates_host_clock = False
+
+
+@contextlib.contextmanager
+def checkpoints_saved(program: str, timing: str | None, path: Path | None, every: int | None) -> Iterator[None]:
+    """Launches of the program are saved in the middle within the block."""
+    if path is None:
+        if every is not None:
+            raise fail("--checkpoint-every has no effect without --checkpoint: add --checkpoint FILE", MISUSED)
+        yield
+        return
+    from warpwright.checkpoint import Checkpoints
+    from warpwright.programs import is_python_file
+    from warpwright.session import session
+
+    if not is_python_file(program):
+        raise fail("--checkpoint saves launches of Python programs that use warpwright.GPU: give a FILE.py", MISUSED)
+    if timing == "off":
+        raise fail("--checkpoint saves launches that are timed in full: leave out --timing off", MISUSED)
+    check_folder("--checkpoint", path)
+    session.checkpoints = Checkpoints(path.absolute(), every_cycles=every or 1_000_000)
+    try:
+        yield
+    finally:
+        session.checkpoints = None
+
+
+@contextlib.contextmanager
+def errors_injected(text: str | None, check: str | None) -> Iterator[None]:
+    """Every GPU of the program meets the errors of ``--inject`` within the block; what its counters say is printed at the end."""
+    if text is None:
+        yield
+        return
+    from warpwright.faults import InjectionError, parse_injections
+    from warpwright.session import session
+
+    if check is not None:
+        raise fail("--inject and --check exclude each other: leave one of them away", MISUSED)
+    try:
+        parse_injections(text)
+    except InjectionError as error:
+        raise fail(str(error), MISUSED) from None
+    session.inject = text
+    try:
+        yield
+    finally:
+        session.inject = None
+        for device in session.devices_with_errors:
+            for line in device.log.summary():
+                console(stderr=True).print(f"{device.chip.name}: {line}", markup=False, soft_wrap=True)
+        session.devices_with_errors.clear()
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    from warpwright.session import session
+
+    try:
+        with session.time_limit(seconds):
+            yield
+    except KeyboardInterrupt:
+        raise stopped() from None

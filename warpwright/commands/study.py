@@ -1,0 +1,50 @@
+"""``warpwright study``: measures on the simulated machines what a paper measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warpwright.commands.output import FAILED, INTERRUPTED, MISUSED, check_output, console, fail
+
+
+def study(
+    name: Annotated[str | None, typer.Argument(help="Study to run; all are listed without one.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write the tables and heat maps as an HTML page.")] = None,
+) -> None:
+    """Measure on the simulated machines what a paper measured, and print both; the exit code is 1 if a cell is beyond its tolerance."""
+    from rich.table import Table
+
+    from warpwright.studies.catalogue import STUDIES
+    from warpwright.studies.tables import print_result
+
+    out = console()
+    if name is None:
+        table = Table(header_style="bold")
+        for heading in ("study", "measures", "paper"):
+            table.add_column(heading, overflow="fold")
+        for one in STUDIES.values():
+            table.add_row(one.name, one.summary, one.source)
+        out.print(table)
+        return
+    if name not in STUDIES:
+        raise fail(f"there is no study {name}; there are {', '.join(STUDIES)}", MISUSED)
+    if report is not None:
+        check_output(report)
+    from warpwright.studies.page import study_page
+
+    try:
+        with console(stderr=True).status("", spinner="dots") as status:
+            found = STUDIES[name].run(
+                lambda what: status.update(what) if out.is_terminal else typer.echo(what, err=True)
+            )
+    except KeyboardInterrupt:
+        raise fail("interrupted", INTERRUPTED) from None
+    print_result(out, STUDIES[name], found)
+    if report is not None:
+        report.write_text(study_page(STUDIES[name], found), encoding="utf-8")
+        out.print(f"wrote {report}", markup=False, soft_wrap=True)
+    if found.missed_count:
+        raise typer.Exit(FAILED)
