@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from warpwright.commands.execution import check_options, guarded
+from warpwright.commands.execution import check_options
 from warpwright.commands.options import GpuOption
-from warpwright.commands.output import console, fail
 
 
 def debug(
@@ -32,40 +29,9 @@ def debug(
 
     The first launch stops before its first instruction; there, help lists the commands. Kernels run in the interpreter, without timing.
     """
-    from warpwright.programs import execute_command, is_python_file
-    from warpwright.tools.debugger import child, dap, debugger
-    from warpwright.tools.debugger.console import Console
+    from warpwright.commands.debugged import Debugged, run_debugged
 
     check_options(gpu, None, program)
-    words = [program, *context.args]
-    if not is_python_file(program):
-        os.environ[child.VARIABLE] = child.setting(commands or [], batch, port)
-        try:
-            _, code = execute_command(words, gpu, "off")
-        finally:
-            del os.environ[child.VARIABLE]
-        if code:
-            raise typer.Exit(code)
-        return
-    if port is not None:
-        server = dap.Server()
-        console(stderr=True).print(f"waiting for an editor at 127.0.0.1:{port} (Debug Adapter Protocol)")
-        server.listen(port)
-        try:
-            with debugger.debugging(server.debugger):
-                guarded(Path(program), words[1:], gpu, "off")
-        except typer.Exit as end:
-            server.finished(end.exit_code)
-            raise
-        server.finished()
-        return
-    front_end = Console(commands or [], batch)
-    try:
-        with debugger.debugging(front_end.debugger):
-            runs = guarded(Path(program), words[1:], gpu, "off")
-    except typer.Exit:
-        if front_end.killed:
-            return
-        raise
-    if not runs:
-        raise fail("the program launched no kernel")
+    code = run_debugged(Debugged([program, *context.args], gpu, commands or [], batch, port))
+    if code:
+        raise typer.Exit(code)

@@ -23,6 +23,15 @@ class Breakpoint:
     ignore: int = 0
     """Hits that do not stop."""
     hits: int = 0
+    from_hit: int = 0
+    """The first hit that stops, counted from the program's beginning."""
+    commands: list[str] = field(default_factory=list)
+    """Carried out when it has stopped a warp."""
+
+    @property
+    def text(self) -> str:
+        """The place with its condition."""
+        return self.place.text + (f" if {self.condition}" if self.condition else "")
 
 
 @dataclass(slots=True)
@@ -36,6 +45,10 @@ class Watchpoint:
     """Linear index of the block whose shared memory holds it; -1 for global memory."""
     enabled: bool = True
     hits: int = 0
+    kernel: str = ""
+    """Name of the kernel for whose thread the text was evaluated."""
+    placed: bool = True
+    """``pointer`` is of this run of the program; otherwise the kernel's next launch evaluates the text again."""
 
 
 @dataclass(slots=True)

@@ -54,7 +54,15 @@ class Checkpoints:
         self._execution = execution
         self._kept: list[Checkpoint] = []
         self._taken = 0.0
+        self.begun_late = False
+        """The first one is not of the launch's beginning."""
         self.hindrance = hindrance(execution.context.program, execution.context.memory)
+
+    def begin_here(self) -> None:
+        """Give up all that were taken, and take one of the state now."""
+        self._kept.clear()
+        self.begun_late = True
+        self.take()
 
     def due(self) -> bool:
         """Whether it is time for another."""

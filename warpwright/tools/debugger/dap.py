@@ -13,19 +13,24 @@ import queue
 import socket
 import threading
 from collections.abc import Callable
+from io import RawIOBase
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from warpwright.toolchain.demangle import plain_name
 from warpwright.tools.debugger.breakpoints import Breakpoint
-from warpwright.tools.debugger.commands import CommandError, Commands, shown
+from warpwright.tools.debugger.commands import Commands
 from warpwright.tools.debugger.debugger import Debugger
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.expressions import ExpressionError, Pointer, evaluate
+from warpwright.tools.debugger.forms import CommandError, shown
 from warpwright.tools.debugger.goals import Command
 from warpwright.tools.debugger.places import Line, Place, PlaceError, instruction_text, line_of
-from warpwright.tools.debugger.threads import Focus, lane_groups
+from warpwright.tools.debugger.state import Kept, leave
+from warpwright.tools.debugger.threads import Focus, lane_groups, watched_place
 
 Message = dict[str, Any]
+Readable = BinaryIO | RawIOBase
 HOST_THREAD = 1
 """Number of the host program's thread."""
 FIRST_THREAD = 2
@@ -37,12 +42,13 @@ CAPABILITIES = {
     for name in (
         *("ConfigurationDoneRequest", "FunctionBreakpoints", "ConditionalBreakpoints", "StepBack", "EvaluateForHovers"),
         *("DataBreakpoints", "ReadMemoryRequest", "DisassembleRequest", "SteppingGranularity", "TerminateRequest"),
+        *("HitConditionalBreakpoints", "SetVariable", "SetExpression", "CompletionsRequest"),
     )
 }
 REASONS = {"launch": "entry", "watchpoint": "data breakpoint", "end": "step", "start": "step"}
 
 
-def read_message(stream: BinaryIO) -> Message | None:
+def read_message(stream: Readable) -> Message | None:
     """The next message; None at the end."""
     length = 0
     while True:
@@ -54,7 +60,12 @@ def read_message(stream: BinaryIO) -> Message | None:
             break
         if line.lower().startswith(b"content-length:"):
             length = int(line.split(b":")[1])
-    message: Message = json.loads(stream.read(length))
+    data = b""
+    while len(data) < length and (more := stream.read(length - len(data))):
+        data += more
+    if len(data) < length:
+        return None
+    message: Message = json.loads(data)
     return message
 
 
@@ -65,11 +76,23 @@ def write_message(stream: BinaryIO, message: Message) -> None:
     stream.flush()
 
 
-class Server:
-    """A front end that an editor drives."""
+def accept(port: int) -> socket.socket:
+    """Wait for an editor at a port of this machine."""
+    with socket.create_server(("127.0.0.1", port)) as server:
+        return server.accept()[0]
 
-    def __init__(self) -> None:
-        self.debugger = Debugger(self, stop_at_launch=False)
+
+class Server:
+    """A front end that an editor drives.
+
+    Args:
+        keep: file with the state that outlives the program's process; without one the program cannot start again.
+    """
+
+    def __init__(self, keep: Path | None = None) -> None:
+        self._keep = keep
+        self.state = Kept.load(keep) if keep is not None else Kept(stops_at_launch=False)
+        self.debugger = Debugger(self, self.state)
         self.commands = Commands(self.debugger)
         self._lock = threading.RLock()
         self._requests: queue.Queue[Message] = queue.Queue()
@@ -77,29 +100,36 @@ class Server:
         self._killing = False
         self._sequence = 0
         self._configured = threading.Event()
-        self._of_source: dict[str, list[Breakpoint]] = {}
+        self._of_source = self.state.by_source
         self._out: BinaryIO | None = None
 
     # --- connection ----------------------------------------------------------------------------------------
     def listen(self, port: int) -> None:
         """Wait for an editor at a port of this machine, and until it has set its breakpoints."""
-        with socket.create_server(("127.0.0.1", port)) as server:
-            connection, _ = server.accept()
-        self.attach(connection.makefile("rb"), connection.makefile("wb"))
+        self.connect(accept(port))
 
-    def attach(self, read: BinaryIO, write: BinaryIO) -> None:
+    def connect(self, connection: socket.socket) -> None:
+        """Serve the editor at the other end of a connection; returns when it is configured."""
+        # Nothing is read beyond a message: what follows a restart is the next process's.
+        self.attach(connection.makefile("rb", buffering=0), connection.makefile("wb"))
+
+    def attach(self, read: Readable, write: BinaryIO) -> None:
         """Serve an editor over two streams; returns when it is configured."""
         self._out = write
+        if self.state.configured:
+            self._configured.set()
         threading.Thread(target=self._read, args=(read,), daemon=True).start()
         self._configured.wait()
 
-    def _read(self, stream: BinaryIO) -> None:
+    def _read(self, stream: Readable) -> None:
         while (message := read_message(stream)) is not None:
             with self._lock:
                 if self._stopped:
                     self._requests.put(message)
-                    continue
-                self._answer(message)
+                else:
+                    self._answer(message)
+            if message.get("command") == "restart" and self._keep is not None:
+                return
         self._kill()
 
     def _kill(self) -> None:
@@ -142,6 +172,11 @@ class Server:
         self._send(reply)
         if command == "initialize":
             self.event("initialized")
+        if next_ is not None and next_.word == "run":
+            assert self._keep is not None
+            self.state.start_again(self.state.stops_at_launch)
+            self.state.save(self._keep)
+            leave()
         return next_
 
     # --- what the debugger asks ------------------------------------------------------------------------------
@@ -192,14 +227,23 @@ class Server:
 
     # --- requests: beginning and end -------------------------------------------------------------------------
     def on_initialize(self, a: Message) -> Message:
-        return {**CAPABILITIES, "exceptionBreakpointFilters": []}
+        return {**CAPABILITIES, "supportsRestartRequest": self._keep is not None, "exceptionBreakpointFilters": []}
 
     def on_launch(self, a: Message) -> None:
-        self.debugger.stops_at_launches = bool(a.get("stopOnEntry"))
+        self.state.stops_at_launch = self.debugger.stops_at_launches = bool(a.get("stopOnEntry"))
+
+    def on_restart(self, a: Message) -> Command:
+        if self._keep is None:
+            raise CommandError(
+                "a program that is not a Python file cannot start again here: end it, and start a new session"
+            )
+        self.on_launch(a["arguments"]) if a.get("arguments") else None
+        return Command("run")
 
     on_attach = on_launch
 
     def on_configurationDone(self, a: Message) -> None:
+        self.state.configured = True
         self._configured.set()
 
     def on_disconnect(self, a: Message) -> Command | None:
@@ -218,9 +262,16 @@ class Server:
         made = []
         for wanted in a.get("breakpoints", []):
             place = Place(f"{path}:{wanted['line']}", file=path, line=int(wanted["line"]))
-            made.append(self.debugger.breakpoints.add(place, wanted.get("condition") or ""))
+            made.append(self._added(place, wanted))
         self._of_source[path] = made
         return {"breakpoints": [self._described(one) for one in made]}
+
+    def _added(self, place: Place, wanted: Message) -> Breakpoint:
+        """A breakpoint with its condition; the hit condition ``5`` stops at the fifth hit and those after it."""
+        made = self.debugger.breakpoints.add(place, wanted.get("condition") or "")
+        hits = str(wanted.get("hitCondition") or "").lstrip("=>< ")
+        made.from_hit = int(hits) if hits.isdigit() else 0
+        return made
 
     def _described(self, one: Breakpoint) -> Message:
         current = self.debugger.current
@@ -237,7 +288,7 @@ class Server:
         for one in self._of_source.pop("", []):
             self.debugger.breakpoints.delete(one.number)
         wanted = a.get("breakpoints", [])
-        made = [self.debugger.breakpoints.add(Place.parse(w["name"]), w.get("condition") or "") for w in wanted]
+        made = [self._added(Place.parse(w["name"]), w) for w in wanted]
         self._of_source[""] = made
         return {"breakpoints": [self._described(one) for one in made]}
 
@@ -246,7 +297,7 @@ class Server:
 
     def on_dataBreakpointInfo(self, a: Message) -> Message:
         name = a["name"]
-        self.commands._watched(name, self._execution.thread())
+        watched_place(name, self._execution.thread())
         return {"dataId": name, "description": name, "accessTypes": ["write"], "canPersist": False}
 
     def on_setDataBreakpoints(self, a: Message) -> Message:
@@ -349,6 +400,25 @@ class Server:
         value = evaluate(text, execution.thread())
         more = {"memoryReference": hex(value.address)} if isinstance(value, Pointer) else {}
         return {"result": shown(value), "variablesReference": 0, **more}
+
+    def on_setVariable(self, a: Message) -> Message:
+        number, scope = divmod(a["variablesReference"], len(SCOPES))
+        if SCOPES[scope] != "Registers":
+            raise CommandError(f"{a['name']} cannot be set: only registers and values in memory")
+        self._execution.focus = self._focus(number)
+        self.commands.set_variable(f"${a['name']} = {a['value']}")
+        return {"value": f"{self._execution.thread().registers()[a['name']]:#x}"}
+
+    def on_setExpression(self, a: Message) -> Message:
+        if "frameId" in a:
+            self._execution.focus = self._focus(a["frameId"])
+        self.commands.set_variable(f"{a['expression']} = {a['value']}")
+        return {"value": shown(self.commands.value_of(a["expression"]))}
+
+    def on_completions(self, a: Message) -> Message:
+        text = a["text"][: a["column"] - 1]
+        fitting = [n for n in self.commands.names() if " " not in text and n.startswith(text)]
+        return {"targets": [{"label": name} for name in fitting]}
 
     def on_readMemory(self, a: Message) -> Message:
         address = int(a["memoryReference"], 0) + int(a.get("offset", 0))

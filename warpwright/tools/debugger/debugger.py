@@ -20,9 +20,9 @@ from warpwright.isa.nv50.decode import ARCHES as NV50
 from warpwright.isa.program import Program
 from warpwright.session import session
 from warpwright.toolchain.demangle import plain_name
-from warpwright.tools.debugger.breakpoints import Breakpoints
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.goals import Command
+from warpwright.tools.debugger.state import Kept
 
 
 def handles(arch: int) -> bool:
@@ -58,14 +58,15 @@ class Debugger:
     """One for a process.
 
     Args:
-        stop_at_launch: stop before the first instruction of the first launch.
+        state: what a process before left: breakpoints, and where launches stop.
     """
 
-    def __init__(self, front_end: FrontEnd, stop_at_launch: bool = True) -> None:
+    def __init__(self, front_end: FrontEnd, state: Kept | None = None) -> None:
         self.front_end = front_end
-        self.breakpoints = Breakpoints()
+        self.state = state if state is not None else Kept()
+        self.breakpoints = self.state.breakpoints
         self.pausing = False
-        self.stops_at_launches = stop_at_launch
+        self.stops_at_launches = self.state.stops_at_launch
         self.launches = 0
         self.current: DebuggedExecution | None = None
         """The launch that runs or has stopped."""
@@ -89,7 +90,7 @@ class Debugger:
         self.current = execution
         self.front_end.launched(execution)
         stops, self.stops_at_launches = self.stops_at_launches, False
-        return stops
+        return stops or self.state.every_launch
 
     def stopped(self, execution: DebuggedExecution, stop: Stop) -> Command:
         self.pausing = False

@@ -21,10 +21,18 @@ from warpwright.errors import ExecutionError, KilledError
 from warpwright.isa.program import Kind
 from warpwright.tools.debugger.breakpoints import Breakpoint, Breakpoints, Watchpoint
 from warpwright.tools.debugger.checkpoints import Checkpoints
-from warpwright.tools.debugger.expressions import SCALARS, ExpressionError, Value, evaluate, number_of
+from warpwright.tools.debugger.expressions import (
+    SCALARS,
+    ExpressionError,
+    Pointer,
+    Value,
+    bytes_of,
+    evaluate,
+    number_of,
+)
 from warpwright.tools.debugger.goals import Command, Reached, goal
 from warpwright.tools.debugger.places import function_of, line_of
-from warpwright.tools.debugger.threads import Focus, Thread, parameters_of
+from warpwright.tools.debugger.threads import Focus, Thread, parameters_of, watched_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,42 @@ class DebuggedExecution(InterpretedExecution):
         first = address - space.base
         return space.data[first : first + size].tobytes()
 
+    def write_global(self, address: int, values: npt.NDArray[np.uint8]) -> None:
+        """Change bytes of global memory.
+
+        Raises:
+            ExpressionError: not all of them are in an allocation.
+        """
+        self.global_bytes(address, len(values))
+        space = self.launch.globals
+        space.data[address - space.base : address - space.base + len(values)] = values
+
+    # --- what the person at the debugger changes ---------------------------------------------------------
+    def set_memory(self, thread: Thread, place: Pointer, value: int | float) -> None:
+        """Set a value in memory.
+
+        Raises:
+            ExpressionError: it is not in memory that the thread can reach.
+        """
+        thread.write(place, bytes_of(place, value))
+        self._changed_by_hand()
+
+    def set_register(self, thread: Thread, name: str, value: int | float) -> None:
+        """Set a register of a thread.
+
+        Raises:
+            ExpressionError: there is no such register.
+        """
+        bits = value if isinstance(value, int) else int(np.float32(value).view(np.uint32))
+        thread.write_register(name, bits)
+        self._changed_by_hand()
+
+    def _changed_by_hand(self) -> None:
+        """What came before leads to another state than this one: the launch goes back to here at most."""
+        self._values = {}
+        if not self.checkpoints.hindrance:
+            self.checkpoints.begin_here()
+
     # --- running ---------------------------------------------------------------------------------------
     def run(self) -> Counts:
         """Run every block, as the controller says.
@@ -269,6 +313,7 @@ class DebuggedExecution(InterpretedExecution):
             self._generation = table.generation
             self._at = table.by_instruction(self.kernel)
             self._values = {}
+            self._place_watchpoints(focus)
         clock = self.launch.clock
         changed = self._changes() if table.watchpoints else None
         if changed is not None:
@@ -295,7 +340,7 @@ class DebuggedExecution(InterpretedExecution):
                 continue
             if self._note is None:
                 one.hits += 1
-                if one.hits <= one.ignore:
+                if one.hits <= one.ignore or one.hits < one.from_hit:
                     continue
             numbers.append(one.number)
             stopping = Focus(focus.block, focus.warp, lane)
@@ -332,6 +377,8 @@ class DebuggedExecution(InterpretedExecution):
     def watched(self, one: Watchpoint) -> Any:
         """The value of a watchpoint now; None where its memory is not there."""
         try:
+            if not one.placed:
+                return None
             if one.block < 0:
                 return self._typed(one, self.global_bytes(one.pointer.address, one.pointer.size_bytes))
             return self.thread(Focus(one.block, 0, 0)).load(one.pointer)
@@ -341,6 +388,15 @@ class DebuggedExecution(InterpretedExecution):
     @staticmethod
     def _typed(one: Watchpoint, data: bytes) -> Any:
         return np.frombuffer(data, "u8" if one.pointer.type.endswith("*") else SCALARS[one.pointer.type])[0].item()
+
+    def _place_watchpoints(self, focus: Focus) -> None:
+        """Those that were set before the program started again watch what their text names in this launch."""
+        for one in self.controller.breakpoints.watchpoints:
+            if not one.placed and one.kernel == self.context.program.name:
+                try:
+                    one.pointer, one.placed = watched_place(one.text, self.thread(focus)), True
+                except ExpressionError:
+                    one.placed = False
 
     def _changes(self) -> _Seen | None:
         found: _Seen | None = None
@@ -382,11 +438,15 @@ class DebuggedExecution(InterpretedExecution):
             return Stop("step", f"cannot go back: {self.checkpoints.hindrance}")
         self._failure = None
         now = self.launch.clock
-        last = self._last_before(command, now)
+        last = self._last_before(command, now) if command.word != "finish" else None
         self._rerun(last.clock if last is not None else self.checkpoints.clocks()[0])
         if last is None:
             self.focus = self._arrived
-            return Stop("start", "the first instruction of the launch; nothing is before it")
+            first = "a value was set here; the launch cannot go back past that"
+            return Stop(
+                "start",
+                first if self.checkpoints.begun_late else "the first instruction of the launch; nothing is before it",
+            )
         self.focus = last.focus
         return last.stop
 

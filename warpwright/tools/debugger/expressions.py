@@ -182,6 +182,20 @@ def number_of(value: Value) -> int | float:
     return value.address if isinstance(value, Pointer) else value
 
 
+def bytes_of(place: Pointer, value: int | float) -> bytes:
+    """A number as the type that a pointer points to holds it.
+
+    Raises:
+        ExpressionError: the type is of whole numbers, and the number is not whole.
+    """
+    dtype = np.dtype("u8" if place.type.endswith("*") else SCALARS[place.type])
+    if dtype.kind == "f":
+        return dtype.type(value).tobytes()
+    if value != int(value):
+        raise ExpressionError(f"{value} is no {place.type}")
+    return (int(value) & (1 << 8 * dtype.itemsize) - 1).to_bytes(dtype.itemsize, "little")
+
+
 class _Parser:
     """Recursive descent, which evaluates as it reads."""
 

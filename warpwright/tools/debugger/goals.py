@@ -21,7 +21,8 @@ class Command:
     """What the person at the debugger wants next.
 
     ``continue``, ``stepi`` (one instruction of the focus thread), ``step`` (to another source line), ``next`` (the same without
-    entering functions), ``finish`` (to the end of the launch), ``kill``.
+    entering functions), ``until`` (the same, to a later line), ``advance`` (to a place), ``finish`` (to the end of the launch), ``run``
+    (the program again, from its beginning), ``kill``.
     """
 
     word: str
@@ -29,6 +30,8 @@ class Command:
     focus: Focus | None = None
     """The thread that steps."""
     count: int = 1
+    at: tuple[int, ...] = ()
+    """Instructions of the place to which ``advance`` goes."""
 
 
 def goal(command: Command, program: Any, index: int | None, line: Line | None) -> Reached:
@@ -49,11 +52,15 @@ def goal(command: Command, program: Any, index: int | None, line: Line | None) -
     def reached(at: Focus, warp: WarpState, i: int, lanes: npt.NDArray[Any]) -> bool:
         if not own(at, warp, lanes):
             return False
+        if command.word == "advance":
+            return i in command.at
         if command.word == "stepi" or line is None:
             return command.word != "next" or function_of(program, i) == start
         here = line_of(program, i)
         if here is None or here == line:
             return False
+        if command.word == "until":
+            return function_of(program, i) == start and (here.file != line.file or here.number > line.number)
         return command.word == "step" or function_of(program, i) == start
 
     return reached

@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from warpwright.errors import KilledError, WarpwrightError
 from warpwright.run import Run
-from warpwright.tools.debugger.commands import CommandError, Commands
+from warpwright.tools.debugger.commands import Commands
 from warpwright.tools.debugger.debugger import Debugger, debugging
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.expressions import ExpressionError, Pointer, Value, evaluate
+from warpwright.tools.debugger.forms import CommandError
 from warpwright.tools.debugger.goals import Command
 from warpwright.tools.debugger.places import line_of
 
@@ -51,13 +52,18 @@ class DebugSession:
             raise TypeError(
                 f"debug() takes what launches, or a run, not a {type(program).__name__}: ww.debug(kernel[grid, block], *arguments)"
             )
+        self._program = program
+        self._arguments = arguments
         self.debugger = Debugger(self)
         self._commands = Commands(self.debugger)
         self.stop: Stop | None = None
         """Why the launch has stopped; None once the program has ended."""
         self._stops: queue.Queue[Stop | BaseException | None] = queue.Queue()
         self._next: queue.Queue[Command] = queue.Queue()
-        self._thread = threading.Thread(target=self._run, args=(program, arguments), daemon=True)
+        self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, args=(self._program, self._arguments), daemon=True)
         self._thread.start()
         self._wait()
 
@@ -107,6 +113,8 @@ class DebugSession:
             raise DebugError(str(error)) from None
         if not isinstance(found, Command):
             return found
+        if found.word in ("run", "start"):
+            raise DebugError(f"{found.word} starts a program of warpwright debug; call restart() of the session")
         self._next.put(found)
         stop = self._wait()
         return self._commands.stop_text(stop) if stop is not None else "the program has ended"
@@ -138,6 +146,17 @@ class DebugSession:
     def finish(self) -> Stop | None:
         """Run to the last instruction of the launch."""
         return self._resume("finish")
+
+    def restart(self) -> Stop | None:
+        """End the program and call it again, up to the first instruction of its first launch; breakpoints remain.
+
+        Arrays that its launches have written hold what they wrote.
+        """
+        self.close()
+        self.debugger.state.start_again(stops_at_launch=True)
+        self.debugger.stops_at_launches = True
+        self._start()
+        return self.stop
 
     def reverse_resume(self) -> Stop | None:
         """Go back to the previous stop."""

@@ -15,7 +15,7 @@ from warpwright.engine.faults import thread_of
 from warpwright.engine.interpreter import BlockState, Launch, WarpState
 from warpwright.engine.interpreter.livelock import groups_of
 from warpwright.engine.launch import Dim3, LaunchContext
-from warpwright.tools.debugger.expressions import SCALARS, ExpressionError, Pointer, Value, Vector
+from warpwright.tools.debugger.expressions import SCALARS, ExpressionError, Pointer, Value, Vector, evaluate
 from warpwright.tools.debugger.places import source_of
 
 _REGISTER = re.compile(r"\$(U?R|U?P)(\d+)(\.64)?$")
@@ -37,6 +37,9 @@ class StoppedLaunch(Protocol):
 
     def global_bytes(self, address: int, size: int) -> bytes:
         """Bytes of global memory; raises ExpressionError where not all are allocated."""
+
+    def write_global(self, address: int, values: npt.NDArray[np.uint8]) -> None:
+        """Change bytes of global memory; raises ExpressionError where not all are allocated."""
 
     def parameters(self) -> dict[str, Value]:
         """The kernel's parameters."""
@@ -176,6 +179,15 @@ class Thread:
 
     def bytes_at(self, pointer: Pointer, size: int) -> bytes:
         """Bytes from an address on, of the pointer's memory."""
+        space, at = self._space_of(pointer)
+        if space == "global":
+            return self.execution.global_bytes(at, size)
+        memory = self.warp.spaces.local if space == "local" else self.block.shared
+        return memory.data[self._own_places(space, at, size)].tobytes()
+
+    @staticmethod
+    def _space_of(pointer: Pointer) -> tuple[str, int]:
+        """The memory that a pointer means, and the address in it."""
         at, space = pointer.address, pointer.space
         if space == "generic":
             if SHARED_WINDOW <= at < SHARED_WINDOW + SHARED_WINDOW_BYTES:
@@ -184,18 +196,65 @@ class Thread:
                 space, at = "local", at - LOCAL_WINDOW
             else:
                 space = "global"
-        if space == "global":
-            return self.execution.global_bytes(at, size)
+        return space, at
+
+    def _own_places(self, space: str, at: int, size: int) -> npt.NDArray[np.int64]:
+        """Indices of bytes of the block's shared or the thread's local memory in the array that holds them."""
         memory = self.warp.spaces.local if space == "local" else self.block.shared
         if at < 0 or at + size > memory.size_bytes:
             raise ExpressionError(
                 f"{size} bytes at {at:#x} are not in the {memory.size_bytes:,} bytes of {space} memory"
             )
-        if space == "shared":
-            return memory.data[at : at + size].tobytes()
         places = np.arange(at, at + size)
-        offsets = self.warp.spaces.local.offsets(places, np.full(size, self.lane))
-        return memory.data[offsets].tobytes()
+        return places if space == "shared" else self.warp.spaces.local.offsets(places, np.full(size, self.lane))
+
+    # --- writing ---------------------------------------------------------------------------------------
+    def write(self, pointer: Pointer, data: bytes) -> None:
+        """Write bytes to an address of the pointer's memory.
+
+        Raises:
+            ExpressionError: they are not in memory that the thread can reach.
+        """
+        space, at = self._space_of(pointer)
+        values = np.frombuffer(data, np.uint8)
+        if space == "global":
+            self.execution.write_global(at, values)
+            return
+        memory = self.warp.spaces.local if space == "local" else self.block.shared
+        memory.data[self._own_places(space, at, len(data))] = values
+
+    def write_register(self, name: str, value: int) -> None:
+        """Set a register, a pair (``$R2.64``) or a predicate.
+
+        Raises:
+            ExpressionError: there is no such register.
+        """
+        found = _REGISTER.match(name)
+        if found is None or self._register(name) is None:
+            raise ExpressionError(f"{name} is no register that can be set: $R4, $R2.64, $UR4, $P0")
+        kind, number, wide = found[1], int(found[2]), bool(found[3])
+        if number == {"R": 255, "UR": 63}.get(kind):
+            raise ExpressionError(f"{name} is always zero")
+        file = {"R": self.warp.regs, "UR": self.warp.uregs, "P": self.warp.preds, "UP": self.warp.upreds}[kind]
+        lanes = slice(None) if kind.startswith("U") else self.lane
+        file[number, lanes] = bool(value) if kind.endswith("P") else value & 0xFFFFFFFF
+        if wide:
+            file[number + 1, lanes] = value >> 32 & 0xFFFFFFFF
+
+
+def watched_place(text: str, thread: Thread) -> Pointer:
+    """Where the value of an expression is.
+
+    Raises:
+        ExpressionError: it is in no memory.
+    """
+    text = text.strip()
+    place = evaluate(text[1:], thread) if text.startswith("*") else evaluate("&" + text, thread)
+    if not isinstance(place, Pointer):
+        raise ExpressionError(f"{text} is not a value in memory: watch c[3], or watch *(float *) 0x7f00")
+    if place.space == "generic" and 0 <= place.address - SHARED_WINDOW < SHARED_WINDOW_BYTES:
+        return Pointer(place.address - SHARED_WINDOW, place.type, "shared")
+    return place
 
 
 def parameters_of(execution: StoppedLaunch, ptx: str | None) -> dict[str, Value]:
