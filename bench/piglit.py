@@ -2,7 +2,8 @@
 
 ``python -m bench.piglit [--count N] [--output FILE]`` takes a fixed random choice of the ``.shader_test`` files of GLSL 1.10 to 3.30 of the system's
 piglit (package ``piglit``).  Files are run in groups by one process each; a group that ends without all its results goes on with
-the file after the one that ended it.  Tests that piglit itself skips for this driver are not counted.
+the file after the one that ended it.  Tests that piglit itself skips for this driver are not counted.  With ``--output`` results are kept after each
+group, and a run that was stopped goes on where it was; a smaller ``--count`` is the beginning of a larger one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 VERSIONS = ("glsl-1.10", "glsl-1.20", "glsl-1.30", "glsl-1.40", "glsl-1.50", "glsl-3.30")
-SEED = 21
+SEED, CHOSEN = 21, 1500
 GROUP = 25
 SECONDS_PER_TEST = 40
 
@@ -36,14 +37,14 @@ def piglit_folder() -> Path:
 
 
 def chosen(folder: Path, count: int) -> list[Path]:
-    """A fixed random choice of tests."""
+    """The first of a fixed random choice of ``CHOSEN`` tests."""
     found = sorted(
         path
         for tree in ("tests", "generated_tests")
         for version in VERSIONS
         for path in (folder / tree / "spec" / version).rglob("*.shader_test")
     )
-    return random.Random(SEED).sample(found, min(count, len(found)))
+    return random.Random(SEED).sample(found, min(max(count, CHOSEN), len(found)))[:count]
 
 
 def run_group(folder: Path, tests: list[Path], command: list[str]) -> tuple[list[str], str]:
@@ -89,10 +90,16 @@ def reason(text: str) -> str:
     return lines[0][:160] if lines else ""
 
 
-def run_all(folder: Path, tests: list[Path], command: list[str]) -> dict[str, tuple[str, str]]:
-    """Result and reason of each test, by its path below piglit's folder."""
-    found: dict[str, tuple[str, str]] = {}
-    left = list(tests)
+Found = dict[str, tuple[str, str]]
+"""Result and reason of tests, by their paths below piglit's folder."""
+
+
+def run_all(folder: Path, tests: list[Path], command: list[str], output: Path | None) -> Found:
+    """Results of all tests; those that the output file has are not run again."""
+    known = json.loads(output.read_text()) if output is not None and output.is_file() else {}
+    names = [str(test.relative_to(folder)) for test in tests]
+    found: Found = {name: tuple(known[name]) for name in names if name in known}
+    left = [test for test, name in zip(tests, names, strict=True) if name not in found]
     while left:
         group = left[:GROUP]
         results, text = run_group(folder, group, command)
@@ -108,6 +115,8 @@ def run_all(folder: Path, tests: list[Path], command: list[str]) -> dict[str, tu
             found[str(group[done].relative_to(folder))] = ("skip" if broken else "crash", reason(text))
             done += 1
         left = left[done:]
+        if output is not None:
+            output.write_text(json.dumps(found, indent=1))
         counts = Counter(result for result, _ in found.values())
         print(f"{len(found)} of {len(tests)}: {dict(counts)}", file=sys.stderr, flush=True)
     return found
@@ -115,21 +124,19 @@ def run_all(folder: Path, tests: list[Path], command: list[str]) -> dict[str, tu
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=1500, help="how many tests")
-    parser.add_argument("--output", type=Path, help="also write the results as JSON")
+    parser.add_argument("--count", type=int, default=CHOSEN, help="how many tests")
+    parser.add_argument("--output", type=Path, help="keep the results in this file, as JSON, and go on from it")
     parser.add_argument("--mesa", action="store_true", help="on Mesa's own choice of driver instead, for comparison")
     arguments = parser.parse_args()
     folder = piglit_folder()
     command = [] if arguments.mesa else [sys.executable, "-m", "warpwright", "run", "--gpu", "g80"]
-    found = run_all(folder, chosen(folder, arguments.count), command)
+    found = run_all(folder, chosen(folder, arguments.count), command, arguments.output)
     counts = Counter(result for result, _ in found.values())
     asked = sum(counts.values()) - counts["skip"]
     print(f"{counts['pass']} of {asked} pass ({100 * counts['pass'] / max(1, asked):.1f}%); {counts['skip']} skipped")
     for test, (result, said) in sorted(found.items()):
         if result not in ("pass", "skip"):
             print(f"{result:6} {test}  {said}")
-    if arguments.output is not None:
-        arguments.output.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from warpwright.graphics import programs, rop, targets
 from warpwright.graphics.fragment_state import FragmentState
 from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.planes import sample_depths
+from warpwright.graphics.pushbuffer import CommandError
 from warpwright.graphics.raster import (
     BATCH_QUADS,
     Quads,
@@ -229,7 +230,9 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
     _apply_program(engine, quads, results, killed, output)
     if late:
         if output.control & _EXPORTS_DEPTH:
-            exported = results[:, engine["FP_RESULT_COUNT"] - 1].view(np.float32)
+            if not results.shape[1]:
+                raise CommandError("FP_CONTROL exports depth, but FP_RESULT_COUNT is 0: the program has no result")
+            exported = results[:, -1].view(np.float32)
             depths = np.repeat(exported[:, None], output.samples, axis=1)
         keep = quads.coverage != 0
         results = results.reshape(-1, 4, results.shape[1])[keep].reshape(-1, results.shape[1])

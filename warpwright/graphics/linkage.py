@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics.methods import RegisterEngine
+from warpwright.graphics.pushbuffer import CommandError
 
 _ONE_BITS = 0x3F800000
 _USE_PROGRAM = 1 << 16
@@ -26,7 +27,7 @@ def mapped(
         program: ``VP`` or ``GP``.
         constant_bit: from which value on an entry is a constant: 0x40 in the vertex program's map, 0x80 in the geometry program's.
     """
-    count = engine[f"{program}_RESULT_MAP_SIZE"]
+    count = engine.limited(f"{program}_RESULT_MAP_SIZE", 4 * engine.table.counts[f"{program}_RESULT_MAP"])
     out = np.zeros((len(results), max(4, count)), dtype=np.uint32)
     out[:, 3] = _ONE_BITS
     for slot in range(count):
@@ -91,6 +92,8 @@ class Interpolants:
         word = engine["FP_INTERPOLANT_CTRL"]
         mask, first = word >> 24 & 15, word >> 8 & 0xFF
         count, smooth = word & 0xFF, word >> 16 & 0xFF
+        if smooth > count:
+            raise CommandError(f"FP_INTERPOLANT_CTRL is {word:#x}: of its {count} attributes {smooth} are interpolated")
         slots = np.arange(first, first + smooth)
         bitmap = np.array([engine.at("NOPERSPECTIVE_BITMAP", i) for i in range(4)])
         linear = bitmap[np.minimum(slots >> 5, 3)] >> (slots & 31) & 1 != 0

@@ -79,6 +79,17 @@ class RegisterEngine:
         """The value of one register of an array."""
         return int(self.registers[(self.table.offsets[name] + self.table.strides[name] * index) >> 2])
 
+    def limited(self, name: str, most: int) -> int:
+        """The value of a register that the chip limits.
+
+        Raises:
+            CommandError: it is more than ``most``.
+        """
+        value = self[name]
+        if value > most:
+            raise CommandError(f"{name} is {value:,}: the chip has at most {most:,}")
+        return value
+
     def float_at(self, name: str, index: int = 0) -> float:
         """The value of a register that holds a 32-bit float."""
         return float(self.floats[(self.table.offsets[name] + self.table.strides[name] * index) >> 2])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.setup import SetUp
-from warpwright.graphics.shader_programs import Constants, Pixels, ShaderProgram, Textures, load_program
+from warpwright.graphics.shader_programs import MOST_SLOTS, Constants, Pixels, ShaderProgram, Textures, load_program
 from warpwright.graphics.state_3d import State3D
 from warpwright.isa.program import Kind
 
@@ -21,6 +21,8 @@ _CODE_BYTES = 1 << 19
 """Bytes of a stage's code segment: branches within a program name addresses from its start."""
 _REGISTERS: dict[Stage, str] = {"vertex": "VP", "geometry": "GP", "pixel": "FP"}
 _INDEXED_LOCAL_BYTES = 4096
+_MOST_RESULTS, _MOST_LOCAL_LOG, _MOST_EMITTED = 64, 14, 1024
+"""Registers of a pixel program's results, the logarithm of a thread's local memory in units of 8 bytes, and vertices that a geometry program emits."""
 _POINTS, _LINES = 1, 2
 """GP_OUTPUT_PRIMITIVE_TYPE."""
 _loaded: dict[bytes, ShaderProgram] = {}
@@ -39,9 +41,10 @@ def program(engine: State3D, stage: Stage) -> ShaderProgram:
     buffer = engine.memory.find(base)
     size = min(_CODE_BYTES, buffer.address + buffer.size - base) if buffer else _CODE_BYTES
     code = engine.memory.view(base, size, f"the {stage} program's code")
-    results = engine["FP_RESULT_COUNT"] if stage == "pixel" else 0
-    slots = engine[f"{name}_REG_ALLOC_RESULT"] if stage != "pixel" else 0
-    local = 8 << engine["LOCAL_SIZE_LOG"] if engine["LOCAL_SIZE_LOG"] else 0
+    results = engine.limited("FP_RESULT_COUNT", _MOST_RESULTS) if stage == "pixel" else 0
+    slots = engine.limited(f"{name}_REG_ALLOC_RESULT", MOST_SLOTS) if stage != "pixel" else 0
+    local_log = engine.limited("LOCAL_SIZE_LOG", _MOST_LOCAL_LOG)
+    local = 8 << local_log if local_log else 0
     key = hashlib.blake2b(code[entry:].tobytes(), digest_size=16)
     key.update(repr((stage, entry, results, slots, local)).encode())
     found = _loaded.get(key.digest())
@@ -119,7 +122,7 @@ def run_pixels(
 def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> tuple[Words, Primitives]:
     """Vertices that the geometry program emits, and the primitives that they make."""
     made = program(engine, "geometry")
-    most = engine["GP_VERTEX_OUTPUT_COUNT"]
+    most = engine.limited("GP_VERTEX_OUTPUT_COUNT", _MOST_EMITTED)
     inputs = attributes[primitives.vertices]
     numbers = primitives.numbers.astype(np.uint32)
     given = constants(engine, "geometry"), textures(engine, made, "geometry")

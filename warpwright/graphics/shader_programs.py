@@ -8,7 +8,9 @@ back.  Pixels come in quads of four consecutive threads, helper pixels included,
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -19,12 +21,13 @@ import numpy.typing as npt
 
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.execute import Cancelled
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
-from warpwright.errors import UnsupportedError
+from warpwright.errors import ExecutionError, UnsupportedError
 from warpwright.isa.nv50.lower_graphics import BadProgram, lower_graphics, make_program, reachable
 from warpwright.isa.nv50.meaning import SIZES
 from warpwright.isa.nv50.stage_words import BANKS, PARAMETERS, PIXEL_ROWS, SPACE_BYTES, STAGES, StageInterface
@@ -46,6 +49,8 @@ RUN_BYTES = 1 << 26
 PLANE_WORDS = 4
 MOST_SLOTS = 128
 """Words of a vertex that an ``o[]`` operand can name."""
+MOST_SECONDS = 60.0
+"""Host time that a run of a program with a loop gets, of at most 65,536 quads."""
 
 
 class Textures(Protocol):
@@ -195,6 +200,11 @@ class ShaderProgram:
     def interpreted(self) -> Kernel:
         """The program for the NumPy interpreter."""
         return Kernel(self.program, self.lowered)
+
+    @cached_property
+    def has_loops(self) -> bool:
+        """Whether an instruction goes to one before it."""
+        return any(o.kind is Kind.LABEL and o.value <= i.address for i in self.instructions for o in i.operands)
 
     @property
     def uses_textures(self) -> bool:
@@ -364,10 +374,35 @@ class ShaderProgram:
         if not run.threads:
             return
         context = self.context_of(run, constants, textures)
-        if engine == "compiled":
-            CompiledExecution(context, self.compiled, 1, 1).run()
-        else:
-            InterpretedExecution(context, self.interpreted, 1, False).run()
+        run_of = CompiledExecution(context, self.compiled, 1, 1) if engine == "compiled" else None
+        with self._time_limit(context):
+            if run_of is not None:
+                run_of.run()
+            else:
+                InterpretedExecution(context, self.interpreted, 1, False).run()
+
+    @contextmanager
+    def _time_limit(self, context: LaunchContext) -> Iterator[None]:
+        """Stop a program with a loop that does not end, as a driver stops a channel that hangs.
+
+        Raises:
+            ExecutionError: it was stopped.
+        """
+        if not self.has_loops:
+            yield
+            return
+        timer = threading.Timer(MOST_SECONDS, context.cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Cancelled as end:
+            where = f"; {end.where}" if end.where else ""
+            raise ExecutionError(
+                f"GPU fault: the {self.name} has not ended after {MOST_SECONDS:g} s and was stopped: look for a loop without an end{where}"
+            ) from None
+        finally:
+            timer.cancel()
 
     def context_of(self, run: PlacedRun, constants: Constants, textures: Textures | None) -> LaunchContext:
         """The launch of a run.

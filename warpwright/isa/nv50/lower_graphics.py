@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from warpwright.errors import WarpwrightError
 from warpwright.isa.nv50.attributes import WORD, parameter, row_address
 from warpwright.isa.nv50.conditions import tests_read
 from warpwright.isa.nv50.decode import LONG_BYTES, WORD_BYTES, decode, is_long
@@ -41,7 +42,7 @@ TAIL_AT = 4
 (Mesa ends programs with ``exit (never) nop``)."""
 
 
-class BadProgram(Exception):
+class BadProgram(WarpwrightError, ValueError):
     """Code that no program can have: it leaves its segment, or a word is no instruction."""
 
 
