@@ -909,6 +909,31 @@ def test_a_read_waits_for_a_batch_of_writes() -> None:
     assert 800 < waits < 1200
 
 
+@pytest.mark.parametrize("sectors", [1, 3])
+def test_a_queue_of_requests_holds_as_many_writes_of_32_bytes_as_of_64(sectors: int) -> None:
+    m = idle("g80", dram_write_batch_requests_count=6)
+    ends = [dram_write(m, line, sectors, 1000) for line in range(6)]
+    assert ends[:5] == [0] * 5
+    assert ends[5] > 1000
+
+
+def test_a_channel_opens_no_row_before_the_interval_from_the_last_one_is_over() -> None:
+    """A read of another bank comes the interval after the first, and one of the same row does not wait for it."""
+
+    def between(other: int, interval_ns: float) -> int:
+        m = idle("g80", dram_activate_interval_ns=interval_ns, dram_refresh_ns=0.0)
+        first, second = (dram_read(m, line, 1, 1024) for line in (0, other))
+        return second - first
+
+    chip = load_chip("g80")
+    next_bank = chip.dram.dram_bank_block_bytes // chip.l1.l1_line_bytes
+    interval_cycles = 54
+    interval_ns = interval_cycles * 1000 / chip.clocks.sm_clock_mhz
+    assert between(next_bank, interval_ns) == interval_cycles
+    assert between(next_bank, 0.0) < interval_cycles / 4
+    assert between(1, interval_ns) == between(1, 0.0)
+
+
 @pytest.mark.parametrize(("sectors", "cycles"), [(3, 8.1), (15, 10.1)])
 def test_a_channel_opens_rows_in_an_interval(sectors: int, cycles: float) -> None:
     """bench.micro ``scattered`` on H200: 64 bytes at random take 8.1 cycles of a channel, whole lines their time on the bus."""

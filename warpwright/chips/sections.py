@@ -497,8 +497,13 @@ class Dram(Section):
     dram_activate_read_ns: float = Field(ge=0)
     """Between two rows that a channel opens for reads; 0: no limit."""
     dram_activate_write_ns: float = Field(ge=0)
+    dram_activate_interval_ns: float = Field(ge=0)
+    """Between two rows that a channel opens, whatever its bus does (tRRD); 0: no limit."""
     dram_turnaround_ns: float = Field(ge=0)
     dram_write_batch_bursts: int = Field(gt=0)
+    """Bursts of writes that a channel gathers before it turns its bus around for them."""
+    dram_write_batch_requests_count: int = Field(ge=0)
+    """Requests that it gathers where its queue has a place for each request, however many bursts it writes; 0: bursts are counted."""
 
 
 class Cluster(Section):

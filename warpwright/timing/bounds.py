@@ -73,13 +73,21 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     dram_sectors = float(s.dram_counted(m, s.Channel.sectors_read, s.Channel.sectors_written)) - queued
     per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
     dram_bucket = float(1 << s.DRAM_SHIFT)
-    last = float(chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes * _channels(state)) / per_clk
+    last = float(_write_batch_bytes(chip) * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
     bounds |= _links(state)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)
     return {name: overhead + value for name, value in bounds.items()}
+
+
+def _write_batch_bytes(chip: Chip) -> int:
+    """What a channel's batch of writes is at most."""
+    requests = chip.dram.dram_write_batch_requests_count
+    if requests:
+        return requests * chip.l1.l1_line_bytes
+    return chip.dram.dram_write_batch_bursts * chip.l1.sector_bytes
 
 
 def _channels(state: State) -> int:

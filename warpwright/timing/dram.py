@@ -2,8 +2,8 @@
 
 Each L2 slice owns its channels.  A controller reorders what it has queued, so a request that finds its row closed waits
 for its bank and not for the bus; a channel opens rows in a fixed interval only, longer for writes (bench.micro ``scattered``:
-64 bytes at random take as long as 110); writes wait in a queue and leave in batches, each batch turning the bus
-around twice; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
+64 bytes at random take as long as 110); writes wait in a queue, whose places are bursts or requests, and leave in batches,
+each batch turning the bus around twice; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
 Timing parameters: JEDEC's, in the chip file.
 """
 
@@ -60,6 +60,9 @@ def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) ->
     m[state.activations] += 1
     m[place] = row
     start = max(time, m[place + 1])
+    if m[s.chip.dram_activate_interval]:
+        openings = m[s.chip.dram_openings] + channel * s.CALENDAR_SLOTS
+        start = reserve(m, openings, s.DRAM_SHIFT, _CAPACITY, start, m[s.chip.dram_activate_interval])
     m[place + 1] = start + m[s.chip.dram_row_cycle]
     return start + m[s.chip.dram_row_miss]
 
@@ -94,20 +97,23 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     if m[s.chip.compressible_count]:
         count = sectors_written(m, line, count)
     m[state.sectors_written] += count
-    queued = m[state.writes] + popcount(sectors)
+    sectors_queued = m[state.writes] + popcount(sectors)
+    requests = m[state.requests] + 1
     opened = m[state.activations]
     _bank_ready(m, channel, state, line, time)
     units = count * m[s.chip.dram_sector]
     if m[state.activations] != opened:
         units = max(units, m[s.chip.dram_activate_write])
     m[state.queued] += units
-    if queued >= m[s.chip.dram_batch]:
+    if (requests if m[s.chip.dram_batch_requests] else sectors_queued) >= m[s.chip.dram_batch]:
         # Between batches without reads the bus need not turn around.
         units = m[state.queued] + m[state.read] * m[s.chip.dram_turnaround]
         m[state.queued] = 0
         m[state.read] = 0
         start = reserve(m, port, s.DRAM_SHIFT, _CAPACITY, time, units)
         m[state.written] = start + (units >> 8)
-        queued = 0
-    m[state.writes] = queued
+        sectors_queued = 0
+        requests = 0
+    m[state.writes] = sectors_queued
+    m[state.requests] = requests
     return m[state.written]

@@ -166,6 +166,7 @@ class _Sizes:
             ("touched", l2.l2_slice_count * -(-sm.sm_count // 64)),
             ("far_ports", 2 * self.half * s.CALENDAR_SLOTS),
             ("dram_ports", self.channels * s.CALENDAR_SLOTS),
+            ("dram_openings", self.channels * s.CALENDAR_SLOTS),
             ("dram_state", self.channels * s.Channel.size),
             ("dram_banks", self.channels * self.chip.dram.dram_bank_count * 2),
             ("texture_units", self.gpcs * self.texture_unit_words),

@@ -447,6 +447,7 @@ class Header(Unit):
     atomic_last = area("atomic_last", "what each slice's atomic unit was asked last")
     channels_per_slice = derived(lambda z: z.channels_per_slice, "channels", "of DRAM for a slice")
     dram_ports = area("dram_ports", "calendars of the channels' data buses")
+    dram_openings = area("dram_openings", "calendars of the rows that the channels open")
     dram_state = area("dram_state", "the channels (Channel)")
     dram_banks = area("dram_banks", "open row and ready time of each bank")
     dram_bank_count = from_chip("dram.dram_bank_count", "banks", "of a channel")
@@ -469,13 +470,23 @@ class Header(Unit):
         "of a channel's bus for a sector",
     )
     dram_turnaround = from_chip("dram.dram_turnaround_ns", "1/256 cycle", "of the bus from reads to writes, or back")
+    dram_activate_interval = from_chip(
+        "dram.dram_activate_interval_ns", "1/256 cycle", "between two rows that a channel opens; 0: no limit"
+    )
     dram_refresh_interval = from_chip("dram.dram_refresh_interval_ns", "cycle", "between refreshes of a channel")
     dram_refresh = from_chip("dram.dram_refresh_ns", "1/256 cycle", "of one of them")
     postponed_refreshes = from_chip(
         "dram.dram_postponed_refreshes_count", "", "of single banks while first requests wait"
     )
     write_back_lag = from_chip("l2.l2_write_back_lag_cycles", "cycle", "that DRAM's write queue may be late")
-    dram_batch = from_chip("dram.dram_write_batch_bursts", "bursts", "of writes that a channel gathers")
+    dram_batch = derived(
+        lambda z: z.chip.dram.dram_write_batch_requests_count or z.chip.dram.dram_write_batch_bursts,
+        "bursts or requests",
+        "of writes that a channel gathers",
+    )
+    dram_batch_requests = from_chip(
+        "dram.dram_write_batch_requests_count", "requests", "of writes that a channel gathers; 0: bursts count"
+    )
     bank_refresh_interval = from_chip("dram.dram_bank_refresh_interval_ns", "cycle", "between refreshes of one bank")
     bank_refresh = from_chip("dram.dram_bank_refresh_ns", "cycle", "of one of them")
     # requests between SMs and L2 (exchange.py)

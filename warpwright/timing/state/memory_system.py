@@ -268,6 +268,7 @@ class Channel(Unit, size=16):
     """A DRAM channel."""
 
     writes = word("sectors", "of queued writes")
+    requests = word("requests", "of queued writes")
     refresh = word("refreshes", "done")
     written = word("cycle", "end of the last batch of writes")
     read = word("sectors", "read since then")
