@@ -60,7 +60,7 @@ def run(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> tuple[f
     loss.backward()
     gradient = next(model.parameters()).grad
     assert gradient is not None
-    return loss.item(), logits.detach().cpu(), gradient.cpu()
+    return loss.item(), logits.detach().cpu(), gradient.detach().cpu().clone()
 
 
 def main() -> None:
