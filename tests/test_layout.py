@@ -18,7 +18,7 @@ ORDER: list[set[str]] = [
     {"timing"},
     {"system"},
     {"graphics"},
-    {"arrays", "session", "source_place"},
+    {"arrays", "ranges", "session", "source_place"},
     {"images", "engines"},
     {"repeats"},
     {"run"},
@@ -111,7 +111,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ),
         (
             "",
-            "api repeats run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.occupancy_curves tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.sections tools.report.side_by_side tools.tables",
+            "api repeats run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.model_panel tools.report.occupancy_curves tools.report.origins tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.sections tools.report.side_by_side tools.tables",
         ),
     )
 )

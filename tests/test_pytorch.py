@@ -6,6 +6,7 @@ Run with ``-m pytorch``.  PyTorch (6 GB) is that of the interpreter named by WAR
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -159,6 +160,33 @@ def run(program: str, folder: Path, *command: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_cpu(name: str, tmp_path: Path) -> None:
     run(PROGRAMS[name], tmp_path)
+
+
+MODEL = """
+import torch
+import torch.nn as nn
+
+model = nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 4)).cuda()
+with torch.profiler.record_function("step"):
+    model(torch.randn(8, 16).cuda()).square().mean().backward()
+"""
+
+
+@pytest.mark.parametrize("command", [[], [PYTHON]])
+def test_launches_name_their_modules(command: list[str], tmp_path: Path) -> None:
+    """Forward and backward, in this process and in one of its own."""
+    (tmp_path / "program.py").write_text(MODEL)
+    run_without_time(tmp_path, "h200", "--json", "rows.json", *command, "program.py")
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    found = {(row["module"], row["backward"], row["operator"]) for row in rows}
+    assert {
+        ("Sequential.0", False, "aten::linear"),
+        ("Sequential.1", False, "aten::gelu"),
+        ("Sequential.2", True, "AddmmBackward0"),
+        ("Sequential.1", True, "GeluBackward0"),
+        (None, False, "aten::mean"),
+    } <= found
+    assert {row["ranges"] for row in rows} == {"step"}
 
 
 def test_as_a_command_of_its_own(tmp_path: Path) -> None:

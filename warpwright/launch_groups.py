@@ -21,6 +21,7 @@ from warpwright.session import session
 if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.engine.device_memory import Allocation
+    from warpwright.ranges import Origin
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.shared_chip import TimedGrid
 
@@ -47,6 +48,8 @@ class Member:
     """As a launch of its own (``resident_launches.py``)."""
     held: bool = False
     """Whether it waits for work of the host besides (``resident_launches.py``)."""
+    origin: Origin | None = None
+    """Where the program made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +149,13 @@ def launch_until_idle(members: Sequence[Member], *, timed: bool = True) -> list[
             memory.free(window)
     clock = members[0].launcher.chip.clocks.sm_clock_mhz * 1e6
     found: list[Timed | None] = []
-    for job, grid in zip(jobs, group.grids, strict=True):
+    for member, job, grid in zip(members, jobs, group.grids, strict=True):
         if grid is None:
             found.append(None)
             continue
         job.timing = job.timing if timed else None
         run = job.result()
+        run.origin = member.origin
         found.append(Timed(run, grid.begin / clock, grid.end / clock))
         if session.on_launch is not None:
             session.on_launch(run)

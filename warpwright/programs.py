@@ -80,12 +80,19 @@ def _preload(chip: str | None) -> None:
     """Let the program find the simulated driver, where the system has drop-in libraries at all."""
     if sys.platform != "linux":
         return
-    from warpwright.driver import attach
+    from warpwright.driver import attach, nvtx
     from warpwright.driver.drm import attach as drm
     from warpwright.libraries import provide
+    from warpwright.session import session
 
     provide()
+    nvtx.provide()
     attach.preload()
+    if session.notes_origins:
+        from warpwright.driver import pytorch_origins
+
+        os.environ.setdefault(nvtx.INJECTION, nvtx.place())
+        pytorch_origins.install()
     if drm.has_graphics(chip):
         drm.preload()
 
@@ -218,15 +225,18 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
         return
     import tempfile
 
-    from warpwright.driver import attach, recording
+    from warpwright.driver import attach, nvtx, recording
     from warpwright.driver.drm import attach as drm
     from warpwright.libraries import provide
-    from warpwright.session import chips_named
+    from warpwright.session import chips_named, session
 
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
         before = dict(os.environ)
         provide()
+        nvtx.provide()
         os.environ.update(attach.child_environment(chip, timing, Path(folder)))
+        if session.notes_origins:
+            os.environ.setdefault(nvtx.INJECTION, nvtx.place())
         if drm.has_graphics(chips_named(chip)[0]):
             os.environ.update(drm.child_environment())
         try:

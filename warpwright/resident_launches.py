@@ -37,6 +37,7 @@ class ResidentLaunches:
 
     def __init__(self, members: Sequence[Member], *, timed: bool) -> None:
         self._gpu = members[0].launcher.kernel.gpu
+        self._origins = [member.origin for member in members]
         self._timed = timed
         self._windows: list[Allocation] = []
         self._kept = self._gpu.kept_caches
@@ -102,6 +103,7 @@ class ResidentLaunches:
         job.timing = grid.result if self._timed else None
         job.counts = Counts(grid.instructions, grid.thread_instructions, job.context.geometry.blocks)
         run = job.result()
+        run.origin = self._origins[number]
         if session.on_launch is not None:
             session.on_launch(run)
         return Timed(run, grid.begin / self._clock, grid.end / self._clock)

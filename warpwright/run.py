@@ -57,6 +57,7 @@ from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
+from warpwright.ranges import Origin
 from warpwright.repeats import Repeat
 from warpwright.session import session
 
@@ -134,6 +135,8 @@ class Run:
     """The chip's record."""
     program: Program | None = field(default=None, repr=False)
     """The decoded kernel, for reports by instruction and source line."""
+    origin: Origin | None = None
+    """The ranges, the module and the operator that the program made it in, where they are noted (``run --report``)."""
     repeated: bool = False
     """An earlier launch began alike, and this one has its time (``timing/timing_cache.py``)."""
     children: list[Run] = field(default_factory=list, repr=False)
@@ -309,14 +312,22 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
     return run
 
 
-def launch_packed(launcher: Launcher, parameters: bytes | bytearray, *, cooperative: bool | None = None) -> Run:
+def launch_packed(
+    launcher: Launcher,
+    parameters: bytes | bytearray,
+    *,
+    cooperative: bool | None = None,
+    origin: Origin | None = None,
+) -> Run:
     """Run a configured kernel with packed parameter bytes, and record it like any other launch.
 
     Args:
         cooperative: True refuses a grid that does not fit the chip at once, even when the kernel never synchronises it; False gives
             ``grid.sync()`` no workspace, so that it traps; None, a cooperative launch where the kernel synchronises its grid.
+        origin: where the program made it.
     """
     run = _run(launcher, parameters, cooperative)
+    run.origin = origin
     if session.on_launch is not None:
         session.on_launch(run)
     return run

@@ -101,6 +101,8 @@ class Session:
     """Of every GPU that ``inject`` was for, in order."""
     checkpoints: SavesLaunches | None = None
     """Where launches of every GPU are saved in the middle."""
+    notes_origins: bool = False
+    """Whether each launch notes the ranges, the module and the operator that it belongs to."""
     record: str | None = None
     """File for the command stream of the program's graphics."""
     times_checked: bool = False

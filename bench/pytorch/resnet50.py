@@ -1,5 +1,7 @@
 """ResNet-50 with random weights: forward and backward on a batch of images, compared with the CPU's.
 
+Batch normalisation of few values amplifies rounding: the judge is the CPU in float64, and the device may be four times as far from it as the CPU in float32.
+
 warpwright run --gpu h200 --timing off bench/pytorch/resnet50.py [--images 8] [--size 224]
 """
 
@@ -63,6 +65,11 @@ def run(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> tuple[f
     return loss.item(), logits.detach().cpu(), gradient.detach().cpu().clone()
 
 
+def difference(found: torch.Tensor, exact: torch.Tensor) -> float:
+    """The largest one, relative to the largest value."""
+    return ((found - exact).abs().max() / exact.abs().max()).item()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=8)
@@ -71,18 +78,17 @@ def main() -> None:
     torch.manual_seed(0)
     model = ResNet50()
     images, labels = torch.randn(options.images, 3, options.size, options.size), torch.randint(1000, (options.images,))
-    expected = run(model, images, labels)
+    single = run(model, images, labels)
+    exact = run(model.double(), images.double(), labels)
     began, wall = time.process_time(), time.time()
-    found = run(model.cuda(), images.cuda(), labels.cuda())
-    logits = ((found[1] - expected[1]).abs().max() / expected[1].abs().max()).item()
-    gradient = ((found[2] - expected[2]).abs().max() / expected[2].abs().max()).item()
-    print(
-        f"loss {found[0]:.6f}, CPU {expected[0]:.6f}; largest difference of logits {logits:.1e}, of the first gradient {gradient:.1e}"
-    )
+    found = run(model.float().cuda(), images.cuda(), labels.cuda())
+    print(f"loss {found[0]:.6f}, CPU {single[0]:.6f}, in float64 {exact[0]:.6f}")
+    for name, place in (("logits", 1), ("first gradient", 2)):
+        ours, theirs = (difference(result[place], exact[place]) for result in (found, single))
+        print(f"largest difference of the {name} from float64: {ours:.1e}, CPU {theirs:.1e}")
+        assert ours < 4 * theirs + 1e-6, name
     print(f"{time.process_time() - began:.0f} s of CPU, {time.time() - wall:.0f} s")
-    assert abs(found[0] - expected[0]) < 1e-3
-    assert logits < 1e-3
-    assert gradient < 2e-2
+    assert abs(found[0] - exact[0]) < 1e-3
 
 
 if __name__ == "__main__":

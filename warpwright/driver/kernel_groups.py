@@ -106,6 +106,7 @@ class Group:
                 early=tuple(place[one] for one in self.delays[item] if one in item.early),
                 cooperative=item.work.is_cooperative(),
                 held=item in self.held,
+                origin=item.work.origin(),
             )
             for item in self.items
             if item.launcher is not None

@@ -22,11 +22,14 @@ from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.kernels import lets_dependents_begin
 from warpwright.engine.launch import Dim3, check_cooperative
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
+from warpwright.ranges import open_ranges
+from warpwright.session import session
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.chips import Partition
     from warpwright.engine.access_policy import AccessWindow
+    from warpwright.ranges import Origin
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
 """CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE of the array ``extra``."""
@@ -58,6 +61,8 @@ class Launch(Node):
     """The SMs that take its blocks; all of them without."""
     window: AccessWindow | None = None
     """Addresses that L2 is to keep longer or shorter: its own, or its stream's."""
+    made_in: Origin | None = None
+    """The ranges and the module that were open when it was submitted, where they are noted."""
 
     kind = 0
 
@@ -112,6 +117,9 @@ class Launch(Node):
 
     def parameter_bytes(self) -> bytes:
         return self.parameters
+
+    def origin(self) -> Origin | None:
+        return self.made_in
 
     def with_attributes_of(self, other: Node) -> Node:
         return replace(self, window=other.window) if isinstance(other, Launch) else self
@@ -217,7 +225,7 @@ def execute(launch: Launch, stream: Stream) -> None:
     if races is not None:
         races.work = submitted(stream)
     try:
-        run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative)
+        run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative, origin=launch.made_in)
     except AssertionFailedError as error:
         context.sticky = results.ASSERT
         os.write(2, f"{error}\n".encode())
@@ -284,6 +292,8 @@ def submit_launch(launch: Launch, handle: int) -> None:
             results.INVALID_HANDLE,
             f"{launch.function.symbol}: the kernel, its stream and the current context are of different devices",
         )
+    if session.notes_origins:
+        launch.made_in = open_ranges.origin()
     launch.partition = s.partition_of(stream)
     if launch.window is None:
         launch.window = window_of(stream.attributes.get(WINDOW))

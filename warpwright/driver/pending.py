@@ -28,6 +28,7 @@ from warpwright.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
+    from warpwright.ranges import Origin
 
 MOST_KERNELS = 1024
 """With so many the queue runs, so that memory does not grow with a program that never waits."""
@@ -93,6 +94,10 @@ class Work:
     def parameter_bytes(self) -> bytes:
         """What a kernel's parameters are."""
         return b""
+
+    def origin(self) -> Origin | None:
+        """Where the program made a kernel's launch, if that is noted."""
+        return None
 
     def failed(self, error: Exception, context: Context, stream: Stream) -> None:
         """A kernel that shared the chip has failed.

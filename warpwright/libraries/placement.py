@@ -47,9 +47,10 @@ def _callbacks(library: str) -> Sequence[Any]:
 def provide() -> None:
     """Let the driver's folder hold these libraries too."""
     os.environ.setdefault(*_OWN_ATTENTION)
-    if FURTHER:
-        return
+    known = {one.soname for one in FURTHER}
     for library, sonames in SONAMES.items():
+        if known.issuperset(sonames):
+            continue
         entries = {name: letters for name, (letters, _) in table(library).items()}
         for soname in sonames:
             version = "" if library in _UNVERSIONED else soname

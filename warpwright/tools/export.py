@@ -58,11 +58,27 @@ def launch_record(run: Run) -> dict[str, Any]:
         "bottleneck": None if timing is None else run.bottleneck,
         "expected_error": None if sampling is None else sampling.expected_error,
         "repeated": run.repeated,
+        **_origin(run),
         "child_launches": len(run.children),
         "wall_seconds": run.wall_seconds,
         "compile_seconds": run.compile_seconds,
     }
     return row | {name: _finite(float(value)) for name, value in run.metrics.items()}
+
+
+def _origin(run: Run) -> dict[str, Any]:
+    """Columns of where the program made the launch, where that is noted."""
+    origin = run.origin
+    if origin is None:
+        return {}
+    return {
+        "ranges": " > ".join(origin.ranges) or None,
+        "module": origin.module.path if origin.module is not None else None,
+        "module_type": origin.module.type if origin.module is not None else None,
+        "operator": origin.operator or None,
+        "backward": origin.backward,
+        "allocated_bytes": origin.allocated_bytes,
+    }
 
 
 def _finite(value: float) -> float | None:

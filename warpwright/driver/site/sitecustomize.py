@@ -1,6 +1,6 @@
 """Imported first by every Python process that a program starts: this folder is at the front of its PYTHONPATH.
 
-Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
+Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), notes modules of PyTorch for a report (``pytorch_origins.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
 package is imported: the Python need not have it.
 """
 
@@ -47,6 +47,18 @@ def _simulate_clock() -> None:
         module.install()
 
 
+def _note_origins() -> None:
+    if os.environ.get("WARPWRIGHT_ORIGINS") != "1":
+        return
+    place = os.path.join(os.path.dirname(_here), "pytorch_origins.py")
+    spec = importlib.util.spec_from_file_location("_warpwright_pytorch_origins", place)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        module.install()
+
+
 def _hand_over() -> None:
     own = sys.modules.pop("sitecustomize")
     sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _here]
@@ -60,4 +72,5 @@ def _hand_over() -> None:
 _load_libraries()
 _prepare()
 _simulate_clock()
+_note_origins()
 _hand_over()

@@ -238,7 +238,7 @@ def attribute(run: Run) -> Attribution:
         instructions=instructions,
         lines=lines,
         traffic=traffic,
-        arithmetic=_arithmetic(run, program),
+        arithmetic=arithmetic(run),
         idle_share=idle,
         limit=limit,
         because=because,
@@ -484,9 +484,11 @@ def _moves_only(instruction: Instruction) -> bool:
     return bool(sources) and all(o.index == RZ for o in sources)
 
 
-def _arithmetic(run: Run, program: Program) -> Arithmetic:
-    timing = run.timing
+def arithmetic(run: Run) -> Arithmetic:
+    """The floating-point work of a timed run."""
+    timing, program = run.timing, run.program
     assert timing is not None
+    assert program is not None
     lanes = run.thread_instructions / max(run.instructions, 1)
     plain = tensor = double = 0.0
     for i, instruction in enumerate(program.instructions):

@@ -7,9 +7,11 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from warpwright.tools.chip_differences import Figures, Launch
+from warpwright.tools.chip_differences import Figures, Launch, times
 from warpwright.tools.chip_table import COLUMNS, explaining_cells, ratios
 from warpwright.tools.report.markup import bar, datum, rows_table, scroll
+from warpwright.tools.report.model_panel import layer_name
+from warpwright.tools.report.origins import OUTSIDE, Model, Share, model_of
 from warpwright.tools.tables import format_seconds
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -27,7 +29,7 @@ def chips_page(launches: Sequence[Launch], refused: Mapping[str, str], program: 
     """
     style = files("warpwright.tools.report").joinpath("page.css").read_text(encoding="utf-8")
     timed = [launch for launch in launches if launch.figures()]
-    body = [_machines(timed), *(_launch(launch) for launch in timed)]
+    body = [_machines(timed), _modules(timed), *(_launch(launch) for launch in timed)]
     if refused:
         items = "".join(f"<li><strong>{escape(chip)}</strong>: {escape(why)}</li>" for chip, why in refused.items())
         body.append(f'<section class="card"><h2>Chips on which the program does not run</h2><ul>{items}</ul></section>')
@@ -65,6 +67,44 @@ def _machines(launches: Sequence[Launch]) -> str:
         )
     headings = ("chip", "architecture", "SMs", "warps of an SM", "L1 and shared memory", "L2", "DRAM")
     return f'<section class="card"><h2>The chips</h2>{scroll("The chips", rows_table("", headings, rows))}</section>'
+
+
+def _modules(launches: Sequence[Launch]) -> str:
+    """Times of the program's modules on each chip; empty for a program without."""
+    chips = list(dict.fromkeys(chip for launch in launches for chip in launch.figures()))
+    models: dict[str, Model] = {}
+    for chip in chips:
+        model = model_of([launch.runs[chip] for launch in launches if chip in launch.figures()])
+        if model is not None and model.has_modules:
+            models[chip] = model
+    if not models:
+        return ""
+    shares = {chip: {layer.path: layer.all for _, layer in model.root.walk()} for chip, model in models.items()}
+    names = {layer.path: layer_name(layer, depth) for model in models.values() for depth, layer in model.root.walk()}
+    rows = [_module_row(name, [shares[chip].get(path) for chip in models]) for path, name in names.items()]
+    if any(model.outside.launches for model in models.values()):
+        rows.append(_module_row(f"<em>{OUTSIDE}</em>", [model.outside for model in models.values()]))
+    headings = ["module", *models]
+    for chip in models:
+        headings.append(f"limit on {chip}")
+    table = scroll("Modules on the chips", rows_table("", tuple(headings), rows))
+    return (
+        '<section class="card" id="modules"><h2>Modules</h2><p class="note">Simulated time, forward and backward, and how many times as fast as '
+        f"on {escape(next(iter(models)))}; what limits most of it.</p>{table}</section>"
+    )
+
+
+def _module_row(name: str, shares: Sequence[Share | None]) -> str:
+    first = shares[0].seconds if shares[0] is not None else 0.0
+    cells = []
+    for number, share in enumerate(shares):
+        if share is None or not share.seconds:
+            cells.append('<td class="num"></td>')
+            continue
+        ratio = f" ({times(first / share.seconds)} ×)" if number and first else ""
+        cells.append(datum("seconds", share.seconds, f"{format_seconds(share.seconds)}{ratio}"))
+    cells += [f"<td>{escape(share.limit[0]) if share is not None else ''}</td>" for share in shares]
+    return f"<tr><td>{name}</td>{''.join(cells)}</tr>"
 
 
 def _launch(launch: Launch) -> str:

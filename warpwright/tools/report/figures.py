@@ -117,17 +117,7 @@ def roofline(a: Attribution, chip: Chip, seconds: float, instructions: int) -> R
     roofs = [Roof(name, rate, True) for name, rate, _ in used]
     if work > 0:
         unit = "FLOP"
-        pipes = chip.pipes
-        plain = work - a.arithmetic.tensor_flops - a.arithmetic.fp64_flops
-        if a.arithmetic.tensor_flops:
-            peak = 2 * pipes.tensor_fp16_fma_per_clk * sub_cores * hertz
-            roofs.append(Roof("FP16 tensor peak", peak, False))
-        if plain or not a.arithmetic.fp64_flops:
-            lite = pipes.fma_lite_lanes if pipes.fma_lite_in_xu else 2 * pipes.fma_lite_lanes  # products alone
-            peak = (2 * pipes.fma_heavy_lanes + lite) * sub_cores * hertz
-            roofs.append(Roof("FP32 peak", peak, False))
-        if a.arithmetic.fp64_flops:
-            roofs.append(Roof("FP64 peak", 2 * pipes.fp64_lanes * sub_cores * hertz, False))
+        roofs += flat_peaks(chip, work, a.arithmetic.tensor_flops, a.arithmetic.fp64_flops)
     else:
         unit, work = "instruction", float(instructions)
         roofs.append(
@@ -140,6 +130,57 @@ def roofline(a: Attribution, chip: Chip, seconds: float, instructions: int) -> R
     return Roofline(
         unit, "byte", work / seconds, tuple(roofs), tuple((name, work / amount) for name, _, amount in used)
     )
+
+
+def flat_peaks(chip: Chip, flops: float, tensor_flops: float, fp64_flops: float) -> list[Roof]:
+    """The peaks of the units that some floating-point work used."""
+    pipes = chip.pipes
+    rate = chip.clocks.sm_clock_mhz * 1e6 * chip.sm.sm_count * chip.sm.sub_core_count
+    found = []
+    if tensor_flops:
+        found.append(Roof("FP16 tensor peak", 2 * pipes.tensor_fp16_fma_per_clk * rate, False))
+    if flops - tensor_flops - fp64_flops or not fp64_flops:
+        lite = pipes.fma_lite_lanes if pipes.fma_lite_in_xu else 2 * pipes.fma_lite_lanes  # products alone
+        found.append(Roof("FP32 peak", (2 * pipes.fma_heavy_lanes + lite) * rate, False))
+    if fp64_flops:
+        found.append(Roof("FP64 peak", 2 * pipes.fp64_lanes * rate, False))
+    return found
+
+
+def peaks(chip: Chip, flops: float, tensor_flops: float, fp64_flops: float) -> tuple[Roof, ...]:
+    """DRAM's bandwidth, and the peaks of the units that some floating-point work used."""
+    dram = Roof("DRAM", chip.dram.dram_gb_per_s * 1e9, True)
+    return (dram, *flat_peaks(chip, flops, tensor_flops, fp64_flops))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPoint:
+    """One place on a roofline of many."""
+
+    name: str
+    intensity: float
+    """FLOP for each byte of DRAM."""
+    performance: float
+    """FLOP a second."""
+    seconds: float
+
+
+def draw_layers(roofs: Sequence[Roof], points: Sequence[LayerPoint]) -> str:
+    """A roofline with numbered points, whose areas are times."""
+    slowest = min(point.performance for point in points)
+    r = Roofline("FLOP", "byte", slowest, tuple(roofs), tuple((p.name, p.intensity) for p in points))
+    axes = _Axes(r)
+    parts = [*axes.draw(r), *_draw_roofs(r, axes)]
+    longest = max(point.seconds for point in points)
+    for number, p in enumerate(points, 1):
+        x, y, radius = axes.px(p.intensity), axes.py(p.performance), 4 + 8 * (p.seconds / longest) ** 0.5
+        title = f"{escape(p.name)}: {p.intensity:.3g} FLOPs a byte, {scaled(p.performance, 'FLOP/s')}"
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" class="dot layer"><title>{title}</title></circle>'
+        )
+        parts.append(text(x + radius + 2, y + 4, str(number), "dotname"))
+    where = "; ".join(f"{n}: {p.name}" for n, p in enumerate(points, 1))
+    return svg(axes.width, axes.height, "Roofline by module", f"{where}.", parts, "roofline")
 
 
 def _together(points: Sequence[tuple[str, float]], px: Callable[[float], float]) -> list[tuple[list[str], float]]:

@@ -25,7 +25,9 @@ from warpwright.tools.report.figures import draw_memory, draw_roofline, roofline
 from warpwright.tools.report.instruction_mix import mix_panel
 from warpwright.tools.report.listing import hot_lines, listing
 from warpwright.tools.report.markup import panel, scroll
+from warpwright.tools.report.model_panel import model_panel
 from warpwright.tools.report.occupancy_curves import occupancy_panel
+from warpwright.tools.report.origins import model_of
 from warpwright.tools.report.schedulers import scheduler_panel
 from warpwright.tools.report.side_by_side import compared_launches, compared_panel
 from warpwright.tools.tables import format_seconds
@@ -79,10 +81,14 @@ def report_html(
         if details and sum(map(len, details.values())) + len(found) > MOST_BYTES:
             break
         details[i] = found
+    model = model_of(runs)
+    chip = next((run.device for run in runs if run.device is not None), None)
+    modelled = model_panel(model, chip) if model is not None and chip is not None else ""
     body = [
         _top(runs, heading),
-        _contents(runs, details, comparison),
+        _contents(runs, details, comparison, bool(modelled)),
         '<main id="content" tabindex="-1">',
+        modelled,
         overview.launches(runs, overview.limits(explained, rankings or {}), details),
         *([compared_launches(comparison, details)] if comparison is not None else ()),
     ]
@@ -156,8 +162,8 @@ PARTS = (
 """Parts of a launch that the contents link to: the end of their anchor, and their name there."""
 
 
-def _contents(runs: Sequence[Run], shown: Mapping[int, str], comparison: Comparison | None) -> str:
-    """Links to the tables of launches, to each launch that is shown in full, and to its parts."""
+def _contents(runs: Sequence[Run], shown: Mapping[int, str], comparison: Comparison | None, has_model: bool) -> str:
+    """Links to the model, to the tables of launches, to each launch that is shown in full, and to its parts."""
     links: list[str] = []
     for i in sorted(shown):
         anchors = ((f"launch-{i + 1}-{part}", name) for part, name in PARTS)
@@ -168,9 +174,10 @@ def _contents(runs: Sequence[Run], shown: Mapping[int, str], comparison: Compari
             f"<ul>{parts}</ul></details></li>"
         )
     both = '<li><a href="#compared">Both sides</a></li>' if comparison is not None else ""
+    model = '<li><a href="#model">Model</a></li>' if has_model else ""
     return (
         '<nav class="contents" aria-label="Contents"><details open><summary>Contents</summary>'
-        f'<ul><li><a href="#launches">Launches</a></li>{both}{"".join(links)}</ul></details></nav>'
+        f'<ul>{model}<li><a href="#launches">Launches</a></li>{both}{"".join(links)}</ul></details></nav>'
     )
 
 

@@ -1,0 +1,117 @@
+"""Which PyTorch module and operator each launch belongs to, for reports: told to :mod:`warpwright.ranges` by hooks that PyTorch has for this.
+
+Hooks of all modules open a range for each forward pass; ``torch.autograd.profiler.emit_nvtx`` names every operator, forward and backward, through NVTX, once the program uses its
+device. The hooks are set when torch has been imported; nothing is imported that the program does not import itself.
+
+Every Python that a program starts runs this file when a report is made (``site/sitecustomize.py``).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+PACKAGE = "torch"
+
+
+class _Preparing(Loader):
+    """Loads a package as its own loader does, and then sets the hooks."""
+
+    def __init__(self, own: Loader) -> None:
+        self._own = own
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._own.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._own.exec_module(module)
+        Origins().hook(module)
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != PACKAGE:
+            return None
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target) if finder is not self else None
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Preparing(spec.loader)
+                return spec
+        return None
+
+
+def install() -> None:
+    """Set the hooks once PyTorch is imported; at once where it is."""
+    if PACKAGE in sys.modules:
+        Origins().hook(sys.modules[PACKAGE])
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def _ranges() -> Any:
+    """:mod:`warpwright.ranges`, of the package that this file is in."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if root not in sys.path:
+        sys.path.append(root)
+    import warpwright.ranges
+
+    return warpwright.ranges
+
+
+class Origins:
+    """The hooks, and the modules that they have seen."""
+
+    def __init__(self) -> None:
+        self._ranges = _ranges()
+        self._records: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """Of each module seen, or within one seen."""
+        self._entered: dict[int, list[Any]] = {}
+        """Modules in whose forward pass each thread is."""
+        self._torch: Any = None
+
+    def hook(self, torch: Any) -> None:
+        """Set the hooks."""
+        self._torch = torch
+        modules = torch.nn.modules.module
+        modules.register_module_forward_pre_hook(self._enter)
+        modules.register_module_forward_hook(self._leave, always_call=True)
+        if torch.cuda.is_initialized():
+            self._name_operators()
+        else:
+            torch.cuda._lazy_call(self._name_operators)
+
+    def _name_operators(self) -> None:
+        self._ranges.open_ranges.allocated_bytes = self._torch.cuda.memory_allocated
+        names = self._torch.autograd.profiler.emit_nvtx()
+        names.__enter__()
+        # PyTorch warns of callbacks that are left when the process ends.
+        atexit.register(names.__exit__, None, None, None)
+
+    def _record_of(self, module: Any) -> Any:
+        if module not in self._records:
+            root = type(module).__name__
+            for name, one in module.named_modules():
+                size = sum(p.numel() * p.element_size() for p in one.parameters(recurse=False))
+                path = f"{root}.{name}" if name else root
+                self._records[one] = self._ranges.Module(path, type(one).__name__, size)
+        return self._records[module]
+
+    def _enter(self, module: Any, _arguments: Any) -> None:
+        if self._torch.compiler.is_compiling():
+            return
+        record = self._record_of(module)
+        self._entered.setdefault(threading.get_ident(), []).append((module, record))
+        self._ranges.open_ranges.enter(record)
+
+    def _leave(self, module: Any, _arguments: Any, _result: Any) -> None:
+        entered = self._entered.get(threading.get_ident())
+        if entered and entered[-1][0] is module:
+            self._ranges.open_ranges.leave(entered.pop()[1])
