@@ -57,6 +57,27 @@ def test_time_does_not_change_the_image(tmp_path: Path) -> None:
     assert "ROP" in done.stdout
 
 
+def test_a_report_of_what_is_drawn(tmp_path: Path) -> None:
+    """In the command's process, in a Python process of its own, and refused where draws have no cycles."""
+    page = tmp_path / "page.html"
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "g80", "--report", str(page)]
+    program = [str(SCENES), str(tmp_path), "triangle"]
+    told = []
+    for words in (program, [sys.executable, *program]):
+        page.unlink(missing_ok=True)
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=300, check=True)
+        assert f"wrote {page}" in done.stdout.replace("\n", "")
+        assert "draw 1: 1 triangle" in page.read_text()
+        told.append([line for line in done.stdout.splitlines() if "cycles" in line])
+    assert told[0] == told[1]
+    page.unlink()
+    done = subprocess.run(
+        [*command, "--timing", "off", *program], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert not page.exists()
+    assert "its draws have no cycles: leave --timing away" in done.stderr
+
+
 def both(tmp_path: Path, name: str) -> tuple[Any, Any]:
     simulated = render([sys.executable, "-m", "warpwright", "run", "--gpu", "g80"], tmp_path / "g80", name)
     return simulated, render([sys.executable], tmp_path / "mesa", name)

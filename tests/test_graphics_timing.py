@@ -36,7 +36,7 @@ from warpwright.graphics.timed.work import (
     new_pipe,
     new_records,
 )
-from warpwright.tools.report.frame_page import FramePictures, frame_page, heat_image
+from warpwright.tools.report.frame_page import MOST_PICTURES, FramePictures, frame_page, heat_image
 
 RECORDINGS = Path(__file__).parents[1] / "warpwright" / "studies" / "recordings"
 CHIP = load_chip("g80")
@@ -275,6 +275,10 @@ def test_time_changes_no_image_and_is_always_the_same() -> None:
         assert d.warps["vertex"]
         assert d.warps["pixel"] >= d.counts["quads shaded"] / 8
     assert "cycles" in described(frame)[0]
+    warps = np.array(frame.resident)
+    assert (np.diff(warps[:, 0]) > 0).all()
+    assert warps[:, 1:].max() <= CHIP.sm.sm_count * CHIP.sm.max_warps_per_sm
+    assert (warps[:, 3] > 0).any()
     assert frame.to_dict()["cycles"] == frame.cycles
     second, again = timed("large_triangles")
     assert second.is_same is True
@@ -327,6 +331,18 @@ def test_a_page_shows_every_draw(tmp_path: Path) -> None:
     assert page.count("data:image/png;base64,") == 18 + 3
     assert "not anchored" in page
     assert heat_image(np.array([[0.0, 1.0]]), 1.0)[0, 1, 0] == 200
+
+
+def test_many_draws_have_a_picture_of_every_second_or_fourth() -> None:
+    """The last one is always there, and each says after which draw it is."""
+    device = GraphicsDevice.of_chip("g80")
+    device.keep_time(CHIP)
+    pictures = FramePictures(device)
+    for _ in range(200):
+        pictures._before()
+    kept = [after for after, _ in pictures.finish()]
+    assert kept == [*range(0, 199, 4), 199]
+    assert len(kept) <= MOST_PICTURES + 1
 
 
 def test_other_chips_have_no_graphics() -> None:

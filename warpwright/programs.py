@@ -57,6 +57,7 @@ def execute(
 
     runs: list[Run] = finished if finished is not None else []
     session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
+    session.in_command = True
     argv, path = sys.argv, list(sys.path)
     _preload(session.chip)
     clocks = _simulated_clock()
@@ -72,6 +73,7 @@ def execute(
     finally:
         sys.argv, sys.path[:] = argv, path
         session.chip = session.timing = session.on_launch = session.host_clock = None
+        session.in_command = False
         session.launched = bool(runs)
     return runs
 
@@ -227,6 +229,7 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
 
     from warpwright.driver import attach, nvtx, recording
     from warpwright.driver.drm import attach as drm
+    from warpwright.driver.drm import frames
     from warpwright.libraries import provide
     from warpwright.session import chips_named, session
 
@@ -245,6 +248,7 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
             os.environ.clear()
             os.environ.update(before)
             results.runs, _, results.findings = recording.collect(Path(folder))
+            frames.collect(Path(folder))
 
 
 def line_of(error: BaseException, program: Path) -> str:

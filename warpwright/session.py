@@ -105,6 +105,10 @@ class Session:
     """Whether each launch notes the ranges, the module and the operator that it belongs to."""
     record: str | None = None
     """File for the command stream of the program's graphics."""
+    in_command: bool = False
+    """Whether the command's program runs in this process, rather than in one of its own."""
+    wants_frame_page: bool = False
+    """Whether the command writes a page of what the program draws."""
     times_checked: bool = False
     """Whether launches are timed after they were checked, on GPUs whose timing is off as well."""
     checkers: list[Checker] = field(default_factory=list)

@@ -11,6 +11,7 @@ from warpwright.commands.output import MISUSED, console, fail
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from warpwright.driver.drm.frames import Frames
     from warpwright.run import Run
     from warpwright.tools.report.comparison import Comparison
     from warpwright.tools.report.relieved import Ranking
@@ -25,7 +26,7 @@ def show_launches(runs: list[Run]) -> None:
 
     out = console()
     if not runs:
-        out.print(_graphics_used() or "the program launched no kernel", markup=False, soft_wrap=True)
+        out.print("the program launched no kernel", markup=False, soft_wrap=True)
         return
     by_chip: dict[str, list[Run]] = {}
     for r in runs:
@@ -40,19 +41,36 @@ def show_launches(runs: list[Run]) -> None:
         out.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
 
 
-def _graphics_used() -> str:
-    """What to say of a program of this process that used the graphics device; empty for another."""
+def show_frames(title: str) -> list[Frames]:
+    """Print what the program drew; returns it."""
+    drawing = sys.modules.get("warpwright.driver.drm.frames")
+    if drawing is None:
+        return []
     objects = sys.modules.get("warpwright.driver.drm.objects")
-    device = objects.used_device() if objects is not None else None
-    if device is None:
-        return ""
-    draws = device.three_d.draws
-    said = f"{device.submissions} submissions with {draws} {'draw' if draws == 1 else 'draws'}"
-    if device.timer is None:
-        return f"{said}, without cycles: --timing full gives them (docs/model/graphics.md)"
-    from warpwright.graphics.timed.frame import described, frame_of
+    found: list[Frames] = drawing.drawn(objects.used_device() if objects is not None else None, title)
+    for one in found:
+        console().print("\n".join(one.lines), markup=False, soft_wrap=True)
+    return found
 
-    return "\n".join([said, *described(frame_of(device.timer))])
+
+def write_frame_pages(path: Path, frames: list[Frames], beside: bool) -> None:
+    """Write the page of each process's draws; ``beside`` a page of launches it has ``-frame`` in its name."""
+    pages = [frame.page for frame in frames if frame.page]
+    if not pages and not beside:
+        why = (
+            "its draws have no cycles: leave --timing away, or give --timing full"
+            if frames
+            else "no launch of the program ended"
+        )
+        fail(f"{path} was not written: {why}")
+    for number, page in enumerate(pages):
+        stem = f"{path.stem}{'-frame' if beside else ''}{f'-{number + 1}' if number else ''}"
+        place = path.with_name(f"{stem}{path.suffix}")
+        try:
+            place.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise fail(f"cannot write {place}: {error.strerror or error}") from None
+        console().print(f"wrote {place}", markup=False, soft_wrap=True)
 
 
 def write_pages(

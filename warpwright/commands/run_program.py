@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warpwright.commands.check_findings import show_findings, start_checks
 from warpwright.commands.execution import advise_on_order, check_options, ended_by_signal, launches_of
-from warpwright.commands.launch_output import data_files, export, show_launches, write_pages
+from warpwright.commands.launch_output import (
+    data_files,
+    export,
+    show_frames,
+    show_launches,
+    write_frame_pages,
+    write_pages,
+)
 from warpwright.commands.options import (
     CheckOption,
     CheckpointOption,
@@ -32,13 +38,12 @@ from warpwright.commands.run_settings import (
     checkpoints_saved,
     errors_injected,
     gpus_of,
+    graphics_kept,
     host_clock_of,
-    start_recording,
     time_limit,
 )
 
 if TYPE_CHECKING:
-    from warpwright.run import Run
     from warpwright.tools.checks import Finding
 
 
@@ -69,13 +74,10 @@ def run(
     --timing full or --report: each runs twice, first checked, then timed.
     """
     from warpwright.programs import is_python_file
-    from warpwright.session import session
 
     data = data_files(json, csv, parquet)
     gpu = gpus_of(system, gpu)
     check_options(gpu, timing, program, report, *data)
-    if record is not None:
-        start_recording(record, gpu, timing)
     if check is not None:
         start_checks(check, check_level)
         timing = timing or ("full" if report is not None else None)
@@ -86,17 +88,19 @@ def run(
         host_clock_of(host_clock, timing),
         errors_injected(inject, check),
         checkpoints_saved(program, timing, checkpoint, checkpoint_every),
+        graphics_kept(record, report, gpu, timing),
     ):
-        try:
-            runs, findings, code = launches_of(program, list(context.args), gpu, timing)
-        finally:
-            session.record = None
+        runs, findings, code = launches_of(program, list(context.args), gpu, timing)
     own = is_python_file(program)
     killed = "" if own else ended_by_signal(code)
-    if runs or not (killed or (own and code)):
+    frames = show_frames(program)
+    if runs or not (frames or killed or (own and code)):
         show_launches(runs)
     export(data, runs)
-    _write_page(report, runs, program)
+    if report is not None and runs:
+        write_pages(report, runs, program)
+    if report is not None:
+        write_frame_pages(report, frames, bool(runs))
     if killed:
         fail(killed)
     if code := _conclude([program, *context.args], gpu, code, bool(runs), findings if check is not None else None):
@@ -122,13 +126,3 @@ def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, fi
         session.launched = launched
         advise_on_order(command, gpu)
     return code
-
-
-def _write_page(path: Path | None, runs: list[Run], program: str) -> None:
-    """Write the page of ``run --report``, where it is asked for and there is a launch to show."""
-    if path is None:
-        return
-    if runs:
-        write_pages(path, runs, program)
-    else:
-        fail(f"{path} was not written: no launch of the program ended")

@@ -33,7 +33,21 @@ def gpus_of(system: str | None, gpu: str | None) -> str | None:
     return ",".join(machine.gpus)
 
 
-def start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
+@contextlib.contextmanager
+def graphics_kept(record: Path | None, report: Path | None, gpu: str | None, timing: str | None) -> Iterator[None]:
+    """Within the block, the program's graphics device records what it is given, or keeps what the page of its draws needs."""
+    from warpwright.session import session
+
+    if record is not None:
+        _start_recording(record, gpu, "full" if report is not None else timing)
+    session.wants_frame_page = report is not None
+    try:
+        yield
+    finally:
+        session.record, session.wants_frame_page = None, False
+
+
+def _start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
     """Have the program's graphics device write what it is given to a file."""
     from warpwright.driver.drm.attach import has_graphics
     from warpwright.session import chips_named, session
@@ -42,7 +56,7 @@ def start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
         raise fail("--record needs a chip with graphics: --gpu g80, g80-ultra or fx5600", MISUSED)
     if timing == "full":
         raise fail(
-            "--record leaves simulated times out: record with --timing off, then warpwright replay --timing full",
+            "--record leaves simulated times out: record without --timing full and --report, then warpwright replay with them",
             MISUSED,
         )
     check_folder("--record", path)

@@ -7,17 +7,16 @@ writes a file when it ends.  So do processes that the tests of ``pytest --warpwr
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import pickle
 import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from warpwright.driver.cuda_error import say
 from warpwright.driver.pending import queue
+from warpwright.driver.process_end import at_end
 from warpwright.run import Run
 from warpwright.session import chips_named, session
 from warpwright.tools.checks import Finding
@@ -26,7 +25,6 @@ MOST = 4096
 """Launches that are kept of one process: memory must not grow with a program that launches for hours."""
 _runs: list[Run] = []
 _count = 0
-_kept: list[Any] = []
 FOLDER = "WARPWRIGHT_RESULTS"
 """Where processes leave their launches and findings when they end."""
 TIMES_CHECKED = "WARPWRIGHT_TIMES_CHECKED"
@@ -64,16 +62,9 @@ def start() -> None:
         session.deadline = float(os.environ[DEADLINE])
     if session.on_launch is None and os.environ.get(FOLDER):
         session.on_launch = _add
-        if sys.orig_argv:
-            return
-        # A program that is not Python ends without telling the interpreter.  (In one that is, this would be called when the
-        # interpreter is no more: there, ``atexit`` calls finish.)
-        libc = ctypes.CDLL(None)
-        at_exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: finish())
-        _kept.append(at_exit)
-        if hasattr(libc, "__cxa_atexit"):
-            libc.__cxa_atexit.argtypes = [type(at_exit), ctypes.c_void_p, ctypes.c_void_p]
-            libc.__cxa_atexit(at_exit, None, None)
+        if not sys.orig_argv:
+            # In Python, ``obey`` has it called.
+            at_end(finish)
 
 
 def report_leaks() -> None:

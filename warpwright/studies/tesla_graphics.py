@@ -93,7 +93,7 @@ def peaks(step: Step) -> Result:
 def _without_first(found: FrameTime) -> FrameTime:
     """The draws after the first that has tiles."""
     draws = [d for d in found.draws if d.counts["tiles"]][1:]
-    return FrameTime(found.chip, found.cycles, found.seconds, draws, found.use, found.counters)
+    return FrameTime(found.chip, found.cycles, found.seconds, draws, found.use, found.counters, found.resident)
 
 
 @study("tesla-balance", f"{PAPER}, The road to unification; SM controller")

@@ -69,6 +69,8 @@ def child_environment() -> dict[str, str]:
     found = {**ENVIRONMENT, "LD_LIBRARY_PATH": leading(str(folder()), "LD_LIBRARY_PATH")}
     if session.record:
         found["WARPWRIGHT_RECORD"] = session.record
+    if session.wants_frame_page:
+        found["WARPWRIGHT_FRAME_PAGE"] = "1"
     return found
 
 

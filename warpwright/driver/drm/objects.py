@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import errno
 import os
@@ -11,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.chips import load_chip
+from warpwright.driver.drm import frames
 from warpwright.driver.drm.nodes import PCI_DEVICE, PCI_VENDOR
 from warpwright.driver.drm.register import entry
 from warpwright.driver.drm.structures import Client, Device, Drm, Fifo, Object
+from warpwright.driver.process_end import at_end
 from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import Recorder
 from warpwright.session import chips_named, session
@@ -56,11 +57,12 @@ def graphics_device() -> GraphicsDevice:
         chip = session.chip or chips_named(os.environ.get("WARPWRIGHT_GPU"))[0]
         _devices.append(GraphicsDevice.of_chip(chip or "g80"))
         path = session.record or os.environ.get("WARPWRIGHT_RECORD")
-        if (session.timing or os.environ.get("WARPWRIGHT_TIMING")) == "full":
+        timing = session.timing or os.environ.get("WARPWRIGHT_TIMING")
+        if timing == "full" or (timing is None and frames.page_wanted()):
             _devices[0].keep_time(load_chip(chip or "g80"))
+        frames.watch(_devices[0])
         if path:
-            recorder = Recorder(_devices[0], Path(path))
-            atexit.register(recorder.finish)
+            at_end(Recorder(_devices[0], Path(path)).finish)
     return _devices[0]
 
 

@@ -11,6 +11,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from warpwright.driver.drm import frames
 from warpwright.driver.drm.objects import drop, get, graphics_device, keep, put
 from warpwright.driver.drm.register import entry
 from warpwright.driver.drm.structures import BufferObject, PushBuffer
@@ -154,6 +155,7 @@ def kick(pointer: int, channel: int) -> int:
         state.used = {}
         graphics_device().submit(segments)
     finally:
+        frames.after_submission(graphics_device())
         state.in_kick = False
         state.start, pushbuffer.end = _limits(pushbuffer, state)
         pushbuffer.cur = state.start

@@ -45,6 +45,16 @@ ARENA_BYTES = 1 << 31
 NOTE_RING_WORDS = 1 << 22
 _REGISTERS = {"vertex": "VP", "geometry": "GP", "pixel": "FP"}
 _LEAST_REGISTERS = 4
+_NAMES = {
+    0: ("point", ""),
+    1: ("line", ""),
+    2: ("line", " of a loop"),
+    3: ("line", " of a strip"),
+    4: ("triangle", ""),
+    5: ("triangle", " of a strip"),
+    6: ("triangle", " of a fan"),
+}
+"""Primitives by the number of their type (``VERTEX_BEGIN_GL``)."""
 
 
 class Arena:
@@ -238,7 +248,9 @@ class Watch:
     # --- vertices and primitives ------------------------------------------------------------------------
     def collected(self, engine: State3D, vertices: Vertices, primitives: Primitives, kind: int) -> None:
         """The input assembler has collected a draw."""
-        self.begin(f"draw {engine.draws}: {len(primitives.vertices):,} primitives of type {kind}")
+        name, rest = _NAMES.get(kind, ("primitive", ""))
+        count = len(primitives.vertices)
+        self.begin(f"draw {engine.draws}: {count:,} {name}{'s' * (count != 1)}{rest}")
         self._vertices, self._primitives = vertices, primitives
         self._geometry_parents = None
 

@@ -50,6 +50,7 @@ class DrawTime:
     """One draw's time, in cycles of the SMs' clock.
 
     Attributes:
+        number: among all draws and clears, those without any work too.
         spans: by stage, when its first work began and its last ended; only stages that had any.
         busy: by stage, for how long it was busy with the draw, all units of it added up.
     """
@@ -81,6 +82,8 @@ class FrameTime:
     use: dict[str, float]
     """Share of the time for which each of ``UNITS`` was busy, all units of a kind together."""
     counters: dict[str, float]
+    resident: list[tuple[float, ...]]
+    """Times, and how many warps of each of ``KINDS`` ran on the SMs then."""
 
     @property
     def bottleneck(self) -> str:
@@ -109,6 +112,7 @@ class FrameTime:
             "seconds": self.seconds,
             "use": self.use,
             "counters": self.counters,
+            "resident": self.resident,
             "draws": [{name: getattr(d, name) for name in DrawTime.__dataclass_fields__} for d in self.draws],
         }
 
@@ -117,8 +121,12 @@ def frame_of(timer: GraphicsTimer) -> FrameTime:
     """The result so far, of all that was submitted."""
     timer.flush()
     draws: list[DrawTime] = []
+    resident: list[tuple[float, ...]] = []
+    number = -1
     for batch, begin in zip(timer.batches, timer.begins, strict=True):
+        resident += [(begin + row[0], *row[1:]) for row in batch.resident.tolist()]
         for n, label in enumerate(batch.labels):
+            number += 1
             ran = np.isfinite(batch.first[n])
             spans = {
                 name: (begin + float(batch.first[n, k]), begin + float(batch.last[n, k]))
@@ -129,7 +137,7 @@ def frame_of(timer: GraphicsTimer) -> FrameTime:
                 continue
             draws.append(
                 DrawTime(
-                    len(draws),
+                    number,
                     label,
                     min(span[0] for span in spans.values()),
                     max(span[1] for span in spans.values()),
@@ -147,7 +155,7 @@ def frame_of(timer: GraphicsTimer) -> FrameTime:
             counters[name] = counters.get(name, 0.0) + value
     chip, cycles = timer.chip, timer.clock_cycles
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
-    return FrameTime(chip.name, cycles, seconds, draws, _use(timer, draws, counters, cycles), counters)
+    return FrameTime(chip.name, cycles, seconds, draws, _use(timer, draws, counters, cycles), counters, resident)
 
 
 def _use(timer: GraphicsTimer, draws: list[DrawTime], counters: dict[str, float], cycles: float) -> dict[str, float]:

@@ -40,6 +40,8 @@ from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import Prepared, prepare
 
 _KIND_STAGES = (VERTEX, GEOMETRY, PIXEL)
+RESIDENT_SAMPLES = 128
+"""Times of a batch at which warps are counted."""
 _LAST_STAGE = {"vertex": INPUT, "geometry": GEOMETRY, "pixel": PIXEL}
 
 
@@ -96,6 +98,8 @@ class BatchResult:
     warp_cycles: npt.NDArray[np.float64]
     """(draws, kinds): for which warps were resident."""
     warps: npt.NDArray[np.int64]
+    resident: npt.NDArray[np.float64]
+    """(samples, 1 + kinds): a time, and warps of each kind that ran then."""
     units: dict[str, float] = field(default_factory=dict)
     """Counters of units that all draws share."""
 
@@ -197,6 +201,12 @@ class _Machine:
             "DRAM bytes read": float(channels[:, s.Channel.sectors_read].sum()) * size,
             "DRAM bytes written": float(channels[:, s.Channel.sectors_written].sum()) * size,
         }
+
+
+def _running(records: Records, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How many warps ran at each time."""
+    began, ended = (np.searchsorted(np.sort(records[name]), times, "right") for name in ("start", "end"))
+    return (began - ended).astype(np.float64)
 
 
 class Batch:
@@ -372,6 +382,8 @@ class Batch:
                 instructions[run.draw, run.kind] += int(self.machine.m[k.instructions])
             units = self.machine.counters()
         cycles = float(pipe.last.max()) if draws else 0.0
+        times = (np.arange(RESIDENT_SAMPLES) + 0.5) * cycles / RESIDENT_SAMPLES
+        resident = np.stack([times, *(_running(records, times) for records in self._records)], axis=1)
         return BatchResult(
             cycles,
             labels,
@@ -383,6 +395,7 @@ class Batch:
             instructions,
             warp_cycles,
             warps,
+            resident,
             units,
         )
 

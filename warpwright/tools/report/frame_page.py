@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,46 +16,48 @@ from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import last_image, png
 from warpwright.graphics.timed.frame import FrameTime, frame_of
 from warpwright.graphics.timed.work import KINDS, STAGES
+from warpwright.tools.report.figures import rectangle, svg, text
+from warpwright.tools.report.markup import bar, panel, percent, scroll
 
 MOST_PICTURES = 64
+CHART_WIDTH, CHART_HEIGHT, CHART_LEFT = 720, 150, 40
 Image = npt.NDArray[np.uint8]
-_STYLE = """body{font:15px system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;color:#222;background:#fff}
-img{image-rendering:pixelated;max-width:100%;border:1px solid #ccc}table{border-collapse:collapse;font-size:13px}td,th{padding:2px 8px;text-align:right}
-th:first-child,td:first-child{text-align:left}.bar{background:#e8e8e8;height:14px;width:16rem;position:relative}.bar i{position:absolute;left:0;top:0;height:14px;background:#4a7fb5}
-.worst i{background:#c0504d}.lane{position:relative;height:16px;background:#f2f2f2;margin:2px 0}.lane i{position:absolute;height:16px;background:#4a7fb5;min-width:1px}
-.maps{display:flex;flex-wrap:wrap;gap:1rem}.maps figure{margin:0;width:16rem}figcaption{font-size:13px}"""
-_SCRIPT = """const d=JSON.parse(document.getElementById('data').textContent),s=document.getElementById('draw');
-function show(){const n=+s.value,p=d.pictures[Math.min(n,d.pictures.length-1)],w=d.draws[n];document.getElementById('picture').src=p;
-document.getElementById('label').textContent=w.label;document.getElementById('lanes').innerHTML=d.stages.map(k=>{const r=w.spans[k];
-const at=r?`<i style="left:${100*r[0]/d.cycles}%;width:${100*(r[1]-r[0])/d.cycles}%"></i>`:'';
-return `<div>${k}${r?`: ${Math.round(r[0]).toLocaleString()} to ${Math.round(r[1]).toLocaleString()}`:''}<div class="lane">${at}</div></div>`}).join('')}
-s.addEventListener('input',show);show();"""
+_SHARED = ("SPs", "SFUs", "texture units", "DRAM")
+"""Units that all programs share, after the stages of the pipeline."""
 
 
 class FramePictures:
-    """Keeps what was drawn after each draw of a device that keeps time."""
+    """Keeps what was drawn after draws of a device that keeps time: after each of them, or after every second, fourth … of many."""
 
     def __init__(self, device: GraphicsDevice) -> None:
         assert device.timer is not None
         self.device = device
-        self.pictures: list[Image] = []
+        self.pictures: list[tuple[int, Image]] = []
+        """Numbers of draws, and the picture after each."""
         device.timer.watch.maps_wanted = True
         device.timer.watch.before_draw = self._before
-        self._begun = False
+        self._draws, self._step = 0, 1
 
     def _before(self) -> None:
-        if self._begun and len(self.pictures) < MOST_PICTURES:
+        if self._draws and (self._draws - 1) % self._step == 0:
             self._keep()
-        self._begun = True
+        self._draws += 1
 
     def _keep(self) -> None:
-        image = last_image(self.device)
-        self.pictures.append(np.zeros((1, 1, 4), np.uint8) if image is None else image)
+        if len(self.pictures) == MOST_PICTURES:
+            self.pictures = self.pictures[::2]
+            self._step *= 2
+            if (self._draws - 1) % self._step:
+                return
+        self.pictures.append((self._draws - 1, self._now()))
 
-    def finish(self) -> list[Image]:
+    def _now(self) -> Image:
+        image = last_image(self.device)
+        return np.zeros((1, 1, 4), np.uint8) if image is None else image
+
+    def finish(self) -> list[tuple[int, Image]]:
         """All pictures, with that of the end."""
-        self._keep()
-        return self.pictures
+        return [*self.pictures, (max(self._draws - 1, 0), self._now())]
 
 
 def _data_uri(image: Image) -> str:
@@ -80,74 +83,171 @@ def _maps(device: GraphicsDevice) -> str:
     if not maps:
         return "<p>Nothing was rasterised.</p>"
     heat = maps[max(maps, key=lambda size: size[0] * size[1])]
+    most = int(heat.shaded.max())
     rejected = heat.culled / np.maximum(heat.tiles, 1)
     figures = (
-        (heat.shaded, float(heat.shaded.max()), f"Overdraw: pixels shaded up to {int(heat.shaded.max())} times"),
+        (heat.shaded, float(most), f"Overdraw: a pixel is shaded up to {most} {'time' if most == 1 else 'times'}"),
         (
             rejected,
             1.0,
-            f"Z-cull: {100 * heat.culled.sum() / max(heat.tiles.sum(), 1):.0f}% of the tiles of primitives rejected",
+            f"Z-cull: {percent(heat.culled.sum() / max(heat.tiles.sum(), 1))} of the primitives' tiles are rejected",
         ),
         (
             heat.occupancy,
             1.0,
-            f"Quads: {100 * heat.pixels.sum() / max(4 * heat.quads.sum(), 1):.0f}% of their pixels are covered",
+            f"Quads: {percent(heat.pixels.sum() / max(4 * heat.quads.sum(), 1))} of their pixels are covered",
         ),
     )
-    return "".join(
-        f'<figure><img alt="{escape(text)}" style="width:16rem" src="{_data_uri(heat_image(values, most))}"><figcaption>{escape(text)}</figcaption></figure>'
-        for values, most, text in figures
+    shown = "".join(
+        f'<figure><img alt="{escape(told)}" src="{_data_uri(heat_image(values, highest))}"><figcaption>{escape(told)}</figcaption></figure>'
+        for values, highest, told in figures
+    )
+    return f'<p class="scale">none <b aria-hidden="true"></b> most (overdraw) or all</p><div class="maps">{shown}</div>'
+
+
+def _stage_rows(frame: FrameTime) -> str:
+    """The stages of the pipeline, how busy each was, and when it worked for the chosen draw."""
+    rows = []
+    for name in STAGES:
+        share = frame.use.get(name)
+        busy = (
+            f'<td style="width:26%">{bar(share)}</td><td class="num">{percent(share)}</td>'
+            if share is not None
+            else "<td></td><td></td>"
+        )
+        worst = ' class="worst"' if name == frame.bottleneck else ""
+        rows.append(
+            f'<tr{worst}><th scope="row">{escape(name)}</th>{busy}<td style="width:40%"><div class="lane" data-stage="{escape(name)}"></div></td>'
+            '<td class="num" data-cycles></td></tr>'
+        )
+    for name in _SHARED:
+        share = frame.use.get(name, 0.0)
+        worst = ' class="worst"' if name == frame.bottleneck else ""
+        rows.append(
+            f'<tr{worst}><th scope="row">{escape(name)}</th><td>{bar(share)}</td><td class="num">{percent(share)}</td><td></td><td></td></tr>'
+        )
+    return (
+        '<table class="stages"><caption>The pipeline from top to bottom, and the units that programs share; the limit is marked</caption><thead><tr><td></td>'
+        '<th scope="col" colspan="2">busy, of the frame</th><th scope="col">the draw, along the frame</th><th scope="col" class="num">cycles</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 
-def _pipeline(frame: FrameTime) -> str:
-    """The units with how busy they were."""
-    rows = []
-    for name, share in frame.use.items():
-        worst = " worst" if name == frame.bottleneck else ""
-        rows.append(
-            f'<tr><td>{escape(name)}</td><td><div class="bar{worst}"><i style="width:{min(100 * share, 100):.1f}%"></i></div></td><td>{100 * share:.1f}%</td></tr>'
-        )
-    return "<table>" + "".join(rows) + "</table>"
+def _resident(frame: FrameTime) -> str:
+    """Warps of each kind that run along the frame, one on top of the other."""
+    if not frame.resident:
+        return "<p>No program ran.</p>"
+    rows = np.array(frame.resident)
+    most = max(float(rows[:, 1:].sum(axis=1).max()), 1.0)
+    inner, bottom = CHART_WIDTH - CHART_LEFT, CHART_HEIGHT - 22
+    parts = [rectangle(CHART_LEFT, 8, inner, bottom - 8, "ground")]
+    edges = np.append(rows[:, 0], frame.cycles)
+    for n, row in enumerate(rows):
+        x, width = CHART_LEFT + inner * row[0] / frame.cycles, inner * (edges[n + 1] - row[0]) / frame.cycles
+        level = float(bottom)
+        for kind, count in zip(KINDS, row[1:], strict=True):
+            high = (bottom - 8) * float(count) / most
+            level -= high
+            if high:
+                parts.append(rectangle(x, level, width + 0.3, high, kind))
+    parts += [
+        text(CHART_LEFT - 6, 16, f"{most:,.0f}", anchor="end"),
+        text(CHART_LEFT - 6, bottom, "0", anchor="end"),
+        text(CHART_LEFT, CHART_HEIGHT - 4, "0"),
+        text(CHART_WIDTH, CHART_HEIGHT - 4, f"{frame.cycles:,.0f} cycles", anchor="end"),
+    ]
+    shares = frame.shares()
+    keys = " ".join(f'<span class="key {kind}"></span> {kind} {percent(shares[kind])}' for kind in KINDS)
+    drawing = svg(
+        CHART_WIDTH,
+        CHART_HEIGHT,
+        "Warps by kind along the frame",
+        f"Up to {most:,.0f} warps run at once.",
+        parts,
+        "resident",
+    )
+    return f'<p class="note">Warps on the SMs, and their share of all warp time: {keys}</p>{drawing}'
 
 
 def _draw_table(frame: FrameTime) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in STAGES)
+    head = "".join(f'<th scope="col" class="num">{escape(name)}</th>' for name in STAGES)
     rows = []
     for d in frame.draws:
-        cells = "".join(f"<td>{d.busy[name]:,.0f}</td>" if name in d.busy else "<td></td>" for name in STAGES)
+        cells = "".join(
+            f'<td class="num">{d.busy[name]:,.0f}</td>' if name in d.busy else "<td></td>" for name in STAGES
+        )
         warps = " / ".join(f"{d.warps[kind]:,}" for kind in KINDS)
-        rows.append(f"<tr><td>{escape(d.label)}</td><td>{warps}</td>{cells}</tr>")
-    return f"<table><tr><th>draw</th><th>warps: {' / '.join(KINDS)}</th>{head}</tr>{''.join(rows)}</table>"
+        rows.append(f'<tr><th scope="row">{escape(d.label)}</th><td class="num">{warps}</td>{cells}</tr>')
+    table = (
+        f'<table class="draws"><thead><tr><td></td><th scope="col" class="num">warps: {" / ".join(KINDS)}</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+    told = "Cycles of the SMs' clock for which each stage was busy, all units of it added up; of programs, from the first warp to the last. A click shows the draw above."
+    return f'<p class="note">{told}</p>{scroll("Draws", table)}'
 
 
-def frame_page(device: GraphicsDevice, pictures: list[Image], title: str) -> str:
+def _described(frame: FrameTime) -> str:
+    """What the header says."""
+    clears = sum(d.label == "clear" for d in frame.draws)
+    draws = len(frame.draws) - clears
+    return f"{draws} draw{'s' * (draws != 1)}, {clears} clear{'s' * (clears != 1)}, {frame.cycles:,.0f} cycles, {1e3 * frame.seconds:.3f} ms on {frame.chip}"
+
+
+def frame_page(device: GraphicsDevice, pictures: list[tuple[int, Image]], title: str) -> str:
     """The page as HTML.
 
     Args:
-        pictures: what was drawn after each draw, as :class:`FramePictures` keeps it.
+        pictures: what was drawn after which draws, as :class:`FramePictures` keeps it.
     """
     assert device.timer is not None
     frame = frame_of(device.timer)
     data = {
-        "pictures": [_data_uri(image) for image in pictures],
-        "cycles": frame.cycles,
-        "stages": list(STAGES),
-        "draws": [{"label": d.label, "spans": d.spans} for d in frame.draws],
+        "pictures": [{"after": after, "image": _data_uri(image)} for after, image in pictures],
+        "cycles": max(frame.cycles, 1),
+        "draws": [{"number": d.number, "label": d.label, "spans": d.spans} for d in frame.draws],
     }
-    shares = ", ".join(f"{kind} {100 * share:.1f}%" for kind, share in frame.shares().items())
-    packed = json.dumps(data).replace("</", "<\\/")
-    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>
-<h1>{escape(title)}</h1><p>{len(frame.draws)} draws and clears, {frame.cycles:,.0f} cycles, {1e3 * frame.seconds:.3f} ms on {escape(frame.chip)}: <b>{escape(frame.advice)}</b>.</p>
-<h2>Draw by draw</h2><p><label>After draw <input id="draw" type="range" min="0" max="{max(len(frame.draws) - 1, 0)}" value="{max(len(frame.draws) - 1, 0)}" style="width:30rem"></label> <b id="label"></b></p>
-<img id="picture" alt="What was drawn"><p>When each stage worked for the draw, of the whole time:</p><div id="lanes"></div>
-<h2>Stages</h2><p>Share of the time for which each unit was busy, all units of a kind together.</p>{_pipeline(frame)}
-<h2>Maps</h2><div class="maps">{_maps(device)}</div><p>Time of warps on the SMs by kind: {shares}.</p>
-<h2>Draws</h2><p>Cycles of the SMs' clock for which each stage was busy, all units added up; of programs, from the first warp to the last.</p>{_draw_table(frame)}
-<p>Formats of Z-cull and compression, shapes of tiles, queues and latencies of fixed stages are not anchored: nobody published them.</p>
-<script id="data" type="application/json">{packed}</script><script>{_SCRIPT}</script></html>"""
+    last = max(len(frame.draws) - 1, 0)
+    choose = (
+        f'<p class="choose"><label for="draw">After draw</label><input id="draw" type="range" min="0" max="{last}" value="{last}">'
+        '<output id="label" for="draw"></output></p>'
+    )
+    picture = (
+        '<div><img id="picture" alt=""><p class="note" id="late" hidden>Of many draws not every one has a picture: this is the last one before.</p></div>'
+        f"<div>{_stage_rows(frame)}</div>"
+    )
+    parts = [
+        f'<p class="answer">{escape(frame.advice[:1].upper() + frame.advice[1:])}.</p>',
+        panel(
+            "Draw by draw",
+            f'{choose}<div class="frame-draw">{picture}</div>' if frame.draws else "<p>Nothing was drawn.</p>",
+            kind="whole",
+        ),
+        panel("Maps", _maps(device), kind="whole"),
+        panel("Warps by kind", _resident(frame), kind="whole"),
+        panel("Draws", _draw_table(frame), kind="whole"),
+        '<p class="note">Formats of Z-cull and compression, shapes of tiles, queues and latencies of fixed stages are not anchored: nobody published them.</p>',
+    ]
+    return _page(
+        title, _described(frame), "".join(parts), json.dumps(data).replace("</", "<\\/") if frame.draws else ""
+    )
 
 
-def write_frame_page(path: Path, device: GraphicsDevice, pictures: list[Image], title: str) -> None:
+def _page(title: str, told: str, content: str, data: str) -> str:
+    own = files(__package__)
+    style, script = (
+        "".join(own.joinpath(name).read_text(encoding="utf-8") for name in names)
+        for names in (("page.css", "frame.css"), ("frame.js",))
+    )
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    scripts = f'<script id="data" type="application/json">{data}</script><script>{script}</script>' if data else ""
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+        f'<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header class="top"><h1>{escape(title)}</h1><p class="quiet">{escape(told)}</p></header>\n'
+        f'<main id="content">\n{content}\n</main>\n{scripts}</body>\n</html>\n'
+    )
+
+
+def write_frame_page(path: Path, device: GraphicsDevice, pictures: list[tuple[int, Image]], title: str) -> None:
     """Write the page."""
     path.write_text(frame_page(device, pictures, title), encoding="utf-8")
