@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,17 @@ def code(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+@cache
 def definitions(path: Path) -> set[str]:
     """Functions, classes and methods of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import ast
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -59,11 +60,39 @@ ALLOWED = {
 }
 
 
-def _imports(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+@dataclass(frozen=True)
+class _Source:
+    """What the tests of this module ask of a file, so that each file is parsed once."""
+
+    imports: list[tuple[ast.Import | ast.ImportFrom, bool]]
+    """Import statements, and whether each is there for annotations alone."""
+    functions: list[tuple[str, int, int]]
+    """Name with its classes, lines, parameters."""
+
+
+@functools.cache
+def _source(path: Path) -> _Source:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports: list[tuple[ast.Import | ast.ImportFrom, bool]] = []
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, typing = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append((node, typing))
+        elif not isinstance(node, ast.expr):  # an expression holds no statements
+            typing = typing or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+            waiting += [(child, typing) for child in ast.iter_child_nodes(node)]
+    functions = [
+        (name, (one.end_lineno or one.lineno) - one.lineno + 1, parameters(one)) for name, one in _functions(tree)
+    ]
+    return _Source(imports, functions)
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node, _ in _source(path).imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        elif node.level == 0 and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "warpwright")
 
@@ -76,7 +105,7 @@ def _home(path: Path, package: Path) -> str:
 def _crossings(package: Path) -> Iterator[tuple[Path, str, str]]:
     for path in sorted(package.rglob("*.py")):
         home = _home(path, package)
-        for name in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in _imports(path):
             parts = name.split(".")
             if parts[0] == "warpwright" and len(parts) > 1 and parts[1] != home and parts[1] in LEVEL:
                 yield path, home, parts[1]
@@ -104,7 +133,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ("driver.", "copies copy_order"),
         ("engine.jit.", "function_writer rowwise shape_inference"),
         ("driver.", "capture_rules graphs kernel_groups pending state work_order"),
-        ("tools.checks.", "checked_launch checker known_launches stream_races uninitialized_use watch"),
+        ("tools.checks.", "checked_launch checker known_launches noted_findings stream_races uninitialized_use watch"),
         (
             "",
             "engine.interpreter.cluster engine.interpreter.code engine.interpreter.convergence engine.interpreter.gather_scatter engine.interpreter.special_registers engine.interpreter.warp engine.textures.launch_textures",
@@ -118,18 +147,17 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
 """Groups of modules that name each other's types in annotations; none imports another in a circle when it runs."""
 
 
-def _module_imports(tree: ast.AST, modules: set[str], typing: bool) -> Iterator[str]:
+def _module_imports(path: Path, modules: set[str], typing: bool) -> Iterator[str]:
     """Modules of the package that a module imports when it is loaded or later; with ``typing`` those for annotations too."""
-    for node in ast.iter_child_nodes(tree):
-        if not typing and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+    for node, for_annotations in _source(path).imports:
+        if for_annotations and not typing:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield inner if inner in modules else node.module
-        yield from _module_imports(node, modules, typing)
 
 
 def cycles(imports: dict[str, set[str]]) -> list[list[str]]:
@@ -163,9 +191,7 @@ def _graph(repository: Path, typing: bool) -> dict[str, set[str]]:
     }
     return {
         name: {
-            imported
-            for imported in _module_imports(ast.parse(path.read_text(encoding="utf-8")), set(names), typing)
-            if imported in names and imported != name
+            imported for imported in _module_imports(path, set(names), typing) if imported in names and imported != name
         }
         for name, path in names.items()
     }
@@ -199,6 +225,8 @@ KEYWORD_OPTIONS = {
 
 def _functions(tree: ast.AST, where: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # an expression holds no statements
+            continue
         name = f"{where}.{node.name}" if isinstance(node, ast.FunctionDef | ast.ClassDef) else where
         if isinstance(node, ast.FunctionDef):
             yield name.lstrip("."), node
@@ -220,20 +248,18 @@ def test_no_function_is_long_or_has_many_parameters(repository: Path) -> None:
     package = repository / "warpwright"
     long, wide = [], set()
     for path in sorted(package.rglob("*.py")):
-        for name, function in _functions(ast.parse(path.read_text(encoding="utf-8"))):
+        for name, lines, count in _source(path).functions:
             where = f"{path.relative_to(package).as_posix()}: {name}"
-            lines = (function.end_lineno or function.lineno) - function.lineno + 1
             if lines > MOST_LINES:
                 long.append(f"{where} has {lines} lines")
-            if parameters(function) > MOST_PARAMETERS:
+            if count > MOST_PARAMETERS:
                 wide.add(where)
     assert not long, "split by meaning:\n" + "\n".join(long)
     assert wide == KEYWORD_OPTIONS, f"give them a record, or take them off the list: {sorted(wide ^ KEYWORD_OPTIONS)}"
 
 
 def test_errors_import_nothing(repository: Path) -> None:
-    tree = ast.parse((repository / "warpwright" / "errors.py").read_text(encoding="utf-8"))
-    assert list(_imports(tree)) == ["__future__"]
+    assert list(_imports(repository / "warpwright" / "errors.py")) == ["__future__"]
 
 
 def test_flags_of_one_field_do_not_overlap(repository: Path) -> None:

@@ -1,0 +1,119 @@
+"""A resident block under the checks: cells of its shared memory, clocks of its warps, and what they know of other blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import BLOCK, MAX_CLUSTER
+from warpwright.tools.checks import block_runner as tu
+from warpwright.tools.checks import shadow as sh
+from warpwright.tools.checks.checked_execution import Block
+from warpwright.tools.checks.events import Events
+from warpwright.tools.checks.happens_before import CP_ASYNC, EMPTY, BlockClocks, Clock
+from warpwright.tools.checks.skipped_barriers import Detours, Walked
+
+
+class ResidentBlock:
+    """What the checks keep of a resident block; ``begin`` makes it that of another one."""
+
+    def __init__(
+        self,
+        block: Block,
+        events: Events,
+        warps: int,
+        detours: Detours,
+        oldest: int,
+        lanes: int,
+        unknown: npt.NDArray[np.int64],
+    ) -> None:
+        """``unknown``: zeros, one for each warp of the launch."""
+        size = int(block.words[BLOCK.slot("shared_bytes")])
+        shift = 0 if events.narrow_shared else 2
+        self.cells = np.zeros(sh.words_of((size >> shift) + 1), np.int64)
+        self.written = np.zeros((size + 15) // 8 * 8, np.uint8)
+        self.states = s = np.zeros((warps, sh.S_WORDS), np.int64)
+        s[:, sh.S_WARP_IN_BLOCK], s[:, sh.S_WARPS], s[:, sh.S_SHARED_BYTES] = range(warps), warps, size
+        s[:, sh.S_LANES_OF_WAVE] = lanes
+        s[:, sh.S_SHARED_CELLS], s[:, sh.S_SHARED_SHIFT] = self.cells.ctypes.data, shift
+        s[:, sh.S_SHARED_WRITTEN], s[:, sh.S_GLOBAL_OLDEST] = self.written.ctypes.data, oldest
+        self.clocks = BlockClocks(warps, s[:, sh.S_EPOCH], oldest, lanes)
+        self.walked = Walked(detours, warps)
+        self.places = np.zeros((tu.BARRIERS, tu.MOST_PLACES + 1), np.int64)
+        self.wanted = np.zeros(tu.BARRIERS, np.int64)
+        """The count that each barrier's first arrival named."""
+        self.others = np.zeros((2, warps), np.int64)
+        """Host pointers to what each warp knows of other blocks, for weak and for strong accesses."""
+        self.seen: list[Clock] = [EMPTY] * warps
+        """Kept, since pointers lead to them."""
+        self.told: list[tuple[Clock, Clock]] = []
+        """What the pointers were made of."""
+        self._unknown = int(unknown.ctypes.data)
+        """What a warp knows of those of other blocks before it hears of any."""
+        self._blocks = len(unknown) // warps
+        self.visits = np.zeros((MAX_CLUSTER * warps, sh.VISIT_WORDS), np.int64)
+        """The last accesses of its shared memory by warps of other blocks."""
+        clocks, walked = self.clocks, self.walked
+        places = {
+            **{tu.T_STATES: s, tu.T_KNOWN: clocks.known, tu.T_LANES: clocks.lanes, tu.T_ARRIVED: clocks.arrived},
+            **{tu.T_WANTED: self.wanted},
+            **{tu.T_FOREIGN: self.others[0], tu.T_SEEN: self.others[1], tu.T_PLACES: self.places},
+            **{tu.T_WITH_OTHERS: walked.with_others, tu.T_AT_BRANCH: walked.at_branch, tu.T_ROUND_IT: walked.round_it},
+            **{tu.T_TIMES_ROUND: walked.times_round, tu.T_CAME: walked.came, tu.T_EXPECTED: walked.expected},
+        }
+        words = {slot: int(array.ctypes.data) for slot, array in places.items()} | {tu.T_COLUMNS: clocks.known.shape[1]}
+        self._slots, self._words = list(words), np.array(list(words.values()), np.int64)
+        """What a block's words say of these arrays."""
+        self._copies = clocks.column(CP_ASYNC, 0) + np.arange(warps)
+
+    def begin(self, block: Block, after: int) -> None:
+        """Nothing is known of the block yet, whose epochs are later than ``after``."""
+        s = self.states
+        self.written.fill(0)
+        self.places.fill(0)
+        self.wanted.fill(0)
+        self.mbarriers: dict[int, int | None] = {}
+        """By word: objects that were initialised, as their last change left them where that is known."""
+        self.walked.begin()
+        self.locations: dict[int, Any] = {}
+        self.visits.fill(0)
+        self.waits: dict[int, Clock] = {}
+        """By warp that has arrived at its cluster's barrier and not waited yet, what it will know."""
+        first = self.clocks.begin(block.number, after)
+        s[:, sh.S_SHARED_OLDEST] = first
+        s[:, sh.S_EVENT : sh.S_EVENT_END + 1] = 0
+        s[:, sh.S_BLOCK] = 0
+        s[:, sh.S_RECORDS] = [w.trace_address for w in block.warps]
+        s[:, sh.S_FIRST_WARP] = block.number * len(s)
+        s[:, sh.S_WARP] = s[:, sh.S_FIRST_WARP] + s[:, sh.S_WARP_IN_BLOCK]
+        s[:, sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
+        s[:, sh.S_COPY] = ((s[:, sh.S_LAUNCH_WARPS] + self._copies << s[:, sh.S_HALVES]) + 1) << 32 | first
+        self.others.fill(self._unknown)
+        s[:, sh.S_SEEN] = self._unknown
+        self.told = [(EMPTY, EMPTY)] * len(s)
+        block.turn[self._slots] = self._words
+
+    def member(self) -> tuple[int, ...]:
+        """The block's row of ``shadow.M_*``."""
+        size, cells, written, host = (
+            int(self.states[0, word])
+            for word in (sh.S_SHARED_BYTES, sh.S_SHARED_CELLS, sh.S_SHARED_WRITTEN, sh.S_SHARED_HOST)
+        )
+        return size, cells, written, host, int(self.visits.ctypes.data)
+
+    def note_others(self, block: Block, warp: int) -> None:
+        """Tell machine code what a warp knows of other blocks by now."""
+        foreign, released = self.clocks.foreign[warp], self.clocks.seen[warp]
+        if self.told[warp] == (foreign, released):
+            return
+        self.told[warp] = foreign, released
+        seen = self.seen[warp] = foreign.joined(released)
+        self.others[:, warp] = self._dense(foreign), self._dense(seen)
+        self.states[warp, sh.S_SEEN] = self.others[1, warp]
+        block.turn[tu.T_TELLS] = 1
+
+    def _dense(self, clock: Clock) -> int:
+        """Host pointer to an epoch for each warp of the launch."""
+        return int(clock.dense(self._blocks, len(self.states)).ctypes.data) if clock.rows else self._unknown
