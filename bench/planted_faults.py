@@ -1,6 +1,6 @@
 """Programs with one planted fault each, and programs that look faulty and are right, under the checks.
 
-    python -m bench.planted_faults [--gpu h200] [--only NAME ...] [--files races ...] [--build FOLDER] [--json FILE]
+    python -m bench.planted_faults [--gpu h200] [--only NAME ...] [--files races ...] [--build FOLDER] [--workers N] [--json FILE]
 
 The programs are the cases of ``bench/faults`` (``cases.h`` says how lines are marked); those in CUDA C++ are built with nvcc, those in Python
 need numba-cuda and cuda-python.  Each case runs in a process of its own under memcheck, racecheck, synccheck and initcheck, and the
@@ -23,8 +23,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,11 +106,16 @@ def build(path: Path, target: Path, arch: str, runtime: str = "shared") -> None:
     subprocess.run(command, check=True)
 
 
+_ASKED = threading.Lock()
+"""While the session holds the checks of one case."""
+
+
 def run(one: Planted, program: list[str], gpu: str, seconds: int) -> tuple[str, list[Finding]]:
     """What a case printed, and what the checks found."""
-    session.check, session.check_level = one.checks, "warning"
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
-        environment = {**os.environ, **attach.child_environment(gpu, "off", Path(folder))}
+        with _ASKED:
+            session.check, session.check_level = one.checks, "warning"
+            environment = {**os.environ, **attach.child_environment(gpu, "off", Path(folder))}
         try:
             done = subprocess.run(
                 [*program, one.name],
@@ -217,6 +224,7 @@ def main() -> None:
         "--build", type=Path, help="keep programs here, and take those that are newer than their source"
     )
     parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--workers", type=int, default=1, help="cases that run at once")
     parser.add_argument("--json", type=Path, help="also write results here")
     parser.add_argument("--card", type=Path, help="what bench/sanitizer_card.py has made")
     parser.add_argument("--results", type=Path, help="what --json of a run has made")
@@ -231,27 +239,29 @@ def main() -> None:
     kept = arguments.build or Path(tempfile.mkdtemp(prefix="planted-faults-"))
     kept.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, object]] = {}
-    for one in planted(arguments.files):
-        if arguments.only and one.name not in arguments.only:
-            continue
-        program = [sys.executable, str(one.file)]
-        if one.file.suffix == ".cu":
-            target = kept.resolve() / one.file.stem
-            if not target.is_file() or target.stat().st_mtime < one.file.stat().st_mtime:
-                build(one.file, target, arguments.arch)
-            program = [str(target)]
-        said, findings = run(one, program, arguments.gpu, arguments.seconds)
-        # A launch that a fault ended makes calls fail behind it.
-        own = [f for f in findings if not (f.of_call and one.check and len(findings) > 1)]
-        verdict = one.judge([(f.check, told_by(f, one.file)) for f in own])
-        if not one.check and not said.startswith("exit 0"):
-            verdict = f"fails: {said.splitlines()[:2]}"
-        results[one.name] = {"planted": one.check, "verdict": verdict, "findings": [str(f) for f in findings]}
-        print(f"{one.file.stem:10} {one.name:30} {one.check:10} {verdict}", flush=True)
-        if arguments.say:
-            print(said, *findings, sep="\n", flush=True)
-        if arguments.json:
-            arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+    cases = [one for one in planted(arguments.files) if not arguments.only or one.name in arguments.only]
+    for path in sorted({one.file for one in cases if one.file.suffix == ".cu"}):
+        target = kept.resolve() / path.stem
+        if not target.is_file() or target.stat().st_mtime < path.stat().st_mtime:
+            build(path, target, arguments.arch)
+
+    def outcome(one: Planted) -> tuple[Planted, str, list[Finding]]:
+        program = [str(kept.resolve() / one.file.stem)] if one.file.suffix == ".cu" else [sys.executable, str(one.file)]
+        return one, *run(one, program, arguments.gpu, arguments.seconds)
+
+    with ThreadPoolExecutor(arguments.workers) as pool:
+        for one, said, findings in pool.map(outcome, cases):
+            # A launch that a fault ended makes calls fail behind it.
+            own = [f for f in findings if not (f.of_call and one.check and len(findings) > 1)]
+            verdict = one.judge([(f.check, told_by(f, one.file)) for f in own])
+            if not one.check and not said.startswith("exit 0"):
+                verdict = f"fails: {said.splitlines()[:2]}"
+            results[one.name] = {"planted": one.check, "verdict": verdict, "findings": [str(f) for f in findings]}
+            print(f"{one.file.stem:10} {one.name:30} {one.check:10} {verdict}", flush=True)
+            if arguments.say:
+                print(said, *findings, sep="\n", flush=True)
+            if arguments.json:
+                arguments.json.write_text(json.dumps(results, indent=1) + "\n")
     for kind, some in (("faulty", True), ("right", False)):
         counts = Counter(str(r["verdict"]) for r in results.values() if bool(r["planted"]) == some)
         print(f"{kind}: {sum(counts.values())}; " + ", ".join(f"{what}: {n}" for what, n in counts.most_common()))

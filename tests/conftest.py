@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,17 @@ MOST_PROCESSES = 16
 def pytest_xdist_auto_num_workers() -> int:
     """A process for each core that this one may use: hardware threads count, and other users' cores do not."""
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes that tests start share compiled modules even if PYTHONDONTWRITEBYTECODE is set, in a folder that is removed.
+
+    Otherwise each of them compiles some 400 modules, which takes longer than most of these tests do.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="warpwright-tests-", ignore_cleanup_errors=True)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 @pytest.fixture(scope="session")

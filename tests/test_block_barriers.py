@@ -80,7 +80,7 @@ extern "C" __global__ void rounds(int *out, unsigned *arrived, int rounds) {
 """
 
 
-@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("engine", ["compiled", pytest.param("interpreter", marks=pytest.mark.ci)])
 @pytest.mark.parametrize("front_end", ["sass", "ptx"])
 @pytest.mark.parametrize("timing", ["off", "full"])
 def test_lanes_at_a_barrier_are_kept_while_another_of_their_warp_spins(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwright.driver import results
+from warpwright.driver import failed_calls, results
 from warpwright.driver.failed_calls import is_answer
 
 KERNELS = r"""
@@ -176,6 +177,13 @@ def test_pytest_tells_lesser_findings_in_a_tests_report(tmp_path: Path) -> None:
     assert "both wrote the same value" in done.stdout
 
 
+def test_pytest_imports_the_package_as_it_is() -> None:
+    """Without rewriting the assertions of all of its modules, as it does with those of packages that bring plug-ins."""
+    for module in (results, failed_calls):
+        assert type(module.__spec__.loader) is importlib.machinery.SourceFileLoader, module
+
+
+@pytest.mark.ci
 def test_pytest_refuses_unknown_chips_and_checks(tmp_path: Path) -> None:
     assert "no chip is called 'a101'; did you mean 'a100'" in pytest_run(tmp_path, "--warpwright=a101").stderr
     assert "check='x' is not known" in pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=x").stderr

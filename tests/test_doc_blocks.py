@@ -49,7 +49,13 @@ def test_blocks_are_found() -> None:
     assert len(EXCERPTS) > 3
 
 
-@pytest.mark.parametrize("block", RUN, ids=_name)
+LONG = frozenset(f"docs/howto/{page}.md" for page in ("opengl", "report", "sparsity", "sweeps"))
+"""Pages with blocks that take seconds."""
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(b, id=_name(b), marks=pytest.mark.ci if b.page in LONG else ()) for b in RUN]
+)
 def test_a_block_runs_when_it_is_pasted(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     # As in a checkout: one page uses the tests' own microbenchmarks.

@@ -116,6 +116,7 @@ def test_the_grids_of_several_gpus_wait_for_each_other(name: str, arch: str, cho
     rotated(name, arch, chosen, timing="off")
 
 
+@pytest.mark.ci
 def test_one_thread_of_each_block_may_call_between_its_own_barriers() -> None:
     rotated("p100x2-nvlink", "60", [0, 1], timing="off", flags=1)
     rotated("h200x2", "90", [0, 1], timing="off", flags=1)

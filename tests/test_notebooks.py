@@ -38,6 +38,7 @@ def test_a_run_without_timing_shows_its_table_only() -> None:
     assert "iframe" not in launch("off")._repr_html_()
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 def test_the_frame_works_in_a_page(tmp_path: Path) -> None:
     """The page's script runs within the frame, and its links stay there."""

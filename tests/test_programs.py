@@ -38,7 +38,15 @@ LAUNCHES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "chip"), [pytest.param(n, c, id=f"{c}-{n}") for n, c, _ in LAUNCHES])
+SECONDS = frozenset(("float_intrinsics", "video_intrinsics", "tiles_of_all_sizes", "image_filters"))
+"""Programs that the interpreter takes seconds for."""
+
+
+def interpreted_launch(name: str, chip: str) -> object:
+    return pytest.param(name, chip, id=f"{chip}-{name}", marks=pytest.mark.ci if name in SECONDS else ())
+
+
+@pytest.mark.parametrize(("name", "chip"), [interpreted_launch(n, c) for n, c, _ in LAUNCHES])
 def test_program_is_right(name: str, chip: str) -> None:
     case = program(name)
     case.verify(outputs(case, chip, "interpreter"))

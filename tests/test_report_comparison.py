@@ -175,6 +175,7 @@ SCROLLED = """[...document.querySelectorAll(".compared .scroll")]
   .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth} of ${one.clientWidth}`)"""
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 @pytest.mark.parametrize("width", [1400, 900, 390])
 def test_both_sides_fit_the_page(on_a100: list[Run], on_h200: list[Run], tmp_path: Path, width: int) -> None:

@@ -309,6 +309,7 @@ def test_only_tables_and_drawings_scroll_sideways(page: str, tmp_path: Path, wid
 
 
 @needs_browser
+@pytest.mark.ci
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_a_picture_is_painted(page: str, tmp_path: Path, look: str) -> None:
     path, picture = tmp_path / "report.html", tmp_path / "report.png"
@@ -592,6 +593,7 @@ def whole_page(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @needs_browser
+@pytest.mark.ci
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_clipped_at(browser: Browser, whole_page: Path, tmp_path: Path, width: int, dark: bool) -> None:

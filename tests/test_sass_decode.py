@@ -163,7 +163,7 @@ def test_random_words_never_fail_otherwise(word: int, arch: int) -> None:
 
 
 @given(st.data(), st.sampled_from(ARCHES), st.sets(st.integers(0, 127), max_size=8))
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_damaged_words_never_fail_otherwise(data: st.DataObject, arch: int, flipped: set[int]) -> None:
     word = data.draw(st.sampled_from(stored()))[2]
     for bit in flipped:

@@ -197,11 +197,12 @@ def test_every_ptx_opcode_has_a_row() -> None:
         ("wide", "u32"),
         (),
     )
+    chip = load_chip("h200")
     for opcode in (*WORKS, *STEPS):
         for modifiers in types:
             work = work_of(Instruction(0, opcode.upper(), modifiers, ()))
             assert work.traits <= set(UNITS[work.unit])
-            assert timing_of(work, load_chip("h200"), False).interval_cycles >= 1
+            assert timing_of(work, chip, False).interval_cycles >= 1
     with pytest.raises(UnknownTiming, match="opcode wibble has no timing row: wibble at 0x0010; use timing='off'"):
         work_of(Instruction(16, "WIBBLE", (), ()))
 

@@ -134,7 +134,7 @@ def test_launches_of_every_chip_are_rows(folder: Path) -> None:
         "programs": ["saxpy.py {n}"],
         "chips": ["v100"],
         "overrides": {"dram_gb_per_s": [450.0, 900.0]},
-        "arguments": {"n": [1 << 18]},
+        "arguments": {"n": [1 << 16]},
         "page": {"baseline": {"dram_gb_per_s": 900.0}},
     }
     done = ww.sweep(asked, folder / "out", workers=1, progress=False)
@@ -143,8 +143,8 @@ def test_launches_of_every_chip_are_rows(folder: Path) -> None:
     slow, fast = sorted(done.table().to_pylist(), key=lambda row: row["override.dram_gb_per_s"])
     gpu = ww.GPU("v100", dram_gb_per_s=450.0)
     kernel = gpu.compile(KERNEL)["saxpy"]
-    x, y = gpu.zeros(1 << 18), gpu.zeros(1 << 18)
-    own = kernel[1 << 10, 256](1 << 18, x, y)
+    x, y = gpu.zeros(1 << 16), gpu.zeros(1 << 16)
+    own = kernel[1 << 8, 256](1 << 16, x, y)
     assert slow["chip"] == fast["chip"] == "v100"
     assert slow["warp_instructions"] == own.instructions
     assert slow["cycles"] > fast["cycles"]
@@ -203,7 +203,21 @@ def test_a_server_that_ends_says_so(folder: Path) -> None:
     server.close()
 
 
-@settings(deadline=None)  # it writes files
+def test_a_points_process_imports_nothing_of_the_package(folder: Path) -> None:
+    """It is forked from a server that has imported all that a point needs."""
+    (folder / "looks.py").write_text("import sys, pathlib\npathlib.Path('seen').write_text(' '.join(sys.modules))\n")
+    server = PointServer()
+    asked = {"programs": ["looks.py"], "chips": ["v100"]}
+    assert server.run(points_of(specification_of(asked), folder)[0]).status == "done"
+    server.close()
+    code = "import sys, importlib, warpwright.sweeps.point_server as p; [*map(importlib.import_module, p.PRELOADED)]"
+    code += "; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    more = {name for name in (folder / "seen").read_text().split() if name.startswith("warpwright")} - {*loaded}
+    assert not more
+
+
+@settings(deadline=None, max_examples=30)  # it writes files
 @given(cut=st.integers(0, 4000), journal_count=st.integers(1, 12), part_written=st.booleans())
 def test_a_store_killed_at_any_byte_loses_no_finished_point(
     tmp_path_factory: pytest.TempPathFactory, cut: int, journal_count: int, part_written: bool
@@ -282,9 +296,9 @@ def test_a_dask_cluster_runs_the_points(folder: Path) -> None:
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, dashboard_address=None, processes=False
     ) as cluster:
-        done = ww.sweep(_steps(30), folder / "out", scheduler=cluster.scheduler_address, progress=False)
-    assert done.ran_count == 30
-    assert _statuses(folder / "out") == _expected(30)
+        done = ww.sweep(_steps(10), folder / "out", scheduler=cluster.scheduler_address, progress=False)
+    assert done.ran_count == 10
+    assert _statuses(folder / "out") == _expected(10)
 
 
 def test_no_scheduler_is_an_error_with_its_address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

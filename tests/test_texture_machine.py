@@ -147,7 +147,7 @@ NAN_TO_HALF = TextureAccess("global", 4, cache="TEXTURE", request=STORE_FORMATTE
 
 
 @example((Format(FLOAT, 2, 1), (7, 1, 5), True, 1, None, NAN_TO_HALF), 799, 1024)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(accesses(), st.integers(0, 2**32 - 1), st.integers(1, 2**32 - 1))
 def test_compiled_is_numpys(drawn: tuple[Any, ...], seed: int, lanes: int) -> None:
     compare(drawn, seed, lanes)
@@ -172,7 +172,7 @@ def plain_samples(draw: st.DrawFn) -> tuple[Any, ...]:
     return format, shape, False, 1, sampler, TextureAccess(request=SAMPLE, shape=f"{axes}D", level=level)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(plain_samples(), st.integers(0, 2**32 - 1), st.integers(1, 2**32 - 1))
 def test_eight_lanes_at_a_time_are_numpys(drawn: tuple[Any, ...], seed: int, lanes: int) -> None:
     compare(drawn, seed, lanes)

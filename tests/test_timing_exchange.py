@@ -94,6 +94,7 @@ def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[
     assert all(answer > 0 for window in one for answer in window)
 
 
+@pytest.mark.ci
 def test_answers_come_in_the_order_of_time_sm_and_number() -> None:
     """Of loads of one line the first asks L2; which one that is does not depend on where its GPC stands in a list."""
     state = initial_state(load_chip("h200"), LaunchSizes(100, 1, 1, 1))

@@ -245,6 +245,7 @@ print("result", d.copy_to_host()[3], flush=True)
 
 
 @needs_node
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="the driver of unmodified programs is for Linux")
 def test_a_numba_script_stops_at_its_own_line(folder: Path, tmp_path: Path) -> None:
     """An unmodified program: the session connects when it first uses the GPU."""

@@ -60,8 +60,20 @@ OUTSIDE = pytest.StashKey[list["Finding"]]()
 """Findings in processes that ended between tests."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def _do_not_rewrite(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let this package be imported as it is.
+
+    pytest rewrites the assertions of every package that brings a plug-in.  Here these are hundreds of modules: each process that imports
+    them would parse and compile them anew where no bytecode can be written, and the assertions would take longer in every run.
+    """
+    marked = getattr(getattr(pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
+    if isinstance(marked, set):
+        marked.discard("warpwright")
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the plug-in's options, which ``--help`` shows."""
+    _do_not_rewrite(pluginmanager)
     group = parser.getgroup("warpwright", "simulated GPU")
     group.addoption(
         OPTION,

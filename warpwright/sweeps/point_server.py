@@ -29,7 +29,17 @@ POLL_SECONDS = 0.01
 MEMORY_POLL_SECONDS = 0.1
 MOST_MESSAGE = 2000
 """Characters of a failed program's output that are kept."""
-_PRELOADED = ("warpwright.api", "warpwright.run", "warpwright.tools.export", "warpwright.timing.simulate")
+PRELOADED = (
+    *("warpwright.api", "warpwright.run", "warpwright.tools.export", "warpwright.timing.simulate"),
+    *(
+        "warpwright.programs",
+        "warpwright.driver.attach",
+        "warpwright.driver.recording",
+        "warpwright.driver.kernel_groups",
+    ),
+    *("warpwright.driver.drm.attach", "warpwright.libraries", "warpwright.tools.checks"),
+)
+"""What every point's process would import otherwise."""
 
 
 @dataclass(slots=True)
@@ -248,7 +258,7 @@ def main() -> None:
     """Serve points until the input ends."""
     import importlib
 
-    for name in _PRELOADED:
+    for name in PRELOADED:
         importlib.import_module(name)
     for line in iter(sys.stdin.buffer.readline, b""):
         print(_run(Point.from_json(line.decode())).to_json(), flush=True)
