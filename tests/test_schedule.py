@@ -145,6 +145,55 @@ def test_the_second_of_a_pair_waits_for_its_pipe() -> None:
     assert pair_cycles("IADD", 2) > pair_cycles("MUFU", 2)
 
 
+def rounds_of_pairs(first: str, second: str, width: int, blocks: int = 4) -> float:
+    """Cycles of one more pair of each warp on one P100 SM that is full: 32 warps on each of its two schedulers."""
+
+    def cycles(count: int) -> int:
+        kernel = Synthetic(arch=60)
+        for _ in range(count):
+            kernel.add(first, writes=(4,), reads=(2, 3), stall=0)
+            kernel.add(second, stall=6)
+        kernel.exit()
+        chip = load_chip("p100", issue_per_clk_count=width, sm_count=1, gpc_sm_counts=[1])
+        return run(kernel, lambda block, warp: [(0, [])], chip=chip, grid=blocks, block=512).cycles
+
+    return (cycles(120) - cycles(40)) / 80
+
+
+def test_both_dispatch_units_of_a_scheduler_with_32_warps_are_used() -> None:
+    """A pair of 64 warps takes the SM's two schedulers 32 cycles; 64 where each issues one instruction, or where both need the cores."""
+    assert load_chip("p100").issue.issue_per_clk_count == 2
+    assert rounds_of_pairs("IADD", "NOP", 2) == pytest.approx(32, rel=0.03)
+    assert rounds_of_pairs("IADD", "NOP", 1) == pytest.approx(64, rel=0.03)
+    assert rounds_of_pairs("IADD", "FADD", 2) == pytest.approx(64, rel=0.03), "integers and FP32 share GP100's cores"
+
+
+def ends_of_two(greedy: bool) -> tuple[int, int]:
+    """When two warps of a P100 scheduler end that are in different groups of its slots; the older one is ready while the other one issues.
+
+    A third warp, of the other scheduler, brings the code before.
+    """
+    kernel = Synthetic(arch=60)
+    for _ in range(10):
+        kernel.add("IADD", writes=(4,), reads=(2, 3), stall=15)
+    kernel.add("BRA", control_op="branch", target=11, stall=1)
+    for _ in range(400):
+        kernel.add("NOP")
+    kernel.exit()
+    chip = load_chip("p100", scheduler_is_greedy=greedy, sm_count=1, gpc_sm_counts=[1])
+    waits = (8, 0, 6)
+    found = run(kernel, lambda block, warp: [*[(0, [])] * waits[block], (1, [])], chip=chip, grid=3, block=32)
+    return int(found.blocks[0, 2]), int(found.blocks[2, 2])
+
+
+def test_a_greedy_scheduler_goes_on_with_its_last_warp_in_whatever_group_of_slots() -> None:
+    """Otherwise the oldest block's warp issues as soon as it can."""
+    older, younger = ends_of_two(greedy=True)
+    assert younger < older - 50
+    older, younger = ends_of_two(greedy=False)
+    assert older < younger - 50
+
+
 def test_control_bits_pair_instructions_before_volta_only() -> None:
     """A stall count of 0 without giving way; each instruction belongs to one pair."""
 

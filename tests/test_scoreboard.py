@@ -45,6 +45,10 @@ TAIL = """
 """
 
 
+PTX_BYTES = 16
+"""By which the addresses of PTX's instructions differ."""
+
+
 def cycles(body: str, chip: str = "h200", blocks: int = 1, threads: int = 32, out: np.ndarray | None = None) -> int:
     """Cycles of one launch of PTX by the scoreboard."""
     gpu = ww.GPU(chip, front_end="ptx", timing="full")
@@ -60,8 +64,10 @@ def step(line: str, count: int = 64, chip: str = "h200") -> float:
 
 @pytest.mark.parametrize("chip", ["p100", "v100", "h200"])
 def test_a_dependent_instruction_waits_for_the_latency_and_another_for_the_pipe(chip: str) -> None:
-    """Chains take the pipe's latency a step, independent instructions its interval."""
+    """Chains take the pipe's latency a step, independent instructions its interval, or what their code takes to come where that is longer."""
     device = load_chip(chip)
+    code = device.instruction_cache
+    fetch = code.l1_icache_line_interval_cycles * PTX_BYTES / code.icache_line_bytes
     alu = timing_of(Work("alu"), device, False)
     chain = "xor.b32 %r1, %r1, %r2;\n" * 200
     apart = "".join(f"xor.b32 %r{4 + n % 20}, %r1, %r2;\n" for n in range(200))
@@ -69,7 +75,7 @@ def test_a_dependent_instruction_waits_for_the_latency_and_another_for_the_pipe(
     dependent = cycles(chain, chip) - cycles(chain[:half], chip)
     independent = cycles(apart, chip) - cycles("".join(apart.splitlines(keepends=True)[:100]), chip)
     assert dependent == pytest.approx(100 * alu.latency_cycles, abs=12)  # lines of code are fetched on the way
-    assert independent == pytest.approx(100 * alu.interval_cycles, abs=20)
+    assert independent == pytest.approx(100 * max(alu.interval_cycles, fetch), abs=20)
     assert alu.latency_cycles > alu.interval_cycles
 
 

@@ -238,11 +238,6 @@ def _warps(chip: Chip) -> Iterator[str]:
             f"max_warps_per_sm = {sm.max_warps_per_sm} must be a multiple of sub_core_count = {sm.sub_core_count} and at most "
             f"{room}: a sub-core has {WARP_SLOTS_PER_SUB_CORE} warp slots"
         )
-    if sm.max_warps_per_sm > WARP_SLOTS_PER_SUB_CORE * sm.sub_core_count and chip.issue.issue_per_clk_count > 1:
-        yield (
-            f"max_warps_per_sm = {sm.max_warps_per_sm} must be at most {WARP_SLOTS_PER_SUB_CORE} where one scheduler issues "
-            f"issue_per_clk_count = {chip.issue.issue_per_clk_count} instructions at once"
-        )
     lanes = chip.lanes
     if sm.max_threads_per_block > lanes * sm.max_warps_per_sm or sm.max_threads_per_block % lanes:
         yield (

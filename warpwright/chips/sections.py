@@ -68,6 +68,8 @@ class Issue(Section):
     """Of one warp and scheduler; 2: of instructions that the machine code pairs."""
     issue_interval_cycles: int = Field(gt=0, le=16)
     """Between two instructions of a scheduler."""
+    scheduler_is_greedy: bool
+    """The warp that issued last goes on as long as it can; a scheduler of at most 16 warps is always greedy."""
     register_bank_count: Literal[2, 4]
     """A register's bank is its number modulo this."""
     operand_window_cycles: int = Field(ge=0)

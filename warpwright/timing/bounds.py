@@ -45,7 +45,8 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
         s.P_FP64: wave / pipes.fp64_lanes,
         s.P_XU: wave / max(pipes.xu_lanes, wave // pipes.special_register_interval_cycles),
     }
-    bounds = {"instruction issue": busiest(s.SM.instructions) * chip.issue.issue_interval_cycles / sm.sub_core_count}
+    slots = sm.sub_core_count * chip.issue.issue_per_clk_count
+    bounds = {"instruction issue": busiest(s.SM.instructions) * chip.issue.issue_interval_cycles / slots}
     for pipe, interval in widths.items():
         bounds[f"{s.PIPES[pipe]} pipe"] = busiest(s.SM.pipe_issues[pipe]) * interval / sm.sub_core_count
     fma = sm_column(state, s.SM.pipe_issues[s.P_FMA]) + sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY])

@@ -20,7 +20,7 @@ from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import different
 from warpwright.timing.fetch import insert
-from warpwright.timing.mio_queue import leave_queue
+from warpwright.timing.mio_queue import leave_queue, scheduler_of
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import address_of, decode, record_at
 
@@ -111,7 +111,7 @@ def _line_ready(m: Any, sm: s.SM, cache: int, capacity: int, miss: int, line: in
 @core
 def constant_ready(m: Any, sm: s.SM, slot: int, line: int, time: int) -> int:
     """When an operand's line can be read by an instruction of the warp in a slot that issues at ``time``."""
-    cache = sm + m[s.chip.immediate_at] + (slot >> 4) * m[s.chip.immediate_size]
+    cache = sm + m[s.chip.immediate_at] + scheduler_of(m, slot) * m[s.chip.immediate_size]
     return _line_ready(m, sm, cache, m[s.chip.const_lines], m[s.chip.immediate_miss], line, time)
 
 
@@ -123,7 +123,7 @@ def indexed_ready(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, ti
         return time
     offset = address_of(base, tabled, step, lowest_bit(mask)) & OFFSET
     line = code[row.op] + min(offset // m[s.chip.const_line_bytes], code[row.extra] - 1)
-    cache = sm + m[s.chip.indexed_at] + (m[w.slot] >> 4) * m[s.chip.indexed_size]
+    cache = sm + m[s.chip.indexed_at] + scheduler_of(m, m[w.slot]) * m[s.chip.indexed_size]
     return _line_ready(m, sm, cache, m[s.chip.indexed_lines], m[s.chip.indexed_miss], line, time)
 
 

@@ -151,7 +151,9 @@ def _executed(state: State, chip: Chip, total: Total, cycles: int) -> dict[str, 
     active = sm_column(state, s.SM.active)
     active_sum = float(active.sum())
     instructions = total(s.SM.instructions)
-    issue_percent = _percent(instructions * chip.issue.issue_interval_cycles, sub_cores * cycles)
+    issue_percent = _percent(
+        instructions * chip.issue.issue_interval_cycles, chip.issue.issue_per_clk_count * sub_cores * cycles
+    )
     lsu_percent = _percent(total(s.SM.lsu_wavefronts), sm.sm_count * cycles)
     active_slots = active_sum * sm.sub_core_count
     return {

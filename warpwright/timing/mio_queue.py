@@ -15,6 +15,12 @@ from warpwright.timing.ports import reserve
 
 
 @core
+def scheduler_of(m: Any, slot: int) -> int:
+    """The number of the sub-core whose fields hold the scheduler and the pipes of a warp slot."""
+    return (slot >> 4) & m[s.chip.scheduler_mask]
+
+
+@core
 def leave_queue(m: Any, sc: s.SubCore, time: int, start: int, following: int) -> None:
     """An instruction that issued at ``time`` leaves its sub-core's queue at ``start``; the next one no sooner than ``following``."""
     m[sc.mio_free] = following

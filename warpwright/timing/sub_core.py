@@ -463,7 +463,8 @@ def candidate(m: Any, sm: s.SM, scheduler: int, group: int, time: int, host: int
     if ready & (ready - 1):
         m[sm.sub_next[group]] = time
     last = m[sc.last]
-    mine = m[s.chip.scheduler] != 0 and last >> 4 == group - scheduler
+    goes_on = m[s.chip.greedy] != 0 or m[s.chip.scheduler] != 0
+    mine = goes_on and last >> 4 == group - scheduler
     return (group - scheduler) * s.MAX_WARPS + choose(
         m, ready, last & 15 if mine else -1, host + 8 * sm.sub_cores[group]
     )
@@ -474,16 +475,20 @@ def choose_among_groups(m: Any, sm: s.SM, scheduler: int, time: int, host: int) 
     """The position of the warp that issues at ``time`` of a scheduler whose warps have several groups of slots, -1 when none can: the first group's fields
     hold its pipes and queues.
 
-    The policy chooses in each group, and of its choices the warp goes that has been ready longest; none goes on only because it was the last one
-    (Lindholm et al.: "fairness" to all warps).
+    The policy chooses in each group, and of its choices the oldest warp issues; where the chip's scheduler is greedy, the last warp of all goes on as long as
+    it can.
     """
     best = -1
     turn = 0
+    greedy = m[s.chip.greedy] != 0
+    last = m[sm.sub_cores[scheduler].last]
     for i in range(m[s.chip.scheduler_groups]):
         group = scheduler + i * m[s.chip.shared_schedulers]
         position = candidate(m, sm, scheduler, group, time, host)
         if position >= 0:
             age = m[sm.sub_cores[group].age[position & 15]]
+            if greedy and position == last:
+                age = -1
             if best < 0 or age < turn:
                 if best >= 0:
                     m[sm.sub_next[scheduler + (best >> 4)]] = time
@@ -503,11 +508,13 @@ def rest_groups(m: Any, sm: s.SM, scheduler: int, groups: int, free: int) -> Non
 
 
 @core
-def has_second(m: Any, sc: s.SubCore, slot: int, time: int) -> bool:
+def has_second(m: Any, sm: s.SM, sub: int, slot: int, time: int) -> bool:
     """Whether the instruction that has just issued has the next one of its warp beside it, which can issue too."""
+    sc = sm.sub_cores[sub]
     if m[sc.paired] == 0:
         return False
-    if m[sc.ready[slot]] <= time and m[sc.pipe_free[m[sc.pipe[slot]]]] <= time:
+    group = sm.sub_cores[sub + (slot >> 4)]
+    if m[group.ready[slot & 15]] <= time and m[sc.pipe_free[m[group.pipe[slot & 15]]]] <= time:
         return True
     m[sc.paired] = 0
     return False
@@ -542,11 +549,7 @@ def step(m: Any, code: Any, sm: s.SM, sub: int, groups: int, time: int, end: int
         several = ready & (ready - 1)
         slot = choose(m, ready, m[sc.last], host + 8 * sc)
     if issue(m, code, sm, sc, sub, slot, time, end):
-        if groups:
-            rest_groups(m, sm, sub, groups, m[sc.issue_free])
-            m[sc.paired] = 0
-            return False
-        if not second and has_second(m, sc, slot, time):
+        if not second and has_second(m, sm, sub, slot, time):
             m[sm.sub_next[sub]] = time
             return True
     elif not second:
@@ -554,6 +557,9 @@ def step(m: Any, code: Any, sm: s.SM, sub: int, groups: int, time: int, end: int
             m[sm.sub_next[sub]] = time
             return True
         m[sm.sub_cores[sub + (slot >> 4)].ready[slot & 15]] = s.INF
+        return False
+    if groups:
+        rest_groups(m, sm, sub, groups, m[sc.issue_free])
         return False
     # Branches, which the host foretells: what follows need not wait until all this is known.
     if several or m[sm.sub_next[sub]] < m[sc.issue_free]:

@@ -16,6 +16,7 @@ from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready, indexed_ready
 from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.l1_sets import approach_record
+from warpwright.timing.mio_queue import scheduler_of
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import lanes_of
 from warpwright.timing.requests import new_request
@@ -508,13 +509,6 @@ def await_grids(m: Any, sm: s.SM, w: s.Warp) -> int:
     if m[k.awaits]:
         m[w.barrier] = s.AT_GRID
     return m[k.released]
-
-
-@core
-def scheduler_of(m: Any, slot: int) -> int:
-    """The number of the sub-core whose fields hold the scheduler and the pipes of a warp slot."""
-    shared = m[s.chip.shared_schedulers]
-    return (slot >> 4) & (shared - 1) if shared else slot >> 4
 
 
 @core

@@ -12,7 +12,14 @@ from typing import Any
 from warpwright.chips.chip import Chip
 from warpwright.chips.sections import COALESCING
 from warpwright.native.units import Field, Unit, word
-from warpwright.timing.state.common import CALENDAR_SHIFT, DRAM_SHIFT, MAX_WARPS, PART_WORD_BITS, PASS_WORD_BITS
+from warpwright.timing.state.common import (
+    CALENDAR_SHIFT,
+    DRAM_SHIFT,
+    MAX_SUB_CORES,
+    MAX_WARPS,
+    PART_WORD_BITS,
+    PASS_WORD_BITS,
+)
 
 BLOCK_BYTES = 128
 """What the address hash never parts (``address_hash.py``)."""
@@ -78,6 +85,16 @@ class Header(Unit):
         lambda z: z.chip.sm.sub_core_count if scheduler_groups(z.chip) > 1 else 0,
         "schedulers",
         "of which the n-th has the n-th group and every so-manieth from there; 0: each group has its own",
+    )
+    scheduler_mask = derived(
+        lambda z: z.chip.sm.sub_core_count - 1 if scheduler_groups(z.chip) > 1 else MAX_SUB_CORES - 1,
+        "bits",
+        "of a group's number that are its scheduler's",
+    )
+    greedy = from_chip(
+        "issue.scheduler_is_greedy",
+        "",
+        "a scheduler with several groups goes on with its last warp while that can issue",
     )
     sm_first = area("sms", "the first SM's region")
     sm_slots = derived(lambda z: z.sm_slots, "words", "size of an SM's region")

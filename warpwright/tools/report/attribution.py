@@ -373,8 +373,10 @@ def _sm_units(run: Run, program: Program, chip: Chip, cycles: int) -> Iterator[U
             held[timed.pipe] = held.get(timed.pipe, 0) + timed.interval_cycles * int(timing.instruction_issues[i])
     interval = chip.issue.issue_interval_cycles
     rate = "a cycle" if interval == 1 else f"in {interval} cycles"
-    share = run.instructions * interval / issue_slots
-    yield Unit("instruction issue", "SM", share, f"one warp-instruction {rate} and scheduler")
+    per_clk = chip.issue.issue_per_clk_count
+    share = run.instructions * interval / (per_clk * issue_slots)
+    most = "one warp-instruction" if per_clk == 1 else "two paired warp-instructions"
+    yield Unit("instruction issue", "SM", share, f"{most} {rate} and scheduler")
     issued = {name: metrics.get(f"smsp__inst_executed_pipe_{name}.sum", 0.0) for name in s.PIPES}
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
     for name, busy, peak in (
