@@ -57,3 +57,33 @@ __device__ __forceinline__ void hot_lines(u32* out, char* base, u32 lanes, u32 l
         hot_lines<STRONG, WRITE>(out, base, lanes, lines, writing, rest, span);                                                   \
     }
 HOT(strong_volatile, true, VOLATILE) HOT(weak_weak, false, WEAK) HOT(strong_add, true, ADD) HOT(strong_swap, true, SWAP) HOT(weak_swap, false, SWAP)
+
+// The same by volatile accesses of the first lane alone, where only the SMs of some sides of L2 (bits of `loading`) take part, and of these only some (`storing`) write.
+extern "C" __global__ void hot_sides(u32* out, char* base, const u32* sides, u32 loading, u32 storing, u32 lines, u32 writing, u32 span) {
+    u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, warps = (gridDim.x * blockDim.x) >> 5, side = sides[smid()];
+    u32 *count = (u32*)(base + (1 << 20)), seed = mixed(blockIdx.x * blockDim.x + threadIdx.x + 1), rounds = 0, writes = 0;
+    if (lane()) return;
+    atomicAdd(count, 1);
+    while (*(volatile u32*)count < warps) {}
+    u32 begin = clk(), now = begin;
+    if ((loading | storing) >> side & 1)
+        while (now - begin < span) {
+            seed = mixed(seed + 0x9e3779b9u);
+            u32 v = 0;
+            if (loading >> side & 1) {
+                asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(v) : "l"((u32*)base + (seed >> 5) % lines * 32 + (seed & 31)) : "memory");
+                AFTER(v);
+                rounds++;
+            } else {
+                u32 waited = clk();
+                while (clk() - waited < 700) {}
+            }
+            if ((storing >> side & 1) && (mixed(seed ^ 0x5bd1e995u) & 255) < writing) {
+                u32 other = mixed(seed ^ 0x27d4eb2fu);
+                asm volatile("st.volatile.global.u32 [%0], %1;" ::"l"((u32*)base + (other >> 5) % lines * 32 + (other & 31)), "r"(rounds) : "memory");
+                writes++;
+            }
+            now = clk();
+        }
+    out[4 * warp] = now - begin, out[4 * warp + 1] = rounds, out[4 * warp + 2] = writes, out[4 * warp + 3] = side;
+}

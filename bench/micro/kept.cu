@@ -295,3 +295,33 @@ extern "C" __global__ void kept_elimination(u32* base, int pitch, int lanes, int
         }
     }
 }
+// A store beside a load of its line that is on its way: a lane loads one word and, `delay` cycles later and before that has come, stores another; when all is quiet
+// it loads a third.  `prepared`: what the warp did to the line before: 0 nothing, 1 loaded, 2 stored, by the lanes of a mask.
+extern "C" __global__ void kept_in_flight(u32* out, u32* base, int count, u64 apart, int prepared, u32 lanes, u32 load, u32 delay, u32 store, u32 probed) {
+    u32 acc = 0;
+    for (int i = 0; i < count; i++) {
+        u32 *line = base + i * apart, v = 0, found = 0;
+        if (lanes >> lane() & 1) {
+            if (prepared == 1) {
+                asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(line + lane()) : "memory");
+                acc += v;
+            }
+            if (prepared == 2) asm volatile("st.global.u32 [%0], %1;" ::"l"(line + lane()), "r"(i) : "memory");
+        }
+        pause(4000);
+        __syncwarp();
+        if (lane() == 0) {
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(line + load) : "memory");
+            pause(delay);
+            asm volatile("st.global.u32 [%0], %1;" ::"l"(line + store), "r"(i) : "memory");
+            pause(4000);
+            acc += v;
+            u32 t0 = clk();
+            asm volatile("ld.global.u32 %0, [%1];" : "=r"(found) : "l"(line + probed) : "memory");
+            *(volatile u32*)&smem[0] = found;
+            out[i] = clk() - t0;
+        }
+        __syncwarp();
+    }
+    if (acc == 0x12345678) out[SINK] = acc;
+}

@@ -305,3 +305,49 @@ def kept_elimination_once(ctx: Context) -> list[Row]:
         ctx.module("kept").launch("kept_elimination", 1, 32, [base, *(np.int32(n) for n in shape)])
     base.free()
     return []
+
+
+PREPARED = {
+    "nothing": (0, 0),
+    "word 0 stored": (2, 1),
+    "words of two sectors stored": (2, 0x101),
+    "words of four sectors stored": (2, 0x1010101),
+    "its sector but a word stored": (2, 0xFD),
+    "a sector and a word of another stored": (2, 0x100FF),
+    "two sectors but a word of each stored": (2, 0xFEFE),
+    "its sector loaded": (1, SECTOR),
+    "another sector loaded": (1, SECTOR << 16),
+}
+"""What a warp did to a line before: by ``kept_in_flight``'s number and the lanes that did it."""
+ELSEWHERE = 64
+IN_FLIGHT = [
+    (before, load, store, delay)
+    for before in PREPARED
+    for load in (1, 9, 17)
+    for store, delays in ((2, (40, 250, 3000)), (10, (40, 3000)), (18, (40, 3000)), (ELSEWHERE, (40,)))
+    for delay in delays
+]
+"""What was done to a line; then the words that one lane loads and, so many cycles later, stores."""
+PROBED = (0, 1, 2, 3, 8, 9, 10, 16, 17, 18, 19, 24)
+"""Words that are loaded when all is quiet, each in a launch of its own."""
+
+
+def kept_in_flight(ctx: Context) -> list[Row]:
+    """Cycles of a load of each of ``PROBED`` of a line that was loaded and, while the load was on its way or later, stored to: median of eight lines."""
+    rows: list[Row] = []
+    base = ctx.device.alloc(1 << 20)
+    base.zero()
+    module = ctx.module("kept")
+    for before, load, store, delay in IN_FLIGHT:
+        kind, lanes = PREPARED[before]
+        cycles = []
+        for probed in PROBED:
+            words = [np.uint32(v) for v in (lanes, load, delay, store, probed)]
+            args = [ctx.words, base, np.int32(8), np.uint64(WORDS_APART), np.int32(kind), *words]
+            module.launch("kept_in_flight", 1, 32, args, 1024)
+            cycles.append(float(np.median(ctx.words.read(np.uint32, 8)[1:])))
+        beyond = float(sum(c > 150 for c in cycles))
+        where = {"before": before, "load": load, "store": store, "delay": delay, "cycles": cycles}
+        rows.append(row("kept_in_flight", "loads_beyond_l1", beyond, "loads", **where))
+    base.free()
+    return rows

@@ -454,6 +454,8 @@ class L2(Section):
     """Passes over a sector by compare-and-swap, and by sums of doubles, that name several of its words."""
     l2_read_after_write_cycles: int = Field(ge=0)
     """Of a slice, between a write to a line and a read of the same line; everything after that read waits."""
+    l2_read_among_writes_cycles: float = Field(ge=0)
+    """Of a slice, for each read of a line that is being written, beside what it waits for the writes."""
     l2_write_history_count: int = Field(gt=0)
     """Accesses of a line that its share of writes looks back on, each with a weight that falls by this part; a power of two."""
     l2_other_side_cycles: int = Field(ge=0)
@@ -523,6 +525,10 @@ class Cluster(Section):
     distributed_shared_packet_send_cycles: float = Field(ge=0)
     distributed_shared_packet_take_cycles: float = Field(ge=0)
     """Of an SM's port for a packet of atomics, different words of one sector; it answers loads with a sector in as long as it takes one."""
+    distributed_shared_way_packet_cycles: float = Field(ge=0)
+    """Of one of a GPC's two ways between its SMs for a packet of atomics."""
+    distributed_shared_way_mask: int = Field(ge=0, le=(1 << 18) - 1)
+    """Bits of a shared address whose parity is the packet's way; none of those within a line."""
     distributed_shared_line_request_cycles: float = Field(ge=0)
     """Of the port for a load's request for a line."""
     distributed_shared_store_bytes_per_clk: int = Field(ge=0)

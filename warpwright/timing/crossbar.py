@@ -307,6 +307,8 @@ def serve_at_slice(m: Any, index: int, r: s.Request) -> None:
         answer = atomic_line(m, partition, home, line, sectors, m[r.full], time)
     else:
         gpc = m[m[s.chip.gpc_of_sm] + index]
+        if kind == s.RQ_LOAD_AROUND and m[r.full] < 0:
+            gpc = m[r.full]
         answer = read_line(m, gpc, partition, home, line, sectors, time)
     m[r.answer] = answer
 

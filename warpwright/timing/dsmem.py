@@ -1,7 +1,8 @@
 """Distributed shared memory: loads and atomics on other blocks of the cluster, as packets through one port per SM.
 
 Measured on an H200.  Atomics (``bench.micro remote_adds``): lanes that name different words of a sector share a packet, further lanes on a
-word take one each, whatever the banks.  An SM's port sends a packet in 1.87 cycles and takes one in 1.5, one or the other.
+word take one each, whatever the banks.  An SM's port sends a packet in 1.87 cycles and takes one in 1.5, one or the other; a GPC passes 2.6 a
+cycle by each of two ways (``remote_channels``).
 Loads (``bench.micro remote_places``): the same port asks for a line in 1.5 cycles and answers with a sector in 1.5.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, lowest_bit
+from warpwright.native.intrinsics import core, lowest_bit, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import count_passes, passes_of
 from warpwright.timing.l1 import SPACE_SHARED, fill_lines, lanes_of_rank, load_packets, rank_of, sm_of_rank
@@ -39,6 +40,18 @@ def answer_load(m: Any, sm: s.SM, r: s.Request) -> None:
 
 
 @core
+def pass_way(m: Any, sm: s.SM, line: int, time: int, packets: int) -> int:
+    """When atomics' packets for a line of shared memory have passed between the SMs of their GPC, by one of two ways that the line's place chooses."""
+    if m[s.chip.remote_way] == 0:
+        return time
+    g = s.Gpc(m[s.chip.gpc_fields] + m[m[s.chip.gpc_of_sm] + m[sm.index]] * s.Gpc.size)
+    way = g.cluster_ways[popcount(line & m[s.chip.remote_way_lines]) & 1]
+    done = max(time << 8, m[way]) + packets * m[s.chip.remote_way]
+    m[way] = done
+    return (done + 255) >> 8
+
+
+@core
 def on_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, time: int, changes: bool) -> int:
     """When a warp's load or atomic on other blocks of its cluster has passed all ports."""
     base, tabled, step, mask = addresses
@@ -56,7 +69,9 @@ def on_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, tim
         count_passes(m, sm, Addresses(base, tabled, step, lanes), lines)
         packets = 0
         for i in range(lines):
-            packets += passes_of(m, m[sm.line_bytes[i]])
+            passes = passes_of(m, m[sm.line_bytes[i]])
+            end = max(end, pass_way(m, sm, m[sm.lines[i]], time, passes))
+            packets += passes
         end = max(end, pass_port(m, sm, time, packets * m[s.chip.remote_send]))
         end = max(end, pass_port(m, target, time, packets * m[s.chip.remote_take]))
     return end

@@ -34,7 +34,7 @@ from warpwright.timing.coalescer import (
 )
 from warpwright.timing.coalescing import WHOLE_WARP, coalesce, transaction_passes
 from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
-from warpwright.timing.links import longer_away, note_written
+from warpwright.timing.links import ALONE, PAIRED, longer_away, note_written
 from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import Addresses, address_of, record_at
@@ -48,6 +48,8 @@ WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"]
 SHARED_HIGH = SHARED_WINDOW >> 32
 LOCAL_HIGH = LOCAL_WINDOW >> 32
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
+BY_GPC = 1
+"""A load past L1 that passes its GPC's coalescer."""
 RECEIVE_AHEAD = 6
 """Answers between fetching a line's place to the host's caches and filling it."""
 
@@ -126,7 +128,7 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
     """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
     One miss a cycle leaves, and the look-ups after it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
-    1.0 to 1.07 cycles a line).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
+    1.0 to 1.07 cycles a line).  A miss on a sector of which L1 has only words that were stored drops all else of the line (``kept_merged``).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
     place = l1_find(m, sm, line, time)
     ways = m[s.chip.l1_ways]
@@ -138,11 +140,13 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
     hit = sectors & tag
     joined = sectors & (tag >> 4) & ~tag & 15
     missing = sectors & ~(tag | (tag >> 4)) & 15
+    dropped = 0
     stored = m[place + ways * s.C_WORDS]
     if missing and stored:
         own = missing & ~touched(m, words & ~stored)
         hit |= own
         missing ^= own
+        dropped = missing & touched(m, stored)
     ready = 0
     if hit:
         ready = max(time + m[s.chip.l1_latency], m[place + ways * s.C_FILL])
@@ -150,6 +154,9 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
     if joined:
         wait_for(m, sm, m[place + ways * s.C_REQUEST], load)
         m[sm.load_hits] += popcount(joined)
+    if dropped:
+        tag = line << 8
+        m[place + ways * s.C_WORDS] = 0
     if missing:
         m[place] = tag | (missing << 4)
         request = m[place + ways * s.C_REQUEST]
@@ -406,8 +413,8 @@ class LookUp(NamedTuple):
 
 
 @core
-def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, around: bool) -> int:
-    """Look every line up, or ask L2 for it past L1 (``around``); gives when hits are there, 0 without any."""
+def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, way: int) -> int:
+    """Look every line up, or ask L2 for it past L1 (``way`` is not 0; ``BY_GPC`` or as ``links.read_line`` has it); gives when hits are there, 0 without any."""
     n = look.lines
     begin = max(look.start, m[sm.miss_free])
     hits = m[sm.load_hits]
@@ -419,8 +426,8 @@ def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, around: 
         sectors = m[sm.line_sectors[i]]
         asked += popcount(sectors)
         at = max(begin + i * look.passes // n, m[sm.miss_free])
-        if around:
-            wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, 0), load)
+        if way:
+            wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, way), load)
             m[sm.miss_free] = at + 1
         else:
             words = m[sm.line_words[i]]
@@ -439,18 +446,20 @@ def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, around: 
 @core
 def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look: LookUp) -> None:
     """Look up every line of a load and arrange for its end."""
-    around = (code[row.strong] != 0) or (code[row.extra] & 256) != 0
+    way = BY_GPC if code[row.extra] & 256 else 0
+    if code[row.strong]:
+        way = PAIRED if code[row.strong] == s.DEVICE_SCOPE else ALONE
     barrier = code[row.write_barrier]
     m[sm + (s.SM.local_loads if look.space == SPACE_LOCAL else s.SM.global_loads)] += 1
     m[sm.tag_lines] += look.lines
     load = new_load(m, sm, w, barrier, look.kind)
     base = s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size)
     begin = max(look.start, m[sm.miss_free])
-    if look.lines > 2 and not around:
+    if look.lines > 2 and not way:
         approach_l1(m, sm, look.lines)
     if code[row.strong]:
         forget_lines(m, sm, look.lines)
-    ready = look_up_lines(m, sm, w, look, load, around)
+    ready = look_up_lines(m, sm, w, look, load, way)
     if begin > look.start:  # look-ups lag: each load has its passes after the one before
         m[sm.miss_free] = max(m[sm.miss_free], begin + look.passes)
     if ready:

@@ -27,8 +27,10 @@ from warpwright.timing.l2_hazards import (
     after_atomics,
     atomics_on,
     copy_left,
+    is_being_written,
     is_pair,
     lent_and_back,
+    pass_beside,
     read_turn,
     share_of,
     take_line,
@@ -350,22 +352,31 @@ def look_port(m: Any, piece: int, home: int, line: int, time: int, count: int, p
 
 
 @core
+def has_sectors(m: Any, piece: int, line: int, sectors: int, time: int) -> bool:
+    """Whether a slice has sectors of a line at ``time``."""
+    place = find(m, piece, line)
+    return place >= 0 and sectors & ~m[m[s.chip.l2_tags] + place] & 15 == 0 and filled_at(m, place) <= time
+
+
+@core
 def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, paired: bool) -> int:
     """When a slice of the SM's partition can answer a load that reaches it at ``time``.
 
     What it lacks of another partition's line it fetches as DRAM would be asked: in pairs (bench.micro ``scattered_once``: two
-    look-ups across for each missed sector of 32 bytes).
+    look-ups across for each missed sector of 32 bytes).  While SMs of the home's side write to the line, each read that comes before the copy has come asks for its
+    sectors alone (``hot_sides``: 0.88 to 0.94 of such loads go across, beside stores in 7 and in 55 cycles).
     """
     count = popcount(sectors)
     counts = counters(m, home)
     m[counts.read] += count
     if not is_far(m, partition, home):
-        time = read_turn(m, home, line, time)
+        time = read_turn(m, home, line, time, m[s.chip.read_after_write])
         turn = home_turn(m, home, line, time)
         looked = look_port(m, home, home, line, time, count, paired)
         return home_read(m, home, line, sectors, max(turn, looked), False)
     near = counterpart(m, home)
-    start = look_port(m, near, home, line, read_turn(m, near, line, time), count, paired)
+    waits = m[s.chip.read_after_write] if has_sectors(m, near, line, sectors, time) else m[s.chip.far_latency]
+    start = look_port(m, near, home, line, read_turn(m, near, line, time, waits), count, paired)
     comes = start + (m[s.chip.far_latency] >> 1)
     units = turn_units(m, home, line, comes, FAR)
     if units:
@@ -378,15 +389,19 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
     tag = m[tag_at]
     missing = sectors & ~tag & 15
     ready = start
-    if sectors & tag:
+    alone = is_being_written(m, home, line)
+    if alone and sectors & tag and filled_at(m, place) > start:
+        missing = sectors
+    if sectors & tag & ~missing:
         ready = max(ready, filled_at(m, place))
-        m[counts.hits] += popcount(sectors & tag)
+        m[counts.hits] += popcount(sectors & tag & ~missing)
     if missing:
         far = m[s.chip.far_latency]
-        missing = widen(m, line, missing) & ~tag & 15
+        if not alone:
+            missing = widen(m, line, missing) & ~tag & 15
         moved = popcount(missing)
         m[counts.far_reads] += moved
-        turn = after_atomics(m, home, line, read_turn(m, home, line, start + (far >> 1)))
+        turn = after_atomics(m, home, line, pass_beside(m, home, line, start + (far >> 1)))
         come = home_read(m, home, line, missing, port(m, home, turn, moved), True)
         if lent_and_back(m, home, line, turn):
             # The home's atomics wait as well, unless the last of them was on another line: those pass.

@@ -11,7 +11,7 @@ from typing import Any
 from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import known_as
-from warpwright.timing.l2 import counters, group_of, read
+from warpwright.timing.l2 import counters, group_of, has_sectors, read
 
 
 @core
@@ -42,9 +42,10 @@ def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, secto
             m[counters(m, home).coalesced] += popcount(sectors)
             m[entry + 3] -= 1
             return m[entry + 2]
+    there = has_sectors(m, home, line, sectors, time)
     ready = read(m, partition, home, line, sectors, time, False)
     m[entry] = line << 4 | sectors
-    m[entry + 1] = max(ready, time + m[s.chip.coalescing])
+    m[entry + 1] = time + m[s.chip.coalescing] if there else max(ready, time + m[s.chip.coalescing])
     m[entry + 2] = ready
     m[entry + 3] = m[s.chip.coalescer_joins]
     return ready

@@ -317,8 +317,8 @@ class Written(NamedTuple):
 def written_in_l1(m: Any, sm: s.SM, what: Written, time: int) -> int:
     """What a store leaves in L1 (bench.micro ``kept`` on H200).
 
-    What it writes is found by loads that need no more; a sector that L1 held is kept.  Of sectors of the line that are in flight what comes
-    serves the loads that wait for it, and is not kept (``kept_plain``: also beside a sector that was written whole).
+    What it writes is found by loads that need no more; a sector that L1 held is kept.  But while sectors of the line are in flight, a store leaves only what it
+    writes: what comes serves the loads that wait for it and is not kept, and what L1 held of the line is lost, loaded or stored (``kept_in_flight``).
 
     Of sectors that L1 has from an earlier store to the line which is in the output just now (``what.out``) it loses all, and all that is written
     with them where that reaches beyond them and shares a sector that it does not fill (``kept_behind``).  Gives the sectors that L1 lacked.
@@ -342,7 +342,10 @@ def written_in_l1(m: Any, sm: s.SM, what: Written, time: int) -> int:
     elif whole == m[s.chip.whole_line]:
         m[place + ways * s.C_FILL] = time
     m[place + ways * s.C_STAMP] = time
-    tag = m[place] & ~PENDING
+    tag = m[place]
+    if tag & PENDING or m[place + ways * s.C_FILL] > time:
+        tag &= ~(PENDING | 15)
+        m[place + ways * s.C_WORDS] = 0
     if out:
         lost = out | sectors if out & sectors & ~whole else out
         tag &= ~lost

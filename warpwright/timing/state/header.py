@@ -247,6 +247,14 @@ class Header(Unit):
         "cluster.distributed_shared_packet_send_cycles", "1/256 cycle", "to send a packet of a cluster's atomics"
     )
     remote_take = from_chip("cluster.distributed_shared_packet_take_cycles", "1/256 cycle", "to take one")
+    remote_way = from_chip(
+        "cluster.distributed_shared_way_packet_cycles", "1/256 cycle", "of one of a GPC's ways for a packet of atomics"
+    )
+    remote_way_lines = derived(
+        lambda z: z.chip.cluster.distributed_shared_way_mask // z.chip.l1.l1_line_bytes,
+        "mask",
+        "of a line's number in shared memory whose parity chooses the way",
+    )
     remote_ask = from_chip(
         "cluster.distributed_shared_line_request_cycles", "1/256 cycle", "of a load's request for a line"
     )
@@ -591,6 +599,9 @@ class Header(Unit):
     slice_queues = area("slice_queues", "the slices' queues (SliceQueue)")
     read_after_write = from_chip(
         "l2.l2_read_after_write_cycles", "cycle", "of a slice between a write to a line and a read of it"
+    )
+    read_among_writes = from_chip(
+        "l2.l2_read_among_writes_cycles", "1/256 cycle", "of a slice for each read of a line that is being written"
     )
     other_side = from_chip(
         "l2.l2_other_side_cycles", "cycle", "the same between what comes from its own SMs and what comes over the link"

@@ -128,6 +128,10 @@ class StoreBuffer(Unit):
 
 
 # --- GPCs --------------------------------------------------------------------------------------------
+CLUSTER_WAYS = 2
+"""Of a GPC for packets between its SMs' shared memories."""
+
+
 class Gpc(Unit):
     """A GPC: its SMs' requests of the last window."""
 
@@ -137,6 +141,7 @@ class Gpc(Unit):
     together = word("", "some must take their turn among those of all SMs")
     passed = word("", "they have passed what its SMs share")
     awaits = word("", "answers must still come back through it")
+    cluster_ways = words(CLUSTER_WAYS, "1/256 cycle", "until when packets of atomics pass between its SMs, by way")
     counts = words(SLICE_GROUPS, "requests", "by group of slices", align=8)
 
 
