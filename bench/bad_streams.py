@@ -1,15 +1,17 @@
 """Gives the simulated GeForce 8800 bad input: each case must end in an error of ours or in a picture, and change no buffer that nothing names.
 
 ``python -m bench.bad_streams [--cases N] [--first N] [--processes N]`` replays a recorded scene (``bench/data/small_scene.wwcs``: a texture, two programs,
-depth, blending, indices, instances), and spoils one of its submissions in each case, in one of ``WAYS``.  A case runs in a process of its own, a copy of the one that
-has replayed the submissions before; the submissions after the spoilt one follow, as a driver's would.  A case fails if its process dies or does not end, if anything
-but an error of this package comes out, or if a buffer changes whose addresses are in no register and in no word of the stream.
+depth, blending, indices, instances), and spoils one of its submissions in each case, in one of ``WAYS``.  After one case in eight the submission follows
+once more, on what the case has left.  Cases run in copies of the process that has replayed the submissions before, which go back to that state after each case.  A case
+fails if its process dies or does not end, if anything but an error of this package comes out, or if a buffer changes whose addresses are in no register and
+in no word of the stream.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
+import contextlib
+import dataclasses
 import json
 import os
 import select
@@ -20,7 +22,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy.typing as npt
 from warpwright.errors import WarpwrightError
 from warpwright.graphics import shader_programs
 from warpwright.graphics.device import GraphicsDevice
+from warpwright.graphics.methods import RegisterEngine
 from warpwright.graphics.recording import Replay
 from warpwright.graphics.video_memory import FIRST_ADDRESS
 
@@ -37,7 +39,9 @@ SCENE = Path(__file__).parent / "data" / "small_scene.wwcs"
 FIRST_SPOILT = 2
 """Submissions before this one make the channel and its objects."""
 SECONDS_PER_CASE, SECONDS_PER_PROGRAM = 120, 5
-PART = 250
+SUBMISSIONS = range(FIRST_SPOILT, 12)
+FIRST_WITH_PROGRAMS = 6
+FOLLOWED = 8
 Segments = list[tuple[int, int]]
 Words = npt.NDArray[np.uint32]
 Spoils = Callable[[np.random.Generator, GraphicsDevice, Segments], Segments]
@@ -129,139 +133,216 @@ WAYS: dict[str, tuple[Spoils, float]] = {
 }
 
 
-def _named(device: GraphicsDevice, segments: Segments) -> npt.NDArray[np.int64]:
-    """All words that may be addresses: of the stream, and of registers."""
-    parts: list[Any] = [engine.registers for engine in device._engines.values() if hasattr(engine, "registers")]
+class Snapshot:
+    """The state of a device: contents of its buffers, and all that its engines remember, to be restored in place."""
+
+    def __init__(self, device: GraphicsDevice) -> None:
+        self.memory = device.memory
+        self.buffers = {handle: self.view(handle).copy() for handle in device.memory.buffers}
+        self._arrays: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = []
+        self._attributes: list[tuple[Any, str, Any]] = []
+        self._containers: list[tuple[Any, Any]] = []
+        self._seen: set[int] = {id(device.memory)}
+        self._walk(device)
+
+    def view(self, handle: int) -> npt.NDArray[np.uint8]:
+        """What a buffer has now."""
+        buffer = self.memory.buffers[handle]
+        return self.memory.view(buffer.address, buffer.size, "a test")
+
+    def _walk(self, value: Any) -> None:
+        if id(value) in self._seen or isinstance(value, (str, bytes, int, float, type)):
+            return
+        self._seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            self._arrays.append((value, value.copy()))
+        elif isinstance(value, dict):
+            self._containers.append((value, dict(value)))
+            for one in value.values():
+                self._walk(one)
+        elif isinstance(value, (list, set)):
+            self._containers.append((value, value.copy()))
+            for one in value:
+                self._walk(one)
+        elif isinstance(value, tuple):
+            for one in value:
+                self._walk(one)
+        elif type(value).__module__.startswith("warpwright.graphics"):
+            slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+            for name in [*getattr(value, "__dict__", {}), *slots]:
+                if hasattr(value, name):
+                    self._attributes.append((value, name, getattr(value, name)))
+                    self._walk(getattr(value, name))
+
+    def restore(self) -> None:
+        """Make the device as it was."""
+        for owner, name, value in self._attributes:
+            if getattr(owner, name) is not value:
+                object.__setattr__(owner, name, value)
+        for array, was in self._arrays:
+            if array.flags.writeable:
+                array[...] = was
+        for container, was in self._containers:
+            container.clear()
+            container.extend(was) if isinstance(container, list) else container.update(was)
+        for handle, contents in self.buffers.items():
+            self.view(handle)[:] = contents
+
+
+def _registers(device: GraphicsDevice) -> npt.NDArray[np.int64]:
+    """All words that may be addresses in registers."""
+    parts = [engine.registers for engine in device._engines.values() if isinstance(engine, RegisterEngine)]
+    return np.concatenate(parts).astype(np.int64)
+
+
+def _words_of(device: GraphicsDevice, segments: Segments) -> npt.NDArray[np.int64]:
+    """All words that may be addresses in a stream."""
+    parts = []
     for address, size in segments:
         whole = np.zeros(-(-size // 4) * 4, np.uint8)
         whole[:size] = device.memory.view(address, size, "a test")
         parts.append(whole.view(np.uint32))
-    return np.sort(np.concatenate(parts).astype(np.int64))
+    return np.concatenate(parts).astype(np.int64)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Case:
-    """What a case's process sends back."""
+    """What came of a case."""
 
+    number: int
     way: str
     outcome: str
     said: str = ""
 
 
-def _carry_out(device: GraphicsDevice, segments: Segments, number: int, way: str) -> Case:
-    """Spoil a submission and execute it."""
-    rng = np.random.default_rng([21, number])
-    shader_programs.MOST_SECONDS = SECONDS_PER_PROGRAM
-    memory = device.memory
-    before_registers = _named(device, [])
-    segments = WAYS[way][0](rng, device, segments)
-    named = np.concatenate([before_registers, _named(device, segments)])
-    kept = {
-        handle: memory.view(b.address, b.size, "a test").copy()
-        for handle, b in memory.buffers.items()
-        if not ((named >= b.address) & (named < b.address + b.size)).any()
-    }
-    outcome, said = "picture", ""
+def way_of(number: int) -> str:
+    """How a case spoils its submission."""
+    return str(np.random.default_rng([7, number]).choice(list(WAYS), p=[share for _, share in WAYS.values()]))
+
+
+def submission_of(number: int) -> int:
+    """The submission that a case spoils; programs are there from the sixth on."""
+    there = [n for n in SUBMISSIONS if n >= FIRST_WITH_PROGRAMS or way_of(number) != "spoilt_programs"]
+    return there[number % len(there)]
+
+
+def carry_out(device: GraphicsDevice, snapshot: Snapshot, segments: Segments, number: int) -> Case:
+    """Spoil a submission and execute it, and perhaps once more."""
+    way = way_of(number)
+    before = _registers(device)
     try:
-        device.submit(segments)
-    except WarpwrightError as error:
-        outcome, said = "error", str(error)
-    changed = [
-        h
-        for h, was in kept.items()
-        if not np.array_equal(memory.view(memory.buffers[h].address, len(was), "a test"), was)
-    ]
-    if changed:
-        return Case(way, "changed", f"buffers {changed} changed; {said}")
-    return Case(way, outcome, said)
+        spoilt = WAYS[way][0](np.random.default_rng([21, number]), device, segments)
+        named = np.sort(np.concatenate([before, _words_of(device, spoilt)]))
+        spoilt_buffers = {
+            handle: view.copy()
+            for handle, was in snapshot.buffers.items()
+            if not np.array_equal(view := snapshot.view(handle), was)
+        }
+        outcome, said = "picture", ""
+        try:
+            device.submit(spoilt)
+        except WarpwrightError as error:
+            outcome, said = "error", str(error)
+        changed = []
+        for handle, was in snapshot.buffers.items():
+            b = device.memory.buffers[handle]
+            first, last = np.searchsorted(named, (b.address, b.address + b.size))
+            if first == last and not np.array_equal(snapshot.view(handle), spoilt_buffers.get(handle, was)):
+                changed.append(handle)
+        if changed:
+            return Case(number, way, "changed", f"buffers {changed}: {said}")
+        if number % FOLLOWED == 0:
+            with contextlib.suppress(WarpwrightError):
+                device.submit(segments)
+    except Exception:
+        return Case(number, way, "exception", traceback.format_exc(limit=-3))
+    finally:
+        snapshot.restore()
+    return Case(number, way, outcome, said)
 
 
-class _Spoiling(Replay):
-    """A replay that starts a process for each case before the submission that the case spoils."""
+class Spoiling(Replay):
+    """A replay that starts processes for the cases of each submission before it."""
 
-    def __init__(self, cases: range, tell: Callable[[int, Case], None]) -> None:
+    def __init__(self, cases: range, processes: int = 1, seconds: float = float("inf")) -> None:
         super().__init__(SCENE)
-        self.tell = tell
-        self.by_submission: dict[int, list[tuple[int, str]]] = {}
-        names, shares = list(WAYS), [share for _, share in WAYS.values()]
+        self.found: list[Case] = []
+        self._by_submission: dict[int, list[int]] = {n: [] for n in SUBMISSIONS}
         for number in cases:
-            rng = np.random.default_rng([7, number])
-            way = str(rng.choice(names, p=shares))
-            # Programs are there from the first draw on.
-            first = 6 if way == "spoilt_programs" else FIRST_SPOILT
-            self.by_submission.setdefault(int(rng.integers(first, 12)), []).append((number, way))
-        self.case: tuple[int, str] | None = None
-        self.result: Case | None = None
+            self._by_submission[submission_of(number)].append(number)
+        self._processes = processes
+        self._until = [time.monotonic() + seconds * (n + 1) / len(SUBMISSIONS) for n in range(len(SUBMISSIONS))]
 
     def _carry_out(self, device: GraphicsDevice, kind: bytes, fields: tuple[int, ...], tail: bytes) -> None:
-        segments = list(np.frombuffer(tail, np.uint64).reshape(-1, 2).tolist()) if kind == b"S" else []
-        segments = [(int(a), int(n)) for a, n in segments]
-        if segments and self.case is None:
-            for number, way in self.by_submission.get(self.submissions, ()):
-                if self._fork(number, way):
-                    self.result = _carry_out(device, segments, number, way)
-                    self.submissions += 1
-                    return
-        try:
-            super()._carry_out(device, kind, fields, tail)
-        except WarpwrightError:
-            if self.case is None:
-                raise
+        segments = [(int(a), int(n)) for a, n in np.frombuffer(tail, np.uint64).reshape(-1, 2)] if kind == b"S" else []
+        numbers = self._by_submission.get(self.submissions, []) if segments else []
+        if numbers:
+            self._spoil(device, segments, numbers, self._until[self.submissions - FIRST_SPOILT])
+        super()._carry_out(device, kind, fields, tail)
 
-    def _fork(self, number: int, way: str) -> bool:
-        """Whether this is the case's process; the other one waits for it."""
-        reading, writing = os.pipe()
-        child = os.fork()
-        if not child:
-            os.close(reading)
-            self.case, self.pipe = (number, way), writing
-            return True
-        os.close(writing)
-        text, late = b"", False
-        until = time.monotonic() + SECONDS_PER_CASE
-        while True:
-            ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                late = True
-                os.kill(child, signal.SIGKILL)
-                break
-            piece = os.read(reading, 1 << 16)
-            if not piece:
-                break
-            text += piece
+    def _spoil(self, device: GraphicsDevice, segments: Segments, numbers: list[int], until: float) -> None:
+        """Run the cases of a submission in processes, each with its share; one that dies is followed by another with the rest."""
+        shares = [numbers[n :: self._processes] for n in range(self._processes)]
+        running = dict(_started(device, segments, share) for share in shares if share)
+        while running:
+            ready, _, _ = select.select(list(running), [], [], 1.0)
+            pieces = {reading: os.read(reading, 1 << 16) for reading in ready}
+            for reading, one in list(running.items()):
+                ended = reading in pieces and one.take(pieces[reading], self.found)
+                late = time.monotonic() > until
+                if not ended and not late and time.monotonic() - one.heard < SECONDS_PER_CASE:
+                    continue
+                del running[reading]
+                status = one.stop(reading)
+                if one.left and not late:
+                    number = one.left.pop(0)
+                    outcome = "died" if ended else "did not end"
+                    self.found.append(Case(number, way_of(number), outcome, f"status {status:#x}"))
+                    if one.left:
+                        running.update([_started(device, segments, one.left)])
+
+
+@dataclass
+class _Process:
+    """A process that runs cases, and what has come from it."""
+
+    pid: int
+    left: list[int]
+    text: bytes = b""
+    heard: float = dataclasses.field(default_factory=time.monotonic)
+
+    def take(self, piece: bytes, found: list[Case]) -> bool:
+        """Take over whole lines; True if the process has ended."""
+        *lines, self.text = (self.text + piece).split(b"\n")
+        for line in lines:
+            case = Case(**json.loads(line))
+            self.left.remove(case.number)
+            found.append(case)
+            self.heard = time.monotonic()
+        return not piece
+
+    def stop(self, reading: int) -> int:
         os.close(reading)
-        _, status = os.waitpid(child, 0)
-        if late:
-            self.tell(number, Case(way, "did not end"))
-        elif os.WIFSIGNALED(status) or not text:
-            self.tell(
-                number,
-                Case(
-                    way,
-                    "died",
-                    f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {status >> 8}",
-                ),
-            )
-        else:
-            self.tell(number, Case(**json.loads(text)))
-        return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        return os.waitpid(self.pid, 0)[1]
 
 
-def run_part(cases: range) -> list[tuple[int, Case]]:
-    """Results of some cases, in processes of this one."""
-    found: list[tuple[int, Case]] = []
-    replay = _Spoiling(cases, lambda number, case: found.append((number, case)))
+def _started(device: GraphicsDevice, segments: Segments, numbers: list[int]) -> tuple[int, _Process]:
+    """A process for cases of a submission, and where its results can be read."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return reading, _Process(pid, list(numbers))
     try:
-        replay.run()
-    except BaseException:
-        if replay.case is None:
-            raise
-        replay.result = Case(replay.case[1], "exception", traceback.format_exc(limit=-3))
-    if replay.case is not None:
-        result = replay.result or Case(replay.case[1], "exception", "nothing was carried out")
-        os.write(replay.pipe, json.dumps(result.__dict__).encode()[:60_000])
+        shader_programs.MOST_SECONDS = SECONDS_PER_PROGRAM
+        snapshot = Snapshot(device)
+        for number in numbers:
+            case = carry_out(device, snapshot, segments, number)
+            os.write(writing, json.dumps(dataclasses.asdict(case)).encode() + b"\n")
+    finally:
         os._exit(0)
-    return found
 
 
 def main() -> None:
@@ -269,40 +350,32 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--seconds", type=float, help="begin no part after so many seconds")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so many seconds")
     parser.add_argument("--output", type=Path, help="also write counts and failures as JSON")
     arguments = parser.parse_args()
-    end = arguments.first + arguments.cases
-    parts = [range(n, min(n + PART, end)) for n in range(arguments.first, end, PART)]
-    started, counts, failures, messages = time.monotonic(), Counter[tuple[str, str]](), [], Counter[str]()
-    run_part(range(0))
-    gc.collect()
-    gc.freeze()
-    with get_context("fork").Pool(arguments.processes) as pool:
-        for found in pool.imap_unordered(run_part, parts):
-            for number, case in found:
-                counts[case.way, case.outcome] += 1
-                if case.outcome == "error":
-                    messages[case.said.split(":")[0][:60]] += 1
-                elif case.outcome != "picture":
-                    failures.append({"number": number, **case.__dict__})
-            if arguments.seconds and time.monotonic() - started > arguments.seconds:
-                pool.terminate()
-                break
-    total = sum(counts.values())
-    print(f"{total:,} cases in {time.monotonic() - started:.0f} s: {len(failures)} failures")
+    started = time.monotonic()
+    # What is compiled now is there in all processes.
+    Replay(SCENE).run()
+    left = arguments.seconds - (time.monotonic() - started)
+    replay = Spoiling(range(arguments.first, arguments.first + arguments.cases), arguments.processes, left)
+    replay.run()
+    counts = Counter((case.way, case.outcome) for case in replay.found)
+    failures = [dataclasses.asdict(case) for case in replay.found if case.outcome not in ("error", "picture")]
+    print(f"{len(replay.found):,} cases in {time.monotonic() - started:.0f} s: {len(failures)} failures")
     for (way, outcome), count in sorted(counts.items()):
         print(f"  {way:16} {outcome:12} {count:,}")
     for failure in failures[:20]:
         print(failure, file=sys.stderr)
     if arguments.output is not None:
         table = {f"{way}: {outcome}": count for (way, outcome), count in sorted(counts.items())}
-        arguments.output.write_text(
-            json.dumps(
-                {"cases": total, "counts": table, "failures": failures[:300], "messages": messages.most_common(60)},
-                indent=1,
-            )
-        )
+        messages = Counter(case.said.split(":")[0][:60] for case in replay.found if case.outcome == "error")
+        whole = {
+            "cases": len(replay.found),
+            "counts": table,
+            "failures": failures[:300],
+            "messages": messages.most_common(60),
+        }
+        arguments.output.write_text(json.dumps(whole, indent=1))
 
 
 if __name__ == "__main__":

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from bench.bad_streams import WAYS, run_part
+from bench.bad_streams import SCENE, WAYS, Snapshot, Spoiling
 from tests.graphics_streams import THREE_D, Stream
+from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.linkage import Interpolants
 from warpwright.graphics.pushbuffer import CommandError
+from warpwright.graphics.recording import Replay
 
 
 @pytest.mark.ci
 def test_each_case_ends_in_an_error_or_a_picture() -> None:
-    found = run_part(range(200_000, 200_090))
-    assert len(found) == 90
-    assert {case.way for _, case in found} == set(WAYS)
-    assert [(number, case) for number, case in found if case.outcome not in ("error", "picture")] == []
-    assert sum(case.outcome == "error" for _, case in found) > 20
-    assert all(case.said for _, case in found if case.outcome == "error")
+    replay = Spoiling(range(200_000, 200_300))
+    replay.run()
+    assert replay.is_same is True
+    found = {case.number: case for case in replay.found}
+    assert len(found) == 300
+    assert {case.way for case in found.values()} == set(WAYS)
+    assert [case for case in found.values() if case.outcome not in ("error", "picture")] == []
+    errors = [case for case in found.values() if case.outcome == "error"]
+    assert len(errors) > 60
+    assert all(case.said for case in errors)
+
+
+def test_a_snapshot_brings_a_device_back() -> None:
+    """Spoilt and restored before each submission, the recording still ends with its memory."""
+
+    class Restored(Replay):
+        def _carry_out(self, device: GraphicsDevice, kind: bytes, fields: tuple[int, ...], tail: bytes) -> None:
+            if kind == b"S" and fields[0] and self.submissions in (3, 9):
+                segments = [(int(a), int(n)) for a, n in np.frombuffer(tail, np.uint64).reshape(-1, 2)]
+                snapshot = Snapshot(device)
+                device.submit(segments)
+                device.three_d.registers[:] = 0xFFFF_FFFF
+                snapshot.restore()
+            super()._carry_out(device, kind, fields, tail)
+
+    replay = Restored(SCENE)
+    replay.run()
+    assert replay.is_same is True
 
 
 def test_registers_have_the_chips_limits() -> None:
