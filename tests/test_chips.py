@@ -13,6 +13,7 @@ from warpwright.engine.launch import clusters_at_once
 
 UNITS = (
     *(
+        "_bits",
         "_count",
         "_counts",
         "_partitions",

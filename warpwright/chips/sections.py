@@ -527,7 +527,7 @@ class Cluster(Section):
     """Of an SM's port for a packet of atomics, different words of one sector; it answers loads with a sector in as long as it takes one."""
     distributed_shared_way_packet_cycles: float = Field(ge=0)
     """Of one of a GPC's two ways between its SMs for a packet of atomics."""
-    distributed_shared_way_mask: int = Field(ge=0, le=(1 << 18) - 1)
+    distributed_shared_way_selector_bits: int = Field(ge=0, le=(1 << 18) - 1)
     """Bits of a shared address whose parity is the packet's way; none of those within a line."""
     distributed_shared_line_request_cycles: float = Field(ge=0)
     """Of the port for a load's request for a line."""

@@ -251,7 +251,7 @@ class Header(Unit):
         "cluster.distributed_shared_way_packet_cycles", "1/256 cycle", "of one of a GPC's ways for a packet of atomics"
     )
     remote_way_lines = derived(
-        lambda z: z.chip.cluster.distributed_shared_way_mask // z.chip.l1.l1_line_bytes,
+        lambda z: z.chip.cluster.distributed_shared_way_selector_bits // z.chip.l1.l1_line_bytes,
         "mask",
         "of a line's number in shared memory whose parity chooses the way",
     )
