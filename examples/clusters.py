@@ -1,4 +1,4 @@
-"""Column sums of a matrix on Hopper: boxes come by the tensor map, a cluster's blocks add through each other's shared memory."""
+"""Column sums of a matrix on Hopper: bulk copies load boxes by a tensor map, and the blocks of a cluster add through distributed shared memory."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import warpwright as ww
 
 ROWS, COLUMNS = 32, 64
 BLOCKS = 4
-"""Of a cluster: one below the other."""
+"""Blocks of a cluster, which handle boxes below each other."""
 SOURCE = r"""
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;

@@ -1,4 +1,4 @@
-"""A histogram of bytes: atomics in shared memory, then one atomic a bin and block in global memory."""
+"""A histogram of bytes: atomics in shared memory, then one atomic per bin and block in global memory."""
 
 import numpy as np
 

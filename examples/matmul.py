@@ -1,4 +1,4 @@
-"""C = A B three ways: one thread an element, tiles in shared memory, and tensor cores.
+"""C = A B in three ways: one thread per element, tiles in shared memory, and tensor cores.
 
 warpwright run examples/matmul.py --gpu a100          # 128 x 128
 warpwright run examples/matmul.py --gpu a100 256

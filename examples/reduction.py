@@ -1,4 +1,4 @@
-"""The sum of an array: shuffles within a warp, shared memory within a block, one atomic a block."""
+"""The sum of an array: shuffles within a warp, shared memory within a block, one atomic per block."""
 
 import numpy as np
 

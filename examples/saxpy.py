@@ -1,4 +1,4 @@
-"""y = a * x + y, the first CUDA program: one thread an element."""
+"""y = a * x + y, the usual first CUDA program: one thread per element."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A lock that every thread of a warp takes in turn: it needs threads that make progress on their own (Volta and later)."""
+"""A lock that every thread of a warp takes in turn, which requires independent thread scheduling (Volta and later)."""
 
 import numpy as np
 

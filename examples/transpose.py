@@ -1,4 +1,4 @@
-"""B = A transposed three ways: columns written one word at a time, tiles in shared memory, and tiles without bank conflicts.
+"""B = A transposed in three ways: columns written one word at a time, tiles in shared memory, and tiles without bank conflicts.
 
 warpwright run examples/transpose.py --gpu a100        # 512 x 512
 warpwright compare g80 gtx480 hd6970 p100 v100 a100 h200 -- examples/transpose.py

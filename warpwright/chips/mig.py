@@ -1,7 +1,7 @@
 """Multi-Instance GPU: the profiles of an A100 with 40 GB, where each may be placed, and the part of the chip that an instance is.
 
 The chip has seven slices of compute (a GPC of 14 SMs with its Sys Pipe each) and eight of memory (a group of ten L2 slices with its share of DRAM each).
-An instance's crossbar ports, L2 slices, memory controllers and DRAM address busses are its own (A100 whitepaper, "MIG Architecture and GPU Instances
+An instance's crossbar ports, L2 slices, memory controllers and DRAM address buses are its own (A100 whitepaper, "MIG Architecture and GPU Instances
 in Detail"), so that it is a smaller chip.  Profiles, numbers and placements are those of NVIDIA's MIG User Guide ("A100 MIG Profiles") and of its
 driver's answers (``nvidia-smi mig -lgip``, ``-lgipp``); memory sizes are those of NVIDIA/go-nvml's A100-SXM4-40GB.
 """
