@@ -196,8 +196,8 @@ def _figures() -> Iterator[Figure]:
             yield Figure(chip, f"{name}, 1/us an SM", BARRIERS, (rate,), barrier_rate(threads, clock))
     yield Figure("p100", "STREAM triad, GB/s", VOLTA, (557,), stream_triad)
     yield Figure("v100", "STREAM triad, GB/s", VOLTA, (855,), stream_triad)
-    yield Figure("v100", "L1 reads, bytes a cycle and SM", "000, the text on L1", (128,), l1_bytes)
-    yield Figure("p100", "L1 reads, bytes a cycle and SM", "000, the text on L1", (32,), l1_bytes)
+    yield Figure("v100", "L1 reads, bytes per cycle and SM", "000, the text on L1", (128,), l1_bytes)
+    yield Figure("p100", "L1 reads, bytes per cycle and SM", "000, the text on L1", (32,), l1_bytes)
     yield Figure("v100", "tiles in L1, percent slower", "000 Figure 4", (7,), slowdown)
     yield Figure("p100", "tiles in L1, percent slower", "000 Figure 4", (30,), slowdown)
     for chip, half, single, double, integer in (
@@ -221,8 +221,8 @@ def _figures() -> Iterator[Figure]:
     ):
         dtype = {"INT8": np.int32, "FP64": np.float64}.get(name, np.float32)
         yield Figure("a100", f"tensor {name}, TFLOPS", AMPERE, (peak,), tensor(kernel, dtype, *shape))
-    yield Figure("v100", "L2 reads, bytes a cycle", "004, the text on L2", (2048,), l2_bytes)
-    yield Figure("a100", "L2 reads, bytes a cycle", "004, the text on L2", (5120,), l2_bytes)
+    yield Figure("v100", "L2 reads, bytes per cycle", "004, the text on L2", (2048,), l2_bytes)
+    yield Figure("a100", "L2 reads, bytes per cycle", "004, the text on L2", (5120,), l2_bytes)
     for chip, l1, shared, l2, dram in (
         ("p100", (80, 81), (25,), (238, 252), (486,)),
         ("v100", (28, 36), (19, 33), (193, 221), (302, 460)),

@@ -79,7 +79,7 @@ def _watched(what: str) -> Iterator[None]:
     if (now := _other_driver()) and not driver:
         pytest.fail(
             f"{what} left the tests' process with the simulated driver of {now}, which the process keeps, so that later tests "
-            "of tests.driver_library's device would fail; run the program in a process of its own",
+            "of tests.driver_library's device would fail; run the program in a separate process",
             pytrace=False,
         )
     if (left := _environment()) != environment:

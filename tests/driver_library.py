@@ -105,7 +105,7 @@ cuda = Driver()
 cuda("cuInit", 0)
 cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", 0))
 """
-"""The beginning of a program that does the same in a process of its own, whose environment has ``ENVIRONMENT``."""
+"""The beginning of a program that does the same in a separate process, whose environment has ``ENVIRONMENT``."""
 
 
 RUNTIME_CALLS = f"""

@@ -153,7 +153,7 @@ REFUSED: list[tuple[Callable[[ww.GPU], object], str]] = [
         lambda gpu: gpu.texture(np.ones(4, np.float32)),
         "a texture reads gpu.cuda_array(...) or a device array (gpu.array(values)), not a ndarray",
     ),
-    (lambda gpu: ww.GPU("h200", threads=0), "threads=0: it is a positive number of host threads, or None"),
+    (lambda gpu: ww.GPU("h200", threads=0), "threads=0: must be a positive number of host threads, or None"),
 ]
 
 
@@ -251,7 +251,7 @@ def test_arguments_in_another_gpus_memory(module: ww.Module, y: Any) -> None:
 def test_freed_device_array(gpu: ww.GPU, module: ww.Module, y: Any) -> None:
     d = gpu.zeros(N)
     d.free()
-    message = "array float32[1024] is used after it was freed; make a new one with gpu.array(...)"
+    message = "array float32[1024] was used after it was freed; make a new one with gpu.array(...)"
     assert said(ww.FreedArrayError, lambda: module["saxpy"][4, 256](N, 2.0, d, y)) == message
     assert said(ww.FreedArrayError, d.get) == message
     assert said(ww.FreedArrayError, d.free) == "array float32[1024] was freed before"

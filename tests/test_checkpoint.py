@@ -142,7 +142,7 @@ def saved(tmp_path: Path) -> Path:
     )["twice"]
     x = gpu.array(np.ones(64, np.float32), name="x")
     gpu.checkpoints = Checkpoints(tmp_path / "one.ckpt", every_cycles=3500, stop=True)
-    with pytest.raises(CheckpointTaken, match="go on with warpwright resume"):
+    with pytest.raises(CheckpointTaken, match="resume it with warpwright resume"):
         kernel[1, 64](x)
     return tmp_path / "one.ckpt"
 
@@ -156,7 +156,7 @@ def test_checkpoints_leave_cycles_as_they_are_and_may_follow_each_other(saved: P
     assert second.cycle > first.cycle
     assert second.run.cycles == first.run.cycles
     assert second.array("x").tobytes() == first.array("x").tobytes()
-    with pytest.raises(CheckpointError, match="there is no array 'z'; there are: array 'x'"):
+    with pytest.raises(CheckpointError, match="there is no array 'z'; the arrays are: array 'x'"):
         first.array("z")
 
 
@@ -174,7 +174,7 @@ def test_another_size_and_a_gpu_in_use_are_refused(saved: Path) -> None:
 def test_files_that_are_no_checkpoints_are_refused(tmp_path: Path) -> None:
     place = tmp_path / "no.ckpt"
     place.write_text("nothing")
-    with pytest.raises(CheckpointError, match="is no checkpoint"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
         resume(place)
     with pytest.raises(CheckpointError, match="at least one cycle"):
         Checkpoints(place, every_cycles=0)

@@ -244,7 +244,7 @@ def test_memory_that_nobody_wrote() -> None:
             "error",
             r"depends on its contents: 128 bytes of memory differ, byte 128 of array 'x' first",
         ),
-        ("shared_garbage_dropped", "info", "do not depend on its contents: two other contents have the same results"),
+        ("shared_garbage_dropped", "info", "do not depend on its contents: they are the same with two other contents"),
         ("shared_garbage_prints", "error", "it prints something else"),
         ("shared_garbage_leads_astray", "error", "with other contents it fails: "),
         ("shared_garbage_counts", "error", "with other contents it takes more than 4 times its instructions"),
@@ -276,7 +276,7 @@ def test_what_cannot_be_tried_again_is_a_warning(monkeypatch: pytest.MonkeyPatch
     module["shared_garbage_dropped"][1, 64](ints(64))
     (finding,) = gpu.findings
     assert finding.severity == "warning"
-    assert "was not tried" in finding.details[1]
+    assert "was not tested" in finding.details[1]
     assert "bytes of memory would have to be kept" in finding.details[1]
 
 

@@ -62,9 +62,9 @@ def test_what_is_alike_is_not_told() -> None:
         ({"dram_bytes": 3e6}, "DRAM moves 3 MB instead of 1 MB"),
         ({"l2_hit_percent": 70.0}, "L2 hits 70% instead of 50%"),
         ({"bank_passes": 4.0}, "an access of shared memory takes 4.0 times its passes for conflicts instead of 1.0"),
-        ({"active_warps": 40.0}, "an SM has 40 warps at work instead of 20, of at most 64"),
+        ({"active_warps": 40.0}, "an SM has 40 active warps instead of 20, of at most 64"),
         ({"instructions": 250}, "its code executes 2.5 times the instructions"),
-        ({"launch_share": 0.6}, "60% of the time passes before the first block runs"),
+        ({"launch_share": 0.6}, "60% of the time is before the first block runs"),
     ],
 )
 def test_each_mechanism_that_changed_is_told(changes: dict[str, object], said: str) -> None:
@@ -81,7 +81,7 @@ def test_the_machine_the_rule_and_the_caches_are_told() -> None:
     assert told.startswith(
         "gtx480 takes 1 µs, 4.0 times as fast as g80: a store by a warp moves 128 bytes instead of 1,024 (whole lines"
     )
-    assert "caches are new: L1 has 0% of what loads ask for, L2 50% of what comes to its 0.75 MiB" in told
+    assert "caches are new: 0% of loads hit in L1, 50% of requests in L2 of 0.75 MiB" in told
     assert "its DRAM has 2.1 times the bandwidth, of which 10% is used" in told
     assert told.endswith("Limited by: latency (before: DRAM bandwidth).")
     waves = difference(figures("gtx480"), figures("hd6970", lanes=64, instructions=50, load_bytes=256.0))
@@ -119,7 +119,7 @@ def test_launches_are_matched_by_their_place() -> None:
 
 
 def command(*words: str) -> tuple[int, str]:
-    """Exit code and output of a command in a process of its own: the driver's device of a process is the first chip that it had."""
+    """Exit code and output of a command in a separate process: the driver's device of a process is the first chip that it had."""
     done = subprocess.run(
         [sys.executable, "-m", "warpwright", *words],
         capture_output=True,

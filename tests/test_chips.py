@@ -299,7 +299,7 @@ def test_carve_out_is_the_smallest_step_that_holds_the_blocks() -> None:
     [
         (1025, 32, 0, "a block of 1,025 threads does not fit v100: a block has 1 to 1,024 threads"),
         (32, 32, 98305, "98,305 bytes of shared memory do not fit v100: a block has at most 98,304 bytes"),
-        (32, 256, 0, "256 registers a thread do not fit v100: a thread has at most 255"),
+        (32, 256, 0, "256 registers per thread do not fit v100: a thread has at most 255"),
         (
             1024,
             128,

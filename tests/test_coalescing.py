@@ -80,7 +80,7 @@ def lanes(count: int, first: int = 0, step: int = 4) -> list[int | None]:
 
 # --- compute capability 1.0 and 1.1 -----------------------------------------------------------------------------------
 def test_in_order_words_of_a_segment_are_one_transaction() -> None:
-    """Of 4, 8 and 16 bytes a lane: 64, 128, and twice 128 bytes for a half-warp; a warp has two."""
+    """Of 4, 8 and 16 bytes per lane: 64, 128, and twice 128 bytes for a half-warp; a warp has two."""
     rule = Rule("half_warp_in_order")
     assert rule.transactions(lanes(16)) == [(0, 64)]
     assert rule.transactions(lanes(32)) == [(0, 64), (64, 64)]
@@ -193,7 +193,7 @@ def test_a_quarter_wavefront_moves_lines_of_64_bytes() -> None:
 
 
 def test_addresses_take_16_cycles_on_cypress_and_4_or_8_on_cayman() -> None:
-    """Single words: 16 cycles where each has an address, 4 where neighbours share one, 8 for 64 bits; 16 bytes a lane fill each address."""
+    """Single words: 16 cycles where each has an address, 4 where neighbours share one, 8 for 64 bits; 16 bytes per lane fill each address."""
     cypress, cayman = Rule("quarter_wavefront", 64), Rule("quarter_wavefront_joined", 64)
     for size, joined_cycles in ((4, 4), (8, 8), (16, 16)):
         addresses = [size * lane for lane in range(64)]

@@ -277,7 +277,7 @@ def test_checkpoints_on_the_way_hold_no_global_memory(monkeypatch: pytest.Monkey
 
 
 def test_what_does_not_launch_cannot_be_debugged() -> None:
-    with pytest.raises(TypeError, match="takes what launches"):
+    with pytest.raises(TypeError, match="takes a launcher, a function or a run"):
         ww.debug(3)  # type: ignore[arg-type]
 
 

@@ -225,7 +225,7 @@ quit
     assert "1    breakpoint  keep  y    saxpy if blockIdx.x == 1  1" in out
     assert out.count("['one', 'two']") == 2, "arguments stay until others are given"
     assert "no kernel is running (run starts the program)" in out
-    assert out.count("[the program has ended; run starts it again]") == 3
+    assert out.count("[the program has ended; run restarts it]") == 3
     assert ended.stderr == ""
 
 
@@ -237,7 +237,7 @@ def test_run_starts_another_command_again(tmp_path: Path) -> None:
     ended = _typed("tbreak 9\nrun\nset var y[3] = 50\ncontinue\nrun\nquit\n", sys.executable, str(program))
     assert ended.returncode == 0, ended.stderr
     assert "result 5.0" in ended.stdout
-    assert ended.stdout.count("[the program has ended; run starts it again]") == 2
+    assert ended.stdout.count("[the program has ended; run restarts it]") == 2
 
 
 @pytest.mark.ci
@@ -245,7 +245,7 @@ def test_exit_code_of_the_program_is_the_debuggers(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM + "raise SystemExit(5)\n")
     ended = _typed("continue\n", str(program))
-    assert "[the program has ended with exit code 5; run starts it again]" in ended.stdout
+    assert "[the program has ended with exit code 5; run restarts it]" in ended.stdout
     assert ended.returncode == 5
 
 

@@ -214,7 +214,7 @@ print(asked("cudaOccupancyMaxActiveClusters", 0, 1024)[0])
 
 
 def test_cluster_occupancy() -> None:
-    """An H200 holds two blocks of 1,024 threads an SM, and no cluster reaches beyond its GPC."""
+    """An H200 holds two blocks of 1,024 threads per SM, and no cluster reaches beyond its GPC."""
     environment = {**os.environ, "WARPWRIGHT_GPU": "h200", "WARPWRIGHT_TIMING": "off"}
     done = subprocess.run([sys.executable, "-c", CLUSTERS], env=environment, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()

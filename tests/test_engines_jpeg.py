@@ -181,9 +181,9 @@ def test_pictures_are_arguments_of_kernels(gpu: ww.GPU) -> None:
 @pytest.mark.parametrize(
     ("file", "error", "message"),
     [
-        (b"\x89PNG\r\n", ArgumentError, "image 0 is no JPEG file: it begins with 89 50 4e 47, not ff d8"),
-        (b"", ArgumentError, "image 0 is no JPEG file: it begins with nothing, not ff d8"),
-        (FILES["420"][:100], ArgumentError, "image 0 is no whole JPEG file: it has no frame within 100 bytes"),
+        (b"\x89PNG\r\n", ArgumentError, "image 0 is not a JPEG file: it begins with 89 50 4e 47, not ff d8"),
+        (b"", ArgumentError, "image 0 is not a JPEG file: it begins with nothing, not ff d8"),
+        (FILES["420"][:100], ArgumentError, "image 0 is not a complete JPEG file: it has no frame within 100 bytes"),
         (FILES["420"][:-400], ArgumentError, r"image 0 is damaged: image file is truncated"),
         (
             jpeg(64, 64, progressive=True),
@@ -212,7 +212,7 @@ def test_wrong_arguments_are_refused(gpu: ww.GPU) -> None:
 
 
 def test_chips_and_instances_without_the_engine_say_so() -> None:
-    with pytest.raises(UnsupportedError, match="v100 has no JPEG engine here: use a100"):
+    with pytest.raises(UnsupportedError, match="v100 has no JPEG engine in this model: use a100"):
         _ = ww.GPU("v100", timing="off").jpeg
     cores = {
         name: instance_chip(load_chip("a100"), profile_of(name)).engines.nvjpg_core_count

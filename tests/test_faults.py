@@ -313,7 +313,7 @@ def test_places_that_a_launch_does_not_have_are_refused() -> None:
     for injection, message in (
         (Injection("dram", (1,), 0, "z"), "no array is called 'z'; allocated are: array 'x', array 'y'"),
         (Injection("registers", (1,), 3, block=BLOCKS), "the launch has blocks 0 to 3"),
-        (Injection("registers", (1,), 3, instruction=10**6), "never came"),
+        (Injection("registers", (1,), 3, instruction=10**6), "was never reached"),
         (Injection("shared", (1,), 1 << 20), "bytes of shared memory"),
     ):
         bench = shared_bench()

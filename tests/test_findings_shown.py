@@ -248,7 +248,7 @@ def test_a_chip_without_checks_gives_no_summary(tmp_path: Path) -> None:
     (tmp_path / "early.py").write_text("import warpwright as ww\nww.GPU()\n")
     done = warpwright("run", "--check", "all", "--gpu", "g80", "early.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("early.py:2: g80 has no checks: leave check (--check) away")
+    assert done.stderr.startswith("early.py:2: g80 has no checks: omit check (--check)")
 
 
 @pytest.mark.ci

@@ -44,7 +44,7 @@ def by_eight(piece: str) -> float:
 # --- issue and pipes --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("warps", "cycles"), [(1, 24), (6, 24), (7, 28), (24, 96)])
 def test_six_warps_hide_the_latency_of_the_processors(warps: int, cycles: int) -> None:
-    """A chain of multiply-adds takes 24 cycles a step by one to six warps; from there on each warp adds its four cycles, up to all 24."""
+    """A chain of multiply-adds takes 24 cycles per step by one to six warps; from there on each warp adds its four cycles, up to all 24."""
     chain = "fma.rn.f32 %f1, %f1, %f1, %f0;\n"
     found = each(chain, 32, PLAIN + "mov.f32 %f1, %f0;", warps, "add.f32 %f0, %f0, %f1;")
     assert found == pytest.approx(cycles, rel=0.01)

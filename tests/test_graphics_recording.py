@@ -73,7 +73,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     assert any(end.endswith("cut.wwcs ends within a record") for end in ends)
     cut.write_bytes(b"something else")
     with pytest.raises(
-        RecordingError, match="is no recording of a command stream: warpwright run --record FILE makes one"
+        RecordingError, match="is not a recording of a command stream: warpwright run --record FILE makes one"
     ):
         Replay(cut)
     with pytest.raises(RecordingError, match="No such file"):

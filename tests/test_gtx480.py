@@ -111,7 +111,7 @@ def test_what_the_chip_lacks_is_refused_by_name() -> None:
         UnsupportedError, match=r"shfl\.sync.*: it needs compute capability 3\.0, and this chip has 2\.0"
     ):
         ww.GPU("gtx480").compile(source)["k"][1, 32](np.zeros(32, np.int32))
-    with pytest.raises(UnsupportedError, match="gtx480 runs PTX only, not front_end='sass': leave front_end away"):
+    with pytest.raises(UnsupportedError, match="gtx480 runs PTX only, not front_end='sass': omit front_end"):
         ww.GPU("gtx480", front_end="sass")
     with pytest.raises(LaunchError, match=r"grid\.x is 65,536: gtx480 allows at most 65,535"):
         ww.GPU("gtx480").compile(COPY)["k"][65536, 32](np.zeros(64, np.int32), np.zeros(64, np.int32), 1, 0)

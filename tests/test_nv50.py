@@ -463,9 +463,9 @@ def test_atomics_come_with_1_1() -> None:
 
 
 def test_checks_and_ptx_as_it_is_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"g80 has no checks: leave check \(--check\) away"):
+    with pytest.raises(UnsupportedError, match=r"g80 has no checks: omit check \(--check\)"):
         ww.GPU("g80", check="memcheck")
-    with pytest.raises(UnsupportedError, match="g80 runs machine code only, not front_end='ptx': leave front_end away"):
+    with pytest.raises(UnsupportedError, match="g80 runs machine code only, not front_end='ptx': omit front_end"):
         ww.GPU("g80", front_end="ptx")
 
 

@@ -111,7 +111,7 @@ def test_hostile_names_of_a_baseline_stay_text(on_h200: list[Run], tmp_path: Pat
     ("text", "message"),
     [
         ("{", "it is not JSON"),
-        ('{"kernel": 1}', "is no array of launches"),
+        ('{"kernel": 1}', "is not an array of launches"),
         ('[{"kernel": "k"}]', "launch 0 of the baseline BASE has no chip"),
         (json.dumps([dict.fromkeys(("kernel", "chip", "cycles", "seconds", "grid_x", "block_x"))]), "has no cycles"),
         ("[]", "has no launch to compare with"),

@@ -84,7 +84,7 @@ def test_what_is_set_or_borrowed_is_told() -> None:
     assert after.by_kind["set"] == after.by_field["l1_hit_latency_cycles"] > 0.3
     assert after.not_of_the_chip > before.not_of_the_chip + 0.3
     assert "l1_hit_latency_cycles" in after.sentence
-    assert f"{after.not_of_the_chip:.0%} of its time rests on numbers not known of this chip" in after.sentence
+    assert f"{after.not_of_the_chip:.0%} of its time depends on numbers not known for this chip" in after.sentence
 
 
 def test_the_page_shows_the_shares() -> None:

@@ -75,7 +75,7 @@ print(json.dumps(found))
 
 
 def run(seed: int, *machines: str) -> Any:
-    """Cycles and a digest of the counters of the program's launches, in a process of its own."""
+    """Cycles and a digest of the counters of the program's launches, in a separate process."""
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(seed), *machines],

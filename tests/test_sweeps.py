@@ -86,7 +86,7 @@ def _expected(count: int) -> list[tuple[int, str]]:
         ({"overrides": {"l1_kb": [64]}}, "l1_kib"),
         ({"overrides": {"sm_count": [0]}}, "sm_count"),
         ({"overrides": {"sm_count": []}}, "sm_count has no values"),
-        ({"arguments": {"i": [1, 1]}}, "i has a value twice"),
+        ({"arguments": {"i": [1, 1]}}, "i has a duplicate value"),
         ({"arguments": {}}, "[arguments] has no i"),
         ({"arguments": {"i": [1], "size": [2]}}, "no program uses the argument size"),
         ({"programs": ["missing.py {i}"]}, "there is no file"),

@@ -350,7 +350,7 @@ took((0, 5, 0))
     assert out == pytest.approx(143.71, rel=0.03)  # Dell, Table 3: the sum over three neighbours on a card
     assert shared[0] == pytest.approx(24.26, rel=0.01)
     assert shared[1] == pytest.approx(24.26 / 2, rel=0.01)  # after the first one
-    assert staged[0] == pytest.approx(13.9 * 0.67, rel=0.01)  # by way of the host's memory
+    assert staged[0] == pytest.approx(13.9 * 0.67, rel=0.01)  # through the host's memory
 
 
 @pytest.mark.ci
@@ -392,7 +392,7 @@ def test_programs_run_on_the_machine_of_the_command_line(tmp_path: Path) -> None
     done = command("run", "--system", "dgx-1", str(program))
     assert done.stdout.startswith("8 dgx-1 v100\n"), done.stdout + done.stderr
     both = command("run", "--system", "dgx-1", "--gpu", "a100", str(program))
-    assert (both.returncode, both.stderr.strip()) == (2, "--system names the GPUs: leave --gpu away")
+    assert (both.returncode, both.stderr.strip()) == (2, "--system names the GPUs: omit --gpu")
     unknown = command("run", "--system", "dgx-9", str(program))
     assert unknown.returncode == 1
     assert "no machine is called 'dgx-9'" in unknown.stderr

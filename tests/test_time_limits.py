@@ -135,7 +135,7 @@ def run_with_limit(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.ci
-@pytest.mark.skipif(sys.platform != "linux", reason="processes run on the simulated driver on Linux alone")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes run on the simulated driver only on Linux")
 @pytest.mark.parametrize("words", [("program.py",), ("python3", "program.py")])
 def test_the_command_stops_a_program_with_exit_code_124(tmp_path: Path, words: tuple[str, ...]) -> None:
     words = tuple(sys.executable if w == "python3" else w for w in words)

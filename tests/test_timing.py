@@ -228,7 +228,7 @@ def test_the_queue_takes_one_in_two_cycles_for_each_register_of_an_address() -> 
 
 @pytest.mark.parametrize(("access", "longer"), [(SHARED4, 0), (SHARED8, 3), (SHARED16, 9)])
 def test_a_wide_shared_load_takes_three_cycles_for_each_further_pass(access: Access, longer: int) -> None:
-    """An H200: 44, 47, 53 cycles a turn (bench.micro ``load_bursts``)."""
+    """An H200: 44, 47, 53 cycles per turn (bench.micro ``load_bursts``)."""
 
     def chase(count: int) -> Synthetic:
         return repeat("LDS", count, writes=[0], reads=[0], access=access, write_barrier=0, wait=[0], stall=2)
@@ -380,7 +380,7 @@ def test_blocks_of_a_full_sm_pass_their_barriers_one_after_the_other() -> None:
 
 @pytest.mark.parametrize(("blocks", "warps", "card"), [(32, 1, 7.45), (32, 2, 11.8), (16, 4, 20.2), (8, 8, 36.7)])
 def test_a_barrier_among_shared_loads_takes_the_load_store_unit_too(blocks: int, warps: int, card: float) -> None:
-    """Four loads of each warp and a barrier on an H200 (bench.micro ``bars_among``): cycles of the SM a barrier; the loads alone take four a warp."""
+    """Four loads of each warp and a barrier on an H200 (bench.micro ``bars_among``): cycles of the SM a barrier; the loads alone take four per warp."""
     kernel = Synthetic()
     for number in range(4):
         kernel.add("LDS", writes=[4 + number], reads=[0], access=SHARED4, write_barrier=0, stall=1)
@@ -478,7 +478,7 @@ def test_code_a_little_larger_than_the_second_level_is_found_there_in_part(kib: 
 
 @pytest.mark.ci
 def test_code_that_l2_lacks_comes_as_much_slower_as_dram_is_farther() -> None:
-    """bench.micro ``straight_once`` on H200: beyond the 64 KiB that a launch brings, 116 cycles a line by one SM, 104 by all; 45 once L2 has it."""
+    """bench.micro ``straight_once`` on H200: beyond the 64 KiB that a launch brings, 116 cycles per line by one SM, 104 by all; 45 once L2 has it."""
 
     def cycles(kib: int, turns: int = 1) -> int:
         kernel = repeat("FFMA", kib * 64, writes=[6], reads=[0, 1], stall=1)
@@ -537,7 +537,7 @@ def test_a_tiny_launch_is_said_to_be_overhead() -> None:
     overhead = load_chip("h200").launch.launch_overhead_cycles
     share = 100 * overhead / result.cycles
     assert share >= 60
-    assert result.bottleneck == f"launch overhead ({share:.0f}% of the time passes before the first block runs)"
+    assert result.bottleneck == f"launch overhead ({share:.0f}% of the time is before the first block runs)"
 
 
 def test_another_scheduler_is_a_plain_function_and_changes_the_order_only() -> None:

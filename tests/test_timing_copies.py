@@ -9,7 +9,7 @@ LANES = range(32)
 
 
 def asked(source: list[int], target: int | list[int], *modifiers: str, size: int = 16) -> float:
-    """Sectors that L2 is asked for by one copy of ``size`` bytes a lane from ``source`` to consecutive bytes of shared memory, or a record's."""
+    """Sectors that L2 is asked for by one copy of ``size`` bytes per lane from ``source`` to consecutive bytes of shared memory, or a record's."""
     kernel = (
         Synthetic().add("LDGSTS", "E", *modifiers, "128", reads=[0, 1], access=Access("global", size), stall=2).exit()
     )

@@ -76,7 +76,7 @@ def intervals(asking: int, lines: int, length: int = 270) -> list[int]:
 
 
 def test_the_sms_of_a_gpc_share_what_hands_them_constants() -> None:
-    """16 SMs take 28.6 cycles a line each, eight what one takes."""
+    """16 SMs take 28.6 cycles per line each, eight what one takes."""
     assert intervals(asking=1, lines=20) == [12, 12, 12]
     assert intervals(asking=8, lines=22) == [14, 14, 12]
     assert intervals(asking=16, lines=22) == [29, 29, 12]

@@ -130,7 +130,7 @@ def turn_cycles(kernel: Synthetic, records: Callable[[int, int], list[list[int]]
 
 @pytest.mark.parametrize(("sectors", "cycles"), [(1, 32), (2, 16), (4, 8)])
 def test_one_line_that_l1_lacks_is_asked_for_a_cycle(sectors: int, cycles: int) -> None:
-    """bench.micro ``miss_rate``, ``row_walks``: 1.00 to 1.07 cycles a line, whatever is asked of it (rows 4,100 bytes apart have no bank conflicts)."""
+    """bench.micro ``miss_rate``, ``row_walks``: 1.00 to 1.07 cycles per line, whatever is asked of it (rows 4,100 bytes apart have no bank conflicts)."""
     kernel = Synthetic()
     for _ in range(8):
         kernel.add("LDG", writes=[4], reads=[0, 1], access=GLOBAL4, write_barrier=0)
@@ -416,9 +416,9 @@ def test_pascal_drops_what_is_stored_to() -> None:
 
 # --- stores ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("access", "stride", "cycles"), [
-    (GLOBAL4, 4, 4), (GLOBAL8, 8, 8), (GLOBAL16, 16, 16),  # whole sectors, one a cycle
+    (GLOBAL4, 4, 4), (GLOBAL8, 8, 8), (GLOBAL16, 16, 16),  # whole sectors, one per cycle
     (GLOBAL4, 8, 10), (GLOBAL4, 16, 20), (GLOBAL4, 32, 40),  # partial ones, and a cycle for each line of them
-    (GLOBAL4, 64, 48), (GLOBAL4, 128, 64), (GLOBAL4, 0, 2),  # two cycles a line at least
+    (GLOBAL4, 64, 48), (GLOBAL4, 128, 64), (GLOBAL4, 0, 2),  # two cycles per line at least
 ])  # fmt: skip
 def test_a_store_takes_what_a_card_shows(access: Access, stride: int, cycles: int) -> None:
     kernel = repeat("STG", 1, access, "store", stall=2)
@@ -548,14 +548,14 @@ def lines_far_away(m: np.ndarray, count: int) -> list[int]:
 
 @pytest.mark.parametrize(("sectors", "whole", "card"), [(15, 15, 9.04), (15, 0, 11.2)])
 def test_what_is_written_far_away_crosses_at_its_slices_rate(sectors: int, whole: int, card: float) -> None:
-    """bench.micro ``crossing``: far stores of whole lines 41.6 sectors a cycle over 94 slices, of every other word 33.6; near ones 81.5 and 64.8."""
+    """bench.micro ``crossing``: far stores of whole lines 41.6 sectors per cycle over 94 slices, of every other word 33.6; near ones 81.5 and 64.8."""
     m = idle()
     line = lines_far_away(m, 1)[0]
     assert steady(lambda i: write(m, line, sectors, whole, 1000), 400) == pytest.approx(card, rel=0.03)
 
 
 def test_lines_come_from_far_away_at_a_slices_rate_and_are_near_then() -> None:
-    """bench.micro ``crossing``: far loads of lines that are in L2 40.3 sectors a cycle over 94 slices, 9.3 cycles a line."""
+    """bench.micro ``crossing``: far loads of lines that are in L2 40.3 sectors per cycle over 94 slices, 9.3 cycles per line."""
     m = idle()
     lines = lines_far_away(m, 300)
     for line in lines:
@@ -801,7 +801,7 @@ def test_atomics_on_more_lines_than_a_slice_has_at_hand_cost_more(lines: int, ch
     ("lanes", "again", "card"), [(1, True, 3.47), (2, True, 6.94), (1, False, 1.45), (2, False, 1.45 + 3.47)]
 )
 def test_floating_point_sums_wait_for_those_before_on_the_same_word(lanes: int, again: bool, card: float) -> None:
-    """bench.micro ``contended``: sums of f32 on one word 3.47, on four lines by turns 1.92; ``scattered_atomics``: f64 at random 51 a cycle
+    """bench.micro ``contended``: sums of f32 on one word 3.47, on four lines by turns 1.92; ``scattered_atomics``: f64 at random 51 per cycle
     over the chip, as integers."""
     m = idle()
     units = int(ask(m, 7, 0, 0, lanes | 1 << 7 | 1 << 48, int(again)))
@@ -839,7 +839,7 @@ def test_a_bank_in_refresh_answers_when_it_is_over() -> None:
 
 
 def test_a_channel_postpones_eight_refreshes_for_its_first_requests() -> None:
-    """``bench/shapes`` on H200: kernels of 40 to 400 blocks, an element a thread, take what they take without refresh."""
+    """``bench/shapes`` on H200: kernels of 40 to 400 blocks, an element per thread, take what they take without refresh."""
     postponed = 8 * 3861 // 16
     m = idle(dram_refresh_ns=0.0)
     first = dram_read(m, 0, 15, 0)

@@ -220,7 +220,7 @@ def test_a_yield_looks_for_other_lanes_in_vain() -> None:
 
 
 def test_lanes_that_each_wait_for_their_turn_let_each_other_go_on() -> None:
-    """An H200 takes 903 to 1,140 cycles a turn (``turns``, ``tickets``): about three accesses of L2."""
+    """An H200 takes 903 to 1,140 cycles per turn (``turns``, ``tickets``): about three accesses of L2."""
     gpu, module = kernels("scattered.cu")
     out, base = gpu.array(np.zeros(64, np.uint64)), gpu.array(np.zeros(1 << 18, np.uint32))
     module["tickets"][1, 32](out, base, np.int32(0), np.uint32(4), np.int32(2))

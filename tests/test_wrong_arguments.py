@@ -26,7 +26,7 @@ WRONG: dict[str, Callable[[Any, Any], object]] = {
     r"AccessWindow\(hit\) takes one of AccessProperty.NORMAL": lambda *_: ww.AccessWindow(1, 2, 0.5, 9),  # type: ignore[arg-type]
     r"Checkpoints\(path\) takes the path of a file, not 3": lambda *_: checkpoint.Checkpoints(3),  # type: ignore[arg-type]
     r"Checkpoints\(every_cycles\) takes a whole number, not 'a'": lambda *_: checkpoint.Checkpoints("x", every_cycles="a"),  # type: ignore[arg-type]
-    r"a checkpoint is named by the path of its file, not by 3": lambda *_: checkpoint.resume(3),  # type: ignore[arg-type]
+    r"resume() takes the path of a checkpoint file, not 3": lambda *_: checkpoint.resume(3),  # type: ignore[arg-type]
     r"faults.inject\(address\) takes a whole number": lambda gpu, _: gpu.faults.inject("dram", np.zeros(2), (1,)),
     r"faults.inject\(bits\) takes the numbers of the bits, such as \(3,\), not 3": lambda gpu, _: gpu.faults.inject("dram", 0, 3),
     r"baseline takes runs, or a file of warpwright run --json, not 3": lambda _, run: run.report("page.html", baseline=3),
@@ -72,4 +72,4 @@ def test_replay_refuses_a_chip_that_nothing_is_timed_on(tmp_path: Path) -> None:
     recording.touch()
     done = CliRunner().invoke(app, ["replay", "--gpu", "a100", str(recording)])
     assert done.exit_code == 2
-    assert "says whose cycles --timing full (or --report) gives" in " ".join(done.output.split())
+    assert "names the chip whose cycles --timing full (or --report) gives" in " ".join(done.output.split())

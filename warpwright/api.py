@@ -54,7 +54,7 @@ MAX_DEFAULT_THREADS = 8
 
 
 def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str]) -> str:
-    """What programs of a chip become: machine code, or PTX where there is no compiler; refuses what early chips do not have."""
+    """The front end for a chip's programs: machine code, or PTX if no compiler exists; refuses options that early chips lack."""
     if front_end not in (None, *FRONT_ENDS):
         raise UnsupportedError(f"front_end={front_end!r} is not known; use front_end='sass' or front_end='ptx'")
     if chip.arch >= FIRST_MAXWELL:
@@ -62,11 +62,9 @@ def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str])
     own = "ptx" if chip.arch >= FIRST_FERMI else "sass"
     if front_end not in (None, own):
         runs = "PTX" if own == "ptx" else "machine code"
-        raise UnsupportedError(f"{chip.name} runs {runs} only, not front_end={front_end!r}: leave front_end away")
+        raise UnsupportedError(f"{chip.name} runs {runs} only, not front_end={front_end!r}: omit front_end")
     if check:
-        raise UnsupportedError(
-            f"{chip.name} has no checks: leave check (--check) away, or check on a chip from p100 to h200"
-        )
+        raise UnsupportedError(f"{chip.name} has no checks: omit check (--check), or check on a chip from p100 to h200")
     return own
 
 
@@ -82,21 +80,21 @@ def _chip_asked_for(chip: str | os.PathLike[str] | Chip | None, device: int | No
 
 
 def _check_choices(timing: str, engine: str, threads: int | None, caches: str | None) -> None:
-    """Refuse values of :class:`GPU`'s arguments that there are not, or not together."""
+    """Refuse unknown values of :class:`GPU`'s arguments, and values that exclude each other."""
     if timing not in TIMINGS:
         raise UnsupportedError(f"timing={timing!r} is not known; use timing='full', timing='sampled' or timing='off'")
     if engine not in ENGINES:
         raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled', 'tiered' or 'interpreter'")
     if engine == "interpreter" and timing != "off":
-        raise UnsupportedError("the interpreter keeps no time; use timing='off' with engine='interpreter'")
+        raise UnsupportedError("the interpreter has no timing; use timing='off' with engine='interpreter'")
     if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise UnsupportedError(f"threads={threads!r}: it is a positive number of host threads, or None")
+        raise UnsupportedError(f"threads={threads!r}: must be a positive number of host threads, or None")
     if caches not in (None, *CACHES):
         raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
 
 
 def _early_loaders(arch: int) -> tuple[Callable[..., PtxModule], Callable[..., PtxModule]]:
-    """What loads PTX text, and what loads a compiled module's PTX."""
+    """The functions that load PTX text and a compiled module's PTX."""
     if arch in GENERATIONS.values():
         from warpwright.engine.r600_module import R600Module
 
@@ -217,18 +215,18 @@ class GPU:
             self.chip.dram.dram_kib * 1024, unified=unified or device is not None, ordinal=device or 0
         )
         self.caches = caches or ("cold" if device is None else "kept")
-        """Whether timed launches begin with empty caches or find what earlier ones have left."""
+        """Whether timed launches begin with empty caches or with the contents that earlier ones left."""
         self.kept_caches: KeptCaches | None = None
-        """What L2 holds between launches, where it is kept."""
+        """Contents of L2 between launches, if they are kept."""
         self.set_aside_bytes = self.chip.l2.l2_set_aside_default_kib << 10
         """Of L2, for persisting lines."""
         self.checker = self._checker(check, check_level)
         self.repeats: Repeats | None = None
-        """Times of launches that unmodified programs repeat; a GPU of one's own times each."""
+        """Times of launches that unmodified programs repeat; launches of ``ww.GPU`` are always timed."""
         if self.timing != "off":
             self._remember(device)
         self.checkpoints: SavesLaunches | None = session.checkpoints
-        """Where launches in the middle are saved, and how often; None: nowhere."""
+        """The file for checkpoints of running launches, and their interval; None: no checkpoints."""
         self.injected: DeviceFaults | None = None
         """The errors of the device, once they are asked for."""
         if session.inject is not None:
@@ -237,14 +235,14 @@ class GPU:
             self.faults.add(parse_injections(session.inject))
             session.devices_with_errors.append(self.faults)
         self.on_output: Callable[[bytes], None] | None = None
-        """Gets what kernels print, when their launch has ended; without one, it goes to standard output."""
+        """Receives the output of kernels when their launch has ended; standard output if it is None."""
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
         self._timeline: Timeline | None = None
         self._jpeg: JpegDecoder | None = None
 
     def _remember(self, device: int | None) -> None:
-        """Make what keeps times, and contents of caches, between timed launches."""
+        """Create the objects that keep times, and contents of caches, between timed launches."""
         # Imported where there is timing: the cycle model is large.
         from warpwright.timing.kept_caches import KeptCaches
         from warpwright.timing.timing_cache import Repeats
@@ -257,7 +255,7 @@ class GPU:
 
         Raises:
             UnsupportedError: more than the chip can set aside, which before compute capability 8.0 is nothing.
-            TypeError: the size is no whole number.
+            TypeError: the size is not a whole number.
         """
         whole_number("set_aside(size_bytes)", size_bytes)
         most = self.chip.l2.l2_set_aside_max_kib << 10
@@ -298,14 +296,14 @@ class GPU:
 
             if self.checker is not None or self.engine == "interpreter" or self.chip.arch < FIRST_MAXWELL:
                 raise UnsupportedError(
-                    f"{self.chip.name}: errors are injected on p100, v100, a100 and h200, with engine='compiled' and without checks"
+                    f"{self.chip.name}: errors can be injected on p100, v100, a100 and h200, with engine='compiled' and without checks"
                 )
             self.injected = DeviceFaults(self.chip, self.memory)
         return self.injected
 
     @property
     def timeline(self) -> Timeline:
-        """The simulated clock of engines and of the kernels beside them, which begins when it is first asked for."""
+        """The simulated clock of the fixed-function engines and of concurrent kernels, which begins when it is first used."""
         if self._timeline is None:
             # Imported when it is asked for, as the engines are: few programs ask.
             from warpwright.engines import Timeline
@@ -327,7 +325,7 @@ class GPU:
         return self._jpeg
 
     def checks(self, name: str) -> bool:
-        """True if the named check, such as ``"memcheck"``, watches this GPU's launches."""
+        """True if the named check, such as ``"memcheck"``, is active for this GPU's launches."""
         return self.checker is not None and name in self.checker.checks
 
     @property

@@ -76,7 +76,7 @@ class DeviceArray:
         """
         if self._allocation.freed:
             raise FreedArrayError(
-                f"{self._allocation.name} is used after it was freed; make a new one with gpu.array(...)"
+                f"{self._allocation.name} was used after it was freed; make a new one with gpu.array(...)"
             )
         return self._allocation.address
 

@@ -47,20 +47,20 @@ LOOK_WINDOWS = 4
 
 
 class CheckpointError(WarpwrightError, ValueError):
-    """A file that is no checkpoint, or that the model or the GPU given cannot go on from."""
+    """A file that is not a checkpoint, or that the model or the GPU given cannot go on from."""
 
 
 class CheckpointTaken(WarpwrightError):
-    """A launch was left in the middle because its checkpoint is all that was wanted (``Checkpoints(stop=True)``)."""
+    """A launch was ended after its first checkpoint (``Checkpoints(stop=True)``)."""
 
 
 class Checkpoints:
-    """Where and how often a GPU's launches leave a checkpoint; assign it to ``gpu.checkpoints``.
+    """Where and how often a GPU's launches write a checkpoint; assign it to ``gpu.checkpoints``.
 
     Args:
         path: the file; each checkpoint replaces the one before.
-        every_cycles: simulated cycles between two.
-        stop: leave the launch after the first one, with :class:`CheckpointTaken`.
+        every_cycles: simulated cycles between two checkpoints.
+        stop: end the launch after the first one, with :class:`CheckpointTaken`.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, every_cycles: int = EVERY_CYCLES, stop: bool = False) -> None:
@@ -91,13 +91,13 @@ class Checkpoints:
             self.taken += 1
             if self.stop:
                 raise CheckpointTaken(
-                    f"{self.path} is written at cycle {int(now[s.chip.now]):,}: go on with warpwright resume {self.path}"
+                    f"{self.path} is written at cycle {int(now[s.chip.now]):,}: resume it with warpwright resume {self.path}"
                 )
 
 
 # --- the file ------------------------------------------------------------------------------------------
 def _model_version() -> str:
-    """What must be equal for a machine's words to mean the same."""
+    """The version of the model's state, which must be equal for a checkpoint to be resumed."""
     from warpwright.timing import state as s
 
     units = {
@@ -110,7 +110,7 @@ def _model_version() -> str:
 
 
 def write(path: Path, launcher: Launcher, launch: Prepared) -> None:
-    """Write a checkpoint of a launch; the file is there when it is whole.
+    """Write a checkpoint of a launch; the file appears when it is complete.
 
     Raises:
         UnsupportedError: the launch cannot be saved.
@@ -172,7 +172,7 @@ def _contents(file: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _used_pages(contents: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Numbers and bytes of the pages that hold anything but zeros."""
+    """Numbers and bytes of the pages that are not all zeros."""
     rows = np.zeros((-(-len(contents) // PAGE_BYTES), PAGE_BYTES), np.uint8)
     rows.reshape(-1)[: len(contents)] = contents
     used = np.flatnonzero(rows.any(axis=1))
@@ -199,17 +199,17 @@ class Resumed:
         for label in (name, f"array {name!r}"):
             if label in self.allocations:
                 return self.gpu.memory.snapshot(self.allocations[label]).view(dtype)
-        raise CheckpointError(f"there is no array {name!r}; there are: {', '.join(self.allocations)}")
+        raise CheckpointError(f"there is no array {name!r}; the arrays are: {', '.join(self.allocations)}")
 
 
 def read_meta(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a checkpoint says of itself.
+    """The metadata of a checkpoint.
 
     Raises:
         CheckpointError: it is none, or another version's.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"a checkpoint is named by the path of its file, not by {path!r}")
+        raise TypeError(f"resume() takes the path of a checkpoint file, not {path!r}")
     try:
         with zipfile.ZipFile(path) as file:
             if "checkpoint.json" not in file.namelist():
@@ -222,7 +222,7 @@ def read_meta(path: str | os.PathLike[str]) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from None
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path} is no checkpoint, or is damaged: {error}") from None
+        raise CheckpointError(f"{path} is not a checkpoint, or is damaged: {error}") from None
     if meta.get("format") != FORMAT or meta.get("model") != _model_version():
         raise CheckpointError(f"{path} is a checkpoint of another version of the model: resume it with that version")
     return meta
@@ -266,7 +266,7 @@ def resume(path: str | os.PathLike[str], gpu: GPU | None = None, *, checkpoints:
         checkpoints: where further checkpoints go.
 
     Raises:
-        CheckpointError: the file is no checkpoint, damaged, another version's, or of another size than the GPU.
+        CheckpointError: the file is not a checkpoint, damaged, another version's, or of another size than the GPU.
         ExecutionError: a fault, a trap or a deadlock of the launch.
     """
     meta = read_meta(path)
@@ -300,7 +300,7 @@ def resume(path: str | os.PathLike[str], gpu: GPU | None = None, *, checkpoints:
 
 
 def _fill(file: zipfile.ZipFile, gpu: GPU) -> None:
-    """Memory as it was."""
+    """Restore the contents of memory."""
     for allocation in gpu.memory:
         numbers, rows = (_get(file, f"memory/{allocation.address:x}{end}") for end in (".pages", ""))
         view = gpu.memory.view(allocation.address, allocation.size_bytes)
@@ -311,7 +311,7 @@ def _fill(file: zipfile.ZipFile, gpu: GPU) -> None:
 
 
 class _ResumedJob(Job):
-    """A launch that goes on from a checkpoint."""
+    """A launch that is resumed from a checkpoint."""
 
     def __init__(
         self, launcher: Launcher, context: Any, machine: MachineCheckpoint, checkpoints: Checkpoints | None

@@ -32,10 +32,10 @@ class DeviceMember:
 
 
 def refuse(launcher: Launcher) -> None:
-    """Refuse a launch that cannot run beside those of other GPUs.
+    """Refuse a launch that cannot run concurrently with those of other GPUs.
 
     Raises:
-        UnsupportedError: so it is.
+        UnsupportedError: the launch cannot.
     """
     gpu, loaded = launcher.kernel.gpu, launcher.kernel._loaded
     name = launcher.kernel.name
@@ -45,8 +45,8 @@ def refuse(launcher: Launcher) -> None:
         )
     if loaded.program.services or uses_textures(loaded.program) or copies_in_bulk(loaded):
         raise UnsupportedError(
-            f"{name} calls the driver (printf, malloc, assert), samples textures or copies in bulk: such kernels run on one GPU at a "
-            "time; leave that away, or launch the kernels one after the other"
+            f"{name} calls the driver (printf, malloc, assert), samples textures or uses bulk copies: such kernels run on one GPU at a "
+            "time; launch the kernels one after the other"
         )
     if is_cooperative(loaded.program):
         check_cooperative(launcher.geometry, launcher.resident, launcher.chip, name)
@@ -208,7 +208,7 @@ class _DevicesJob(Job):
             take(job, result)
 
     def _explained(self, failure: Any, kernels: Sequence[Any]) -> Exception:
-        """The failure as the error of its GPU's launch, with what the other GPUs do."""
+        """The failure as the error of its GPU's launch, with the state of the other GPUs."""
         from warpwright.timing.launch_errors import explain
 
         job = self.jobs[failure.device]

@@ -11,7 +11,7 @@ UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' 
 
 
 def whole_number(what: str, value: object) -> None:
-    """Refuse what is no whole number.
+    """Refuse what is not a whole number.
 
     Args:
         what: the argument's name, which the message begins with.

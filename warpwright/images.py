@@ -122,7 +122,7 @@ class _Object:
         self._finalizer.atexit = False
 
     def object_handle(self) -> int:
-        """What kernels get.
+        """The handle that kernels receive.
 
         Raises:
             FreedArrayError: after :meth:`destroy`, or when the array was freed.
@@ -134,7 +134,7 @@ class _Object:
         return self._handle
 
     def destroy(self) -> None:
-        """End the object; its array stays."""
+        """Destroy the object; its array remains."""
         self.object_handle()
         self._table.remove(self._handle)
 

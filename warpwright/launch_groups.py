@@ -54,7 +54,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What a launch of a group did, and when: seconds since the group began."""
+    """The result and times of a launch of a group, in seconds since the group began."""
 
     run: Run
     begin_seconds: float
@@ -70,7 +70,7 @@ class GroupError(Exception):
 
 
 def hinders(launcher: Launcher, timed: bool = True) -> str:
-    """Why a launch runs alone; empty where others may run beside it.
+    """The reason why a launch runs alone; empty if others may share the chip.
 
     Args:
         timed: whether the group's times are asked for, and not only its results.
@@ -238,7 +238,7 @@ class GroupJob(Job):
         return self.launcher.chip, self.launcher.kernel.gpu.policies
 
     def _known(self) -> list[TimedGrid | None] | None:
-        """The times of an earlier group that began alike."""
+        """The times of an earlier group that began in the same state."""
         gpu = self.launcher.kernel.gpu
         self._key = None
         if gpu.repeats is None:

@@ -38,7 +38,7 @@ class InstanceGPU(GPU):
 
 
 class MigGPU:
-    """A card whose instances exist in this process alone.
+    """A card whose instances exist only in this process.
 
     Args:
         chip: a chip with MIG (``a100``).
@@ -77,7 +77,7 @@ class MigGPU:
         return gpu
 
     def destroy(self, gpu: InstanceGPU) -> None:
-        """End an instance; its arrays are gone."""
+        """Destroy an instance and its arrays."""
         self.card.destroy_compute(gpu.instance.number, gpu.compute.number)
         self.card.destroy(gpu.instance.number)
         self.gpus.remove(gpu)

@@ -62,8 +62,8 @@ class System:
         """
         if not self.can_access(first, second):
             raise UnsupportedError(
-                f"GPU {first} of {self.machine.name} cannot access the memory of GPU {second}: no NVLink and no PCI Express within one "
-                "processor joins them (warpwright system show); copy by way of the host, or of a GPU that both can access"
+                f"GPU {first} of {self.machine.name} cannot access the memory of GPU {second}: they share no NVLink and no PCI Express within one "
+                "processor (warpwright system show); copy through the host, or through a GPU that both can access"
             )
         if (first, second) not in self._open:
             self._open.add((first, second))

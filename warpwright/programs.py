@@ -1,4 +1,4 @@
-"""Runs a user's program on the simulated device and collects its launches: a Python file in this process, another command in a process of its own.
+"""Runs a user's program on the simulated device and collects its launches: a Python file in this process, another command in a separate process.
 
 ``warpwright run`` prints the results.  Modules that are slow to import are imported by the function that needs them.
 """
@@ -37,7 +37,7 @@ class ChildResults:
 
 
 GRACE_SECONDS = 3.0
-"""What a process gets after its time limit to say where it is."""
+"""Time that a process gets after its limit to report where its warps are."""
 
 
 def execute(
@@ -79,7 +79,7 @@ def execute(
 
 
 def _preload(chip: str | None) -> None:
-    """Let the program find the simulated driver, where the system has drop-in libraries at all."""
+    """Let the program find the simulated driver, if the system supports drop-in libraries."""
     if sys.platform != "linux":
         return
     from warpwright.driver import attach, nvtx
@@ -154,7 +154,7 @@ def _missing(word: str) -> str:
     if folder and not os.path.isdir(folder):
         return f"there is no program {word}: there is no folder {folder}"
     if os.path.exists(word):
-        return f"{word} is no ordinary file: give a Python file or a command"
+        return f"{word} is not a regular file: give a Python file or a command"
     if folder or is_python_file(word):
         return f"there is no program {word}"
     return f"there is no program {word}, neither in this folder nor on the search path (PATH)"
@@ -167,7 +167,7 @@ def has_begun_driver() -> bool:
 
 
 def execute_command(words: list[str], chip: str | None, timing: str | None) -> tuple[ChildResults, int]:
-    """Run a command in a process of its own on the simulated device; return its results and its exit code.
+    """Run a command in a separate process on the simulated device; return its results and its exit code.
 
     Raises:
         ProgramError: there is no such command, it cannot be started, or the system is not Linux.
@@ -176,7 +176,7 @@ def execute_command(words: list[str], chip: str | None, timing: str | None) -> t
     import subprocess
 
     if sys.platform != "linux":
-        raise ProgramError("programs other than Python files run on the simulated driver on Linux alone")
+        raise ProgramError("programs other than Python files run on the simulated driver only on Linux")
     found = find_program(words[0])
     with child_results(chip, timing) as results:
         # Ctrl-C goes to the child as well, which ends as it likes.

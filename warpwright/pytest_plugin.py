@@ -32,16 +32,16 @@ OPTION = "--warpwright"
 
 @dataclass(slots=True)
 class Children:
-    """What processes that the tests start leave in a folder when they end."""
+    """Results that processes started by the tests leave in a folder when they end."""
 
     folder: Path
     runs: list[Run] = field(default_factory=list)
     """Launches since the present test began."""
     findings: list[Finding] = field(default_factory=list)
-    """Findings that no test has told yet."""
+    """Findings that no test has reported yet."""
 
     def collect(self) -> None:
-        """Take what has come since the last time."""
+        """Take the results that have arrived since the last call."""
         from warpwright.driver import recording
 
         runs, _, findings = recording.collect(self.folder)
@@ -78,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption(
         OPTION,
         metavar="CHIP",
-        help="run GPU code on a simulated card: v100, a100, h200 … or a TOML file; several cards by commas",
+        help="run GPU code on a simulated card: v100, a100, h200 … or a TOML file; several cards separated by commas",
     )
     group.addoption(
         "--warpwright-timing", metavar="MODE", choices=("full", "off"), help="full (cycles, the default) or off"
@@ -86,7 +86,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption(
         "--warpwright-check",
         metavar="CHECKS",
-        help="checks by commas, or all; a test fails on an error that they find (launches are then timed only in tests that use warpwright_runs, or with --warpwright-timing=full)",
+        help="checks separated by commas, or all; a test fails on an error that they find (launches are then timed only in tests that use warpwright_runs, or with --warpwright-timing=full)",
     )
     group.addoption(
         "--warpwright-check-level",
@@ -149,7 +149,7 @@ def _prepare(config: pytest.Config, options: argparse.Namespace) -> None:
 
 
 def _new_children(config: pytest.Config) -> Children:
-    """Make the folder for what the tests' processes leave, until pytest ends."""
+    """Make the folder for the results of the tests' processes, which exists until pytest ends."""
     from warpwright.driver.recording import FOLDER
     from warpwright.session import session
 
@@ -182,7 +182,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Set apart what processes left that ended before this test."""
+    """Set aside the results of processes that ended before this test."""
     _set_apart(item.config)
 
 
@@ -285,7 +285,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, object, object]:
-    """Show only the user's frames of an error that this package raises (``--full-trace`` shows all)."""
+    """Show only the user's frames of an error raised by this package (``--full-trace`` shows all)."""
     error = call.excinfo.value if call.excinfo is not None else None
     if error is not None and type(error).__module__.split(".")[0] == "warpwright":
         hide_own_frames(error)

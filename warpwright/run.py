@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 1.0
 """A launch shorter than this shows no progress."""
 SAMPLED_THREADS = 1 << 26
-"""Grids of so many threads are sampled unless timing was named: two million warps, a minute and more of full timing."""
+"""Grids of this many threads are sampled unless ``timing`` is given: two million warps take a minute or more of full timing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +138,11 @@ class Run:
     origin: Origin | None = None
     """The ranges, the module and the operator that the program made it in, where they are noted (``run --report``)."""
     repeated: bool = False
-    """An earlier launch began alike, and this one has its time (``timing/timing_cache.py``)."""
+    """True if an earlier launch began in the same state and this one reuses its time (``timing/timing_cache.py``)."""
     children: list[Run] = field(default_factory=list, repr=False)
-    """What the kernel launched, in the order of its launches: they ran after it."""
+    """Launches made by the kernel, in order; they ran after it."""
     gpu_type: type[GPU] | None = field(default=None, repr=False)
-    """Makes a GPU as the one that it ran on; None for a run of another process."""
+    """Makes a GPU like the one on which it ran; None for a run of another process."""
     repeat: Repeat | None = field(default=None, repr=False, compare=False)
     """Launches again with the same arguments; None for a run of another process or of a program's own driver calls."""
 
@@ -178,12 +178,12 @@ class Run:
 
     @property
     def schedule(self) -> str:
-        """What said when instructions may issue: ``"control bits"`` of the machine code, or a ``"scoreboard"`` (PTX run as it is, and G80's machine code)."""
+        """What decided when instructions may issue: ``"control bits"`` of the machine code, or a ``"scoreboard"`` (PTX executed directly, and G80's machine code)."""
         return "control bits" if self.program is None or self.program.control_bits else "scoreboard"
 
     @property
     def schedule_note(self) -> str:
-        """What to know of the cycles' origin: empty when they are those of machine code."""
+        """A note on the origin of the cycles; empty if they are those of machine code."""
         ptx = self.timing is not None and self.schedule == "scoreboard" and self.program is not None
         return SCOREBOARD_NOTE if ptx and self.program is not None and self.program.arch >= FIRST_FERMI else ""
 
@@ -194,7 +194,7 @@ class Run:
 
     @property
     def shared(self) -> bool:
-        """True when other launches ran beside it: then it has a time, instructions and stall reasons, and no counters of caches or DRAM."""
+        """True if other launches shared the chip: the run then has a time, instructions and stall reasons, but no counters of caches or DRAM."""
         return self.timing is not None and not self.timing.sm
 
     @property
@@ -334,7 +334,7 @@ def launch_packed(
 
 
 def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None = None) -> Run:
-    """A launch: checked where the GPU has checks; timed; or first checked, then timed from the same state."""
+    """Run a launch: checked if the GPU has checks, timed, or first checked and then timed from the same state."""
     gpu = launcher.kernel.gpu
     if session.debugger is not None:
         return _run_once(launcher, parameters, cooperative, checked=False, timed=False)
@@ -364,14 +364,14 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | 
 
 
 def _run_with_errors(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None) -> Run:
-    """A launch on a device with errors: without time, and then from the same state with time if no result changed."""
+    """Run a launch on a device with errors: without timing, and then from the same state with timing if no result changed."""
     gpu = launcher.kernel.gpu
     faults = gpu.faults
     timed = gpu.timing != "off"
     changes = not faults.ecc and any(one.launch == faults.launches for one in faults.waiting)
     if timed and (changes or (faults.exposures and not faults.ecc)):
         raise UnsupportedError(
-            f"{launcher.kernel.name}: flips that no code corrects are injected without time: add timing='off' (--timing off)"
+            f"{launcher.kernel.name}: flips that no code corrects can only be injected without timing: add timing='off' (--timing off)"
         )
     if not timed:
         return _run_once(launcher, parameters, cooperative, checked=False, timed=False)
@@ -409,7 +409,7 @@ def _run_once(
     """Run it.
 
     Args:
-        says: pass on what the kernel prints.
+        says: pass on the kernel's output.
     """
     gpu = launcher.kernel.gpu
     with assembled(launcher, parameters, cooperative, says=says) as (context, launches):
@@ -427,11 +427,11 @@ def _run_once(
 def assembled(
     launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None, *, says: bool = True
 ) -> Iterator[tuple[LaunchContext, DeviceLaunches | None]]:
-    """A launch with all that it needs while it runs: its context, and what it may launch itself.
+    """A launch with everything that it needs while it runs: its context, and the kernels that it may launch.
 
     Raises:
         LaunchError: a cooperative grid does not fit the chip.
-        ExecutionError: what the launch raises, with what the context knows of it.
+        ExecutionError: what the launch raises, with what the context knows about it.
     """
     kernel, geometry = launcher.kernel, launcher.geometry
     gpu, program, memory = kernel.gpu, kernel._loaded.program, kernel.gpu.memory
@@ -535,7 +535,7 @@ def _kernel_at(launcher: Launcher, address: int) -> tuple[str, int]:
 
 
 def _run_child(parent: Launcher, child: Child) -> Run:
-    """Run what a kernel launched, and record it as any launch."""
+    """Run a launch made by a kernel, and record it like any launch."""
     kernel = type(parent.kernel)(parent.kernel.module, child.symbol)
     launcher = type(parent)(kernel, child.grid, child.block, child.shared, partition=parent.partition)
     return launch_packed(launcher, child.parameters)
@@ -741,14 +741,14 @@ class Job:
         return timing, counts
 
     def _saver(self) -> Callable[[Any, Callable[[], bool]], None] | None:
-        """What leaves checkpoints of the launch, where they are asked for."""
+        """The object that writes checkpoints of the launch, if they are requested."""
         launcher, checkpoints = self.launcher, self.launcher.kernel.gpu.checkpoints
         if checkpoints is None:
             return None
         return lambda launch, advance: checkpoints.run(launcher, launch, advance)
 
     def _plan(self) -> Plan | None:
-        """How the launch is sampled; None where it is timed in full."""
+        """How the launch is sampled; None if it is timed in full."""
         from warpwright.timing.block_sampling import plan
 
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry

@@ -28,7 +28,7 @@ class HostTime(Protocol):
     simulated: bool
 
     def wait_until(self, ps: int) -> None:
-        """The host goes on when something has ended."""
+        """Advance the host's clock to the end of something for which it waits."""
 
 
 class SavesLaunches(Protocol):

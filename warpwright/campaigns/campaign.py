@@ -84,7 +84,7 @@ def _locally(text: str, parts: Sequence[Sequence[int]], workers: int) -> Iterato
                 yield future.result()
         except BrokenProcessPool:
             raise CampaignError(
-                "a worker was killed (out of memory?): run the same command again with fewer --workers to go on"
+                "a worker was killed (out of memory?): run the same command again with fewer --workers to continue"
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -95,7 +95,7 @@ def _on_cluster(text: str, parts: Sequence[Sequence[int]], address: str) -> Iter
     for _, answer in cluster.answers(partial(run_part, text), parts, lambda _, one: isinstance(one, cluster.lost)):
         if isinstance(answer, cluster.lost):
             raise CampaignError(
-                f"a part's workers were killed again and again (out of memory?): run the same command again to go on: {answer}"
+                f"a part's workers were killed again and again (out of memory?): run the same command again to continue: {answer}"
             )
         if isinstance(answer, Exception):
             raise answer

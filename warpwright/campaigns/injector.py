@@ -34,7 +34,7 @@ LEAST_HANG_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One injection and what came of it."""
+    """One injection and its outcome."""
 
     number: int
     structure: str
@@ -55,7 +55,7 @@ class Row:
 
 
 class Injector:
-    """A workload on a GPU of its own."""
+    """A workload on its own GPU."""
 
     def __init__(self, asked: CampaignSpecification) -> None:
         self.asked = asked
@@ -113,7 +113,7 @@ class Injector:
         self._restore()
         if not self._chosen:
             raise CampaignError(
-                f"injection {number}: launch {launch} of the workload came only in its first run; its launches may not depend on anything"
+                f"injection {number}: launch {launch} of the workload occurred only in its first run; its launches must not depend on anything"
             )
         (one,) = self._chosen
         place = (one.block, one.warp, one.lane, one.address, "+".join(map(str, one.bits)), one.instruction)

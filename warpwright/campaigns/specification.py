@@ -33,7 +33,7 @@ class CampaignSpecification:
     seed: int = 0
 
     def check(self) -> None:
-        """Refuse what cannot run.
+        """Refuse a campaign that cannot run.
 
         Raises:
             CampaignError: says what is wrong.

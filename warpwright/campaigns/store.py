@@ -1,6 +1,6 @@
 """Keeps the rows of a campaign: a line of JSON for each injection, on disk before the next part is counted.
 
-A campaign that is killed at any moment goes on where it was: a line that was half written is left out, and its injection runs again.
+A campaign that is killed at any moment can be continued: a partly written line is ignored, and its injection runs again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Store:
         return self
 
     def _know(self) -> None:
-        """Make sure that the folder is this campaign's; the number of injections may grow."""
+        """Check that the folder belongs to this campaign; the number of injections may grow."""
         place = self.folder / "campaign.json"
         asked = json.loads(self._specification)
         if place.exists():

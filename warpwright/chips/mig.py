@@ -153,7 +153,9 @@ def instance_chip(chip: Chip, profile: Profile) -> Chip:
         MigError: the chip has no instances.
     """
     if not has_mig(chip):
-        raise MigError(f"{chip.name} has no instances here: MIG is modelled for {', '.join(CHIPS)}", NOT_SUPPORTED)
+        raise MigError(
+            f"{chip.name} has no instances in this model: MIG is modelled for {', '.join(CHIPS)}", NOT_SUPPORTED
+        )
     share = profile.memory_slices / MEMORY_SLICES
     sides = 2 if profile.memory_slices > PARTITION_MEMORY_SLICES else 1
     slices = profile.compute_slices

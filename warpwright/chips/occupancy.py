@@ -101,7 +101,7 @@ def occupancy(
         )
     if registers_per_thread > sm.max_registers_per_thread:
         raise OccupancyError(
-            f"{registers_per_thread} registers a thread do not fit {chip.name}: a thread has at most {sm.max_registers_per_thread}"
+            f"{registers_per_thread} registers per thread do not fit {chip.name}: a thread has at most {sm.max_registers_per_thread}"
         )
     warps = -(-threads_per_block // lanes)
     per_warp = _up(max(registers_per_thread, 1) * lanes, sm.register_allocation_unit_registers)

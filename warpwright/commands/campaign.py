@@ -39,7 +39,7 @@ def campaign(
 ) -> None:
     """Run a workload thousands of times with one flipped bit each, and count masked, wrong, ended and hung runs.
 
-    The same command goes on where it was stopped.
+    The same command continues where it was stopped.
     """
     from warpwright.campaigns import CampaignError, CampaignSpecification
     from warpwright.campaigns import campaign as run_campaign
@@ -64,7 +64,7 @@ def campaign(
     except WarpwrightError as error:
         raise fail(str(error)) from None
     except KeyboardInterrupt:
-        raise fail("interrupted; the same command goes on from here", INTERRUPTED) from None
+        raise fail("interrupted; the same command continues from here", INTERRUPTED) from None
     show(found)
 
 

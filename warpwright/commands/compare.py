@@ -21,7 +21,7 @@ def compare(
     timing: TimingOption = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the differences.")] = None,
 ) -> None:
-    """Run a program on several chips and print its launches below each other: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
+    """Run a program on several chips and compare its launches: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
     from warpwright.programs import has_begun_driver, is_python_file
     from warpwright.tools.chip_differences import match_launches
     from warpwright.tools.chip_table import fitting_table

@@ -15,7 +15,7 @@ def debug(
     program: Annotated[str, typer.Argument(help="Python file, or any command.")],
     gpu: GpuOption = None,
     commands: Annotated[
-        list[str] | None, typer.Option("--ex", metavar="COMMAND", help="Command to carry out first.")
+        list[str] | None, typer.Option("--ex", metavar="COMMAND", help="Command to execute first.")
     ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="Run on without a stop after the last --ex command.")] = False,
     port: Annotated[

@@ -1,4 +1,4 @@
-"""Starts the program in a process of its own, under the debugger, as often as the debugger asks."""
+"""Starts the program in a separate process, under the debugger, as often as the debugger asks."""
 
 from __future__ import annotations
 

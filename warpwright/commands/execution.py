@@ -1,4 +1,4 @@
-"""Runs programs for commands: errors become messages, and what the program launched is returned."""
+"""Runs programs for commands: errors become messages, and the program's launches are returned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):
-    """A chip cannot do what a program asks of it; says where and why."""
+    """A chip lacks what a program needs; the message says where and what."""
 
 
 def check_options(chip: str | None, timing: str | None, program: str, *outputs: Path | None) -> None:
@@ -99,7 +99,7 @@ def stopped() -> typer.Exit:
 
 
 def advise_on_order(words: list[str], chip: str | None) -> None:
-    """After a failure with launches and without checks: how to find out whether the order of threads is its cause."""
+    """After a failure with launches and without checks, print how to find out whether the order of threads is the cause."""
     from warpwright.session import session
 
     if not session.launched or session.check is not None:
@@ -168,7 +168,7 @@ def _exit_code(end: SystemExit) -> int:
 
 
 def ended_by_signal(code: int) -> str:
-    """What to say of a program that a signal ended, whose launches and findings may be missing; empty for another exit code."""
+    """A message about a program that a signal ended, whose launches and findings may be missing; empty for another exit code."""
     import signal
 
     try:

@@ -20,7 +20,7 @@ mig = typer.Typer(
 
 GpuOption = Annotated[str, typer.Option("--gpu", "-g", help="Chip of the card.")]
 DeviceOption = Annotated[
-    int, typer.Option("--device", "-i", min=0, help="Which card, by its place in --gpu of warpwright run.")
+    int, typer.Option("--device", "-i", min=0, help="Number of the card among those of --gpu of warpwright run.")
 ]
 
 
@@ -35,7 +35,7 @@ def _chip(name: str) -> Chip:
 
 @contextmanager
 def _changing(gpu: str, device: int) -> Iterator[MigCard]:
-    """A card whose instances change; what the driver refuses is printed."""
+    """A card whose instances change within the block; a refusal by the driver is printed."""
     from warpwright.chips.mig import MigError
     from warpwright.system.mig import changing
 
@@ -56,7 +56,7 @@ def enable(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
 
 @mig.command("disable")
 def disable(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
-    """Turn MIG mode off; there may be no instances."""
+    """Turn MIG mode off, which requires that there are no instances."""
     with _changing(gpu, device) as card:
         card.set_enabled(False)
     console().print(f"MIG mode of {gpu} {device} is off", markup=False)
@@ -73,10 +73,10 @@ def create(
     gpu: GpuOption = "a100",
     device: DeviceOption = 0,
     compute: Annotated[
-        bool, typer.Option("--compute/--no-compute", help="Also make a compute instance of all slices in each.")
+        bool, typer.Option("--compute/--no-compute", help="Also create a compute instance with all slices in each.")
     ] = True,
 ) -> None:
-    """Create GPU instances; all of them, or none where one does not fit."""
+    """Create GPU instances: all of them, or none if one does not fit."""
     with _changing(gpu, device) as card:
         made = []
         for text in profiles.split(","):
@@ -175,7 +175,7 @@ def listed(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
 
 @mig.command("profiles")
 def profiles(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
-    """List the kinds of GPU instances, how many more there could be, and where."""
+    """List the profiles of GPU instances, how many more can be created, and where."""
     from rich.table import Table
 
     from warpwright.chips.mig import PROFILES, MigError, has_mig
@@ -183,7 +183,7 @@ def profiles(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
 
     chip = _chip(gpu)
     if not has_mig(chip):
-        raise fail(f"{chip.name} has no MIG mode here: a100 has")
+        raise fail(f"{chip.name} has no MIG mode in this model; use a100")
     try:
         found = card(chip, device)
     except MigError as error:

@@ -42,7 +42,7 @@ ClockOption = Annotated[
     str,
     typer.Option(
         "--host-clock",
-        help="Clock that the program reads on its host: host (its own) or simulated (passes only while it waits for the GPU, launches or sleeps).",
+        help="Clock that the program reads on the host: host (the real one) or simulated (advances only while the program waits for the GPU, launches or sleeps).",
     ),
 ]
 TimeoutOption = Annotated[
@@ -70,9 +70,7 @@ RecordOption = Annotated[
 ]
 CheckpointOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE", help="Save launches in the middle, for warpwright resume (Python programs, timing full)."
-    ),
+    typer.Option(metavar="FILE", help="Save launches part-way, for warpwright resume (Python programs, timing full)."),
 ]
 EveryOption = Annotated[
     int | None,

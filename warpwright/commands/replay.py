@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def replay(
-    recording: Annotated[Path, typer.Argument(help="File that warpwright run --record has written.")],
-    image: Annotated[Path | None, typer.Option(metavar="PNG", help="Write what was drawn last as an image.")] = None,
+    recording: Annotated[Path, typer.Argument(help="File written by warpwright run --record.")],
+    image: Annotated[Path | None, typer.Option(metavar="PNG", help="Write the last rendered image.")] = None,
     gpu: Annotated[
-        str | None, typer.Option(metavar="CHIP", help="The chip whose cycles --timing full gives; g80 by default.")
+        str | None, typer.Option(metavar="CHIP", help="Chip whose cycles --timing full gives; g80 by default.")
     ] = None,
     timing: TimingOption = None,
     report: Annotated[
@@ -38,7 +38,7 @@ def replay(
         chip = load_chip(gpu or "g80")
         if gpu and timing != "full" and not report:
             raise fail(
-                f"--gpu {gpu} says whose cycles --timing full (or --report) gives: add one of them, or leave --gpu away",
+                f"--gpu {gpu} names the chip whose cycles --timing full (or --report) gives: add one of them, or omit --gpu",
                 MISUSED,
             )
         done = Replay(recording, chip if timing == "full" or report else None)
@@ -51,8 +51,8 @@ def replay(
         raise fail(f"{recording} is empty")
     same = {
         None: "its end was not recorded",
-        True: "memory ends as recorded",
-        False: "memory ends otherwise than recorded",
+        True: "memory is as recorded",
+        False: "memory differs from the recording at the end",
     }
     draws = device.three_d.draws
     console().print(
@@ -70,14 +70,14 @@ def replay(
     if image is not None:
         pixels = last_image(device)
         if pixels is None:
-            raise fail("nothing was drawn: there is no image to write")
+            raise fail("nothing was drawn, so there is no image to write")
         image.write_bytes(png(pixels))
     if done.is_same is False:
         raise typer.Exit(FAILED)
 
 
 def _pictures_of(replay: Replay) -> list[FramePictures]:
-    """Where the pictures of a replay's device will be, once it has one."""
+    """A list that receives the pictures of a replay's device when the device is created."""
     from warpwright.tools.report.frame_page import FramePictures
 
     found: list[FramePictures] = []

@@ -29,19 +29,19 @@ def report(
     what_if: Annotated[
         bool,
         typer.Option(
-            help="Run the program again with each resource relieved that may limit its longest launch: twice the width, or half the latency."
+            help="Run the program again for each resource that may limit its longest launch, with it relieved: twice the width, or half the latency."
         ),
     ] = True,
     trace: Annotated[Path | None, typer.Option(help="Also write a trace of the blocks, for ui.perfetto.dev.")] = None,
     baseline: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Launches of an earlier run (warpwright run --json FILE) to show beside these."
+            metavar="FILE", help="Launches of an earlier run (warpwright run --json FILE) to compare with these."
         ),
     ] = None,
     compare_gpu: Annotated[
         str | None,
-        typer.Option("--compare-gpu", metavar="CHIP", help="Run on this chip, too, and show both beside each other."),
+        typer.Option("--compare-gpu", metavar="CHIP", help="Also run on this chip, and show both side by side."),
     ] = None,
 ) -> None:
     """Run a program and write a page that shows where the cycles of its launches went and what would help."""
@@ -75,7 +75,7 @@ def _baseline_rows(baseline: Path | None, compare_gpu: str | None) -> list[Row]:
     from warpwright.tools.report.comparison import read_rows
 
     if baseline is not None and compare_gpu is not None:
-        raise fail("--baseline and --compare-gpu both name the other side: give one of them", MISUSED)
+        raise fail("--baseline and --compare-gpu both name what to compare with: give one of them", MISUSED)
     try:
         known_chips(compare_gpu)
         rows = [] if baseline is None else read_rows(baseline)
@@ -89,7 +89,7 @@ def _baseline_rows(baseline: Path | None, compare_gpu: str | None) -> list[Row]:
 def _compared(
     other: Sequence[Row] | Sequence[Run], runs: list[Run], baseline: Path | None, chip: str | None
 ) -> Comparison:
-    """Launches beside those of a file or another chip, summed up on the terminal."""
+    """Compare launches with those of a file or another chip, and print a summary."""
     from warpwright.errors import UnsupportedError
     from warpwright.tools.report.comparison import compared_with
     from warpwright.tools.report.quantities import change_of
@@ -112,7 +112,7 @@ def _compared(
 
 
 def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, Ranking]:
-    """Repeat the program with each resource relieved that may limit its longest launch; empty, with a note, if that is not possible."""
+    """Repeat the program for each resource that may limit its longest launch, with it relieved; empty, with a note, if that is not possible."""
     from warpwright.errors import LaunchError
     from warpwright.session import session
     from warpwright.tools.report.relieved import candidates, rank

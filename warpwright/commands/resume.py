@@ -14,20 +14,22 @@ def resume(
     checkpoint: Annotated[Path, typer.Argument(help="File of warpwright run --checkpoint.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE.npz", help="Write the device's arrays, as bytes by name."),
+        typer.Option(
+            "--output", "-o", metavar="FILE.npz", help="Write the device's arrays to this file, as bytes by name."
+        ),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            "--mig", metavar="PROFILE:START", help="Go on in a MIG instance of a fresh card, such as 3g.20gb:4."
+            "--mig", metavar="PROFILE:START", help="Resume in a MIG instance of a fresh card, such as 3g.20gb:4."
         ),
     ] = None,
     again: Annotated[
-        Path | None, typer.Option("--checkpoint", metavar="FILE", help="Leave further checkpoints here.")
+        Path | None, typer.Option("--checkpoint", metavar="FILE", help="File for further checkpoints.")
     ] = None,
     every: Annotated[int, typer.Option("--checkpoint-every", min=1, help="Simulated cycles between two.")] = 1_000_000,
 ) -> None:
-    """Run a launch from its checkpoint to its end: with the memory, cycles and counters that it would have had without."""
+    """Run a launch from its checkpoint to its end, with the same memory, cycles and counters as without the interruption."""
     import numpy as np
 
     from warpwright.checkpoint import Checkpoints
@@ -56,7 +58,7 @@ def resume(
     except KeyboardInterrupt:
         raise fail("interrupted", INTERRUPTED) from None
     out = console()
-    out.print(f"{found.run.kernel} went on at cycle {found.cycle:,}", markup=False)
+    out.print(f"{found.run.kernel} resumed at cycle {found.cycle:,}", markup=False)
     out.print(launch_table([found.run], found.run.chip))
     if output is not None:
         np.savez(output, **{name: found.array(name) for name in found.allocations})  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ def gpus_of(system: str | None, gpu: str | None) -> str | None:
     if system is None:
         return gpu
     if gpu is not None:
-        raise fail("--system names the GPUs: leave --gpu away", MISUSED)
+        raise fail("--system names the GPUs: omit --gpu", MISUSED)
     try:
         machine = load_machine(system)
     except WarpwrightError as error:
@@ -65,13 +65,13 @@ def _start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
 
 @contextlib.contextmanager
 def host_clock_of(name: str, timing: str | None) -> Iterator[None]:
-    """The program reads the simulated clock, if it is asked for, within the block."""
+    """Within the block, the program reads the simulated clock if ``--host-clock`` requests it."""
     from warpwright.session import session
 
     if name not in ("host", "simulated"):
         raise fail(f"--host-clock {name} is not known: host or simulated", MISUSED)
     if name == "simulated" and timing == "off":
-        raise fail("--host-clock simulated needs times: leave --timing off away", MISUSED)
+        raise fail("--host-clock simulated needs times: omit --timing off", MISUSED)
     if name == "simulated" and sys.platform != "linux":
         raise fail("--host-clock simulated needs Linux", MISUSED)
     session.simulates_host_clock = name == "simulated"
@@ -83,7 +83,7 @@ def host_clock_of(name: str, timing: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def checkpoints_saved(program: str, timing: str | None, path: Path | None, every: int | None) -> Iterator[None]:
-    """Launches of the program are saved in the middle within the block."""
+    """Within the block, checkpoints of the program's launches are written."""
     if path is None:
         if every is not None:
             raise fail("--checkpoint-every has no effect without --checkpoint: add --checkpoint FILE", MISUSED)
@@ -96,7 +96,7 @@ def checkpoints_saved(program: str, timing: str | None, path: Path | None, every
     if not is_python_file(program):
         raise fail("--checkpoint saves launches of Python programs that use warpwright.GPU: give a FILE.py", MISUSED)
     if timing == "off":
-        raise fail("--checkpoint saves launches that are timed in full: leave out --timing off", MISUSED)
+        raise fail("--checkpoint saves launches that are timed in full: omit --timing off", MISUSED)
     check_folder("--checkpoint", path)
     session.checkpoints = Checkpoints(path.absolute(), every_cycles=every or 1_000_000)
     try:
@@ -107,7 +107,7 @@ def checkpoints_saved(program: str, timing: str | None, path: Path | None, every
 
 @contextlib.contextmanager
 def errors_injected(text: str | None, check: str | None) -> Iterator[None]:
-    """Every GPU of the program meets the errors of ``--inject`` within the block; what its counters say is printed at the end."""
+    """Within the block, the errors of ``--inject`` are injected into every GPU of the program; its error counters are printed at the end."""
     if text is None:
         yield
         return
@@ -115,7 +115,7 @@ def errors_injected(text: str | None, check: str | None) -> Iterator[None]:
     from warpwright.session import session
 
     if check is not None:
-        raise fail("--inject and --check exclude each other: leave one of them away", MISUSED)
+        raise fail("--inject and --check exclude each other: omit one of them", MISUSED)
     try:
         parse_injections(text)
     except InjectionError as error:

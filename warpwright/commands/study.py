@@ -11,10 +11,10 @@ from warpwright.commands.output import FAILED, INTERRUPTED, MISUSED, check_outpu
 
 
 def study(
-    name: Annotated[str | None, typer.Argument(help="Study to run; all are listed without one.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Study to run; without one, all are listed.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write the tables and heat maps as an HTML page.")] = None,
 ) -> None:
-    """Measure on the simulated machines what a paper measured, and print both; the exit code is 1 if a cell is beyond its tolerance."""
+    """Repeat a paper's measurement on the simulated machines, and print both; the exit code is 1 if a cell is beyond its tolerance."""
     from rich.table import Table
 
     from warpwright.studies.catalogue import STUDIES

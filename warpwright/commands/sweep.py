@@ -17,12 +17,10 @@ def sweep(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes (default: one per core).")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Run on a Dask cluster: tcp://HOST:8786.")] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Also run the points again that failed.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print how many points there are.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also run failed points again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the number of points.")] = False,
 ) -> None:
-    """Run all combinations of programs, chips, overrides and arguments; the same command goes on where it was stopped."""
+    """Run all combinations of programs, chips, overrides and arguments; the same command continues where it was stopped."""
     from warpwright.sweeps.specification import SweepError, points_of, read_specification
     from warpwright.sweeps.sweep import sweep as run_sweep
     from warpwright.tools.progress import duration
@@ -36,7 +34,7 @@ def sweep(
     except SweepError as error:
         raise fail(str(error), MISUSED) from None
     except KeyboardInterrupt:
-        raise fail("interrupted; the same command goes on from here", INTERRUPTED) from None
+        raise fail("interrupted; the same command continues from here", INTERRUPTED) from None
     before = len(done.points) - done.ran_count
     told = f"{len(done.points):,} points: {done.ran_count:,} run in {duration(done.wall_seconds)}"
     told += f", {before:,} finished before" if before else ""

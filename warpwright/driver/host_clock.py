@@ -54,7 +54,7 @@ class HostClock:
         self._words[PS] = value
 
     def wait_until(self, ps: int) -> None:
-        """The host goes on when something has ended."""
+        """Advance the host's clock to the end of something for which it waits."""
         self.ps = max(self.ps, ps)
 
     def read_ns(self, wall: bool = False) -> int:

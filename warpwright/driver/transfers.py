@@ -5,7 +5,7 @@ DRAM within one.  Each device has a copy engine for each direction to and from t
 other, whatever their streams (``python -m bench.transfers`` on H200; the chip's ``[transfer]``).
 
 Between devices of a machine (``system/``) a copy takes the ways of its route, each of which makes one copy after the other; without access
-between the two, it goes by way of the host's memory.
+between the two, it goes through the host's memory.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class JpegDecoder:
     def __init__(self, device: Device, timeline: Timeline) -> None:
         if not device.chip.engines.nvjpg_core_count:
             raise UnsupportedError(
-                f"{device.chip.name} has no JPEG engine here: use a100, or a MIG instance with one (1g.5gb+me, 7g.40gb)"
+                f"{device.chip.name} has no JPEG engine in this model: use a100, or a MIG instance with one (1g.5gb+me, 7g.40gb)"
             )
         self._device = device
         self._timeline = timeline

@@ -70,7 +70,7 @@ def read_jpeg(data: bytes, name: str) -> JpegFile:
         ArgumentError: it is no JPEG file, or ends before its first scan.
     """
     if data[:2] != bytes((0xFF, _START)):
-        raise ArgumentError(f"{name} is no JPEG file: it begins with {data[:4].hex(' ') or 'nothing'}, not ff d8")
+        raise ArgumentError(f"{name} is not a JPEG file: it begins with {data[:4].hex(' ') or 'nothing'}, not ff d8")
     at = 2
     frame: tuple[int, bytes] | None = None
     while at + 4 <= len(data) and data[at] == 0xFF:
@@ -88,16 +88,16 @@ def read_jpeg(data: bytes, name: str) -> JpegFile:
             return _described(*frame, segment[0], name)
         at += 2 + max(length, 2)
     raise ArgumentError(
-        f"{name} is no whole JPEG file: it has no {'scan' if frame else 'frame'} within {len(data):,} bytes"
+        f"{name} is not a complete JPEG file: it has no {'scan' if frame else 'frame'} within {len(data):,} bytes"
     )
 
 
 def _described(marker: int, segment: bytes, scan_components: int, name: str) -> JpegFile:
     count = segment[5] if len(segment) > 5 else 0
     if not count or len(segment) < 6 + 3 * count:
-        raise ArgumentError(f"{name} is no whole JPEG file: its frame header has {len(segment)} bytes")
+        raise ArgumentError(f"{name} is not a complete JPEG file: its frame header has {len(segment)} bytes")
     sampling = tuple((segment[7 + 3 * i] >> 4, segment[7 + 3 * i] & 15) for i in range(count))
     height, width = int.from_bytes(segment[1:3], "big"), int.from_bytes(segment[3:5], "big")
     if not width or not height or any(not h or not v for h, v in sampling):
-        raise ArgumentError(f"{name} is no JPEG file that can be decoded: it has {width} x {height} pixels")
+        raise ArgumentError(f"{name} is not a JPEG file that can be decoded: it has {width} x {height} pixels")
     return JpegFile(width, height, segment[0], marker, sampling, scan_components)

@@ -249,7 +249,7 @@ class DeviceFaults:
             XID_UNCORRECTABLE, f"uncorrectable ECC error in {_NAMES[structure]}{where}, read by {consumer}", consumer
         )
         if self.contains:
-            self._report(XID_CONTAINED, f"contained: {consumer}; other contexts go on", consumer)
+            self._report(XID_CONTAINED, f"contained: {consumer}; other contexts continue", consumer)
         else:
             self._report(XID_UNCONTAINED, "uncontained: all contexts of the device end", consumer)
         if word is not None and structure == "dram":

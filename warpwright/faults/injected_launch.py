@@ -221,7 +221,7 @@ class InjectedExecution:
         late = [one.injection for one in strikes if not one.struck]
         if late:
             raise InjectionError(
-                f"{late[0].structure}: instruction {late[0].instruction} of block {number} never came: warps {outcome.instructions:,} "
+                f"{late[0].structure}: instruction {late[0].instruction} of block {number} was never reached: warps {outcome.instructions:,} "
                 "instructions in all; name an earlier one"
             )
         self._add(Counts(outcome.instructions, outcome.thread_instructions, 1))

@@ -105,7 +105,7 @@ def _pairs(text: str, allowed: tuple[str, ...], whole: str) -> dict[str, str]:
         key, equals, value = part.partition("=")
         if not equals or key not in allowed:
             raise InjectionError(
-                f"{part!r} in --inject {whole!r}: one of {', '.join(f'{key}=' for key in allowed)} may stand here"
+                f"{part!r} in --inject {whole!r}: one of {', '.join(f'{key}=' for key in allowed)} is allowed here"
             )
         found[key] = value
     return found

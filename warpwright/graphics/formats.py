@@ -187,7 +187,7 @@ def colour_format(number: int, register: str) -> Format:
     """
     found = COLOUR_FORMATS.get(number)
     if found is None:
-        raise CommandError(f"{register} = {number:#x} is no colour format that the model knows")
+        raise CommandError(f"{register} = {number:#x} is not a colour format of the model")
     return found
 
 
@@ -195,7 +195,7 @@ def depth_format(number: int) -> DepthFormat:
     """The format of a number of ZETA_FORMAT; raises as :func:`colour_format`."""
     found = DEPTH_FORMATS.get(number)
     if found is None:
-        raise CommandError(f"ZETA_FORMAT = {number:#x} is no depth format that the model knows")
+        raise CommandError(f"ZETA_FORMAT = {number:#x} is not a depth format of the model")
     return found
 
 

@@ -66,7 +66,7 @@ class Assembly:
     def begin(self, kind: int) -> None:
         self.abandon()
         if kind > TRIANGLE_STRIP_ADJACENCY:
-            raise CommandError(f"the 3D class (0x8297): VERTEX_BEGIN_GL = {kind:#x} is no type of primitives")
+            raise CommandError(f"the 3D class (0x8297): VERTEX_BEGIN_GL = {kind:#x} is not a type of primitives")
         self.is_open, self.type = True, kind
 
     def add_arrays(self, first: int, count: int) -> None:

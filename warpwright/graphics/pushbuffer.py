@@ -80,7 +80,7 @@ class Pushbuffer:
             self._takes_length, self._increments = True, False
         else:
             raise CommandError(
-                f"pushbuffer word {word:#010x} is no method header: jumps and calls within a pushbuffer are not provided"
+                f"pushbuffer word {word:#010x} is not a method header: jumps and calls within a pushbuffer are not provided"
             )
 
     def _write(self, words: Words) -> None:

@@ -125,7 +125,9 @@ class _Reader:
             raise RecordingError(f"{path}: {reason.strerror}") from None
         self._path = path
         if self._file.read(len(MAGIC)) != MAGIC:
-            raise RecordingError(f"{path} is no recording of a command stream: warpwright run --record FILE makes one")
+            raise RecordingError(
+                f"{path} is not a recording of a command stream: warpwright run --record FILE makes one"
+            )
         self._unpacker = zlib.decompressobj()
         self._ready = b""
 

@@ -91,7 +91,7 @@ def _stencil(operation: int, before: int, reference: int) -> int:
 def _operation(engine: RegisterEngine, name: str) -> int:
     value = engine[name]
     if value not in _STENCIL_OPERATIONS:
-        raise engine.refuse(name, value, "it is no operation on stencils")
+        raise engine.refuse(name, value, "it is not an operation on stencils")
     return _STENCIL_OPERATIONS[value]
 
 

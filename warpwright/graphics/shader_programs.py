@@ -399,7 +399,7 @@ class ShaderProgram:
         except Cancelled as end:
             where = f"; {end.where}" if end.where else ""
             raise ExecutionError(
-                f"GPU fault: the {self.name} has not ended after {MOST_SECONDS:g} s and was stopped: look for a loop without an end{where}"
+                f"GPU fault: the {self.name} has not ended after {MOST_SECONDS:g} s and was stopped: look for an endless loop{where}"
             ) from None
         finally:
             timer.cancel()

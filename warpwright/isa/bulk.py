@@ -1,6 +1,6 @@
 """Bulk copies (cp.async.bulk, PTX ISA 9.7.9.25.4; UBLKCP, UTMALDG and related): the operation that both front ends produce.
 
-Each is one operation, ``bulk``, of sixteen words a lane at the places named below.  Copies are complete at once in the
+Each is one operation, ``bulk``, of sixteen words per lane at the places named below.  Copies are complete at once in the
 functional engines, which then tell the mbarrier; in simulated time they tell it when the bytes have arrived.
 """
 

@@ -1,6 +1,6 @@
 """Fixed-function engines of the A100 whitepaper: rates of NVJPG.
 
-Images have the table's compression, 10:1 of 24 bits a pixel, which the quality of each is chosen for.  Files are in device memory, so that
+Images have the table's compression, 10:1 of 24 bits per pixel, which the quality of each is chosen for.  Files are in device memory, so that
 copies from the host are no part of the rate.
 """
 

@@ -72,7 +72,7 @@ def atomics(step: Step) -> Result:
         for chip in ("v100", "a100"):
             step(f"{name}, {chip}")
             found[chip] = adds_per_second(GPU(chip, timing="full"), kernel)
-            rates.append(f"{chip} {name}: {1e-9 * found[chip]:.0f} billion additions a second")
+            rates.append(f"{chip} {name}: {1e-9 * found[chip]:.0f} billion additions per second")
         cells.append(Cell(f"{name} atomics", "A100 over V100", found["a100"] / found["v100"], paper, ATOMIC_TOLERANCE))
     return Result([Table("Atomics in global memory", "times", cells)], [*rates, "An FP16 addition is of two halves."])
 
@@ -108,7 +108,7 @@ def compression(step: Step) -> Result:
     """What compressible memory gains by its contents: DRAM's traffic and bandwidth, L2's bandwidth."""
     rng = np.random.default_rng(17)
     words = rng.integers(0, 1 << 32, TABLE_WORDS, dtype=np.uint32)
-    contents = {"zeros": (np.zeros_like(words), 4.0), "8 bits a word": (words & 255, 2.0), "random": (words, 1.0)}
+    contents = {"zeros": (np.zeros_like(words), 4.0), "8 bits per word": (words & 255, 2.0), "random": (words, 1.0)}
     plain, packed = _Memory(False), _Memory(True)
     traffic, speeds = [], []
     for name, (table, paper) in contents.items():

@@ -173,7 +173,7 @@ def coalescing(step: Step) -> Result:
         cells.append(Cell("lines of 64 bytes, 32 bits per lane", name, lines, 4.0, EXACT))
     found = Result([Table("A wavefront's load", "cycles, or lines", cells)])
     found.remarks.append(
-        "The article gives 16 cycles for scalars on Cypress, 4 on Cayman for 32 bits and 8 for 64. Lanes of 128 bits send 64 addresses, four a cycle, on both."
+        "The article gives 16 cycles for scalars on Cypress, 4 on Cayman for 32 bits and 8 for 64. Lanes of 128 bits send 64 addresses, four per cycle, on both."
     )
     return found
 

@@ -82,7 +82,7 @@ TABLE_5: Mapping[str, Mapping[int, tuple[float, float]]] = {
         32: (220, 87.329), 64: (220, 51.67), 128: (224, 27.674), 256: (235, 13.731), 512: (317, 6.598), 1024: (428, 3.130),
     },
 }  # fmt: skip
-# Blocks of an SM: microseconds with 32, 64 … 1,024 threads a block.
+# Blocks of an SM: microseconds with 32, 64 … 1,024 threads per block.
 FIGURE_8: Mapping[str, Mapping[int, tuple[float, ...]]] = {
     "v100": {
         1: (1.43, 1.44, 1.46, 1.50, 1.72, 2.20), 2: (1.84, 1.85, 1.90, 1.99, 2.49, 3.49), 4: (2.85, 2.89, 3.07, 3.52, 4.54),
@@ -174,7 +174,7 @@ def block_barriers(step: Step) -> Result:
     latency, throughput = [], []
     for chip, rows in TABLE_5.items():
         for threads, (paper_cycles, paper_rate) in rows.items():
-            step(f"{chip}, {threads} threads a block")
+            step(f"{chip}, {threads} threads per block")
             row = f"{threads} threads"
             latency.append(Cell(row, chip, block_latency(chip, threads), paper_cycles, BLOCK_TOLERANCE))
             throughput.append(Cell(row, chip, block_rate(chip, threads), paper_rate, BLOCK_TOLERANCE))

@@ -46,7 +46,7 @@ def _with_sms(count: int) -> GPU:
 
 
 def _of_a_thread(run: Run, n: int) -> Table:
-    """What one thread does, on the average."""
+    """What one thread does, on average."""
     m, threads = run.metrics, n * n
     reads, writes = m["dram__bytes_read.sum"] / threads, m["dram__bytes_write.sum"] / threads
     loads, stores = (m[f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum"] * 32 / threads for op in ("ld", "st"))

@@ -44,7 +44,7 @@ PRELOADED = (
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a point."""
+    """The outcome of a point."""
 
     key: str
     status: str
@@ -65,7 +65,7 @@ class WorkerLost(Exception):
 
 
 class PointServer:
-    """A server as its user sees it: one point at a time."""
+    """A server that runs one point at a time, from its user's side."""
 
     def __init__(self, threads: int = 1) -> None:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "WARPWRIGHT_THREADS": str(threads)}

@@ -1,4 +1,4 @@
-"""What a sweep gives: its points, their statuses and the table of their launches."""
+"""The result of a sweep: its points, their statuses and the table of their launches."""
 
 from __future__ import annotations
 

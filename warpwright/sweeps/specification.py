@@ -78,7 +78,7 @@ class Specification(BaseModel):
             if not values:
                 raise ValueError(f"{name} has no values")
             if len(set(map(repr, values))) < len(values):
-                raise ValueError(f"{name} has a value twice")
+                raise ValueError(f"{name} has a duplicate value")
         return axes
 
 

@@ -30,7 +30,7 @@ from warpwright.tools.progress import LINE_SECONDS, duration
 
 
 def check_packages() -> None:
-    """Look for the packages of a sweep before hours of simulation.
+    """Check for the packages of a sweep before hours of simulation.
 
     Raises:
         SweepError: one is missing.

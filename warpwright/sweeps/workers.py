@@ -118,7 +118,7 @@ class DaskWorkers:
             yield points[number], self._outcome(answer, points[number])
 
     def _outcome(self, answer: Any, point: Point) -> Outcome:
-        """What a worker answered; ``killed`` if the worker was lost."""
+        """A worker's answer; ``killed`` if the worker was lost."""
         if isinstance(answer, self._cluster.lost | WorkerLost):
             return Outcome(point.key, "killed", f"its worker was lost: {answer}")
         if isinstance(answer, Exception):

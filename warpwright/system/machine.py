@@ -101,7 +101,7 @@ class LinkKind:
 
     @property
     def replays_per_packet(self) -> float:
-        """How often a packet is sent again, on the average."""
+        """How often a packet is sent again, on average."""
         share = self.errors_per_million_packets / 1e6
         return share / (1 - share)
 
@@ -136,7 +136,7 @@ class Machine:
     """What each further node is: ``nvlink``, ``pcie`` or ``host``."""
     cables: tuple[Cable, ...]
     staged_copy_percent: float
-    """Of PCI Express's bandwidth that a copy reaches which the driver makes by way of the host's memory."""
+    """Of PCI Express's bandwidth that a copy reaches which the driver makes through the host's memory."""
     sources: Mapping[str, str]
     """Where each number comes from, by ``link.field``."""
     kinds: Mapping[str, str]

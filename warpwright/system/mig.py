@@ -166,7 +166,7 @@ class MigCard:
             MigError: the chip has none, or there are instances.
         """
         if not has_mig(self.chip):
-            raise MigError(f"{self.chip.name} has no MIG mode here: a100 has", NOT_SUPPORTED)
+            raise MigError(f"{self.chip.name} has no MIG mode in this model; use a100", NOT_SUPPORTED)
         if not enabled and self.instances:
             raise MigError("there are GPU instances: destroy them before MIG mode is turned off", IN_USE)
         self.enabled = enabled

@@ -1,7 +1,7 @@
 """Routes between two GPUs of a machine, and what copies and kernels' accesses over them take.
 
 Peer access has a route over NVLinks (direct, or over switches) or over PCI Express within one processor's root complexes; the driver refuses it
-where only the processors' own link joins two GPUs.  Copies between such GPUs go by way of the host's memory.  No route of the driver leads over another GPU:
+where only the processors' own link joins two GPUs.  Copies between such GPUs go through the host's memory.  No route of the driver leads over another GPU:
 :func:`relay_route` has the way that a program can take itself, as collective libraries do.
 """
 

@@ -79,7 +79,7 @@ def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
 @core
 def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
     """Bytes of a slice's bandwidth for an atomic on a line that its last atomics did not use (bench.micro ``scattered_atomics``: words at
-    random 51 a cycle over the chip, with an answer 40; on lines that stay the same 65)."""
+    random 51 per cycle over the chip, with an answer 40; on lines that stay the same 65)."""
     last = m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]
     known = line + 1  # 0: none
     before = known

@@ -1,7 +1,7 @@
 """Bulk copies in simulated time: one engine per SM, which bypasses registers and L1.
 
 A copy is issued by one instruction and described by one record (``engine/abi.py``).  The SM's engine begins one in a fixed
-interval and moves so many bytes a cycle; its lines are read from or written to L2 in the serial phase, with everything else
+interval and moves so many bytes per cycle; its lines are read from or written to L2 in the serial phase, with everything else
 that happens there.  A load takes the way of a register load to L2 and back without L1's part of it, and the engine's own time.  When the last bytes are in shared memory the mbarrier is told, which until then knows only what it
 expects: waiting threads see it at their next look (measured on an H200: ``bench/micro/hopper.cu``).
 """
@@ -119,7 +119,7 @@ def whole_sectors(m: Any, sectors: int) -> int:
 
 @core
 def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: int, rate: int, writes: bool) -> int:
-    """Read or write the lines of neighbouring bytes, so many bytes a cycle; when the last is there."""
+    """Read or write the lines of neighbouring bytes, so many bytes per cycle; when the last is there."""
     ready = time
     shift = m[s.chip.line_shift]
     sector_shift = m[s.chip.sector_shift]

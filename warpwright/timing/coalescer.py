@@ -1,6 +1,6 @@
 """Coalesces lanes' addresses to cache lines, sectors and shared-memory wavefronts.
 
-Lines and their sectors are as long as the chip file says, at most four sectors a line; shared memory has banks of 4 bytes, as many as the chip file says, and serves as many lanes at
+Lines and their sectors are as long as the chip file says, at most four sectors per line; shared memory has banks of 4 bytes, as many as the chip file says, and serves as many lanes at
 once: of 8-byte accesses half as many, of 16-byte ones a quarter (CUDA C++ Programming Guide, compute capability 5.x and later).
 Addresses come as ``records.py`` takes them: a base, and a stride or a table of distances.
 """
@@ -394,7 +394,7 @@ def wavefronts(m: Any, sm: s.SM, addresses: Addresses, size: int, distinct: bool
 
 @core
 def lanes_together(m: Any, size: int) -> int:
-    """Lanes whose words the data stage hands over at once: one for each bank, half as many for 8 bytes a lane, a quarter for 16."""
+    """Lanes whose words the data stage hands over at once: one for each bank, half as many for 8 bytes per lane, a quarter for 16."""
     banks = m[s.chip.banks]
     return banks if size <= 4 else (banks >> 1 if size == 8 else banks >> 2)
 
@@ -416,7 +416,7 @@ def pairwise(addresses: Addresses, apart: int) -> bool:
     """Whether all active lanes have the address of the lane whose number differs by ``apart``, where that is active.
 
     NVIDIA says for Volta and Turing (developer forum, "Unexpected shared memory bank conflict") that loads by pairs of lanes 1 or 2 apart return two
-    registers a cycle; an H200 takes 1 and 2 cycles for LDS.64 and LDS.128 of pairs, 2 and 4 of other lanes (bench.micro ``shared``).
+    registers per cycle; an H200 takes 1 and 2 cycles for LDS.64 and LDS.128 of pairs, 2 and 4 of other lanes (bench.micro ``shared``).
     """
     base, tabled, step, mask = addresses
     left = mask

@@ -81,7 +81,7 @@ def size_of(address: int) -> int:
         for shift in range(0, 32, 8):
             filled += ((word >> shift) & 255) != 0
     quarter = LINE_BYTES // 4
-    # A base and seven bits a word; a mask and what is not zero, by words or by halves.
+    # A base and seven bits per word; a mask and what is not zero, by words or by halves.
     if high - low < 1 << 7 or HEAD_BYTES + 4 * words <= quarter or HALF_MASK_BYTES + 2 * halves <= quarter:
         return quarter
     half = LINE_BYTES // 2

@@ -37,7 +37,7 @@ def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) ->
 
     Blocks of 16 KiB take the banks in turn.  Banks are refreshed one after the other, each closed for a while, the same ones in all channels
     (bench.micro ``bursts``, emptied caches: of loads of 16 or 32 KiB at once none wait, or most do, of 64 KiB and more about a fifth always).
-    A channel that was idle postpones refreshes for its first requests (``bench/shapes``, an element a thread, 40 to 400 blocks: 16 of 18 launches take what they
+    A channel that was idle postpones refreshes for its first requests (``bench/shapes``, an element per thread, 40 to 400 blocks: 16 of 18 launches take what they
     take without refresh, the others 400 cycles more).
     """
     banks = m[s.chip.dram_bank_count]

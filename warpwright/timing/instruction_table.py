@@ -54,7 +54,7 @@ MOST_READS = 15
 
 
 def _reads_by_bank(registers: Sequence[int], banks: int, passes: int) -> int:
-    """How often each register bank is read, four bits a bank: a register's bank is its number's rest by how many there are."""
+    """How often each register bank is read, four bits per bank: a register's bank is its number's rest by how many there are."""
     counts = [passes * sum(r % banks == bank for r in registers) for bank in range(banks)]
     # DMMA.16x8x16, which keeps its pipe for 64 cycles, reads sixteen of each of two banks: fifteen hold up others no less.
     counts = [min(count, MOST_READS) for count in counts]
@@ -158,7 +158,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     """Build the table.
 
     Args:
-        lowered: one entry an instruction; blocks: by the number that trace records carry.
+        lowered: one entry per instruction; blocks: by the number that trace records carry.
 
     Raises:
         UnknownTiming: an instruction has no timing row.

@@ -312,7 +312,7 @@ def ask_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, ti
 
 @core
 def send(m: Any, sm: s.SM, time: int, size: int) -> int:
-    """When a store to another block's shared memory can begin: an SM sends so many bytes a cycle."""
+    """When a store to another block's shared memory can begin: an SM sends so many bytes per cycle."""
     begin = max(time, m[sm.remote_free])
     m[sm.remote_free] = begin + size // m[s.chip.remote_store_bytes]
     return begin

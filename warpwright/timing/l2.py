@@ -66,7 +66,7 @@ def counters(m: Any, piece: int) -> s.SliceGroup:
 def crosses(m: Any, source: int, time: int, units: int) -> int:
     """When bytes that a slice has at ``time`` for its counterpart can begin to cross.
 
-    Each slice has its own way, 16 bytes a clock of L2 wide (bench.micro ``crossing``: lines that are far 40 to 42 sectors a cycle over the chip, near ones
+    Each slice has its own way, 16 bytes a clock of L2 wide (bench.micro ``crossing``: lines that are far 40 to 42 sectors per cycle over the chip, near ones
     81 to 128).
     """
     calendar = m[s.chip.far_ports] + source * s.CALENDAR_SLOTS
@@ -247,7 +247,7 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
 @core
 def port(m: Any, piece: int, time: int, sectors: int) -> int:
     """Take a slice's read port for so many sectors; fewer than it is wide take as long (bench.micro ``mixture``: words gathered from L2,
-    78 to 80 a cycle over the chip, one a clock of each slice)."""
+    78 to 80 per cycle over the chip, one a clock of each slice)."""
     calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
     units = max(sectors << m[s.chip.sector_shift], m[s.chip.l2_access])
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, units)
@@ -437,7 +437,7 @@ def counterpart(m: Any, home: int) -> int:
 @core
 def stored_bytes(m: Any, count: int, full: int) -> int:
     """What a store of so many sectors, so many of them whole, takes of the way to the other side: of the others it must say which bytes are written
-    (bench.micro ``crossing``: far stores of every other word 33.6 sectors a cycle over the chip, of whole lines 41.6)."""
+    (bench.micro ``crossing``: far stores of every other word 33.6 sectors per cycle over the chip, of whole lines 41.6)."""
     return (full << m[s.chip.sector_shift]) + (count - full) * m[s.chip.far_masked]
 
 
@@ -535,7 +535,7 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
 @core
 def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
     """When the home has taken a write that reaches the SM's partition at ``time``: a share of its write port for the request, for each
-    whole and for each partial sector (bench.micro ``paths``: 79 whole sectors a cycle over the chip; ``scattered``: 39 words at random;
+    whole and for each partial sector (bench.micro ``paths``: 79 whole sectors per cycle over the chip; ``scattered``: 39 words at random;
     ``strided``: 4, 2, 1 partial sectors a request 51, 44, 33).  ``held``: bytes of each sector, 16 bits each.
     """
     count = popcount(sectors)

@@ -65,7 +65,7 @@ def parts_around(m: Any, sm: s.SM, source: Addresses, target: Addresses) -> int:
 
     What L2 sends goes to shared memory as it comes: a request is of one line there too, and where a sector's bytes come to be across two
     sectors it is asked for twice, once for each half (bench.micro ``copies_once``: 32 lanes to shared memory 16 bytes after a line ask for
-    8 sectors a line, in three requests).
+    8 sectors per line, in three requests).
     """
     n = 0
     left = source.mask

@@ -295,7 +295,7 @@ def bottleneck(cycles: int, overhead_cycles: int, bounds: dict[str, float], reas
     Every bound holds the launch overhead; shares are of the cycles after it.
     """
     if overhead_cycles >= OVERHEAD_SHARE * cycles:
-        return f"launch overhead ({100 * overhead_cycles / max(cycles, 1):.0f}% of the time passes before the first block runs)"
+        return f"launch overhead ({100 * overhead_cycles / max(cycles, 1):.0f}% of the time is before the first block runs)"
     name, bound = max(bounds.items(), key=lambda item: item[1])
     bound, cycles = max(bound - overhead_cycles, 0.0), cycles - overhead_cycles
     waiting = {k: v for k, v in reasons.items() if k not in ("selected",)}

@@ -100,7 +100,7 @@ def _fp64(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 
 def _xu(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """Special functions and conversions; those that read 64 bits a lane take longer."""
+    """Special functions and conversions; those that read 64 bits per lane take longer."""
     pipes = chip.pipes
     longer = pipes.xu_wide_source_cycles if "wide_source" in work.traits else 0
     return Timing(s.P_XU, _lanes(lanes, pipes.xu_lanes) + longer, pipes.xu_latency_cycles + 2 * longer, s.K_FIXED)

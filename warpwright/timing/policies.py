@@ -28,7 +28,7 @@ Replacement = Callable[[Any, Any, int, int], int]
 def greedy_then_oldest(ready: int, last: int, ages: Any) -> int:
     """The same warp while it can, then one of the block that started first, of its warps the one that has been ready longest, of those that have been so as long the
     last (bench.micro ``race``: blocks of an H200's SM end in the order in which they began, also those that come later; ``warp_chains``: of chains of arithmetic by 1 to
-    8 warps of a sub-core, all of one block, none falls behind, whatever the pipe: MUFU by four 32.0 cycles a step, IMAD by three and five 6.1 and 10.1, DADD by eight
+    8 warps of a sub-core, all of one block, none falls behind, whatever the pipe: MUFU by four 32.0 cycles per step, IMAD by three and five 6.1 and 10.1, DADD by eight
     16.2; ``first_code``: of 32 warps of a block the last ones first, which is the "youngest" of Huerta et al., MICRO'25, section 4)."""
     if last >= 0 and (ready >> last) & 1:
         return last

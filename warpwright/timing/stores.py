@@ -2,7 +2,7 @@
 
 The load/store unit takes stores of the four sub-cores in turn, two cycles each, and leaves them in a queue, with the loads after them.  From there they come to the store
 buffer, which holds lines: a store to a line that is still there joins it.  Lines leave in the order in which they came, for an output that
-takes a cycle a sector, one more for a line that is written in part (bench.micro ``access``, ``strided``, ``joins_once``,
+takes a cycle per sector, one more for a line that is written in part (bench.micro ``access``, ``strided``, ``joins_once``,
 ``store_times``).
 """
 
@@ -26,7 +26,7 @@ PENDING = 15 << 4
 
 @core
 def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, size: int, local: bool) -> int:
-    """Write the ``n`` lines in the SM's scratch through, ``size`` bytes a lane; gives the start in the load/store unit."""
+    """Write the ``n`` lines in the SM's scratch through, ``size`` bytes per lane; gives the start in the load/store unit."""
     m[sm + (s.SM.local_stores if local else s.SM.global_stores)] += 1
     buffer = sm + m[s.chip.join_at]
     about = s.StoreBuffer(buffer + m[s.chip.buffer_lines] * s.StoreLine.size)
@@ -203,7 +203,7 @@ def joinable(m: Any, buffer: int, about: s.StoreBuffer, line: int) -> s.StoreLin
 
 @core
 def leaves(m: Any, about: s.StoreBuffer, since: int) -> int:
-    """When the buffer's first line can go to the output, which it may ``since`` so long: one a cycle, as far as that has room."""
+    """When the buffer's first line can go to the output, which it may ``since`` so long: one per cycle, as far as that has room."""
     oldest = m[about.output[m[about.sent] % m[s.chip.output_lines]]]
     return max(max(since, oldest), m[about.went] + 1)
 
@@ -254,7 +254,7 @@ def going_out(m: Any, about: s.StoreBuffer, line: int, time: int) -> int:
 
 @core
 def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
-    """Of the output, for a line: a sector a cycle on H200, one more when part of a sector is written or it is elsewhere (``python -m
+    """Of the output, for a line: a sector per cycle on H200, one more when part of a sector is written or it is elsewhere (``python -m
     bench.elsewhere``: whole lines 5 cycles instead of 4), at least two."""
     sector = max(m[s.chip.sector_bytes] // m[s.chip.l1_write_bytes], 1)
     cost = popcount(sectors) * sector

@@ -1,6 +1,6 @@
 """LLVM IR to R600 machine code, through the back end inside llvmlite.
 
-LLVM ends its process where it cannot select an instruction, so that a kernel is compiled in a process of its own.  The passes before the
+LLVM ends its process where it cannot select an instruction, so that a kernel is compiled in a separate process.  The passes before the
 back end are few: the IR comes from a compiler that has optimised it.  Functions of the ``helpers`` module are unknown while those passes
 run, so that lanes that exchange values there are not moved apart; they are inlined afterwards.
 """

@@ -1,4 +1,4 @@
-"""What one launch did on several chips: the figures that explain its time, and sentences of what changed from one chip to the next.
+"""One launch on several chips: the figures that explain its time, and sentences about the changes from one chip to the next.
 
 Every sentence follows from counters of both runs and numbers of both chips; a figure that differs by less than a seventh is not mentioned.
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from warpwright.run import Run
 
 NOTABLE = 1.15
-"""Ratio from which on a difference is told."""
+"""Ratio from which on a difference is mentioned."""
 MUCH_CONFLICT, MUCH_LAUNCH, BANDWIDTH_BOUND = 1.15, 0.25, 40.0
 RULES = {
     "whole_warp": "sectors of 32 bytes",
-    "half_warp_in_order": "half-warps whose lanes name a segment in order, else 32 bytes for each lane",
+    "half_warp_in_order": "half-warps whose lanes access a segment in order, otherwise 32 bytes for each lane",
     "half_warp_any_order": "segments of half-warps, in any order",
     "whole_lines": "whole lines of 128 bytes for loads, segments of 32 for stores",
     "quarter_wavefront": "lines of 64 bytes of quarter-wavefronts",
@@ -49,7 +49,7 @@ class Figures:
     """Of the peak."""
     occupancy_percent: float
     active_warps: float
-    """Of an SM that has blocks, on the average."""
+    """Of an SM that has blocks, on average."""
     bank_passes: float
     """Wavefronts of shared memory over what they would be without conflicts; 1 without accesses."""
     launch_share: float
@@ -99,7 +99,7 @@ def figures_of(run: Run) -> Figures:
 
 
 def changed(before: float, now: float) -> bool:
-    """Whether a figure differs enough to be told."""
+    """Whether a figure differs enough to be mentioned."""
     low, high = sorted((before, now))
     return high > 0 and (low <= 0 or high / low >= NOTABLE)
 
@@ -143,8 +143,8 @@ def _transactions(before: Figures, now: Figures) -> str:
 def _caches(before: Figures, now: Figures) -> str:
     if now.l2_hit_percent is not None and before.l2_hit_percent is None:
         return (
-            f"caches are new: L1 has {now.l1_hit_percent:.0f}% of what loads ask for, L2 {now.l2_hit_percent:.0f}% of what"
-            f" comes to its {now.chip.l2.l2_kib / 1024:g} MiB"
+            f"caches are new: {now.l1_hit_percent:.0f}% of loads hit in L1, {now.l2_hit_percent:.0f}% of requests in L2 of"
+            f" {now.chip.l2.l2_kib / 1024:g} MiB"
         )
     if now.l2_hit_percent is None or before.l2_hit_percent is None:
         return ""
@@ -183,7 +183,7 @@ def _banks(before: Figures, now: Figures) -> str:
 def _warps(before: Figures, now: Figures) -> str:
     if not changed(before.active_warps, now.active_warps):
         return ""
-    return f"an SM has {now.active_warps:.0f} {wave(now).split()[0]}s at work instead of {before.active_warps:.0f}, of at most {now.chip.sm.max_warps_per_sm}"
+    return f"an SM has {now.active_warps:.0f} active {wave(now).split()[0]}s instead of {before.active_warps:.0f}, of at most {now.chip.sm.max_warps_per_sm}"
 
 
 def _machine(before: Figures, now: Figures) -> str:
@@ -203,7 +203,7 @@ def _instructions(before: Figures, now: Figures) -> str:
 def _launch(before: Figures, now: Figures) -> str:
     if now.launch_share < MUCH_LAUNCH:
         return ""
-    return f"{now.launch_share:.0%} of the time passes before the first block runs"
+    return f"{now.launch_share:.0%} of the time is before the first block runs"
 
 
 CLAUSES: tuple[Callable[[Figures, Figures], str], ...] = (

@@ -21,7 +21,7 @@ class ExportError(Exception):
 
 
 def check_format(kind: str) -> None:
-    """Look whether a format can be written, before hours of simulation.
+    """Check that a format can be written, before hours of simulation.
 
     Raises:
         ExportError: Parquet without pyarrow.

@@ -91,7 +91,7 @@ def grouped_table(runs: Sequence[Run], title: str) -> Table:
 
 
 def launch_table(runs: Sequence[Run], title: str) -> Table:
-    """One row a launch, in order."""
+    """One row per launch, in order."""
     table = Table(title=title, title_justify="left", header_style="bold")
     timed = any(r.timed for r in runs)
     table.add_column("kernel", overflow="fold")

@@ -38,7 +38,7 @@ from warpwright.native.intrinsics import declared, spread
 
 WIDTH = 8
 # Where the plan's words are.  BASE: host address of the texel (0, 0); TO_DEVICE: device address less host address; BORDER_WORDS: the
-# border's element, a word a channel.
+# border's element, a word per channel.
 BASE, TO_DEVICE, ROW_BYTES, ELEMENT_BYTES, COUNT, BORDER_WORDS = (8 * n for n in range(6))
 ACROSS = BORDER_WORDS + 32
 # And those of an axis.  FACTOR, LIMIT, PERIOD (doubles): steps of a position in one of the coordinate's; coordinates beyond the limit count as

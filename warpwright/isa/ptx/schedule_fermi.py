@@ -1,6 +1,6 @@
 """The units that execute PTX on Fermi, and the machine instructions that it takes there.
 
-Sources: CUDA C Programming Guide 3.2, table 5-1: of an SM's 32 lanes a clock, integer products, shifts, conversions and counts have 16; the
+Sources: CUDA C Programming Guide 3.2, table 5-1: of an SM's 32 lanes per clock, integer products, shifts, conversions and counts have 16; the
 instructions of Fermi's machine code by envytools' description of it (``gf100``: a product gives one half of its bits; fields, counts,
 votes and sums of absolute differences are single instructions; there is no three-operand logic and no funnel shift).
 """

@@ -1,6 +1,6 @@
 """SASS front end: machine code of sm_70 to sm_90 (128-bit encodings) to programs.
 
-``fields`` bit-field readers · ``names`` enumerations · ``tables_*`` one row an instruction · ``decode`` words to records ·
+``fields`` bit-field readers · ``names`` enumerations · ``tables_*`` one row per instruction · ``decode`` words to records ·
 ``text`` records to nvdisasm's text · ``load`` cubins to programs · ``meaning*``, ``lower`` what instructions do.
 Imports ``isa.program`` and ``toolchain`` only.
 """

@@ -62,7 +62,7 @@ ELEMENT_BITS = {"S8": 8, "U8": 8, "S4": 4, "U4": 4, "TF32": 32}
 """By an instruction's modifiers; otherwise 16."""
 PRODUCT_BITS = {"DMMA": 64, "BMMA": 1, "QMMA": 8}
 WIDE_SOURCES = {"F2F": ("F64",), "F2I": ("F64",), "FRND": ("F64",), "I2F": ("S64", "U64")}
-"""Types that make a conversion take 64 bits a lane: the type of the source is named last where both are."""
+"""Types that make a conversion take 64 bits per lane: the type of the source is named last where both are."""
 
 
 def _some(**traits: bool) -> frozenset[str]:

@@ -230,7 +230,7 @@ def _product(descriptor: Attributes, layouts: list[Attributes], addresses: tuple
     """
     a, b, c, d = layouts
     if any(x.number(_ORDER) != _COLUMN_ORDER for x in (c, d)):
-        raise unsupported("results in another memory order than columns are not provided")
+        raise unsupported("results in a memory order other than columns are not provided")
     if descriptor.number(_FILL, _FULL_FILL) != _FULL_FILL or descriptor.number(_OP_C):
         raise unsupported("products that fill a triangle, or transpose C, are not provided")
     if descriptor.number(_POINTER_MODE) > 1:

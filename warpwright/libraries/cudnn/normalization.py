@@ -192,7 +192,7 @@ def backward(call: Backward) -> None:
     _plain(call.operations)
     tensor = found(Tensor, call.x_tensor)
     if not found(Tensor, call.dy_tensor).strides == tensor.strides == found(Tensor, call.dx_tensor).strides:
-        raise unsupported("gradients laid out otherwise than the input are not provided")
+        raise unsupported("gradients with another layout than the input are not provided")
     work = Work(
         x=call.x, dy=call.dy, out=call.dx, scale=call.scale, mean=call.mean, inverse=call.inverse, dscale=call.dscale, dbias=call.dbias, alpha=_scale(call.alpha, tensor),
         beta=_scale(call.beta, tensor), alpha_parameters=_scale(call.alpha_parameters, tensor),

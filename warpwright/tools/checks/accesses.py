@@ -149,7 +149,7 @@ LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (
 WINDOW_MASK = ~0xFFFFFF
 OFFSET_MASK = 0xFFFFFFFF
 WRITTEN_TOGETHER = 512
-"""Bytes from the first to after the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes a lane."""
+"""Bytes from the first to after the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes per lane."""
 
 
 @core
@@ -302,7 +302,7 @@ def is_written(written: int, offset: int, size: int) -> bool:
 
 @core
 def missing_shadow(memory: Memory, size: int) -> int:
-    """What an access of ``size`` bytes a lane must be given first: SHADOW, NARROW, or DONE for nothing."""
+    """What an access of ``size`` bytes per lane must be given first: SHADOW, NARROW, or DONE for nothing."""
     if memory.cells == 0:
         return SHADOW
     return NARROW if size < 4 and memory.shift == 2 else DONE

@@ -115,7 +115,7 @@ class CheckedLaunch:
         watch = Watch(self, kernel, checks)
         self._execution = CheckedExecution(self.context, kernel, self.resident_blocks, watch, seed)
         found: list[Finding] = []
-        verdict = Verdict(None, "whether the results depend on it was not tried: the launch did not end")
+        verdict = Verdict(None, "whether the results depend on it was not tested: the launch did not end")
         try:
             if races is not None:
                 races.begin(watch.live)

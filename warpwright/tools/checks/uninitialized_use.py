@@ -101,7 +101,7 @@ class Before:
         """Run the launch, which has ended, again with other contents of shared memory that nothing wrote."""
         reason = self._hindrance(touched)
         if reason:
-            return Verdict(None, f"whether the results depend on it was not tried: {reason}")
+            return Verdict(None, f"whether the results depend on it was not tested: {reason}")
         after = [self._memory.snapshot(a) for a in touched]
         end = self._services.state() if self._services is not None else None
         limit = max(LEAST_LIMIT, LONGER * counts.warp_instructions)
@@ -116,7 +116,7 @@ class Before:
             if end is not None:
                 self._services.become(end)
         return Verdict(
-            False, "the results of the launch do not depend on its contents: two other contents have the same results"
+            False, "the results of the launch do not depend on its contents: they are the same with two other contents"
         )
 
     def _hindrance(self, touched: Sequence[Allocation]) -> str:

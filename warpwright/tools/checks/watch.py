@@ -396,7 +396,7 @@ class Watch:
         index = next(i for i, x in enumerate(self.program.instructions) if x.address == address)
         self._barrier_error(
             block, warp, "Invalid arguments", [self._called_from(warp, index, lanes)], lanes,
-            ("the mask of a *_sync operation must name every thread that comes to it",),
+            ("the mask of a *_sync operation must name every thread that reaches it",),
         )  # fmt: skip
 
     def _missing(self, block: Block, warp: Warp, lanes: int, at: int) -> None:

@@ -28,7 +28,7 @@ def hindrance(program: Program, memory: DeviceMemory) -> str:
         return "the kernel may write surfaces"
     used = sum(a.size_bytes for a in memory)
     return (
-        f"{format_bytes(used)} of memory would have to be kept, at most {format_bytes(MOST_BYTES)} are"
+        f"{format_bytes(used)} of memory would have to be kept, more than {format_bytes(MOST_BYTES)}"
         if used > MOST_BYTES
         else ""
     )

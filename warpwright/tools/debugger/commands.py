@@ -183,7 +183,9 @@ class Commands(Values, Stopping):
         stopped = [one for number in self.stopped_at if (one := self.table.find(number)) is not None]
         found = next((one for one in stopped if isinstance(one, Breakpoint)), None)
         if found is None:
-            raise CommandError("continue COUNT lets hits of a breakpoint go by, and the launch has stopped at none")
+            raise CommandError(
+                "continue COUNT skips hits of the breakpoint at which the launch stopped, and it did not stop at one"
+            )
         found.ignore = found.hits + count
 
     def do_quit(self, rest: str) -> str:

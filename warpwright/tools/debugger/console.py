@@ -61,7 +61,7 @@ class Console:
                 if self._keep is not None:
                     self._again(found.word)
                     leave()
-                self._show("the program cannot start again here: quit, and start warpwright debug anew")
+                self._show("the program cannot be restarted here: quit, and run warpwright debug again")
                 continue
             self._save()
             return found
@@ -85,7 +85,7 @@ class Console:
     # --- commands ------------------------------------------------------------------------------------------
     def idle(self, code: int) -> bool:
         """Read commands while the program is not running; True where it is to start."""
-        self._show(f"[the program has ended{f' with exit code {code}' if code else ''}; run starts it again]")
+        self._show(f"[the program has ended{f' with exit code {code}' if code else ''}; run restarts it]")
         while True:
             found = self._next()
             if found is None or self.state.quits:

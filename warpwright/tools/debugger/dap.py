@@ -235,7 +235,7 @@ class Server:
     def on_restart(self, a: Message) -> Command:
         if self._keep is None:
             raise CommandError(
-                "a program that is not a Python file cannot start again here: end it, and start a new session"
+                "a program that is not a Python file cannot be restarted here: end it, and start a new session"
             )
         self.on_launch(a["arguments"]) if a.get("arguments") else None
         return Command("run")

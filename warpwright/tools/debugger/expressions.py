@@ -178,7 +178,7 @@ def well_formed(text: str) -> None:
 def number_of(value: Value) -> int | float:
     """A value as a number: the address of a pointer."""
     if isinstance(value, Vector):
-        raise ExpressionError("a vector is no number: name one of its components, such as threadIdx.x")
+        raise ExpressionError("a vector is not a number: name one of its components, such as threadIdx.x")
     return value.address if isinstance(value, Pointer) else value
 
 

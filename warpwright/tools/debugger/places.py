@@ -141,7 +141,7 @@ class Place:
         if found is not None:
             return cls(text, file=found["file"] or file, line=int(found["line"]))
         if not re.fullmatch(r"[\w:~<>, *&.]+", text):
-            raise PlaceError(f"{text!r} is no place: give FILE:LINE, LINE, a kernel's name or *ADDRESS")
+            raise PlaceError(f"{text!r} is not a place: give FILE:LINE, LINE, a kernel's name or *ADDRESS")
         return cls(text, kernel=text)
 
     def instructions(self, kernel: Kernel) -> tuple[int, ...]:

@@ -44,13 +44,13 @@ class DebugSession:
         if isinstance(program, Run):
             if program.repeat is None:
                 raise TypeError(
-                    f"this run of {program.kernel} cannot be repeated, for it was launched by a program's own driver calls or in another "
+                    f"this run of {program.kernel} cannot be repeated because it was launched by a program's own driver calls or in another "
                     "process: use warpwright debug PROGRAM"
                 )
             program = program.repeat
         if not callable(program):
             raise TypeError(
-                f"debug() takes what launches, or a run, not a {type(program).__name__}: ww.debug(kernel[grid, block], *arguments)"
+                f"debug() takes a launcher, a function or a run, not a {type(program).__name__}: ww.debug(kernel[grid, block], *arguments)"
             )
         self._program = program
         self._arguments = arguments

@@ -1,4 +1,4 @@
-"""What the debugger keeps when the program that it debugs starts again, in a process of its own: breakpoints, displays, commands to come."""
+"""What the debugger keeps when the program that it debugs starts again, in a separate process: breakpoints, displays, commands to come."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def supervise(run: Callable[[], int], path: Path, idle: Callable[[int], bool] | 
     """Run the program, and again while the debugger asks for it; returns the exit code of its last process.
 
     Args:
-        run: runs the program in a process of its own, with the state in ``path``, and returns its exit code.
+        run: runs the program in a separate process, with the state in ``path``, and returns its exit code.
         idle: reads commands once the program has ended with an exit code; True where it is to start again.
     """
     while True:

@@ -231,7 +231,7 @@ class Thread:
         """
         found = _REGISTER.match(name)
         if found is None or self._register(name) is None:
-            raise ExpressionError(f"{name} is no register that can be set: $R4, $R2.64, $UR4, $P0")
+            raise ExpressionError(f" {name} is not a register that can be set: $R4, $R2.64, $UR4, $P0")
         kind, number, wide = found[1], int(found[2]), bool(found[3])
         if number == {"R": 255, "UR": 63}.get(kind):
             raise ExpressionError(f"{name} is always zero")

@@ -54,7 +54,7 @@ class Stall:
 
     @property
     def meaning(self) -> str:
-        """What the warp did or waited for, in plain words."""
+        """What the warp did or waited for, in plain English."""
         return MEANINGS[self.reason]
 
 
@@ -109,7 +109,7 @@ class LineCost:
     file: str
     number: int
     text: str
-    """Empty when the source is not at hand."""
+    """Empty if the source is not available."""
     issues: int
     stall_cycles: int
     share: float
@@ -154,7 +154,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What one launch spent its time on."""
+    """How one launch spent its time."""
 
     kernel: str
     chip: str
@@ -205,7 +205,7 @@ def attribute(run: Run) -> Attribution:
         raise UnsupportedError(f"this run of {run.kernel} has no attribution: {UNTIMED}")
     if run.shared:
         raise UnsupportedError(
-            f"this run of {run.kernel} has no attribution: it shared the chip with other launches. Launch it alone to learn what limits it"
+            f"this run of {run.kernel} has no attribution because it shared the chip with other launches; launch it alone to find what limits it"
         )
     metrics = run.metrics
     warp_cycles = sum(timing.stalls.values())
@@ -383,25 +383,25 @@ def _sm_units(run: Run, program: Program, chip: Chip, cycles: int) -> Iterator[U
         (
             "ALU pipe (integer, logic)",
             issued["alu"] * WARP / (pipes.alu_lanes or pipes.fma_heavy_lanes),
-            f"{pipes.alu_lanes} lanes a scheduler",
+            f"{pipes.alu_lanes} lanes per scheduler",
         ),
         (
             "FMA pipe (FP32)",
             (issued["fma"] + issued["fma_heavy"]) * WARP / lanes + float(held.get(s.P_FMA_PAIR, 0)),
-            f"{lanes} lanes a scheduler",
+            f"{lanes} lanes per scheduler",
         ),
         (
             "FMA pipe, heavy half (integer multiply)",
             float(held.get(s.P_FMA_HEAVY, 0) + held.get(s.P_FMA_PAIR, 0)),
-            f"{pipes.fma_heavy_lanes} lanes a scheduler",
+            f"{pipes.fma_heavy_lanes} lanes per scheduler",
         ),
-        ("half-precision pipe", float(held.get(s.P_HALF, 0)), f"{pipes.half_lanes} lanes a scheduler"),
-        ("FP64 pipe", float(held.get(s.P_FP64, 0)), f"{pipes.fp64_lanes} lanes a scheduler"),
-        ("special functions (XU)", float(held.get(s.P_XU, 0)), f"{pipes.xu_lanes} lanes a scheduler"),
+        ("half-precision pipe", float(held.get(s.P_HALF, 0)), f"{pipes.half_lanes} lanes per scheduler"),
+        ("FP64 pipe", float(held.get(s.P_FP64, 0)), f"{pipes.fp64_lanes} lanes per scheduler"),
+        ("special functions (XU)", float(held.get(s.P_XU, 0)), f"{pipes.xu_lanes} lanes per scheduler"),
         (
             "tensor pipe",
             float(held.get(s.P_TENSOR, 0)),
-            f"{pipes.tensor_fp16_fma_per_clk} FP16 multiply-adds a cycle and scheduler, at the rate of warp-wide instructions",
+            f"{pipes.tensor_fp16_fma_per_clk} FP16 multiply-adds per cycle and scheduler, at the rate of warp-wide instructions",
         ),
     ):
         if busy:
@@ -414,7 +414,7 @@ def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iter
     wavefronts = metrics.get("l1tex__data_pipe_lsu_wavefronts.sum", 0.0)
     shared = metrics.get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 0.0)
     lsu_peak = chip.mio.lsu_wavefronts_per_clk * sms * cycles
-    per_clk = f"{chip.mio.lsu_wavefronts_per_clk:g} wavefront a cycle and SM"
+    per_clk = f"{chip.mio.lsu_wavefronts_per_clk:g} wavefront per cycle and SM"
     yield Unit("load/store and L1 data", "memory", wavefronts / lsu_peak, per_clk)
     if shared:
         yield Unit("of it shared memory", "memory", shared / lsu_peak, per_clk)
@@ -422,10 +422,10 @@ def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iter
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum", 0.0
     )
     fill = chip.l1.l1_fill_bytes_per_clk
-    yield Unit("L2 to L1", "memory", missed * SECTOR_BYTES / (fill * sms * cycles), f"{fill} bytes a cycle and SM")
+    yield Unit("L2 to L1", "memory", missed * SECTOR_BYTES / (fill * sms * cycles), f"{fill} bytes per cycle and SM")
     l2_percent = metrics.get("lts__throughput.avg.pct_of_peak_sustained_elapsed", 0.0)
     l2_peak = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
-    yield Unit("L2", "memory", l2_percent / 100, f"{l2_peak:,} bytes a cycle over {chip.l2.l2_slice_count} slices")
+    yield Unit("L2", "memory", l2_percent / 100, f"{l2_peak:,} bytes per cycle over {chip.l2.l2_slice_count} slices")
     dram_percent = metrics.get("dram__throughput.avg.pct_of_peak_sustained_elapsed", 0.0)
     yield Unit("DRAM", "memory", dram_percent / 100, f"{chip.dram.dram_gb_per_s:,.0f} GB/s")
 
@@ -460,11 +460,11 @@ FLOPS_PER_LANE = {
 }
 """Floating-point operations of one thread; a multiply-add counts as two, packed halves count both."""
 NV50_FLOPS_PER_LANE = {"fadd": 1, "fmul": 1, "fmad": 2, "dadd": 1, "dmul": 1, "dfma": 2}
-"""The same of chips of compute capability 1.x."""
+"""The same for chips of compute capability 1.x."""
 R600_FLOPS_PER_LANE = {"ADD": 1, "MUL": 1, "MUL_IEEE": 1, "MULADD": 2, "MULADD_IEEE": 2, "FMA": 2}
-"""The same of an operation in a bundle of AMD's chips."""
+"""The same for an operation in a bundle of AMD's chips."""
 PTX_FLOPS_PER_LANE = {"ADD": 1, "SUB": 1, "MUL": 1, "FMA": 2, "MAD": 2}
-"""The same of PTX, where the unit says whether they are of floating-point numbers."""
+"""The same for PTX, where the unit determines whether they are floating-point operations."""
 
 
 def _flops_per_lane(instruction: Instruction, work: Work, program: Program) -> int:
@@ -535,7 +535,7 @@ def _limit(
 ) -> tuple[Resource, str]:
     """What limits, and the evidence: overhead, then a bound that binds, then idle SMs, then what warps wait for."""
     if overhead >= OVERHEAD_SHARE * cycles:
-        return LAUNCH, f"{overhead / cycles:.0%} of the cycles pass before the first block runs"
+        return LAUNCH, f"{overhead / cycles:.0%} of the cycles are before the first block runs"
     bound = bounds[0]
     if bound.share >= BINDING_SHARE and bound.name in BOUNDS:
         return BOUNDS[bound.name], f"it needs at least {bound.share:.0%} of the cycles after the launch overhead"

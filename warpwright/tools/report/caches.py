@@ -73,7 +73,11 @@ def caches_panel(metrics: Mapping[str, float], seconds: float, anchor: str) -> s
     """Tables of L1, shared memory, L2 and DRAM."""
     tables = (
         ("L1", "Requests are warp-instructions; a sector has 32 bytes.", _l1(metrics)),
-        ("Shared memory", "A bank conflict is a wavefront beyond the least that the accesses need.", _shared(metrics)),
+        (
+            "Shared memory",
+            "A bank conflict is a wavefront beyond the minimum that the accesses need.",
+            _shared(metrics),
+        ),
         ("L2", _l2_note(metrics), _l2(metrics)),
         ("DRAM", "", _dram(metrics, seconds)),
     )
@@ -105,7 +109,7 @@ def _l1(metrics: Mapping[str, float]) -> str:
     return rows_table(
         "",
         ("access", "requests", "sectors", "sectors per request", "data", "hit rate"),
-        rows or _nothing(6, "No loads or stores of global or local memory."),
+        rows or _nothing(6, "The kernel has no loads or stores of global or local memory."),
     )
 
 
@@ -129,9 +133,7 @@ def _shared(metrics: Mapping[str, float]) -> str:
 
 def _l2_note(metrics: Mapping[str, float]) -> str:
     hits = metrics.get("lts__t_sector_hit_rate.pct")
-    found = (
-        f" {percent(hits / 100)} of them were found." if hits is not None and metrics.get("lts__t_sectors.sum") else ""
-    )
+    found = f" {percent(hits / 100)} of them hit." if hits is not None and metrics.get("lts__t_sectors.sum") else ""
     return f"Sectors of 32 bytes that were looked up, by operation and by origin.{found}"
 
 

@@ -17,7 +17,7 @@ from warpwright.tools.tables import format_seconds
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 CAPTION = (
     "Bars are times on one scale. Load and store: bytes that a warp's access of global memory moves. L1 and L2: hit rates. DRAM: traffic, and its share of"
-    " the peak. Warps: at work on an SM, on the average, and at most."
+    " the peak. Warps: average number of active warps on an SM, and the largest possible."
 )
 
 

@@ -108,7 +108,7 @@ def read_rows(path: Path) -> list[Row]:
         reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
         raise UnsupportedError(f"cannot read the baseline {path}: {reason or error}") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UnsupportedError(f"the baseline {path} is no array of launches: write it with warpwright run --json {path} PROGRAM")  # fmt: skip
+        raise UnsupportedError(f"the baseline {path} is not an array of launches: write it with warpwright run --json {path} PROGRAM")  # fmt: skip
     for number, row in enumerate(rows):
         missing = [name for name in NEEDED if name not in row]
         if missing:

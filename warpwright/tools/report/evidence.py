@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from warpwright.run import Run
 
 PROGRAM = "program"
-"""What no number of the chip decides: stall counts of the machine code, sleeping, waits that nothing is known of."""
+"""Time that no number of the chip decides: stall counts of the machine code, sleeping, waits of unknown cause."""
 OTHERS_TIME = frozenset({"barrier"})
 """Reasons whose cycles are those of other warps."""
 BEHIND_MEMORY = frozenset({"long_scoreboard", "mio_throttle", "lg_throttle", "drain"})
@@ -85,19 +85,19 @@ BOUNDS: Mapping[str, tuple[str, ...]] = {
     "PCI Express": ("host_read_packet_ns", "host_read_sector_ns", "host_write_packet_ns", "host_write_sector_ns"),
     "NVLink": ("peer_packet_ns", "peer_sector_ns"),
 }
-"""Bandwidths that waits for memory rest on where they bind."""
+"""Bandwidths to which waits for memory are attributed if they bind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How well the numbers are known that a launch's time rests on."""
+    """How well the numbers are known on which a launch's time depends."""
 
     by_kind: Mapping[str, float]
     """Share of the time by kind of number, 0 to 1, in the order of ``KINDS``; what the program alone decides is ``program``."""
     by_field: Mapping[str, float]
     """Share of the time by number, largest first."""
     not_of_the_chip: float
-    """Share that rests on numbers that are borrowed, fitted, assumed or set."""
+    """Share that depends on numbers that are borrowed, fitted, assumed or set."""
     weakest: tuple[str, ...]
     """Up to three numbers of those with the largest shares, at least 1% each."""
 
@@ -110,13 +110,13 @@ class Evidence:
             if kind not in BASED_ON_THE_CHIP and kind != PROGRAM and share >= 0.005
         )
         if not kinds:
-            return "Its time rests on numbers that are measured on this chip or published about it."
+            return "Its time depends on numbers that are measured on this chip or published about it."
         most = f" (most on {', '.join(self.weakest)})" if self.weakest else ""
-        return f"{self.not_of_the_chip:.0%} of its time rests on numbers not known of this chip: {kinds}{most}."
+        return f"{self.not_of_the_chip:.0%} of its time depends on numbers not known for this chip: {kinds}{most}."
 
 
 def evidence(a: Attribution, program: Program, chip: Chip) -> Evidence:
-    """Book a launch's time on the numbers of its chip."""
+    """Attribute a launch's time to the numbers of its chip."""
     shares: dict[str, float] = {}
     known = {stall.reason: stall.warp_cycles for stall in a.stalls if stall.reason not in OTHERS_TIME}
     overhead = a.overhead_cycles / max(a.cycles, 1)
@@ -153,7 +153,7 @@ def _book(shares: dict[str, float], fields: tuple[str, ...], share: float) -> No
 
 
 def _parts(reason: str, a: Attribution, program: Program, chip: Chip) -> Iterator[tuple[tuple[str, ...], float]]:
-    """The numbers that a reason's cycles rest on, and their part of it."""
+    """The numbers on which a reason's cycles depend, and the share of each."""
     if reason in BEHIND_MEMORY and a.bounds and a.bounds[0].share >= BINDING_SHARE and a.bounds[0].name in BOUNDS:
         yield BOUNDS[a.bounds[0].name], 1.0
     elif reason == "long_scoreboard":

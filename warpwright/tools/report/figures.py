@@ -71,7 +71,7 @@ def size(count: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """One ceiling: a peak of the SMs (flat) or of a memory (slope, in bytes or transactions a second)."""
+    """One ceiling: a peak of the SMs (flat) or of a memory (slope, in bytes or transactions per second)."""
 
     name: str
     value: float
@@ -161,7 +161,7 @@ class LayerPoint:
     intensity: float
     """FLOP for each byte of DRAM."""
     performance: float
-    """FLOP a second."""
+    """FLOP per second."""
     seconds: float
 
 
@@ -174,7 +174,7 @@ def draw_layers(roofs: Sequence[Roof], points: Sequence[LayerPoint]) -> str:
     longest = max(point.seconds for point in points)
     for number, p in enumerate(points, 1):
         x, y, radius = axes.px(p.intensity), axes.py(p.performance), 4 + 8 * (p.seconds / longest) ** 0.5
-        title = f"{escape(p.name)}: {p.intensity:.3g} FLOPs a byte, {scaled(p.performance, 'FLOP/s')}"
+        title = f"{escape(p.name)}: {p.intensity:.3g} FLOPs per byte, {scaled(p.performance, 'FLOP/s')}"
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" class="dot layer"><title>{title}</title></circle>'
         )
@@ -335,7 +335,7 @@ def draw_memory(t: Traffic, seconds: float) -> str:
 
 
 def draw_sms(run: Run, chip: Chip) -> str:
-    """One bar an SM, grouped by GPC: cycles with at least one block, of all cycles."""
+    """One bar per SM, grouped by GPC: cycles with at least one block, of all cycles."""
     timing = run.timing
     assert timing is not None
     active, blocks = timing.sm["active_cycles"], timing.sm["blocks"]
@@ -392,7 +392,7 @@ def lanes_of(blocks: npt.NDArray[np.int64]) -> list[int]:
 
 
 def draw_blocks(run: Run) -> tuple[str, int] | None:
-    """Blocks of each SM over time, a row an SM; with it the number of SMs drawn.  None when the run has no times."""
+    """Blocks of each SM over time, a row per SM; with it the number of SMs drawn.  None when the run has no times."""
     timing = run.timing
     assert timing is not None
     if timing.blocks is None or not len(timing.blocks):

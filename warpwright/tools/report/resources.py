@@ -101,7 +101,7 @@ BOUNDS: Mapping[str, Resource] = {
     "L1 and shared memory": Resource(
         "L1 and shared-memory throughput",
         "wider loads, neighbouring threads on neighbouring addresses, no bank conflicts",
-        "twice the wavefronts a cycle",
+        "twice the wavefronts per cycle",
         _twice("lsu_wavefronts_per_clk"),
     ),
     "L1 fill": Resource(

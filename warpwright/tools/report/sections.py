@@ -82,8 +82,8 @@ def facts(run: Run, a: Attribution) -> str:
         ("block", f"<dd>{escape(dims(run.block))}</dd>"),
         ("warp-instructions", datum("instructions", run.instructions, f"{run.instructions:,}", "dd", "")),
         ("IPC of the chip", datum("ipc", run.ipc, f"{run.ipc:.2f}", "dd", "")),
-        ("active threads a warp", f"<dd>{a.arithmetic.lanes:.1f} <small>of 32</small></dd>"),
-        ("registers a thread", f"<dd>{run.registers}</dd>"),
+        ("active threads per warp", f"<dd>{a.arithmetic.lanes:.1f} <small>of 32</small></dd>"),
+        ("registers per thread", f"<dd>{run.registers}</dd>"),
         ("shared memory a block", f"<dd>{run.shared_bytes:,} B</dd>"),
         (
             "occupancy an SM can hold",
