@@ -75,7 +75,7 @@ def test_a_report_of_what_is_drawn(tmp_path: Path) -> None:
         [*command, "--timing", "off", *program], capture_output=True, text=True, timeout=300, check=False
     )
     assert not page.exists()
-    assert "its draws have no cycles: leave --timing away" in done.stderr
+    assert "its draws have no cycles: omit --timing" in done.stderr
 
 
 def both(tmp_path: Path, name: str) -> tuple[Any, Any]:

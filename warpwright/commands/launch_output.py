@@ -42,7 +42,7 @@ def show_launches(runs: list[Run]) -> None:
 
 
 def show_frames(title: str) -> list[Frames]:
-    """Print what the program drew; returns it."""
+    """Print a summary of the program's draws, and return them."""
     drawing = sys.modules.get("warpwright.driver.drm.frames")
     if drawing is None:
         return []
@@ -58,7 +58,7 @@ def write_frame_pages(path: Path, frames: list[Frames], beside: bool) -> None:
     pages = [frame.page for frame in frames if frame.page]
     if not pages and not beside:
         why = (
-            "its draws have no cycles: leave --timing away, or give --timing full"
+            "its draws have no cycles: omit --timing, or use --timing full"
             if frames
             else "no launch of the program ended"
         )

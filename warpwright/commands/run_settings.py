@@ -35,7 +35,7 @@ def gpus_of(system: str | None, gpu: str | None) -> str | None:
 
 @contextlib.contextmanager
 def graphics_kept(record: Path | None, report: Path | None, gpu: str | None, timing: str | None) -> Iterator[None]:
-    """Within the block, the program's graphics device records what it is given, or keeps what the page of its draws needs."""
+    """Within the block, the program's graphics device records its input, or keeps the data for the page of its draws."""
     from warpwright.session import session
 
     if record is not None:
@@ -48,7 +48,7 @@ def graphics_kept(record: Path | None, report: Path | None, gpu: str | None, tim
 
 
 def _start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
-    """Have the program's graphics device write what it is given to a file."""
+    """Have the program's graphics device record its input in a file."""
     from warpwright.driver.drm.attach import has_graphics
     from warpwright.session import chips_named, session
 
@@ -56,7 +56,7 @@ def _start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
         raise fail("--record needs a chip with graphics: --gpu g80, g80-ultra or fx5600", MISUSED)
     if timing == "full":
         raise fail(
-            "--record leaves simulated times out: record without --timing full and --report, then warpwright replay with them",
+            "--record does not record simulated times: record without --timing full and --report, then use warpwright replay with them",
             MISUSED,
         )
     check_folder("--record", path)

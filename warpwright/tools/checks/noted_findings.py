@@ -179,12 +179,16 @@ class NotedFindings:
             inside = self._live[space]
             origin = self._launch.checker.origins.get(inside.address, "")
             details.append(
-                f"allocated at {origin}; nothing wrote these bytes since" if origin else "nothing wrote these bytes"
+                f"allocated at {origin}; these bytes have not been written since"
+                if origin
+                else "nothing wrote these bytes"
             )
         if padding:
-            details.append("they are between written bytes and are only copied: padding of a structure?")
+            details.append("they lie between written bytes and are only copied: are they padding of a structure?")
         if byte:
-            details.append("one of the two bytes was written: a value of one byte, read with the padding after it?")
+            details.append(
+                "one of the two bytes was written: is it a value of one byte, read with the padding after it?"
+            )
         return Finding(
             "initcheck",
             severity,
