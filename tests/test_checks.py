@@ -227,7 +227,7 @@ def test_memory_that_nobody_wrote() -> None:
     assert finding.title == "Uninitialized __global__ memory read of size 4 bytes"
     assert finding.count == 64
     assert finding.details[0].endswith("byte 0 of array 'fresh'")
-    assert re.match(r"allocated at .*test_checks\.py:\d+; nothing wrote", finding.details[1])
+    assert re.match(r"allocated at .*test_checks\.py:\d+; these bytes have not been written", finding.details[1])
     fresh.set(1)
     module["copy"][1, 64](fresh, target)
     assert len(gpu.findings) == 1

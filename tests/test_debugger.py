@@ -232,7 +232,7 @@ def test_commands_that_cannot_be_carried_out_say_why(module: ww.Module) -> None:
             "print": "needs an expression",
             "cuda block 1": "not resident",
             "watch $R4": "have an address",
-            "break a b c/": "no place",
+            "break a b c/": "not a place",
             "x/4w @shared 4096": "shared memory",
             "info locals": "no local variables",
             "step seven": "count",

@@ -227,7 +227,7 @@ def test_timed_launches_have_the_same_cycles_with_corrected_flips() -> None:
     assert bench.gpu.launches[-1].cycles == cycles
     bench.faults.ecc = False
     bench.faults.add([Injection("registers", (3,), 4, launch=bench.faults.launches)])
-    with pytest.raises(UnsupportedError, match="without time"):
+    with pytest.raises(UnsupportedError, match="without timing"):
         bench.run()
 
 

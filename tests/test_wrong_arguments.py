@@ -26,7 +26,7 @@ WRONG: dict[str, Callable[[Any, Any], object]] = {
     r"AccessWindow\(hit\) takes one of AccessProperty.NORMAL": lambda *_: ww.AccessWindow(1, 2, 0.5, 9),  # type: ignore[arg-type]
     r"Checkpoints\(path\) takes the path of a file, not 3": lambda *_: checkpoint.Checkpoints(3),  # type: ignore[arg-type]
     r"Checkpoints\(every_cycles\) takes a whole number, not 'a'": lambda *_: checkpoint.Checkpoints("x", every_cycles="a"),  # type: ignore[arg-type]
-    r"resume() takes the path of a checkpoint file, not 3": lambda *_: checkpoint.resume(3),  # type: ignore[arg-type]
+    r"resume\(\) takes the path of a checkpoint file, not 3": lambda *_: checkpoint.resume(3),  # type: ignore[arg-type]
     r"faults.inject\(address\) takes a whole number": lambda gpu, _: gpu.faults.inject("dram", np.zeros(2), (1,)),
     r"faults.inject\(bits\) takes the numbers of the bits, such as \(3,\), not 3": lambda gpu, _: gpu.faults.inject("dram", 0, 3),
     r"baseline takes runs, or a file of warpwright run --json, not 3": lambda _, run: run.report("page.html", baseline=3),

@@ -1,8 +1,8 @@
 """Access policies in time: how long L2 keeps a line.
 
-Every line of L2 has a level, which its stamp holds above the time of its last use: lines that are to leave first, normal ones,
-persisting ones.  A set replaces the line with the smallest stamp, so that normal lines leave before persisting ones, and those that are
-to leave first before both.  Of a set only as many ways hold persisting lines as are set aside: L2 is set aside by sixteenths, and a set
+Every line of L2 has a level, stored in its stamp above the time of its last use: streaming (leaves first), normal or
+persisting.  A set replaces the line with the smallest stamp, so streaming lines leave before normal ones, and these before persisting
+ones.  A set holds only as many persisting lines as ways are set aside: L2 is set aside by sixteenths, and a set
 has sixteen ways (NVIDIA A100 whitepaper, "L2 Cache Residency Control").
 
 A real H200 (``bench.machine.l2_policies``) keeps persisting lines at their home only, not the other partition's copies of them; keeps

@@ -1,11 +1,11 @@
 """The address hash: maps a line to its L2 slice and DRAM channel.
 
-Read off an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM tell the 94 slices apart).  4 KiB are in
-one partition, whose number is a parity of address bits.  Every other pair of blocks of 128 bytes of a KiB, 512 bytes, is a unit; a partition's slices
-take its units in turn, in an order that stays within aligned blocks of 128 units.  The order itself is not the card's.
+The hash was derived from an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM distinguish the 94 slices).  A block of
+4 KiB is in one partition, whose number is a parity of address bits.  Every other pair of blocks of 128 bytes in a KiB, 512 bytes, is a unit; the slices of a partition
+take its units in turn, in an order within aligned blocks of 128 units.  The order itself differs from the card's.
 
-Caches, channels and translations know a line by an address that is the same in every process (``known_as``): the host may give a device's memory or a program's
-registered memory another one, as a card's physical addresses are others than a program's.
+Caches, channels and translations identify a line by an address that is the same in every process (``known_as``), because the host may place device memory and
+registered memory anywhere; likewise, a card's physical addresses differ from a program's.
 """
 
 from __future__ import annotations

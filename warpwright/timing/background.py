@@ -1,8 +1,8 @@
 """L2 and DRAM accesses of the blocks without timing that accompany a sampled launch's timed blocks.
 
-The part of the chip that is timed has all of L2 and DRAM, and shares them with the blocks that run along without time: each of their accesses takes
-slices, links and channels as an SM's would, at a moment of its window that a random number names.  What the L1s and store buffers of their SMs
-would have kept from L2 is known from those that are timed: the same share of the sectors passes.
+The timed part of the chip has all of L2 and DRAM, and shares them with the blocks that run without timing.  Each of their accesses occupies
+slices, links and channels like an SM's, at a random time in its window.  The share of sectors that their L1s and store buffers
+would keep from L2 is taken from the timed SMs.
 """
 
 from __future__ import annotations

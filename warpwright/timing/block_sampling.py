@@ -1,8 +1,8 @@
 """Sampled timing: times some blocks of a large grid on a part of the chip, while all others run without timing.
 
-The part has as many SMs as blocks are timed of the grid's, and as much of the crossbar for each SM as the whole chip: so it passes through the
-whole launch, from its cold start to its last wave.  L2 and DRAM are whole: what the other blocks ask of them comes in step (``background.py``).
-Of very large grids stretches are left out in time (``docs/model/sampling.md`` derives the estimate and its expected error).
+The part has the same fraction of the SMs as of the grid's blocks, and as much of the crossbar for each SM as the whole chip, so it passes through the
+whole launch, from its cold start to its last wave.  L2 and DRAM are whole; the other blocks access them in step with the timed ones (``background.py``).
+For very large grids, stretches of the grid are left out (``docs/model/sampling.md`` derives the estimate and its expected error).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sources of blocks: the launches that one simulated chip runs, each with its context.
 
 A `Grid` is one launch.  A machine takes one or several: those of several streams or branches of a graph, which share its SMs, L2 and DRAM.
-Each has a context of its own in the machine's state (``state/kernels.py``): its warp function, its rows in the table of
-instructions, its parameters, its blocks' and warps' memory, and what a block takes of an SM.  Blocks and warps name their context.
+Each has its own context in the machine's state (``state/kernels.py``): its warp function, its rows in the table of
+instructions, its parameters, the memory of its blocks and warps, and the resources of a block.  Blocks and warps refer to their context.
 The dispatcher asks only which launch's block is next and where there is room for it (``residency.py``).
 """
 

@@ -1,8 +1,8 @@
 """Reuses the memory of a finished launch for the next one.
 
-A launch on an H200 needs some 200 MB; fresh memory costs a page fault and a cleared page for everything that is touched, a
-fifth of the time of a kernel of a million warp instructions.  So a finished launch leaves its arrays here, one of each kind, and the next one
-takes them when they are large enough.
+A launch on an H200 needs about 200 MB.  Fresh memory needs a page fault and a cleared page wherever it is touched, which takes a
+fifth of the time of a kernel of a million warp instructions.  A finished launch therefore leaves its arrays here, one of each kind, and the next one
+takes them if they are large enough.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A copy is issued by one instruction and described by one record (``engine/abi.py``).  The SM's engine begins one in a fixed
 interval and moves so many bytes per cycle; its lines are read from or written to L2 in the serial phase, with everything else
-that happens there.  A load takes the way of a register load to L2 and back without L1's part of it, and the engine's own time.  When the last bytes are in shared memory the mbarrier is told, which until then knows only what it
-expects: waiting threads see it at their next look (measured on an H200: ``bench/micro/hopper.cu``).
+that happens there.  A load takes the path of a register load to L2 and back without L1, plus the engine's own time.  When the last bytes are in shared memory, the mbarrier is updated; waiting
+threads see this at their next poll (measured on an H200: ``bench/micro/hopper.cu``).
 """
 
 from __future__ import annotations

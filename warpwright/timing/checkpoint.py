@@ -1,9 +1,9 @@
 """A machine between two windows, saved and restored: in another process, on another instance of the same size.
 
-A machine is its state, the structures and memories of its blocks and warps, and the device's memory.  Whatever is a host address says so where it is
-declared (``word("host address", …)``, ``engine/abi.py``), so that it is moved to where the same thing is in the process that goes on: arrays by their beginnings,
-functions and launches from the machine that was made anew.  Records of warps that run ahead may point to tables in compiled code; those tables go along.
-What only remembers results that follow from something else (patterns of lanes) begins empty.
+A machine consists of its state, the structures and memories of its blocks and warps, and the device's memory.  Fields that hold host addresses are marked as such in
+their declarations (``word("host address", …)``, ``engine/abi.py``), and are translated in the process that resumes: arrays by their beginnings,
+functions and launches from the newly made machine.  Records of warps that run ahead may point to tables in compiled code; these tables are saved too.
+Caches of derived results (patterns of lanes) begin empty.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Thread block clusters in simulated time: blocks of one GPC that start together, and their barrier.
 
-A cluster's blocks start on SMs of the GPC with the most room, each on the SM that has the most left; a cluster starts only
-when all of its blocks find room (NVIDIA H100 whitepaper, "Thread Block Clusters").  Its barrier is judged between windows,
-because arrivals come from several SMs; who waits goes on a fixed time after the last arrival.
+A cluster's blocks start on SMs of the GPC with the most room, each on the SM that has the most room left; a cluster starts only
+when all of its blocks fit (NVIDIA H100 whitepaper, "Thread Block Clusters").  Its barrier is evaluated between windows,
+because arrivals come from several SMs; waiting warps continue a fixed time after the last arrival.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How a chip joins the lanes' accesses to global memory into transactions: one function for each rule, named in the chip file (``l1.coalescing``).
 
-A policy fills the SM's scratch with transactions: the line, its sectors that the transaction moves, the bytes and words that lanes name.  It gives how many there
-are.  Loads and stores of global memory follow it; atomics, copies to shared memory and local memory, whose layout makes every access whole lines, are joined as
-``coalescer.py`` does.
+A policy fills the SM's scratch with transactions: the line, the sectors that the transaction moves, and the bytes and words that lanes access.  It returns the number of
+transactions.  It applies to loads and stores of global memory; atomics, copies to shared memory, and local memory, whose layout makes every access whole lines, are
+coalesced by ``coalescer.py``.
 
 Sources: CUDA C Programming Guide 3.2, sections G.3.2.1 (compute capability 1.0 and 1.1), G.3.2.2 (1.2 and 1.3) and G.4.2 (2.x); for AMD's Cypress and Cayman
 Kanter, "AMD's Cayman GPU Architecture" (Real World Technologies, 2010).

@@ -1,10 +1,10 @@
 """Compute data compression: lines of compressible memory that cross DRAM's bus in a quarter or a half of their size.
 
-A line that is written whole is compressed when it leaves L2, if its contents allow; one that is written in part, or changed by atomics, is stored as
-it is.  Each line of compressible memory has a word in the host's memory (``DeviceMemory.compressible``) that says how it is stored.
+A line that is written whole is compressed when it leaves L2, if its contents permit; one that is written in part, or changed by atomics, is stored
+uncompressed.  Each line of compressible memory has a word in the host's memory (``DeviceMemory.compressible``) that records how it is stored.
 
-NVIDIA does not publish which contents fit.  ``size_of`` follows what an H200 does with 42 kinds of contents (``bench.machine.l2_policies compression``):
-a line of 128 bytes takes 32 or 64 where one of some simple codes does.
+NVIDIA does not publish which contents are compressible.  ``size_of`` follows an H200's results for 42 kinds of contents (``bench.machine.l2_policies compression``):
+a line of 128 bytes takes 32 or 64 if one of a few simple codes applies.
 """
 
 from __future__ import annotations

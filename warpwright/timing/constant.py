@@ -1,12 +1,12 @@
 """Constant caches of an SM: two first levels, L1.5 after them, then L2.
 
-Operands ``c[bank][offset]`` and ULDC read a first level of their sub-core before they issue; LDC goes through the memory queue to a unit of
-its own with another, of the SM.  All keep 2 KiB in lines of 64 bytes, first in, first out.  LDC takes its lanes' different words one
-after the other, and a word whose line is missing holds the later ones up; instructions of other warps go on meanwhile
-(bench.micro ``lanes_constant``, ``misses_constant``).  L1.5 hands over a line in a fixed interval and asks L2 for 256 bytes at once;
-the launch brings the parameters' bank there (``parameters``).  A block that no SM has asked for comes from DRAM.
+Operands ``c[bank][offset]`` and ULDC read the first level of their sub-core before they issue; LDC passes the memory queue to a separate
+unit, with another first level for the SM.  Each first level holds 2 KiB in lines of 64 bytes, first in, first out.  LDC processes the different words of its lanes one
+after the other, and a word whose line is missing delays the later ones; instructions of other warps continue meanwhile
+(bench.micro ``lanes_constant``, ``misses_constant``).  L1.5 delivers lines at a fixed interval and requests 256 bytes at once from L2;
+the launch loads the parameters' bank there (``parameters``).  A block that no SM has requested comes from DRAM.
 
-A ULDC with an index finds no more than four lines, those of its sub-core's last such ULDCs, and waits for any other one
+A ULDC with an index hits only the lines of its sub-core's last four such ULDCs, and waits for any other line
 (``uniform_constants``).
 
 Lines are numbered over the program's banks (``instruction_table.py``).

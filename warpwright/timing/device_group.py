@@ -1,8 +1,8 @@
 """Launches on several devices that run at once in simulated time and may wait for each other.
 
-Each device has its own machine, and all begin at the same moment.  The device whose clock is behind runs its next window; a window is shorter than the way
-from an SM to L2, and so than any link, so that what one device writes to another's memory is there before an answer could be back.  The order is that of simulated
-time and of the devices' numbers: it is the same in every run.
+Each device has its own machine, and all begin at the same time.  The device with the earliest clock runs its next window.  A window is shorter than the path
+from an SM to L2 and therefore than any link, so a write to another device's memory takes effect before that device could have observed its absence.  Devices are
+ordered by simulated time and number, so the order is the same in every run.
 """
 
 from __future__ import annotations

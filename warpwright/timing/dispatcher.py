@@ -1,7 +1,7 @@
 """The block dispatcher: assigns blocks to SMs with room, and their warps to sub-cores.
 
-First blocks go where ``placement.py`` says, almost all at once; every later block goes where one has ended, a fixed
-time after that.  The dispatcher takes note of ended blocks one after the other (bench/micro on a real H200).
+``placement.py`` places the first blocks, almost all at once; every later block goes where one has ended, a fixed
+time after that.  The dispatcher registers ended blocks one after the other (bench/micro on a real H200).
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def start_warp(m: Any, k: s.Kernel, sm: s.SM, warp: NewWarp, time: int) -> None:
 
 @core
 def timed_block(m: Any, ordinal: int) -> int:
-    """The number in the grid of the so-manieth block that is timed: at a random place of its period, so that no row of the grid is preferred."""
+    """The number in the grid of the n-th timed block: at a random place in its period, so that no row of the grid is preferred."""
     period = m[s.chip.timed_period]
     if period == 0:
         return ordinal

@@ -1,7 +1,7 @@
 """DRAM channels: a data bus with burst time, open rows, read/write turnarounds and refresh.
 
-Each L2 slice owns its channels.  A controller reorders what it has queued, so a request that finds its row closed waits
-for its bank and not for the bus; a channel opens rows in a fixed interval only, longer for writes (bench.micro ``scattered``:
+Each L2 slice owns its channels.  A controller reorders its queue, so a request whose row is closed waits
+for its bank and not for the bus; a channel opens rows only at a fixed interval, longer for writes (bench.micro ``scattered``:
 64 bytes at random take as long as 110); writes wait in a queue, whose places are bursts or requests, and leave in batches,
 each batch turning the bus around twice; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
 Timing parameters: JEDEC's, in the chip file.

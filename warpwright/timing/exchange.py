@@ -1,9 +1,9 @@
 """Order and division of the serial phase: GPCs and groups of slices, which threads serve in parallel.
 
-A GPC sorts the requests of its SMs by (time, SM's turn, number) and passes them through what its SMs share; a group of slices merges the
-lists of all GPCs by (time, SM) and serves them in that order; the GPC takes the answers back in the order of its list.  So everything that is shared
-sees its requests in one order that does not depend on host threads, and GPCs among themselves, like groups, can go at once.
-What reaches across groups (strong accesses, which are executed, and bulk copies) is served by one thread with all else of its window.
+A GPC sorts the requests of its SMs by (time, SM's turn, number) and passes them through the units that its SMs share; a group of slices merges the
+lists of all GPCs by (time, SM) and serves them in that order; the GPC takes the answers back in the order of its list.  Every shared unit therefore
+sees its requests in one order that does not depend on host threads, and GPCs can run in parallel, as can groups.
+Requests that involve several groups (strong accesses, which are executed, and bulk copies) are served by one thread together with the rest of their window.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Instruction caches of an SM.
 
 Instructions: lines of 128 bytes (eight instructions) in a first level next to the sub-cores, then the 128 KiB L1.5, then L2;
-each level evicts first in, first out, L1.5 among the four lines of a set (``icache``).  The first level asks for three lines at once, and for the next three when a warp comes to the first
-of them: a launch's first code comes in threes, 52 cycles apart (bench.micro ``first_lines``).  What the SMs of a GPC get from after their
-first levels passes one port (``cold_code``): three lines in 61 cycles when all ask.  Before that a stream buffer asks L2 for the following
-lines; it has so many on their way that lines of L2 come in their interval, and those that come from DRAM as much slower as that is farther (``straight_once``).
-One first level serves all four sub-cores: code that one sub-core had is there for the others (``code_turns``).
+each level evicts in first-in, first-out order, L1.5 among the four lines of a set (``icache``).  The first level requests three lines at once, and the next three when a warp reaches the first
+of them: a launch's first code arrives three lines at a time, 52 cycles apart (bench.micro ``first_lines``).  The SMs of a GPC share one port for lines that miss in their
+first levels (``cold_code``): three lines in 61 cycles if all SMs request.  A stream buffer requests the following lines from L2, with enough of them
+in flight that lines from L2 arrive at their interval; lines from DRAM are slower in proportion to its latency (``straight_once``).
+One first level serves all four sub-cores, so code that one sub-core has executed hits for the others (``code_turns``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Host threads that help with a launch by taking pieces of each window's phases (``windows.py``).
 
-Whoever runs the launch never waits for a helper that has not begun a piece: where the host is busy with other work, it does all of them.
+The thread that runs the launch never waits for a helper that has not begun a piece: if the host is busy with other work, it does all of them.
 """
 
 from __future__ import annotations

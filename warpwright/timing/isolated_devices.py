@@ -1,7 +1,7 @@
 """Launches on instances of one chip that run at once in simulated time and share nothing: a failure of one leaves the others as they are.
 
-Each instance has its own machine, because SMs, crossbar ports, L2 slices and DRAM channels are its own.  The one whose clock is behind runs its next window,
-so that all are at the same cycle whenever somebody looks.
+Each instance has its own machine, because it has its own SMs, crossbar ports, L2 slices and DRAM channels.  The one with the earliest clock runs its next window,
+so that all are at the same cycle, to within a window, at any time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Caches that a device keeps between launches: L2's lines, the GPCs' translations and DRAM's open rows.
 
-A launch on its own begins with cold caches, as Nsight Compute measures by default.  In a program each launch finds what earlier ones have left
-(``ncu --cache-control none``): a device that keeps its caches has one `KeptCaches`, which every timed launch takes and leaves.
+A single launch begins with cold caches, as Nsight Compute measures by default.  In a program, each launch finds the contents that earlier ones left
+(``ncu --cache-control none``): a device that keeps its caches has one `KeptCaches`, which every timed launch takes over and returns.
 
 L2's lines stay where they are in the state's buffer, which therefore belongs to the device; L2 keeps times by the device's own clock
 (``chip.epoch``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card; the code itself is taken to be in L2.

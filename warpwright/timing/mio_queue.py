@@ -1,7 +1,7 @@
 """The queue between a sub-core and the units that the four sub-cores share: memory, shuffles, constants.
 
-A sub-core hands a register of a memory instruction over in two cycles: a shared load has its address (2 cycles), a global one two (4), a store or an
-atomic its data as well.  What a load brings it gets back at a register per cycle, with one more for each load.  Passes of one instruction follow each other in two cycles, and a warp's next one waits for them; those of other warps,
+A sub-core sends a register of a memory instruction in two cycles: a shared load has one for its address (2 cycles), a global load two (4), a store or an
+atomic its data as well.  It receives the results of loads at one register per cycle, with one more cycle for each load.  Passes of one instruction follow each other in two cycles, and a warp's next one waits for them; those of other warps,
 also of the same sub-core, go between (an H200: bench.micro ``sub_core_passes``).
 """
 

@@ -1,8 +1,8 @@
 """Placement of a grid's first blocks: the order in which the dispatcher fills an idle chip.
 
-Measured on an H200 (bench.micro ``placement_once``).  An SM's share is the grid's blocks over the SMs, as far as it holds so many.  GPCs
-take turns: a turn gives each SM of the GPC one block, as long as its share lasts.  Some SMs of a GPC may be served apart from its others:
-before all, after five turns, then after every six.  What the shares leave goes to those apart, then to the others: to the first SMs
+Measured on an H200 (bench.micro ``placement_once``).  An SM's share is the number of blocks divided by the number of SMs, at most as many as it holds.  GPCs
+take turns: a turn gives each SM of the GPC one block, until its share is used up.  Some SMs of a GPC may be served separately from the others:
+before all, after five turns, then after every six.  Remaining blocks go to these SMs, then to the others: to the first SMs
 of the TPCs and then to the second ones.
 """
 

@@ -1,10 +1,10 @@
 """Selects the launch whose block is next and the SM that has room for it, for several kernels on one chip.
 
-* Blocks of the launch with the highest priority go first, then those of the launch that has come first.  No other launch's blocks pass
-  them: what would fit waits until the one before has placed its last block.
-* An SM takes a block that its warp slots, registers, barriers and shared memory have room for.  While it has blocks it stays set up for as
-  much shared memory as it was when the first of them came: a block of a launch that an idle SM would be set up higher for waits until it is idle.
-* The block goes to the SM with the most room for its launch; of equal ones to the first in the order in which an idle chip is filled.
+* Blocks of the launch with the highest priority go first, then those of the earliest launch.  No other launch's blocks overtake
+  them, even if they would fit: they wait until the earlier launch has placed its last block.
+* An SM takes a block that fits into its warp slots, registers, barriers and shared memory.  While it has blocks, it keeps the shared-memory
+  configuration from its first block: a block of a launch for which an idle SM would be configured for more waits until the SM is idle.
+* The block goes to the SM with the most room for its launch; among equals, to the first in the order in which an idle chip is filled.
 """
 
 from __future__ import annotations

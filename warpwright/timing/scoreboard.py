@@ -1,7 +1,7 @@
-"""A warp's scoreboard: when registers that an instruction has yet to write are there.
+"""A warp's scoreboard: when the registers of outstanding writes become available.
 
-It serves code without control bits (``isa/scoreboard.py`` gives registers their entries).  An entry holds when the writes whose end is known end, how many
-there are whose end is not known, and whether the last one came from L1TEX: three words of host memory, which only launches of such code have.
+It serves code without control bits (``isa/scoreboard.py`` assigns entries to registers).  An entry holds the end of the writes whose end is known, the number
+of those whose end is not known, and whether the last one came from L1TEX: three words of host memory, which only launches of such code have.
 """
 
 from __future__ import annotations

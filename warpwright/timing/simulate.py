@@ -1,6 +1,6 @@
 """Simulates a launch in time: the entry point of the cycle model (see ``interface.py``).
 
-The compiled main loop runs some windows at a time; between them this module reports progress, looks whether it should
+The compiled main loop runs some windows at a time.  In between, this module reports progress, checks whether to
 stop, and handles what compiled code leaves to Python (faults, the interpreter).
 """
 

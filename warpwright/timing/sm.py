@@ -1,7 +1,7 @@
 """An SM: four sub-cores and what they share, advanced to the end of a window, event by event.
 
-Nothing outside an SM can be heard within a window, because a window is shorter than the way to L2 and back; so every SM runs its
-window alone, on any host thread.
+A window is shorter than the path to L2 and back, so nothing outside an SM can affect it within a window.  Every SM therefore runs its
+window independently, on any host thread.
 """
 
 from __future__ import annotations

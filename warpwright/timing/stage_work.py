@@ -1,9 +1,9 @@
 """Work of a pipeline's fixed-function stages as a source of blocks: warps that stages hand to SMs, and the memory traffic of stages.
 
-A grid's blocks are all there when its launch comes to the dispatcher.  Those of a pipeline (vertices, primitives, pixels: blocks of one warp)
-come one by one, when the stage before them has made them, and often to certain SMs.  So the dispatcher does not choose them: the pipeline
-hands them over between two windows (``start_warps``) and finds in the log when they have ended.  What its stages read and write passes the
-memory partitions' channels with the requests of the SMs (``stage_traffic``).
+A grid's blocks all exist when its launch reaches the dispatcher.  Those of a pipeline (vertices, primitives, pixels: blocks of one warp)
+arrive one by one, when the preceding stage has produced them, and often for certain SMs.  The dispatcher therefore does not choose them: the pipeline
+starts them between two windows (``start_warps``) and finds their ends in the log.  Reads and writes of its stages pass the
+memory partitions' channels together with the requests of the SMs (``stage_traffic``).
 """
 
 from __future__ import annotations

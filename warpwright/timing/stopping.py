@@ -1,8 +1,8 @@
-"""A machine that stops, and goes on when the host has done what is due: launches that wait for the host's work.
+"""A machine that stops, and continues when the host has done the work that is due, for launches that wait for the host.
 
-The main loop returns where a launch has ended and at the time of the host's next work (``windows.PAUSED``).  A stop changes nothing in the machine: windows are those
-of a run without stops, and the stops' times are simulated ones, the same for any number of host threads.  A launch that comes after work of the
-host is held until that is done (``Grid.held``).
+The main loop returns when a launch has ended and at the time of the host's next work (``windows.PAUSED``).  A stop changes nothing in the machine: windows are those
+of a run without stops, and the times of stops are simulated times, the same for any number of host threads.  A launch that follows work of the
+host is held until that work is done (``Grid.held``).
 """
 
 from __future__ import annotations

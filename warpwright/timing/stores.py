@@ -1,7 +1,7 @@
 """Stores inside an SM: from the load/store unit through a queue into the store buffer, where they join, and out to L2.
 
-The load/store unit takes stores of the four sub-cores in turn, two cycles each, and leaves them in a queue, with the loads after them.  From there they come to the store
-buffer, which holds lines: a store to a line that is still there joins it.  Lines leave in the order in which they came, for an output that
+The load/store unit takes stores of the four sub-cores in turn, two cycles each, and places them in a queue, with the loads after them.  From there they go to the store
+buffer, which holds lines: a store to a line that is still there joins it.  Lines leave in the order of their arrival, to an output that
 takes a cycle per sector, one more for a line that is written in part (bench.micro ``access``, ``strided``, ``joins_once``,
 ``store_times``).
 """

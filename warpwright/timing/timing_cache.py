@@ -1,4 +1,4 @@
-"""Reuses the time of an earlier launch that must have taken as long.
+"""Reuses the time of an earlier launch that must have taken the same time.
 
 Where caches are cold, every launch begins with an empty chip.  Where nothing that a kernel does follows from what memory holds (``engine/data_independence.py``), a launch of the same
 code, geometry and constant banks on the same chip makes the same accesses in the same order, so that the model would come to the same cycles: it runs for its

@@ -1,7 +1,7 @@
 """Address translation of a GPC: pages in its TLB, and the cost of misses.
 
-Measured on H200 (bench.micro ``scattered_pages``: random reads that hit L2, on 4 to 16384 pages of 2 MiB): all is at hand up to 128 pages;
-beyond, misses pass one after the other and hits wait after them, while the latency of one miss is small (``tlb``: 9 cycles).
+Measured on H200 (bench.micro ``scattered_pages``: random reads that hit L2, on 4 to 16384 pages of 2 MiB): up to 128 pages, all translations hit;
+beyond that, misses are served one after the other and hits wait for them, while the latency of a single miss is small (``tlb``: 9 cycles).
 """
 
 from __future__ import annotations

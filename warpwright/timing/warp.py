@@ -2,8 +2,8 @@
 
 ``prepare`` computes the earliest time at which a warp can issue its next instruction, from the control bits
 (stall count, six dependence counters), the instruction and constant caches and the records that tell
-which basic block comes next.  What is not known yet (an answer from L2, a strong access that has not been
-executed, a barrier) leaves the warp at ``INF``; whoever learns it marks the warp in ``SM.reconsider``.
+which basic block comes next.  If it depends on an event that has not happened (an answer from L2, a strong access that has not been
+executed, a barrier), the time is ``INF``; the event marks the warp in ``SM.reconsider``.
 """
 
 from __future__ import annotations

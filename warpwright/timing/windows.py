@@ -1,9 +1,9 @@
 """The main loop: windows of time, each with a phase of GPCs, one of L2 slices, and the dispatcher.
 
-A window is at most as long as the shortest way from an SM to L2 and back, so nothing that an SM does can reach another
-one, or itself through L2, within it; in a launch of clusters, as long as their barrier takes.  A warp after a strong access
-goes on after the window in which that was executed, also when it needs no answer (a volatile store, an unlock): as long as such
-accesses come, windows are short.  Idle SMs cost nothing, and time jumps over windows in which nobody has work.
+A window is at most as long as the shortest path from an SM to L2 and back, so nothing that an SM does can affect another
+one, or itself through L2, within it; in a launch of clusters, it is as long as their barrier.  A warp continues after a strong access
+when the window in which the access was executed has ended, even if it needs no answer (a volatile store, an unlock).  Windows are therefore short
+while such accesses occur.  Idle SMs cost nothing, and time skips windows without work.
 """
 
 from __future__ import annotations

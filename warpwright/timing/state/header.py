@@ -84,7 +84,7 @@ class Header(Unit):
     shared_schedulers = derived(
         lambda z: z.chip.sm.sub_core_count if scheduler_groups(z.chip) > 1 else 0,
         "schedulers",
-        "of which the n-th has the n-th group and every so-manieth from there; 0: each group has its own",
+        "of which the n-th has the groups n, n + count, n + 2 count and so on; 0: each group has its own",
     )
     scheduler_mask = derived(
         lambda z: z.chip.sm.sub_core_count - 1 if scheduler_groups(z.chip) > 1 else MAX_SUB_CORES - 1,
