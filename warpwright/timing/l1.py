@@ -128,7 +128,7 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
     """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
     One miss a cycle leaves, and the look-ups after it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
-    1.0 to 1.07 cycles a line).  A miss on a sector of which L1 has only words that were stored drops all else of the line (``kept_merged``).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
+    1.0 to 1.07 cycles per line).  A miss on a sector of which L1 has only words that were stored drops all else of the line (``kept_merged``).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
     place = l1_find(m, sm, line, time)
     ways = m[s.chip.l1_ways]
