@@ -92,7 +92,7 @@ def said(kind: type[BaseException], action: Callable[[], Any]) -> str:
 # --- chips, modules ---------------------------------------------------------------------------------
 def test_unknown_chip() -> None:
     assert said(ww.ChipError, lambda: ww.GPU("a101")) == (
-        "no chip is called 'a101'; did you mean 'a100' or 'v100' or 'p100'? known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, hd5870, hd6970, p100, v100"
+        "no chip is called 'a101'; did you mean 'a100' or 'v100' or 'p100'? known chips: a100, fx5600, g80, g80-ultra, g92, gtx480, h200, hd5870, hd6970, p100, v100"
     )
 
 

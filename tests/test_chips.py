@@ -41,7 +41,7 @@ UNITS = (
         "_per_thread",
     ),
 )
-CHIPS = ["a100", "fx5600", "g80", "g80-ultra", "gtx480", "h200", "hd5870", "hd6970", "p100", "v100"]
+CHIPS = ["a100", "fx5600", "g80", "g80-ultra", "g92", "gtx480", "h200", "hd5870", "hd6970", "p100", "v100"]
 
 
 def test_the_package_has_its_chips() -> None:
@@ -61,7 +61,7 @@ def test_every_number_has_a_source_in_a_named_document(name: str) -> None:
 @pytest.mark.parametrize("name", CHIPS)
 def test_every_number_of_a_built_in_chip_says_how_it_is_known(name: str) -> None:
     chip = load_chip(name)
-    optional = () if name in ("g80", "g80-ultra", "fx5600") else ("texture", "graphics")
+    optional = () if name in ("g80", "g80-ultra", "fx5600", "g92") else ("texture", "graphics")
     optional += () if name == "a100" else ("engines",)
     assert set(chip.kinds) == {field for field, section in fields().items() if section not in ("identity", *optional)}
     for field, kind in chip.kinds.items():
@@ -200,12 +200,12 @@ def test_dependent_fields_follow_a_file_that_changes_its_base(tmp_path: Path) ->
         (
             "v10",
             {},
-            "no chip is called 'v10'; did you mean 'v100' or 'p100' or 'a100'? known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, hd5870, hd6970, p100, v100",
+            "no chip is called 'v10'; did you mean 'v100' or 'p100' or 'a100'? known chips: a100, fx5600, g80, g80-ultra, g92, gtx480, h200, hd5870, hd6970, p100, v100",
         ),
         (
             "zz",
             {},
-            "no chip is called 'zz'; known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, hd5870, hd6970, p100, v100",
+            "no chip is called 'zz'; known chips: a100, fx5600, g80, g80-ultra, g92, gtx480, h200, hd5870, hd6970, p100, v100",
         ),
         (
             "v100",

@@ -78,7 +78,7 @@ def test_unknown_chip() -> None:
     assert call("chips", "a101") == (
         1,
         "",
-        "no chip is called 'a101'; did you mean 'a100' or 'v100' or 'p100'? known chips: a100, fx5600, g80, g80-ultra, gtx480, h200, hd5870, hd6970, p100, v100\n",
+        "no chip is called 'a101'; did you mean 'a100' or 'v100' or 'p100'? known chips: a100, fx5600, g80, g80-ultra, g92, gtx480, h200, hd5870, hd6970, p100, v100\n",
     )
 
 

@@ -383,7 +383,7 @@ def _command(*words: str) -> list[str]:
     return [sys.executable, "-m", "warpwright", "debug", *words]
 
 
-HANDLED = "a100, fx5600, g80, g80-ultra, h200, p100, v100"
+HANDLED = "a100, fx5600, g80, g80-ultra, g92, h200, p100, v100"
 
 
 @pytest.mark.parametrize(

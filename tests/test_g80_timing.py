@@ -174,7 +174,7 @@ extern "C" __global__ void sum(const float *a, const float *b, float *c)
 """
 
 
-@pytest.mark.parametrize("chip", ["g80", "g80-ultra", "fx5600"])
+@pytest.mark.parametrize("chip", ["g80", "g80-ultra", "fx5600", "g92"])
 def test_a_vector_sum_stays_below_the_bandwidth_of_dram(chip: str) -> None:
     device = ww.GPU(chip, timing="full")
     count = 1 << 18

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from tests.early.cases import early_case, early_names
 from tests.kernels import Case, case, names
 from tests.nv50_oracle import compare, find_envydis, printed
 from warpwright.chips import Chip, load_chip
@@ -54,16 +55,24 @@ OWN_NUMERICS = {
     "libm_special": "the multiply-add truncates its product: 2.2e-6 where 2e-6 is allowed",
 }
 """Cases whose expected results are those of later chips' arithmetic."""
-LEAST_CORRECT = 77
+LEAST_CORRECT = {"g80": 93, "g92": 107}
+"""Of the 145 kernels in ``tests/kernels`` and ``tests/early``; g92 has atomics on global memory."""
+
+
+def corpus() -> Iterator[Case]:
+    """The kernels of later chips and those of 2007."""
+    yield from (case(name, "small") for name in names())
+    yield from (early_case(name) for name in early_names())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
-def test_whole_corpus_is_right_or_refused_with_a_reason(engine: str) -> None:
+@pytest.mark.parametrize(("chip", "engine"), [("g80", "compiled"), ("g80", "interpreter"), ("g92", "compiled")])
+def test_whole_corpus_is_right_or_refused_with_a_reason(chip: str, engine: str) -> None:
     right, wrong = 0, []
-    for name in names():
+    for found in corpus():
+        name = found.name
         try:
-            run_case(case(name, "small"), engine)
+            run_case(found, engine, chip)
             right += 1
         except (UnsupportedError, LaunchError, CompileError) as error:
             if name not in str(error) and not isinstance(error, LaunchError | CompileError):
@@ -72,25 +81,13 @@ def test_whole_corpus_is_right_or_refused_with_a_reason(engine: str) -> None:
             if name not in OWN_NUMERICS:
                 wrong.append(f"{name}: {error}")
     assert not wrong, "\n".join(wrong)
-    assert right >= LEAST_CORRECT
-
-
-@pytest.mark.slow
-def test_most_of_the_corpus_runs_on_compute_capability_1_1() -> None:
-    """With atomics on global memory."""
-    chip = load_chip("g80", compute_capability="1.1")
-    right = 0
-    for name in names():
-        with contextlib.suppress(UnsupportedError, LaunchError, CompileError, AssertionError):
-            run_case(case(name, "small"), "compiled", chip)
-            right += 1
-    assert right >= 91
+    assert right >= LEAST_CORRECT[chip]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_loop_that_waits_for_another_warps_write_to_global_memory_sees_it(engine: str) -> None:
     """NV50 words do not mark volatile loads."""
-    run_case(case("sleep_turns", "small"), engine, load_chip("g80", compute_capability="1.1"))
+    run_case(case("sleep_turns", "small"), engine, "g92")
 
 
 # --- single instructions --------------------------------------------------------------------------
@@ -455,10 +452,26 @@ def test_what_the_chip_lacks_is_refused_with_line_and_text(body: str) -> None:
     assert body.rstrip(";") in message
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("atom.global.add.u64 %rd5, [%rd2], %rd6;", "atomics of 64 bits on global memory need compute capability 1.2"),
+        ("atom.global.add.f32 %f3, [%rd2], %f1;", "atomic sums of f32 need compute capability 2.0"),
+        (
+            "atom.global.max.u64 %rd5, [%rd2], %rd6;",
+            "the atomic operation umax of 64 bits needs a compute capability after 1.3",
+        ),
+    ],
+)
+def test_atomics_that_1_1_lacks_are_refused_with_what_they_need(body: str, message: str) -> None:
+    x = np.zeros(64, np.float32)
+    with pytest.raises(UnsupportedError, match=message):
+        run_ptx(body, x, x, chip="g92")
+
+
 def test_atomics_come_with_1_1() -> None:
     x = np.zeros(64, np.uint32)
-    chip = load_chip("g80", compute_capability="1.1")
-    got = run_ptx("mov.u32 %r3, 0; atom.global.add.u32 %r3, [%rd2], 5;", x, x, chip=chip)
+    got = run_ptx("mov.u32 %r3, 0; atom.global.add.u32 %r3, [%rd2], 5;", x, x, chip="g92")
     assert not got.any()
 
 

@@ -135,7 +135,7 @@ class Chip(BaseModel):
             ),
             ("SMs", f"{sm.sm_count} at {self.clocks.sm_clock_mhz:,} MHz"),
             ("L2", f"{self.l2.l2_kib / 1024:g} MiB"),
-            ("memory", f"{dram.dram_kib / (1 << 20):.0f} GiB, {dram.dram_gb_per_s:,.0f} GB/s"),
+            ("memory", f"{dram.dram_kib / (1 << 20):g} GiB, {dram.dram_gb_per_s:,.0f} GB/s"),
         ]
         return html_tables.table(self.name, rows)
 

@@ -29,7 +29,7 @@ def chips(
             table.add_row(
                 *(chip.name, identity.product, identity.architecture, identity.compute_capability),
                 *(str(chip.sm.sm_count), f"{chip.clocks.sm_clock_mhz:,}", f"{chip.l2.l2_kib / 1024:g}"),
-                *(f"{chip.dram.dram_kib / (1 << 20):.0f}", f"{chip.dram.dram_gb_per_s:,.0f}"),
+                *(f"{chip.dram.dram_kib / (1 << 20):g}", f"{chip.dram.dram_gb_per_s:,.0f}"),
             )
         out.print(table)
         return

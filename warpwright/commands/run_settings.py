@@ -53,7 +53,7 @@ def _start_recording(path: Path, gpu: str | None, timing: str | None) -> None:
     from warpwright.session import chips_named, session
 
     if not has_graphics(chips_named(gpu)[0]):
-        raise fail("--record needs a chip with graphics: --gpu g80, g80-ultra or fx5600", MISUSED)
+        raise fail("--record needs a chip with graphics: --gpu g80, g80-ultra, fx5600 or g92", MISUSED)
     if timing == "full":
         raise fail(
             "--record does not record simulated times: record without --timing full and --report, then use warpwright replay with them",

@@ -71,7 +71,7 @@ class GraphicsDevice:
         chip = load_chip(name)
         if chip.identity.architecture != "Tesla":
             raise UnsupportedError(
-                f"the graphics pipeline of {chip.identity.product} is not modelled: use g80, g80-ultra or fx5600"
+                f"the graphics pipeline of {chip.identity.product} is not modelled: use g80, g80-ultra, fx5600 or g92"
             )
         counts = chip.sm.gpc_sm_counts
         return cls(chip.dram.dram_kib << 10, len(counts), counts[0])
@@ -87,7 +87,7 @@ class GraphicsDevice:
         """
         if not chip.graphics.core_clock_mhz:
             raise UnsupportedError(
-                f"the graphics stages of {chip.identity.product} have no numbers: use g80, g80-ultra or fx5600"
+                f"the graphics stages of {chip.identity.product} have no numbers: use g80, g80-ultra, fx5600 or g92"
             )
         from warpwright.graphics.timed.sm_controllers import BALANCES
         from warpwright.graphics.timed.timer import GraphicsTimer

@@ -211,15 +211,20 @@ CLAUSES: tuple[Callable[[Figures, Figures], str], ...] = (
 )
 
 
+def _pace(ratio: float) -> str:
+    """The words for a time that is so many times as short; times that differ by less than the digits shown are the same."""
+    if times(max(ratio, 1 / ratio)) == times(1.0):
+        return "about as fast as"
+    return f"{times(ratio)} times as fast as" if ratio >= 1 else f"{times(1 / ratio)} times as slow as"
+
+
 def difference(before: Figures, now: Figures) -> str:
     """A paragraph: how much faster or slower, what changed, and what limits the launch now."""
-    ratio = before.seconds / now.seconds
-    pace = f"{times(ratio)} times as fast as" if ratio >= 1 else f"{times(1 / ratio)} times as slow as"
     told = [clause for clause in (make(before, now) for make in CLAUSES) if clause]
     why = f": {'; '.join(told)}" if told else ""
     limit = f" Limited by: {now.reason}" + (f" (before: {before.reason})." if before.reason != now.reason else ".")
     note = f" {now.note}." if now.note and now.note != before.note else ""
-    return f"{now.chip.name} takes {format_seconds(now.seconds)}, {pace} {before.chip.name}{why}.{limit}{note}"
+    return f"{now.chip.name} takes {format_seconds(now.seconds)}, {_pace(before.seconds / now.seconds)} {before.chip.name}{why}.{limit}{note}"
 
 
 # --- launches of several chips -------------------------------------------------------------------------

@@ -327,6 +327,15 @@ ATOMICS = {
 EXCHANGES = ("exch", "cas")
 
 
+def _later_atomic(how: Access) -> str:
+    """Which capability an atomic on global memory needs that 1.1 lacks (CUDA C Programming Guide 3.2, table G-1)."""
+    if how.bytes == 4 and how.operation.startswith("f"):
+        return "atomic sums of f32 need compute capability 2.0"
+    if how.bytes == 8 and how.operation in ("add", *EXCHANGES):
+        return "atomics of 64 bits on global memory need compute capability 1.2"
+    return f"the atomic operation {how.operation} of {8 * how.bytes} bits needs a compute capability after 1.3"
+
+
 @select("atomic")
 def atomic(s: Selector, op: Op, address: Value, operand: Value, *rest: Value) -> Value:
     how: Access = op.attr
@@ -337,7 +346,7 @@ def atomic(s: Selector, op: Op, address: Value, operand: Value, *rest: Value) ->
     if s.arch < 11:
         raise refuse("atomics on global memory need compute capability 1.1")
     if how.bytes != 4 or how.operation not in ATOMICS or how.type not in ("i32", "f32"):
-        raise refuse(f"the atomic operation {how.operation} of {8 * how.bytes} bits")
+        raise refuse(_later_atomic(how))
     name, type = ATOMICS[how.operation]
     place = _place_of(s, how, op)
     data: list[Token] = [s.src(operand)]
