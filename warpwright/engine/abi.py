@@ -32,6 +32,7 @@ class Layout:
             self.offsets[name] = position
             position += 8 * count
         self.size_bytes = (position + 63) // 64 * 64
+        self._slots = {name: offset // 8 for name, offset in self.offsets.items()}
 
     def __getitem__(self, name: str) -> int:
         """Byte offset of a field."""
@@ -39,7 +40,7 @@ class Layout:
 
     def slot(self, name: str) -> int:
         """Index of a field in an int64 view."""
-        return self.offsets[name] // 8
+        return self._slots[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.offsets)
