@@ -95,8 +95,8 @@ def _preload(chip: str | None) -> None:
 
         os.environ.setdefault(nvtx.INJECTION, nvtx.place())
         pytorch_origins.install()
-    if drm.has_graphics(chip):
-        drm.preload()
+    if drm.serves_mesa(chip):
+        drm.preload(chip)
 
 
 def _simulated_clock() -> AbstractContextManager[None]:
@@ -242,6 +242,8 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
             os.environ.setdefault(nvtx.INJECTION, nvtx.place())
         if drm.has_graphics(chips_named(chip)[0]):
             os.environ.update(drm.child_environment())
+        if drm.serves_mesa(chips_named(chip)[0]):
+            os.environ.update(drm.child_environment(chips_named(chip)[0]))
         try:
             yield results
         finally:

@@ -18,19 +18,35 @@ from warpwright.driver.stubs import TABLE_SYMBOL, build_library
 from warpwright.session import session
 from warpwright.toolchain.cache import default_folder
 
-ENVIRONMENT = {
-    "MESA_LOADER_DRIVER_OVERRIDE": "nouveau",
+_COMMON = {
     # One device, whatever else the machine has.
     "EGL_PLATFORM": "surfaceless",
     "LIBGL_DRI3_DISABLE": "1",
 }
-"""What makes Mesa's loader use its driver for this chip on our device."""
+_NOUVEAU = {"MESA_LOADER_DRIVER_OVERRIDE": "nouveau"}
+_RADEON = {
+    "MESA_LOADER_DRIVER_OVERRIDE": "r600",
+    # Descriptors and packets hold addresses, not numbers of relocations.
+    "RADEON_VA": "1",
+    # A program's thread may hold Python's lock while it waits for a thread that submits.
+    "RADEON_THREAD": "0",
+}
 _kept: list[Any] = []
 
 
 def has_graphics(chip: str | None) -> bool:
     """Whether a chip's graphics pipeline is modelled: Tesla's is."""
     return chip is not None and load_chip(chip).identity.architecture == "Tesla"
+
+
+def serves_mesa(chip: str | None) -> bool:
+    """Whether Mesa's driver finds the chip: for draws, or for AMD's chips compute shaders."""
+    return has_graphics(chip) or (chip is not None and bool(load_chip(chip).identity.generation))
+
+
+def environment(chip: str | None) -> dict[str, str]:
+    """What makes Mesa's loader use its driver for this chip on our device."""
+    return {**_COMMON, **(_NOUVEAU if has_graphics(chip) else _RADEON)}
 
 
 @cache
@@ -57,16 +73,16 @@ def folder() -> Path:
     raise failure
 
 
-def preload() -> None:
+def preload(chip: str | None) -> None:
     """Load the libraries into this process, before Mesa's loader asks for them, and set its environment."""
-    os.environ.update(ENVIRONMENT)
+    os.environ.update(environment(chip))
     for soname in LIBRARIES:
         _kept.append(ctypes.CDLL(str(folder() / soname), mode=ctypes.RTLD_GLOBAL))
 
 
-def child_environment() -> dict[str, str]:
+def child_environment(chip: str | None) -> dict[str, str]:
     """Variables that make child processes find the device."""
-    found = {**ENVIRONMENT, "LD_LIBRARY_PATH": leading(str(folder()), "LD_LIBRARY_PATH")}
+    found = {**environment(chip), "LD_LIBRARY_PATH": leading(str(folder()), "LD_LIBRARY_PATH")}
     if session.record:
         found["WARPWRIGHT_RECORD"] = session.record
     if session.wants_frame_page:
@@ -77,9 +93,10 @@ def child_environment() -> dict[str, str]:
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded."""
     from warpwright.driver.drm import buffers, nodes, objects
+    from warpwright.driver.drm.radeon import ioctls
     from warpwright.driver.drm.register import callbacks
 
-    assert all((buffers, nodes, objects))
+    assert all((buffers, nodes, objects, ioctls))
     no_load = 4
     for soname, table in LIBRARIES.items():
         try:

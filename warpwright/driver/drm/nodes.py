@@ -1,4 +1,4 @@
-"""The functions of ``libdrm.so.2``: one device with a render node, on which the file behind the descriptor does not matter."""
+"""The functions of ``libdrm.so.2`` that Mesa's loader calls: one device with a render node."""
 
 from __future__ import annotations
 
@@ -7,27 +7,43 @@ import errno
 from functools import cache
 from typing import Any
 
+from warpwright.chips import load_chip
+from warpwright.driver.drm.identity import Identity, chip_name
+from warpwright.driver.drm.radeon.identity import identity_of
 from warpwright.driver.drm.register import entry
 from warpwright.driver.drm.structures import DrmDevice, PciBus, PciDevice, Version
 
-NODE_PATH = b"/dev/null"
-"""What the loader opens for the render node: the calls on its descriptor come here."""
 PCI_VENDOR, PCI_DEVICE = 0x10DE, 0x0191
 """NVIDIA, GeForce 8800 GTX."""
+_NOUVEAU = Identity(
+    (b"nouveau", b"20120801", b"nVidia Riva/TNT/GeForce/Quadro/Tesla"), (1, 3, 1), PCI_VENDOR, PCI_DEVICE, b"/dev/null"
+)
+"""All of its calls come to ``libdrm_nouveau.so.2``, so that the file behind the descriptor does not matter."""
 _PRIMARY, _RENDER = 0, 2
 _CAPABILITIES = {0x5: 3, 0x13: 0, 0x14: 0}
 """DRM_CAP_PRIME (import and export), DRM_CAP_SYNCOBJ, DRM_CAP_SYNCOBJ_TIMELINE."""
+
+
+@cache
+def identity() -> Identity:
+    """What the process's device is, by its chip."""
+    chip = chip_name()
+    generation = load_chip(chip).identity.generation if chip is not None else ""
+    if generation:
+        return identity_of(generation)
+    return _NOUVEAU
 
 
 class _Description:
     """The structure of the device, with what it points at."""
 
     def __init__(self) -> None:
-        self.path = ctypes.create_string_buffer(NODE_PATH)
+        one = identity()
+        self.path = ctypes.create_string_buffer(one.node_path)
         path = ctypes.addressof(self.path)
         self.nodes = (ctypes.c_uint64 * 3)(path, 0, path)
         self.bus = PciBus(0, 1, 0, 0)
-        self.pci = PciDevice(PCI_VENDOR, PCI_DEVICE, PCI_VENDOR, PCI_DEVICE, 0xA2)
+        self.pci = PciDevice(one.vendor, one.device, one.vendor, one.device, 0xA2)
         address = ctypes.addressof
         available = 1 << _PRIMARY | 1 << _RENDER
         self.device = DrmDevice(address(self.nodes), available, 0, address(self.bus), address(self.pci))
@@ -40,11 +56,11 @@ def _description() -> _Description:
 
 @cache
 def _version() -> tuple[Version, list[Any]]:
-    texts = [ctypes.create_string_buffer(t) for t in (b"nouveau", b"20120801", b"nVidia Riva/TNT/GeForce/Quadro/Tesla")]
+    texts = [ctypes.create_string_buffer(t) for t in identity().kernel_driver]
     fields: list[int] = []
     for text in texts:
         fields += [len(text.value), ctypes.addressof(text)]
-    return Version(1, 3, 1, *fields), texts
+    return Version(*identity().version, *fields), texts
 
 
 def _string(text: bytes) -> int:
@@ -100,7 +116,7 @@ def get_node_type(descriptor: int) -> int:
 
 @entry("drmGetDeviceNameFromFd2", "drmGetRenderDeviceNameFromFd", "drmGetPrimaryDeviceNameFromFd")
 def get_device_name(descriptor: int) -> int:
-    return _string(NODE_PATH)
+    return _string(identity().node_path)
 
 
 @entry("drmGetCap")

@@ -11,13 +11,14 @@ from typing import Any
 
 from warpwright.chips import load_chip
 from warpwright.driver.drm import frames
+from warpwright.driver.drm.identity import chip_name
 from warpwright.driver.drm.nodes import PCI_DEVICE, PCI_VENDOR
 from warpwright.driver.drm.register import entry
 from warpwright.driver.drm.structures import Client, Device, Drm, Fifo, Object
 from warpwright.driver.process_end import at_end
 from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import Recorder
-from warpwright.session import chips_named, session
+from warpwright.session import session
 
 FIFO_CHANNEL, NOTIFIER = 0x80000001, 0x80000002
 DRM_VERSION = 0x01000301
@@ -54,7 +55,7 @@ def get(pointer: int) -> int:
 def graphics_device() -> GraphicsDevice:
     """The process's device, made on first use for the chip that the session asks for."""
     if not _devices:
-        chip = session.chip or chips_named(os.environ.get("WARPWRIGHT_GPU"))[0]
+        chip = chip_name()
         _devices.append(GraphicsDevice.of_chip(chip or "g80"))
         path = session.record or os.environ.get("WARPWRIGHT_RECORD")
         timing = session.timing or os.environ.get("WARPWRIGHT_TIMING")

@@ -69,6 +69,8 @@ class Item:
     """The second of two values that the bundle before it reads from local data share."""
     free: bool = False
     """Part of another word: takes no time of its own."""
+    tests_bounds: bool = False
+    """Finds which lanes of the random access after it are inside its target."""
     reads: tuple[int, ...] = field(default=())
     """Entries of the queue that the bundle takes, and that its access fills."""
     fills: tuple[int, ...] = field(default=())
@@ -81,18 +83,22 @@ _POPS = {"ALU_POP_AFTER": 1, "ALU_POP2_AFTER": 2}
 _NOTHING = ("NOP", "WAIT_ACK", "WAVE_SYNC", "LDS_DEALLOC", "SET_PRIORITY", "JUMP")
 
 
-def items_of(listing: Listing) -> list[Item]:
+def items_of(listing: Listing, bounds: bool = False) -> list[Item]:
     """The items of a program.
+
+    Args:
+        bounds: random accesses are to targets that have a size.
 
     Raises:
         UnsupportedInstruction: naming what has no meaning here, or a structure of words that is none.
     """
-    return _Walk(listing).run()
+    return _Walk(listing, bounds).run()
 
 
 @dataclass
 class _Walk:
     listing: Listing
+    bounds: bool
     items: list[Item] = field(default_factory=list)
     open: list[Region] = field(default_factory=list)
     queue: _Queue = field(default_factory=lambda: _Queue())
@@ -125,6 +131,8 @@ class _Walk:
             for fetch in clause.fetches:
                 self.add(Item(fetch=fetch, clause=word, ends_clause=fetch is clause.fetches[-1]))
         elif role is Role.RAT:
+            if self.bounds:
+                self.add(Item(control=word, free=True, tests_bounds=True))
             self.add(Item(control=word))
         elif name == "PUSH":
             self.push(word, free=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from warpwright.chips.chip import GENERATIONS
 from warpwright.isa.program import Instruction, Kind, Operand, Program
+from warpwright.isa.r600.bindings import Bindings
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.items import Flow, Item, items_of
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
@@ -28,20 +29,25 @@ class R600Program(Program):
     """Device address of the chip's global data share; 0: the program has none."""
     images: dict[int, Image] = field(default_factory=dict)
     """What its texture fetches read, by resource."""
+    bindings: Bindings | None = None
+    """What a graphics driver has bound to it; None: a program of LLVM's, or in assembly."""
 
     @property
     def architecture(self) -> str:
         return self.generation
 
 
-def program_from_code(code: bytes, generation: str, name: str) -> R600Program:
+def program_from_code(code: bytes, generation: str, name: str, bindings: Bindings | None = None) -> R600Program:
     """Decode a kernel.
+
+    Args:
+        bindings: of a graphics driver's compute program.
 
     Raises:
         UndefinedWord: for what is no program of the chip.
         UnsupportedInstruction: for words without a meaning in a compute program.
     """
-    items = items_of(decode_program(code, generation))
+    items = items_of(decode_program(code, generation), bounds=bindings is not None)
     instructions = [_instruction(n, item, generation) for n, item in enumerate(items)]
     return R600Program(
         name,
@@ -53,6 +59,7 @@ def program_from_code(code: bytes, generation: str, name: str) -> R600Program:
         control_bits=False,
         generation=generation,
         items=items,
+        bindings=bindings,
     )
 
 
@@ -74,6 +81,8 @@ def described(item: Item, generation: str) -> tuple[str, tuple[str, ...], str]:
         return "LDS_READ2_RET", (), "second value"
     assert item.control is not None
     name = item.control.operation.name
+    if item.tests_bounds:
+        return "BOUNDS", (), ""
     if item.control.rat_operation:
         return name, (item.control.rat_operation,), control_text(item.control, generation)
     if item.free:

@@ -10,6 +10,7 @@ from warpwright.isa.r600.load import LANES, STEP_BYTES, R600Program, described
 from warpwright.isa.r600.meaning import (
     EXECUTES,
     FLOAT_MEANINGS,
+    INSIDE,
     INTEGER_MEANINGS,
     PREDICATE,
     PREVIOUS,
@@ -24,6 +25,7 @@ from warpwright.isa.r600.meaning import (
     source,
     truth,
 )
+from warpwright.isa.r600.meaning_bound import access_target, bound_fetch, test_bounds
 from warpwright.isa.r600.meaning_image import read_image
 from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access, second_read
 from warpwright.isa.r600.meaning_share import global_data_share
@@ -47,12 +49,12 @@ def lower(program: R600Program) -> list[Lowered]:
     names = Names(highest=highest_register(program.items))
     result = []
     for n, item in enumerate(program.items):
-        b = R600Emitter([], names, item)
+        b = R600Emitter([], names, item, program.bindings)
         guard = None
         try:
             if n == 0:
                 first_registers(b)
-            guard = bundle_guard(item)
+            guard = bundle_guard(item, program.bindings is not None)
             b.guarded = guard is not None
             lower_item(b, program)
         except UnsupportedInstruction as error:
@@ -88,8 +90,14 @@ def highest_register(items: list[Item]) -> int:
     return highest
 
 
-def bundle_guard(item: Item) -> tuple[str, int, bool] | None:
-    """The predicate of a bundle that accesses local data share under one: all its operations have the same."""
+def bundle_guard(item: Item, bound: bool) -> tuple[str, int, bool] | None:
+    """The predicate of a bundle that accesses local data share under one: all its operations have the same.
+
+    Args:
+        bound: random accesses are those of a program with bindings, which are done inside their targets alone.
+    """
+    if bound and item.control is not None and item.control.rat_operation and not item.tests_bounds:
+        return "pred", INSIDE, False
     words = item.bundle.words if item.bundle is not None else ()
     if not any("lds_op" in w.fields and w.fields["pred_sel"] for w in words):
         return None
@@ -117,7 +125,12 @@ def lower_item(b: R600Emitter, program: R600Program) -> None:
     elif item.fetch is not None:
         lower_fetch(b, program)
     elif item.control is not None and item.control.rat_operation and item.flow is Flow.NONE:
-        random_access(b, program.generation)
+        if item.tests_bounds:
+            test_bounds(b)
+        elif b.bindings is not None:
+            access_target(b, program.generation)
+        else:
+            random_access(b, program.generation)
     else:
         lower_flow(b)
 
@@ -130,6 +143,8 @@ def lower_fetch(b: R600Emitter, program: R600Program) -> None:
         global_data_share(b, program.global_share_address)
     elif word.operation.kind is FetchKind.TEXTURE:
         read_image(b, program.images)
+    elif b.bindings is not None:
+        bound_fetch(b)
     else:
         fetch(b)
 
@@ -177,7 +192,7 @@ def lower_bundle(b: R600Emitter, bundle: Bundle) -> None:
             tests.append((word, test))
             results.append((word, _test_result(b, name, test)))
         elif word.writes or _forwards(word, forwarded):
-            results.append((word, _result(b, word)))
+            results.append((word, _result(b, word) if name != LANES_BELOW else _lanes_below(b, word, bundle)))
     for word, value in results:
         write(b, word, value, forwarded)
     if address is not None:
@@ -214,15 +229,37 @@ def _test_result(b: R600Emitter, name: str, test: Value) -> Value:
     return truth(b, test, 0x3F800000 if is_float else 0xFFFFFFFF)
 
 
+LANES_BELOW = "MBCNT_32LO_ACCUM_PREV_INT"
+
+
+def _lanes_below(b: R600Emitter, word: AluWord, bundle: Bundle) -> Value:
+    """Set bits of a mask at lower lanes of the first half, plus what the slot after this one counts of the second."""
+    others = [w for w in bundle.words if w.slot == {"x": "y", "z": "w"}.get(word.slot)]
+    if not others:
+        raise UnsupportedInstruction(f"{LANES_BELOW} with nothing in the slot after it has no meaning here")
+    (mask,) = (source(b, word, s) for s in word.sources)
+    return b.add(meaning_integer.lanes_below(b, mask, first=0), _result(b, others[0]))
+
+
 def _result(b: R600Emitter, word: AluWord) -> Value:
     name = word.operation.name
     sources = [source(b, word, s) for s in word.sources]
     if name in INTEGER_MEANINGS:
-        return INTEGER_MEANINGS[name](b, sources)
+        found = INTEGER_MEANINGS[name](b, sources)
+        # Moves, choices and conversions give floats too, to which modifiers apply.
+        return _modified(b, word, as_float(b, found)) if _has_modifier(word) else found
     known = FLOAT_MEANINGS.get(name)
     if known is None:
         raise UnsupportedInstruction(f"{name} has no meaning here")
-    value = known(b, [as_float(b, x) for x in sources])
+    return _modified(b, word, known(b, [as_float(b, x) for x in sources]))
+
+
+def _has_modifier(word: AluWord) -> bool:
+    return bool(word.fields["clamp"] or word.fields.get("omod", 0))
+
+
+def _modified(b: R600Emitter, word: AluWord, value: Value) -> Value:
+    """A float with its output modifiers, as a word."""
     multiplier = MULTIPLIERS.get(word.fields.get("omod", 0))
     if multiplier is not None:
         value = rounded(b, b.op("fmul", "f32", value, b.single(multiplier), attr="rn"))

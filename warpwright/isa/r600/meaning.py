@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from warpwright.isa.ops import Builder, Value
+from warpwright.isa.r600.bindings import LINE_BYTES, Bindings
 from warpwright.isa.r600.items import (
     OUTPUT_QUEUE,
     OUTPUT_QUEUE_B,
@@ -17,7 +18,7 @@ from warpwright.isa.r600.items import (
     OUTPUT_QUEUE_POP,
     Item,
 )
-from warpwright.isa.r600.launch_words import launch_word
+from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT, launch_word
 from warpwright.isa.r600.program import LITERAL, AluWord, Source
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
@@ -26,9 +27,11 @@ INLINE = {248: 0, 249: 0x3F800000, 250: 1, 251: 0xFFFFFFFF, 252: 0x3F000000}
 INLINE_DOUBLES = {244: 0, 245: 0x3FF00000, 246: 0, 247: 0x3FE00000}
 """The words of 1.0 and of 0.5 in double precision."""
 TIME_HIGH, TIME_LOW = 227, 228
+WAVE_NUMBER, ENGINE_NUMBER = 231, 233
 SIGN, MAGNITUDE = 0x80000000, 0x7FFFFFFF
-EXECUTES, PREDICATE = 1, 2
-"""Predicates of the common operations: whether a lane stays in the execution mask, and the predicate bit of bundles."""
+EXECUTES, PREDICATE, INSIDE = 1, 2, 3
+"""Predicates of the common operations: whether a lane stays in the execution mask, the predicate bit of bundles, and whether a lane's random access is
+inside its target."""
 WHOLE_FILE = "T"
 
 
@@ -50,6 +53,7 @@ class R600Emitter(Builder):
 
     names: Names = field(default_factory=Names)
     item: Item = field(default_factory=Item)
+    bindings: Bindings | None = None
     guarded: bool = False
     """The whole bundle is under a predicate."""
     read_words: dict[str, Value] = field(default_factory=dict)
@@ -148,12 +152,16 @@ def _plain(b: R600Emitter, word: AluWord, s: Source) -> Value:
         return b.get(f"OQB{b.item.reads[0]}")
     if select in (TIME_LOW, TIME_HIGH):
         return b.op("special", "i32", attr="clock_lo" if select == TIME_LOW else "clock_hi")
-    if 128 <= select < 192:
+    if select == WAVE_NUMBER:
+        return b.op("special", "i32", attr="warpid")
+    if select == ENGINE_NUMBER:
+        return b.number(0)
+    if 128 <= select < 192 and not s.relative:
         return _constant(b, (select - 128) // 32, (select - 128) % 32, s.channel)
     raise UnsupportedInstruction(f"source {select} has no meaning in a compute program")
 
 
-CACHE_LINE_CONSTANTS = 16
+CACHE_LINE_CONSTANTS = LINE_BYTES // 16
 
 
 def _constant(b: R600Emitter, bank: int, index: int, channel: int) -> Value:
@@ -162,10 +170,19 @@ def _constant(b: R600Emitter, bank: int, index: int, channel: int) -> Value:
     f = b.item.clause.fields
     if not f[f"kcache_mode{bank}"]:
         raise UnsupportedInstruction(f"the clause locks nothing in constant cache {bank}, which it reads")
+    number = f[f"kcache_addr{bank}"] * CACHE_LINE_CONSTANTS + index
+    if b.bindings is not None:
+        line, within = divmod(number, CACHE_LINE_CONSTANTS)
+        at = b.bindings.lines[f[f"kcache_bank{bank}"], line] + 16 * within + 4 * channel
+        return launch_bytes(b, at, "i32")
     if f[f"kcache_bank{bank}"]:
         raise UnsupportedInstruction(f"constant buffer {f[f'kcache_bank{bank}']}: a launch fills buffer 0 alone")
-    number = f[f"kcache_addr{bank}"] * CACHE_LINE_CONSTANTS + index
     return launch_word(b, 16 * number + 4 * channel)
+
+
+def launch_bytes(b: R600Emitter, at: int, type: str) -> Value:
+    """A word, or two of them, of a launch with bindings."""
+    return b.op("load_const", type, b.const(ENGINE_PARAMETERS_AT + at), attr=(0, 8 if type == "i64" else 4))
 
 
 def as_float(b: R600Emitter, x: Value) -> Value:

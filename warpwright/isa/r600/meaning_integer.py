@@ -218,3 +218,20 @@ def _choose(relation: str) -> Meaning:
 
 for _short, _relation in {"E": "eq", "GT": "sgt", "GE": "sge"}.items():
     meaning(INTEGER_MEANINGS, f"CND{_short}_INT")(_choose(_relation))
+
+
+HALF_LANES = 32
+
+
+def lanes_below(b: R600Emitter, mask: Value, first: int) -> Value:
+    """Set bits of a mask at lanes below one's own, of the 32 lanes from ``first`` on."""
+    lane = b.op("special", "i32", attr="laneid")
+    below = b.sub(b.shl(b.number(1), b.sub(lane, b.number(first)) if first else lane), b.number(1))
+    if first:
+        below = b.select(b.icmp("ult", lane, b.number(first)), b.number(0), below)
+    return b.op("popcount", "i32", b.and_(mask, below))
+
+
+@meaning(INTEGER_MEANINGS, "MBCNT_32HI_INT")
+def mbcnt_high(b: R600Emitter, x: list[Value]) -> Value:
+    return lanes_below(b, x[0], HALF_LANES)

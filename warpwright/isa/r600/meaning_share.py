@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from warpwright.isa.ops import Access, Value
-from warpwright.isa.r600.meaning import R600Emitter
-from warpwright.isa.r600.meaning_memory import LDS_ATOMICS, put_selected
+from warpwright.isa.r600.meaning import R600Emitter, register_name
+from warpwright.isa.r600.meaning_memory import LDS_ATOMICS, ONE_SELECT, ZERO_SELECT, put_selected
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 SHARE_BYTES = 64 << 10
+COUNTERS = 12
+"""Append counters of Cypress, each a word that a fetch names by its number; here after the share."""
+ALL_BYTES = SHARE_BYTES + 4 * COUNTERS
 WORD_ADDRESSES = SHARE_BYTES - 4
 """The bits of an address that count."""
 
@@ -23,8 +26,13 @@ def global_data_share(b: R600Emitter, base: int) -> None:
     f, name = word.fields, word.operation.name
     if not base:
         raise UnsupportedInstruction(f"{name}: the program was loaded without global data share")
-    sources = [b.get(f"T{f['src_gpr']}.{'xyzw'[f[f'src_sel_{c}'] & 3]}") for c in "xyz"]
-    at = _address(b, base, sources[0])
+    sources = [_selected(b, f["src_gpr"], f[f"src_sel_{c}"]) for c in "xyz"]
+    if f["alloc_consume"]:
+        if f["uav_index_mode"]:
+            raise UnsupportedInstruction(f"{name} of an append counter that an index names has no meaning here")
+        at = b.const(base + SHARE_BYTES + 4 * f["uav_id"], "i64")
+    else:
+        at = _address(b, base, sources[0])
     if name == "GDS_WRITE":
         b.op("store", "void", at, sources[1], attr=Access("global", 4))
         return
@@ -34,6 +42,13 @@ def global_data_share(b: R600Emitter, base: int) -> None:
         found = _atomic(b, name, at, sources[1:])
     if name.endswith("_RET"):
         put_selected(b, f, [found])
+
+
+def _selected(b: R600Emitter, register: int, select: int) -> Value:
+    """A channel of a register, or zero or one."""
+    if select in (ZERO_SELECT, ONE_SELECT):
+        return b.number(select - ZERO_SELECT)
+    return b.get(register_name(register, "xyzw"[select & 3]))
 
 
 def _address(b: R600Emitter, base: int, offset: Value) -> Value:

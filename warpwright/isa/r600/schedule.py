@@ -8,6 +8,7 @@ other; the wavefront goes on when all have answered.  Values of local data share
 from __future__ import annotations
 
 from warpwright.isa.program import Instruction
+from warpwright.isa.r600.bindings import Bindings
 from warpwright.isa.r600.items import TWO_READS, Flow, Item
 from warpwright.isa.r600.load import R600Program
 from warpwright.isa.r600.meaning_memory import RETURN_BUFFER
@@ -55,6 +56,9 @@ WORKS: dict[str, Work] = {
     "BUNDLE": Work("alu"),
     "LDS_READ2_RET": Work("memory", frozenset(("second_word",))),
     **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ")},
+    # A resource's size comes without an access to memory.
+    "GET_BUFFER_RESINFO": Work("none"),
+    "BOUNDS": Work("none"),
     "MEM_RAT": Work("memory"),
     "MEM_RAT_CACHELESS": Work("memory"),
     **{name: Work("branch") for name in _CONTROL},
@@ -74,7 +78,7 @@ def from_clauses(program: R600Program) -> list[Issue]:
     clause = None
     for item, i in zip(program.items, program.instructions, strict=True):
         waits: set[int] = set()
-        returned = item.fetch is not None and item.fetch.fields.get("buffer_id") == RETURN_BUFFER
+        returned = _returned(item, program.bindings)
         if item.fetch is None or item.clause is not clause:
             waits |= pending & {FETCHES}
         clause = item.clause
@@ -83,12 +87,12 @@ def from_clauses(program: R600Program) -> list[Issue]:
         if item.reads:
             waits |= {QUEUE}
         pending -= waits
-        counter = _counter(item)
+        counter = _counter(item, returned)
         if counter >= 0:
             pending.add(counter)
         issues.append(
             Issue(
-                _work(item, i),
+                _work(item, i, returned),
                 i.address,
                 stall_cycles=_stall(item),
                 waits=tuple(sorted(waits)),
@@ -98,8 +102,15 @@ def from_clauses(program: R600Program) -> list[Issue]:
     return issues
 
 
-def _counter(item: Item) -> int:
-    if item.fetch is not None and item.fetch.fields.get("buffer_id") != RETURN_BUFFER:
+def _returned(item: Item, bindings: Bindings | None) -> bool:
+    """Whether an item fetches what an atomic has returned."""
+    if item.fetch is None:
+        return False
+    return item.fetch.fields.get("buffer_id") in ((RETURN_BUFFER,) if bindings is None else bindings.returns)
+
+
+def _counter(item: Item, returned: bool) -> int:
+    if item.fetch is not None and not returned:
         return FETCHES
     if item.fills:
         return QUEUE
@@ -108,10 +119,8 @@ def _counter(item: Item) -> int:
     return -1
 
 
-def _work(item: Item, i: Instruction) -> Work:
-    if item.free and item.flow is not Flow.EXIT:
-        return Work("none")
-    if item.fetch is not None and item.fetch.fields.get("buffer_id") == RETURN_BUFFER:
+def _work(item: Item, i: Instruction, returned: bool) -> Work:
+    if (item.free and item.flow is not Flow.EXIT) or returned:
         return Work("none")
     return work_of(i)
 
