@@ -240,8 +240,6 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
         os.environ.update(attach.child_environment(chip, timing, Path(folder)))
         if session.notes_origins:
             os.environ.setdefault(nvtx.INJECTION, nvtx.place())
-        if drm.has_graphics(chips_named(chip)[0]):
-            os.environ.update(drm.child_environment())
         if drm.serves_mesa(chips_named(chip)[0]):
             os.environ.update(drm.child_environment(chips_named(chip)[0]))
         try:
