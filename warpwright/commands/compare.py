@@ -23,6 +23,7 @@ def compare(
 ) -> None:
     """Run a program on several chips and compare its launches: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
     from warpwright.programs import has_begun_driver, is_python_file
+    from warpwright.session import session
     from warpwright.tools.chip_differences import match_launches
     from warpwright.tools.chip_table import fitting_table
 
@@ -38,6 +39,7 @@ def compare(
     program, *arguments = command
     for name in names:
         check_options(name, timing, program, report)
+    session.notes_origins = report is not None
     out = console()
     by_chip: dict[str, list[Run]] = {}
     refused: dict[str, str] = {}

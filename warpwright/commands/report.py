@@ -46,6 +46,7 @@ def report(
 ) -> None:
     """Run a program and write a page that shows where the cycles of its launches went and what would help."""
     from warpwright.programs import is_python_file
+    from warpwright.session import session
 
     check_options(gpu, None, program, output, trace)
     rows = _baseline_rows(baseline, compare_gpu)
@@ -55,6 +56,7 @@ def report(
             MISUSED,
         )
     arguments = list(context.args)
+    session.notes_origins = True
     runs = guarded(Path(program), arguments, gpu, "full")
     if not runs:
         raise fail("the program launched no kernel")

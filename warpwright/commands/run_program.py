@@ -74,10 +74,12 @@ def run(
     --timing full or --report: each runs twice, first checked, then timed.
     """
     from warpwright.programs import is_python_file
+    from warpwright.session import session
 
     data = data_files(json, csv, parquet)
     gpu = gpus_of(system, gpu)
     check_options(gpu, timing, program, report, *data)
+    session.notes_origins = report is not None or any(data)
     if check is not None:
         start_checks(check, check_level)
         timing = timing or ("full" if report is not None else None)
