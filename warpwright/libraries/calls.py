@@ -45,6 +45,7 @@ STATUSES = {
     "cusparse": Statuses(10, "CUSPARSE_STATUS_NOT_SUPPORTED", 3, 1, 2, 6, 7),
     "cusolver": Statuses(9, "CUSOLVER_STATUS_NOT_SUPPORTED", 3, 1, 2, 6, 7),
     "cudnn": Statuses(3000, "CUDNN_STATUS_NOT_SUPPORTED", 2000, 1001, 4002, 5000, 4000),
+    "curand": Statuses(103, "CURAND_STATUS_TYPE_ERROR", 104, 101, 102, 201, 999),
     # NCCL has no status of its own for what is not supported.
     "nccl": Statuses(5, "ncclInvalidUsage", 4, 5, 1, 1, 3),
 }
@@ -55,6 +56,7 @@ _MODULES = {
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),
     "cusparse": ("cusparse",),
+    "curand": ("curand",),
     "nccl": ("nccl.communicators", "nccl.collectives"),
 }
 """Modules that register a library's functions."""

@@ -20,6 +20,7 @@ SONAMES: dict[str, tuple[str, ...]] = {
     "cusolver": ("libcusolver.so.11", "libcusolver.so.12"),
     "cudnn": ("libcudnn.so.9",),
     "nccl": ("libnccl.so.2",),
+    "curand": ("libcurand.so.10",),
 }
 _UNVERSIONED = ("nccl",)
 """Libraries whose symbols have no version."""
