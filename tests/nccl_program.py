@@ -121,10 +121,14 @@ class Cases:
             same(r.get(receive, self.data[rank]), self.data[(rank - 1) % self.ranks], "send and receive")
 
 
-def collectives(mine: Sequence[tuple[int, Rank]], ranks: int) -> None:
-    """Every collective, for the ranks that this caller has."""
-    for elements in ((1000, "f4", FLOAT), (33, "i8", INT64), (1 << 14, "f2", HALF)):
-        Cases(mine, ranks, elements).run()
+ELEMENTS = ((1000, "f4", FLOAT), (33, "i8", INT64), (1 << 14, "f2", HALF))
+
+
+def collectives(mine: Sequence[tuple[int, Rank]], ranks: int, types: Sequence[str] = ()) -> None:
+    """Every collective, for the ranks that this caller has; of all types, or those that are named."""
+    for elements in ELEMENTS:
+        if not types or elements[1] in types:
+            Cases(mine, ranks, elements).run()
 
 
 def begin() -> int:
@@ -135,14 +139,14 @@ def begin() -> int:
 
 
 def one() -> None:
-    """All ranks of one thread."""
+    """All ranks of one thread; ``one TYPE,...``: of these types of elements."""
     ranks = begin()
     mine = [Rank(i) for i in range(ranks)]
     handles = (U64 * ranks)()
     nccl("ncclCommInitAll", handles, ranks, None)
     for r, handle in zip(mine, handles, strict=True):
         r.communicator = U64(handle)
-    collectives(list(enumerate(mine)), ranks)
+    collectives(list(enumerate(mine)), ranks, sys.argv[2].split(",") if len(sys.argv) > 2 else ())
     for r in mine:
         nccl("ncclCommDestroy", r.communicator)
 

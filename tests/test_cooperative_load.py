@@ -155,7 +155,7 @@ def _settings(count: int) -> settings:
 
 @pytest.mark.ci
 @seed(19)
-@_settings(25)
+@_settings(12)
 @given(SHAPES)
 def test_random_cooperative_launches(shape: Shape) -> None:
     # That a deadlock is one takes seconds to find: one is a test of its own, many are among the ten thousand.
