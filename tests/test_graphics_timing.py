@@ -14,10 +14,10 @@ from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import Replay
 from warpwright.graphics.timed import stages, zcull
 from warpwright.graphics.timed.capture import new_lines, through_vertex_cache
-from warpwright.graphics.timed.compression import CompressedSurface, Surfaces, depth_sectors, pass_cache
 from warpwright.graphics.timed.frame import described, frame_of
-from warpwright.graphics.timed.machine import rates_of
+from warpwright.graphics.timed.pipeline_machine import rates_of
 from warpwright.graphics.timed.sm_controllers import BALANCES, Controller, Waiting, dynamic, static, vertices_first
+from warpwright.graphics.timed.tile_compression import CompressedSurface, Surfaces, depth_sectors, pass_cache
 from warpwright.graphics.timed.work import (
     COARSE,
     DRAW,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import warpwright as ww
 from warpwright.sparsity import SparseMatrix, compress, is_sparse, mask, matmul, prune_2_4
-from warpwright.sparsity.elements import ELEMENTS
+from warpwright.sparsity.sparse_types import ELEMENTS
 
 TYPES = tuple(ELEMENTS)
 

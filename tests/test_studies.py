@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from warpwright.cli import app
-from warpwright.studies import methods, multi_grid, tesla, warp_level
+from warpwright.studies import multi_grid, tesla, timing_methods, warp_level
 from warpwright.studies import study as studies
 from warpwright.studies.catalogue import STUDIES
 from warpwright.studies.page import figure, study_page
@@ -98,19 +98,19 @@ def test_a_study_misses_no_more_cells_than_its_page_says(name: str, missed_count
 
 def test_the_method_of_two_kernels_cancels_what_a_launch_takes_besides() -> None:
     """Formulas 1 and 2 of the paper, with a launch's 5 us and 4 ns an instruction."""
-    few, many = methods.read([5512.0, 5512.0, 5521.0]), methods.read([25480.0, 25492.0, 25489.0])
-    found = methods.inferred(few, many, 4993)
+    few, many = timing_methods.read([5512.0, 5512.0, 5521.0]), timing_methods.read([25480.0, 25492.0, 25489.0])
+    found = timing_methods.inferred(few, many, 4993)
     assert found.mean == pytest.approx((25487 - 5515) / 4993)
     assert found.deviation == pytest.approx((27 + 39) ** 0.5 / 4993)
-    assert methods.read([7.0]) == methods.Readings(7.0, 0.0)
+    assert timing_methods.read([7.0]) == timing_methods.Readings(7.0, 0.0)
     with pytest.raises(ValueError, match="at least one"):
-        methods.inferred(few, many, 0)
+        timing_methods.inferred(few, many, 0)
     with pytest.raises(ValueError, match="no readings"):
-        methods.read([])
+        timing_methods.read([])
 
 
 def test_the_method_of_the_gpus_clock_takes_the_time_in_which_all_warps_repeat() -> None:
-    assert methods.by_gpu_clock([100, 104], [200, 212], 4) == ((200 - 104) / 4, 2 * 4 / (212 - 100))
+    assert timing_methods.by_gpu_clock([100, 104], [200, 212], 4) == ((200 - 104) / 4, 2 * 4 / (212 - 100))
 
 
 def test_the_table_s_accuracy_of_a_sine_is_the_interpolator_s() -> None:
@@ -154,9 +154,9 @@ def test_launches_are_timed_by_any_clock() -> None:
         now[0] = max(now[0], ready[0] + 6) + (1000 if repeats[0] == 0 else 0)
         repeats[0] += 1
 
-    times = methods.launch_times(launch, synchronize, lambda: now[0], repeats=4, many=10)
-    assert times.call == methods.Readings(3.0, 0.0)
-    assert times.total == methods.Readings(13.0, 0.0)
+    times = timing_methods.launch_times(launch, synchronize, lambda: now[0], repeats=4, many=10)
+    assert times.call == timing_methods.Readings(3.0, 0.0)
+    assert times.total == timing_methods.Readings(13.0, 0.0)
     assert times.additional.mean == pytest.approx(4.0)
     with pytest.raises(ValueError, match="at least two"):
-        methods.launch_times(launch, synchronize, lambda: 0, repeats=1)
+        timing_methods.launch_times(launch, synchronize, lambda: 0, repeats=1)

@@ -17,7 +17,7 @@ from typing import Any
 from warpwright.campaigns.injector import OUTCOMES, Injector
 from warpwright.campaigns.specification import CampaignError, CampaignSpecification, specification_of
 from warpwright.campaigns.store import Store
-from warpwright.sweeps.cluster import Cluster
+from warpwright.sweeps.dask_cluster import Cluster
 
 PART = 25
 """Injections that a worker does between two reports."""

@@ -18,7 +18,7 @@ from warpwright.api import GPU
 from warpwright.campaigns.specification import CampaignError, CampaignSpecification, load_program
 from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.errors import DeadlockError, ExecutionError, WarpwrightError
-from warpwright.faults.error_log import UncorrectableEccError
+from warpwright.faults.error_counters import UncorrectableEccError
 from warpwright.faults.injection import WORD_BITS, Injection
 from warpwright.faults.particles import Exposed, places
 from warpwright.faults.secded import code_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.errors import WarpwrightError
-from warpwright.faults.error_log import STRUCTURES
+from warpwright.faults.error_counters import STRUCTURES
 
 MOST_BITS = 4
 

@@ -18,7 +18,7 @@ def study(
     from rich.table import Table
 
     from warpwright.studies.catalogue import STUDIES
-    from warpwright.studies.tables import print_result
+    from warpwright.studies.study_tables import print_result
 
     out = console()
     if name is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from warpwright.driver import cmemory
 from warpwright.driver.nvml import INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_SUPPORTED, device_of_handle, nvml
 from warpwright.faults import DeviceFaults
-from warpwright.faults.error_log import Counts
+from warpwright.faults.error_counters import Counts
 from warpwright.faults.remapping import CORRECTED, FIRST_ROW_REMAPPER, UNCORRECTABLE
 
 _KINDS = ("corrected", "uncorrectable")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine import fragments, silicon_mma, silicon_mufu
+from warpwright.engine import matrix_fragments, silicon_mma, silicon_mufu
 
 Bits = npt.NDArray[Any]
 F64 = npt.NDArray[np.float64]
@@ -480,10 +480,10 @@ def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -
 
     ``attr`` is the operation's attribute: shape, element of A and B (``s8u8``: of each), element of C and D,
     register counts, architecture.  Sums in f16 and f32 are the silicon's (``silicon_mma``).  A sparse shape
-    (``engine/fragments.py``) has the metadata after C's registers.
+    (``engine/matrix_fragments.py``) has the metadata after C's registers.
     """
     shape, element, accumulator, n_a, n_b, n_c, arch = attr
-    first, second = fragments.elements(element)
+    first, second = matrix_fragments.elements(element)
     a, b = _elements(first, arguments[:n_a]), _elements(second, arguments[n_a : n_a + n_b])
     c = _elements(accumulator, arguments[n_a + n_b : n_a + n_b + n_c])
     sums = _in_order
@@ -493,8 +493,8 @@ def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -
         sums = partial(silicon_mma.sum_of_products, arch, element, accumulator)
     quads = shape.startswith("m8n8k4.")
     chosen = None
-    if fragments.is_sparse(shape):
-        chosen = fragments.chosen(shape, arguments[n_a + n_b + n_c], fragments.element_bits(shape, n_a))
+    if matrix_fragments.is_sparse(shape):
+        chosen = matrix_fragments.chosen(shape, arguments[n_a + n_b + n_c], matrix_fragments.element_bits(shape, n_a))
     results = _quads(shape, sums, a, b, c) if quads else _fragments(shape, n_a, n_b, sums, a, b, c, chosen)
     if accumulator == "s32":
         return [(r.astype(np.int64) & 0xFFFFFFFF).astype(U32) for r in results]
@@ -543,7 +543,7 @@ def _fragments(
 
     ``chosen`` [rows, products]: which row of B an element of a sparse A is multiplied with.
     """
-    rows, k = fragments.rows(shape), fragments.depth(shape)
+    rows, k = matrix_fragments.rows(shape), matrix_fragments.depth(shape)
     per = max(1, len(a) // n_a)
     left, right = np.zeros((rows, k if chosen is None else chosen.shape[1])), np.zeros((k, 8))
     halves = rows // 8

@@ -7,7 +7,7 @@ Facts about the reaction of the driver are NVIDIA's "GPU Memory Error Management
 """
 
 from warpwright.faults.device_faults import DeviceFaults
-from warpwright.faults.error_log import UncorrectableEccError
+from warpwright.faults.error_counters import UncorrectableEccError
 from warpwright.faults.injection import Injection, InjectionError, parse_injections
 
 __all__ = ["DeviceFaults", "Injection", "InjectionError", "UncorrectableEccError", "parse_injections"]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from warpwright.chips import Chip
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import whole_number
-from warpwright.faults.error_log import (
+from warpwright.faults.error_counters import (
     STRUCTURES,
     XID_CONTAINED,
     XID_PAGE_RETIRED,

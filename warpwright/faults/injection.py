@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warpwright.errors import WarpwrightError
-from warpwright.faults.error_log import STRUCTURES
+from warpwright.faults.error_counters import STRUCTURES
 from warpwright.faults.secded import code_of
 
 WORD_BITS = {"dram": 64, "l2": 64, "registers": 32, "shared": 32}

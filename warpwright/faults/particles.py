@@ -20,7 +20,7 @@ import numpy as np
 
 from warpwright.chips import Chip
 from warpwright.engine.launch import LaunchContext, launch_shared_bytes
-from warpwright.faults.error_log import STRUCTURES
+from warpwright.faults.error_counters import STRUCTURES
 from warpwright.faults.injection import MEMORY, WORD_BITS, Exposure, Injection, InjectionError
 from warpwright.faults.secded import code_of
 

@@ -157,7 +157,7 @@ def groups_of_four(b: Builder, right: Words, odd: bool) -> Words:
 
 
 def nibbles_of_metadata(b: Builder, word: Value, odd: bool) -> Value:
-    """The metadata of those groups, as m16n8k32 of halves has it in its first two threads (``engine/fragments.py``): row g below,
+    """The metadata of those groups, as m16n8k32 of halves has it in its first two threads (``engine/matrix_fragments.py``): row g below,
     row g + 8 above."""
     lane = b.op("special", "i32", attr="laneid")
     source = b.or_(b.and_(lane, b.const(0x1C)), b.shl(b.and_(lane, b.const(1)), b.const(1)))

@@ -152,7 +152,7 @@ OPS: dict[str, Signature] = {
     "match_any":    Signature("i32", "M", "warp", "mask of exec lanes with an equal value"),
     "redux":        Signature("i32", "i32", "warp", "attr: add umin umax smin smax and or xor over exec lanes (uniform)"),
     "first_lane":   Signature("T", "T", "warp", "value of the lowest exec lane (R2UR; uniform)"),
-    "mma":          Signature("i32 ...", "i32x4", "warp", "attr: (shape 'm16n8k16', a/b type, c/d type, n_a, n_b, n_c registers, architecture): args a.. b.. c.. [metadata of a sparse shape, engine/fragments.py]; d in words"),
+    "mma":          Signature("i32 ...", "i32x4", "warp", "attr: (shape 'm16n8k16', a/b type, c/d type, n_a, n_b, n_c registers, architecture): args a.. b.. c.. [metadata of a sparse shape, engine/matrix_fragments.py]; d in words"),
     "wgmma":        Signature("i32 ...", "words", "memory", "attr: GroupProduct: 16 rows of a warpgroup's product: the words of D; args: the warp's number in its group, A (4 words, or a descriptor's 2), B's descriptor (2), [metadata], C"),
     # memory.  attr: Access
     "load":         Signature("* ...", "T", "memory", "i8/i16/i32 for 1, 2, 4 bytes, i32x2 for 8, i32x4 for 16; lanes where the i1 args[1] is false (when given) access nothing and get 0"),

@@ -6,6 +6,6 @@ answers its interface. Kernels run as those of the program do: they are executed
 May import ``driver`` and everything to its left.
 """
 
-from warpwright.libraries.placement import provide
+from warpwright.libraries.library_files import provide
 
 __all__ = ["provide"]

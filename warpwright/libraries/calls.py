@@ -18,7 +18,7 @@ from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import Record, end_of, prototype, spread
 from warpwright.driver.runtime.calls import ensure
 from warpwright.errors import OutOfMemoryError, UnsupportedError, WarpwrightError
-from warpwright.libraries.placement import table
+from warpwright.libraries.library_files import table
 from warpwright.toolchain import ToolchainError
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -1,5 +1,5 @@
 """Imported by a process that loaded a drop-in library before this package: provides the libraries."""
 
-from warpwright.libraries.placement import provide
+from warpwright.libraries.library_files import provide
 
 provide()

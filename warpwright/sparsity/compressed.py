@@ -1,6 +1,6 @@
 """A sparse matrix as tensor cores read it: the kept elements, and metadata that says where they were.
 
-The metadata of an instruction's 16 rows is spread over the lanes of a warp as ``engine/fragments.py`` describes it.  A word per lane is
+The metadata of an instruction's 16 rows is spread over the lanes of a warp as ``engine/matrix_fragments.py`` describes it.  A word per lane is
 stored for as many instructions in a row as fill the 32 lanes: two of 16- and 32-bit elements, which the selector 0 and 1 of ``mma.sp``
 name, and one of narrower ones.
 """
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.fragments import places
+from warpwright.engine.matrix_fragments import places
 from warpwright.errors import ArgumentError
-from warpwright.sparsity.elements import Element, element
 from warpwright.sparsity.pruning import is_sparse, runs
+from warpwright.sparsity.sparse_types import Element, element
 
 TILE_ROWS = 128
 """Rows of a block's tile of the product kernel; matrices are stored padded to it."""

@@ -15,7 +15,7 @@ from warpwright.api import GPU, Kernel
 from warpwright.errors import ArgumentError, UnsupportedError
 from warpwright.run import Run
 from warpwright.sparsity.compressed import STEP_BYTES, TILE_ROWS, SparseMatrix, depth_of_tile, padded
-from warpwright.sparsity.elements import Element, element
+from warpwright.sparsity.sparse_types import Element, element
 
 SOURCE = Path(__file__).with_name("products.cu")
 FIRST_ARCH = 80

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.errors import ArgumentError
-from warpwright.sparsity.elements import Element, element
+from warpwright.sparsity.sparse_types import Element, element
 
 Number = TypeVar("Number", bound=np.generic)
 

@@ -13,9 +13,9 @@ from functools import cache
 import numpy as np
 
 from warpwright.api import GPU, Kernel
-from warpwright.studies.methods import by_gpu_clock, inferred, read
 from warpwright.studies.study import Cell, Plot, Result, Step, Table, study
 from warpwright.studies.synchronisation import CLOCKS_MHZ, TABLE_5, block_latency, block_rate
+from warpwright.studies.timing_methods import by_gpu_clock, inferred, read
 
 PAPER = "Zhang et al., A Study of Synchronization Methods in Modern GPUs, 2019"
 TOLERANCE = 0.10

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from warpwright.sweeps.cluster import MOST_LOSSES, Cluster
+from warpwright.sweeps.dask_cluster import MOST_LOSSES, Cluster
 from warpwright.sweeps.point_server import Outcome, PointServer, WorkerLost, run_here
 from warpwright.sweeps.specification import Point, SweepError
 

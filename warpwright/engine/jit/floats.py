@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.formats import (
+from warpwright.engine.jit.float_formats import (
     CANONICAL,
     INTEGER_OF,
     SIGN_BIT,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from warpwright.engine import fragments
-from warpwright.engine.fragments import LANES
-from warpwright.engine.jit import formats, silicon
+from warpwright.engine import matrix_fragments
+from warpwright.engine.jit import float_formats, silicon
 from warpwright.engine.jit.function_writer import Text
 from warpwright.engine.jit.operation_form import Form
 from warpwright.engine.jit.wave import Wave
+from warpwright.engine.matrix_fragments import LANES
 
 
 def mma_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
 
-    A sparse shape (``engine/fragments.py``) has its metadata after C.
+    A sparse shape (``engine/matrix_fragments.py``) has its metadata after C.
 
     Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); integers are added in f64 in the order of k, beginning
     with the accumulator, as ``engine/numerics.py`` defines it.
@@ -21,10 +21,10 @@ def mma_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     _, _, shape, element, accumulator, *numbers = name.split("_")
     n_a, n_b, n_c, arch = (int(n) for n in numbers)
     quads = shape.startswith("m8n8k4.")
-    k = 4 if quads else fragments.depth(shape)
-    k_a = 4 if quads else fragments.products(shape)
-    rows = fragments.rows(shape)
-    first_element, second_element = fragments.elements(element)
+    k = 4 if quads else matrix_fragments.depth(shape)
+    k_a = 4 if quads else matrix_fragments.products(shape)
+    rows = matrix_fragments.rows(shape)
+    first_element, second_element = matrix_fragments.elements(element)
     t = Text()
     t.emit(f"%a = alloca [{128 if quads else rows * k_a} x double], align 256")
     t.emit(f"%b = alloca [{128 if quads else 8 * k} x double], align 256")
@@ -48,7 +48,7 @@ def mma_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     if fused:
         _store_powers(t, fused, "a", first_element, rows * k_a)
         _store_powers(t, fused, "b", second_element, 8 * k)
-    sparse = fragments.is_sparse(shape)
+    sparse = matrix_fragments.is_sparse(shape)
     if sparse:
         _store_chosen(t, shape, n_a, _register(t, n_a + n_b + n_c))
     _loop_over_rows(t, fused, rows, k_a, sparse)
@@ -82,7 +82,7 @@ def _elements(f: Form, kind: str, word: str) -> list[str]:
         for shift in (0, 16):
             moved = f.op("lshr", "i32", word, f.const("i32", shift))
             half = f.cast("trunc", "i32", "i16", moved)
-            parts.append(formats.to_double(f, kind, f.cast("bitcast", "i16", kind, half)))
+            parts.append(float_formats.to_double(f, kind, f.cast("bitcast", "i16", kind, half)))
         return parts
     if kind in ("tf32", "f32"):
         if kind == "tf32":
@@ -174,29 +174,29 @@ def _small_float(f: Form, kind: str, word: str, n: int) -> str:
     byte = f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", 8 * n)), f.const("i32", 0xFF))
     if kind == "e5m2":
         half = f.cast("trunc", "i32", "i16", f.op("shl", "i32", byte, f.const("i32", 8)))
-        return formats.to_double(f, "f16", f.cast("bitcast", "i16", "f16", half))
+        return float_formats.to_double(f, "f16", f.cast("bitcast", "i16", "f16", half))
     # e4m3: the exponent's bias grows from 7 to 15; the largest number but for its sign is the NaN.
     size = f.op("and", "i32", byte, f.const("i32", 0x7F))
     sign = f.op("shl", "i32", f.op("and", "i32", byte, f.const("i32", 0x80)), f.const("i32", 8))
     moved = f.op("or", "i32", f.op("shl", "i32", size, f.const("i32", 7)), sign)
     half = f.cast("bitcast", "i16", "f16", f.cast("trunc", "i32", "i16", moved))
-    scaled = f.op("fmul", "f64", formats.to_double(f, "f16", half), f.const("f64", 0x4070000000000000))
+    scaled = f.op("fmul", "f64", float_formats.to_double(f, "f16", half), f.const("f64", 0x4070000000000000))
     nan = f.op("icmp eq", "i32", size, f.const("i32", 0x7F))
     return f.select("f64", nan, f.const("f64", 0x7FF8000000000000), scaled)
 
 
 def _store_chosen(t: Text, shape: str, n_a: int, metadata: str) -> None:
     """Where the row of B that belongs to each element of A begins, in bytes, as %chosen."""
-    k_a, width = fragments.products(shape), fragments.element_bits(shape, n_a)
-    t.emit(f"%chosen = alloca [{fragments.rows(shape) * k_a} x i64], align 64")
+    k_a, width = matrix_fragments.products(shape), matrix_fragments.element_bits(shape, n_a)
+    t.emit(f"%chosen = alloca [{matrix_fragments.rows(shape) * k_a} x i64], align 64")
     lanes = {}
-    for row, line in enumerate(fragments.places(shape, width)):
+    for row, line in enumerate(matrix_fragments.places(shape, width)):
         for n, (lane, low) in enumerate(line):
             if lane not in lanes:
                 word = t.op(f"extractelement <32 x i32> {metadata}, i64 {lane}")
                 lanes[lane] = t.op(f"zext i32 {word} to i64")
             index = t.op(f"and i64 {t.op(f'lshr i64 {lanes[lane]}, {low + (width == 32)}')}, {1 if width == 32 else 3}")
-            begin = t.op(f"add i64 {t.op(f'shl i64 {index}, 6')}, {64 * fragments.position(n, 0, width)}")
+            begin = t.op(f"add i64 {t.op(f'shl i64 {index}, 6')}, {64 * matrix_fragments.position(n, 0, width)}")
             t.emit(f"store i64 {begin}, ptr {t.field('%chosen', 8 * (row * k_a + n))}")
 
 
@@ -313,11 +313,11 @@ def _store_results(t: Text, f: Form, accumulator: str, values: list[str]) -> Non
         elif accumulator == "f32":
             short = f.cast("fptrunc", "f64", "f32", value)
         else:
-            short = formats.round_single(f, accumulator, formats.odd_single(f, value), "rn")
+            short = float_formats.round_single(f, accumulator, float_formats.odd_single(f, value), "rn")
         if accumulator != "f64":
-            nan = formats.is_nan(f, accumulator, short)
-            short = f.select(accumulator, nan, f.const(accumulator, formats.CANONICAL[accumulator]), short)
-        word = formats.bits(f, accumulator, short)
+            nan = float_formats.is_nan(f, accumulator, short)
+            short = f.select(accumulator, nan, f.const(accumulator, float_formats.CANONICAL[accumulator]), short)
+        word = float_formats.bits(f, accumulator, short)
         if accumulator == "f64":
             registers.append(f.cast("trunc", "i64", "i32", word))
             registers.append(f.cast("trunc", "i64", "i32", f.op("lshr", "i64", word, f.const("i64", 32))))

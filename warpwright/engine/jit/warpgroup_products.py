@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.engine.abi import BLOCK
-from warpwright.engine.fragments import LANES
 from warpwright.engine.jit.function_writer import FunctionWriter, Text, Val
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.shapes import UNIFORM, VECTOR
 from warpwright.engine.jit.tensor_cores import mma_function
 from warpwright.engine.jit.wave import Wave
+from warpwright.engine.matrix_fragments import LANES
 from warpwright.isa.ops import Access, GroupProduct, Lowered, Op
 
 VEC = "<32 x i32>"

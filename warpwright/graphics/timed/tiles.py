@@ -17,7 +17,8 @@ from warpwright.graphics.state_3d import State3D
 from warpwright.graphics.texture_unit import TextureUnit
 from warpwright.graphics.timed import zcull
 from warpwright.graphics.timed.capture import QUADS, Integers, Watch, chosen_pixels
-from warpwright.graphics.timed.compression import (
+from warpwright.graphics.timed.heat import HeatMaps
+from warpwright.graphics.timed.tile_compression import (
     CompressedSurface,
     Surfaces,
     colour_sectors,
@@ -25,7 +26,6 @@ from warpwright.graphics.timed.compression import (
     pass_cache,
     tile_depths,
 )
-from warpwright.graphics.timed.heat import HeatMaps
 from warpwright.graphics.timed.work import PART, PIXEL_WARP, PRIMITIVE, RUN, Records, new_records
 from warpwright.graphics.video_memory import FIRST_ADDRESS, VideoMemory
 

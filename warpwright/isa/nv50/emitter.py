@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warpwright.isa.nv50.conditions import Test
+from warpwright.isa.nv50.condition_registers import Test
 from warpwright.isa.nv50.stage_words import StageInterface
 from warpwright.isa.ops import Builder, Value
 from warpwright.isa.program import Instruction, Kind, Operand

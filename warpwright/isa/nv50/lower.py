@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.isa.nv50 import meaning_control, meaning_float, meaning_graphics, meaning_integer, meaning_memory
-from warpwright.isa.nv50.conditions import canonical, predicate, tests_read
+from warpwright.isa.nv50.condition_registers import canonical, predicate, tests_read
 from warpwright.isa.nv50.emitter import Nv50Emitter
 from warpwright.isa.nv50.launch_words import thread_position
 from warpwright.isa.nv50.meaning import GRAPHICS_MEANINGS, MEANINGS

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from warpwright.errors import WarpwrightError
 from warpwright.isa.nv50.attributes import WORD, parameter, row_address
-from warpwright.isa.nv50.conditions import tests_read
+from warpwright.isa.nv50.condition_registers import tests_read
 from warpwright.isa.nv50.decode import LONG_BYTES, WORD_BYTES, decode, is_long
 from warpwright.isa.nv50.emitter import Nv50Emitter
 from warpwright.isa.nv50.lower import WINDOW, meaning_of, size_of

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from warpwright.isa.nv50.attributes import constant_place, input_word, put_output
-from warpwright.isa.nv50.conditions import Flags
+from warpwright.isa.nv50.condition_registers import Flags
 from warpwright.isa.nv50.emitter import Nv50Emitter, address, get, unsupported
 from warpwright.isa.nv50.launch_words import read_launch_word
 from warpwright.isa.ops import Access, Value

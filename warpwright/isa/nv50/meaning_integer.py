@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpwright.isa.nv50.conditions import CARRY, read
+from warpwright.isa.nv50.condition_registers import CARRY, read
 from warpwright.isa.nv50.emitter import Nv50Emitter, unsupported
 from warpwright.isa.nv50.meaning import finish, integer_source, is_condition, meaning, source, written
 from warpwright.isa.ops import Value

@@ -6,7 +6,7 @@ Global memory is addressed by 32 bits; the upper word of the device's addresses 
 from __future__ import annotations
 
 from warpwright.isa.nv50.attributes import interface, parameter
-from warpwright.isa.nv50.conditions import CARRY, OVERFLOW, SIGN, ZERO, Flags, read
+from warpwright.isa.nv50.condition_registers import CARRY, OVERFLOW, SIGN, ZERO, Flags, read
 from warpwright.isa.nv50.emitter import FIRST_ADDRESS_REGISTER, Nv50Emitter, address, for_lanes, get, unsupported
 from warpwright.isa.nv50.launch_words import header_bytes
 from warpwright.isa.nv50.meaning import SIZES, meaning, put, shared, source

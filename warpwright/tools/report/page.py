@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.errors import UNTIMED, UnsupportedError
-from warpwright.tools.report import overview, sections
+from warpwright.tools.report import launch_sections, overview
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.caches import caches_panel
 from warpwright.tools.report.comparison import Comparison
@@ -189,7 +189,7 @@ def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None, compa
     roof = roofline(a, run.device, run.seconds, run.instructions)
     roof_panel = panel(
         "Roofline",
-        scroll("Roofline", draw_roofline(roof), "roof") + sections.roofline_note(a, roof.unit)
+        scroll("Roofline", draw_roofline(roof), "roof") + launch_sections.roofline_note(a, roof.unit)
         if roof is not None
         else '<p class="note">The launch moved no bytes, so it has no place on a roofline.</p>',
     )
@@ -197,22 +197,22 @@ def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None, compa
     parts = [
         f'<section class="launch" id="launch-{index + 1}" aria-labelledby="title-{index + 1}"><details open>'
         f'<summary><h2 id="title-{index + 1}">{index + 1}. {escape(run.kernel)}</h2></summary>',
-        f'<div id="{at}limit">{sections.answer(a, ranking)}</div>',
+        f'<div id="{at}limit">{launch_sections.answer(a, ranking)}</div>',
         f'<p class="note">{escape(run.schedule_note)}.</p>' if run.schedule_note else "",
-        sections.facts(run, a),
+        launch_sections.facts(run, a),
         compared_panel(comparison, pair, f"{at}compared") if comparison is not None and pair is not None else "",
-        sections.evidence_panel(evidence(a, run.program, run.device), run.device, f"{at}evidence"),
-        f'<div class="pair"><div>{sections.speed_of_light(a, f"{at}speed")}{sections.bounds(a)}</div>'
-        f"<div>{roof_panel}{sections.stalls(a, f'{at}stalls')}</div></div>",
-        f'<div class="pair"><div>{sections.launch_phases(run, f"{at}phases")}{scheduler_panel(run, a, f"{at}schedulers")}</div>'
+        launch_sections.evidence_panel(evidence(a, run.program, run.device), run.device, f"{at}evidence"),
+        f'<div class="pair"><div>{launch_sections.speed_of_light(a, f"{at}speed")}{launch_sections.bounds(a)}</div>'
+        f"<div>{roof_panel}{launch_sections.stalls(a, f'{at}stalls')}</div></div>",
+        f'<div class="pair"><div>{launch_sections.launch_phases(run, f"{at}phases")}{scheduler_panel(run, a, f"{at}schedulers")}</div>'
         f"<div>{mix_panel(a, run.program, f'{at}mix')}</div></div>",
         occupancy_panel(run, f"{at}occupancy"),
         panel("Memory picture", memory, f"{at}memory", "whole"),
         caches_panel(run.metrics, run.seconds, f"{at}caches"),
-        sections.sms(run, f"{at}sms"),
+        launch_sections.sms(run, f"{at}sms"),
         hot_lines(a, f"{at}hot"),
         listing(a, run.program, f"{at}code"),
-        sections.metrics(run, f"{at}counters"),
+        launch_sections.metrics(run, f"{at}counters"),
         "</details></section>",
     ]
     return "\n".join(part for part in parts if part)

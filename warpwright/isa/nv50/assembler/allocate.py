@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from warpwright.isa.nv50.assembler.machine import Code, Inst, word
+from warpwright.isa.nv50.assembler.virtual_instructions import Code, Inst, word
 from warpwright.isa.program import Kind, Operand
 
 MOST_REGISTERS = 63

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.isa.nv50.assembler.allocate import blocks_of, live_sets, partial, reads
-from warpwright.isa.nv50.assembler.machine import KEPT, Code, Inst
+from warpwright.isa.nv50.assembler.virtual_instructions import KEPT, Code, Inst
 from warpwright.isa.nv50.fields import NOWHERE, condition_register
 from warpwright.isa.program import Kind, Operand
 

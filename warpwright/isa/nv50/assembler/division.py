@@ -7,7 +7,6 @@ Division by zero gives all ones, and the dividend as remainder, as on later chip
 
 from __future__ import annotations
 
-from warpwright.isa.nv50.assembler.machine import word
 from warpwright.isa.nv50.assembler.select_integer import (
     add,
     add_pair,
@@ -21,6 +20,7 @@ from warpwright.isa.nv50.assembler.select_integer import (
     sub,
 )
 from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, Word, select, width
+from warpwright.isa.nv50.assembler.virtual_instructions import word
 from warpwright.isa.ops import Op
 
 

@@ -22,8 +22,8 @@ from warpwright.isa.nv50.assembler import (
 from warpwright.isa.nv50.assembler.allocate import MOST_REGISTERS, allocate, apply
 from warpwright.isa.nv50.assembler.cleanup import clean
 from warpwright.isa.nv50.assembler.layout import assemble
-from warpwright.isa.nv50.assembler.machine import Code
 from warpwright.isa.nv50.assembler.selector import Selector
+from warpwright.isa.nv50.assembler.virtual_instructions import Code
 from warpwright.isa.nv50.decode import decode_section
 from warpwright.isa.nv50.launch_words import header_bytes
 from warpwright.isa.ops import Op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from warpwright.isa.nv50.assembler.machine import Code, Inst
+from warpwright.isa.nv50.assembler.virtual_instructions import Code, Inst
 from warpwright.isa.nv50.decode import context_of, encode, rows_called
 from warpwright.isa.nv50.fields import Context, DoesNotFit, Token
 from warpwright.isa.nv50.rows import SHORT, Row

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warpwright.isa.nv50.assembler.machine import half, word
 from warpwright.isa.nv50.assembler.select_integer import add, compare, invert, leading_zeros, logic, narrow, shift, sub
 from warpwright.isa.nv50.assembler.selector import Const, Float, Selector, Value, Word, refuse, select, width
+from warpwright.isa.nv50.assembler.virtual_instructions import half, word
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Operand
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpwright.isa.nv50.assembler.machine import half, word
 from warpwright.isa.nv50.assembler.selector import (
     CARRY_REGISTER,
     MASK32,
@@ -16,6 +15,7 @@ from warpwright.isa.nv50.assembler.selector import (
     select,
     width,
 )
+from warpwright.isa.nv50.assembler.virtual_instructions import half, word
 from warpwright.isa.nv50.fields import condition_register, immediate
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Kind, Operand

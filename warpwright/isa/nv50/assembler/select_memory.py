@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpwright.isa.nv50.assembler.machine import wide, word
 from warpwright.isa.nv50.assembler.select_integer import add, logic, shift
 from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, Word, refuse, select
+from warpwright.isa.nv50.assembler.virtual_instructions import wide, word
 from warpwright.isa.nv50.fields import Token
 from warpwright.isa.nv50.launch_words import PARAMETERS_AT
 from warpwright.isa.ops import Access, Op

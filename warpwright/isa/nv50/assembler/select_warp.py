@@ -6,10 +6,10 @@ loads after it need no barrier; as on every chip without independent threads, la
 
 from __future__ import annotations
 
-from warpwright.isa.nv50.assembler.machine import word
 from warpwright.isa.nv50.assembler.select_integer import add, compare, invert, logic, population, shift
 from warpwright.isa.nv50.assembler.select_memory import read_shared, store_shared
 from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, Word, refuse, select
+from warpwright.isa.nv50.assembler.virtual_instructions import word
 from warpwright.isa.nv50.fields import immediate
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Kind, Operand

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from warpwright.isa.nv50.assembler.machine import Code, Inst, word
+from warpwright.isa.nv50.assembler.virtual_instructions import Code, Inst, word
 from warpwright.isa.nv50.fields import Token, address_register, condition_register, immediate
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Kind, Operand

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from warpwright.isa.r600.compiler.memory import GLOBAL_ATOMICS
+from warpwright.isa.r600.compiler.memory_accesses import GLOBAL_ATOMICS
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.layouts import RAT
 from warpwright.isa.r600.tables_control import RAT_OPERATIONS

@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Parameter
 from warpwright.isa.r600.compiler.finish import finished
-from warpwright.isa.r600.compiler.memory import GLOBAL_ATOMICS
+from warpwright.isa.r600.compiler.memory_accesses import GLOBAL_ATOMICS
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
 from warpwright.isa.r600.load import R600Program, program_from_code
 from warpwright.isa.r600.meaning_memory import RETURNS_AT

@@ -20,15 +20,15 @@ from warpwright.isa.ptx.load import find_kernel
 from warpwright.isa.ptx.lower import Assembler, Unit, steps_of
 from warpwright.isa.ptx.meaning import Context, Place, Storage, UnsupportedInstruction
 from warpwright.isa.ptx.syntax import Function, Instruction, Module
-from warpwright.isa.r600.compiler import arithmetic, lanes, memory
+from warpwright.isa.r600.compiler import arithmetic, lanes, memory_accesses
 from warpwright.isa.r600.compiler.finish import finished
 from warpwright.isa.r600.compiler.writer import HANDLERS, Writer, refuse
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
 from warpwright.isa.r600.load import program_from_code
 from warpwright.toolchain.r600 import compile_ir
 
-_FILLED = (arithmetic, memory, lanes)
-LOWERED_AS = 10 * memory.FRONT_END_MAJOR
+_FILLED = (arithmetic, memory_accesses, lanes)
+LOWERED_AS = 10 * memory_accesses.FRONT_END_MAJOR
 THREADS_PER_BLOCK = 1024
 PLAIN = frozenset(("set_reg", "set_reg64", "set_pred"))
 """State that a guard selects; every other effect is jumped over."""
@@ -111,7 +111,7 @@ class _Compiler(Assembler):
         self.shared = {n: Storage(p.space, p.offset + exchange) for n, p in self.shared.items()}
         self.translate()
         w = Writer(
-            PARAMETER_BASE[memory.FRONT_END_MAJOR],
+            PARAMETER_BASE[memory_accesses.FRONT_END_MAJOR],
             self.constants_address,
             local_words=-(-self.local_bytes() // 4),
             shared_pointers=self.takes_addresses("shared"),
@@ -174,7 +174,7 @@ class _Compiler(Assembler):
     # --- text -------------------------------------------------------------------------------------------------
     def module_text(self, w: Writer, first: Unit) -> str:
         """The module: declarations and the kernel."""
-        offsets = kernel_parameters(self.kernel, PARAMETER_BASE[memory.FRONT_END_MAJOR])
+        offsets = kernel_parameters(self.kernel, PARAMETER_BASE[memory_accesses.FRONT_END_MAJOR])
         ends = [o + v.size_bytes for o, v in zip(offsets, self.kernel.prototype.parameters, strict=True)]
         words = -(-max(ends, default=0) // 4)
         body, w.lines = w.lines, []
@@ -209,7 +209,7 @@ class _Compiler(Assembler):
         rows = w.let(f"add i32 {w.let(f'mul i32 {groups[2]}, {counts[1]}')}, {groups[1]}")
         block = w.let(f"add i32 {w.let(f'mul i32 {rows}, {counts[0]}')}, {groups[0]}")
         size = w.let(f"mul i32 {w.let(f'mul i32 {sizes[0]}, {sizes[1]}')}, {sizes[2]}")
-        slot = w.let(f"add i32 {w.let(f'mul i32 {block}, {size}')}, {memory.linear_thread(w)}")
+        slot = w.let(f"add i32 {w.let(f'mul i32 {block}, {size}')}, {memory_accesses.linear_thread(w)}")
         w.emit(f"store i32 {slot}, ptr addrspace(5) %return_slot")
 
     def write(self, w: Writer, place: _Place) -> None:

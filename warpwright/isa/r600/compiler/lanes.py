@@ -7,7 +7,7 @@ store and the loads after it need no barrier.  The functions are unknown to LLVM
 from __future__ import annotations
 
 from warpwright.isa.ops import Op
-from warpwright.isa.r600.compiler.memory import linear_thread
+from warpwright.isa.r600.compiler.memory_accesses import linear_thread
 from warpwright.isa.r600.compiler.writer import PRIVATE, Writer, operation, refuse
 
 EXCHANGES = frozenset(("shfl", "vote", "match", "activemask", "ldmatrix"))
