@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -199,3 +200,50 @@ def test_processes_of_a_distributed_training_end_well() -> None:
     done = run_without_time(ROOT, "h200,h200", "bench/pytorch/distributed.py")
     assert "losses" in done.stdout
     assert "ignoring error" not in done.stderr
+
+
+EXTENSION = '''
+import torch
+
+SOURCE = r"""extern "C" __global__ void reverse_blocks(const float *x, float *y) {
+    __shared__ float held[128];
+    held[threadIdx.x] = x[blockIdx.x * 128 + threadIdx.x];
+    y[blockIdx.x * 128 + threadIdx.x] = held[127 - threadIdx.x];
+}
+"""
+
+def reverse_blocks(x):
+    kernel = torch.cuda._compile_kernel(SOURCE, "reverse_blocks", nvcc_options=["-lineinfo"])
+    y = torch.empty_like(x)
+    kernel(grid=(x.numel() // 128, 1, 1), block=(128, 1, 1), args=[x, y])
+    return y
+'''
+EXTENSION_TESTS = """
+import torch
+from reversal import reverse_blocks
+
+def test_runs():
+    assert reverse_blocks(torch.arange(256, dtype=torch.float32, device="cuda")).shape == (256,)
+
+def test_sum():
+    assert torch.ones(1000, device="cuda").sum().item() == 1000
+"""
+
+
+def test_a_race_of_an_extension_fails_its_test_with_its_lines(tmp_path: Path) -> None:
+    """The extension reads shared memory without a barrier; the test asks for nothing that the race changes."""
+    (tmp_path / "reversal.py").write_text(EXTENSION)
+    (tmp_path / "test_reversal.py").write_text(EXTENSION_TESTS)
+    done = subprocess.run(
+        [PYTHON, "-m", "pytest", "--warpwright=h200", "--warpwright-check=memcheck,racecheck", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "Race reported between Write access and Read access" in done.stdout
+    assert re.search(r"Write access at reverse_blocks\+0x\w+ in \S*reverse_blocks\.cu:3", done.stdout)
+    assert re.search(r"Read access at reverse_blocks\+0x\w+ in \S*reverse_blocks\.cu:4", done.stdout)
