@@ -173,6 +173,35 @@ def test_large_tiles(memory: Device, blas: Library, handle: int, ops: tuple[int,
     memory.free()
 
 
+@pytest.mark.parametrize("ops", [(0, 0), (1, 1)])
+def test_large_tiles_of_single_precision(memory: Device, blas: Library, handle: int, ops: tuple[int, int]) -> None:
+    """Products with as many tiles of 128x256 as the chip has SMs, whose edges are not whole tiles."""
+    m, n, k = 1415, 2310, 21
+    shapes = ((m, k) if ops[0] == 0 else (k, m), (k, n) if ops[1] == 0 else (n, k))
+    a, b = (values(7 + i, s, np.float32) for i, s in enumerate(shapes))
+    places = [memory.put(np.asfortranarray(x)) for x in (a, b, np.zeros((m, n), np.float32))]
+    one, zero = np.array([1], np.float32), np.array([0], np.float32)
+    blas(
+        "cublasSgemm_v2",
+        handle,
+        *ops,
+        m,
+        n,
+        k,
+        one,
+        places[0],
+        shapes[0][0],
+        places[1],
+        shapes[1][0],
+        zero,
+        places[2],
+        m,
+    )
+    found = memory.get(places[2], np.float32, (m, n))
+    assert error(found, applied(ops[0], a) @ applied(ops[1], b)) < TOLERANCE[R_32F]
+    memory.free()
+
+
 _ON_VOLTA = """
 import ctypes
 import numpy as np

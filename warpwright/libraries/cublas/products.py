@@ -130,7 +130,8 @@ def _check(p: Product) -> None:
 
 _SIMT_TILES = {
     # Block tile, K of a step, thread tile: the first of which there are enough blocks for the chip, or the last.
-    "float": ((128, 128, 8, 8, 8), (64, 64, 16, 8, 4), (32, 32, 16, 4, 4)),
+    # On an H200, products of 4,096: 35 TFLOP/s with 128x256, 29 with 128x128; cuBLAS 51.
+    "float": ((128, 256, 8, 8, 16), (128, 128, 8, 8, 8), (64, 64, 16, 8, 4), (32, 32, 16, 4, 4)),
     "int": ((64, 64, 16, 4, 4), (32, 32, 16, 4, 4)),
     "double": ((64, 64, 8, 4, 4), (32, 32, 8, 4, 4)),
     "c64": ((64, 64, 8, 4, 4), (32, 32, 8, 4, 4)),
