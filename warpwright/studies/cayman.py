@@ -142,6 +142,7 @@ def global_data_share(step: Step) -> Result:
         cells.append(Cell("counted by all threads of a grid", name, appended(bench), 512.0, EXACT))
         cells.append(Cell("size", name, float(bench.gpu.chip.shared.global_share_kib), 64.0, EXACT))
     result = Result([Table("Global data share", "cycles, or as said", cells)])
+    result.remarks.append(NOT_ANCHORED)
     result.remarks.append(
         "Each SIMD has the banks for itself in the model: what SIMDs that access them at once take longer is not modelled."
     )
@@ -172,6 +173,7 @@ def coalescing(step: Step) -> Result:
         lines = run.metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] / FETCHES
         cells.append(Cell("lines of 64 bytes, 32 bits per lane", name, lines, 4.0, EXACT))
     found = Result([Table("A wavefront's load", "cycles, or lines", cells)])
+    found.remarks.append(NOT_ANCHORED)
     found.remarks.append(
         "The article gives 16 cycles for scalars on Cypress, 4 on Cayman for 32 bits and 8 for 64. Lanes of 128 bits send 64 addresses, four per cycle, on both."
     )
@@ -196,6 +198,7 @@ def texture_bandwidth(step: Step) -> Result:
             )
         cells.append(Cell("hits after a store to the line", name, after_store(bench), 1.0, EXACT))
     found = Result([Table("L1 texture cache", "TB/s, or share of lines", cells)])
+    found.remarks.append(NOT_ANCHORED)
     found.remarks.append(
         "The article says 1.3 TB/s for Cayman and just over 1 TB/s for Cypress: 64 bytes per cycle of 24 SIMDs at 880 MHz and of 20 at 850 MHz."
     )

@@ -12,7 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.api import GPU, Module
-from warpwright.studies.cayman import CAYMAN, FETCHES, WAVEFRONT, WAVEFRONTS, Bench, fetch_cycles, fetching, pairs
+from warpwright.studies.cayman import (
+    CAYMAN,
+    FETCHES,
+    NOT_ANCHORED,
+    WAVEFRONT,
+    WAVEFRONTS,
+    Bench,
+    fetch_cycles,
+    fetching,
+    pairs,
+)
 from warpwright.studies.study import Cell, Result, Step, Table, study
 
 ARTICLE = "Kanter, AMD's Cayman GPU Architecture, 2010"
@@ -208,6 +218,7 @@ def cayman_vs_fermi(step: Step) -> Result:
             ],
         )
     )
+    found.remarks.append(NOT_ANCHORED)
     found.remarks.append(
         "Code is PTX, timed by a scoreboard. The README's L2 figure is the row of 645,120 bytes and its DRAM figure that of 1,843,200, between 151 and 167 GB/s."
     )

@@ -52,6 +52,15 @@ def _advice(relief: Relief, ranking: Ranking) -> str:
     return f'<small class="under">{escape(relief.resource.advice)}</small>'
 
 
+def source_of(field: str, chip: Chip) -> str:
+    """A number's source; of AMD's chips, of which nothing was published to calibrate on, with what is not anchored called so."""
+    source = chip.source(field)
+    of_the_chip = chip.kind(field) not in ("assumed", "borrowed")
+    return (
+        source if of_the_chip or not chip.identity.generation or "not anchored" in source else f"{source}; not anchored"
+    )
+
+
 def evidence_panel(known: Evidence, chip: Chip, anchor: str) -> str:
     """How well the numbers are known that the launch's time rests on."""
     rows = "".join(
@@ -60,7 +69,7 @@ def evidence_panel(known: Evidence, chip: Chip, anchor: str) -> str:
     )
     fields = "".join(
         f'<tr><td class="code">{escape(field)}</td><td>{escape(chip.kind(field))}</td>'
-        f'<td class="num">{percent(share)}</td><td>{escape(chip.source(field))}</td></tr>'
+        f'<td class="num">{percent(share)}</td><td>{escape(source_of(field, chip))}</td></tr>'
         for field, share in list(known.by_field.items())[:MOST_NUMBERS]
         if share >= 0.005
     )
