@@ -185,7 +185,7 @@ def _made(
         corners.shape[1],
         x,
         y,
-        _program_planes(engine, source, chosen, made[:, :-1]),
+        _program_planes(engine, source, chosen, made[:, :-1], is_front),
         made[:, -1],
         _limits(engine, source.viewports[chosen]),
         is_front,
@@ -202,7 +202,9 @@ def _made(
     return result
 
 
-def _program_planes(engine: State3D, source: _Source, chosen: Integers, made: Floats) -> npt.NDArray[np.float32]:
+def _program_planes(
+    engine: State3D, source: _Source, chosen: Integers, made: Floats, is_front: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float32]:
     """Planes in the order of the program's slots, with the words of flat inputs."""
     interpolants = source.interpolants
     out = np.zeros((len(chosen), max(1, interpolants.slots), 4), dtype=np.float32)
@@ -217,7 +219,20 @@ def _program_planes(engine: State3D, source: _Source, chosen: Integers, made: Fl
             words[:, first + i, 3] = source.primitives.numbers[source.clipped.parents[chosen]].astype(np.uint32)
         else:
             words[:, first + i, 3] = source.flat_words(slot)[chosen]
+            back = _back_of(engine, source, slot)
+            if back is not None:
+                words[~is_front, first + i, 3] = source.flat_words(back)[chosen[~is_front]]
     return out
+
+
+def _back_of(engine: State3D, source: _Source, slot: int) -> int | None:
+    """The attribute that takes a colour's place on primitives that show their back; None for other attributes."""
+    semantics = source.semantics
+    number = slot - semantics.front_colour
+    back = semantics.back_colour + number
+    if not 0 <= number < semantics.colour_count or not engine["VERTEX_TWO_SIDE_ENABLE"] or back >= source.raw.shape[1]:
+        return None
+    return back
 
 
 def _positions(interpolants: Interpolants, made: SetUp) -> None:
@@ -274,8 +289,8 @@ def _coloured(
     provoking = source.primitives.provoking[source.clipped.parents[chosen]][:, None]
     if engine["SHADE_MODEL"] == _FLAT_SHADING:
         value = np.broadcast_to(attributes[provoking, slot], vertices.shape)
-    back = semantics.back_colour + number
-    if engine["VERTEX_TWO_SIDE_ENABLE"] and back < attributes.shape[1] and not is_front.all():
+    back = _back_of(engine, source, slot)
+    if back is not None and not is_front.all():
         other = attributes[vertices, back]
         if engine["SHADE_MODEL"] == _FLAT_SHADING:
             other = np.broadcast_to(attributes[provoking, back], vertices.shape)
