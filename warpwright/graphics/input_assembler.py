@@ -149,7 +149,8 @@ def _from_arrays(
     rows = _moved(engine, assembly, ids)
     for number in range(ATTRIBUTE_COUNT):
         word, fetch = engine.at("VERTEX_ARRAY_ATTRIB", number), engine.at("VERTEX_ARRAY_FETCH", number)
-        if word & _CONSTANT or not fetch & _FETCHES:
+        if word & _CONSTANT or not fetch & _FETCHES or not _components(engine, number):
+            # An array that the program does not read may have lost its buffer.
             attributes[:, number] = assembly.current[number]
             continue
         elements = rows
