@@ -47,7 +47,7 @@ def test_a_long_header_takes_its_words_from_later_segments() -> None:
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        ((0x2000_0001,), "pushbuffer word 0x20000001 is no method header"),
+        ((0x2000_0001,), "pushbuffer word 0x20000001 is not a method header"),
         ((1 << 18 | 3 << 13 | 0x200, 1), "method 0x0200 on subchannel 3, to which no object is bound"),
         ((1 << 18, 99), "binds the object 0x63, which does not exist on this channel"),
     ],
