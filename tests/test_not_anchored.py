@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from warpwright.tools.report.sections import source_of
 
 import warpwright as ww
 from warpwright.chips import load_chip
 from warpwright.chips.chip import fields
 from warpwright.chips.chip_files import tomllib
 from warpwright.studies.catalogue import STUDIES
+from warpwright.tools.report.launch_sections import source_of
 
 CHIPS = ("hd5870", "hd6970")
 LATENCIES = [name for name in fields() if name.endswith("_latency_cycles")]
