@@ -76,20 +76,31 @@ def test_writes_pass_the_reads_that_wait() -> None:
 
 
 def test_reads_wait_for_the_writes_of_both_sides() -> None:
-    """Beside many writes of its own side a read takes the wait for those; beside those of both, the sum of both waits."""
+    """Beside many writes of its own side a read takes the wait for those; beside those of both, the sum of both waits and of the two changes of sides."""
     cycles = {}
     for sides in ((WRITE,), (AFAR,), (WRITE, AFAR)):
         ask = slice_turns()
         for turn_of in range(40):
-            for kind in sides * 20:
-                ask(kind, LINE, 1000 + turn_of)
+            for kind in sides:
+                for _ in range(20):
+                    ask(kind, LINE, 1000 + turn_of)
             found = ask(READ, LINE, 1000 + turn_of)
             if turn_of == 19:
                 before = found
         cycles[sides] = (found - before) / 20
     assert cycles[WRITE,] == pytest.approx(AFTER_WRITE + OWN, rel=0.1)
     assert cycles[AFAR,] == pytest.approx(OTHER_SIDE + OWN, rel=0.1)
-    assert cycles[WRITE, AFAR] == pytest.approx(AFTER_WRITE + OTHER_SIDE + OWN, rel=0.1)
+    assert cycles[WRITE, AFAR] == pytest.approx(AFTER_WRITE + OTHER_SIDE + OWN + 2 * OTHER_SIDE, rel=0.1)
+
+
+def test_reads_of_all_lines_of_a_slice_wait_while_writes_change_sides() -> None:
+    """Of 100 pairs of writes of both sides, 8 cycles apart, each change of sides holds up reads of another line for up to 26 cycles; writes of one side hold up none."""
+    for other, least, most in ((AFAR, 150 * OTHER_SIDE, 200 * OTHER_SIDE), (WRITE, 0, 0)):
+        ask = slice_turns()
+        for time in range(1000, 2600, 16):
+            ask(WRITE, LINE, time)
+            ask(other, LINE, time + 8)
+        assert least <= ask(READ, LINE + 1, 2600) - 2600 + (1600 if most else 0) <= most
 
 
 def test_writes_of_both_sides_wait_for_each_other_at_the_home() -> None:
