@@ -229,7 +229,6 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
 
     from warpwright.driver import attach, nvtx, recording
     from warpwright.driver.drm import attach as drm
-    from warpwright.driver.drm import frames
     from warpwright.libraries import provide
     from warpwright.session import chips_named, session
 
@@ -248,7 +247,10 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
             os.environ.clear()
             os.environ.update(before)
             results.runs, _, results.findings = recording.collect(Path(folder))
-            frames.collect(Path(folder))
+            if any(Path(folder).glob("*.frames")):  # the graphics pipeline is loaded only for programs that draw
+                from warpwright.driver.drm import frames
+
+                frames.collect(Path(folder))
 
 
 def line_of(error: BaseException, program: Path) -> str:

@@ -37,7 +37,7 @@ PRELOADED = (
         "warpwright.driver.recording",
         "warpwright.driver.kernel_groups",
     ),
-    *("warpwright.driver.drm.attach", "warpwright.libraries", "warpwright.tools.checks"),
+    *("warpwright.driver.drm.attach", "warpwright.driver.nvtx", "warpwright.libraries", "warpwright.tools.checks"),
 )
 """What every point's process would import otherwise."""
 
