@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,18 @@ SWITCHES = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
 )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A node of the accessibility tree."""
+
+    role: str
+    name: str
+    properties: dict[str, Any]
+    """``level`` of a heading, ``focusable``, ``expanded`` …"""
+    within: tuple[str, ...]
+    """Roles of the nodes that hold it, outermost first."""
 
 
 class Browser:
@@ -98,6 +111,26 @@ class Browser:
         if "exceptionDetails" in result:
             raise RuntimeError(str(result["exceptionDetails"]))
         return result["result"].get("value")
+
+    def accessibility(self) -> list[Seen]:
+        """What a screen reader gets: the nodes of Chromium's accessibility tree that it does not ignore, in the page's order."""
+        self.call("Accessibility.enable")
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        by_id = {node["nodeId"]: node for node in nodes}
+        found: list[Seen] = []
+
+        def walk(node: dict[str, Any], within: tuple[str, ...]) -> None:
+            role = node.get("role", {}).get("value", "")
+            if not node["ignored"]:
+                properties = {p["name"]: p["value"].get("value") for p in node.get("properties", [])}
+                found.append(Seen(role, node.get("name", {}).get("value", "").strip(), properties, within))
+                within = (*within, role)
+            for child in node.get("childIds", []):
+                if child in by_id:
+                    walk(by_id[child], within)
+
+        walk(nodes[0], ())
+        return found
 
     def press(self, key: str) -> None:
         """Press and release a key."""

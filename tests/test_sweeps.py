@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import os
 import random
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ from warpwright.sweeps.point_server import Outcome, PointServer, WorkerLost
 from warpwright.sweeps.specification import Point, SweepError, points_of, specification_of
 from warpwright.sweeps.store import Store
 from warpwright.sweeps.workers import LocalWorkers
+
+sweep_module = importlib.import_module("warpwright.sweeps.sweep")
 
 KERNEL = """
 extern "C" __global__ void saxpy(int n, const float *x, float *y)
@@ -259,25 +264,66 @@ def test_two_sweeps_do_not_share_a_folder(folder: Path) -> None:
 
 @pytest.mark.ci
 def test_a_killed_sweep_goes_on_where_it_was(folder: Path) -> None:
+    """Two workers wait at points 30 and 31 until the sweep has been killed, however fast or loaded the machine is."""
+    (folder / "step.py").write_text(STEP + WAIT)
     (folder / "steps.toml").write_text(
         f'programs = ["step.py {{i}}"]\nchips = ["v100"]\narguments.i = {list(range(60))}\n'
     )
     command = [sys.executable, "-m", "warpwright", "sweep", "steps.toml", "--workers", "2"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    journal = folder / "steps.sweep" / "journal-000000.jsonl"
-    until = time.monotonic() + 60
-    while not (journal.exists() and journal.read_text().count("\n") > 20) and time.monotonic() < until:
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    kept = journal.read_text().count("\n")
-    assert 10 < kept < 60
+    try:
+        _until(lambda: {"waits-30", "waits-31"} <= {path.name for path in folder.glob("waits-*")})
+        # A point has ended before its worker begins the next one; its row follows.
+        _until(lambda: _kept(folder / "steps.sweep") == 30)
+    finally:
+        process.kill()
+        process.wait()
+    (folder / "go").touch()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 1
-    assert f"{60 - kept} run" in again.stdout
-    assert f"{kept} finished before, 2 without a result" in again.stdout
+    assert "60 points: 30 run" in again.stdout
+    assert "30 finished before, 2 without a result" in again.stdout
     assert "60 of 60 points, 2 failed" in again.stderr
     assert _statuses(folder / "steps.sweep") == _expected(60)
+
+
+WAIT = """
+from pathlib import Path
+if number in (30, 31):
+    Path(f"waits-{number}").touch()
+    while not Path("go").exists():
+        time.sleep(0.05)
+"""
+
+
+def _kept(folder: Path) -> int:
+    """Points on disk: those of the journal, and of the parts that older journals have become."""
+    try:
+        lines = sum(path.read_text().count("\n") for path in folder.glob("journal-*.jsonl"))
+        parts = [pyarrow.parquet.read_table(path).num_rows for path in folder.glob("results/part-*.parquet")]
+    except FileNotFoundError:
+        return -1
+    return lines + sum(parts)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < end, "did not come to pass in 300 s"
+        time.sleep(0.02)
+
+
+def test_a_sweep_tells_that_it_works_before_the_first_point_has_ended() -> None:
+    text = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep_module, "LINE_SECONDS", 0.05)
+        with sweep_module._shown(3, {}, True, text):
+            time.sleep(0.5)
+    lines = text.getvalue().splitlines()
+    assert len(lines) >= 2
+    assert lines[0] == (
+        "warpwright: 0 of 3 points, 0 s for the first ones (workers start, and a new chip's model is compiled)"
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1))

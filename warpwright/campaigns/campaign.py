@@ -92,7 +92,9 @@ def _locally(text: str, parts: Sequence[Sequence[int]], workers: int) -> Iterato
 
 def _on_cluster(text: str, parts: Sequence[Sequence[int]], address: str) -> Iterator[list[dict[str, Any]]]:
     cluster = Cluster(address, CampaignError)
-    for _, answer in cluster.answers(partial(run_part, text), parts, lambda _, one: isinstance(one, cluster.lost)):
+    for _, answer in cluster.answers(
+        partial(run_part, text), parts, lambda _, one: (one, isinstance(one, cluster.lost))
+    ):
         if isinstance(answer, cluster.lost):
             raise CampaignError(
                 f"a part's workers were killed again and again (out of memory?): run the same command again to continue: {answer}"

@@ -76,8 +76,8 @@ def _table(table: Table) -> str:
         panels = "".join(f'<div class="panel"><h3>{name}</h3>{_heat_map(table, values)}</div>' for name, values in maps)
         drawn = f'<div class="pair">{panels}</div>'
     return (
-        f'<section class="card"><h2>{escape(table.title)} ({escape(table.unit)})</h2>{drawn}<div class="scroll" tabindex="0"><table>'
-        f"<caption>{escape(errors)}</caption><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></section>"
+        f'<section class="card"><h2>{escape(table.title)} ({escape(table.unit)})</h2>{drawn}<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}"><table>'
+        f"<caption>{escape(errors)}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></section>"
     )
 
 

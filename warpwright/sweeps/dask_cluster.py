@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
 
 AHEAD = 4
 """Pieces of work in a cluster's queue for each of its threads."""
@@ -43,12 +45,13 @@ class Cluster:
         return self._count
 
     def answers(
-        self, task: Callable[[Any], Any], arguments: Sequence[Any], is_lost: Callable[[int, Any], bool]
-    ) -> Iterator[tuple[int, Any]]:
-        """Run ``task`` on each argument; the argument's number with the result, or with the exception that was raised, in the order in which they end.
+        self, task: Callable[[Any], Any], arguments: Sequence[Any], read: Callable[[int, Any], tuple[Answer, bool]]
+    ) -> Iterator[tuple[int, Answer]]:
+        """Run ``task`` on each argument; the argument's number with its answer, in the order in which they end.
 
         Args:
-            is_lost: whether a number's answer says that its worker was lost; the work is then started again, ``MOST_LOSSES`` times at most.
+            read: makes the answer of a number's result, or of the exception that was raised, and says whether its worker was lost;
+                the work is then started again, ``MOST_LOSSES`` times at most.
         """
         waiting, losses = list(range(len(arguments)))[::-1], [0] * len(arguments)
         flying: dict[Any, int] = {}
@@ -67,10 +70,11 @@ class Cluster:
                 future = next(completed)
                 number = flying.pop(future)
                 try:
-                    answer = future.result()
+                    result = future.result()
                 except Exception as error:
-                    answer = error
-                if is_lost(number, answer) and losses[number] < MOST_LOSSES:
+                    result = error
+                answer, is_lost = read(number, result)
+                if is_lost and losses[number] < MOST_LOSSES:
                     losses[number] += 1
                     waiting.append(number)
                 else:

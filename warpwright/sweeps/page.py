@@ -217,7 +217,8 @@ def _table(rows: Sequence[Row]) -> str:
         )
     note = f"the first {MOST_LISTED:,} of {len(rows):,} points" if len(rows) > MOST_LISTED else f"{len(rows):,} points"
     return (
-        f'<section class="card"><h2>Points</h2><div class="scroll" tabindex="0"><table><caption>{note}; all of them, by launch, in '
+        '<section class="card"><h2>Points</h2><div class="scroll" tabindex="0" role="region" aria-label="Points">'
+        f"<table><caption>{note}; all of them, by launch, in "
         f'results/*.parquet</caption><thead><tr>{head}<th class="num">launches</th><th class="num">time</th>'
         f'<th class="num">ratio</th><th>status</th></tr></thead><tbody>{"".join(body)}</tbody></table></div></section>'
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -122,19 +123,20 @@ def _shown(
     before, begun = len(statuses), time.monotonic()
 
     def told() -> str:
-        failed = sum(status != "done" for status in statuses.values())
+        failed = sum(status != "done" for status in list(statuses.values()))
         ran, passed = len(statuses) - before, time.monotonic() - begun
         text = f"{len(statuses):,} of {total:,} points" + (f", {failed:,} failed" if failed else "")
         if ran:
-            text += f", {ran / passed:.3g}/s, {duration(passed / ran * (total - len(statuses)))} left"
-        return text
+            return text + f", {ran / passed:.3g}/s, {duration(passed / ran * (total - len(statuses)))} left"
+        return text + f", {duration(passed)} for the first ones (workers start, and a new chip's model is compiled)"
 
     if not shown:
         yield lambda: None
     elif console.is_terminal:
         with Progress(TextColumn("sweep"), BarColumn(), TextColumn("{task.fields[told]}"), console=console) as bar:
             task = bar.add_task("sweep", total=total, completed=before, told=told())
-            yield lambda: bar.update(task, completed=len(statuses), told=told())
+            with _ticking(lambda: bar.update(task, completed=len(statuses), told=told()), 1.0) as show:
+                yield show
     else:
         last = begun
 
@@ -144,4 +146,29 @@ def _shown(
                 last = time.monotonic()
                 print(f"warpwright: {told()}", file=stream or sys.stderr, flush=True)
 
-        yield line
+        with _ticking(line, LINE_SECONDS) as show:
+            yield show
+
+
+@contextmanager
+def _ticking(show: Callable[[], None], seconds: float) -> Iterator[Callable[[], None]]:
+    """``show``, which is also called every so many seconds: points may take minutes."""
+    ended, lock = threading.Event(), threading.Lock()
+
+    def one() -> None:
+        with lock:
+            if not ended.is_set():
+                show()
+
+    def tick() -> None:
+        while not ended.wait(seconds):
+            one()
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield one
+    finally:
+        with lock:
+            ended.set()
+        thread.join()

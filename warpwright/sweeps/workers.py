@@ -110,12 +110,13 @@ class DaskWorkers:
     def outcomes(self, points: Sequence[Point]) -> Iterator[tuple[Point, Outcome]]:
         """Implements :class:`Workers`."""
 
-        def was_killed(number: int, answer: Any) -> bool:
-            return self._outcome(answer, points[number]).status == "killed"
+        def read(number: int, answer: Any) -> tuple[Outcome, bool]:
+            outcome = self._outcome(answer, points[number])
+            return outcome, outcome.status == "killed"
 
         texts = [point.to_json() for point in points]
-        for number, answer in self._cluster.answers(run_here, texts, was_killed):
-            yield points[number], self._outcome(answer, points[number])
+        for number, outcome in self._cluster.answers(run_here, texts, read):
+            yield points[number], outcome
 
     def _outcome(self, answer: Any, point: Point) -> Outcome:
         """A worker's answer; ``killed`` if the worker was lost."""

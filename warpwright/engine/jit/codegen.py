@@ -120,8 +120,9 @@ def make_target(cpu: str | None = None) -> Target:
     if cpu is None:
         name = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features().flatten()
-        # 512-bit vectors are what a warp wants, whatever the tuning of the CPU prefers.
-        features += ",-prefer-256-bit"
+        if llvm.get_process_triple().startswith("x86_64"):
+            # 512-bit vectors are what a warp wants, whatever the tuning of the CPU prefers. Elsewhere LLVM warns of the name.
+            features += ",-prefer-256-bit"
         calls = slow_path.host_calls()
     else:
         name, features = cpu, ""

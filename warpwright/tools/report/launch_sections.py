@@ -76,7 +76,8 @@ def evidence_panel(known: Evidence, chip: Chip, anchor: str) -> str:
     return (
         f'<div class="panel whole" id="{anchor}"><details><summary>{escape(known.sentence)}</summary><table class="bars"><caption>Share of '
         f"the time by how the number is known that it rests on; “program” is what the machine code alone decides.</caption>"
-        f'<tbody>{rows}</tbody></table><div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table><thead><tr>'
+        '<thead><tr><th scope="col">kind</th><td></td><th scope="col" class="num">share</th></tr></thead>'
+        f'<tbody>{rows}</tbody></table><div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table aria-label="Numbers"><thead><tr>'
         '<th scope="col">number</th><th scope="col">kind</th><th scope="col" class="num">share</th><th scope="col">source</th></tr>'
         f"</thead><tbody>{fields}</tbody></table></div></details></div>"
     )

@@ -74,7 +74,7 @@ def hot_lines(a: Attribution, anchor: str) -> str:
     return (
         f'<div class="panel whole" id="{anchor}"><h3>Hot lines</h3>'
         '<p class="note">Issues of an instruction and waits before it, by source line.</p><div class="scroll" tabindex="0" role="region" aria-label="Hot lines">'
-        '<table class="hot"><thead><tr>'
+        '<table class="hot" aria-label="Hot lines"><thead><tr>'
         f'<th scope="col">{first}</th><th scope="col">code</th><th scope="col" class="num">warp time</th>'
         '<th scope="col" class="num">issues</th><th scope="col" class="num">stalled warp-cycles</th>'
         f'<th scope="col">{"why" if a.reasons_by_instruction else "waits most"}</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div></div>'

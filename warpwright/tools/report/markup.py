@@ -26,8 +26,11 @@ def number(value: float) -> str:
 
 
 def scroll(label: str, content: str, kind: str = "") -> str:
-    """An area that scrolls sideways, reachable by keyboard."""
-    return f'<div class="scroll{f" {kind}" if kind else ""}" tabindex="0" role="region" aria-label="{escape(label)}">{content}</div>'
+    """An area that scrolls sideways, reachable by keyboard; a table in it that has no caption gets the same name."""
+    named = escape(label)
+    if "<caption" not in content:
+        content = content.replace("<table", f'<table aria-label="{named}"', 1)
+    return f'<div class="scroll{f" {kind}" if kind else ""}" tabindex="0" role="region" aria-label="{named}">{content}</div>'
 
 
 def panel(title: str, content: str, anchor: str = "", kind: str = "") -> str:

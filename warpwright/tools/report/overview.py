@@ -54,7 +54,7 @@ def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int,
     numeric = {"#", "cycles", "time", "share", "IPC", "DRAM GB/s"}
     head = "".join(f'<th scope="col"{" class=num" if h in numeric else ""}>{h}</th>' for h in heads)
     return (
-        '<section class="card" id="launches" aria-labelledby="title-launches"><h2 id="title-launches">Launches</h2><p class="note">In order; time and share of simulated time.</p><div class="scroll" tabindex="0" role="region" aria-label="Launches"><table class="sortable">'
+        '<section class="card" id="launches" aria-labelledby="title-launches"><h2 id="title-launches">Launches</h2><p class="note">In order; time and share of simulated time.</p><div class="scroll" tabindex="0" role="region" aria-label="Launches"><table class="sortable" aria-label="Launches">'
         f"<thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>{more}</section>"
     )
