@@ -48,12 +48,12 @@ def test_a_read_waits_for_the_write_before_it_and_all_behind_it_wait() -> None:
     assert ask(READ, LINE, 1000) == 1000
     assert ask(WRITE, LINE, 1001) == 1001
     assert ask(READ, LINE + 1, 1002) == 1002
-    assert ask(READ, LINE, 1003) == 1001 + AFTER_WRITE + int(OWN)
+    assert ask(READ, LINE, 1003) == 1001 + AFTER_WRITE
     assert ask(READ, LINE + 1, 1004) == 1001 + AFTER_WRITE + int(OWN)
     assert ask(WRITE, LINE, 2000) == 2000
-    assert ask(READ, LINE, 2000 + AFTER_WRITE - 1) == 2000 + AFTER_WRITE + int(OWN)
+    assert ask(READ, LINE, 2000 + AFTER_WRITE - 1) == 2000 + AFTER_WRITE
     assert ask(WRITE, LINE, 3000) == 3000
-    assert ask(READ, LINE, 3000 + AFTER_WRITE) == 3000 + AFTER_WRITE + int(OWN)
+    assert ask(READ, LINE, 3000 + AFTER_WRITE) == 3000 + AFTER_WRITE
 
 
 def test_reads_of_a_line_that_is_written_take_their_own_time() -> None:

@@ -210,17 +210,16 @@ def read_turn(m: Any, piece: int, line: int, time: int, waits: int) -> int:
     reads = waits if m[entry.reads] else 0
     wrote = m[entry.start]
     after = (m[s.chip.other_side] * far_share) >> 8
-    if reads or far_share >= LEAST_SHARE:
-        after += m[s.chip.read_among_writes]
+    own = m[s.chip.read_among_writes] if reads or far_share >= LEAST_SHARE else 0
     if free >> FRACTION > time:
         free += (reads * share) >> 8
     elif m[entry.side] == NEAR and wrote <= time < wrote + reads:
         free = (wrote + reads) << FRACTION
-    elif after:
+    elif after or own:
         free = max(free, time << FRACTION)
     else:
         return start
-    m[queue] = free + after
+    m[queue] = free + after + own
     return (free + after) >> FRACTION
 
 
