@@ -43,13 +43,12 @@ def range_of(m: Any, line: int) -> int:
 @core
 def known_as(m: Any, line: int) -> int:
     """The line that caches, channels and translations take a line to be: the same in every process."""
-    if m[s.chip.own_first] <= line < m[s.chip.own_end] and m[s.chip.range_count] == 0:
-        return line - m[s.chip.own_moved]
     if m[s.chip.relocated] == 0:
         return line
-    entry = range_of(m, line)
-    if entry:
-        return line - peek(entry + 8 * s.EW_MOVED)
+    if m[s.chip.range_count]:
+        entry = range_of(m, line)
+        if entry:
+            return line - peek(entry + 8 * s.EW_MOVED)
     if m[s.chip.own_first] <= line < m[s.chip.own_end]:
         return line - m[s.chip.own_moved]
     return line

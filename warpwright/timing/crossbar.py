@@ -25,7 +25,7 @@ from warpwright.timing.l1 import (
 )
 from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, counterpart, counters, is_far, queue_end
-from warpwright.timing.links import ALONE, PAIRED, atomic_line, longer_away, note_written, read_line, write_line
+from warpwright.timing.links import atomic_line, longer_away, note_written, read_line, strong_way, write_line
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
 from warpwright.timing.records import Addresses, address_of, record_at
@@ -231,7 +231,7 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
         answer, waves = strong_atomic(m, sm, partition, r, operation, code[row.extra], time, n)
         m[w.store_time] = max(m[w.store_time], answer)
     elif operation == s.OP_LOAD:
-        way = PAIRED if code[row.strong] == s.DEVICE_SCOPE else ALONE
+        way = strong_way(code[row.strong])
         waves = n
         answer = strong_load(m, sm, partition, r, way, time, n)
     else:

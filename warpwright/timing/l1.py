@@ -34,7 +34,7 @@ from warpwright.timing.coalescer import (
 )
 from warpwright.timing.coalescing import WHOLE_WARP, coalesce, transaction_passes
 from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
-from warpwright.timing.links import ALONE, PAIRED, longer_away, note_written
+from warpwright.timing.links import longer_away, note_written, strong_way
 from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import Addresses, address_of, record_at
@@ -128,7 +128,7 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
     """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
 
     One miss a cycle leaves, and the look-ups after it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
-    1.0 to 1.07 cycles per line).  A miss on a sector of which L1 has only words that were stored drops all else of the line (``kept_merged``).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
+    1.0 to 1.07 cycles per line).  A miss on a sector of which L1 has only words that were stored drops all else of the line (``kept_in_flight``).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
     place = l1_find(m, sm, line, time)
     ways = m[s.chip.l1_ways]
@@ -414,7 +414,7 @@ class LookUp(NamedTuple):
 
 @core
 def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, way: int) -> int:
-    """Look every line up, or ask L2 for it past L1 (``way`` is not 0; ``BY_GPC`` or as ``links.read_line`` has it); gives when hits are there, 0 without any."""
+    """Look every line up, or ask L2 for it past L1 (``way``: 0 for L1, ``BY_GPC``, or ``links.strong_way``); gives when hits are there, 0 without any."""
     n = look.lines
     begin = max(look.start, m[sm.miss_free])
     hits = m[sm.load_hits]
@@ -448,7 +448,7 @@ def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look:
     """Look up every line of a load and arrange for its end."""
     way = BY_GPC if code[row.extra] & 256 else 0
     if code[row.strong]:
-        way = PAIRED if code[row.strong] == s.DEVICE_SCOPE else ALONE
+        way = strong_way(code[row.strong])
     barrier = code[row.write_barrier]
     m[sm + (s.SM.local_loads if look.space == SPACE_LOCAL else s.SM.global_loads)] += 1
     m[sm.tag_lines] += look.lines

@@ -32,6 +32,7 @@ from warpwright.timing.l2_hazards import (
     lent_and_back,
     pass_beside,
     read_turn,
+    remembers_writes,
     share_of,
     take_line,
     turn_between,
@@ -375,7 +376,9 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         looked = look_port(m, home, home, line, time, count, paired)
         return home_read(m, home, line, sectors, max(turn, looked), False)
     near = counterpart(m, home)
-    waits = m[s.chip.read_after_write] if has_sectors(m, near, line, sectors, time) else m[s.chip.far_latency]
+    waits = m[s.chip.read_after_write]
+    if remembers_writes(m, near, line) and not has_sectors(m, near, line, sectors, time):
+        waits = m[s.chip.far_latency]
     start = look_port(m, near, home, line, read_turn(m, near, line, time, waits), count, paired)
     comes = start + (m[s.chip.far_latency] >> 1)
     units = turn_units(m, home, line, comes, FAR)
@@ -389,32 +392,42 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
     tag = m[tag_at]
     missing = sectors & ~tag & 15
     ready = start
-    alone = is_being_written(m, home, line)
-    if alone and sectors & tag and filled_at(m, place) > start:
+    coming = sectors & tag != 0 and filled_at(m, place) > start
+    alone = (missing != 0 or coming) and is_being_written(m, home, line)
+    if alone and coming:
         missing = sectors
     if sectors & tag & ~missing:
         ready = max(ready, filled_at(m, place))
         m[counts.hits] += popcount(sectors & tag & ~missing)
     if missing:
-        far = m[s.chip.far_latency]
         if not alone:
             missing = widen(m, line, missing) & ~tag & 15
-        moved = popcount(missing)
-        m[counts.far_reads] += moved
-        turn = after_atomics(m, home, line, pass_beside(m, home, line, start + (far >> 1)))
-        come = home_read(m, home, line, missing, port(m, home, turn, moved), True)
-        if lent_and_back(m, home, line, turn):
-            # The home's atomics wait as well, unless the last of them was on another line: those pass.
-            if m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1:
-                write_port(m, home, turn, (far * m[s.chip.slice_capacity]) >> s.CALENDAR_SHIFT)
-            m[m[s.chip.l2_tags] + find(m, home, line)] &= ~COPIED
-        come = crosses(m, home, come, moved << m[s.chip.sector_shift]) + far - (far >> 1)
-        come = write_port(m, near, come, moved * m[s.chip.l2_fill])
+        m[counts.far_reads] += popcount(missing)
+        come = write_port(m, near, fetched(m, home, line, missing, comes, alone), popcount(missing) * m[s.chip.l2_fill])
         filled(m, place, come)
         ready = max(ready, come)
         m[tag_at] = tag | missing
     used_copy(m, near, place, start)
     return ready
+
+
+@core
+def fetched(m: Any, home: int, line: int, sectors: int, time: int, alone: bool) -> int:
+    """When sectors that the other side asks the home for at ``time`` are across; ``alone``: beside reads that wait for the line's writes."""
+    if alone:
+        pass_beside(m, home)
+    else:
+        time = read_turn(m, home, line, time, m[s.chip.read_after_write])
+    far = m[s.chip.far_latency]
+    count = popcount(sectors)
+    turn = after_atomics(m, home, line, time)
+    come = home_read(m, home, line, sectors, port(m, home, turn, count), True)
+    if lent_and_back(m, home, line, turn):
+        # The home's atomics wait as well, unless the last of them was on another line: those pass.
+        if m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1:
+            write_port(m, home, turn, (far * m[s.chip.slice_capacity]) >> s.CALENDAR_SHIFT)
+        m[m[s.chip.l2_tags] + find(m, home, line)] &= ~COPIED
+    return crosses(m, home, come, count << m[s.chip.sector_shift]) + far - (far >> 1)
 
 
 @core

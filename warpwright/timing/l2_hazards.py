@@ -224,17 +224,20 @@ def read_turn(m: Any, piece: int, line: int, time: int, waits: int) -> int:
 
 
 @core
-def pass_beside(m: Any, home: int, line: int, time: int) -> int:
-    """When the home takes a read that comes from the other side at ``time``.
+def pass_beside(m: Any, home: int) -> None:
+    """A read from the other side passes the home beside reads that wait for a line's writes.
 
-    It does not wait for writes of the home's side, but takes its own time of the queue in which reads of that side wait (``hot_sides``: 0.39 loads a cycle beside stores in
+    It does not wait for writes of the home's side, but takes its own time of the queue in which reads of that side wait (``hot_sides``: 0.39 loads per cycle beside stores in
     139 and in 333 cycles; for each store 54 and 129 of them pass and 4 and 31 loads of the home's side).
     """
-    if not is_being_written(m, home, line):
-        return read_turn(m, home, line, time, m[s.chip.read_after_write])
     queue = queue_of(m, home)
     m[queue] += m[s.chip.read_among_writes]
-    return time
+
+
+@core
+def remembers_writes(m: Any, piece: int, line: int) -> bool:
+    """Whether a slice remembers writes of its own SMs or to its home, of whatever age."""
+    return m[entry_of(m, queue_of(m, piece), line)] == line + 1
 
 
 @core

@@ -269,6 +269,12 @@ def atomic_peer(m: Any, route: s.PeerRoute, home: int, line: int, sectors: int, 
 
 
 @core
+def strong_way(scope: int) -> int:
+    """The way of a strong load (``Instruction.strong``), in place of a GPC."""
+    return PAIRED if scope == s.DEVICE_SCOPE else ALONE
+
+
+@core
 def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
     """A load of a line, wherever it is, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative: ALONE and PAIRED do not)."""
     if m[s.chip.range_count]:

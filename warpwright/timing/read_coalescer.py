@@ -26,7 +26,7 @@ def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
 def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
     """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
 
-    Others join a request until it is answered, some cycles at least, and of each only so many (bench.micro ``together_once``).  A request for other sectors
+    Others join a request of what L2 has for some cycles, of what it lacks until it is answered, and each only so many (bench.micro ``together_once``).  A request for other sectors
     of the line passes by itself and ends what others could join (``crowd_once``: 4 and 8 SMs of which half read the next sector make 3.67 and 6.45 requests; by this rule,
     in random order, 3.67 and 6.44).  The answer passes the GPC's port for each SM.
     """
@@ -42,10 +42,12 @@ def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, secto
             m[counters(m, home).coalesced] += popcount(sectors)
             m[entry + 3] -= 1
             return m[entry + 2]
-    there = has_sectors(m, home, line, sectors, time)
     ready = read(m, partition, home, line, sectors, time, False)
+    until = time + m[s.chip.coalescing]
+    if ready > until and not has_sectors(m, home, line, sectors, time):
+        until = ready
     m[entry] = line << 4 | sectors
-    m[entry + 1] = time + m[s.chip.coalescing] if there else max(ready, time + m[s.chip.coalescing])
+    m[entry + 1] = until
     m[entry + 2] = ready
     m[entry + 3] = m[s.chip.coalescer_joins]
     return ready
