@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from bisect import bisect_right, insort
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.errors import MemoryFaultError, OutOfMemoryError
+from warpwright.errors import OutOfMemoryError
+from warpwright.graphics.address_map import AddressMap, FreePlaces
 
 FIRST_ADDRESS = 0x2000_0000
 """Device address of the first byte: the driver keeps the lowest addresses free, so that 0 is nobody's."""
@@ -37,41 +37,6 @@ class Buffer:
     references: int = field(default=1)
 
 
-class _Region:
-    """Free places of one kind of memory, as (offset, size), in order; the first one that fits is taken."""
-
-    def __init__(self, start: int, size: int) -> None:
-        self.free: list[tuple[int, int]] = [(start, size)]
-
-    def take(self, size: int, align: int) -> int | None:
-        for i, (at, room) in enumerate(self.free):
-            start = -(-at // align) * align
-            if start + size <= at + room:
-                rest = [(at, start - at), (start + size, at + room - start - size)]
-                self.free[i : i + 1] = [piece for piece in rest if piece[1]]
-                return start
-        return None
-
-    def take_at(self, start: int, size: int) -> bool:
-        """Take a place, if it is free."""
-        for i, (at, room) in enumerate(self.free):
-            if size > 0 and at <= start and start + size <= at + room:
-                rest = [(at, start - at), (start + size, at + room - start - size)]
-                self.free[i : i + 1] = [piece for piece in rest if piece[1]]
-                return True
-        return False
-
-    def give(self, start: int, size: int) -> None:
-        insort(self.free, (start, size))
-        merged: list[tuple[int, int]] = []
-        for at, room in self.free:
-            if merged and merged[-1][0] + merged[-1][1] == at:
-                merged[-1] = (merged[-1][0], merged[-1][1] + room)
-            else:
-                merged.append((at, room))
-        self.free = merged
-
-
 class VideoMemory:
     """Local memory and mapped host memory of a device.
 
@@ -87,10 +52,9 @@ class VideoMemory:
         self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
         self.bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
         self.host_address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        self._regions = (_Region(local_bytes, host_bytes), _Region(0, local_bytes))
+        self._regions = (FreePlaces(local_bytes, host_bytes), FreePlaces(0, local_bytes))
         self.buffers: dict[int, Buffer] = {}
-        self._starts: list[int] = []
-        self._by_start: dict[int, Buffer] = {}
+        self._by_address: AddressMap[Buffer] = AddressMap()
         self._next_handle = 1
 
     def allocate(self, size: int, align: int, local: bool, storage_type: int = 0, tile_mode: int = 0) -> Buffer:
@@ -116,8 +80,7 @@ class VideoMemory:
         place = buffer.address - FIRST_ADDRESS
         self.bytes[place : place + buffer.size] = 0
         self.buffers[buffer.handle] = buffer
-        insort(self._starts, buffer.address)
-        self._by_start[buffer.address] = buffer
+        self._by_address.add(buffer)
 
     def place_buffer(self, buffer: Buffer) -> None:
         """A buffer at a place of the caller's choice, filled with zeros.
@@ -136,17 +99,12 @@ class VideoMemory:
     def free(self, buffer: Buffer) -> None:
         """Give a buffer's memory back."""
         del self.buffers[buffer.handle]
-        self._starts.remove(buffer.address)
-        del self._by_start[buffer.address]
+        self._by_address.remove(buffer)
         self._regions[buffer.local].give(buffer.address - FIRST_ADDRESS, buffer.size)
 
     def find(self, address: int) -> Buffer | None:
         """The buffer that holds an address."""
-        i = bisect_right(self._starts, address)
-        if not i:
-            return None
-        buffer = self._by_start[self._starts[i - 1]]
-        return buffer if address < buffer.address + buffer.size else None
+        return self._by_address.find(address)
 
     def place(self, address: int, size: int, what: str) -> int:
         """The offset in :attr:`bytes` of a range of device addresses.
@@ -154,19 +112,7 @@ class VideoMemory:
         Raises:
             MemoryFaultError: the range is not within one buffer; the message names ``what`` accessed it.
         """
-        buffer = self.find(address)
-        if buffer is None or address + size > buffer.address + buffer.size:
-            near = (
-                f"the buffer there has {buffer.size} bytes from {buffer.address:#x}"
-                if buffer
-                else "there is no buffer there"
-            )
-            raise MemoryFaultError(
-                f"GPU fault: {what} accesses {size} bytes at {address:#x}: {near}",
-                address=address,
-                bytes=size,
-                reason=near,
-            )
+        self._by_address.holder(address, size, what)
         return address - FIRST_ADDRESS
 
     def view(self, address: int, size: int, what: str) -> npt.NDArray[np.uint8]:
@@ -176,10 +122,8 @@ class VideoMemory:
 
     def texture_room(self, address: int, what: str) -> tuple[int, int]:
         """The host's address of a device address, and the bytes from there to the end of its buffer; raises as :meth:`place`."""
-        at = self.place(address, 1, what)
-        buffer = self.find(address)
-        assert buffer is not None
-        return self.host_address + at, buffer.address + buffer.size - address
+        buffer = self._by_address.holder(address, 1, what)
+        return self.host_address + address - FIRST_ADDRESS, buffer.address + buffer.size - address
 
     def words(self, address: int, count: int, what: str) -> npt.NDArray[np.uint32]:
         """A range of ``count`` 32-bit words; the address is a multiple of four."""

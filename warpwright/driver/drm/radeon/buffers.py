@@ -8,14 +8,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from bisect import bisect_right, insort
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.errors import MemoryFaultError, OutOfMemoryError
+from warpwright.errors import OutOfMemoryError
+from warpwright.graphics.address_map import AddressMap, FreePlaces
 
 PAGE_BYTES = 4096
 FILE_BYTES = 1 << 36
@@ -63,9 +63,8 @@ class Buffers:
         self.room = {True: local_bytes, False: host_bytes}
         self.used = {True: 0, False: 0}
         self.by_handle: dict[int, Buffer] = {}
-        self._free: list[tuple[int, int]] = [(0, FILE_BYTES)]
-        self._addresses: list[int] = []
-        self._at: dict[int, Buffer] = {}
+        self._free = FreePlaces(0, FILE_BYTES)
+        self._by_address: AddressMap[Buffer] = AddressMap()
         self._next_handle = 1
 
     def allocate(self, size: int, align: int, local: bool) -> Buffer:
@@ -81,13 +80,8 @@ class Buffers:
                 f"the device has no {size} free bytes of {'local' if local else 'mapped host'} memory "
                 f"({self.room[local] >> 20} MiB in all): use smaller or fewer buffers"
             )
-        for i, (at, room) in enumerate(self._free):
-            start = -(-at // align) * align
-            if start + size <= at + room:
-                rest = [(at, start - at), (start + size, at + room - start - size)]
-                self._free[i : i + 1] = [piece for piece in rest if piece[1]]
-                break
-        else:
+        start = self._free.take(size, align)
+        if start is None:
             raise OutOfMemoryError(f"the device has no {size} free addresses: use fewer buffers")
         self.used[local] += size
         made = Buffer(self._next_handle, start, size, local)
@@ -106,36 +100,23 @@ class Buffers:
         self.used[buffer.local] -= buffer.size
         remove = 9  # MADV_REMOVE: the pages of the file, which are zeros when they are used again
         self._map.madvise(remove, buffer.offset, buffer.size)
-        insort(self._free, (buffer.offset, buffer.size))
-        merged: list[tuple[int, int]] = []
-        for at, room in self._free:
-            if merged and merged[-1][0] + merged[-1][1] == at:
-                merged[-1] = (merged[-1][0], merged[-1][1] + room)
-            else:
-                merged.append((at, room))
-        self._free = merged
+        self._free.give(buffer.offset, buffer.size)
         return buffer
 
     def place(self, buffer: Buffer, address: int) -> None:
         """Give a buffer its virtual address."""
         buffer.address = address
-        insort(self._addresses, address)
-        self._at[address] = buffer
+        self._by_address.add(buffer)
 
     def unplace(self, buffer: Buffer) -> None:
         """Take a buffer's virtual address away, if it has one."""
         if buffer.address:
-            self._addresses.remove(buffer.address)
-            del self._at[buffer.address]
+            self._by_address.remove(buffer)
             buffer.address = 0
 
     def find(self, address: int) -> Buffer | None:
         """The buffer that holds a virtual address."""
-        i = bisect_right(self._addresses, address)
-        if not i:
-            return None
-        buffer = self._at[self._addresses[i - 1]]
-        return buffer if address < buffer.address + buffer.size else None
+        return self._by_address.find(address)
 
     def view(self, address: int, size: int, what: str) -> Bytes:
         """The bytes of a range of virtual addresses.
@@ -143,19 +124,7 @@ class Buffers:
         Raises:
             MemoryFaultError: the range is not within one buffer; the message names ``what`` accessed it.
         """
-        buffer = self.find(address)
-        if buffer is None or address + size > buffer.address + buffer.size:
-            near = (
-                f"the buffer there has {buffer.size} bytes from {buffer.address:#x}"
-                if buffer
-                else "there is no buffer there"
-            )
-            raise MemoryFaultError(
-                f"GPU fault: {what} accesses {size} bytes at {address:#x}: {near}",
-                address=address,
-                bytes=size,
-                reason=near,
-            )
+        buffer = self._by_address.holder(address, size, what)
         at = buffer.offset + address - buffer.address
         return self.bytes[at : at + size]
 
