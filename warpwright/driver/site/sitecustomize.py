@@ -1,12 +1,13 @@
 """Imported first by every Python process that a program starts: this folder is at the front of its PYTHONPATH.
 
-Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), notes modules of PyTorch for a report (``pytorch_origins.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the
-package is imported: the Python need not have it.
+Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), notes modules
+of PyTorch for a report (``pytorch_origins.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the package is imported: the Python need not have it.
 """
 
 import importlib.util
 import os
 import sys
+from types import ModuleType
 
 _here = os.path.dirname(os.path.abspath(__file__))
 
@@ -26,37 +27,31 @@ def _load_libraries() -> None:
             _kept.append(ctypes.CDLL(os.path.join(folder, name)))
 
 
+def _beside(name: str) -> ModuleType:
+    """A module of the folder above, which the program's Python need not find by itself."""
+    place = os.path.join(os.path.dirname(_here), f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"_warpwright_{name}", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 def _prepare() -> None:
-    place = os.path.join(os.path.dirname(_here), "cuda_bindings.py")
-    spec = importlib.util.spec_from_file_location("_warpwright_cuda_bindings", place)
-    if spec is not None and spec.loader is not None and "WARPWRIGHT_LIBRARIES" in os.environ:
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        module.install(os.environ["WARPWRIGHT_LIBRARIES"])
+    if "WARPWRIGHT_LIBRARIES" in os.environ:
+        _beside("cuda_bindings").install(os.environ["WARPWRIGHT_LIBRARIES"])
 
 
 def _simulate_clock() -> None:
-    if os.environ.get("WARPWRIGHT_HOST_CLOCK") != "simulated":
-        return
-    place = os.path.join(os.path.dirname(_here), "host_clock.py")
-    spec = importlib.util.spec_from_file_location("_warpwright_host_clock", place)
-    if spec is not None and spec.loader is not None:
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        module.install()
+    if os.environ.get("WARPWRIGHT_HOST_CLOCK") == "simulated":
+        _beside("host_clock").install()
 
 
 def _note_origins() -> None:
-    if os.environ.get("WARPWRIGHT_ORIGINS") != "1":
-        return
-    place = os.path.join(os.path.dirname(_here), "pytorch_origins.py")
-    spec = importlib.util.spec_from_file_location("_warpwright_pytorch_origins", place)
-    if spec is not None and spec.loader is not None:
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        module.install()
+    if os.environ.get("WARPWRIGHT_ORIGINS") == "1":
+        _beside("pytorch_origins").install()
 
 
 def _hand_over() -> None:
