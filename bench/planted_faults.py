@@ -251,7 +251,7 @@ def main() -> None:
 
     with ThreadPoolExecutor(arguments.workers) as pool:
         for one, said, findings in pool.map(outcome, cases):
-            # A launch that a fault ended makes calls fail behind it.
+            # A launch that a fault ended makes later calls fail.
             own = [f for f in findings if not (f.of_call and one.check and len(findings) > 1)]
             verdict = one.judge([(f.check, told_by(f, one.file)) for f in own])
             if not one.check and not said.startswith("exit 0"):

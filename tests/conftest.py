@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from tests.library_calls import Device
     from warpwright.run import Progress
 
 REPOSITORY = Path(__file__).parent.parent
@@ -36,6 +37,15 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="warpwright-tests-", ignore_cleanup_errors=True)
         os.environ["PYTHONPYCACHEPREFIX"] = folder.name
         config.add_cleanup(folder.cleanup)
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Device]:
+    """Memory of the simulated device, for the tests of the drop-in libraries."""
+    from tests.library_calls import device
+
+    with device() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

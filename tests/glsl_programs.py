@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import moderngl
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -70,6 +69,8 @@ def run_all(context: Any, place: str) -> None:
 
 
 def main() -> None:
+    import moderngl
+
     context = moderngl.create_context(standalone=True, backend="egl", require=430)
     print("renderer:", context.info["GL_RENDERER"])
     if len(sys.argv) > 1:

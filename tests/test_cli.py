@@ -177,7 +177,7 @@ def test_compare_looks_up_every_chip_first(program: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 def test_a_command_whose_python_makes_its_own_gpu(program: Path, repository: Path) -> None:
-    """Chip, timing and checks hold for ``ww.GPU`` in a separate process, and its launches are told."""
+    """Chip, timing and checks hold for ``ww.GPU`` in a separate process, and its launches are listed."""
     environment = {**os.environ, "PYTHONPATH": str(repository)}
 
     def told(*words: str) -> tuple[int, str]:

@@ -6,13 +6,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import warpwright as ww
-from tests.test_debugger import PROGRAM, SOURCE, _command, _Editor, _environment
+from tests.test_debugger import PROGRAM, SOURCE, _command, _Editor, _environment, _saxpy
 from warpwright.tools.debugger.console import Console
 from warpwright.tools.debugger.forms import CommandError
 from warpwright.tools.debugger.scripted import DebugError
@@ -30,11 +29,6 @@ WRITE = _line("y[i] = tile")
 @pytest.fixture(scope="module")
 def module() -> ww.Module:
     return ww.GPU("a100", timing="off").compile(SOURCE)
-
-
-def _saxpy(module: ww.Module) -> tuple[ww.DebugSession, np.ndarray[Any, Any]]:
-    x, y = np.arange(128, dtype=np.float32), np.ones(128, np.float32)
-    return ww.debug(module["saxpy"][2, 64], 128, 2.0, x, y), y
 
 
 def test_a_condition_is_set_changed_and_removed(module: ww.Module) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes.util
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -12,16 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.mesa_drivers import needs_mesa
+
 SCENES = Path(__file__).with_name("graphics_scenes.py")
-pytestmark = [
-    pytest.mark.ci,
-    pytest.mark.skipif(
-        importlib.util.find_spec("moderngl") is None
-        or ctypes.util.find_library("EGL") is None
-        or not list(Path("/usr/lib").glob("*/dri/nouveau_dri.so")),
-        reason="needs moderngl, EGL and Mesa's nouveau driver (libegl1, libgl1-mesa-dri)",
-    ),
-]
+pytestmark = needs_mesa("nouveau")
 EXACT = ("triangle", "lit_cubes", "several_targets", "primitive_types", "geometry", "multisampled")
 """Scenes in which every channel of every pixel is within 1 of the software driver's."""
 

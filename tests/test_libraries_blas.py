@@ -6,7 +6,6 @@ import ctypes
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.library_calls import Array, Device, Library, bfloat, device, from_bfloat
+from tests.library_calls import Array, Device, Library, bfloat, from_bfloat
 
 pytestmark = [pytest.mark.ci, pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")]
 
@@ -25,12 +24,6 @@ LETTERS = {"S": R_32F, "D": R_64F, "C": C_32F, "Z": C_64F}
 TOLERANCE = {R_32F: 1e-5, R_64F: 1e-13, R_16F: 2e-3, R_16BF: 1e-2, C_32F: 1e-5, C_64F: 1e-13}
 COMPUTE_32F, COMPUTE_64F, COMPUTE_32I, COMPUTE_16F, FAST_TF32 = 68, 70, 72, 64, 77
 NOT_INITIALIZED, INVALID_VALUE, NOT_SUPPORTED = 1, 7, 15
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Device]:
-    with device() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ctypes
 import itertools
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from tests.library_calls import Array, Device, Library, device
+from tests.library_calls import Array, Device, Library
 
 pytestmark = [
     pytest.mark.ci,
@@ -18,12 +17,6 @@ pytestmark = [
 ]
 FLOAT, NCHW, CROSS_CORRELATION, SPATIAL = 0, 0, 1, 1
 NOT_SUPPORTED, BAD_PARAM = 3000, 2000
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Device]:
-    with device() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from tests.library_calls import Array, Device, Library, device
+from tests.library_calls import Array, Device, Library
 
 pytestmark = [
     pytest.mark.ci,
@@ -18,12 +17,6 @@ pytestmark = [
 C2C, R2C, C2R, Z2Z, D2Z, Z2D = 0x29, 0x2A, 0x2C, 0x69, 0x6A, 0x6C
 FORWARD, INVERSE = -1, 1
 INVALID_PLAN, INVALID_VALUE = 1, 4
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Device]:
-    with device() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

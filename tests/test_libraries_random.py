@@ -6,14 +6,13 @@ import ctypes
 import hashlib
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.library_calls import Array, Device, Library, device
+from tests.library_calls import Array, Device, Library
 
 pytestmark = [
     pytest.mark.ci,
@@ -24,12 +23,6 @@ CASES = json.loads((Path(__file__).parent / "data" / "curand_h200.json").read_te
 TYPES = {"xorwow": 101, "mrg": 121, "philox": 161}
 ORDERINGS = {"best": 100, "legacy": 103}
 SOBOL32, TYPE_ERROR, OUT_OF_RANGE, LENGTH_NOT_MULTIPLE = 201, 103, 104, 105
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Device]:
-    with device() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

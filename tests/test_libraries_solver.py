@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from tests.library_calls import Array, Device, Library, device
+from tests.library_calls import Array, Device, Library
 
 pytestmark = [
     pytest.mark.ci,
@@ -17,12 +16,6 @@ pytestmark = [
 ]
 NOT_INITIALIZED, NOT_SUPPORTED = 1, 9
 LOWER, UPPER = 0, 1
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Device]:
-    with device() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from tests.library_calls import Array, Device, Library, device
+from tests.library_calls import Array, Device, Library
 
 pytestmark = [
     pytest.mark.ci,
@@ -16,12 +15,6 @@ pytestmark = [
 ]
 R_32F, R_64F, C_64F, INDEX_32, INDEX_64, COLUMNS, ROWS = 0, 1, 5, 2, 3, 1, 2
 INVALID_VALUE, NOT_SUPPORTED = 3, 10
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Device]:
-    with device() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

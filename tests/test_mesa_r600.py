@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes.util
-import importlib.util
 import os
 import re
 import subprocess
@@ -17,19 +15,12 @@ import pytest
 
 from tests.glsl_programs import GROUPS
 from tests.glsl_shaders import COMPUTE, DRAWN
+from tests.mesa_drivers import needs_mesa
 from tests.mesa_r600 import Dump, differences, dumps
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.layouts import CAYMAN
 
-pytestmark = [
-    pytest.mark.ci,
-    pytest.mark.skipif(
-        importlib.util.find_spec("moderngl") is None
-        or ctypes.util.find_library("EGL") is None
-        or not list(Path("/usr/lib").glob("*/dri/r600_dri.so")),
-        reason="needs moderngl, EGL and Mesa's r600 driver (libegl1, libgl1-mesa-dri)",
-    ),
-]
+pytestmark = needs_mesa("r600")
 CHIPS = ("hd5870", "hd6970")
 PROGRAM = Path(__file__).with_name("glsl_programs.py")
 PIGLIT = next(iter(Path("/usr/lib").glob("*/piglit")), Path("/usr/lib/piglit"))

@@ -40,7 +40,7 @@ NAMED = frozenset(
         "DisclosureTriangle",
     ]
 )
-"""Roles of which a screen reader tells nothing but the name."""
+"""Roles of which a screen reader reads only the name."""
 KINDS = ("report", "chips", "study", "sweep")
 
 
