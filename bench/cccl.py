@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warpwright.driver import attach, recording
+from warpwright.driver import attach, launch_records
 
 LARGE = "~[large-mem]"
 """CUB's tag of cases that need gigabytes of memory; its own test runner leaves them to a run of their own."""
@@ -220,7 +220,7 @@ def run(program: Program, gpu: str, timing: str, seconds: float, count: int | No
                 # The first case without a result ended the process.
                 report.failed[left.pop(0)] = f"ended its process (exit {code}): {runner.said}"
         report.not_reached = len(left)
-        report.launches = recording.collect(folder)[1]
+        report.launches = launch_records.collect(folder)[1]
     return report
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import nvidia
 import nvidia.cuda_nvrtc
 
-from warpwright.driver import attach, recording
+from warpwright.driver import attach, launch_records
 from warpwright.session import session
 from warpwright.tools.checks import Finding
 
@@ -157,7 +157,7 @@ def run(target: Path, path: Path, gpu: str, seconds: int) -> tuple[str, float, l
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
         environment = {**os.environ, **attach.child_environment(gpu, "off", Path(folder))}
         outcome, spent = _outcome(target, path, environment, seconds)
-        return outcome, spent, recording.collect(Path(folder))[2]
+        return outcome, spent, launch_records.collect(Path(folder))[2]
 
 
 def _outcome(target: Path, path: Path, environment: dict[str, str], seconds: int) -> tuple[str, float]:

@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warpwright.driver import attach, recording
+from warpwright.driver import attach, launch_records
 from warpwright.session import session
 from warpwright.tools.checks import Finding
 
@@ -128,7 +128,7 @@ def run(one: Planted, program: list[str], gpu: str, seconds: int) -> tuple[str, 
             said = f"exit {done.returncode}\n{(done.stdout + done.stderr).decode(errors='replace')}"
         except subprocess.TimeoutExpired:
             said = f"not done after {seconds} s"
-        return said, recording.collect(Path(folder))[2]
+        return said, launch_records.collect(Path(folder))[2]
 
 
 def lines_of(text: str, file: Path) -> set[int]:

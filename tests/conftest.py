@@ -61,7 +61,7 @@ def _other_driver() -> str:
 
     if not has_begun_driver():
         return ""
-    from warpwright.driver.state import state
+    from warpwright.driver.driver_state import state
 
     asked = ENVIRONMENT["WARPWRIGHT_GPU"]
     for device in state().devices:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from warpwright.isa.r600.decode import decode_program
+from warpwright.isa.r600.decoded_program import AluWord, Bundle, ControlWord, FetchWord, Listing, Source
 from warpwright.isa.r600.layouts import CAYMAN, EVERGREEN
-from warpwright.isa.r600.program import AluWord, Bundle, ControlWord, FetchWord, Listing, Source
 from warpwright.isa.r600.tables_control import Role
 from warpwright.isa.r600.tables_fetch import FetchKind
 

@@ -15,7 +15,7 @@ from warpwright.chips import ChipError, chip_names, load_chip
 from warpwright.chips.chip import fields, sections
 from warpwright.chips.limits import field_range
 from warpwright.errors import LaunchError
-from warpwright.timing import buffers
+from warpwright.timing import buffer_reuse
 
 NOWHERE = object()
 
@@ -208,7 +208,7 @@ def test_a_chip_whose_blocks_do_not_fit_names_what_lacks() -> None:
 
 def test_memory_that_the_machine_does_not_have_is_refused_before_it_is_taken() -> None:
     with pytest.raises(LaunchError, match=r"^timing this launch takes 7450580.6 GiB of memory, this machine has "):
-        buffers.take("test of too much", 10**15)
+        buffer_reuse.take("test of too much", 10**15)
 
 
 def tried(first: int, count: int, every: int, seconds: int) -> list[str]:

@@ -391,7 +391,7 @@ def errors(kind):
     assert nvml.nvmlDeviceGetTotalEccErrors(handle, kind, 0, ctypes.byref(count)) == 0
     return count.value
 
-from warpwright.driver.state import state
+from warpwright.driver.driver_state import state
 on(0)
 a, b, function = filled(1), filled(2), kernel()
 faults = state().devices[0].gpu.faults

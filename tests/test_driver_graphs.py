@@ -172,7 +172,7 @@ def test_conditions_refuse_what_no_node_may_have(driver: Driver, counters: int) 
 def test_graphs_leave_no_handles_behind(driver: Driver, count: int, counters: int) -> None:
     import gc
 
-    from warpwright.driver.state import state
+    from warpwright.driver.driver_state import state
     from warpwright.engine import graph_condition_values as conditions
 
     def once() -> None:

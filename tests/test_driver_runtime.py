@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.driver_library import RUNTIME_CALLS, VECTOR_ADD
-from warpwright.toolchain.errors import CubinError
+from warpwright.toolchain.compile_errors import CubinError
 from warpwright.toolchain.fatbin import read_fatbin, unpack_lz4
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
@@ -118,8 +118,8 @@ def test_errors_are_remembered_until_they_are_asked_for(runtime: Any, stub: int)
 
 @pytest.mark.parametrize(("name", "sm_count_at", "size"), [("cudaGetDeviceProperties_v2", 388, 1032)])
 def test_device_properties_lie_where_the_headers_say(runtime: Any, name: str, sm_count_at: int, size: int) -> None:
+    from warpwright.driver.driver_state import state
     from warpwright.driver.runtime.devices import _properties
-    from warpwright.driver.state import state
 
     assert len(_properties("12", state().device)) == size
     raw = ctypes.create_string_buffer(2048)

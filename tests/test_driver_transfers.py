@@ -85,7 +85,7 @@ def test_without_timing_copies_take_none() -> None:
 on(0)
 stream, host = cuda.word("cuStreamCreate", 1), cuda.word("cuMemHostAlloc", 4 * N, 0)
 cuda("cuMemcpyHtoDAsync_v2", filled(1), host, 4 * N, stream)
-from warpwright.driver.state import state
+from warpwright.driver.driver_state import state
 assert state().device.engines_free == {}
 """,
         "h200",

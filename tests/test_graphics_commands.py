@@ -149,7 +149,7 @@ def test_a_clear_covers_the_intersection_of_its_rectangles() -> None:
     stream.put(THREE_D, "COND_MODE", 1)
     stream.put(THREE_D, "CLEAR_BUFFERS", 0x3C & ~8)
     stream.submit()
-    from warpwright.graphics.surfaces import tiled
+    from warpwright.graphics.surface_layout import tiled
 
     layout = tiled(buffer.address, 256, 0x40, 64)
     offsets = layout.offsets(np.arange(64) * 4, np.arange(64)[:, None])

@@ -12,7 +12,7 @@ from warpwright.graphics.clipping import _clip_polygons
 from warpwright.graphics.formats import COLOUR_FORMATS, DEPTH_FORMATS
 from warpwright.graphics.planes import line_planes, triangle_planes
 from warpwright.graphics.raster import raster_lines, raster_rectangles, raster_triangles, sample_table
-from warpwright.graphics.surfaces import linear
+from warpwright.graphics.surface_layout import linear
 
 
 def covered(x: Any, y: Any, size: int, samples: int = 1, room: int = 4096) -> list[Any]:

@@ -18,7 +18,7 @@ from warpwright.graphics.formats import (
     small_float_bits,
     small_float_value,
 )
-from warpwright.graphics.surfaces import Place, byte_offset, copy_rectangle, linear, tiled
+from warpwright.graphics.surface_layout import Place, byte_offset, copy_rectangle, linear, tiled
 from warpwright.graphics.video_memory import VideoMemory
 
 

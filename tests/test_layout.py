@@ -132,7 +132,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
     for home, names in (
         ("driver.", "copies copy_order"),
         ("engine.jit.", "function_writer rowwise shape_inference"),
-        ("driver.", "capture_rules graphs kernel_groups pending state work_order"),
+        ("driver.", "capture_rules graphs kernel_groups pending driver_state work_order"),
         ("tools.checks.", "checked_launch checker known_launches noted_findings stream_races uninitialized_use watch"),
         (
             "",
@@ -140,7 +140,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ),
         (
             "",
-            "api repeats run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.model_panel tools.report.occupancy_curves tools.report.origins tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.launch_sections tools.report.side_by_side tools.tables",
+            "api repeats run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.model_panel tools.report.occupancy_curves tools.report.origins tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.launch_sections tools.report.side_by_side tools.launch_tables",
         ),
     )
 )
@@ -256,6 +256,71 @@ def test_no_function_is_long_or_has_many_parameters(repository: Path) -> None:
                 wide.add(where)
     assert not long, "split by meaning:\n" + "\n".join(long)
     assert wide == KEYWORD_OPTIONS, f"give them a record, or take them off the list: {sorted(wide ^ KEYWORD_OPTIONS)}"
+
+
+PARALLEL = (
+    # Each instruction set's front end has the same parts: decode, lower, schedule, text and so on.
+    "isa(/.*)?",
+    # The compiled engine and the interpreter implement the same machine.
+    "engine/(jit|interpreter)",
+    # Functions of the driver, and the runtime's functions, which call them.
+    "driver(/runtime)?",
+    # A command is named after what it runs; sweeps and campaigns both have a specification and a store of results.
+    "commands|campaigns|studies|sweeps",
+    # The state of a unit, and what the unit does.
+    "timing(/state)?",
+)
+"""Folders whose modules of one base name are the same thing in each of them."""
+
+SAME_THING = {
+    "access_policy": "the policy by which L2 keeps lines: as machine code names it, as programs set it, in time",
+    "atomics": "atomic instructions: their results, and their time at L2",
+    "attach": "places the drop-in libraries of CUDA, or of libdrm, on disk",
+    "bulk": "bulk copies: the operation, its effect, its time",
+    "calls": "calls of a library's entry points from C",
+    "checkpoint": "saved machines: their words, and the file",
+    "clusters": "thread block clusters: in time, and under the checks",
+    "handles": "the handles of a math library",
+    "identity": "what Mesa is told of a device",
+    "intrinsics": "LLVM intrinsics of one package's native functions",
+    "livelock": "detects endless loops: in both engines, and in time",
+    "mig": "multi-instance GPU: profiles, the driver's rules, instances that run, the command",
+    "multi_grid": "barriers of the grids of several devices: workspaces, and the study of them",
+    "occupancy": "blocks that an SM holds: the rule, and the driver's functions that return it",
+    "page": "the HTML page of what the package makes",
+    "rounding": "operations in rounding directions that have no instruction",
+    "scoreboard": "a warp's outstanding writes: in the schedule, and in time",
+    "services": "printf, malloc and others that the driver provides to kernels: how they are called, and what they do",
+    "special_registers": "special registers: their names in PTX, and their values",
+    "stores": "store instructions: their effect, and their time",
+    "texture_unit": "the texture unit of graphics programs: its results, and its time",
+    "warp": "one warp: in the interpreter, and in time",
+}
+"""Base names of several modules that are one thing at several levels, and what it is."""
+
+
+def _are_parallel(folders: set[str]) -> bool:
+    """Whether all folders are of one row of ``PARALLEL``."""
+    return any(all(re.fullmatch(row, one) for one in folders) for row in PARALLEL)
+
+
+def test_parallel_folders_are_found() -> None:
+    assert _are_parallel({"isa/ptx", "isa/r600/compiler", "isa"})
+    assert _are_parallel({"commands", "sweeps"})
+    assert not _are_parallel({"driver", "driver/drm"})
+    assert not _are_parallel({"isa/ptx", "driver/drm"})
+
+
+def test_a_base_name_means_one_thing(repository: Path) -> None:
+    package = repository / "warpwright"
+    folders: dict[str, set[str]] = {}
+    for path in package.rglob("*.py"):
+        folders.setdefault(path.stem, set()).add(path.parent.relative_to(package).as_posix())
+    several = {name: found for name, found in folders.items() if len(found) > 1 and name != "__init__"}
+    wrong = {name: found for name, found in several.items() if name not in SAME_THING and not _are_parallel(found)}
+    assert not wrong, f"rename all but one of these, or say what one thing they are: {wrong}"
+    assert not set(SAME_THING) - set(several), f"take these off the list: {set(SAME_THING) - set(several)}"
+    assert not [name for name in SAME_THING if _are_parallel(several[name])], "PARALLEL has these"
 
 
 def test_errors_import_nothing(repository: Path) -> None:

@@ -12,8 +12,8 @@ from tests.maxwell_oracle import compare
 from tests.sass_oracle import find_nvdisasm
 from warpwright.isa.maxwell.decode import ROWS, decode_section
 from warpwright.toolchain.compile import compile_source
+from warpwright.toolchain.compile_errors import CompileError
 from warpwright.toolchain.cubin import read_cubin
-from warpwright.toolchain.errors import CompileError
 
 KERNELS = Path(__file__).parent / "kernels"
 NVDISASM = find_nvdisasm()

@@ -11,17 +11,17 @@ import pytest
 import warpwright as ww
 from warpwright.driver.drm.radeon import dma_ring
 from warpwright.driver.drm.radeon import packets as pm4
-from warpwright.driver.drm.radeon.buffers import Buffers
+from warpwright.driver.drm.radeon.buffer_objects import Buffers
 from warpwright.driver.drm.radeon.command_processor import APPEND_COUNTERS, CommandProcessor
-from warpwright.driver.drm.radeon.dispatches import Dispatcher
-from warpwright.driver.drm.radeon.identity import DIES
-from warpwright.driver.drm.radeon.state import (
+from warpwright.driver.drm.radeon.dispatch_state import (
     FIRST_RESOURCE,
     PROGRAM_START,
     TARGET_REGISTERS,
     THREADS_X,
     buffer_resource,
 )
+from warpwright.driver.drm.radeon.dispatches import Dispatcher
+from warpwright.driver.drm.radeon.identity import DIES
 from warpwright.errors import MemoryFaultError, OutOfMemoryError, UnsupportedError
 from warpwright.isa.r600 import layouts
 from warpwright.isa.r600.layouts import GENERATIONS

@@ -13,8 +13,8 @@ from warpwright.isa.program import Kind
 from warpwright.isa.sass import UnknownEncoding, decode, format_instruction, program_from_cubin
 from warpwright.isa.sass.decode import decode_section, find_row, words_of
 from warpwright.toolchain.compile import compile_source, link
+from warpwright.toolchain.compile_errors import CompileError
 from warpwright.toolchain.cubin import Module, read_cubin
-from warpwright.toolchain.errors import CompileError
 from warpwright.toolchain.nvjitlink import InputKind
 from warpwright.toolchain.relocation import code_layout
 

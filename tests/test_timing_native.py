@@ -17,7 +17,7 @@ import warpwright as ww
 from warpwright.chips.chip_files import load_chip
 from warpwright.native.intrinsics import BOUNDSCHECK, divide, divide_small, host_address, words
 from warpwright.native.numba_entry import entry
-from warpwright.timing import SOURCES, buffers, policies, windows
+from warpwright.timing import SOURCES, buffer_reuse, policies, windows
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import bank_passes, lines_kept
 from warpwright.timing.intrinsics import find_way, oldest, oldest_way, scan_slots
@@ -174,20 +174,20 @@ def test_lines_that_are_kept_are_those_that_lanes_name() -> None:
 
 
 def test_memory_of_a_launch_is_used_again_and_zero_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "_kept", {})
-    first, zeros = buffers.take("state", 1000)
+    monkeypatch.setattr(buffer_reuse, "_kept", {})
+    first, zeros = buffer_reuse.take("state", 1000)
     assert zeros == range(1000)
     assert not first.any()
     assert first.ctypes.data % 64 == 0
     first[:] = 7
     first[100:200] = 0
-    buffers.give_back("state", first, range(100, 200))
-    smaller, zeros = buffers.take("state", 900)
+    buffer_reuse.give_back("state", first, range(100, 200))
+    smaller, zeros = buffer_reuse.take("state", 900)
     assert zeros == range(100, 200)
     assert smaller.ctypes.data == first.ctypes.data
-    buffers.give_back("state", smaller)
-    assert not buffers.take_zeros("state", 1000).any()
-    assert len(buffers.take("state", 2000)[1]) == 2000, "a larger launch gets memory of its own"
+    buffer_reuse.give_back("state", smaller)
+    assert not buffer_reuse.take_zeros("state", 1000).any()
+    assert len(buffer_reuse.take("state", 2000)[1]) == 2000, "a larger launch gets memory of its own"
 
 
 SOURCE = r"""

@@ -138,9 +138,9 @@ def __dir__() -> list[str]:
 
 if "WARPWRIGHT_RESULTS" in os.environ:
     # A process that ``warpwright run`` or a test of ``pytest --warpwright`` started, which tells its launches and findings.
-    from warpwright.driver import recording
+    from warpwright.driver import launch_records
 
-    recording.obey()
+    launch_records.obey()
 if "WARPWRIGHT_DEBUG" in os.environ:
     # … or ``warpwright debug``.
     from warpwright.tools.debugger import child

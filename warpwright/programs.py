@@ -162,7 +162,7 @@ def _missing(word: str) -> str:
 
 def has_begun_driver() -> bool:
     """Whether a program in this process has called the drop-in driver, which keeps its devices from then on."""
-    state = sys.modules.get("warpwright.driver.state")
+    state = sys.modules.get("warpwright.driver.driver_state")
     return state is not None and state.has_begun()
 
 
@@ -227,7 +227,7 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
         return
     import tempfile
 
-    from warpwright.driver import attach, nvtx, recording
+    from warpwright.driver import attach, launch_records, nvtx
     from warpwright.driver.drm import attach as drm
     from warpwright.libraries import provide
     from warpwright.session import chips_named, session
@@ -246,7 +246,7 @@ def child_results(chip: str | None, timing: str | None) -> Iterator[ChildResults
         finally:
             os.environ.clear()
             os.environ.update(before)
-            results.runs, _, results.findings = recording.collect(Path(folder))
+            results.runs, _, results.findings = launch_records.collect(Path(folder))
             if any(Path(folder).glob("*.frames")):  # the graphics pipeline is loaded only for programs that draw
                 from warpwright.driver.drm import frames
 

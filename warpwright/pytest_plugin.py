@@ -42,9 +42,9 @@ class Children:
 
     def collect(self) -> None:
         """Take the results that have arrived since the last call."""
-        from warpwright.driver import recording
+        from warpwright.driver import launch_records
 
-        runs, _, findings = recording.collect(self.folder)
+        runs, _, findings = launch_records.collect(self.folder)
         self.runs += runs
         self.findings += findings
 
@@ -150,7 +150,7 @@ def _prepare(config: pytest.Config, options: argparse.Namespace) -> None:
 
 def _new_children(config: pytest.Config) -> Children:
     """Make the folder for the results of the tests' processes, which exists until pytest ends."""
-    from warpwright.driver.recording import FOLDER
+    from warpwright.driver.launch_records import FOLDER
     from warpwright.session import session
 
     outer = os.environ.get(FOLDER)
@@ -335,7 +335,7 @@ def warpwright_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     With checks, each launch runs twice: first checked, then timed.  Launches of processes that the test starts are
     there when the process has ended.
     """
-    from warpwright.driver.recording import TIMES_CHECKED
+    from warpwright.driver.launch_records import TIMES_CHECKED
     from warpwright.session import session
 
     children = request.config.stash.get(CHILDREN, None)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.published import inputs
 from bench.published.rows import Row, card_file
-from warpwright.driver import attach, recording
+from warpwright.driver import attach, launch_records
 from warpwright.run import Run
 
 REPOSITORIES = {
@@ -302,7 +302,7 @@ class Programs:
                 check=False,
                 stdin=subprocess.DEVNULL,
             )
-            runs, count, _ = recording.collect(Path(results))
+            runs, count, _ = launch_records.collect(Path(results))
         if not runs or len(runs) < count:
             said = done.stderr.decode(errors="replace").strip()[-300:]
             raise NotBuiltError(f"{launch.program}: exit {done.returncode}, {len(runs)} of {count} launches; {said}")

@@ -13,7 +13,7 @@ from tests.forms.values import inputs, scratch_memory
 from warpwright.api import Module
 from warpwright.chips import Chip, load_chip
 from warpwright.engine.ptx_module import load_ptx
-from warpwright.toolchain.errors import LinkError
+from warpwright.toolchain.compile_errors import LinkError
 from warpwright.toolchain.ptxas import assemble
 
 CHIPS = {60: "p100", 70: "v100", 80: "a100", 90: "h200"}

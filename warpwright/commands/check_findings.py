@@ -32,9 +32,9 @@ def show_findings(of_children: list[Finding]) -> int:
     from warpwright.tools.checks import MAY_DIFFER, arranged, depends_on_order, summary
 
     if sys.platform == "linux":
-        from warpwright.driver import recording
+        from warpwright.driver import launch_records
 
-        recording.report_leaks()
+        launch_records.report_leaks()
     found = arranged([*session.findings(), *of_children])
     out = console()
     for finding in found:

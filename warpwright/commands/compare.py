@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpwright.commands.execution import Refused, check_options, launches_of
 from warpwright.commands.options import TimingOption
 from warpwright.commands.output import FAILED, MISUSED, console, fail
+from warpwright.commands.program_execution import Refused, check_options, launches_of
 
 if TYPE_CHECKING:
     from warpwright.run import Run

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from warpwright.commands.execution import check_options
 from warpwright.commands.options import GpuOption
+from warpwright.commands.program_execution import check_options
 
 
 def debug(

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import typer
 
-from warpwright.commands.execution import guarded
 from warpwright.commands.output import console as shown_on
 from warpwright.commands.output import fail
+from warpwright.commands.program_execution import guarded
 from warpwright.programs import execute_command, is_python_file
-from warpwright.tools.debugger import child, console, dap, debugger, state
+from warpwright.tools.debugger import child, console, dap, debugger, kept_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Debugged:
     batch: bool
     port: int | None
 
-    def with_arguments(self, kept: state.Kept) -> list[str]:
+    def with_arguments(self, kept: kept_settings.Kept) -> list[str]:
         """The program and its arguments, or those that the debugger has set."""
         return self.words if kept.arguments is None else [self.words[0], *kept.arguments]
 
@@ -39,11 +39,11 @@ def run_debugged(asked: Debugged) -> int:
     """Debug a program; returns the exit code."""
     folder, owner = tempfile.mkdtemp(prefix="warpwright-debug-"), os.getpid()
     keep = Path(folder) / "state"
-    state.Kept(given=list(asked.commands), stops_at_launch=asked.port is None).save(keep)
+    kept_settings.Kept(given=list(asked.commands), stops_at_launch=asked.port is None).save(keep)
     try:
         if is_python_file(asked.words[0]):
             return _python_file(asked, keep)
-        return state.supervise(lambda: _command(asked, keep), keep, _idle(asked, keep))
+        return kept_settings.supervise(lambda: _command(asked, keep), keep, _idle(asked, keep))
     finally:
         # The program's process, a copy of this one, leaves by here as well.
         if os.getpid() == owner:
@@ -60,7 +60,7 @@ def _command(asked: Debugged, keep: Path) -> int:
     """Run a command, whose processes obey the variable."""
     os.environ[child.VARIABLE] = child.setting(keep, asked.batch, asked.port)
     try:
-        return execute_command(asked.with_arguments(state.Kept.load(keep)), asked.chip, "off")[1]
+        return execute_command(asked.with_arguments(kept_settings.Kept.load(keep)), asked.chip, "off")[1]
     finally:
         del os.environ[child.VARIABLE]
 
@@ -75,12 +75,12 @@ def _python_file(asked: Debugged, keep: Path) -> int:
         return _in_this_process(asked, None, connection)
 
     def run() -> int:
-        code = state.forked()
+        code = kept_settings.forked()
         if code is None:
             raise typer.Exit(_in_this_process(asked, keep, connection))
         return code
 
-    return state.supervise(run, keep, _idle(asked, keep))
+    return kept_settings.supervise(run, keep, _idle(asked, keep))
 
 
 def _in_this_process(asked: Debugged, keep: Path | None, editor: socket.socket | None) -> int:

@@ -21,8 +21,8 @@ MOST_ROWS = 40
 
 
 def show_launches(runs: list[Run]) -> None:
+    from warpwright.tools.launch_tables import grouped_table, launch_table
     from warpwright.tools.report.evidence import evidence_of
-    from warpwright.tools.tables import grouped_table, launch_table
 
     out = console()
     if not runs:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warpwright.commands.execution import check_options, guarded, silently
 from warpwright.commands.launch_output import write_pages
 from warpwright.commands.options import GpuOption
 from warpwright.commands.output import MISUSED, console, fail
+from warpwright.commands.program_execution import check_options, guarded, silently
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,9 +93,9 @@ def _compared(
 ) -> Comparison:
     """Compare launches with those of a file or another chip, and print a summary."""
     from warpwright.errors import UnsupportedError
+    from warpwright.tools.launch_tables import format_seconds
     from warpwright.tools.report.comparison import compared_with
     from warpwright.tools.report.quantities import change_of
-    from warpwright.tools.tables import format_seconds
 
     try:
         found = compared_with(other, runs, baseline.name if baseline is not None else "")

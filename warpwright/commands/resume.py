@@ -37,7 +37,7 @@ def resume(
     from warpwright.chips.mig import MigError
     from warpwright.errors import WarpwrightError
     from warpwright.mig import MigGPU
-    from warpwright.tools.tables import launch_table
+    from warpwright.tools.launch_tables import launch_table
 
     for option, path in (("--output", output), ("--checkpoint", again)):
         if path is not None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpwright.commands.check_findings import show_findings, start_checks
-from warpwright.commands.execution import advise_on_order, check_options, ended_by_signal, launches_of
 from warpwright.commands.launch_output import (
     data_files,
     export,
@@ -34,6 +33,7 @@ from warpwright.commands.options import (
     TimingOption,
 )
 from warpwright.commands.output import MISUSED, fail
+from warpwright.commands.program_execution import advise_on_order, check_options, ended_by_signal, launches_of
 from warpwright.commands.run_settings import (
     checkpoints_saved,
     errors_injected,

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpwright.commands.execution import stopped
 from warpwright.commands.output import MISUSED, check_folder, console, fail
+from warpwright.commands.program_execution import stopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -289,7 +289,7 @@ def _guarded(library: ctypes.CDLL, callbacks: list[int]) -> list[int]:
 
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded, and let launches be recorded."""
-    from warpwright.driver import process, recording, register_all
+    from warpwright.driver import launch_records, process, register_all
     from warpwright.driver.calls import callbacks
 
     assert register_all
@@ -302,6 +302,6 @@ def attach() -> None:
         if entries == "driver":
             for name in table(entries):
                 process.addresses[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-    recording.start()
+    launch_records.start()
     atexit.register(_keep_names)
-    atexit.register(recording.finish)
+    atexit.register(launch_records.finish)

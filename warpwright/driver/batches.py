@@ -12,9 +12,9 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.copies import Copy, Side, array_of, linear
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.graphs import submit
 from warpwright.driver.managed import DEVICE, HOST_NUMA_CURRENT, LEGACY_STREAMS
-from warpwright.driver.state import state
 
 _ATTRIBUTES, _ATTRIBUTES_BYTES = "iiiiiI", 24
 """CUmemcpyAttributes: the order in which the source is read, hints of both places, flags."""

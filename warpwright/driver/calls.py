@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from warpwright.driver import recording, results
+from warpwright.driver import launch_records, results
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import Record, asks, end_of, plain, prototype, spread, table
 from warpwright.driver.error_log import log
@@ -95,10 +95,10 @@ def failed(name: str, error: BaseException) -> int:
             log.add(error.message)
             explain(name, error.message)
         return error.code
-    if isinstance(error, TimedOutError) and os.environ.get(recording.DEADLINE):
+    if isinstance(error, TimedOutError) and os.environ.get(launch_records.DEADLINE):
         # The program is native, or ignores exceptions for all we know: its time is over.
         say(f"the time limit has passed in {name}: {error}")
-        recording.finish()
+        launch_records.finish()
         os._exit(TIMED_OUT)
     if isinstance(error, KeyboardInterrupt):
         # C code between here and Python knows no exceptions: raise it again when Python code runs next.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from warpwright.driver import results
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import Device, PerThread, Stream, state
+from warpwright.driver.driver_state import Device, PerThread, Stream, state
 
 GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
 """CUstreamCaptureMode."""

@@ -10,8 +10,8 @@ from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import forbid_any
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import Context, Device, state
 from warpwright.driver.functions import BANK_SIZES, CACHE_CONFIGURATIONS
-from warpwright.driver.state import Context, Device, state
 from warpwright.driver.work_order import host_waits_for
 
 _LIMITS = {0: 1024, 1: 8650752, 2: 8 << 20, 4: 2048, 5: 64, 7: 0, 8: 0}

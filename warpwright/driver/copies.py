@@ -12,11 +12,11 @@ from warpwright.driver import cmemory, copy_order, printf_buffer, results, trans
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_arrays import DriverArray
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import Stream, state
 from warpwright.driver.graph_memory import reserved_for_graph
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder, memory_of
 from warpwright.driver.pending import finish
-from warpwright.driver.state import Stream, state
 from warpwright.engine.device_memory import Bytes
 
 BLOCKING = -1

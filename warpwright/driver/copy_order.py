@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warpwright.driver.driver_state import Device, Stream, state
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
-from warpwright.driver.state import Device, Stream, state
 from warpwright.driver.work_order import host_waits_for, races_of, submitted, watching
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import ClassVar
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import Device, state
 from warpwright.driver.memory import holder, memory_of
-from warpwright.driver.state import Device, state
 from warpwright.engine.textures.table import (
     FLOAT,
     SIGNED,

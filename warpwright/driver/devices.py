@@ -13,7 +13,7 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.access_windows import LARGEST_BYTES
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import Device, state
+from warpwright.driver.driver_state import Device, state
 
 UNIFIED = 1
 PITCH_BYTES = 512

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from warpwright.driver import results
-from warpwright.driver.state import state
+from warpwright.driver.driver_state import state
 
 TELL_OF_ANOTHER = ("cudaGetLastError", "cudaPeekAtLastError")
 """Functions that return the error of an earlier call."""

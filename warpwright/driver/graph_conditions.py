@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import Stream, state
 from warpwright.driver.graphs import Graph, Node, before_launch, new_graph
-from warpwright.driver.state import Stream, state
 from warpwright.engine.graph_condition_values import condition, drop_condition, new_condition, set_condition
 
 CONDITIONAL = 13

@@ -6,9 +6,9 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture, forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.graphs import COPY, FILL, GRAPH, KERNEL, Executable, Graph, Vertex, before_launch, twin
 from warpwright.driver.pending import queue as pending
-from warpwright.driver.state import state
 
 _INSTANTIATE_FLAGS, _DEVICE_LAUNCH = 0xF, 4
 """CUDA_GRAPH_INSTANTIATE_FLAG_*."""

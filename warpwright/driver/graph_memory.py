@@ -15,10 +15,10 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import located
+from warpwright.driver.driver_state import Context, Device, Stream, state
 from warpwright.driver.graphs import Graph, Node, before_launch, insert, vertex
 from warpwright.driver.memory import GRAPH, kinds, releasers
 from warpwright.driver.pools import FreeNode
-from warpwright.driver.state import Context, Device, Stream, state
 from warpwright.engine.device_memory import Allocation
 
 ALLOCATE = 10

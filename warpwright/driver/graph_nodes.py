@@ -16,6 +16,7 @@ from warpwright.driver.access_windows import WINDOW, window_of
 from warpwright.driver.calls import entry
 from warpwright.driver.copies import Copy, Fill, check_device, copy_3d, described
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.functions import function
 from warpwright.driver.graph_conditions import CONDITIONAL, conditional_work
 from warpwright.driver.graph_memory import ALLOCATE, allocation_work
@@ -23,7 +24,6 @@ from warpwright.driver.graphs import Empty, Graph, HostCall, Node, Vertex, inser
 from warpwright.driver.launches import Launch, check, gather
 from warpwright.driver.memory_operations import MEMORY_OPERATIONS, operations_work
 from warpwright.driver.pools import FreeNode
-from warpwright.driver.state import state
 from warpwright.driver.streams import Event, RecordEvent, WaitEvent
 
 _TYPE_BYTES = 16

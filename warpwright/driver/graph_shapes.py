@@ -7,8 +7,8 @@ from pathlib import Path
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.graphs import Graph, Vertex, early_of, new_graph, vertex, vertices, write_edges
-from warpwright.driver.state import state
 
 
 @entry("cuGraphCreate")

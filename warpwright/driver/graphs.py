@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from warpwright.driver import cmemory, results
 from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import Stream, picoseconds, state
 from warpwright.driver.kernel_groups import watches
 from warpwright.driver.pending import Item, Work, concurrent, give, queue
-from warpwright.driver.state import Stream, picoseconds, state
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.driver.work_order import host_waits_for
 from warpwright.engine.work_clocks import Clock, learn, new_queue

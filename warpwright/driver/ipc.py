@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.entry_points import IpcHandle
 from warpwright.driver.memory import DEVICE, IMPORTED, holder, kinds, memory_of, releasers
 from warpwright.driver.pools import Pool, add_pool, pool_of
-from warpwright.driver.state import state
 from warpwright.driver.streams import Event
 from warpwright.driver.vmm import Physical, map_pages
 from warpwright.engine.abi import HERE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from warpwright.driver.state import picoseconds
+from warpwright.driver.driver_state import picoseconds
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher

@@ -13,11 +13,11 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.access_windows import WINDOW, window_of
 from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
+from warpwright.driver.driver_state import Context, Stream, picoseconds, state
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.kernel_groups import watches
 from warpwright.driver.pending import concurrent, queue
-from warpwright.driver.state import Context, Stream, picoseconds, state
 from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.kernels import lets_dependents_begin
 from warpwright.engine.launch import Dim3, check_cooperative

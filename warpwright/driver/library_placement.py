@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warpwright.driver.state import Device, in_context, state
+from warpwright.driver.driver_state import Device, in_context, state
 
 if TYPE_CHECKING:
     from warpwright.driver.functions import LoadedImage

@@ -15,8 +15,8 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.memory import MANAGED, holder, kinds
-from warpwright.driver.state import state
 from warpwright.engine.device_memory import Allocation
 
 PAGE_BYTES = 4096

@@ -13,7 +13,7 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import PITCH_BYTES
-from warpwright.driver.state import Context, Device, state
+from warpwright.driver.driver_state import Context, Device, state
 from warpwright.driver.work_order import host_waits_for
 from warpwright.engine import abi
 from warpwright.engine.device_memory import ALIGNMENT_BYTES, Allocation, DeviceMemory

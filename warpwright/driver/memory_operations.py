@@ -14,9 +14,9 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.copies import written
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import Context, Stream, state
 from warpwright.driver.graphs import Node, submit, vertex
 from warpwright.driver.memory import holder
-from warpwright.driver.state import Context, Stream, state
 from warpwright.driver.work_order import host_waits_for
 from warpwright.errors import UnsupportedError
 

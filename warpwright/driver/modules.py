@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.functions import KernelHandle, LoadedImage
 from warpwright.driver.library_placement import PlacedCode
 from warpwright.driver.module_images import compile_image, read_image
 from warpwright.driver.retargeting import lowered_ptx
-from warpwright.driver.state import state
 from warpwright.errors import UnsupportedError
 from warpwright.toolchain import InputKind, LinkError, ToolchainError, link
 

@@ -13,9 +13,9 @@ from typing import Any
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
+from warpwright.driver.driver_state import PER_THREAD_STREAM, Context, Stream, in_context, picoseconds, state
 from warpwright.driver.functions import Function, function
 from warpwright.driver.launches import Launch, check, gather, launcher_of
-from warpwright.driver.state import PER_THREAD_STREAM, Context, Stream, in_context, picoseconds, state
 from warpwright.errors import ExecutionError, LaunchError
 
 NO_PRE_SYNC, NO_POST_SYNC = 1, 2

@@ -14,7 +14,7 @@ from typing import Any
 from warpwright.driver import cmemory
 from warpwright.driver.calls import Function, entry, failed
 from warpwright.driver.devices import attribute, bus_id, bus_numbers, product, uuid
-from warpwright.driver.state import DRIVER_VERSION, Device, state
+from warpwright.driver.driver_state import DRIVER_VERSION, Device, state
 
 DRIVER_RELEASE = "580.65.06"
 """The driver that CUDA 13.0 came with (CUDA 13.0 release notes, table 3); ``DRIVER_VERSION`` is its CUDA version."""

@@ -21,6 +21,7 @@ from warpwright.chips.mig import (
     has_mig,
 )
 from warpwright.driver import cmemory
+from warpwright.driver.driver_state import Device, state
 from warpwright.driver.nvml import (
     INSUFFICIENT_SIZE,
     INVALID_ARGUMENT,
@@ -33,7 +34,6 @@ from warpwright.driver.nvml import (
     mig_devices,
     nvml,
 )
-from warpwright.driver.state import Device, state
 from warpwright.driver.visible_devices import MigDevice
 from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card, changing
 

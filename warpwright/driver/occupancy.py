@@ -11,8 +11,8 @@ from warpwright.chips import OccupancyError, occupancy
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
-from warpwright.driver.state import state
 from warpwright.engine.abi import MAX_CLUSTER
 from warpwright.engine.launch import clusters_at_once
 from warpwright.isa.ops import FIRST_CLUSTERS

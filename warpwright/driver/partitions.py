@@ -14,7 +14,7 @@ from warpwright.chips.partition import Steps, split, steps
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import Context, Device, Stream, state
+from warpwright.driver.driver_state import Context, Device, Stream, state
 from warpwright.driver.streams import Event, await_event, create_stream, record, within_priorities
 
 _RESOURCE, _RESOURCE_BYTES = "<iBB2x84s4xIII36x", 144

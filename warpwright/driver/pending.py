@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from warpwright.driver.cuda_error import CudaError, say
+from warpwright.driver.driver_state import Context, Device, Stream, in_context, state
 from warpwright.driver.kernel_groups import MOST_TOGETHER, Group, ResidentGroup, watches
-from warpwright.driver.state import Context, Device, Stream, in_context, state
 from warpwright.errors import UnsupportedError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import POOLS, READ_AND_WRITE, access_descriptions, located
+from warpwright.driver.driver_state import Device, Stream, state
 from warpwright.driver.graphs import Node
 from warpwright.driver.memory import DEVICE, HOST, MANAGED, allocate, kinds, release
-from warpwright.driver.state import Device, Stream, state
 from warpwright.errors import UnsupportedError
 
 

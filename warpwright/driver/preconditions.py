@@ -10,7 +10,7 @@ from typing import Any
 
 from warpwright.driver import results
 from warpwright.driver.capture_rules import forbid_unsafe_call
-from warpwright.driver.state import in_context, state
+from warpwright.driver.driver_state import in_context, state
 
 _FIRST = """
     cuDeviceGet cuDeviceGetCount cuDeviceGetName cuDeviceTotalMem_v2 cuDeviceGetAttribute cuDeviceGetUuid cuDeviceGetUuid_v2

@@ -10,8 +10,8 @@ from typing import Any
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError, say
+from warpwright.driver.driver_state import DRIVER_VERSION, state
 from warpwright.driver.entry_points import table
-from warpwright.driver.state import DRIVER_VERSION, state
 from warpwright.toolchain.within import is_within_compiler
 
 _PER_THREAD_FLAG = 2

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
+from warpwright.driver.driver_state import state
 from warpwright.driver.graph_memory import AllocationNode, reserve
 from warpwright.driver.graphs import submit
 from warpwright.driver.memory import HOST, MANAGED, REGISTERED, kinds
 from warpwright.driver.pools import FreeNode, Pool, current_pool, pool_allocate, pool_of
-from warpwright.driver.state import state
 
 
 @entry("cuMemAllocAsync")

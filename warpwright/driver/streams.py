@@ -23,6 +23,7 @@ from warpwright.driver.capture_rules import (
     thread_modes,
 )
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import PER_THREAD_STREAM, Context, Device, Stream, picoseconds, state
 from warpwright.driver.graphs import (
     RECORD_EVENT,
     WAIT_EVENT,
@@ -37,7 +38,6 @@ from warpwright.driver.graphs import (
 )
 from warpwright.driver.memory import MANAGED, kinds, whole_size
 from warpwright.driver.pending import Item, Work, queue, runs
-from warpwright.driver.state import PER_THREAD_STREAM, Context, Device, Stream, picoseconds, state
 from warpwright.driver.work_order import begin, host_waits, host_waits_for
 from warpwright.engine.work_clocks import Clock, learn
 

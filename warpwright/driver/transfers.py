@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warpwright.driver.driver_state import Device, Stream, picoseconds, state
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
-from warpwright.driver.state import Device, Stream, picoseconds, state
 from warpwright.timing.state.memory_system import BR_DROPPED as DROPPED
 from warpwright.timing.state.memory_system import BR_READ as READ
 from warpwright.timing.state.memory_system import BR_WRITTEN as WRITTEN

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
+from warpwright.driver.driver_state import state
 from warpwright.driver.graphs import Graph, UserObject
-from warpwright.driver.state import state
 
 _MOVE = 1
 """CU_GRAPH_USER_OBJECT_MOVE: the caller's references become the graph's."""

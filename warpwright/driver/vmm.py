@@ -15,8 +15,8 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, located
+from warpwright.driver.driver_state import Device, state
 from warpwright.driver.pools import LOCATIONS
-from warpwright.driver.state import Device, state
 from warpwright.engine.abi import HERE, peer_place
 from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.errors import UnsupportedError

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from warpwright.driver.state import Device, Stream, state
+from warpwright.driver.driver_state import Device, Stream, state
 from warpwright.engine.work_clocks import Clock, Work, learn
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.bank0 import PARAMETER_BASE
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
-from warpwright.isa.ptx.frames import kernel_parameters
 from warpwright.isa.ptx.load import constant_layout, global_variables, initial_bytes, program_from_ptx
 from warpwright.isa.ptx.meaning import UnsupportedInstruction
 from warpwright.isa.ptx.parser import parse
+from warpwright.isa.ptx.stack_frames import kernel_parameters
 from warpwright.isa.ptx.syntax import Module as PtxText
 from warpwright.isa.ptx.syntax import Symbol, Variable
 from warpwright.toolchain import CompiledModule

@@ -5,7 +5,7 @@ Stages follow Figure 1 of the seed, each for a whole batch.  The order of fragme
 
 from __future__ import annotations
 
-from warpwright.graphics import input_assembler, programs
+from warpwright.graphics import draw_programs, input_assembler
 from warpwright.graphics.fragments import render
 from warpwright.graphics.input_assembler import Primitives, Vertices
 from warpwright.graphics.linkage import mapped
@@ -35,11 +35,11 @@ def draw(engine: State3D, kind: int, vertices: Vertices) -> None:
     if engine.watch is not None:
         engine.watch.make_room()
         engine.watch.collected(engine, vertices, primitives, kind)
-    results = programs.run_vertices(engine, vertices.inputs)
+    results = draw_programs.run_vertices(engine, vertices.inputs)
     attributes = mapped(engine, "VP", results, _VERTEX_CONSTANT)
     if engine["GP_ENABLE"]:
         counts["geometry programs"] += len(primitives.vertices)
-        results, primitives = programs.run_geometry(engine, attributes, primitives)
+        results, primitives = draw_programs.run_geometry(engine, attributes, primitives)
         attributes = mapped(engine, "GP", results, _GEOMETRY_CONSTANT)
         counts["primitives of geometry programs"] += len(primitives.vertices)
     elif primitives.corners in _WITHOUT_NEIGHBOURS:

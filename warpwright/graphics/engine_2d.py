@@ -10,7 +10,7 @@ from warpwright.graphics.conditions import holds
 from warpwright.graphics.formats import Format, colour_format, decode, encode
 from warpwright.graphics.methods import Handler, RegisterEngine
 from warpwright.graphics.pushbuffer import Words
-from warpwright.graphics.surfaces import Layout, check, linear, read_elements, tiled, write_elements
+from warpwright.graphics.surface_layout import Layout, check, linear, read_elements, tiled, write_elements
 from warpwright.graphics.video_memory import VideoMemory
 
 _SRCCOPY, _ROP, _SRCCOPY_PREMULT = 3, 4, 5

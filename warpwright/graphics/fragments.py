@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.graphics import programs, rop, targets
+from warpwright.graphics import draw_programs, rop, targets
 from warpwright.graphics.fragment_state import FragmentState
 from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.planes import sample_depths
@@ -322,7 +322,7 @@ def _shade(
     if output.samples > 1 and engine["MULTISAMPLE_ENABLE"]:
         centroid = _centroids(quads, output.samples, at_x, at_y)
     engine.queries.counts["pixel programs"] += int(np.count_nonzero(quads.coverage))
-    return programs.run_pixels(engine, made, quads.primitive, at_x, at_y, centroid)
+    return draw_programs.run_pixels(engine, made, quads.primitive, at_x, at_y, centroid)
 
 
 def _centroids(

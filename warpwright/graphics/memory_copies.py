@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpwright.graphics import methods_m2mf
 from warpwright.graphics.methods import RegisterEngine
 from warpwright.graphics.pushbuffer import Words
-from warpwright.graphics.surfaces import Place, copy_rectangle, linear, tiled
+from warpwright.graphics.surface_layout import Place, copy_rectangle, linear, tiled
 from warpwright.graphics.video_memory import VideoMemory
 
 _BYTES_TO_BYTES = 0x101

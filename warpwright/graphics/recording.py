@@ -232,7 +232,7 @@ def last_image(device: GraphicsDevice) -> npt.NDArray[np.uint8] | None:
     The first row is the highest one of an OpenGL framebuffer, which is the last one in memory.
     """
     from warpwright.graphics.formats import decode
-    from warpwright.graphics.surfaces import check, read_elements
+    from warpwright.graphics.surface_layout import check, read_elements
 
     target = device.three_d.last_target
     if target is None:

@@ -15,7 +15,7 @@ from warpwright.graphics.compiled import compiled
 from warpwright.graphics.formats import load_colour, load_word, store_colour, store_word
 from warpwright.graphics.methods import RegisterEngine
 from warpwright.graphics.pushbuffer import CommandError
-from warpwright.graphics.surfaces import byte_offset
+from warpwright.graphics.surface_layout import byte_offset
 
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

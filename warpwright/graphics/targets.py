@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warpwright.graphics.formats import DepthFormat, Format, colour_format, depth_format, encode
 from warpwright.graphics.methods import RegisterEngine
-from warpwright.graphics.surfaces import Layout, check, linear, read_elements, tiled, write_elements
+from warpwright.graphics.surface_layout import Layout, check, linear, read_elements, tiled, write_elements
 from warpwright.graphics.video_memory import VideoMemory
 
 SAMPLES = {0: (1, 1), 1: (2, 1), 2: (2, 2), 3: (4, 2)}

@@ -12,7 +12,7 @@ from typing import ClassVar
 from warpwright.driver import cmemory
 from warpwright.driver.memory import allocate
 from warpwright.driver.memory import free as free_memory
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
 
 _ARGUMENTS = "<2Qq5i4x2q2i"
@@ -98,7 +98,7 @@ def create(place: int) -> None:
 def destroy(number: int) -> None:
     plan = _plan(number)
     if plan.owned:
-        kernels.synchronize(plan.stream)
+        library_kernels.synchronize(plan.stream)
         free_memory(plan.owned)
     del _plans[number]
 
@@ -294,21 +294,21 @@ def execute(plan: Plan, source: int, target: int, direction: int) -> None:
     if not plan.work:
         raise LibraryError("not_initialized", "the plan has no work area: give it one with cufftSetWorkArea")
     scalar, real_in, real_out = plan.kind
-    code = kernels.code("fft.cu", "cuFFT", SCALAR=scalar, REAL=plan.real)
+    code = library_kernels.code("fft.cu", "cuFFT", SCALAR=scalar, REAL=plan.real)
     grid = [-(-plan.count // _THREADS)]
     here, there = plan.work, plan.work + plan.work_bytes // 2
     arguments = _copy_arguments(plan, source, here, plan.input, real_out, real_in)
-    kernels.launch(code, "warpwright_fft_load", grid, _THREADS, plan.stream, [arguments])
+    library_kernels.launch(code, "warpwright_fft_load", grid, _THREADS, plan.stream, [arguments])
     inner = 1
     for size in reversed(plan.sizes):
         done = 1
         for radix in radices(size):
             stage = [here, there, plan.count, size, inner, done, radix, direction]
-            kernels.launch(code, "warpwright_fft_stage", grid, _THREADS, plan.stream, stage)
+            library_kernels.launch(code, "warpwright_fft_stage", grid, _THREADS, plan.stream, stage)
             here, there, done = there, here, done * radix
         inner *= size
     arguments = _copy_arguments(plan, here, target, plan.output, real_in, real_out)
-    kernels.launch(code, "warpwright_fft_store", grid, _THREADS, plan.stream, [arguments])
+    library_kernels.launch(code, "warpwright_fft_store", grid, _THREADS, plan.stream, [arguments])
 
 
 @entry("cufftXtExec", "cufftExecC2C", "cufftExecZ2Z")

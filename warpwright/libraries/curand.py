@@ -15,7 +15,7 @@ from warpwright.driver import cmemory
 from warpwright.driver.memory import allocate
 from warpwright.driver.memory import free as free_memory
 from warpwright.libraries import curand_streams as streams
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
 
 _XORWOW, _MRG, _PHILOX = 0, 1, 2
@@ -72,7 +72,7 @@ class Generator:
     def restart(self) -> None:
         """Forget the states, because seed, offset or ordering has changed."""
         if self.states:
-            kernels.synchronize(self.stream)
+            library_kernels.synchronize(self.stream)
             free_memory(self.states)
         self.states = 0
 
@@ -130,7 +130,7 @@ def set_stream(handle: int, stream: int) -> None:
     generator = _generator(handle)
     if generator.stream != stream and generator.states:
         # The states are in the order of the stream before.
-        kernels.synchronize(generator.stream)
+        library_kernels.synchronize(generator.stream)
     generator.stream = stream
 
 
@@ -194,7 +194,7 @@ def _generate(handle: int, place: int, count: int, kind: int, mean: float, devia
     target = allocate(size) if generator.on_host else place
     _launch(generator, kind, (count // 2 if pairs else count), target, (mean, deviation))
     if generator.on_host:
-        kernels.synchronize(generator.stream)
+        library_kernels.synchronize(generator.stream)
         ctypes.memmove(place, target, size)
         free_memory(target)
     return None
@@ -202,13 +202,13 @@ def _generate(handle: int, place: int, count: int, kind: int, mean: float, devia
 
 def _launch(generator: Generator, kind: int, items: int, target: int, parameters: tuple[float, float]) -> None:
     name = f"warpwright_{_NAMES[generator.kind]}_{_KIND_NAMES[kind]}"
-    code = kernels.code("random.cu", "cuRAND", KERNEL=name, GENERATOR=generator.kind, KIND=kind)
+    code = library_kernels.code("random.cu", "cuRAND", KERNEL=name, GENERATOR=generator.kind, KIND=kind)
     count, begun = generator.stream_count, generator.made
     generator.made += items
     arguments: list[int | float | bytes] = [generator.states, count, begun % count, items, target, *parameters]
     if generator.kind == _PHILOX:
         arguments = [generator.states, count, generator.seed, begun, begun + items, target, *parameters]
-    kernels.launch(code, name, [-(-count // _THREADS)], _THREADS, generator.stream, arguments)
+    library_kernels.launch(code, name, [-(-count // _THREADS)], _THREADS, generator.stream, arguments)
 
 
 def _entry_of(name: str, kind: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import state
+from warpwright.driver.driver_state import state
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
 from warpwright.libraries.dense import ADJOINT, Batch, SingularValues, Solver
 from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_32F, R_64F, TYPES

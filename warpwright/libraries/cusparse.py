@@ -9,8 +9,8 @@ from typing import ClassVar, TypeVar
 
 from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import state
-from warpwright.libraries import kernels
+from warpwright.driver.driver_state import state
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
 from warpwright.libraries.element_types import R_16BF, R_16F, TYPES, element_type, read_scalar
 
@@ -246,10 +246,12 @@ def set_dense_batch(number: int, count: int, stride: int) -> None:
 
 
 # --- products ---------------------------------------------------------------------------------------
-def _code(a: Sparse, transposed: bool) -> kernels.Code:
+def _code(a: Sparse, transposed: bool) -> library_kernels.Code:
     t = element_type(a.type)
     more = {"TRANSPOSED": 1} if transposed else {}
-    return kernels.code("sparse.cu", "cuSPARSE", ELEMENT=t.name, SUM=t.sum_name, INDEX=_INDEX_NAMES[a.index], **more)
+    return library_kernels.code(
+        "sparse.cu", "cuSPARSE", ELEMENT=t.name, SUM=t.sum_name, INDEX=_INDEX_NAMES[a.index], **more
+    )
 
 
 def _scalar(handle: Handle, place: int, type: int) -> list[int | float | bytes]:
@@ -292,11 +294,16 @@ def multiply(
 
 
 def _launch(
-    handle: Handle, code: kernels.Code, kernel: str, threads: int, batch: int, arguments: list[int | float | bytes]
+    handle: Handle,
+    code: library_kernels.Code,
+    kernel: str,
+    threads: int,
+    batch: int,
+    arguments: list[int | float | bytes],
 ) -> None:
     if threads:
         grid = (-(-threads // _THREADS), 1, batch)
-        kernels.launch(code, f"warpwright_{kernel}", grid, _THREADS, handle.stream, arguments)
+        library_kernels.launch(code, f"warpwright_{kernel}", grid, _THREADS, handle.stream, arguments)
 
 
 _SIZES = ("cusparseSpMM_bufferSize", "cusparseSDDMM_bufferSize")
@@ -372,5 +379,5 @@ def sddmm(call: Spmm) -> None:
 
 @entry("cusparseXcoo2csr")
 def coo2csr(number: int, rows: int, nonzeros: int, m: int, offsets: int, base: int) -> None:
-    code = kernels.code("sparse.cu", "cuSPARSE", ELEMENT=TYPES[0].name, SUM="float", INDEX="int")
+    code = library_kernels.code("sparse.cu", "cuSPARSE", ELEMENT=TYPES[0].name, SUM="float", INDEX="int")
     _launch(_found(Handle, number), code, "coo2csr", m + 1, 1, [rows, nonzeros, m, offsets, base])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import invalid
 from warpwright.libraries.element_types import TYPES
 
@@ -63,8 +63,8 @@ class Solver:
         """Launch a kernel of ``cuda/dense.cu``."""
         if 0 in grid:
             return
-        code = kernels.code("dense.cu", self.library, ELEMENT=TYPES[self.type].name)
-        kernels.launch(code, f"warpwright_{kernel}", grid, THREADS, self.stream, arguments)
+        code = library_kernels.code("dense.cu", self.library, ELEMENT=TYPES[self.type].name)
+        library_kernels.launch(code, f"warpwright_{kernel}", grid, THREADS, self.stream, arguments)
 
     @property
     def tolerance(self) -> float:

@@ -7,7 +7,7 @@ Sources: the A100 whitepaper, "A100 Introduces Fine-Grained Structured Sparsity"
 from __future__ import annotations
 
 from warpwright.sparsity.compressed import SparseMatrix, compress
-from warpwright.sparsity.products import matmul
 from warpwright.sparsity.pruning import is_sparse, mask, prune_2_4
+from warpwright.sparsity.sparse_products import matmul
 
 __all__ = ["SparseMatrix", "compress", "is_sparse", "mask", "matmul", "prune_2_4"]

@@ -13,8 +13,8 @@ from typing import Any
 
 from warpwright.sweeps.result import Sweep
 from warpwright.sweeps.specification import PageOptions
+from warpwright.tools.launch_tables import format_seconds
 from warpwright.tools.report.figures import line, rectangle, svg, text
-from warpwright.tools.tables import format_seconds
 from warpwright.version import __version__
 
 MOST_LISTED = 2000

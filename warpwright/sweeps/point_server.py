@@ -34,7 +34,7 @@ PRELOADED = (
     *(
         "warpwright.programs",
         "warpwright.driver.attach",
-        "warpwright.driver.recording",
+        "warpwright.driver.launch_records",
         "warpwright.driver.kernel_groups",
     ),
     *("warpwright.driver.drm.attach", "warpwright.driver.nvtx", "warpwright.libraries", "warpwright.tools.checks"),

@@ -1,7 +1,7 @@
 """Sources of blocks: the launches that one simulated chip runs, each with its context.
 
 A `Grid` is one launch.  A machine takes one or several: those of several streams or branches of a graph, which share its SMs, L2 and DRAM.
-Each has its own context in the machine's state (``state/kernels.py``): its warp function, its rows in the table of
+Each has its own context in the machine's state (``state/launch_contexts.py``): its warp function, its rows in the table of
 instructions, its parameters, the memory of its blocks and warps, and the resources of a block.  Blocks and warps refer to their context.
 The dispatcher asks only which launch's block is next and where there is room for it (``residency.py``).
 """
@@ -21,7 +21,7 @@ from warpwright.engine.launch import LaunchContext, launch_occupancy, launch_sha
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.native import intrinsics
-from warpwright.timing import buffers
+from warpwright.timing import buffer_reuse
 from warpwright.timing import state as s
 from warpwright.timing.access_policy import POLICY_OF, SHARE_BITS
 from warpwright.timing.instruction_table import StaticProgram, encode
@@ -128,16 +128,16 @@ class Workspace:
         self.local_stride = (local * grids[0].program.lanes + 127) // 128 * 128
         self.trace_stride = (TRACE_LIMIT_WORDS + max(grid.kernel.trace_words for grid in grids)) * 8 // 64 * 64 + 192
         self.arrays = {
-            "blocks": buffers.take_zeros("blocks", sum(part.block_words for part in self.parts)),
-            "warps": buffers.take_zeros("warps", sum(part.warp_words for part in self.parts)),
-            "shared": buffers.take_zeros("shared", sum(part.shared_words for part in self.parts)),
-            "local": buffers.take_zeros("local", resident * self.local_stride // 8 + 8),
-            "trace": buffers.take("trace", resident * self.trace_stride // 8)[0],
+            "blocks": buffer_reuse.take_zeros("blocks", sum(part.block_words for part in self.parts)),
+            "warps": buffer_reuse.take_zeros("warps", sum(part.warp_words for part in self.parts)),
+            "shared": buffer_reuse.take_zeros("shared", sum(part.shared_words for part in self.parts)),
+            "local": buffer_reuse.take_zeros("local", resident * self.local_stride // 8 + 8),
+            "trace": buffer_reuse.take("trace", resident * self.trace_stride // 8)[0],
         }
         self.scoreboard_entries = max(one.static.scoreboard_entries for one in placed)
         if self.scoreboard_entries:
             words = resident * self.scoreboard_entries * ENTRY_BYTES // 8
-            self.arrays["scoreboards"] = buffers.take_zeros("scoreboards", words)
+            self.arrays["scoreboards"] = buffer_reuse.take_zeros("scoreboards", words)
         blocks, warps, shared = (self.address(kind) for kind in ("blocks", "warps", "shared"))
         for part in self.parts:
             part.blocks, part.warps, part.shared = blocks, warps, shared
@@ -152,7 +152,7 @@ class Workspace:
         self.compressible = np.zeros((0, s.CR_WORDS), np.int64)
         """Ranges of lines that may be compressed."""
         if spare:
-            self.arrays["stores"] = buffers.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
+            self.arrays["stores"] = buffer_reuse.take("stores", s.WARM_QUEUE_ENTRIES * s.WQ_WORDS)[0]
 
     def address(self, kind: str) -> int:
         """Where an array begins: at a cache line."""

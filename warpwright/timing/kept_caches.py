@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.timing import buffers
+from warpwright.timing import buffer_reuse
 from warpwright.timing import state as s
 from warpwright.timing.access_policy import LEVEL_LAST, LEVEL_SHIFT
 from warpwright.timing.l2 import DIRTY, TAG_SHIFT
@@ -49,7 +49,7 @@ class KeptCaches:
         words = self._words
         if words is None or len(words) < count or l2 != self._l2:
             # Half as many again, so that a program of growing kernels seldom moves its L2.
-            words = buffers.aligned(count + count // 2 if self._words is not None else count)
+            words = buffer_reuse.aligned(count + count // 2 if self._words is not None else count)
             if self._words is not None and l2 == self._l2:
                 words[l2.start : l2.stop] = self._words[l2.start : l2.stop]
             else:

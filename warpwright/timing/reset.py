@@ -1,6 +1,6 @@
 """The state of an idle chip: the size of each area and its initial contents.
 
-The header's numbers and what units begin with come from their declarations (``state/``).  Caches are cold, but for those that a device keeps between its launches (``kept_caches.py``).  Memory comes from the launch before (``buffers.py``); only
+The header's numbers and what units begin with come from their declarations (``state/``).  Caches are cold, but for those that a device keeps between its launches (``kept_caches.py``).  Memory comes from the launch before (``buffer_reuse.py``); only
 what this launch can reach is cleared, so that a launch of few blocks costs no more than its SMs.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.timing import buffers
+from warpwright.timing import buffer_reuse
 from warpwright.timing import state as s
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.placement import dispatch_of, first_places
@@ -196,10 +196,10 @@ def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = Non
     if others:
         blocks = 0  # they may go to any SM
     l2 = range(sizes.areas["l2"], sizes.areas["gpc_of_sm"])
-    m, zeros = buffers.take("state", sizes.words) if kept is None else (kept.take(sizes.words, l2), l2)
+    m, zeros = buffer_reuse.take("state", sizes.words) if kept is None else (kept.take(sizes.words, l2), l2)
     state = s.State(m, sizes.areas)
     used = used_sms(chip, 0 if launch.clustered else blocks)
-    if not buffers.all_zero(zeros, sizes.words):
+    if not buffer_reuse.all_zero(zeros, sizes.words):
         _clear(state, sizes, chip.sm.sm_count, used, zeros)
     for field in s.Header.fields.values():
         if isinstance(field, s.Derived):

@@ -21,7 +21,7 @@ from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import UnsupportedError
 from warpwright.native import intrinsics
 from warpwright.timing import bounds as bounds_module
-from warpwright.timing import buffers, host_threads, warming, windows
+from warpwright.timing import buffer_reuse, host_threads, warming, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
@@ -270,9 +270,9 @@ class Prepared:
         if self.kept is not None:
             self.kept.leave(self.state)
         else:
-            buffers.give_back("state", self.state.words, empty_l2(self.state))
+            buffer_reuse.give_back("state", self.state.words, empty_l2(self.state))
         for kind, words in self.space.arrays.items():
-            buffers.give_back(kind, words)
+            buffer_reuse.give_back(kind, words)
 
 
 def prepare(

@@ -7,6 +7,16 @@ results on disk.  Imports nothing of the package but its error classes.
 
 from warpwright.toolchain.cache import DiskCache, cache_key, default_cache
 from warpwright.toolchain.compile import CompiledModule, architecture, compile_source, link, link_ptx, load
+from warpwright.toolchain.compile_errors import (
+    ArchitectureError,
+    CompileError,
+    CubinError,
+    Diagnostic,
+    LinkError,
+    MissingToolError,
+    SourceNotFoundError,
+    ToolchainError,
+)
 from warpwright.toolchain.cubin import (
     Function,
     Kernel,
@@ -16,16 +26,6 @@ from warpwright.toolchain.cubin import (
     Variable,
     check_architecture,
     read_cubin,
-)
-from warpwright.toolchain.errors import (
-    ArchitectureError,
-    CompileError,
-    CubinError,
-    Diagnostic,
-    LinkError,
-    MissingToolError,
-    SourceNotFoundError,
-    ToolchainError,
 )
 from warpwright.toolchain.lines import Line, LineTable
 from warpwright.toolchain.nvjitlink import InputKind

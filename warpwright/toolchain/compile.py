@@ -16,8 +16,8 @@ from pathlib import Path
 
 from warpwright.toolchain import nvjitlink, nvrtc, ptxas
 from warpwright.toolchain.cache import DiskCache, cache_key, default_cache
+from warpwright.toolchain.compile_errors import CompileError, CubinError, Diagnostic, SourceNotFoundError
 from warpwright.toolchain.cubin import Kernel, Module, check_architecture, read_cubin
-from warpwright.toolchain.errors import CompileError, CubinError, Diagnostic, SourceNotFoundError
 from warpwright.toolchain.wheels import header_versions
 
 _FATBIN_MAGIC = b"\x50\xed\x55\xba"

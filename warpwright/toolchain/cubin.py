@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from warpwright.errors import KernelNotFoundError
 from warpwright.toolchain.callgraph import calls_itself, calls_through_registers, direct_calls
+from warpwright.toolchain.compile_errors import ArchitectureError, CubinError
 from warpwright.toolchain.demangle import plain_name
 from warpwright.toolchain.elf_reader import (
     SHT_NOBITS,
@@ -23,7 +24,6 @@ from warpwright.toolchain.elf_reader import (
     ElfFile,
     Section,
 )
-from warpwright.toolchain.errors import ArchitectureError, CubinError
 from warpwright.toolchain.lines import LineTable, read_line_tables
 from warpwright.toolchain.nvinfo import Attribute, Record, indirect_branches, read_records
 

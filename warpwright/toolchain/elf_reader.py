@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpwright.toolchain.errors import CubinError
+from warpwright.toolchain.compile_errors import CubinError
 
 EM_CUDA = 190
 SHT_SYMTAB, SHT_RELA, SHT_NOBITS, SHT_REL = 2, 4, 8, 9

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpwright.toolchain.errors import CubinError, MissingToolError
+from warpwright.toolchain.compile_errors import CubinError, MissingToolError
 
 MAGIC = 0xBA55ED50
 _CONTAINER = struct.Struct("<IHHQ")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from warpwright.toolchain.errors import CubinError
+from warpwright.toolchain.compile_errors import CubinError
 
 _INLINED_CALL = 0x90
 _MAX_INLINE_DEPTH = 64

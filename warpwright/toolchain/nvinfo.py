@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from warpwright.toolchain.errors import CubinError
+from warpwright.toolchain.compile_errors import CubinError
 
 
 class Attribute(IntEnum):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from warpwright.toolchain.errors import LinkError, MissingToolError, parse_ptxas_log
+from warpwright.toolchain.compile_errors import LinkError, MissingToolError, parse_ptxas_log
 from warpwright.toolchain.wheels import load_library
 from warpwright.toolchain.within import within_compiler
 

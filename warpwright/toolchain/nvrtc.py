@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from warpwright.toolchain.errors import CompileError, Diagnostic, explain_assembler_log, parse_nvrtc_log
+from warpwright.toolchain.compile_errors import CompileError, Diagnostic, explain_assembler_log, parse_nvrtc_log
 from warpwright.toolchain.wheels import header_folders, load_library
 from warpwright.toolchain.within import within_compiler
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from warpwright.toolchain import nvrtc
 from warpwright.toolchain.compile import CompiledModule, source_text
+from warpwright.toolchain.compile_errors import CompileError
 from warpwright.toolchain.cubin import Module
-from warpwright.toolchain.errors import CompileError
 
 TARGETS = (50, 60, 70, 80, 90)
 FIRST_IEEE = 20

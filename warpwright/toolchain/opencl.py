@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warpwright.toolchain.cache import cache_key, default_cache
-from warpwright.toolchain.errors import CompileError, Diagnostic, MissingToolError
+from warpwright.toolchain.compile_errors import CompileError, Diagnostic, MissingToolError
 from warpwright.toolchain.r600 import CPUS, TRIPLE
 
 CLANGS = ("clang-19", "clang-20", "clang-18", "clang-17", "clang")

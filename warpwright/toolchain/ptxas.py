@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from warpwright.toolchain.errors import LinkError, MissingToolError, parse_ptxas_log
+from warpwright.toolchain.compile_errors import LinkError, MissingToolError, parse_ptxas_log
 from warpwright.toolchain.wheels import nvidia_folders, wheel_version
 
 PACKAGE = "nvidia-cuda-nvcc-cu12"

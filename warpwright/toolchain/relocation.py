@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from warpwright.toolchain.compile_errors import CubinError
 from warpwright.toolchain.cubin import Module, Relocation
-from warpwright.toolchain.errors import CubinError
 
 _Fields = tuple[tuple[int, int, int], ...]
 

@@ -12,7 +12,7 @@ import importlib.util
 from functools import lru_cache
 from pathlib import Path
 
-from warpwright.toolchain.errors import MissingToolError
+from warpwright.toolchain.compile_errors import MissingToolError
 
 HEADER_WHEELS = {
     "nvidia-cuda-runtime-cu12": "cuda_runtime",

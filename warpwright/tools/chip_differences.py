@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
-from warpwright.tools.tables import dims, format_seconds, short_reason
+from warpwright.tools.launch_tables import dims, format_seconds, short_reason
 
 if TYPE_CHECKING:
     from warpwright.run import Run

@@ -9,7 +9,7 @@ from rich.measure import measure_renderables
 from rich.table import Table
 
 from warpwright.tools.chip_differences import Figures, Launch, size, times
-from warpwright.tools.tables import format_seconds
+from warpwright.tools.launch_tables import format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console

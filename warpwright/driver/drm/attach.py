@@ -92,11 +92,11 @@ def child_environment(chip: str | None) -> dict[str, str]:
 
 def attach() -> None:
     """Fill the tables of the libraries that this process has loaded."""
-    from warpwright.driver.drm import buffers, nodes, objects
+    from warpwright.driver.drm import libdrm_buffers, nodes, objects
     from warpwright.driver.drm.radeon import ioctls
     from warpwright.driver.drm.register import callbacks
 
-    assert all((buffers, nodes, objects, ioctls))
+    assert all((libdrm_buffers, nodes, objects, ioctls))
     no_load = 4
     for soname, table in LIBRARIES.items():
         try:

@@ -24,7 +24,7 @@ _Notify = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """What this module needs of buffer contexts (``buffers.py``, which needs this module for waits)."""
+    """What this module needs of buffer contexts (``libdrm_buffers.py``, which needs this module for waits)."""
 
     used_by: Callable[[int], list[tuple[int, int]]]
     make_pending: Callable[[int], None]

@@ -16,9 +16,9 @@ from warpwright.driver.cuda_arrays import (
     make_object,
 )
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.entry_points import Extent
 from warpwright.driver.runtime.calls import runtime, same
-from warpwright.driver.state import state
 from warpwright.engine.textures.table import Image, Sampler
 
 _LINEAR, _PITCHED = 2, 3

@@ -11,8 +11,8 @@ from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import ENTRIES, entry
 from warpwright.driver.contexts import empty
 from warpwright.driver.devices import attribute, product, uuid
+from warpwright.driver.driver_state import DRIVER_VERSION, Device, state
 from warpwright.driver.runtime.calls import chosen, last_error, runtime, same
-from warpwright.driver.state import DRIVER_VERSION, Device, state
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Any
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import PerThread, state
 from warpwright.driver.entry_points import Dim3
 from warpwright.driver.functions import Function
 from warpwright.driver.launches import Launch, check, gather, submit_launch, with_attributes
@@ -14,7 +15,6 @@ from warpwright.driver.multi_device import launch_on_streams
 from warpwright.driver.occupancy import active_blocks, active_clusters, largest_cluster
 from warpwright.driver.runtime.calls import runtime
 from warpwright.driver.runtime.registration import function_of
-from warpwright.driver.state import PerThread, state
 
 INVALID_CONFIGURATION = 9
 """cudaErrorInvalidConfiguration."""

@@ -13,12 +13,12 @@ from warpwright.driver.calls import ENTRIES
 from warpwright.driver.copies import BLOCKING, Copy, Fill, Side, at_once, check_device, fill, linear
 from warpwright.driver.cuda_arrays import DriverArray
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.entry_points import Extent, PitchedPointer
 from warpwright.driver.graphs import submit
 from warpwright.driver.memory import HOST, MANAGED, REGISTERED, allocate, device_at, holder, kinds, release
 from warpwright.driver.runtime.calls import runtime, same
 from warpwright.driver.runtime.registration import symbol_of
-from warpwright.driver.state import state
 
 _TO_DEVICE, _FROM_DEVICE, _BETWEEN, _DEFAULT = 1, 2, 3, 4
 """cudaMemcpyKind."""

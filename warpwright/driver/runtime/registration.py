@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import state
 from warpwright.driver.library_placement import PlacedCode
 from warpwright.driver.module_images import read_image
 from warpwright.driver.runtime.calls import ensure, runtime
-from warpwright.driver.state import state
 from warpwright.engine.abi import MIGRATES
 
 if TYPE_CHECKING:

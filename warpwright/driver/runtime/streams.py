@@ -8,11 +8,11 @@ from collections.abc import Callable
 from warpwright.driver import cmemory, graph_conditions, graph_launches, graph_nodes, graphs, results, streams
 from warpwright.driver.calls import ENTRIES
 from warpwright.driver.copies import Copy, Side
+from warpwright.driver.driver_state import state
 from warpwright.driver.graphs import Node
 from warpwright.driver.runtime.calls import runtime, same
 from warpwright.driver.runtime.memory import copy_3d, described
 from warpwright.driver.runtime.registration import function_of, symbol_of
-from warpwright.driver.state import state
 
 
 @runtime("cudaStreamCreate")

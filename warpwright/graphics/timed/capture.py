@@ -1,6 +1,6 @@
 """The watch: what functional draws did becomes work for stages in time.
 
-Functional stages call a watch after each of their steps (``draw.py``, ``programs.py``, ``fragments.py``).  Programs run again in time, with the
+Functional stages call a watch after each of their steps (``draw.py``, ``draw_programs.py``, ``fragments.py``).  Programs run again in time, with the
 same inputs, so the watch keeps these: vertices as the vertex cache lets them through, primitives, and quads in the order of their tiles.
 """
 

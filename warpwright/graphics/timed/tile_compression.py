@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics.compiled import compiled
-from warpwright.graphics.surfaces import read_elements
+from warpwright.graphics.surface_layout import read_elements
 from warpwright.graphics.targets import ColourTarget, DepthTarget
 from warpwright.graphics.video_memory import VideoMemory
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from warpwright.isa.nv50 import tables, tables_memory
+from warpwright.isa.nv50 import tables_arithmetic, tables_memory
 from warpwright.isa.nv50.fields import Context, DoesNotFit, Token, UndefinedField
 from warpwright.isa.nv50.rows import IMMEDIATE, LONG, TAILS, Row, guard_operand, read_guard, write_guard
 from warpwright.isa.program import Instruction, Operand
@@ -22,7 +22,7 @@ FEATURES: dict[int, frozenset[str]] = {
     13: frozenset({"sm11", "sm12", "fp64"}),
 }
 """What each compute capability has beyond G80: atomics, votes and 64-bit atomics, double precision (GT200), Direct3D 10.1 (GT215)."""
-ROWS: tuple[Row, ...] = (*tables.ROWS, *tables_memory.ROWS)
+ROWS: tuple[Row, ...] = (*tables_arithmetic.ROWS, *tables_memory.ROWS)
 WORD_BYTES, LONG_BYTES = 4, 8
 
 

@@ -20,7 +20,7 @@ from warpwright.isa.nv50.fields import (
 from warpwright.isa.nv50.operands import Modified, OneOf, Vector
 from warpwright.isa.nv50.rows import CONTROL, LONG, SHORT, SHORT_CONTROL, Row
 from warpwright.isa.nv50.special import SpecialRegister
-from warpwright.isa.nv50.tables import (
+from warpwright.isa.nv50.tables_arithmetic import (
     C_WRITTEN,
     D6,
     D7,

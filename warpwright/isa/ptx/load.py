@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warpwright.errors import KernelNotFoundError
-from warpwright.isa.ptx.frames import align
 from warpwright.isa.ptx.lower import Assembler, Lowering
 from warpwright.isa.ptx.meaning import immediate_bits
 from warpwright.isa.ptx.parser import parse
+from warpwright.isa.ptx.stack_frames import align
 from warpwright.isa.ptx.syntax import Function, Immediate, Module, Symbol, Variable
 
 

@@ -40,20 +40,7 @@ from warpwright.isa.ptx.call_operands import (
     registers_of,
     store_values,
 )
-from warpwright.isa.ptx.flow import Block, Step, ends_run, reconverge, split_blocks
-from warpwright.isa.ptx.frames import (
-    Frame,
-    FrameSize,
-    LocalEnd,
-    Returns,
-    kernel_parameters,
-    live_after_calls,
-    make_frame,
-    max_live,
-    place_shared,
-    save_steps,
-    signature,
-)
+from warpwright.isa.ptx.control_flow import Block, Step, ends_run, reconverge, split_blocks
 from warpwright.isa.ptx.meaning import (
     MEANINGS,
     Context,
@@ -68,6 +55,19 @@ from warpwright.isa.ptx.referenced_symbols import address_taken, referenced
 from warpwright.isa.ptx.requirements import lacks
 from warpwright.isa.ptx.schedule import takes_time, work_of
 from warpwright.isa.ptx.schedule_fermi import work_of_fermi
+from warpwright.isa.ptx.stack_frames import (
+    Frame,
+    FrameSize,
+    LocalEnd,
+    Returns,
+    kernel_parameters,
+    live_after_calls,
+    make_frame,
+    max_live,
+    place_shared,
+    save_steps,
+    signature,
+)
 from warpwright.isa.ptx.syntax import (
     BITS,
     Function,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warpwright.isa.ops import Access, Op
-from warpwright.isa.ptx.flow import Step
-from warpwright.isa.ptx.frames import Frame, LocalEnd
+from warpwright.isa.ptx.control_flow import Step
 from warpwright.isa.ptx.meaning import Emitter, meaning, only, only_types, unsupported
+from warpwright.isa.ptx.stack_frames import Frame, LocalEnd
 from warpwright.isa.ptx.syntax import Function, Immediate, Instruction
 
 TAKEN = 2

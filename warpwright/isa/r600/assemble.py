@@ -29,9 +29,9 @@ import struct
 from dataclasses import dataclass, field
 
 from warpwright.isa.r600 import layouts, tables_alu, tables_control, tables_fetch
+from warpwright.isa.r600.decoded_program import LITERAL
 from warpwright.isa.r600.fields import Layout
 from warpwright.isa.r600.layouts import CAYMAN
-from warpwright.isa.r600.program import LITERAL
 
 MOST_ALU_WORDS, MOST_FETCHES = 128, 16
 WORD_MASK = 0xFFFFFFFF

@@ -9,9 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from warpwright.isa.r600 import layouts, tables_alu, tables_control, tables_fetch
-from warpwright.isa.r600.fields import Layout, UndefinedWord
-from warpwright.isa.r600.layouts import CAYMAN, EVERGREEN, GENERATIONS
-from warpwright.isa.r600.program import (
+from warpwright.isa.r600.decoded_program import (
     LITERAL,
     AluWord,
     Bundle,
@@ -20,6 +18,8 @@ from warpwright.isa.r600.program import (
     FetchWord,
     Listing,
 )
+from warpwright.isa.r600.fields import Layout, UndefinedWord
+from warpwright.isa.r600.layouts import CAYMAN, EVERGREEN, GENERATIONS
 from warpwright.isa.r600.tables_control import ControlOperation, Role
 from warpwright.isa.r600.tables_fetch import FetchKind, FetchOperation
 

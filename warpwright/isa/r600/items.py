@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from warpwright.isa.r600.program import Bundle, Clause, ControlWord, FetchWord, Listing
+from warpwright.isa.r600.decoded_program import Bundle, Clause, ControlWord, FetchWord, Listing
 from warpwright.isa.r600.tables_control import Role
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 

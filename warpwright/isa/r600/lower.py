@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpwright.isa.ops import Lowered, Value, verify
 from warpwright.isa.r600 import meaning_float, meaning_integer
+from warpwright.isa.r600.decoded_program import AluWord, Bundle
 from warpwright.isa.r600.items import Flow, Item
 from warpwright.isa.r600.launch_words import FIRST_REGISTERS
 from warpwright.isa.r600.load import LANES, STEP_BYTES, R600Program, described
@@ -29,7 +30,6 @@ from warpwright.isa.r600.meaning_bound import access_target, bound_fetch, test_b
 from warpwright.isa.r600.meaning_image import read_image
 from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access, second_read
 from warpwright.isa.r600.meaning_share import global_data_share
-from warpwright.isa.r600.program import AluWord, Bundle
 from warpwright.isa.r600.tables_fetch import FetchKind
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 

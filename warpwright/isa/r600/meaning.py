@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from warpwright.isa.ops import Builder, Value
 from warpwright.isa.r600.bindings import LINE_BYTES, Bindings
+from warpwright.isa.r600.decoded_program import LITERAL, AluWord, Source
 from warpwright.isa.r600.items import (
     OUTPUT_QUEUE,
     OUTPUT_QUEUE_B,
@@ -19,7 +20,6 @@ from warpwright.isa.r600.items import (
     Item,
 )
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT, launch_word
-from warpwright.isa.r600.program import LITERAL, AluWord, Source
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 PREVIOUS, PREVIOUS_SCALAR = 254, 255

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warpwright.isa.ops import Access, Value
+from warpwright.isa.r600.decoded_program import AluWord
 from warpwright.isa.r600.items import TWO_READS
 from warpwright.isa.r600.launch_words import PARAMETERS_AT, launch_word_at
 from warpwright.isa.r600.meaning import R600Emitter, source
-from warpwright.isa.r600.program import AluWord
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 SECOND_ADDRESS = "LDS2"

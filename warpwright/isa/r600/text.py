@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from warpwright.isa.r600.decoded_program import AluWord, Bundle, ControlWord, FetchWord, Listing, Source
 from warpwright.isa.r600.layouts import EVERGREEN
-from warpwright.isa.r600.program import AluWord, Bundle, ControlWord, FetchWord, Listing, Source
 from warpwright.isa.r600.tables_control import Role
 from warpwright.isa.r600.tables_fetch import BITS_OF_FORMAT, FetchKind
 

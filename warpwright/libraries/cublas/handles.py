@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import Device, state
+from warpwright.driver.driver_state import Device, state
 from warpwright.libraries.calls import LibraryError, entry, invalid
 
 VERSION = 130400

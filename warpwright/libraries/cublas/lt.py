@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import state
+from warpwright.driver.driver_state import state
 from warpwright.libraries.calls import entry, invalid, unsupported
 from warpwright.libraries.cublas import products
 from warpwright.libraries.cublas.handles import Handle, handle_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import invalid, unsupported
 from warpwright.libraries.element_types import (
     C_32F,
@@ -196,7 +196,7 @@ def _tensor_kind(p: Product) -> int | None:
     """How tensor cores multiply these operands; None: they do not, or may not."""
     if p.a.type != p.b.type or p.a.type not in _KINDS:
         return None
-    arch = kernels.architecture()
+    arch = library_kernels.architecture()
     if arch < 70 or (arch < 80 and p.a.type != R_16F):
         return None
     if p.a.type == R_32F and not p.tf32:
@@ -218,8 +218,8 @@ def _blocks(p: Product, tile_m: int, tile_n: int) -> int:
 
 
 def _run_mma(p: Product, kind: int, stream: int) -> None:
-    volta = kernels.architecture() < 80
-    large = _blocks(p, _LARGE_MMA.tile_m, _LARGE_MMA.tile_n) >= kernels.multiprocessors()
+    volta = library_kernels.architecture() < 80
+    large = _blocks(p, _LARGE_MMA.tile_m, _LARGE_MMA.tile_n) >= library_kernels.multiprocessors()
     shape = _DOUBLE_MMA if kind == _KINDS[R_64F] else _LARGE_MMA if large else _SMALL_MMA
     aligned = _is_aligned(p.a, p.flags) and _is_aligned(p.b, p.flags)
     ops = (min(p.a.op, 1), min(p.b.op, 1))
@@ -227,7 +227,7 @@ def _run_mma(p: Product, kind: int, stream: int) -> None:
     layout = "".join("nt"[op] for op in ops)
     stages = _STAGES_VOLTA if volta else _STAGES
     name = f"warpwright_{letter}gemm_mma_{layout}_{shape.tile_m}x{shape.tile_n}{'' if aligned else '_unaligned'}"
-    code = kernels.code(
+    code = library_kernels.code(
         "gemm_mma.cu",
         p.library,
         KERNEL=name,
@@ -248,7 +248,7 @@ def _run_mma(p: Product, kind: int, stream: int) -> None:
     grid = (-(-p.m // shape.tile_m), -(-p.n // shape.tile_n), p.batch)
     size = TYPES[p.a.type].size_bytes
     shared = shape.shared_bytes(size, (ops[0] != 0 or size == 1, ops[1] == 0 or size == 1), stages, 16 if volta else 8)
-    kernels.launch(code, name, grid, 32 * shape.warps_m * shape.warps_n, stream, [p.arguments()], shared)
+    library_kernels.launch(code, name, grid, 32 * shape.warps_m * shape.warps_n, stream, [p.arguments()], shared)
 
 
 def _result_types(p: Product) -> dict[str, str | int]:
@@ -275,11 +275,11 @@ def _run_simt(p: Product, stream: int) -> None:
     if (sum_name in ("c64", "c128")) != (scale_name in ("c64", "c128")):
         raise unsupported(f"products of {TYPES[p.a.type].name} scaled by {scale_name}")
     tiles = _SIMT_TILES[sum_name]
-    enough = (tile for tile in tiles if _blocks(p, *tile[:2]) >= kernels.multiprocessors())
+    enough = (tile for tile in tiles if _blocks(p, *tile[:2]) >= library_kernels.multiprocessors())
     tile_m, tile_n, tile_k, thread_m, thread_n = next(enough, tiles[-1])
     threads = tile_m // thread_m * (tile_n // thread_n)
     name = f"warpwright_{_LETTERS[p.a.type]}gemm_{tile_m}x{tile_n}x{tile_k}"
-    code = kernels.code(
+    code = library_kernels.code(
         "gemm.cu",
         p.library,
         KERNEL=name,
@@ -294,4 +294,4 @@ def _run_simt(p: Product, stream: int) -> None:
         THREAD_N=thread_n,
     )
     grid = (-(-p.m // tile_m), -(-p.n // tile_n), p.batch)
-    kernels.launch(code, name, grid, threads, stream, [p.arguments()])
+    library_kernels.launch(code, name, grid, threads, stream, [p.arguments()])

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from warpwright.driver import cmemory
+from warpwright.driver.driver_state import Device
 from warpwright.driver.memory import allocate
-from warpwright.driver.state import Device
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import entry, invalid
 from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
 from warpwright.libraries.cublas.products import Scalar
@@ -23,10 +23,10 @@ _scratch: dict[Device, int] = {}
 """Memory of each device for partial sums and results that go to the host."""
 
 
-def _code(type: int, out: int | None = None, **more: int) -> kernels.Code:
+def _code(type: int, out: int | None = None, **more: int) -> library_kernels.Code:
     out = type if out is None else out
     t = TYPES[type]
-    return kernels.code("vectors.cu", "cuBLAS", ELEMENT=t.name, SUM=t.sum_name, OUT=TYPES[out].name, **more)
+    return library_kernels.code("vectors.cu", "cuBLAS", ELEMENT=t.name, SUM=t.sum_name, OUT=TYPES[out].name, **more)
 
 
 def _scratch_of(handle: Handle) -> int:
@@ -44,7 +44,7 @@ def _with_result(handle: Handle, place: int, size: int, launch: Callable[[int], 
         return
     there = _scratch_of(handle) + _RESULT_BYTES * _MOST_BLOCKS
     launch(there)
-    kernels.synchronize(handle.stream)
+    library_kernels.synchronize(handle.stream)
     ctypes.memmove(place, there, size)
 
 
@@ -60,8 +60,8 @@ def dot(
 
     def launch(result: int) -> None:
         arguments = [max(n, 0), x[0], x[1], y[0], y[1], conjugates, scratch]
-        kernels.launch(code, "warpwright_dot", [blocks], _THREADS, handle.stream, arguments)
-        kernels.launch(code, "warpwright_dot_result", [1], _THREADS, handle.stream, [blocks, scratch, result])
+        library_kernels.launch(code, "warpwright_dot", [blocks], _THREADS, handle.stream, arguments)
+        library_kernels.launch(code, "warpwright_dot_result", [1], _THREADS, handle.stream, [blocks, scratch, result])
 
     _with_result(handle, place, TYPES[type].size_bytes, launch)
 
@@ -74,9 +74,9 @@ def norm(handle: Handle, n: int, type: int, x: tuple[int, int], euclidean: bool,
 
     def launch(result: int) -> None:
         arguments = [count, x[0], x[1], euclidean, scratch]
-        kernels.launch(code, "warpwright_norm", [blocks], _THREADS, handle.stream, arguments)
+        library_kernels.launch(code, "warpwright_norm", [blocks], _THREADS, handle.stream, arguments)
         arguments = [blocks, scratch, euclidean, result]
-        kernels.launch(code, "warpwright_norm_result", [1], _THREADS, handle.stream, arguments)
+        library_kernels.launch(code, "warpwright_norm_result", [1], _THREADS, handle.stream, arguments)
 
     _with_result(handle, place, TYPES[out].size_bytes, launch)
 
@@ -89,7 +89,7 @@ def extreme(
 
     def launch(result: int) -> None:
         arguments = [count, x[0], x[1], smallest, result, long_index]
-        kernels.launch(_code(type), "warpwright_extreme", [1], _THREADS, handle.stream, arguments)
+        library_kernels.launch(_code(type), "warpwright_extreme", [1], _THREADS, handle.stream, arguments)
 
     _with_result(handle, place, 8 if long_index else 4, launch)
 
@@ -102,7 +102,7 @@ def elementwise(
         return
     arguments = [kind, n, scale.address, scale.value.real, scale.value.imag, *x, *y]
     grid = [-(-n // _THREADS)]
-    kernels.launch(_code(type), "warpwright_elementwise", grid, _THREADS, handle.stream, arguments)
+    library_kernels.launch(_code(type), "warpwright_elementwise", grid, _THREADS, handle.stream, arguments)
 
 
 def row_sums(
@@ -110,7 +110,7 @@ def row_sums(
 ) -> None:
     """Sums of a matrix's rows; the types are the matrix's and the result's."""
     arguments = [rows, columns, place, *steps, result]
-    kernels.launch(_code(*types, ROW_SUMS=1), "warpwright_row_sums", [rows], _THREADS, stream, arguments)
+    library_kernels.launch(_code(*types, ROW_SUMS=1), "warpwright_row_sums", [rows], _THREADS, stream, arguments)
 
 
 Operand: TypeAlias = tuple[int, int, int]
@@ -137,7 +137,7 @@ def gemv(
     alpha, beta = scalars
     arguments = [op, m, n, alpha.address, alpha.value.real, alpha.value.imag]
     arguments += [beta.address, beta.value.real, beta.value.imag, a[0], a[1], x[0], x[1], y[0], y[1], a[2], x[2], y[2]]
-    kernels.launch(_code(type), "warpwright_gemv", grid, _THREADS, handle.stream, arguments)
+    library_kernels.launch(_code(type), "warpwright_gemv", grid, _THREADS, handle.stream, arguments)
 
 
 def _scalar(handle: Handle, place: int, type: int) -> Scalar:
@@ -256,13 +256,13 @@ def _copy_matrix(rows: int, columns: int, size: int, a: int, lda: int, b: int, l
 
 @entry("cublasSetMatrix", "cublasGetMatrix", "cublasSetMatrix_64", "cublasGetMatrix_64")
 def copy_matrix(rows: int, columns: int, size: int, a: int, lda: int, b: int, ldb: int) -> None:
-    kernels.synchronize(0)
+    library_kernels.synchronize(0)
     _copy_matrix(rows, columns, size, a, lda, b, ldb)
 
 
 @entry("cublasSetMatrixAsync", "cublasGetMatrixAsync", "cublasSetMatrixAsync_64", "cublasGetMatrixAsync_64")
 def copy_matrix_async(rows: int, columns: int, size: int, a: int, lda: int, b: int, ldb: int, stream: int) -> None:
-    kernels.synchronize(stream)
+    library_kernels.synchronize(stream)
     _copy_matrix(rows, columns, size, a, lda, b, ldb)
 
 

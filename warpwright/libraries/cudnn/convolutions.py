@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from warpwright.driver import cmemory
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import entry, invalid, unsupported
 from warpwright.libraries.cudnn.handles import Tensor, add, found, handle_of, sum_of
 
@@ -105,8 +105,8 @@ def convolve(
         columns = x.sizes[0] * positions[0] * positions[1] * positions[2]
     rows = in_channels if mode == DATA else out_channels
     grid = (-(-columns // _TILE), -(-rows // _TILE), groups)
-    code = kernels.code("convolution.cu", "cuDNN", **defines)
-    kernels.launch(code, name, grid, _THREADS, stream, [arguments])
+    code = library_kernels.code("convolution.cu", "cuDNN", **defines)
+    library_kernels.launch(code, name, grid, _THREADS, stream, [arguments])
 
 
 # --- functions of cuDNN 7 and 8 ---------------------------------------------------------------------

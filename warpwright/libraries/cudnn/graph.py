@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from warpwright.driver import cmemory
-from warpwright.driver.state import state
+from warpwright.driver.driver_state import state
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
 from warpwright.libraries.cudnn.convolutions import DATA, FILTER, FORWARD, Geometry, Operand, check, convolve
 from warpwright.libraries.cudnn.handles import Tensor, add, element_of, found, handle_of

@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.state import state
+from warpwright.driver.driver_state import state
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
 
 VERSION = 92600

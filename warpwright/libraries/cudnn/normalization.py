@@ -7,7 +7,7 @@ from collections import namedtuple
 from dataclasses import dataclass
 
 from warpwright.driver import cmemory
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import entry, unsupported
 from warpwright.libraries.cudnn.handles import Tensor, found, handle_of, sum_of
 
@@ -89,8 +89,8 @@ class Work:
             *(self.alpha, self.beta, self.alpha_parameters, self.beta_parameters, self.epsilon, self.factor),
             *(batch.images, batch.positions, bool(self.mean)),
         )
-        code = kernels.code("batch_norm.cu", "cuDNN", ELEMENT=element, SUM=sum_of(element))
-        kernels.launch(code, f"warpwright_batch_norm_{kernel}", [batch.channels], _THREADS, stream, [arguments])
+        code = library_kernels.code("batch_norm.cu", "cuDNN", ELEMENT=element, SUM=sum_of(element))
+        library_kernels.launch(code, f"warpwright_batch_norm_{kernel}", [batch.channels], _THREADS, stream, [arguments])
 
 
 def _plain(operations: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpwright.driver import cmemory
-from warpwright.driver.state import Stream, state
+from warpwright.driver.driver_state import Stream, state
 from warpwright.libraries.calls import LibraryError, entry, invalid
 from warpwright.libraries.nccl import transport
 from warpwright.libraries.nccl.communicators import Communicator, communicator, group

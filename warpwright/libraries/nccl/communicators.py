@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 from warpwright.driver import cmemory
 from warpwright.driver.calls import ENTRIES as DRIVER_CALLS
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.driver_state import Device, state
 from warpwright.driver.entry_points import UniqueId
-from warpwright.driver.state import Device, state
 from warpwright.libraries.calls import LibraryError, entry, invalid
 from warpwright.libraries.nccl.rendezvous import Meeting, identity
 

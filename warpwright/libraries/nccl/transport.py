@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from warpwright.driver.contexts import peers_open
 from warpwright.driver.copies import written
+from warpwright.driver.driver_state import Device, Stream, in_context, picoseconds, state
 from warpwright.driver.launches import Launch
 from warpwright.driver.multi_device import launch_together
 from warpwright.driver.pending import finish
-from warpwright.driver.state import Device, Stream, in_context, picoseconds, state
-from warpwright.libraries import kernels
+from warpwright.libraries import library_kernels
 from warpwright.libraries.nccl.moves import ELEMENT_BYTES, REDUCTIONS, Kind, Move, Request, moves_of, paired
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _launch(moves: Sequence[Move], first: Request, streams: dict[int, Stream]) -
     scale, scales, operation = _scaling(first, len(streams))
     name = f"warpwright_nccl_{first.kind.value}" + (f"_{_NAMES[operation]}" if first.kind in REDUCTIONS else "")
     size = ELEMENT_BYTES[first.type]
-    code = kernels.code(
+    code = library_kernels.code(
         "nccl.cu",
         "NCCL",
         KERNEL=name,

@@ -17,9 +17,9 @@ from warpwright.timing.state.common import *  # noqa: F403
 from warpwright.timing.state.header import Derived as Derived
 from warpwright.timing.state.header import Header as Header
 from warpwright.timing.state.header import chip as chip
-from warpwright.timing.state.kernels import HOST_BIT as HOST_BIT
-from warpwright.timing.state.kernels import MAX_KERNELS as MAX_KERNELS
-from warpwright.timing.state.kernels import Kernel as Kernel
+from warpwright.timing.state.launch_contexts import HOST_BIT as HOST_BIT
+from warpwright.timing.state.launch_contexts import MAX_KERNELS as MAX_KERNELS
+from warpwright.timing.state.launch_contexts import Kernel as Kernel
 from warpwright.timing.state.memory_system import *  # noqa: F403
 from warpwright.timing.state.program_tables import *  # noqa: F403
 from warpwright.timing.state.sm import *  # noqa: F403

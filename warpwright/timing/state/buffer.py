@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warpwright.timing.state.common import SLICE_GROUPS
 from warpwright.timing.state.header import chip
-from warpwright.timing.state.kernels import Kernel
+from warpwright.timing.state.launch_contexts import Kernel
 from warpwright.timing.state.memory_system import Channel, SliceGroup
 from warpwright.timing.state.sm import SM, Warp
 

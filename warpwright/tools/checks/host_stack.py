@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from warpwright.toolchain.compile_errors import CubinError
 from warpwright.toolchain.demangle import plain_name
 from warpwright.toolchain.elf_reader import ElfFile
-from warpwright.toolchain.errors import CubinError
 from warpwright.toolchain.lines import is_toolkit_file
 
 PACKAGE = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from warpwright.errors import KilledError
 from warpwright.session import session
-from warpwright.tools.debugger.state import Kept, leave
+from warpwright.tools.debugger.kept_settings import Kept, leave
 
 VARIABLE = "WARPWRIGHT_DEBUG"
 

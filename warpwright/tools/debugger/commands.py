@@ -8,15 +8,15 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from warpwright.tools.debugger.breakpoint_commands import Stopping
 from warpwright.tools.debugger.breakpoints import Breakpoint
 from warpwright.tools.debugger.debugger import Debugger
 from warpwright.tools.debugger.execution import Stop
 from warpwright.tools.debugger.expressions import ExpressionError
 from warpwright.tools.debugger.forms import CommandError
 from warpwright.tools.debugger.goals import Command
+from warpwright.tools.debugger.kept_settings import Kept
 from warpwright.tools.debugger.places import Place, PlaceError, line_of
-from warpwright.tools.debugger.state import Kept
-from warpwright.tools.debugger.stopping import Stopping
 from warpwright.tools.debugger.threads import Focus
 from warpwright.tools.debugger.values import Values
 

@@ -13,7 +13,7 @@ from warpwright.tools.debugger.debugger import Debugger
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.forms import CommandError
 from warpwright.tools.debugger.goals import Command
-from warpwright.tools.debugger.state import Kept, leave
+from warpwright.tools.debugger.kept_settings import Kept, leave
 
 PROMPT = "(warpwright) "
 REPEATED = frozenset(("step", "s", "next", "n", "stepi", "si", "nexti", "ni", "list", "l", "rs", "rn", "rsi", "rni"))

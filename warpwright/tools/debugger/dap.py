@@ -25,8 +25,8 @@ from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.expressions import ExpressionError, Pointer, evaluate
 from warpwright.tools.debugger.forms import CommandError, shown
 from warpwright.tools.debugger.goals import Command
+from warpwright.tools.debugger.kept_settings import Kept, leave
 from warpwright.tools.debugger.places import Line, Place, PlaceError, instruction_text, line_of
-from warpwright.tools.debugger.state import Kept, leave
 from warpwright.tools.debugger.threads import Focus, lane_groups, watched_place
 
 Message = dict[str, Any]

@@ -22,7 +22,7 @@ from warpwright.session import session
 from warpwright.toolchain.demangle import plain_name
 from warpwright.tools.debugger.execution import DebuggedExecution, Stop
 from warpwright.tools.debugger.goals import Command
-from warpwright.tools.debugger.state import Kept
+from warpwright.tools.debugger.kept_settings import Kept
 
 
 def handles(arch: int) -> bool:

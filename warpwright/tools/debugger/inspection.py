@@ -10,8 +10,8 @@ from warpwright.tools.debugger.debugger import Debugger
 from warpwright.tools.debugger.execution import DebuggedExecution
 from warpwright.tools.debugger.expressions import evaluate, number_of
 from warpwright.tools.debugger.forms import CommandError, register_row, shown, table
+from warpwright.tools.debugger.kept_settings import Kept
 from warpwright.tools.debugger.places import Line, Place, instruction_text, last_line, line_of, own_lines, text_of
-from warpwright.tools.debugger.state import Kept
 from warpwright.tools.debugger.threads import Focus, LaneGroup, Thread, lane_groups
 
 

@@ -18,7 +18,7 @@ from warpwright.tools.debugger.expressions import (
 )
 from warpwright.tools.debugger.forms import CommandError, in_form, shown
 from warpwright.tools.debugger.inspection import Inspection
-from warpwright.tools.debugger.state import Kept
+from warpwright.tools.debugger.kept_settings import Kept
 from warpwright.tools.debugger.threads import Thread
 
 MOST_ELEMENTS = 200

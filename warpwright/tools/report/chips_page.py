@@ -9,10 +9,10 @@ from pathlib import Path
 
 from warpwright.tools.chip_differences import Figures, Launch, times
 from warpwright.tools.chip_table import COLUMNS, explaining_cells, ratios
+from warpwright.tools.launch_tables import format_seconds
 from warpwright.tools.report.markup import bar, datum, rows_table, scroll
 from warpwright.tools.report.model_panel import layer_name
 from warpwright.tools.report.origins import OUTSIDE, Model, Share, model_of
-from warpwright.tools.tables import format_seconds
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 CAPTION = (

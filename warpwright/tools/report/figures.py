@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips import Chip
+from warpwright.tools.launch_tables import format_count
 from warpwright.tools.report.attribution import Attribution, Traffic
-from warpwright.tools.tables import format_count
 
 if TYPE_CHECKING:
     from warpwright.run import Run

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
+from warpwright.tools.launch_tables import dims, format_rate, format_seconds
 from warpwright.tools.report.attribution import Attribution, Unit, sm_count
 from warpwright.tools.report.evidence import Evidence
 from warpwright.tools.report.figures import draw_blocks, draw_sms
@@ -13,7 +14,6 @@ from warpwright.tools.report.markup import bar, datum, panel, percent, rows_tabl
 from warpwright.tools.report.phases import phases, phases_panel
 from warpwright.tools.report.quantities import quantity
 from warpwright.tools.report.relieved import WORTH_NAMING
-from warpwright.tools.tables import dims, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from warpwright.run import Run

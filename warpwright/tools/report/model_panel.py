@@ -7,10 +7,10 @@ from html import escape
 from typing import TypeVar
 
 from warpwright.chips import Chip
+from warpwright.tools.launch_tables import format_seconds
 from warpwright.tools.report.figures import LayerPoint, draw_layers, peaks, scaled, size
 from warpwright.tools.report.markup import bar, datum, percent, rows_table, scroll
 from warpwright.tools.report.origins import OUTSIDE, Layer, Model, Share
-from warpwright.tools.tables import format_seconds
 
 Key = TypeVar("Key")
 MOST_LAYERS, MOST_OPERATORS, MOST_RANGES = 600, 60, 200

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from warpwright.tools.launch_tables import DRAM_BYTES, short_reason
 from warpwright.tools.report.attribution import Arithmetic, arithmetic
-from warpwright.tools.tables import DRAM_BYTES, short_reason
 
 if TYPE_CHECKING:
     from warpwright.ranges import Module

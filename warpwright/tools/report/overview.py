@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from warpwright.tools.launch_tables import dims, dram_gb_per_s, format_seconds
 from warpwright.tools.report.attribution import Attribution
 from warpwright.tools.report.markup import datum, percent
-from warpwright.tools.tables import dims, dram_gb_per_s, format_seconds
 
 if TYPE_CHECKING:
     from warpwright.run import Run

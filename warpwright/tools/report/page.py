@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.errors import UNTIMED, UnsupportedError
+from warpwright.tools.launch_tables import format_seconds
 from warpwright.tools.report import launch_sections, overview
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.caches import caches_panel
@@ -30,7 +31,6 @@ from warpwright.tools.report.occupancy_curves import occupancy_panel
 from warpwright.tools.report.origins import model_of
 from warpwright.tools.report.schedulers import scheduler_panel
 from warpwright.tools.report.side_by_side import compared_launches, compared_panel
-from warpwright.tools.tables import format_seconds
 from warpwright.version import __version__
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpwright.errors import UNTIMED, UnsupportedError
+from warpwright.tools.launch_tables import dims
 from warpwright.tools.report.figures import lanes_of
-from warpwright.tools.tables import dims
 
 if TYPE_CHECKING:
     from warpwright.run import Run

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from warpwright.tools.launch_tables import format_seconds
 from warpwright.tools.report.figures import scaled, size
 from warpwright.tools.report.markup import number, percent
-from warpwright.tools.tables import format_seconds
 
 WORDS = {
     "grid_x": "blocks in x", "grid_y": "blocks in y", "grid_z": "blocks in z",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from warpwright.tools.launch_tables import dims, format_seconds
 from warpwright.tools.report.comparison import Comparison, Difference, Pair, Row
 from warpwright.tools.report.markup import bar, datum, panel, rows_table, scroll
 from warpwright.tools.report.quantities import change_of, quantity, title_of
-from warpwright.tools.tables import dims, format_seconds
 
 MOST_PAIRS = 500
 """Rows of the table of launches."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from warpwright.driver.drm.radeon import packets as pm4
-from warpwright.driver.drm.radeon.buffers import Buffers
+from warpwright.driver.drm.radeon.buffer_objects import Buffers
+from warpwright.driver.drm.radeon.dispatch_state import ComputeState
 from warpwright.driver.drm.radeon.dispatches import Dispatcher
-from warpwright.driver.drm.radeon.state import ComputeState
 from warpwright.errors import UnsupportedError
 
 DATA_32, DATA_64, TIMESTAMP = 1, 2, 3

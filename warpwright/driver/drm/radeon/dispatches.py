@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warpwright.driver.drm.radeon.buffers import Buffer, Buffers
-from warpwright.driver.drm.radeon.state import ComputeState, RandomTarget, buffer_resource
+from warpwright.driver.drm.radeon.buffer_objects import Buffer, Buffers
+from warpwright.driver.drm.radeon.dispatch_state import ComputeState, RandomTarget, buffer_resource
 from warpwright.engine.abi import HERE, HOST
 from warpwright.engine.device_memory import UNIFIED_BASE, Allocation
 from warpwright.errors import UnsupportedError
 from warpwright.isa.r600.bindings import LINE_BYTES, RECORD_BYTES, Bindings, Resource, Target
 from warpwright.isa.r600.decode import decode_program
+from warpwright.isa.r600.decoded_program import Listing
 from warpwright.isa.r600.fields import UndefinedWord
 from warpwright.isa.r600.meaning_share import ALL_BYTES, SHARE_BYTES
-from warpwright.isa.r600.program import Listing
 from warpwright.isa.r600.tables_control import Role
 from warpwright.isa.r600.tables_fetch import FetchKind
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpwright.driver.drm.radeon.buffers import Buffers
+from warpwright.driver.drm.radeon.buffer_objects import Buffers
 from warpwright.errors import UnsupportedError
 
 COPY, FENCE, TRAP, FILL, NOP = 3, 6, 7, 0xD, 0xF

@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from warpwright.driver.drm.identity import Identity
-from warpwright.driver.drm.radeon.buffers import node_descriptor
+from warpwright.driver.drm.radeon.buffer_objects import node_descriptor
 
 VENDOR = 0x1002
 """ATI."""

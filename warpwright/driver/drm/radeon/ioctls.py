@@ -16,8 +16,8 @@ from warpwright.chips import load_chip
 from warpwright.driver.drm.identity import chip_name
 from warpwright.driver.drm.radeon import dma_ring
 from warpwright.driver.drm.radeon.command_processor import CLOCK_HZ, timestamp
-from warpwright.driver.drm.radeon.device import RadeonDevice
 from warpwright.driver.drm.radeon.identity import DIES
+from warpwright.driver.drm.radeon.radeon_device import RadeonDevice
 from warpwright.driver.drm.register import entry
 
 GEM_INFO, GEM_CREATE, GEM_MMAP = 0x1C, 0x1D, 0x1E

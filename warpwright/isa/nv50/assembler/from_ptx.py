@@ -29,11 +29,11 @@ from warpwright.isa.nv50.launch_words import header_bytes
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Instruction as ProgramInstruction
 from warpwright.isa.program import Parameter, Program
-from warpwright.isa.ptx.flow import Step
-from warpwright.isa.ptx.frames import FrameSize, LocalEnd, kernel_parameters
+from warpwright.isa.ptx.control_flow import Step
 from warpwright.isa.ptx.load import find_kernel
 from warpwright.isa.ptx.lower import Assembler, Unit, guard_of, steps_of
 from warpwright.isa.ptx.meaning import Context, Emitter, Place, Storage, UnsupportedInstruction, type_of, unsupported
+from warpwright.isa.ptx.stack_frames import FrameSize, LocalEnd, kernel_parameters
 from warpwright.isa.ptx.syntax import Function, Instruction, Module
 
 _FILLED = (division, select_control, select_float, select_integer, select_memory, select_warp)

@@ -6,8 +6,8 @@ from warpwright.isa.nv50.assembler.select_integer import compare
 from warpwright.isa.nv50.assembler.selector import Const, Selector, Value, refuse, select
 from warpwright.isa.nv50.fields import immediate
 from warpwright.isa.ops import Op
-from warpwright.isa.ptx.frames import Returns
 from warpwright.isa.ptx.meaning import Place
+from warpwright.isa.ptx.stack_frames import Returns
 
 
 def around(s: Selector) -> str:

@@ -14,20 +14,20 @@ from warpwright.isa.bank0 import PARAMETER_BASE
 from warpwright.isa.nv50.assembler.from_ptx import special_steps
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Program
-from warpwright.isa.ptx.flow import Step
-from warpwright.isa.ptx.frames import FrameSize, LocalEnd, kernel_parameters
+from warpwright.isa.ptx.control_flow import Step
 from warpwright.isa.ptx.load import find_kernel
 from warpwright.isa.ptx.lower import Assembler, Unit, steps_of
 from warpwright.isa.ptx.meaning import Context, Place, Storage, UnsupportedInstruction
+from warpwright.isa.ptx.stack_frames import FrameSize, LocalEnd, kernel_parameters
 from warpwright.isa.ptx.syntax import Function, Instruction, Module
-from warpwright.isa.r600.compiler import arithmetic, lanes, memory_accesses
+from warpwright.isa.r600.compiler import lanes, llvm_values, memory_accesses
 from warpwright.isa.r600.compiler.finish import finished
 from warpwright.isa.r600.compiler.writer import HANDLERS, Writer, refuse
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
 from warpwright.isa.r600.load import program_from_code
 from warpwright.toolchain.r600 import compile_ir
 
-_FILLED = (arithmetic, memory_accesses, lanes)
+_FILLED = (llvm_values, memory_accesses, lanes)
 LOWERED_AS = 10 * memory_accesses.FRONT_END_MAJOR
 THREADS_PER_BLOCK = 1024
 PLAIN = frozenset(("set_reg", "set_reg64", "set_pred"))

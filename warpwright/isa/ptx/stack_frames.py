@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warpwright.isa.ops import Access, Op
-from warpwright.isa.ptx.flow import Block, Graph, Step
+from warpwright.isa.ptx.control_flow import Block, Graph, Step
 from warpwright.isa.ptx.meaning import Storage
 from warpwright.isa.ptx.syntax import Function, Prototype, Variable
 

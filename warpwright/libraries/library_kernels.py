@@ -11,10 +11,10 @@ from functools import cache
 from importlib import resources
 
 from warpwright.driver.calls import ENTRIES
+from warpwright.driver.driver_state import state
 from warpwright.driver.functions import LoadedImage
 from warpwright.driver.launches import Launch, submit_launch
 from warpwright.driver.library_placement import PlacedCode
-from warpwright.driver.state import state
 from warpwright.libraries.calls import LibraryError
 from warpwright.toolchain import compile_source
 

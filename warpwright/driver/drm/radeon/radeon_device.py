@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.chips import load_chip
-from warpwright.driver.drm.radeon.buffers import Buffer, Buffers
+from warpwright.driver.drm.radeon.buffer_objects import Buffer, Buffers
 from warpwright.driver.drm.radeon.command_processor import CommandProcessor
 from warpwright.driver.drm.radeon.dispatches import Dispatcher
 
