@@ -20,7 +20,7 @@ from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import Prepared, advance, deadlock, prepare, result_of
 
-WINDOWS_A_REPORT = 4096
+WINDOWS_A_REPORT = 512
 """Of all devices together, between two looks at progress and at warps that only repeat themselves."""
 
 

@@ -23,10 +23,11 @@ from warpwright.engine.launch import LaunchContext
 from warpwright.timing import state as s
 from warpwright.timing.state import State
 
-QUIET_SECONDS = 2.0
+QUIET_SECONDS = 0.5
 """Wall time without the end of a block after which warps are looked at."""
-PAUSE_SECONDS = 0.1
-"""Wall time between two looks."""
+LEAST_PAUSE_SECONDS, PAUSE_SECONDS = 0.02, 0.1
+"""Wall time between two looks: ``PAUSE_SHARE`` of the time without the end of a block, within these limits."""
+PAUSE_SHARE = 0.02
 LOOK_SHARE = 20
 """Between two looks is at least so many times what the last one took: thousands of warps are read one by one."""
 LOOKS = 16
@@ -63,7 +64,7 @@ class Watch:
         self.memories = memories
         self.blocks_done = -1
         self.since = self.looked = 0.0
-        self.pause = PAUSE_SECONDS
+        self.pause = LEAST_PAUSE_SECONDS
         self._forget()
 
     def _forget(self) -> None:
@@ -82,7 +83,8 @@ class Watch:
             return False
         repeats = self._repeats(state)
         self.looked = time.monotonic()
-        self.pause = max(PAUSE_SECONDS, LOOK_SHARE * (self.looked - now))
+        pause = min(max(PAUSE_SHARE * (now - self.since), LEAST_PAUSE_SECONDS), PAUSE_SECONDS)
+        self.pause = max(pause, LOOK_SHARE * (self.looked - now))
         if not repeats:
             self.streak, self.memory = 0, b""
             return False
