@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import warpwright as ww
 from warpwright.cli import app
+from warpwright.tools.checks.findings import depends_on_order
 
 RACY = r"""
 extern "C" __global__ void late_reader(int *x, float *y) {
@@ -38,7 +40,10 @@ NOTE = (
     "note: the program failed. If threads race, its result depends on their order, which differs between timing modes, "
     "chips and runs; this finds races: warpwright run --check racecheck {}\n"
 )
-MAY_DIFFER = "========= The order of threads decides results: they may differ between timing modes, chips and runs\n"
+MAY_DIFFER = (
+    "========= The order of threads decides results: they may differ between timing modes, chips and runs, and cycles "
+    "between numbers of host threads\n"
+)
 
 
 def left(**options: str) -> int:
@@ -88,3 +93,73 @@ def test_the_checks_end_with_what_a_race_means(tmp_path: Path, check: str) -> No
     program.write_text(PROGRAM.replace("if (threadIdx.x == 32)", "if (threadIdx.x == 0)"))
     result = CliRunner().invoke(app, ["run", "--check", check, str(program)])
     assert MAY_DIFFER not in result.stdout
+
+
+UNITE = r"""
+__device__ int root_of(SHARED int *parent, int v) {
+    int up = parent[v];
+    while (up != v) {
+        int next = parent[up];  // the read
+        if (next != up) parent[v] = next;  // the write
+        v = up, up = next;
+    }
+    return v;
+}
+extern "C" __global__ void unite(int *parent, const int2 *edges, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int a = root_of(parent, edges[i].x), b = root_of(parent, edges[i].y);
+    while (a != b) {
+        if (a < b) { int t = a; a = b, b = t; }
+        int seen = atomicCAS(parent + a, a, b);
+        if (seen == a) return;
+        a = root_of(parent, seen), b = root_of(parent, b);
+    }
+}
+"""
+"""Union-find: blocks halve paths that others follow. Its components do not depend on the order of threads, its work does."""
+VERTICES, EDGES = 3000, 3500
+
+
+def united(shared: str = "", **options: Any) -> tuple[np.ndarray, ww.Run, ww.GPU]:
+    """Each vertex's root after the launch, the run and its GPU; ``shared`` qualifies what blocks share."""
+    gpu = ww.GPU("a100", **options)
+    parent = np.arange(VERTICES, dtype=np.int32)
+    edges = np.random.default_rng(7).integers(0, VERTICES, 2 * EDGES).astype(np.int32)
+    kernel = gpu.compile(UNITE.replace("SHARED", shared), name="unite.cu")["unite"]
+    run = kernel[-(-EDGES // 128), 128](parent, edges, np.int32(EDGES))
+    for _ in range(16):
+        parent = parent[parent]
+    return parent, run, gpu
+
+
+@pytest.mark.ci
+def test_a_benign_race_leaves_the_same_in_every_mode() -> None:
+    modes = (
+        {"timing": "off"},
+        {"timing": "sampled"},
+        {"timing": "full", "threads": 1},
+        {"timing": "full", "threads": 2},
+    )
+    first, *others = (united(**mode)[0] for mode in modes)
+    for roots in others:
+        np.testing.assert_array_equal(roots, first)
+
+
+def test_cycles_of_a_race_repeat_on_one_host_thread() -> None:
+    assert united(threads=1)[1].cycles == united(threads=1)[1].cycles
+
+
+def test_cycles_of_strong_accesses_do_not_depend_on_host_threads() -> None:
+    """What the documentation advises for reproducible cycles: volatile accesses are executed in the order of simulated time."""
+    assert len({united("volatile", threads=threads)[1].cycles for threads in (1, 2, 2, 4)}) == 1
+
+
+@pytest.mark.ci
+def test_racecheck_names_a_race_between_blocks() -> None:
+    """The finding after which the report says that cycles may differ between numbers of host threads."""
+    found = [f for f in united(timing="off", check="racecheck")[2].findings if f.severity == "error"]
+    named = {(place.line.partition("// ")[2], place.block) for f in found for place in f.places}
+    assert {"the read", "the write"} <= {what for what, _ in named}
+    assert len({block for _, block in named}) > 1
+    assert depends_on_order(found)

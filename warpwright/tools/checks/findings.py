@@ -103,7 +103,10 @@ def _dim(index: Dim3) -> str:
 
 ORDER_CHECKS = ("racecheck", "schedcheck")
 """Checks whose findings mean that results may depend on the order of threads."""
-MAY_DIFFER = f"{RULE} The order of threads decides results: they may differ between timing modes, chips and runs"
+MAY_DIFFER = (
+    f"{RULE} The order of threads decides results: they may differ between timing modes, chips and runs, and cycles "
+    "between numbers of host threads"
+)
 
 
 def depends_on_order(findings: Iterable[Finding]) -> bool:
