@@ -16,7 +16,7 @@ from warpwright.run import Run
 from warpwright.session import session
 from warpwright.timing import state as s
 from warpwright.timing.pipes import timing_of
-from warpwright.tools.report import Attribution, WhatIf, advised, attribute, trace_events, what_if, write_trace
+from warpwright.tools.report import Attribution, WhatIf, attribute, ranked, trace_events, what_if, write_trace
 from warpwright.tools.report.resources import BOUNDS, MEANINGS, STALLS
 
 SOURCE = """\
@@ -176,7 +176,7 @@ def test_traffic(explained: dict[str, Attribution]) -> None:
 
 def test_relieving_the_limit_saves_cycles(runs: dict[str, Run]) -> None:
     """Twice the lanes shorten a kernel that special functions bind, and leave results and instructions alone."""
-    found = advised(lambda gpu: run(gpu, "roots"), runs["roots"])
+    found = ranked(lambda gpu: run(gpu, "roots"), runs["roots"]).reliefs[0].what_if
     assert found.overrides == {"xu_lanes": 8}
     assert found.before == (runs["roots"].cycles,)
     assert found.saved(0) > 0.1

@@ -42,8 +42,6 @@ FORMAT = 1
 """Of the file; the state of a machine is this version's, and another version's cannot go on from it."""
 PAGE_BYTES = 4096
 EVERY_CYCLES = 1_000_000
-LOOK_WINDOWS = 4
-"""Windows between two looks at the clock."""
 
 
 class CheckpointError(WarpwrightError, ValueError):

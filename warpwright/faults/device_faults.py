@@ -296,10 +296,6 @@ class DeviceFaults:
         number = XID_PAGE_RETIRED if done else XID_RETIREMENT_FAILED
         self._report(number, f"page {page:#x} {'is retired' if done else 'cannot be retired: there are 64 already'}")
 
-    def offline_pages(self) -> list[int]:
-        """Offsets of the pages that no new allocation gets."""
-        return sorted({*self._offline, *self.retired.pages})
-
     def reset(self) -> None:
         """Reset the GPU: spare rows replace the recorded ones, and their pages are used again.
 

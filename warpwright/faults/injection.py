@@ -51,11 +51,6 @@ class Injection:
     """Executed warp-instructions before it: of the warp (registers) or of the block (shared memory)."""
 
     @property
-    def word_bytes(self) -> int:
-        """Bytes of the word that the code protects."""
-        return WORD_BITS[self.structure] // 8
-
-    @property
     def pattern(self) -> int:
         """The flipped bits as an integer."""
         return sum(1 << bit for bit in self.bits)

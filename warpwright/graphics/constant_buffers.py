@@ -6,7 +6,6 @@ from warpwright.graphics.pushbuffer import CommandError, Words
 from warpwright.graphics.video_memory import VideoMemory
 
 BUFFER_COUNT = 128
-BINDING_COUNT = 16
 STAGES = {0: "vertex", 2: "geometry", 3: "pixel"}
 """The program's number in SET_PROGRAM_CB; the compute class has its own register."""
 

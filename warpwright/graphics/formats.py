@@ -7,7 +7,6 @@ Numbers of the formats are those of the registers RT_FORMAT, ZETA_FORMAT, DST_FO
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -200,13 +199,6 @@ def depth_format(number: int) -> DepthFormat:
 
 
 # --- numbers ------------------------------------------------------------------------------------------
-@cache
-def srgb_table() -> npt.NDArray[np.float32]:
-    """The 256 values of sRGB's bytes as linear numbers (IEC 61966-2-1)."""
-    c = np.arange(256) / 255.0
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).astype(np.float32)
-
-
 @compiled
 def half_bits(bits: int) -> int:
     """The 16-bit float nearest to a 32-bit float, both as bits; ties to even."""

@@ -124,7 +124,6 @@ FORMATS: dict[int, TextureFormat] = {
     0x3A: _depth("Z16", 2, (0, 0, 16)),
 }
 """By COMPONENTS_SIZES; names list channels from the highest bit down, red is the lowest."""
-TYPE_NAMES = ("1D", "2D", "3D", "cube map", "1D array", "2D array", "buffer", "2D without mipmaps")
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,10 @@ class Instruction:
     line: tuple[str, int] | None = None
     """Source file and line, when the module has line information."""
 
+    def placed(self, address: int, operands: tuple[Operand, ...]) -> Instruction:
+        """The same word at another address, with the operands that it has there."""
+        return Instruction(address, self.opcode, self.modifiers, operands, self.guard, self.control, self.encoding)
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

@@ -58,12 +58,3 @@ def read_scalar(place: int, type: int) -> complex:
         return complex(*struct.unpack("<2f" if type == C_32F else "<2d", raw))
     layout = {R_32F: "<f", R_64F: "<d", R_16F: "<e", R_32I: "<i", R_8I: "<b"}
     return complex(struct.unpack(layout[type], raw)[0])
-
-
-def write_scalar(place: int, type: int, value: complex) -> None:
-    """Store a number at a host address."""
-    if type in (C_32F, C_64F):
-        raw = struct.pack("<2f" if type == C_32F else "<2d", value.real, value.imag)
-    else:
-        raw = struct.pack({R_32F: "<f", R_64F: "<d", R_16F: "<e", R_32I: "<i"}[type], value.real)
-    ctypes.memmove(place, raw, len(raw))

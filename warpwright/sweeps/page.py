@@ -23,7 +23,6 @@ MOST_FIGURES = 12
 FIGURE_WIDTH = 540
 MOST_CELLS = 24
 """Values of an axis in a heat map."""
-_AXIS_PREFIXES = ("override.", "argument.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,6 @@ from warpwright.timing.simulate import Prepared, prepare
 _KIND_STAGES = (VERTEX, GEOMETRY, PIXEL)
 RESIDENT_SAMPLES = 128
 """Times of a batch at which warps are counted."""
-_LAST_STAGE = {"vertex": INPUT, "geometry": GEOMETRY, "pixel": PIXEL}
 
 
 class GraphicsDeadlock(WarpwrightError, RuntimeError):

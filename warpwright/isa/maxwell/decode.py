@@ -125,15 +125,7 @@ def decode(word: int, arch: int, address: int = WORD_BYTES, control_bits: int = 
             replace(o, value=landing(o.value + address + WORD_BYTES), name="") if o.name is NEXT else o
             for o in operands
         )
-    return Instruction(
-        address,
-        instruction.opcode,
-        instruction.modifiers,
-        operands,
-        instruction.guard,
-        instruction.control,
-        instruction.encoding,
-    )
+    return instruction.placed(address, operands)
 
 
 def landing(target: int) -> int:

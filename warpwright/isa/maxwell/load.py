@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from warpwright.isa.maxwell.decode import decode_section, landing
 from warpwright.isa.program import Instruction, Kind, Program
-from warpwright.isa.sass.load import image_without_addresses, program_of
+from warpwright.isa.sass.load import places_of, program_of
 from warpwright.toolchain.cubin import Kernel, Module
-from warpwright.toolchain.relocation import Image, code_layout
+from warpwright.toolchain.relocation import Image
 
 
 def program_from_cubin(
@@ -26,12 +26,7 @@ def program_from_cubin(
     routines: Mapping[str, tuple[int, bytes]] | None = None,
 ) -> Program:
     """Decode ``kernel`` of ``module`` with everything it calls; arguments and errors as for the wide encodings."""
-    found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
-    if bases is None:
-        bases = code_layout(module, found.name)
-    if image is None:
-        image = image_without_addresses(module, found.name, bases)
-    code_base = bases[found.section]
+    found, image, bases, code_base = places_of(module, kernel, image, bases)
     instructions: list[Instruction] = []
     for section, base in bases.items():
         start = base - code_base

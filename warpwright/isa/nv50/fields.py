@@ -43,7 +43,6 @@ class Context(NamedTuple):
 
 
 COMPUTE = Context()
-GUARD_ALWAYS = 15
 
 
 def bits_of(word: int, low: int, width: int) -> int:

@@ -62,10 +62,6 @@ CONSTANT_LOAD = OneOf(
 )
 
 
-def atomic_types(*names: tuple[int, str]) -> tuple[tuple[int, str], ...]:
-    return names
-
-
 ADDS = ((4, "u64"), (6, "u32"), (7, "s32"))
 WHOLE, EXTREME, BITS = ((6, "u32"),), ((6, "u32"), (7, "s32")), ((6, "b32"),)
 REDUCTIONS = (

@@ -6,11 +6,10 @@ end of a loop.  The words' structure says where that is, so that it is followed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from warpwright.isa.r600.decoded_program import Bundle, Clause, ControlWord, FetchWord, Listing
+from warpwright.isa.r600.decoded_program import Bundle, ControlWord, FetchWord, Listing
 from warpwright.isa.r600.tables_control import Role
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
@@ -259,10 +258,3 @@ class _Queue:
                 fills = (self.filled,)
                 self.filled += 1
         return reads, fills
-
-
-def clauses_of(listing: Listing) -> Iterator[Clause]:
-    """The clauses in the order of the words that run them."""
-    for word in listing.control:
-        if word.operation.role in (Role.ALU_CLAUSE, Role.FETCH_CLAUSE):
-            yield listing.clauses[word.fields["addr"]]

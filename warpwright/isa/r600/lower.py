@@ -37,7 +37,6 @@ _FILLED = (meaning_float, meaning_integer)
 MULTIPLIERS = {1: 0x40000000, 2: 0x40800000, 3: 0x3F000000}
 """2, 4 and a half, by output modifier."""
 PREDICATE_ZERO, PREDICATE_ONE = 2, 3
-MOST_RELATIVE = 128
 
 
 def lower(program: R600Program) -> list[Lowered]:

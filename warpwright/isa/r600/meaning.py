@@ -32,7 +32,6 @@ SIGN, MAGNITUDE = 0x80000000, 0x7FFFFFFF
 EXECUTES, PREDICATE, INSIDE = 1, 2, 3
 """Predicates of the common operations: whether a lane stays in the execution mask, the predicate bit of bundles, and whether a lane's random access is
 inside its target."""
-WHOLE_FILE = "T"
 
 
 @dataclass

@@ -163,15 +163,7 @@ def decode(word: int, arch: int, address: int = 0) -> Instruction:
         )
     elif not address:
         return instruction
-    return Instruction(
-        address,
-        instruction.opcode,
-        instruction.modifiers,
-        operands,
-        instruction.guard,
-        instruction.control,
-        instruction.encoding,
-    )
+    return instruction.placed(address, operands)
 
 
 def words_of(code: bytes) -> list[int]:

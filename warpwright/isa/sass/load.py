@@ -72,12 +72,7 @@ def program_from_cubin(
     Raises :class:`~warpwright.isa.sass.decode.UnknownEncoding` for machine code outside the tables and
     :class:`~warpwright.errors.KernelNotFoundError` for an unknown kernel.
     """
-    found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
-    if bases is None:
-        bases = code_layout(module, found.name)
-    if image is None:
-        image = image_without_addresses(module, found.name, bases)
-    code_base = bases[found.section]
+    found, image, bases, code_base = places_of(module, kernel, image, bases)
     instructions = _laid_out(module, image, bases, code_base, found.arch, services or {}, routines or {})
     end = WORD_BYTES * len(instructions)
     externs = {
@@ -102,6 +97,16 @@ def program_from_cubin(
         for start in (bases[f.section] - code_base + f.offset,)
     )
     return program
+
+
+def places_of(
+    module: Module, kernel: str | Kernel, image: Image | None, bases: Mapping[str, int] | None
+) -> tuple[Kernel, Image, Mapping[str, int], int]:
+    """A kernel's record, the relocated sections, their code addresses and that of the kernel's own section."""
+    found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
+    bases = code_layout(module, found.name) if bases is None else bases
+    image = image_without_addresses(module, found.name, bases) if image is None else image
+    return found, image, bases, bases[found.section]
 
 
 def _driver_addresses_taken(module: Module, routines: Mapping[str, int], services: Mapping[str, int]) -> set[int]:

@@ -7,7 +7,6 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import TypeAlias
 
-from warpwright.driver import cmemory
 from warpwright.driver.driver_state import Device
 from warpwright.driver.memory import allocate
 from warpwright.libraries import library_kernels
@@ -274,8 +273,3 @@ def copy_vector(n: int, size: int, x: int, x_step: int, y: int, y_step: int) -> 
 @entry("cublasSetVectorAsync", "cublasGetVectorAsync", "cublasSetVectorAsync_64", "cublasGetVectorAsync_64")
 def copy_vector_async(n: int, size: int, x: int, x_step: int, y: int, y_step: int, stream: int) -> None:
     copy_matrix_async(1, n, size, x, x_step, y, y_step, stream)
-
-
-def host_result(place: int, value: int) -> None:
-    """Store an int result of the host."""
-    cmemory.put32(place, value)

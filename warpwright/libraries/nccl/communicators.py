@@ -26,7 +26,6 @@ _NAMES = (
     *("no error", "unhandled cuda error", "unhandled system error", "internal error", "invalid argument"),
     *("invalid usage", "remote process exited or there was a network error", "NCCL operation in progress"),
 )
-_IDENTITY_BYTES = 128
 NO_COLOR = -1
 """NCCL_SPLIT_NOCOLOR."""
 

@@ -11,7 +11,7 @@ from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.comparison import Comparison, Difference, Pair, compared_with
 from warpwright.tools.report.page import report_html, write_report
 from warpwright.tools.report.perfetto import trace_events, write_trace
-from warpwright.tools.report.relieved import Ranking, WhatIf, advised, ranked
+from warpwright.tools.report.relieved import Ranking, WhatIf, ranked
 from warpwright.tools.report.whatif import what_if
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Pair",
     "Ranking",
     "WhatIf",
-    "advised",
     "attribute",
     "compared_with",
     "ranked",

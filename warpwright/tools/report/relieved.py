@@ -365,21 +365,3 @@ def wasteful(findings: Iterable[Finding], run: Run) -> list[str]:
         clause = f"{finding.title}{f', {place.line}' if place.line else ''}"
         found[clause] = found.get(clause, 0.0) + shares.get(place.offset, 0.0)
     return sorted(found, key=lambda clause: -found[clause])
-
-
-def advised(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> WhatIf:
-    """Time a program again with each resource relieved that may limit a launch; return the one that saves most.
-
-    Args:
-        program: makes its arrays and launches on the GPU that it is given.
-        run: the launch whose limit counts.
-        baseline: all launches of the program on this chip; ``run`` alone when it has no other.
-
-    Raises:
-        UnsupportedError: no number of the chip corresponds to anything that the launch waits for.
-        LaunchError: as for :func:`what_if`.
-    """
-    found = ranked(program, run, baseline=baseline)
-    if not found.reliefs:
-        raise UnsupportedError(f"{run.kernel} waits for nothing that is a number of the chip")
-    return found.reliefs[0].what_if

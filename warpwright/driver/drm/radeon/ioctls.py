@@ -26,7 +26,6 @@ SET_DOMAIN, WAIT_IDLE, SUBMIT, INFO, SET_TILING, GET_TILING, BUSY, ADDRESS, OPER
     0x24,
     *range(0x26, 0x2D),
 )
-USER_POINTER = 0x2D
 LOCAL_DOMAIN = 4
 HOST_BYTES = 512 << 20
 """How much of the host's memory the device maps: the driver's usual aperture."""

@@ -8,7 +8,7 @@ sum), the chip's own is used, whose product is truncated: compute capability 1.x
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from warpwright.isa.bank0 import PARAMETER_BASE
 from warpwright.isa.nv50.assembler import (
@@ -41,7 +41,6 @@ LOWERED_AS = 60
 """The architecture whose meanings of PTX are chosen from: the oldest there is."""
 THREADS_PER_BLOCK = 512
 REGISTERS_PER_SM = 8192
-WITHOUT_BARRIERS = ("bclear",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +94,6 @@ def multiply24_steps(context: Context, i: Instruction) -> list[Step]:
     product = len(b.ops) - 1
     b.result(i.operands[0], b.add(product, addend[0]) if addend else product)
     return [Step(b.ops, guard_of(context, i), i)]
-
-
-@dataclass
-class _Line:
-    """Where an instruction of the machine comes from."""
-
-    step: Step
-    line: tuple[str, int] | None = field(default=None)
 
 
 class _Nv50Assembler(Assembler):

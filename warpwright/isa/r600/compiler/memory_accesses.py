@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from warpwright.isa.bank0 import CONSTANT_WINDOW
 from warpwright.isa.ops import Access, Op
-from warpwright.isa.ptx.meaning import Place
 from warpwright.isa.r600.compiler.writer import (
     GLOBAL,
     IR_TYPES,
@@ -26,7 +25,6 @@ FRONT_END_MAJOR = 6
 """The compute capability whose meanings of PTX are compiled."""
 SHARED_HIGH, LOCAL_HIGH = 0x7E00, 0x7E01
 """Upper words of generic addresses of shared and local memory (``engine/abi.py``)."""
-DEVICE_HIGH = 0x7F00
 GLOBAL_ATOMICS = ("add", "exch", "cas", "umin", "umax", "smin", "smax", "and", "or", "xor", "inc", "dec")
 """By the number of the target that stands for it."""
 LDS_ATOMICS = {"exch": "xchg", "smin": "min", "smax": "max", "inc": "uinc_wrap", "dec": "udec_wrap"}
@@ -300,8 +298,3 @@ _refused("trap: the chip cannot report one", "trap")
 def exit_(w: Writer, op: Op, *condition: int) -> None:
     """The kernel's end; :mod:`from_ptx` writes the branch around it."""
     w.jump("end")
-
-
-def labels_of(op: Op) -> list[Place]:
-    """Where a jump by a table may go."""
-    return list(op.attr)

@@ -19,7 +19,6 @@ IR_TYPES = {
 }
 GLOBAL, SHARED, PRIVATE, RETURNED = 1, 3, 5, 7
 """Address spaces; loads from the last one are fetches from the buffer where atomics leave old values."""
-WRITABLE_STATE = frozenset(("set_reg", "set_reg64", "set_pred"))
 
 
 def refuse(why: str) -> UnsupportedInstruction:
