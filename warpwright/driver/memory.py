@@ -129,14 +129,19 @@ def alloc_pitch(place: int, pitch_place: int, width: int, height: int, element: 
 @entry("cuMemFree_v2")
 def free(address: int) -> int | None:
     """The address tells whose memory it is: a thread that has let go of its context may free it (Numba's ``cuda.close``)."""
+    return _free(address, kinds.get(address, ("",))[0] not in (HOST, REGISTERED))
+
+
+def _free(address: int, known: bool) -> int | None:
+    """Free memory after all work of its device; ``known``: whether it is of the kind that the call frees."""
     s = state()
     if s.stack:
         s.current()
     if not address:
         return None
-    if kinds.get(address, ("",))[0] in (HOST, REGISTERED):
+    if not known:
         return results.INVALID_VALUE
-    state().host_waits(max(stream.ps for stream in device_at(address).streams))
+    s.host_waits(max(stream.ps for stream in device_at(address).streams))
     host_waits_for(device_at(address).streams)
     release(address)
     return None
@@ -166,17 +171,7 @@ def host_alloc(place: int, size: int, flags: int) -> int | None:
 
 @entry("cuMemFreeHost")
 def free_host(address: int) -> int | None:
-    s = state()
-    if s.stack:
-        s.current()
-    if not address:
-        return None
-    if kinds.get(address, ("",))[0] != HOST:
-        return results.INVALID_VALUE
-    state().host_waits(max(stream.ps for stream in device_at(address).streams))
-    host_waits_for(device_at(address).streams)
-    release(address)
-    return None
+    return _free(address, kinds.get(address, ("",))[0] == HOST)
 
 
 @entry("cuMemHostRegister_v2", "cuMemHostRegister")

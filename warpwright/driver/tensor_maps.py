@@ -26,6 +26,11 @@ def _words(place: int, count: int, type: Any = ctypes.c_uint32) -> tuple[int, ..
     return tuple((type * count).from_address(place))
 
 
+def _extent(call: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Elements of each dimension, and bytes between those of each but the first."""
+    return tuple(cmemory.words64(call.sizes, call.rank)), tuple(cmemory.words64(call.strides, call.rank - 1))
+
+
 def _write(place: int, kind: int, rank: int, make: Any) -> None:
     """Check what makes a map and write it.
 
@@ -51,23 +56,10 @@ EncodeTiled = namedtuple(
 @entry("cuTensorMapEncodeTiled", record=EncodeTiled)
 def encode_tiled(call: EncodeTiled) -> None:
     def make() -> TensorMap:
-        extent, pitch = (
-            tuple(cmemory.words64(call.sizes, call.rank)),
-            tuple(cmemory.words64(call.strides, call.rank - 1)),
-        )
+        extent, pitch = _extent(call)
         boxes, step = _words(call.box, call.rank), _words(call.steps, call.rank)
-        return TensorMap(
-            call.address,
-            call.kind,
-            extent,
-            pitch,
-            boxes,
-            step,
-            call.interleave,
-            call.swizzle,
-            call.promotion,
-            call.fill,
-        )
+        where = call.address, call.kind, extent, pitch, boxes, step
+        return TensorMap(*where, call.interleave, call.swizzle, call.promotion, call.fill)
 
     _write(call.place, call.kind, call.rank, make)
 
@@ -90,25 +82,11 @@ EncodeIm2col = namedtuple(
 @entry("cuTensorMapEncodeIm2col", record=EncodeIm2col)
 def encode_im2col(call: EncodeIm2col) -> None:
     def make() -> TensorMap:
-        extent, pitch = (
-            tuple(cmemory.words64(call.sizes, call.rank)),
-            tuple(cmemory.words64(call.strides, call.rank - 1)),
-        )
+        extent, pitch = _extent(call)
         corners = [_words(at, max(call.rank - 2, 0), ctypes.c_int32) for at in (call.lower, call.upper)]
         return TensorMap(
-            *(
-                call.address,
-                call.kind,
-                extent,
-                pitch,
-                (1,) * call.rank,
-                _words(call.steps, call.rank),
-                call.interleave,
-                call.swizzle,
-                call.promotion,
-                call.fill,
-            ),
-            *(corners[0], corners[1], call.channels, call.pixels),
+            *(call.address, call.kind, extent, pitch, (1,) * call.rank, _words(call.steps, call.rank)),
+            *(call.interleave, call.swizzle, call.promotion, call.fill, *corners, call.channels, call.pixels),
         )
 
     _write(call.place, call.kind, call.rank, make)
