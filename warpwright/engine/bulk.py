@@ -111,7 +111,7 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
         source = global_range(memory, address, size)
     else:
         source = shared_range(memory, words[bulk.SOURCE], size).copy()
-    for rank in ranks_of(what, words, memory):
+    for rank in ranks_of(what, words):
         target = shared_range(memory, words[bulk.SHARED], size, rank)
         combine(target, source, what.operation, what.type)
     barrier, told_ranks = told(what, words, memory)
@@ -123,7 +123,7 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
         barrier=barrier,
         ranks=told_ranks,
         shared=shared_place(words[bulk.SHARED], size),
-        targets=sum(1 << n for n in ranks_of(what, words, memory)),
+        targets=sum(1 << n for n in ranks_of(what, words)),
         source=-1 if loads else shared_place(words[bulk.SOURCE], size),
     )
 
@@ -133,7 +133,7 @@ def shared_place(address: int, size: int) -> int:
     return address & SHARED_OFFSETS | size << 32
 
 
-def ranks_of(what: Bulk, words: list[int], memory: Memory) -> list[int]:
+def ranks_of(what: Bulk, words: list[int]) -> list[int]:
     """Blocks that get a copy."""
     if what.multicast:
         return [n for n in range(16) if words[bulk.RANKS] >> n & 1]
@@ -142,7 +142,7 @@ def ranks_of(what: Bulk, words: list[int], memory: Memory) -> list[int]:
 
 def told(what: Bulk, words: list[int], memory: Memory) -> tuple[int, int]:
     """(offset of the mbarrier, mask of the blocks whose own hears of the copy)."""
-    ranks = sum(1 << n for n in ranks_of(what, words, memory))
+    ranks = sum(1 << n for n in ranks_of(what, words))
     if not what.multicast:
         ranks = 1 << (words[bulk.BARRIER] >> SHARED_RANK_SHIFT)
     return words[bulk.BARRIER] & SHARED_OFFSETS, ranks
@@ -284,9 +284,9 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     for row in inside:
         part = slice(row.first * size, row.end * size)
         lines[row.place, part] = memory.view(row.address + part.start, part.stop - part.start)
-    for rank in ranks_of(what, words, memory):
+    for rank in ranks_of(what, words):
         shared_range(memory, words[bulk.SHARED], reach, rank, TENSOR_ALIGNMENT_BYTES)[places] = lines
-    targets = sum(1 << n for n in ranks_of(what, words, memory))
+    targets = sum(1 << n for n in ranks_of(what, words))
     barrier, told_ranks = told(what, words, memory)
     return replace(moved, barrier=barrier, ranks=told_ranks, shared=place, targets=targets)
 

@@ -131,7 +131,7 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
                     lanes & (1 << program.lanes) - 1,
                 )
             )
-        return deadlock_error(program, geometry, block, waits)
+        return deadlock_error(program, block, waits)
     if outcome.status is Status.STANDSTILL:
         return standstill_error(program, block, outcome.positions(), outcome.resident_blocks)
     warp = outcome.stopped

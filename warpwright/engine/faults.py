@@ -393,7 +393,7 @@ def _warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
     return rows[:_SHOWN_WARPS] + ([f"and {more} groups more"] if more > 0 else [])
 
 
-def deadlock_error(program: Program, geometry: Geometry, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
+def deadlock_error(program: Program, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
     """The exception for a block in which no warp can go on: who waits for what."""
     kernel = plain_name(program.name)
     shown = _warp_rows((warp.warp_in_block, _describe_wait(program, warp)) for warp in warps)

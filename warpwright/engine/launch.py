@@ -84,8 +84,6 @@ class Bank0Layout:
     """u32: %reserved_smem_offset_end."""
     reserved_shared_region: int = 0x124
     """u32: %reserved_smem_offset_1, where cooperative groups keep the barriers of tiles wider than a warp."""
-    memory_descriptor: int = 0x118
-    """u64: descriptor of global memory (``desc[UR4]``); not interpreted."""
     parameter_window: int | None = None
     """Two u64: generic addresses of the parameters' first and last byte, for those whose address is taken (``__grid_constant__``)."""
     bank_window: int | None = None
@@ -121,7 +119,6 @@ _LAYOUTS = {
         shared_bytes=0x13C,
         reserved_shared_end=0x68,
         reserved_shared_region=0x6C,
-        memory_descriptor=0x208,
         parameter_window=0x198,
     ),
 }

@@ -495,7 +495,7 @@ def mma(attr: tuple[str, str, str, int, int, int, int], arguments: list[Bits]) -
     chosen = None
     if matrix_fragments.is_sparse(shape):
         chosen = matrix_fragments.chosen(shape, arguments[n_a + n_b + n_c], matrix_fragments.element_bits(shape, n_a))
-    results = _quads(shape, sums, a, b, c) if quads else _fragments(shape, n_a, n_b, sums, a, b, c, chosen)
+    results = _quads(shape, sums, a, b, c) if quads else _fragments(shape, n_a, sums, a, b, c, chosen)
     if accumulator == "s32":
         return [(r.astype(np.int64) & 0xFFFFFFFF).astype(U32) for r in results]
     if accumulator == "f64":
@@ -532,7 +532,6 @@ def _chained(rows: F64, columns: F64, total: F64) -> F64:
 def _fragments(
     shape: str,
     n_a: int,
-    n_b: int,
     sums: Sums,
     a: list[F64],
     b: list[F64],

@@ -297,7 +297,7 @@ def _assemble(kind: int, order: Integers, last: bool) -> Primitives:
         first = np.arange(0, count - 3, step)[:, None]
         return _made(order[first + np.arange(4)], 2 if last else 1)
     if kind in (TRIANGLES_ADJACENCY, TRIANGLE_STRIP_ADJACENCY):
-        return _made(order[_with_neighbours(kind, count, last)], 4 if last else 0)
+        return _made(order[_with_neighbours(kind, count)], 4 if last else 0)
     return _triangles(kind, order, last)
 
 
@@ -314,7 +314,7 @@ def _lines(kind: int, count: int) -> Integers:
     return rows
 
 
-def _with_neighbours(kind: int, count: int, last: bool) -> Integers:
+def _with_neighbours(kind: int, count: int) -> Integers:
     """Corners 0, 2 and 4, each followed by the neighbour across the side that it begins (OpenGL 3.3, table 2.4)."""
     if kind == TRIANGLES_ADJACENCY:
         return np.arange(count // 6 * 6).reshape(-1, 6)

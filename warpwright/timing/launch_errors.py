@@ -35,7 +35,7 @@ def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Excep
     block = warp["block_x"], warp["block_y"], warp["block_z"]
     if error.status == Status.DEADLOCK:
         same = [w for w in error.warps if (w["block_x"], w["block_y"], w["block_z"]) == block]
-        return deadlock_error(program, geometry, block, _waiting(context, same))
+        return deadlock_error(program, block, _waiting(context, same))
     if error.status == Status.STANDSTILL:
         return _endless(context, error.warps, block, kernel)
     stop = Stop(

@@ -83,8 +83,6 @@ class Webs:
     For a pair web ``high == low``."""
     live_in: list[frozenset[int]]
     """Webs live at the start of each block."""
-    live_keys: list[dict[Key, int]]
-    """For each block: live cells at its start and their webs."""
     defined: list[frozenset[int]] = field(default_factory=list)
     """Webs written in each block."""
 
@@ -344,11 +342,9 @@ def _number(
         reference.low = number(reference.low)
         if reference.high >= 0:
             reference.high = number(reference.high)
-    live_keys = [{key: number(node) for key, node in nodes.items()} for nodes in entry]
     return Webs(
         webs,
         references,
-        [frozenset(keys.values()) for keys in live_keys],
-        live_keys,
+        [frozenset(number(node) for node in nodes.values()) for nodes in entry],
         [frozenset(number(node) for node in nodes) for nodes in written],
     )

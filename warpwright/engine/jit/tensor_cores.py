@@ -35,7 +35,7 @@ def mma_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     c_values = _values_of(f, accumulator, n_a + n_b, n_c)
     if quads:
         step = silicon.Fused(t, LANES, arch, element, accumulator, 4)
-        results = _volta_step(t, f, shape, step, a_values, b_values, c_values)
+        results = _volta_step(t, shape, step, a_values, b_values, c_values)
         _store_results(t, f, accumulator, results)
         return _mma_text(name, t)
     _spread_factors(t, a_values, b_values, max(1, len(a_values) // n_a), rows // 8, k_a)
@@ -255,9 +255,7 @@ def _fused_row(t: Text, fused: silicon.Fused, k: int, a_p: str, chosen_p: str, s
     t.emit(f"%sum1 = select i1 true, {row} {total}, {row} poison")
 
 
-def _volta_step(
-    t: Text, f: Form, shape: str, fused: silicon.Fused, a: list[str], b: list[str], c: list[str]
-) -> list[str]:
+def _volta_step(t: Text, shape: str, fused: silicon.Fused, a: list[str], b: list[str], c: list[str]) -> list[str]:
     """One step of Volta's m8n8k4: four products of 8x4 by 4x8, each by eight lanes."""
     _, layout_a, layout_b, step_text = shape.split(".")
     step = int(step_text)

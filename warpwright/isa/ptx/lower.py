@@ -447,7 +447,7 @@ class Assembler:
             raise unsupported("a call through a pointer without .callprototype or .calltargets")
         return unit.function.prototypes[named], [n for n in sorted(self.taken) if n in self.units]
 
-    def may_reenter(self, unit: Unit, seen: set[str] | None = None) -> bool:
+    def may_reenter(self, unit: Unit) -> bool:
         """Whether a call of this function may come back into it."""
         todo, met = [unit], set()
         while todo:

@@ -63,7 +63,6 @@ class Item:
     """The word that runs the clause, with its constant cache."""
     masks: Region | None = None
     """Lanes without the predicate leave for this region's other side, or its end."""
-    ends_clause: bool = False
     second_read: bool = False
     """The second of two values that the bundle before it reads from local data share."""
     free: bool = False
@@ -128,7 +127,7 @@ class _Walk:
         elif role is Role.FETCH_CLAUSE:
             clause = self.listing.clauses[word.fields["addr"]]
             for fetch in clause.fetches:
-                self.add(Item(fetch=fetch, clause=word, ends_clause=fetch is clause.fetches[-1]))
+                self.add(Item(fetch=fetch, clause=word))
         elif role is Role.RAT:
             if self.bounds:
                 self.add(Item(control=word, free=True, tests_bounds=True))
@@ -158,14 +157,14 @@ class _Walk:
         clause = self.listing.clauses[word.fields["addr"]]
         for n, bundle in enumerate(clause.bundles):
             following = clause.bundles[n + 1] if n + 1 < len(clause.bundles) else None
-            item = self.add(Item(bundle=bundle, following=following, clause=word, ends_clause=following is None))
+            item = self.add(Item(bundle=bundle, following=following, clause=word))
             item.reads, item.fills = self.queue.pass_bundle(bundle)
             if any(w.fields.get("update_exec_mask") for w in bundle.words):
                 if following is not None:
                     raise UnsupportedInstruction("an execution mask that changes before the clause ends")
                 item.masks = self.innermost(word)
             if any(w.operation.name == TWO_READS for w in bundle.words):
-                self.add(Item(clause=word, second_read=True, ends_clause=following is None, fills=item.fills))
+                self.add(Item(clause=word, second_read=True, fills=item.fills))
         if name in _POPS:
             self.pop(_POPS[name], word, free=True)
 

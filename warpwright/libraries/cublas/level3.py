@@ -19,7 +19,6 @@ _COMPUTE: dict[int, int] = {
     **dict.fromkeys((72, 73), R_32I),
 }
 _FAST_TF32 = 77
-_HALF = (64, 65)
 _COMPLEX = {R_32F: C_32F, R_64F: C_64F}
 
 
@@ -54,7 +53,6 @@ def _product(
     return Product(
         *(m, n, k, a, b, c, c, alpha, beta, scale),
         tf32=allows_tf32(handle, compute),
-        half_sums=compute in _HALF,
     )
 
 

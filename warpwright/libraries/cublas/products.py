@@ -81,8 +81,6 @@ class Product:
     flags: int = 0
     tf32: bool = False
     """Operands of f32 may be rounded to TF32."""
-    half_sums: bool = False
-    """Accumulation in f16 was asked for: it is more exact here, in f32."""
     bias: int = 0
     bias_stride: int = 0
     bias_type: int = -1
