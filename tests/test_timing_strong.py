@@ -249,3 +249,27 @@ def test_a_step_with_a_block_barrier_takes_what_a_card_takes(kernel: str, warps:
     kind = np.float32 if kernel == "sums" else np.int32
     few, more = (function[1, 32 * warps](np.zeros(1024, kind), *floats, n).cycles for n in (8, 40))
     assert (more - few) / 32 / 8 == pytest.approx(card, rel=0.08)
+
+
+READ_L2 = r"""
+extern "C" __global__ void read_l2(float *sums, const float *from, int turns) {
+    float sum = 0;
+    const float *at = from + blockIdx.x * blockDim.x + threadIdx.x;
+    #pragma unroll 4
+    for (int i = 0; i < turns; ++i) sum += __ldcg(at + 32 * i);
+    sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+"""
+"""Loads of L2's scope (LDG.STRONG.GPU), of which 64 warps of an SM have hundreds on their way."""
+
+
+def test_answers_of_strong_loads_share_the_port_of_their_gpc() -> None:
+    """14 SMs of one GPC read from L2 what the GPC's port passes (22.2 bytes a cycle and SM), by strong loads too."""
+    gpu = ww.GPU("v100", threads=1, sm_count=14, gpc_sm_counts=[14], gpc_l2_partitions=[0])
+    kernel = gpu.compile(READ_L2)["read_l2"]
+    blocks, threads, turns = 28, 1024, (16, 48)
+    source = gpu.zeros(blocks * threads + 32 * turns[1], np.float32)
+    sums = gpu.zeros(blocks * threads, np.float32)
+    short, long = (kernel[blocks, threads](sums, source, np.int32(n)).cycles for n in turns)
+    rate = 4 * blocks * threads * (turns[1] - turns[0]) / (long - short)
+    assert 0.9 * 311 < rate < 1.02 * 311

@@ -173,12 +173,16 @@ def strong_load(m: Any, sm: s.SM, partition: int, r: s.Request, way: int, time: 
     m[sm.global_loads] += 1
     m[sm.load_sectors] += sectors_of(m, sm, n)
     forget_lines(m, sm, n)
+    # Answers share their GPC's port with those of other loads.
+    ports = m[s.chip.gpc_ports] + m[m[s.chip.gpc_of_sm] + m[sm.index]] * s.CALENDAR_SLOTS
     for i in range(n):
         line = m[sm.lines[i]]
         home = reach(m, sm, r, line)
         left = max(m[r.time] + i, m[sm.miss_free])
         m[sm.miss_free] = left + 1
-        came = read_line(m, way, partition, home, line, m[sm.line_sectors[i]], left + m[s.chip.to_l2])
+        sectors = m[sm.line_sectors[i]]
+        came = read_line(m, way, partition, home, line, sectors, left + m[s.chip.to_l2])
+        came = reserve(m, ports, s.CALENDAR_SHIFT, m[s.chip.gpc_capacity], came, popcount(sectors))
         answer = max(answer, came + (m[s.chip.replay] - 1) * i)
     return answer
 
