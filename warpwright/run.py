@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from warpwright.timing.block_sampling import Plan
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.interface import Sampling, TimingResult
+    from warpwright.timing.timing_cache import Key
+    from warpwright.timing.unchanged_launches import Known, Look
     from warpwright.tools.report.attribution import Attribution
 
 QUIET_SECONDS = 1.0
@@ -524,6 +526,7 @@ def launch_context(
     sms = launcher.partition.sms if launcher.partition is not None else None
     context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count, sms)
     context.window, context.set_aside_bytes = launcher.window, gpu.set_aside_bytes
+    context.passing = tuple(one.address for one in (workspace, window) if one is not None)
     return context, window
 
 
@@ -561,6 +564,8 @@ class Job:
         """Where the warps were when the host stopped the launch."""
         self.compile_seconds = 0.0
         self.wall_seconds = 0.0
+        self.begins: Key | None = None
+        """What decides, with memory, what it does."""
         self.phase = "compiling"
         self.blocks_done: Callable[[], int] = lambda: 0
         self.cycles = 0
@@ -679,13 +684,20 @@ class Job:
         kept = gpu.kept_caches
         if repeats is not None:
             how = (self.launcher.chip, gpu.policies, self.launcher.partition)
-            same = repeats.key(loaded, context, *how, kept=kept, alike=gpu.timing == "sampled")
+            look = self._look(how)
+            if look is not None and look.known is not None:
+                self._skip(look.known, began)
+                return
+            assert self.begins is not None
+            same = repeats.key(loaded, self.begins, alike=gpu.timing == "sampled")
             before = repeats.find(same)
             if before is not None:
                 self._functional()
                 self.repeated = True
                 repeats.confirm(same, self.counts.warp_instructions)
                 self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
+                if look is not None:
+                    gpu.unchanged.keep(look, context, self.timing, self.counts, loaded, *how)
                 return
         kernel = traced(loaded, context)
         chosen = self._plan()
@@ -725,6 +737,28 @@ class Job:
         self.wall_seconds = self.timing.wall_seconds
         if repeats is not None:
             repeats.keep(same, self.timing, loaded, *how)
+            if look is not None:
+                gpu.unchanged.keep(look, context, self.timing, self.counts, loaded, *how)
+
+    def _look(self, how: tuple[Any, ...]) -> Look | None:
+        """Note how the launch begins, and look for an earlier one that did what it would do; None where that cannot be known."""
+        from warpwright.timing.unchanged_launches import may_be_unchanged
+
+        context, gpu, loaded = self.context, self.launcher.kernel.gpu, self.launcher.kernel._loaded
+        assert gpu.repeats is not None
+        self.begins = gpu.repeats.beginning(
+            loaded, context, *how, kept=gpu.kept_caches, alike=gpu.timing == "sampled"
+        )
+        if gpu.timing != "full" or gpu.checkpoints is not None or not may_be_unchanged(context):
+            return None
+        return gpu.unchanged.look(self.begins, context)
+
+    def _skip(self, known: Known, began: float) -> None:
+        """Have the time and the counts of the launch that did what this one would do."""
+        self._start(began)
+        self.repeated, self.counts = True, known.counts
+        self.wall_seconds = time.perf_counter() - began
+        self.timing = replace(known.timing, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
 
     def _simulate_whole(self, grid: Grid, common: dict[str, Any]) -> tuple[TimingResult, Counts]:
         """Time every block of the launch."""

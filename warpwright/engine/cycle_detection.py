@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy.typing as npt
@@ -44,16 +44,19 @@ class Recurrence:
         return before == self._memory
 
 
-def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]]) -> bytes:
+def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]], without: Collection[int] = ()) -> bytes:
     """Digest of all memory that warps can write.
 
     Args:
         memory: the device's.
         own: shared and local memory of the resident blocks, in an order that stays.
+        without: addresses of allocations that are left out.
     """
     digest = hashlib.blake2b(digest_size=16)
     for contents in own:
         digest.update(contents.data)
     for allocation in memory:
+        if allocation.address in without:
+            continue
         digest.update(memory.view(allocation.address, allocation.size_bytes, read_only=True).data)
     return digest.digest()

@@ -507,6 +507,8 @@ class LaunchContext:
     """Of L2, for persisting lines."""
     is_cooperative: bool = False
     """Blocks may wait for the whole grid: it has the workspace of ``grid.sync()``."""
+    passing: tuple[int, ...] = ()
+    """Addresses of memory that the launch alone has: its grid barrier's workspace, its parameters."""
 
     @property
     def shared_bytes(self) -> int:

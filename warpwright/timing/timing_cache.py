@@ -65,15 +65,15 @@ class Repeats:
         self._known: OrderedDict[Hashable, Known] = OrderedDict()
         self._groups: OrderedDict[Hashable, tuple[tuple[Any, ...], tuple[TimedGrid | None, ...]]] = OrderedDict()
 
-    def key(
+    def beginning(
         self,
         loaded: LoadedKernel,
         context: LaunchContext,
         *how: Any,
         kept: KeptCaches | None = None,
         alike: bool = False,
-    ) -> Hashable | None:
-        """What decides the time of a launch; None where memory may.
+    ) -> Key:
+        """What decides, with memory, what a launch does and how long it takes.
 
         Args:
             how: the chip, the policies and what else it is timed with.
@@ -85,9 +85,18 @@ class Repeats:
         if kept is not None:
             found = kept.found
             kept.launched(launch)
+        return Key(launch, found)
+
+    def key(self, loaded: LoadedKernel, begins: Key, *, alike: bool = False) -> Key | None:
+        """What decides the time of a launch; None where memory may.
+
+        Args:
+            begins: its beginning.
+            alike: an estimate is enough.
+        """
         if _may_repeat(loaded):
-            return Key(launch, found)
-        return Key(launch, found, sure=False) if alike and _may_be_alike(loaded) else None
+            return begins
+        return begins._replace(sure=False) if alike and _may_be_alike(loaded) else None
 
     def group_key(
         self,

@@ -1,0 +1,71 @@
+"""Launches of unmodified programs that would leave memory as it is are not executed again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.timing import unchanged_launches
+
+SOURCE = """
+#include <cooperative_groups.h>
+extern "C" __global__ void clocks(long long* out, const int* turns) {
+    long long begin = clock64();
+    float x = threadIdx.x;
+    for (int n = 0; n < *turns; n++) x = x * 0.5f + 1;
+    out[threadIdx.x] = clock64() - begin + (x < 0);
+}
+extern "C" __global__ void adds(int* out) { atomicAdd(out, 1); }
+extern "C" __global__ void meets(int* out) {
+    cooperative_groups::this_grid().sync();
+    out[blockIdx.x] = blockIdx.x;
+}
+"""
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ww.Module:
+    """Of a GPU as the driver makes one, but with cold caches; launches of any length are worth a digest."""
+    monkeypatch.setattr(unchanged_launches, "LEAST_SECONDS", 0)
+    monkeypatch.setattr(unchanged_launches, "BYTES_PER_SECOND", 1e15)
+    return ww.GPU("v100", device=0, caches="cold").compile(SOURCE)
+
+
+def test_the_third_of_equal_launches_is_not_executed(module: ww.Module) -> None:
+    out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
+    runs = [module["clocks"][1, 32](out, turns) for _ in range(4)]
+    # The first has changed memory, and the second has shown that it does not change again.
+    assert [run.repeated for run in runs] == [False, False, True, True]
+    assert [run.cycles for run in runs] == [runs[0].cycles] * 4
+    assert runs[3].instructions == runs[0].instructions
+
+
+def test_a_launch_that_finds_other_memory_is_executed(module: ww.Module) -> None:
+    out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
+    for _ in range(3):
+        few = module["clocks"][1, 32](out, turns)
+    before = out.numpy().copy()
+    turns.set(np.full(1, 50, np.int32))
+    many = module["clocks"][1, 32](out, turns)
+    assert not many.repeated
+    assert many.cycles > few.cycles
+    assert (out.numpy() > before).all()
+
+
+def test_a_launch_that_changes_memory_each_time_is_always_executed(module: ww.Module) -> None:
+    out = module.gpu.array(np.zeros(1, np.int32))
+    assert not any(module["adds"][1, 32](out).repeated for _ in range(5))
+    assert out.numpy()[0] == 5 * 32
+
+
+def test_the_workspace_of_a_grid_barrier_is_no_memory_of_the_program(module: ww.Module) -> None:
+    out = module.gpu.array(np.zeros(4, np.int32))
+    assert [module["meets"][4, 32](out).repeated for _ in range(3)] == [False, False, True]
+
+
+def test_memory_of_the_host_is_not_judged(module: ww.Module) -> None:
+    host = np.zeros(4096, np.uint8)
+    module.gpu.memory.map(host.ctypes.data, host.nbytes, "host")
+    out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
+    assert not any(module["clocks"][1, 32](out, turns).repeated for _ in range(4))

@@ -1,0 +1,105 @@
+"""Skips a launch that would leave the device as it is.
+
+What a launch does, and how long it takes, follows from its code, its geometry, its constant banks, the memory that it finds and what the caches hold.  So
+if an earlier launch began in the same state and left all memory as it was, this one would do the same: it is not executed, and has the time and the counts
+of the earlier one.  A benchmark that launches one kernel a hundred times on the same data comes to that with its third launch or, where caches are kept between
+launches, its fifth.
+
+The first launch of a kind only tells how long it takes, so that single launches pay nothing; memory is digested before and after later ones, if that takes
+a small part of the time.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from warpwright.engine.cycle_detection import memory_digest
+from warpwright.engine.execute import Counts
+from warpwright.engine.launch import LaunchContext
+from warpwright.timing.interface import TimingResult
+
+LEAST_SECONDS = 0.001
+"""Host time of a launch that is worth a digest of memory."""
+BYTES_PER_SECOND = 250e6
+"""Memory that is digested for each second that the launch takes: at most a quarter of its time."""
+KEPT = 256
+"""Kinds of launches that are known, the latest ones."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of the launches that begin in the same way."""
+
+    named: tuple[Any, ...]
+    """Objects that the key names by identity, kept alive."""
+    seconds: float
+    timing: TimingResult
+    counts: Counts
+    memory: bytes | None = None
+    """Digest of the memory that a launch has found and left; None: none has left it as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found before a launch."""
+
+    key: Hashable
+    memory: bytes | None
+    """Digest of memory before the launch; None: not taken."""
+    known: Known | None
+    """The launch that did what this one would do."""
+
+
+class UnchangedLaunches:
+    """The launches of one GPU, by how they began."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, Known] = OrderedDict()
+
+    def look(self, key: Hashable, context: LaunchContext) -> Look:
+        """Digest the memory that a launch finds, if a launch of its kind is known, and compare it.
+
+        Args:
+            key: its code, geometry, constant banks, chip, and what came before it where caches are kept.
+        """
+        # A launch also sees where memory is allocated.
+        key = key, context.memory.table().tobytes()
+        known = self._known.get(key)
+        if known is None or not _is_small(context, known.seconds):
+            return Look(key, None, None)
+        self._known.move_to_end(key)
+        memory = _digest(context)
+        return Look(key, memory, known if memory == known.memory else None)
+
+    def keep(self, look: Look, context: LaunchContext, timing: TimingResult, counts: Counts, *named: Any) -> None:
+        """A launch was executed after ``look``."""
+        if timing.wall_seconds < LEAST_SECONDS:
+            return
+        left = _digest(context) if look.memory is not None else None
+        same = look.memory if left == look.memory else None
+        self._known[look.key] = Known(named, timing.wall_seconds, timing, counts, same)
+        if len(self._known) > KEPT:
+            self._known.popitem(last=False)
+
+
+def may_be_unchanged(context: LaunchContext) -> bool:
+    """Whether all that a launch reads and writes is in the device's own memory."""
+    memory = context.memory
+    return (
+        not context.program.services
+        and context.services is None
+        and context.textures is None
+        and not memory.has_mapped
+        and len(memory.elsewhere()) == 0
+    )
+
+
+def _digest(context: LaunchContext) -> bytes:
+    return memory_digest(context.memory, (), without=context.passing)
+
+
+def _is_small(context: LaunchContext, seconds: float) -> bool:
+    return sum(one.size_bytes for one in context.memory) <= BYTES_PER_SECOND * seconds
