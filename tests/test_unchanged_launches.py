@@ -69,3 +69,25 @@ def test_memory_of_the_host_is_not_judged(module: ww.Module) -> None:
     module.gpu.memory.map(host.ctypes.data, host.nbytes, "host")
     out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
     assert not any(module["clocks"][1, 32](out, turns).repeated for _ in range(4))
+
+
+def test_a_launch_on_two_devices_is_judged_by_the_memory_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unchanged_launches, "LEAST_SECONDS", 0)
+    monkeypatch.setattr(unchanged_launches, "BYTES_PER_SECOND", 1e15)
+    node = ww.System("dgx-1", caches="cold")
+    arrays, kernels = [], []
+    for number, gpu in enumerate(node.gpus[:2]):
+        gpu._remember(number)
+        kernels.append(gpu.compile(SOURCE)["clocks"])
+        arrays.append((gpu.array(np.zeros(32, np.int64)), gpu.array(np.full(1, 5, np.int32))))
+
+    def launch() -> list[ww.Run]:
+        return node.launch(*((kernel[1, 32], pair) for kernel, pair in zip(kernels, arrays, strict=True)))
+
+    runs = [launch() for _ in range(3)]
+    assert [[run.repeated for run in pair] for pair in runs] == [[False, False], [False, False], [True, True]]
+    assert [run.cycles for run in runs[2]] == [run.cycles for run in runs[1]]
+    arrays[1][1].set(np.full(1, 50, np.int32))
+    first, second = launch()
+    assert not first.repeated
+    assert second.cycles > runs[2][1].cycles

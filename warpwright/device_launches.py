@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from warpwright.engine.device_memory import Allocation, DeviceMemory
     from warpwright.timing.device_group import DeviceLaunch
     from warpwright.timing.interface import TimingResult
+    from warpwright.timing.unchanged_launches import Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,11 @@ class _DevicesJob(Job):
         from warpwright.timing.interface import TimingCancelled
 
         began = time.perf_counter()
+        look, named = self._look_at_all()
+        if look is not None and look.known is not None:
+            for job, (timing, counts) in zip(self.jobs, look.known.results, strict=True):
+                job.skip(timing, counts, began)
+            return
         kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
         self._start(began)
         launches = as_device_launches(self.jobs, kernels)
@@ -206,6 +212,25 @@ class _DevicesJob(Job):
             raise self._explained(failure, kernels) from None
         for job, result in zip(self.jobs, results, strict=True):
             take(job, result)
+        if look is not None:
+            found = [(result, job.counts) for job, result in zip(self.jobs, results, strict=True)]
+            self.launcher.kernel.gpu.unchanged.keep(look, [job.context for job in self.jobs], found, *named)
+
+    def _look_at_all(self) -> tuple[Look | None, list[Any]]:
+        """An earlier launch that did what this one would do, None where that cannot be known; and what its key names by identity."""
+        gpus = [job.launcher.kernel.gpu for job in self.jobs]
+        if any(gpu.repeats is None for gpu in gpus):
+            return None, []
+        named: list[Any] = []
+        may = []
+        for job, gpu in zip(self.jobs, gpus, strict=True):
+            how = (job.launcher.chip, gpu.policies, job.launcher.partition)
+            may.append(job.begin(how))
+            named += [job.launcher.kernel._loaded, *how]
+        if not all(may):
+            return None, []
+        key = tuple(job.begins for job in self.jobs), tuple(map(id, gpus))
+        return gpus[0].unchanged.look(key, [job.context for job in self.jobs]), [*named, *gpus]
 
     def _explained(self, failure: Any, kernels: Sequence[Any]) -> Exception:
         """The failure as the error of its GPU's launch, with the state of the other GPUs."""

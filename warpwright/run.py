@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.interface import Sampling, TimingResult
     from warpwright.timing.timing_cache import Key
-    from warpwright.timing.unchanged_launches import Known, Look
+    from warpwright.timing.unchanged_launches import Look
     from warpwright.tools.report.attribution import Attribution
 
 QUIET_SECONDS = 1.0
@@ -686,7 +686,7 @@ class Job:
             how = (self.launcher.chip, gpu.policies, self.launcher.partition)
             look = self._look(how)
             if look is not None and look.known is not None:
-                self._skip(look.known, began)
+                self.skip(*look.known.results[0], began)
                 return
             assert self.begins is not None
             same = repeats.key(loaded, self.begins, alike=gpu.timing == "sampled")
@@ -697,7 +697,7 @@ class Job:
                 repeats.confirm(same, self.counts.warp_instructions)
                 self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
                 if look is not None:
-                    gpu.unchanged.keep(look, context, self.timing, self.counts, loaded, *how)
+                    gpu.unchanged.keep(look, [context], [(self.timing, self.counts)], loaded, *how)
                 return
         kernel = traced(loaded, context)
         chosen = self._plan()
@@ -738,27 +738,28 @@ class Job:
         if repeats is not None:
             repeats.keep(same, self.timing, loaded, *how)
             if look is not None:
-                gpu.unchanged.keep(look, context, self.timing, self.counts, loaded, *how)
+                gpu.unchanged.keep(look, [context], [(self.timing, self.counts)], loaded, *how)
 
     def _look(self, how: tuple[Any, ...]) -> Look | None:
-        """Note how the launch begins, and look for an earlier one that did what it would do; None where that cannot be known."""
+        """Look for an earlier launch that did what this one would do; None where that cannot be known."""
+        may = self.begin(how)
+        return self.launcher.kernel.gpu.unchanged.look(self.begins, [self.context]) if may else None
+
+    def begin(self, how: tuple[Any, ...]) -> bool:
+        """Note how the launch begins; whether it may turn out to leave all memory as it is."""
         from warpwright.timing.unchanged_launches import may_be_unchanged
 
         context, gpu, loaded = self.context, self.launcher.kernel.gpu, self.launcher.kernel._loaded
         assert gpu.repeats is not None
-        self.begins = gpu.repeats.beginning(
-            loaded, context, *how, kept=gpu.kept_caches, alike=gpu.timing == "sampled"
-        )
-        if gpu.timing != "full" or gpu.checkpoints is not None or not may_be_unchanged(context):
-            return None
-        return gpu.unchanged.look(self.begins, context)
+        self.begins = gpu.repeats.beginning(loaded, context, *how, kept=gpu.kept_caches, alike=gpu.timing == "sampled")
+        return gpu.timing == "full" and gpu.checkpoints is None and may_be_unchanged(context)
 
-    def _skip(self, known: Known, began: float) -> None:
+    def skip(self, timing: TimingResult, counts: Counts, began: float) -> None:
         """Have the time and the counts of the launch that did what this one would do."""
         self._start(began)
-        self.repeated, self.counts = True, known.counts
+        self.repeated, self.counts = True, counts
         self.wall_seconds = time.perf_counter() - began
-        self.timing = replace(known.timing, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
+        self.timing = replace(timing, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
 
     def _simulate_whole(self, grid: Grid, common: dict[str, Any]) -> tuple[TimingResult, Counts]:
         """Time every block of the launch."""

@@ -6,13 +6,13 @@ of the earlier one.  A benchmark that launches one kernel a hundred times on the
 launches, its fifth.
 
 The first launch of a kind only tells how long it takes, so that single launches pay nothing; memory is digested before and after later ones, if that takes
-a small part of the time.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
+a small part of the time.  A launch on several devices is one launch here, and its memory that of all of them.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,8 @@ class Known:
     named: tuple[Any, ...]
     """Objects that the key names by identity, kept alive."""
     seconds: float
-    timing: TimingResult
-    counts: Counts
+    results: tuple[tuple[TimingResult, Counts], ...]
+    """Of each device."""
     memory: bytes | None = None
     """Digest of the memory that a launch has found and left; None: none has left it as it was."""
 
@@ -54,33 +54,37 @@ class Look:
 
 
 class UnchangedLaunches:
-    """The launches of one GPU, by how they began."""
+    """The launches of one GPU, and those of several that it is the first of, by how they began."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, Known] = OrderedDict()
 
-    def look(self, key: Hashable, context: LaunchContext) -> Look:
+    def look(self, key: Hashable, contexts: Sequence[LaunchContext]) -> Look:
         """Digest the memory that a launch finds, if a launch of its kind is known, and compare it.
 
         Args:
             key: its code, geometry, constant banks, chip, and what came before it where caches are kept.
+            contexts: of each device.
         """
         # A launch also sees where memory is allocated.
-        key = key, context.memory.table().tobytes()
+        key = key, tuple(context.memory.table().tobytes() for context in contexts)
         known = self._known.get(key)
-        if known is None or not _is_small(context, known.seconds):
+        if known is None or not _is_small(contexts, known.seconds):
             return Look(key, None, None)
         self._known.move_to_end(key)
-        memory = _digest(context)
+        memory = _digest(contexts)
         return Look(key, memory, known if memory == known.memory else None)
 
-    def keep(self, look: Look, context: LaunchContext, timing: TimingResult, counts: Counts, *named: Any) -> None:
+    def keep(
+        self, look: Look, contexts: Sequence[LaunchContext], results: Sequence[tuple[TimingResult, Counts]], *named: Any
+    ) -> None:
         """A launch was executed after ``look``."""
-        if timing.wall_seconds < LEAST_SECONDS:
+        seconds = sum(timing.wall_seconds for timing, _ in results)
+        if seconds < LEAST_SECONDS:
             return
-        left = _digest(context) if look.memory is not None else None
+        left = _digest(contexts) if look.memory is not None else None
         same = look.memory if left == look.memory else None
-        self._known[look.key] = Known(named, timing.wall_seconds, timing, counts, same)
+        self._known[look.key] = Known(named, seconds, tuple(results), same)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
 
@@ -97,9 +101,9 @@ def may_be_unchanged(context: LaunchContext) -> bool:
     )
 
 
-def _digest(context: LaunchContext) -> bytes:
-    return memory_digest(context.memory, (), without=context.passing)
+def _digest(contexts: Sequence[LaunchContext]) -> bytes:
+    return b"".join(memory_digest(context.memory, (), without=context.passing) for context in contexts)
 
 
-def _is_small(context: LaunchContext, seconds: float) -> bool:
-    return sum(one.size_bytes for one in context.memory) <= BYTES_PER_SECOND * seconds
+def _is_small(contexts: Sequence[LaunchContext], seconds: float) -> bool:
+    return sum(one.size_bytes for context in contexts for one in context.memory) <= BYTES_PER_SECOND * seconds
