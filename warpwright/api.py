@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from warpwright.run import Progress, Run
     from warpwright.timing.kept_caches import KeptCaches
     from warpwright.timing.timing_cache import Repeats
-    from warpwright.timing.unchanged_launches import UnchangedLaunches
     from warpwright.tools.checks import Checker, Finding
 
 DEFAULT_CHIP = "h200"
@@ -224,8 +223,6 @@ class GPU:
         self.checker = self._checker(check, check_level)
         self.repeats: Repeats | None = None
         """Times of launches that unmodified programs repeat; launches of ``ww.GPU`` are always timed."""
-        self.unchanged: UnchangedLaunches
-        """Launches of unmodified programs that leave memory as they find it."""
         if self.timing != "off":
             self._remember(device)
         self.checkpoints: SavesLaunches | None = session.checkpoints
@@ -254,6 +251,7 @@ class GPU:
         self.kept_caches = KeptCaches(self.chip.l1.l1_line_bytes) if self.caches == "kept" else None
         self.repeats = Repeats() if device is not None else None
         self.unchanged = UnchangedLaunches()
+        """Launches of unmodified programs that leave memory as they find it."""
 
     def set_aside(self, size_bytes: int) -> None:
         """Set L2 aside for persisting lines, by whole sixteenths: ``cudaLimitPersistingL2CacheSize``.

@@ -224,7 +224,7 @@ class _DevicesJob(Job):
         named: list[Any] = []
         may = []
         for job, gpu in zip(self.jobs, gpus, strict=True):
-            how = (job.launcher.chip, gpu.policies, job.launcher.partition)
+            how = (job.launcher.chip, gpu.policies, None)
             may.append(job.begin(how))
             named += [job.launcher.kernel._loaded, *how]
         if not all(may):

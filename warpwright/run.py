@@ -566,6 +566,8 @@ class Job:
         self.wall_seconds = 0.0
         self.begins: Key | None = None
         """What decides, with memory, what it does."""
+        self._same: Key | None = None
+        self._seen: Look | None = None
         self.phase = "compiling"
         self.blocks_done: Callable[[], int] = lambda: 0
         self.cycles = 0
@@ -680,25 +682,9 @@ class Job:
 
         context, loaded = self.context, self.launcher.kernel._loaded
         gpu = self.launcher.kernel.gpu
-        repeats = gpu.repeats
         kept = gpu.kept_caches
-        if repeats is not None:
-            how = (self.launcher.chip, gpu.policies, self.launcher.partition)
-            look = self._look(how)
-            if look is not None and look.known is not None:
-                self.skip(*look.known.results[0], began)
-                return
-            assert self.begins is not None
-            same = repeats.key(loaded, self.begins, alike=gpu.timing == "sampled")
-            before = repeats.find(same)
-            if before is not None:
-                self._functional()
-                self.repeated = True
-                repeats.confirm(same, self.counts.warp_instructions)
-                self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
-                if look is not None:
-                    gpu.unchanged.keep(look, [context], [(self.timing, self.counts)], loaded, *how)
-                return
+        if self._repeats_another(began):
+            return
         kernel = traced(loaded, context)
         chosen = self._plan()
         if chosen is not None:
@@ -735,15 +721,43 @@ class Job:
         except TimingError as error:
             raise explain(error, context, kernel) from None
         self.wall_seconds = self.timing.wall_seconds
-        if repeats is not None:
-            repeats.keep(same, self.timing, loaded, *how)
-            if look is not None:
-                gpu.unchanged.keep(look, [context], [(self.timing, self.counts)], loaded, *how)
+        if gpu.repeats is not None:
+            gpu.repeats.keep(self._same, self.timing, loaded, *self._how())
+            self._note_end()
 
-    def _look(self, how: tuple[Any, ...]) -> Look | None:
-        """Look for an earlier launch that did what this one would do; None where that cannot be known."""
-        may = self.begin(how)
-        return self.launcher.kernel.gpu.unchanged.look(self.begins, [self.context]) if may else None
+    def _how(self) -> tuple[Any, ...]:
+        """What it is timed with."""
+        return self.launcher.chip, self.launcher.kernel.gpu.policies, self.launcher.partition
+
+    def _repeats_another(self, began: float) -> bool:
+        """Whether the launch has an earlier one's time: with its results, or having been executed for its own."""
+        gpu, loaded = self.launcher.kernel.gpu, self.launcher.kernel._loaded
+        repeats = gpu.repeats
+        if repeats is None:
+            return False
+        if self.begin(self._how()):
+            self._seen = gpu.unchanged.look(self.begins, [self.context])
+            if self._seen.known is not None:
+                self.skip(*self._seen.known.results[0], began)
+                return True
+        assert self.begins is not None
+        self._same = repeats.key(loaded, self.begins, alike=gpu.timing == "sampled")
+        before = repeats.find(self._same)
+        if before is None:
+            return False
+        self._functional()
+        self.repeated = True
+        repeats.confirm(self._same, self.counts.warp_instructions)
+        self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
+        self._note_end()
+        return True
+
+    def _note_end(self) -> None:
+        """Keep the results for launches that find what this one has found."""
+        if self._seen is not None and self.timing is not None:
+            results = [(self.timing, self.counts)]
+            unchanged = self.launcher.kernel.gpu.unchanged
+            unchanged.keep(self._seen, [self.context], results, self.launcher.kernel._loaded, *self._how())
 
     def begin(self, how: tuple[Any, ...]) -> bool:
         """Note how the launch begins; whether it may turn out to leave all memory as it is."""
