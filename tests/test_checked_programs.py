@@ -159,7 +159,7 @@ def test_pytest_runs_tests_on_a_simulated_card(tmp_path: Path) -> None:
     done = pytest_run(tmp_path, "--warpwright=a100", "--warpwright-check=all", "-v")
     assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "FAILED test_gpu.py::test_wrong" in done.stdout
-    assert "the checks found errors:" in done.stdout
+    assert "- Failed: racecheck: Race reported" in done.stdout
     assert "Race reported between Write access and Read access" in done.stdout
     assert "warpwright: GPU code runs on a simulated a100, checks: all" in done.stdout
 

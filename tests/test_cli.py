@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from warpwright.chips import kind_counts, load_chip
+from warpwright.chips import chip_names, kind_counts, load_chip
 from warpwright.cli import app
 
 PROGRAM = """\
@@ -76,7 +76,7 @@ def test_chip_shows_each_number_with_its_source() -> None:
 
 def test_unknown_chip() -> None:
     assert call("chips", "a101") == (
-        1,
+        2,
         "",
         "no chip is called 'a101'; did you mean 'a100' or 'v100' or 'p100'? known chips: a100, fx5600, g80, g80-ultra, g92, gtx480, h200, hd5870, hd6970, p100, v100\n",
     )
@@ -142,7 +142,9 @@ def test_a_programs_own_exception_is_shown_from_its_first_line_on(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("run", "--nonsense", "PROGRAM"), "unknown option --nonsense: see warpwright run --help\n"),
+        (("run", "--qqq", "PROGRAM"), "unknown option --qqq; see warpwright run -h\n"),
+        (("run", "--chek", "all", "PROGRAM"), "unknown option --chek; did you mean '--check' or '--checkpoint' or '--check-level'? see warpwright run -h\n"),
+        (("run", "--gpu", "A100", "PROGRAM"), f"no chip is called 'A100'; did you mean 'a100'? known chips: {', '.join(chip_names())}\n"),
         (("run", "FOLDER"), "FOLDER is a folder: give a Python file or a command\n"),
         (("run", "--report", "FOLDER/no/x.html", "PROGRAM"), "cannot write FOLDER/no/x.html: there is no folder FOLDER/no\n"),
         (("report", "PROGRAM", "-o", "FOLDER"), "cannot write FOLDER: it is a folder\n"),
@@ -170,7 +172,7 @@ def test_what_can_be_seen_to_be_wrong_is_said_before_anything_runs(
 
 def test_compare_looks_up_every_chip_first(program: Path) -> None:
     code, out, err = call("compare", "--timing", "off", "v100", "a101", "--", program)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err.startswith("no chip is called 'a101'")
 
 

@@ -19,7 +19,7 @@ ORDER: list[set[str]] = [
     {"timing"},
     {"system"},
     {"graphics"},
-    {"arrays", "ranges", "session", "source_place"},
+    {"arrays", "ranges", "session", "source_place", "tracebacks"},
     {"images", "engines"},
     {"repeats"},
     {"run"},

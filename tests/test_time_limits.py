@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -179,3 +180,17 @@ def test_a_log_has_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> 
     lines = stream.getvalue().splitlines()
     assert lines[0] == "warpwright: sums: 0 of 64 blocks, 5 s"
     assert len(lines) == 11 + 2, "every 5 s, and after a minute every 30 s"
+
+
+def test_an_interruption_while_a_native_program_loads_python_ends_it_without_a_traceback() -> None:
+    from warpwright.driver.attach import boot_of
+
+    code = boot_of("import time; print('loading', flush=True); time.sleep(60)").code
+    loading = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert loading.stdout is not None
+    assert loading.stdout.readline() == "loading\n"
+    os.kill(loading.pid, signal.SIGINT)
+    _, shown = loading.communicate(timeout=60)
+    assert (loading.returncode, shown) == (-signal.SIGINT, "")

@@ -26,12 +26,21 @@ from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.chips.chip import GENERATIONS
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.errors import KernelNotFoundError, LaunchError, UnsupportedError, whole_number
+from warpwright.errors import (
+    KernelNotFoundError,
+    LaunchError,
+    UnsupportedError,
+    WarpwrightError,
+    whole_number,
+)
 from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
 from warpwright.session import SavesLaunches, session
 from warpwright.source_place import place_of_text
 from warpwright.timing import policies
+from warpwright.toolchain import CompileError
 from warpwright.toolchain import load as load_source
+from warpwright.toolchain.compile import DEFAULT_NAME
+from warpwright.tracebacks import without_own_frames
 
 if TYPE_CHECKING:
     from warpwright.engine.access_policy import AccessWindow
@@ -333,7 +342,7 @@ class GPU:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings of the checks so far; empty without checks."""
+        """The findings of the checks so far; empty without checks.  Printed, the list is the report of ``warpwright run --check``."""
         return self.checker.findings if self.checker is not None else []
 
     @property
@@ -368,6 +377,25 @@ class GPU:
             ArchitectureError: the cubin is for another architecture.
             SourceNotFoundError: the path cannot be read (a ``FileNotFoundError``).
         """
+        try:
+            return self._compiled(source, options, defines, include_folders, name_expressions, name)
+        except WarpwrightError as error:
+            told = error
+            place = place_of_text(source) if name is None and isinstance(source, str) else None
+            if place is not None and isinstance(error, CompileError):
+                told = error.placed(DEFAULT_NAME, *place)
+            raise without_own_frames(told) from error.__cause__
+
+    def _compiled(
+        self,
+        source: str | bytes | os.PathLike[str],
+        options: Sequence[str],
+        defines: Mapping[str, str | int | None] | None,
+        include_folders: Sequence[str | Path],
+        name_expressions: Sequence[str],
+        name: str | None,
+    ) -> Module:
+        """What :meth:`compile` returns."""
         if self.chip.arch < FIRST_MAXWELL:
             given = (options, defines, include_folders, name_expressions)
             return Module(self, _load_early(self.chip.arch, self.memory, source, given, name))
@@ -616,7 +644,7 @@ class Module:
         return Symbol(self.gpu.memory, self._loaded.place(name), name)
 
     def __repr__(self) -> str:
-        return f"<module {self._loaded.compiled.name} for {self.gpu.name}: {', '.join(self.kernels)}>"
+        return f"<module {self._loaded.compiled.name} for {self.gpu.name}: {', '.join(self.kernels) or 'no kernels'}>"
 
 
 class Kernel:
@@ -683,7 +711,7 @@ class Kernel:
         raise LaunchError(f"give {self.name} a grid and a block: {self.name}[grid, block](...)")
 
     def __repr__(self) -> str:
-        takes = ", ".join(f"{p.declared or p.wanted} {p.name}".strip() for p in self.parameters)
+        takes = ", ".join(f"{p.declared or p.wanted} {p.name}".strip().replace(" * ", " *") for p in self.parameters)
         return f"<kernel {self.name}({takes}), {self.registers} registers>"
 
 
@@ -749,6 +777,11 @@ class Launcher:
         made.window = window
         return made
 
+    def __repr__(self) -> str:
+        shape, shared = self.geometry, self.geometry.dynamic_shared_bytes
+        dynamic = f", {shared:,} bytes of dynamic shared memory" if shared else ""
+        return f"<launcher of {self.kernel.name}, grid {shape.grid}, block {shape.block}{dynamic}: call it with the arguments>"
+
     def progress_line(self) -> Callable[[Progress], None] | None:
         """The display of a long launch's progress: a bar on a terminal, a line every few seconds elsewhere."""
         from warpwright.tools.progress import ProgressLine, log
@@ -759,7 +792,10 @@ class Launcher:
         """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""
         from warpwright.run import launch
 
-        run = launch(self, arguments)
+        try:
+            run = launch(self, arguments)
+        except (WarpwrightError, KeyboardInterrupt) as error:
+            raise without_own_frames(error) from error.__cause__
         self.kernel.gpu.launches.append(run)
         if session.on_launch is not None:
             session.on_launch(run)

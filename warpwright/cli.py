@@ -13,6 +13,7 @@ import typer
 from warpwright.commands.campaign import campaign
 from warpwright.commands.compare import compare
 from warpwright.commands.debug import debug
+from warpwright.commands.examples import examples
 from warpwright.commands.list_chips import chips
 from warpwright.commands.list_systems import system
 from warpwright.commands.mig import mig
@@ -35,17 +36,17 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command(context_settings=PASS_ON, cls=ProgramCommand)(run)
-app.command()(replay)
-app.command(context_settings=PASS_ON, cls=ProgramCommand)(debug)
-app.command(context_settings=PASS_ON)(report)
-app.command(context_settings=PASS_ON, cls=CompareCommand)(compare)
-app.command()(sweep)
-app.command()(campaign)
+app.command(context_settings=PASS_ON, cls=ProgramCommand, epilog=examples("run"))(run)
+app.command(epilog=examples("replay"))(replay)
+app.command(context_settings=PASS_ON, cls=ProgramCommand, epilog=examples("debug"))(debug)
+app.command(context_settings=PASS_ON, epilog=examples("report"))(report)
+app.command(context_settings=PASS_ON, cls=CompareCommand, epilog=examples("compare"))(compare)
+app.command(epilog=examples("sweep"))(sweep)
+app.command(epilog=examples("campaign"))(campaign)
 app.add_typer(mig)
-app.command()(resume)
-app.command()(study)
-app.command()(chips)
+app.command(epilog=examples("resume"))(resume)
+app.command(epilog=examples("study"))(study)
+app.command(epilog=examples("chips"))(chips)
 app.add_typer(system, name="system")
 
 

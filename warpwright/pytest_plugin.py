@@ -17,7 +17,7 @@ from collections import UserList
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -81,7 +81,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         help="run GPU code on a simulated card: v100, a100, h200 … or a TOML file; several cards separated by commas",
     )
     group.addoption(
-        "--warpwright-timing", metavar="MODE", choices=("full", "off"), help="full (cycles, the default) or off"
+        "--warpwright-timing",
+        metavar="MODE",
+        choices=("full", "sampled", "off"),
+        help="full (cycles, the default), sampled (times a part of large grids) or off",
     )
     group.addoption(
         "--warpwright-check",
@@ -237,8 +240,17 @@ def _checked_call(item: pytest.Item) -> Generator[None, object, object]:
         if rest:
             item.add_report_section("call", "warpwright checks", _told(rest))
     if errors:
-        pytest.fail("the checks found errors:\n" + _told(errors), pytrace=False)
+        _fail(errors)
     return result
+
+
+def _fail(errors: list[Finding]) -> NoReturn:
+    """Fail with the report; pytest's summary shows its first line."""
+    from warpwright.tools.checks import arranged
+
+    first, *others = arranged(errors)
+    more = f", and {len(others)} more" if others else ""
+    pytest.fail(f"{first.check}: {first.sentence()}{more}\n{_told(errors)}", pytrace=False)
 
 
 def _errors(findings: Iterable[Finding]) -> list[Finding]:
@@ -262,7 +274,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         if rest := [f for f in found if f not in errors]:
             item.add_report_section("teardown", "warpwright checks", _told(rest))
         if errors:
-            pytest.fail("the checks found errors:\n" + _told(errors), pytrace=False)
+            _fail(errors)
     return result
 
 

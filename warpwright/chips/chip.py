@@ -123,6 +123,12 @@ class Chip(BaseModel):
         section_of(self.name, field)
         return self.sources.get(field, "")
 
+    def __repr__(self) -> str:
+        return f"<chip {self.name} ({self.identity.product}), {self.sm.sm_count} SMs>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
     def _repr_html_(self) -> str:
         sm, dram = self.sm, self.dram
         rows = [
@@ -166,7 +172,8 @@ def fields() -> dict[str, str]:
 
 
 def suggest(word: str, words: list[str]) -> str:
-    near = difflib.get_close_matches(word, words, n=3, cutoff=0.5)
+    same = [one for one in words if one.lower() == word.lower()]
+    near = same or difflib.get_close_matches(word, words, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warpwright.commands.launch_output import note_omitted
 from warpwright.commands.options import TimingOption
 from warpwright.commands.output import FAILED, MISUSED, console, fail
 from warpwright.commands.program_execution import Refused, check_options, launches_of
@@ -38,7 +39,7 @@ def compare(
         raise fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", MISUSED)
     program, *arguments = command
     for name in names:
-        check_options(name, timing, program, report)
+        check_options(context, name, timing, program, report)
     session.notes_origins = report is not None
     out = console()
     by_chip: dict[str, list[Run]] = {}
@@ -59,8 +60,7 @@ def compare(
     if launches:
         table, without = fitting_table(launches, list(by_chip), program, out)
         out.print(table)
-        if without:
-            out.print(f"left out to fit {out.width} columns: {', '.join(without)}", markup=False)
+        note_omitted(without, out)
     elif not refused:
         out.print("the program launched no kernel")
     for name, refusal in refused.items():

@@ -31,7 +31,7 @@ def debug(
     """
     from warpwright.commands.debugged import Debugged, run_debugged
 
-    check_options(gpu, None, program)
+    check_options(context, gpu, None, program)
     code = run_debugged(Debugged([program, *context.args], gpu, commands or [], batch, port))
     if code:
         raise typer.Exit(code)

@@ -11,6 +11,8 @@ from warpwright.commands.output import MISUSED, console, fail
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rich.console import Console
+
     from warpwright.driver.drm.frames import Frames
     from warpwright.run import Run
     from warpwright.tools.report.comparison import Comparison
@@ -21,7 +23,6 @@ MOST_ROWS = 40
 
 
 def show_launches(runs: list[Run]) -> None:
-    from warpwright.tools.launch_tables import grouped_table, launch_table
     from warpwright.tools.report.evidence import evidence_of
 
     out = console()
@@ -32,13 +33,29 @@ def show_launches(runs: list[Run]) -> None:
     for r in runs:
         by_chip.setdefault(r.chip, []).append(r)
     for chip, some in by_chip.items():
-        out.print(launch_table(some, chip) if len(some) <= MOST_ROWS else grouped_table(some, chip))
+        show_table(some, chip, out)
         timed = [r for r in some if r.timed and not r.shared and r.program is not None and r.device is not None]
         if timed:
             longest = max(timed, key=lambda r: r.seconds)
             out.print(f"{longest.kernel}: {evidence_of(longest).sentence}")
     if repeated := sum(r.repeated for r in runs):
         out.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
+
+
+def show_table(runs: list[Run], chip: str, out: Console) -> None:
+    """Print the launches of one chip, as far as the terminal is wide enough."""
+    from warpwright.tools.launch_tables import fitting_table, grouped_columns, launch_columns
+
+    columns = launch_columns(runs) if len(runs) <= MOST_ROWS else grouped_columns(runs)
+    table, without = fitting_table(columns, chip, out)
+    out.print(table)
+    note_omitted(without, out)
+
+
+def note_omitted(columns: list[str], out: Console) -> None:
+    """Name the columns for which the terminal is too narrow."""
+    if columns:
+        out.print(f"left out to fit {out.width} columns: {', '.join(columns)}", markup=False)
 
 
 def show_frames(title: str) -> list[Frames]:

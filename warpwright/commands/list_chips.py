@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from warpwright.commands.output import console, fail
+from warpwright.commands.output import MISUSED, console, fail
 
 
 def chips(
@@ -36,7 +36,7 @@ def chips(
     try:
         shown = load_chip(name)
     except ChipError as error:
-        raise fail(str(error)) from None
+        raise fail(str(error), MISUSED) from None
     table = Table(title=f"{shown.name}: {shown.identity.product}", title_justify="left", header_style="bold")
     for heading in ("section", "field"):
         table.add_column(heading)

@@ -21,14 +21,16 @@ class Refused(Exception):
     """A chip lacks what a program needs; the message says where and what."""
 
 
-def check_options(chip: str | None, timing: str | None, program: str, *outputs: Path | None) -> None:
+def check_options(
+    context: typer.Context, chip: str | None, timing: str | None, program: str, *outputs: Path | None
+) -> None:
     """Reject invalid options before the program is started."""
     from warpwright.chips import ChipError
     from warpwright.programs import ProgramError, find_program
     from warpwright.session import known_chips
 
     if program.startswith("-"):
-        raise fail(f"unknown option {program}: see warpwright run --help", MISUSED)
+        raise fail(unknown_option(program, context), MISUSED)
     try:
         find_program(program)
     except ProgramError as error:
@@ -41,7 +43,15 @@ def check_options(chip: str | None, timing: str | None, program: str, *outputs: 
     try:
         known_chips(chip)
     except ChipError as error:
-        raise fail(str(error)) from None
+        raise fail(str(error), MISUSED) from None
+
+
+def unknown_option(word: str, context: typer.Context) -> str:
+    """A message about an option that the present command does not have, with the nearest of its own."""
+    from warpwright.chips.chip import suggest
+
+    names = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
+    return f"unknown option {word}{suggest(word.split('=')[0], names) or ';'} see {context.command_path} -h"
 
 
 def guarded(

@@ -48,7 +48,7 @@ def report(
     from warpwright.programs import is_python_file
     from warpwright.session import session
 
-    check_options(gpu, None, program, output, trace)
+    check_options(context, gpu, None, program, output, trace)
     rows = _baseline_rows(baseline, compare_gpu)
     if not is_python_file(program):
         raise fail(
@@ -81,7 +81,9 @@ def _baseline_rows(baseline: Path | None, compare_gpu: str | None) -> list[Row]:
     try:
         known_chips(compare_gpu)
         rows = [] if baseline is None else read_rows(baseline)
-    except (ChipError, UnsupportedError) as error:
+    except ChipError as error:
+        raise fail(str(error), MISUSED) from None
+    except UnsupportedError as error:
         raise fail(str(error)) from None
     if baseline is not None and not rows:
         raise fail(f"the baseline {baseline} has no launch to compare with")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from warpwright.commands.launch_output import show_table
 from warpwright.commands.output import INTERRUPTED, MISUSED, check_folder, console, fail
 
 
@@ -37,7 +38,6 @@ def resume(
     from warpwright.chips.mig import MigError
     from warpwright.errors import WarpwrightError
     from warpwright.mig import MigGPU
-    from warpwright.tools.launch_tables import launch_table
 
     for option, path in (("--output", output), ("--checkpoint", again)):
         if path is not None:
@@ -59,7 +59,7 @@ def resume(
         raise fail("interrupted", INTERRUPTED) from None
     out = console()
     out.print(f"{found.run.kernel} resumed at cycle {found.cycle:,}", markup=False)
-    out.print(launch_table([found.run], found.run.chip))
+    show_table([found.run], found.run.chip, out)
     if output is not None:
         np.savez(output, **{name: found.array(name) for name in found.allocations})  # type: ignore[arg-type]
         out.print(f"wrote {output}", markup=False, soft_wrap=True)

@@ -32,7 +32,7 @@ from warpwright.commands.options import (
     TimeoutOption,
     TimingOption,
 )
-from warpwright.commands.output import MISUSED, fail
+from warpwright.commands.output import INTERRUPTED, MISUSED, fail
 from warpwright.commands.program_execution import advise_on_order, check_options, ended_by_signal, launches_of
 from warpwright.commands.run_settings import (
     checkpoints_saved,
@@ -74,11 +74,11 @@ def run(
     --timing full or --report: each runs twice, first checked, then timed.
     """
     from warpwright.programs import is_python_file
-    from warpwright.session import session
+    from warpwright.session import TIMED_OUT, session
 
     data = data_files(json, csv, parquet)
     gpu = gpus_of(system, gpu)
-    check_options(gpu, timing, program, report, *data)
+    check_options(context, gpu, timing, program, report, *data)
     session.notes_origins = report is not None or any(data)
     if check is not None:
         start_checks(check, check_level)
@@ -96,7 +96,7 @@ def run(
     own = is_python_file(program)
     killed = "" if own else ended_by_signal(code)
     frames = show_frames(program)
-    if runs or not (frames or killed or (own and code)):
+    if runs or not (frames or killed or (own and code) or code in (INTERRUPTED, TIMED_OUT)):
         show_launches(runs)
     export(data, runs)
     if report is not None and runs:

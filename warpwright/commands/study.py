@@ -17,6 +17,7 @@ def study(
     """Repeat a paper's measurement on the simulated machines, and print both; the exit code is 1 if a cell is beyond its tolerance."""
     from rich.table import Table
 
+    from warpwright.chips.chip import suggest
     from warpwright.studies.catalogue import STUDIES
     from warpwright.studies.study_tables import print_result
 
@@ -30,7 +31,9 @@ def study(
         out.print(table)
         return
     if name not in STUDIES:
-        raise fail(f"there is no study {name}; there are {', '.join(STUDIES)}", MISUSED)
+        raise fail(
+            f"there is no study {name}{suggest(name, list(STUDIES)) or ';'} studies: {', '.join(STUDIES)}", MISUSED
+        )
     if report is not None:
         check_output(report)
     from warpwright.studies.page import study_page

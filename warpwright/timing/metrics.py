@@ -302,9 +302,9 @@ def bottleneck(cycles: int, overhead_cycles: int, bounds: dict[str, float], reas
     reason, waited = max(waiting.items(), key=lambda item: item[1])
     all_cycles = max(sum(reasons.values()), 1)
     if cycles and bound / cycles >= BINDING_SHARE:
-        return f"{name} binds: {100 * bound / cycles:.0f}% of the time is the least that it needs"
+        return f"{name} binds: its work alone takes at least {100 * bound / cycles:.0f}% of the time"
     if waited == 0:
-        return f"{name} binds: {100 * bound / max(cycles, 1):.0f}% of the time is the least that it needs"
+        return f"{name} binds: its work alone takes at least {100 * bound / max(cycles, 1):.0f}% of the time"
     return (
         f"latency: {_REASON_WORDS.get(reason, reason)} ({100 * waited / all_cycles:.0f}% of warp time); "
         f"the nearest limit is {name} at {100 * bound / max(cycles, 1):.0f}%"

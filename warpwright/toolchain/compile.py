@@ -26,6 +26,8 @@ _FORMAT = "2"
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
 _ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
+DEFAULT_NAME = "kernel.cu"
+"""Of a source that is given as text."""
 OWN_FEATURES = ("90",)
 """Architectures of which a variant ``a`` has instructions that no other has."""
 _ARCHITECTURE_OPTION = re.compile(r"^(?:-arch|--gpu-architecture)=(\S+)$")
@@ -46,7 +48,7 @@ class CompiledModule:
     """CUDA C++ text, when the module was made from it."""
     source_place: tuple[str, int] | None = None
     """File and line where the text begins, when another text holds it."""
-    name: str = "kernel.cu"
+    name: str = DEFAULT_NAME
     folder: str = ""
     """Where the compiler ran that made it from ``source``."""
     lowered_names: dict[str, str] = field(default_factory=dict)
@@ -214,7 +216,7 @@ def _text_of(
     """The text of a source, its name in messages, and the folders that are searched for includes."""
     folders = [Path(f) for f in include_folders]
     if not isinstance(source, os.PathLike):
-        return source, name or "kernel.cu", folders
+        return source, name or DEFAULT_NAME, folders
     path = Path(source)
     return _read_text(path), name or str(path), [path.parent, *folders]
 
@@ -372,8 +374,8 @@ def source_text(source: str | bytes | os.PathLike[str], name: str | None) -> tup
     if path is not None:
         return _read_text(path), name or str(path), [path.parent]
     if isinstance(source, bytes):
-        return _decoded(source, name or "bytes"), name or "kernel.cu", []
-    return str(source), name or "kernel.cu", []
+        return _decoded(source, name or "bytes"), name or DEFAULT_NAME, []
+    return str(source), name or DEFAULT_NAME, []
 
 
 def _as_path(source: str | bytes | os.PathLike[str]) -> Path | None:

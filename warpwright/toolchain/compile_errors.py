@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from warpwright.errors import WarpwrightError
+
+Diagnosed = TypeVar("Diagnosed", bound="_DiagnosedError")
 
 
 class ToolchainError(WarpwrightError, RuntimeError):
@@ -79,6 +82,14 @@ class _DiagnosedError(ToolchainError):
         self._headline = headline
         shown = [str(d) for d in self.diagnostics] or [log.strip()]
         super().__init__("\n".join([headline, *(s for s in shown if s)]))
+
+    def placed(self: Diagnosed, name: str, file: str, first_line: int) -> Diagnosed:
+        """The same error with the source's lines as those of the file that holds its text, which begins at ``first_line``."""
+        moved = [
+            replace(d, source_name=file, line=d.line + first_line - 1) if d.source_name == name and d.line else d
+            for d in self.diagnostics
+        ]
+        return type(self)(self._headline, moved, self.log)
 
     def __reduce__(self) -> tuple[type[_DiagnosedError], tuple[str, tuple[Diagnostic, ...], str]]:
         # An error made in a worker process reaches its parent with everything it holds.

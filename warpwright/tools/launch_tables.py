@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from warpwright.run import Run
 
 DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 """Nsight Compute's counters of DRAM traffic."""
+
+LEFT_OUT_FIRST = ("simulated", "regs", "occupancy", "IPC", "DRAM GB/s", "instructions", "block", "grid", "time")
+"""Columns that a narrow terminal goes without, in this order."""
+
+LEAST_NAME_WIDTH, LEAST_REASON_WIDTH = 24, 16
+"""Characters to which a kernel's name and the bottleneck may be folded."""
+
+LONG_NAME = 32
+"""Characters from which a C++ name is shown without its namespaces."""
 
 
 def dims(shape: tuple[int, int, int]) -> str:
@@ -56,21 +69,31 @@ def short_reason(run: Run) -> str:
     return run.bottleneck.split(";")[0].split(" (")[0]
 
 
-def grouped_table(runs: Sequence[Run], title: str) -> Table:
+def short_name(kernel: str) -> str:
+    """The name without its namespaces if it is long: ``DeviceScanKernel<int>`` of ``cub::detail::scan::DeviceScanKernel<int>``."""
+    if len(kernel) <= LONG_NAME:
+        return kernel
+    depth, start = 0, 0
+    for n, letter in enumerate(kernel):
+        depth += (letter in "<([{") - (letter in ">)]}")
+        if depth == 0 and kernel.startswith("::", n):
+            start = n + 2
+    return kernel[start:] or kernel
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of launches."""
+
+    heading: str
+    cells: list[str]
+    """One for each row."""
+    least: int = 0
+    """Characters to which words may be folded; 0 for numbers, which are never cut short."""
+
+
+def grouped_columns(runs: Sequence[Run]) -> list[Column]:
     """One row for the launches of a kernel with one grid and block, the longest in all first: for many launches."""
-    table = Table(title=title, title_justify="left", header_style="bold")
-    timed = any(r.timed for r in runs)
-    table.add_column("kernel", overflow="fold")
-    for heading in (
-        "launches",
-        "grid",
-        "block",
-        "regs",
-        "occupancy",
-        "instructions",
-        *(("cycles", "time") if timed else ()),
-    ):
-        table.add_column(heading, justify="right")
     groups: dict[tuple[str, tuple[int, int, int], tuple[int, int, int]], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.kernel, run.grid, run.block), []).append(run)
@@ -78,43 +101,91 @@ def grouped_table(runs: Sequence[Run], title: str) -> Table:
     def weight(some: Sequence[Run]) -> float:
         return sum(r.seconds if r.timed else 0.0 for r in some) or 1e-12 * sum(r.instructions for r in some)
 
-    for some in sorted(groups.values(), key=weight, reverse=True):
-        first = some[0]
-        cells = [first.kernel, f"{len(some):,}", dims(first.grid), dims(first.block), str(first.registers)]
-        cells += [f"{first.occupancy:.0%}", f"{sum(r.instructions for r in some):,}"]
-        if timed:
-            known = [r for r in some if r.timed]
-            estimated = "≈ " if any(r.sampling for r in known) else ""
-            cells += [f"{estimated}{sum(r.cycles for r in known):,}", format_seconds(sum(r.seconds for r in known))]
-        table.add_row(*cells)
-    return table
+    rows = sorted(groups.values(), key=weight, reverse=True)
+    columns = [
+        Column("kernel", [short_name(some[0].kernel) for some in rows], LEAST_NAME_WIDTH),
+        Column("launches", [f"{len(some):,}" for some in rows]),
+        *_shape_columns([some[0] for some in rows]),
+        Column("instructions", [f"{sum(r.instructions for r in some):,}" for some in rows]),
+    ]
+    if any(r.timed for r in runs):
+        timed = [[r for r in some if r.timed] for some in rows]
+        columns += [
+            Column("cycles", [_cycles(some) for some in timed]),
+            Column("time", [format_seconds(sum(r.seconds for r in some)) if some else "" for some in timed]),
+        ]
+    return columns
 
 
-def launch_table(runs: Sequence[Run], title: str) -> Table:
+def launch_columns(runs: Sequence[Run]) -> list[Column]:
     """One row per launch, in order."""
+    columns = [Column("kernel", [short_name(r.kernel) for r in runs], LEAST_NAME_WIDTH), *_shape_columns(runs)]
+    if any(r.timed for r in runs):
+        rates = [dram_gb_per_s(r) for r in runs]
+        columns += [
+            Column("cycles", [_cycles([r]) if r.timed else "" for r in runs]),
+            Column("time", [format_seconds(r.seconds) if r.timed else "" for r in runs]),
+            Column("IPC", [f"{r.ipc:.2f}" if r.timed else "" for r in runs]),
+            Column("DRAM GB/s", ["" if rate is None else f"{rate:,.0f}" for rate in rates]),
+            Column("bottleneck", [short_reason(r) if r.timed else "" for r in runs], LEAST_REASON_WIDTH),
+        ]
+    return [
+        *columns,
+        Column("instructions", [f"{r.instructions:,}" for r in runs]),
+        Column("simulated", [format_rate(r.simulation_speed) for r in runs]),
+    ]
+
+
+def fitting_table(columns: Sequence[Column], title: str, console: Console) -> tuple[Table, list[str]]:
+    """A table with as many columns as the console has room for, and the headings of the columns left out.
+
+    Numbers are never cut short; columns are left out in the order of ``LEFT_OUT_FIRST`` until the rest fits.
+    """
+    without: list[str] = []
+    left = [heading for heading in LEFT_OUT_FIRST if any(c.heading == heading for c in columns)]
+    while (shown := _widths(columns, without, console.width)) is None and left:
+        without.append(left.pop(0))
     table = Table(title=title, title_justify="left", header_style="bold")
-    timed = any(r.timed for r in runs)
-    table.add_column("kernel", overflow="fold")
-    for heading in ("grid", "block", "regs", "occupancy"):
-        table.add_column(heading, justify="right")
-    if timed:
-        for heading in ("cycles", "time", "IPC", "DRAM GB/s"):
-            table.add_column(heading, justify="right")
-        table.add_column("bottleneck", overflow="fold", min_width=16)
-    table.add_column("instructions", justify="right")
-    table.add_column("simulated", justify="right")
-    for run in runs:
-        cells = [run.kernel, dims(run.grid), dims(run.block), str(run.registers), f"{run.occupancy:.0%}"]
-        if timed and run.timed:
-            rate = dram_gb_per_s(run)
-            cells += [
-                f"{'≈ ' if run.sampling else ''}{run.cycles:,}",
-                format_seconds(run.seconds),
-                f"{run.ipc:.2f}",
-                "" if rate is None else f"{rate:,.0f}",
-                short_reason(run),
-            ]
-        elif timed:
-            cells += ["", "", "", "", ""]
-        table.add_row(*cells, f"{run.instructions:,}", format_rate(run.simulation_speed))
-    return table
+    kept = [c for c in columns if c.heading not in without]
+    for column, width in zip(kept, shown or [None] * len(kept), strict=True):
+        table.add_column(
+            column.heading,
+            justify="left" if column.least else "right",
+            overflow="fold",
+            no_wrap=not column.least,
+            width=width,
+        )
+    for cells in zip(*(c.cells for c in kept), strict=True):
+        table.add_row(*cells)
+    return table, without
+
+
+def _widths(columns: Sequence[Column], without: Collection[str], room: int) -> list[int | None] | None:
+    """The width of each column that is not left out, or None if there is too little room for them."""
+    kept = [c for c in columns if c.heading not in without]
+    full = [max(cell_len(text) for text in (c.heading, *c.cells)) for c in kept]
+    least = [min(width, c.least or width) for c, width in zip(kept, full, strict=True)]
+    spare = room - 3 * len(kept) - 1 - sum(least)
+    if spare < 0:
+        return None
+    widths: list[int | None] = []
+    for wanted, at_least in zip(full, least, strict=True):
+        more = min(spare, wanted - at_least)
+        widths.append(at_least + more)
+        spare -= more
+    return widths
+
+
+def _shape_columns(runs: Sequence[Run]) -> list[Column]:
+    """What a launch occupies."""
+    return [
+        Column("grid", [dims(r.grid) for r in runs]),
+        Column("block", [dims(r.block) for r in runs]),
+        Column("regs", [str(r.registers) for r in runs]),
+        Column("occupancy", [f"{r.occupancy:.0%}" for r in runs]),
+    ]
+
+
+def _cycles(runs: Sequence[Run]) -> str:
+    """Cycles of all launches together, marked when some of them are estimates."""
+    return f"{'≈ ' if any(r.sampling for r in runs) else ''}{sum(r.cycles for r in runs):,}" if runs else ""

@@ -7,7 +7,7 @@ launches showed.
 May import timing, engine, isa; nothing below imports it (``api`` does so when checks are asked for).
 """
 
-from warpwright.tools.checks.arrangement import arranged
+from warpwright.tools.checks.arrangement import Findings, arranged
 from warpwright.tools.checks.checker import CHECKS, DEFAULT_LEVEL, MORE_CHECKS, Checker, parse, parse_level
 from warpwright.tools.checks.findings import MAY_DIFFER, SEVERITIES, Finding, Place, depends_on_order, summary
 
@@ -19,6 +19,7 @@ __all__ = [
     "SEVERITIES",
     "Checker",
     "Finding",
+    "Findings",
     "Place",
     "arranged",
     "depends_on_order",

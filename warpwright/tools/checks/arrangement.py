@@ -10,14 +10,26 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 
-from warpwright.tools.checks.findings import SEVERITIES, Finding, Place
+from warpwright.tools.checks.findings import SEVERITIES, Finding, Place, summary
 
 _MEMORY = re.compile(r"byte [\d,]+ of (.+)$")
 SHARED = "shared memory"
 _HAZARDS = ("RAW", "WAR", "WAW")
 """The one that heads an entry first: a read after a write tells most of what is missing."""
 RANKS = {"racecheck": 1, "schedcheck": 1, "initcheck": 2, "memcheck": 3, "leakcheck": 4, "perfcheck": 4}
+
+
+class Findings(list[Finding]):
+    """The findings as they were found; shown, on the terminal and in a notebook, as the report of their entries."""
+
+    def __repr__(self) -> str:
+        entries = arranged(self)
+        return "\n".join([*map(str, entries), summary(entries)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def arranged(findings: Sequence[Finding]) -> list[Finding]:
@@ -82,7 +94,13 @@ def _gravity(finding: Finding) -> tuple[int, int]:
 def _also(finding: Finding, head: Finding) -> str:
     first, second = finding.places
     grade = "" if finding.severity == head.severity else f" ({finding.severity})"
-    return f"also {_hazard(finding)} hazard{grade}: {first.what} at {first.at()}, then {second.what} at {second.at()}"
+    return f"also {_hazard(finding)} hazard{grade}: {first.what} at {_named(first, head)}, then {second.what} at {_named(second, head)}"
+
+
+def _named(place: Place, head: Finding) -> str:
+    """A place, with the text of its line where the entry's own places do not show it."""
+    text = place.line.removeprefix(place.file_line()).removeprefix(": ")
+    return place.where() + (f" ({text})" if text and place.line not in {p.line for p in head.places} else "")
 
 
 def _reads_of_shared_memory(group: Sequence[Finding]) -> set[tuple[str, str | int]]:
@@ -104,7 +122,7 @@ def _without_symptoms(entries: Sequence[tuple[Finding, set[tuple[str, str | int]
             result.append(finding)
             continue
         told.setdefault(cause, []).append(
-            f"so that a read may find nothing written: {finding.title} at {finding.places[0].at()}"
+            f"so that a read may find nothing written: {finding.title} at {finding.places[0].where()}"
         )
     for n, lines in told.items():
         cause_of = entries[n][0]

@@ -17,6 +17,7 @@ from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel
 from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Program
+from warpwright.tools.checks.arrangement import Findings
 from warpwright.tools.checks.checked_launch import CheckedLaunch
 from warpwright.tools.checks.events import Events, events_of, volatile_lines
 from warpwright.tools.checks.findings import SEVERITIES, Finding
@@ -87,7 +88,7 @@ class Checker:
         self.checks = parse(checks)
         self.told = frozenset(SEVERITIES[: SEVERITIES.index(parse_level(level)) + 1])
         """Grades of findings that are kept."""
-        self.findings: list[Finding] = []
+        self.findings = Findings()
         self.memory = memory
         self.seed = seed
         self.launches = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 
 from warpwright.engine.faults import source_line
@@ -14,6 +15,7 @@ from warpwright.toolchain.demangle import plain_name
 Dim3 = tuple[int, int, int]
 SEVERITIES = ("error", "warning", "info")
 RULE = "========="
+_FILE_LINE = re.compile(r".*?:\d+(?=: |$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,15 @@ class Place:
             return self.kernel
         return f"{self.kernel}+{self.offset:#x}" + (f" in {self.line}" if self.line else f" ({self.instruction})")
 
+    def where(self) -> str:
+        """The same without the line's text, for a sentence that goes on."""
+        return replace(self, line=self.file_line()).at()
+
+    def file_line(self) -> str:
+        """``file.cu:5``, or empty without line information."""
+        match = _FILE_LINE.match(self.line)
+        return match[0] if match else self.line
+
 
 def place(program: Program, index: int, what: str, block: Dim3, thread: Dim3) -> Place:
     """The place of the index-th instruction of a kernel."""
@@ -53,7 +64,7 @@ def place(program: Program, index: int, what: str, block: Dim3, thread: Dim3) ->
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Finding:
     """One defect of a program, however often it showed."""
 
@@ -80,6 +91,14 @@ class Finding:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+    def __repr__(self) -> str:
+        return f"<{self.check} {self.severity}: {self.sentence()}>"
+
+    def sentence(self) -> str:
+        """The title with the kernels and lines of its places, on one line."""
+        places = dict.fromkeys(f"{p.kernel} ({p.file_line()})" if p.line else p.where() for p in self.places)
+        return f"{self.title.removeprefix('Error: ')}{' at ' if places else ''}{' and '.join(places)}"
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -114,8 +133,9 @@ def depends_on_order(findings: Iterable[Finding]) -> bool:
     return any(f.check in ORDER_CHECKS and f.severity != "info" for f in findings)
 
 
-def summary(findings: list[Finding]) -> str:
+def summary(findings: Iterable[Finding]) -> str:
     """The last line of a report."""
-    counts = {severity: sum(f.severity == severity for f in findings) for severity in SEVERITIES}
+    severities = [f.severity for f in findings]
+    counts = {severity: severities.count(severity) for severity in SEVERITIES}
     words = [f"{n} {what}{'s' if n != 1 and what != 'info' else ''}" for what, n in counts.items() if n]
     return f"{RULE} CHECK SUMMARY: {', '.join(words) if words else 'no findings'}"

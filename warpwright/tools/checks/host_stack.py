@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 import traceback
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from warpwright.toolchain.elf_reader import ElfFile
 from warpwright.toolchain.lines import is_toolkit_file
 
 PACKAGE = Path(__file__).parents[2]
+LIBRARY, SCRIPTS = sysconfig.get_path("stdlib"), Path(sysconfig.get_path("scripts"))
 MOST_FRAMES = 64
 _OURS = re.compile(r"libpython|libffi|_ctypes|libcuda\.so|libcudart\.so")
 """Files whose frames are between the program's call and this."""
@@ -47,8 +49,13 @@ def _python_stack() -> tuple[str, ...]:
     own = frames[starts[-1] + 1 :] if starts else frames
     outside = [f for f in own if not Path(f.filename).is_relative_to(PACKAGE) and not f.filename.startswith("<")]
     # Calls inside of an installed package say less than the program's own line that led there.
-    mine = [f for f in outside if "site-packages" not in f.filename]
+    mine = [f for f in outside if "site-packages" not in f.filename and not _of_python(f.filename)]
     return tuple(f"{f.filename}:{f.lineno}" for f in mine or outside)
+
+
+def _of_python(filename: str) -> bool:
+    """Whether a file is of Python's library, or a script that an installed package came with, as pytest's."""
+    return Path(filename).is_relative_to(LIBRARY) or Path(filename).parent == SCRIPTS
 
 
 class _Where(ctypes.Structure):

@@ -1,0 +1,13 @@
+"""Tracebacks of errors about a user's program, which end at the program's own call."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+Raised = TypeVar("Raised", bound=BaseException)
+
+
+def without_own_frames(error: Raised) -> Raised:
+    """Drop the frames of this package, unless ``WARPWRIGHT_TRACEBACK=full``; to be raised."""
+    return error if os.environ.get("WARPWRIGHT_TRACEBACK") == "full" else error.with_traceback(None)
