@@ -1,6 +1,6 @@
 """The cycle model: one file per unit of the machine, with its state in one flat buffer (``state/``).
 
-``simulate.simulate`` is the entry; ``interface.py`` says what it takes and what it gives.
+``simulate.simulate`` is the entry; ``interface.py`` documents its arguments and results.
 May import chips, isa, engine and native; nothing above.
 """
 
@@ -8,4 +8,4 @@ from pathlib import Path
 
 _here = Path(__file__).parent
 SOURCES = (_here, *(_here.parent / name for name in ("chips/sections.py", "engine/abi.py", "isa/bulk.py")))
-"""What determines the model's machine code besides ``native``: its files, and those whose numbers it takes."""
+"""Files that determine the model's machine code, in addition to ``native``: its own, and those whose constants it uses."""

@@ -5,9 +5,8 @@ persisting.  A set replaces the line with the smallest stamp, so streaming lines
 ones.  A set holds only as many persisting lines as ways are set aside: L2 is set aside by sixteenths, and a set
 has sixteen ways (NVIDIA A100 whitepaper, "L2 Cache Residency Control").
 
-A real H200 (``bench.machine.l2_policies``) keeps persisting lines at their home only, not the other partition's copies of them; keeps
-one way of persisting lines where nothing is set aside; lets normal lines that are read use what is unused of the set-aside, but not
-normal lines that are written.
+A real H200 (``bench.machine.l2_policies``) keeps persisting lines at their home only, not the other partition's copies of them; keeps one way for persisting
+lines if nothing is set aside; and lets normal lines that are read, but not those that are written, use the unused part of the set-aside.
 
 An access changes the level of its line by the policy that its instruction names (``createpolicy``), by its launch's window of addresses
 (``engine/access_policy.py``), or not at all.  A share of addresses is drawn by a hash of the line, so that a line always falls on the
@@ -25,7 +24,7 @@ from warpwright.timing import state as s
 BLOCK_SHIFT = 2
 """A share of addresses is drawn for four lines at once (``bench.machine.l2_policies hashed``: neighbouring lines share their fate by 512 bytes)."""
 (UNCHANGED, FIRST, NORMAL, LAST) = range(4)
-"""What an access asks for its line; a new line that nothing is asked for is normal."""
+"""The level that an access requests for its line; a new line for which no level is requested is normal."""
 POLICY_OF = {AccessProperty.NORMAL: NORMAL, AccessProperty.STREAMING: FIRST, AccessProperty.PERSISTING: LAST}
 LEVEL_SHIFT = 56
 (LEVEL_FIRST, LEVEL_NORMAL, LEVEL_LAST) = range(3)
@@ -41,7 +40,7 @@ def draw(line: int) -> int:
 
 @core
 def in_window(m: Any, k: s.Kernel, line: int) -> int:
-    """What a launch's window asks for a line."""
+    """The level that a launch's window requests for a line."""
     if line < m[k.window_first] or line >= m[k.window_end]:
         return UNCHANGED
     return m[k.window_hit] if draw(line) < m[k.window_share] else m[k.window_miss]
@@ -49,7 +48,7 @@ def in_window(m: Any, k: s.Kernel, line: int) -> int:
 
 @core
 def share_of(m: Any, policy: int, line: int) -> bool:
-    """Whether a line is among those for which a policy of an instruction asks first (``isa/sass/access_policy.py``)."""
+    """Whether a line is in the share to which the first level of an instruction's policy applies (``isa/sass/access_policy.py``)."""
     size = (policy >> 20) & 15
     if (policy >> 27) & 1 == 0:
         return draw(line) < (size + 1) << (SHARE_BITS - 4)
@@ -59,7 +58,7 @@ def share_of(m: Any, policy: int, line: int) -> bool:
 
 @core
 def of_instruction(m: Any, policy: int, line: int) -> int:
-    """What a policy of an instruction asks for a line."""
+    """The level that an instruction's policy requests for a line."""
     if share_of(m, policy, line):
         wanted = (policy >> 25) & 3
         return FIRST if wanted == 1 else LAST if wanted == 2 else UNCHANGED
@@ -68,7 +67,7 @@ def of_instruction(m: Any, policy: int, line: int) -> int:
 
 @core
 def policy_of(m: Any, sm: s.SM, w: s.Warp, line: int) -> int:
-    """What a warp's access asks for a line."""
+    """The level that a warp's access requests for a line."""
     if m[w.policy] >> 28:
         return of_instruction(m, m[w.policy], line)
     return in_window(m, s.Kernel(m[sm.blocks[m[w.block]].kernel]), line)
@@ -76,13 +75,13 @@ def policy_of(m: Any, sm: s.SM, w: s.Warp, line: int) -> int:
 
 @core
 def policies_at(m: Any, sm: s.SM, request: int) -> int:
-    """Where what a request of this window asks for its line is."""
+    """Offset of the level that a request of this window asks for its line."""
     return sm + m[s.chip.policies_at] + request
 
 
 @core
 def level_after(m: Any, stamps: int, way: int, policy: int) -> int:
-    """The level of a line of a set after an access that asks for ``policy``; ``stamps``: of the set's ways.
+    """The level of a line after an access that requests ``policy``; ``stamps``: those of the set's ways.
 
     Where the set has as many persisting lines as are set aside, the one used longest ago becomes a normal one.  Chips without a set-aside, and instances of
     one (MIG), have no persisting lines.

@@ -16,15 +16,15 @@ from warpwright.native.intrinsics import core, divide, peek, popcount
 from warpwright.timing import state as s
 
 PARTITION_BITS = 0b100_1010_1011
-"""Bits of a 4 KiB block's number whose parity is its partition: a law that was read off an H200 (bench.micro ``slices``, 8 MiB), as the rest of this module."""
+"""Bits of a 4 KiB block's number whose parity is its partition: derived from an H200 (bench.micro ``slices``, 8 MiB), as is the rest of this module."""
 TAG_BANK_BITS = (0b11_0111_1010_1011_0101, 0b10_1101_0101_1101_1010)
-"""Bits of a line's number whose two parities are its bank of L1's tags: a law read off an H200 (bench.micro ``tag_banks``: lines that differ in one or two of 18
+"""Bits of a line's number whose two parities are its bank of L1's tags: derived from an H200 (bench.micro ``tag_banks``: lines that differ in one or two of 18
 bits).  ``copy_walks`` confirms it: 32 lines 3,000, 4,000 and 6,000 bytes apart take 12, 11.7 and 11.8 passes, and have 11.9, 11.4 and 12 in one bank."""
 
 
 @core
 def range_of(m: Any, line: int) -> int:
-    """Host address of the range elsewhere (``EW_``) that holds a line, or 0."""
+    """Host address of the record (``EW_``) of the range outside this device's memory that holds a line, or 0."""
     low = 0
     high = m[s.chip.range_count]
     table = m[s.chip.ranges]
@@ -42,7 +42,7 @@ def range_of(m: Any, line: int) -> int:
 
 @core
 def known_as(m: Any, line: int) -> int:
-    """The line that caches, channels and translations take a line to be: the same in every process."""
+    """The line number by which caches, channels and translations identify a line: the same in every process."""
     if m[s.chip.relocated] == 0:
         return line
     if m[s.chip.range_count]:
@@ -58,7 +58,7 @@ def known_as(m: Any, line: int) -> int:
 def unit_of(m: Any, line: int) -> int:
     """The number of a line's unit in its partition: 512 bytes, every other pair of blocks of 128 bytes of a KiB.
 
-    Units of an aligned block of 128 are numbered in an order of the block's own; slices take them in turn (``slice_of``).
+    Each aligned block of 128 units has its own order of units; slices take them in turn (``slice_of``).
     """
     block = known_as(m, line) >> m[s.chip.unit_line_shift]
     kib = block >> 3
@@ -109,7 +109,7 @@ def channel_of(m: Any, piece: int, line: int) -> int:
 
 @core
 def tag_bank(line: int) -> int:
-    """The bank of L1's tags that holds a line's, of four."""
+    """The bank of L1's four tag banks that holds a line's tag."""
     return (popcount(line & TAG_BANK_BITS[0]) & 1) | (popcount(line & TAG_BANK_BITS[1]) & 1) << 1
 
 

@@ -1,4 +1,4 @@
-"""Atomics at L2: a slice executes the lanes on a word one by one, and remembers the lines of its last ones.
+"""Atomics at L2: a slice executes the lanes on one word one by one, and remembers the lines of its most recent atomics.
 
 Rates are those of a real H200 (``bench/micro``: ``contended``, ``ordered``, ``uneven``, ``scattered_atomics``).
 """
@@ -34,8 +34,8 @@ from warpwright.timing.l2_hazards import FRACTION, atomics_on, note_access, take
 def atomic_cost(m: Any, words: int, again: bool) -> int:
     """Bytes of a slice's bandwidth that an atomic on one line takes (bench/micro on H200, ``contended``).
 
-    A sector is passed once for each lane on its most wanted word; floating-point sums on one word wait for each other, also for those
-    of the atomic before when that was on the line (``again``): sums on one word 3.47, on four lines by turns 1.92. Compare-and-swap and
+    A sector takes one pass for each lane on its most requested word. Floating-point sums on one word wait for each other, and for those of the previous atomic
+    if it was on the same line (``again``): sums on one word 3.47, on four lines in turn 1.92. Compare-and-swap and
     doubles pass a sector more often (``l2_atomic_wide_passes_count``). Bits of ``kind``: sums that wait for each other, several passes, words of 8 bytes.
     """
     kind = words >> 48
@@ -57,9 +57,9 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
 
 @core
 def atomic_turns(m: Any, home: int, words: int, time: int) -> int:
-    """Turns between atomics with and without an answer that a request causes at its slice.
+    """Changes between atomics with and without an answer that a request causes at its slice.
 
-    The two come from queues of their own; passes that name part of a sector go by turns when both wait (bench.micro ``uneven``: each pair of
+    Each kind has its own queue; passes over part of a sector alternate when both queues have some (bench.micro ``uneven``: each pair of
     lanes that meet costs 1.4 to 2 cycles, whichever waits longer; whole sectors cost none).
     """
     lanes = 0
@@ -102,7 +102,7 @@ def drop_copy(m: Any, home: int, line: int) -> None:
 
 @core
 def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
-    """What a home knows of the atomics on a line, which has the place from now on."""
+    """What a home remembers of the atomics on a line, which takes the place from now on."""
     entry = atomics_on(m, home, line)
     if m[entry] != line + 1:
         if m[entry.leaves]:
@@ -121,13 +121,15 @@ def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
 
 @core
 def let_go(m: Any, home: int, line: int, place: int, entry: s.LineAtomics, start: int, far: bool) -> int:
-    """Have the other side let go of its copy of a line that an atomic changes at ``start``; gives until when the line waits for that.
+    """Make the other side drop its copy of a line that an atomic changes at ``start``; returns until when the line waits for that.
 
-    What comes from there passes the copy on its way.  What comes from the home's own side asks for it and waits for the answer, as long as a read's way across and back
+    An atomic from that side passes the copy on its way. One from the home's own side sends a request and waits for the answer, as long as a read takes across and back
     (bench.micro ``beside``: where 66 warps on the other side look, 528 on the home's side add 0.33 times a cycle, otherwise 0.58).
     """
     tag_at = m[s.chip.l2_tags] + place
-    if m[tag_at] & COPIED == 0 or (start <= m[entry.read] and not far):  # a read that came later was served first here
+    if m[tag_at] & COPIED == 0 or (
+        start <= m[entry.read] and not far
+    ):  # a read that arrived later was served first here
         return start
     m[tag_at] &= ~COPIED
     if far:
@@ -145,7 +147,7 @@ def let_go(m: Any, home: int, line: int, place: int, entry: s.LineAtomics, start
 
 @core
 def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
-    """When the home has done an atomic on sectors of a line (``words``: see ``atomic_words``)."""
+    """When the home has executed an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     passes = passes_of(m, words)
     counts = counters(m, home)
     m[counts.atomic] += passes
@@ -166,7 +168,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     arrives = port(m, home, arrives, units >> m[s.chip.sector_shift])
     start = max(write_port(m, home, arrives, units), m[entry.free] >> FRACTION)
     if not far:
-        # Those on the same line follow each other, and wait together while the line is lent (``lent_and_back``).
+        # Atomics on the same line follow each other, and wait together while the other side has a copy of the line (``lent_and_back``).
         start = max(start, m[entry.near])
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
     take_line(m, entry, start << FRACTION, units)
@@ -183,12 +185,12 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     ready = touched & ((1 << 40) - 1)
     tag_at = m[s.chip.l2_tags] + place
     tag = m[tag_at]
-    # An atomic needs the old content, all of it.
+    # An atomic needs all of the old content.
     missing = sectors & (~tag | sectors_in_part(m, m[m[s.chip.l2_fills] + place] & PARTS)) & 15
     if missing:
         m[counts.missed_atomic] += popcount(missing)
         m[m[s.chip.l2_fills] + place] &= ~PARTS
-        # bench.micro ``scattered_once``: of atomics on cold sectors half bring 64 bytes
+        # bench.micro ``scattered_once``: half of the atomics on cold sectors fetch 64 bytes
         fetch = (widen(m, line, missing) & ~tag & 15) | missing if far else missing
         come = dram_read(m, home, line, fetch, start)
         filled(m, place, come)

@@ -18,15 +18,15 @@ from warpwright.timing.l2 import counterpart, counters, find, is_far, used, used
 from warpwright.timing.links import ALONE, atomic_line, place_of, read_line, write_line
 
 SECTOR_WORK = 32
-"""Work is counted in instructions; a sector that is asked for counts as so many, so that blocks without time ask when timed ones do."""
+"""Work is counted in instructions; each requested sector counts as this many, so that untimed blocks send requests when timed ones do."""
 
 
 @core
 def moment(m: Any) -> int:
-    """When an access comes to L2: at a random cycle of a window's length.
+    """When an access arrives at L2: at a random cycle within a window.
 
-    Half of them are before the window's middle and are served before what timed blocks ask in it, half after: as many
-    accesses are before a timed one as if all were served in the order of time.
+    Half of the accesses are in the first half of the window and are served before the requests of timed blocks, the others after them, so that on average as
+    many precede a timed request as if all were served in order of time.
     """
     m[s.chip.warm_random] = (m[s.chip.warm_random] * 1103515245 + 12345) & 0x7FFFFFFF
     window = m[s.chip.window]
@@ -35,7 +35,7 @@ def moment(m: Any) -> int:
 
 @core
 def background_load(m: Any, partition: int, line: int, sectors: int, time: int) -> None:
-    """A line that a load asks for: it passes if L2 lacks it or as long as the share of loads that pass allows."""
+    """A line that a load requests: the request goes to L2 if L2 lacks the line, or if the share of loads that reach L2 allows it."""
     home = slice_of(m, line)
     count = popcount(sectors) << 16
     m[s.chip.warm_loads] += popcount(sectors) * m[s.chip.warm_loaded]
@@ -54,7 +54,7 @@ def background_load(m: Any, partition: int, line: int, sectors: int, time: int) 
 
 @core
 def background_store(m: Any, partition: int, line: int, sectors: int, held: int, place: int) -> None:
-    """The line in a ``place`` of a store: it waits until timed blocks store too; for room the oldest leaves."""
+    """The line in a ``place`` of a store: it waits until timed blocks store too; when there is no room, the oldest leaves."""
     queued = m[s.chip.warm_queued]
     if queued - m[s.chip.warm_sent] == s.WARM_QUEUE_ENTRIES:
         send_store(m)
@@ -67,7 +67,7 @@ def background_store(m: Any, partition: int, line: int, sectors: int, held: int,
 
 @core
 def send_store(m: Any) -> None:
-    """The oldest store leaves for L2: bytes of a line that is still in a store buffer do not for themselves."""
+    """The oldest store leaves for L2; bytes of a line that is still in a store buffer do not leave separately."""
     sent = m[s.chip.warm_sent]
     entry = m[s.chip.warm_queue] + (sent & (s.WARM_QUEUE_ENTRIES - 1)) * (8 * s.WQ_WORDS)
     m[s.chip.warm_sent] = sent + 1
@@ -95,7 +95,7 @@ def send_store(m: Any) -> None:
 
 @core
 def send_stores(m: Any, every: bool) -> None:
-    """Stores leave that timed blocks' ones are ahead of, or all, in no time."""
+    """Send the stores that timed blocks have overtaken, or all of them; takes no simulated time."""
     if every:
         while m[s.chip.warm_sent] < m[s.chip.warm_queued]:
             send_store(m)
@@ -112,7 +112,7 @@ def background_atomic(m: Any, partition: int, line: int, sectors: int, words: in
 
 @core
 def work_of_timed(m: Any) -> int:
-    """What the timed blocks have done so far; notes which shares of their loads and stores L2 was asked for."""
+    """The timed blocks' work so far; also records which shares of their loads and stores reached L2."""
     own = 0
     asked = 1
     hits = 0

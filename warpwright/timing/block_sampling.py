@@ -35,27 +35,27 @@ from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, prepare, result_of, run_untimed
 
 REDUCTION = 20
-"""At least so many times fewer blocks are timed."""
+"""Sampling is used only if it times at least this many times fewer blocks."""
 LEAST_WAVES = 2
-"""A grid of fewer waves of resident blocks is timed in full."""
+"""A grid with fewer waves of resident blocks is timed in full."""
 ENOUGH_WAVES, MOST_WAVES = 24, 48
-"""Waves of resident blocks that a larger part than the smallest must time, and that are timed at most: after them stretches are left out."""
+"""Waves of resident blocks: the least that a part larger than the smallest must time, and the most that are timed, beyond which stretches are left out."""
 STRETCHES = 6
-"""Of the grid, that are timed where others are left out."""
+"""Stretches of the grid that are timed if others are left out."""
 PART_ERROR = 0.32
-"""Over the part's SMs: what it adds to the expected error.  Six of an H200 are up to 3.7% off and one of 24 kernels 13, four of a V100 or A100 up to 7.9
+"""Divided by the part's SMs, this is added to the expected error.  Six of an H200 are up to 3.7% off and one of 24 kernels 13, four of a V100 or A100 up to 7.9
 (``python -m bench.sampled``, ``--further``)."""
 MODEL_ERROR = 0.005
 WARM_TIMES = 3
-"""Blocks before a stretch go through L2's tags until they have asked for so many times its size."""
+"""Blocks before a stretch go through L2's tags until they have requested this many times its size."""
 
 TAIL_POINTS = 512
-"""At which the distribution of the last end is computed."""
+"""Points at which the distribution of the last end is computed."""
 
 WINDOWS_AT_ONCE = 4
 
 RangeCallback = Callable[[int, int], Counts]
-"""Runs ``count`` blocks from a linear number on, without time."""
+"""Runs ``count`` blocks, beginning with a linear block number, without timing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Plan:
     share: float
     """Its SMs over those of the chip."""
     resident: int
-    """Blocks that it holds at once."""
+    """Blocks that it holds concurrently."""
     timed_blocks: int
     per_stretch: int
     """Timed blocks of a stretch."""
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def period(self) -> int:
-        """Blocks of which one is timed, in 1/65536 block."""
+        """One block in this many is timed, in 1/65536 block."""
         return int(65536 / self.share)
 
     @property
@@ -86,7 +86,7 @@ class Plan:
 
 
 def part_of(chip: Chip, share: float) -> Chip:
-    """A chip of about ``share`` of the SMs, with as much of all that they share for each SM as the whole chip has, and all of its L2.
+    """A chip with about ``share`` of the SMs and all of the L2; shared resources are in proportion to the SMs.
 
     GPCs keep their number of SMs down to two GPCs, one for each L2 partition; below that they shrink.
     """
@@ -128,9 +128,9 @@ def part_of(chip: Chip, share: float) -> Chip:
 
 
 def plan(chip: Chip, blocks: int, occupancy: Occupancy) -> Plan | None:
-    """Choose the part of the chip and the blocks; None where the grid is too small.
+    """Choose the part of the chip and the blocks; None if the grid is too small.
 
-    The largest part is taken that times enough waves of its resident blocks with the budget, else the smallest.
+    Takes the largest part that times enough waves of its resident blocks within the budget, otherwise the smallest.
     """
     count = chip.sm.sm_count
     if blocks < LEAST_WAVES * count * occupancy.blocks_per_sm:
@@ -158,7 +158,7 @@ def _instructions(state: s.State) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """How far the timed blocks had come."""
+    """Progress of the timed blocks."""
 
     cycle: int
     instructions: int
@@ -177,7 +177,7 @@ def estimate(
     Args:
         cycles: of the part of the chip.
         marks: when its first wave had ended, at the end of each stretch but the last, and when its last block began.
-        along: warp instructions of timed blocks, and of those that ran along with them.
+        along: warp instructions of timed blocks, and of the untimed ones that accompanied them.
         left_out: of the blocks between two stretches.
         unlike_sms: :func:`spread_of_sms`.
     """
@@ -188,7 +188,7 @@ def estimate(
     ]
     if not costs:
         costs = [cycles / max(along[0], 1)]
-    # Blocks that are timed may be longer or shorter than the others.
+    # Timed blocks may be longer or shorter than the others.
     unlike = (along[0] + along[1]) * plan.share - along[0]
     rest = [unlike * float(np.mean(costs))]
     for index, instructions in enumerate(left_out):
@@ -202,9 +202,9 @@ def estimate(
 
 
 def spread_of_sms(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
-    """Relative standard error of what a block takes, as the part's SMs differ in it.
+    """Relative standard error of a block's time, from the differences between the part's SMs.
 
-    Blocks that an SM holds at once share it, so they are no independent draws of what blocks take; SMs are (a sample of clusters).
+    Concurrent blocks share their SM, so their times are not independent samples; SMs are (a sample of clusters).
 
     Args:
         blocks: the log of the timed blocks.
@@ -218,7 +218,7 @@ def spread_of_sms(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
 
 
 def later_end(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
-    """How many cycles later the last block of the whole chip ends than the last one of its part.
+    """By how many cycles the last block of the whole chip ends after the last one of its part.
 
     Where the part has one of its last blocks, the chip has as many as it has parts.  They start at about the same time, but each takes a time of
     its own, and the longest of many takes longer than that of few.  What the last blocks take is a line over their starts (the chip empties), and each differs
@@ -243,7 +243,7 @@ def later_end(plan: Plan, blocks: npt.NDArray[np.int64]) -> float:
 
 
 def _start(launch: Prepared, plan: Plan, blocks: int) -> None:
-    """Have the launch time the plan's blocks, and its spare SM run the others."""
+    """Set the launch up to time the plan's blocks and to run the others on its spare SM."""
     state, m = launch.state, launch.state.words
     m[s.chip.timed_period] = plan.period
     m[s.chip.stretch] = plan.per_stretch
@@ -261,14 +261,14 @@ def _start(launch: Prepared, plan: Plan, blocks: int) -> None:
 
 
 def _blocks_that_fill(launch: Prepared, chip: Chip) -> int:
-    """How many blocks bring L2 into the state that it has far inside the grid: their accesses are WARM_TIMES its size."""
+    """How many blocks bring L2 into its state far inside the grid: their accesses are WARM_TIMES its size."""
     sectors = s.counted(launch.state.words, s.SliceGroup.read, s.SliceGroup.written)
     per_block = max(sectors, 1) * chip.l1.sector_bytes / max(int(launch.state.words[s.chip.done_blocks]), 1)
     return math.ceil(WARM_TIMES * chip.l2.l2_kib * 1024 / per_block)
 
 
 def _leave_out(launch: Prepared, plan: Plan, chip: Chip, blocks: int, run_range: RangeCallback) -> tuple[int, Counts]:
-    """Run the blocks after a stretch in no time, the last of them through L2's tags; their instructions, and what ``run_range`` counted."""
+    """Run the blocks after a stretch without timing, the last of them through L2's tags; returns their instructions and what ``run_range`` counted."""
     m = launch.state.words
     first = int(m[s.chip.warm_stop])
     warm = min(plan.left_out, _blocks_that_fill(launch, chip))

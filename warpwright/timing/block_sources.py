@@ -32,7 +32,7 @@ from warpwright.timing.scoreboard import ENTRY_BYTES
 from warpwright.timing.state import State
 
 TRACE_LIMIT_WORDS = 64
-"""A warp runs ahead until its records fill this, then is asked again: records of all warps are to stay in the host's caches."""
+"""A warp runs ahead until its records fill this many words, so that the records of all warps stay in the host's caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,21 @@ class Grid:
     kernel: TracedKernel
     context: LaunchContext
     priority: int = 0
-    """Blocks of higher ones go first."""
+    """Blocks of launches with higher priority go first."""
     after: tuple[int, ...] = ()
-    """Places of the launches among the machine's that must have ended before it begins."""
+    """Indices of the machine's launches that must have ended before this one begins."""
     gap_cycles: int = 0
-    """From the end of the last of those to its beginning, or from the machine's first cycle."""
+    """From the end of the last of those to this launch's beginning; without any, from the machine's first cycle."""
     delays_cycles: tuple[int, ...] = ()
-    """From the end of each of ``after`` on that it waits, before the gap; none without."""
+    """Additional delays from the end of each of ``after``, before the gap."""
     earliest_cycle: int = 0
-    """Before which it does not begin, the gap not counted."""
+    """Time before which it does not begin, not counting the gap."""
     early: tuple[int, ...] = ()
-    """Of those, the launches that it need not wait for the ends of, but only until their blocks have let dependents begin."""
+    """Those of ``after`` whose ends it need not wait for: it waits only until their blocks have let dependents begin."""
     held: bool = False
-    """Whether it waits for the host besides (``stopping.py``)."""
+    """Whether it also waits for the host (``stopping.py``)."""
     blocks: Sequence[BasicBlock] | None = None
-    """By the number that records carry; the kernel's own without."""
+    """By the number that records carry; by default the kernel's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class Placed:
 
 
 def place_programs(grids: Sequence[Grid], chip: Chip) -> tuple[StaticProgram, list[Placed]]:
-    """One table of all launches' instructions and basic blocks, and where each one's begin.
+    """One table of all launches' instructions and basic blocks, and the index at which each launch's begin.
 
-    Launches of one program share its lines of code, and have constants of their own.
+    Launches of one program share its lines of code but have their own constants.
     """
     tables = [encode(g.program, g.lowered, g.kernel.blocks if g.blocks is None else g.blocks, chip) for g in grids]
     held = [launch_occupancy(g.program, g.context.geometry, chip) for g in grids]
@@ -106,7 +106,7 @@ def place_programs(grids: Sequence[Grid], chip: Chip) -> tuple[StaticProgram, li
 
 
 def _move(rows: np.ndarray, one: Placed) -> None:
-    """Have a launch's rows name its places in the machine's tables."""
+    """Make a launch's rows refer to its indices in the machine's tables."""
     count = one.static.instructions
     own = rows[: count * s.Instruction.size].reshape(count, s.Instruction.size)
     own[:, s.Instruction.line] += one.first_line
@@ -148,7 +148,7 @@ class Workspace:
         line = chip.l1.l1_line_bytes
         rows = [(a // line, -(-b // line), place, moved // line) for a, b, place, moved in ranges.tolist()]
         self.elsewhere = np.array(rows, np.int64)
-        """Ranges of lines that are elsewhere (``EW_``), by line."""
+        """Ranges of lines outside this device's memory (``EW_``), by line."""
         self.compressible = np.zeros((0, s.CR_WORDS), np.int64)
         """Ranges of lines that may be compressed."""
         if spare:
@@ -237,7 +237,7 @@ def _window(grid: Grid, chip: Chip, k: s.Kernel) -> dict[int, int]:
 
 
 def _fill_needs(state: State, chip: Chip, grid: Grid, one: Placed, k: s.Kernel) -> None:
-    """What a block takes of an SM, and what the launch brings there."""
+    """The SM's resources that a block needs, and the launch's own fields there."""
     shared = launch_shared_bytes(grid.program, grid.context.geometry)
     needs = block_needs(chip, one.occupancy, shared)
     instruction = chip.instruction_cache
@@ -257,7 +257,7 @@ def _fill_needs(state: State, chip: Chip, grid: Grid, one: Placed, k: s.Kernel) 
 
 
 def _fill_first_places(state: State, chip: Chip, grids: Sequence[Grid], placed: Sequence[Placed]) -> None:
-    """Where each launch's first blocks go on an idle chip, and where its log is."""
+    """Where each launch's first blocks go on an idle chip, and the address of its log."""
     sm, log = chip.sm, state.areas["block_log"]
     for number, (grid, one) in enumerate(zip(grids, placed, strict=True)):
         k = state.kernel(number)

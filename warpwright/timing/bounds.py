@@ -12,7 +12,7 @@ from warpwright.timing.state import State
 
 
 def _links(state: State) -> dict[str, float]:
-    """Of the ways to the host and to other devices.  A write is acknowledged when it begins to go out: the last ones of each group of slices do not count."""
+    """Bounds of the links to the host and to other devices. A write is acknowledged when it begins to leave, so the last writes of each group of slices do not count."""
     m = state.words
     use = int(m[s.chip.link_use])
     taken = m[use : use + s.LINK_WAYS * s.SLICE_GROUPS].reshape(s.LINK_WAYS, s.SLICE_GROUPS).sum(axis=1)
@@ -84,7 +84,7 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
 
 
 def _write_batch_bytes(chip: Chip) -> int:
-    """What a channel's batch of writes is at most."""
+    """The largest batch of writes of a channel."""
     requests = chip.dram.dram_write_batch_requests_count
     if requests:
         return requests * chip.l1.l1_line_bytes

@@ -22,7 +22,7 @@ _kept: dict[str, tuple[npt.NDArray[np.int64], range]] = {}
 
 
 def _zeros(words: int) -> npt.NDArray[np.int64]:
-    """Fresh words, unless the host has not that much memory."""
+    """Fresh words; raises an error if the host does not have that much memory."""
     host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None
     if host is None or 8 * words <= host:
         with contextlib.suppress(MemoryError):
@@ -35,7 +35,7 @@ def _zeros(words: int) -> npt.NDArray[np.int64]:
 
 
 def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
-    """``count`` words that begin at a cache line of the host, and which of them are known to be zero; others hold anything."""
+    """``count`` words that begin at a cache line of the host, and which of them are known to be zero; the others are arbitrary."""
     whole, zeros = _kept.pop(kind, (None, range(0)))
     if whole is None or len(whole) < count + LINE_WORDS:
         # Room for a somewhat larger launch: fresh pages cost more than the launch of a small kernel, untouched ones nothing.
@@ -47,7 +47,7 @@ def take(kind: str, count: int) -> tuple[npt.NDArray[np.int64], range]:
 
 
 def aligned(count: int) -> npt.NDArray[np.int64]:
-    """``count`` zero words that begin at a cache line of the host, for good."""
+    """``count`` zero words that begin at a cache line of the host and are not returned."""
     whole = np.zeros(count + LINE_WORDS, np.int64)
     first = -(whole.ctypes.data // 8) % LINE_WORDS
     return whole[first : first + count]
@@ -59,7 +59,7 @@ def all_zero(zeros: range, count: int) -> bool:
 
 
 def take_zeros(kind: str, count: int) -> npt.NDArray[np.int64]:
-    """As ``take``, all zero."""
+    """Like ``take``, with all words zero."""
     words, zeros = take(kind, count)
     if not all_zero(zeros, count):
         words.fill(0)
@@ -67,7 +67,7 @@ def take_zeros(kind: str, count: int) -> npt.NDArray[np.int64]:
 
 
 def give_back(kind: str, words: npt.NDArray[np.int64], zeros: range = range(0)) -> None:
-    """Leave what ``take`` gave to the next one, with the words that are zero; nobody may use it any more."""
+    """Return an array from ``take`` for reuse, with the range of words that are zero; the caller must not use it any more."""
     whole = words.base
     if isinstance(whole, np.ndarray) and whole.nbytes <= KEPT_BYTES:
         _kept[kind] = whole, zeros

@@ -1,8 +1,9 @@
 """Bulk copies in simulated time: one engine per SM, which bypasses registers and L1.
 
 A copy is issued by one instruction and described by one record (``engine/abi.py``).  The SM's engine begins one in a fixed
-interval and moves so many bytes per cycle; its lines are read from or written to L2 in the serial phase, with everything else
-that happens there.  A load takes the path of a register load to L2 and back without L1, plus the engine's own time.  When the last bytes are in shared memory, the mbarrier is updated; waiting
+interval and moves a fixed number of bytes per cycle; its lines are read from or written to L2 in the serial phase, with everything else
+that happens there.  A load takes the path of a register load to L2 and back without L1, plus the engine's own time.  When the last bytes are in shared memory,
+the mbarrier is updated; waiting
 threads see this at their next poll (measured on an H200: ``bench/micro/hopper.cu``).
 """
 
@@ -83,7 +84,7 @@ def start_bulk(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Ins
 
 @core
 def accept_store(m: Any, sm: s.SM, time: int) -> int:
-    """When the engine takes another store: it has so many entries, and one is free when its bytes have been read."""
+    """When the engine accepts another store: an entry becomes free when its bytes have been read."""
     before = m[sm.bulk_stores] - m[s.chip.bulk_store_entries]
     if before < 0:
         return time
@@ -92,7 +93,7 @@ def accept_store(m: Any, sm: s.SM, time: int) -> int:
 
 @core
 def read_store(m: Any, sm: s.SM, w: s.Warp, time: int, size: int) -> int:
-    """Read a store's bytes, one store after the other: gives when that begins.
+    """Read a store's bytes, one store after the other; returns when that begins.
 
     The warp's group of copies is over when they have been read, for ``wait_group`` as well as for ``wait_group.read``:
     a card does not wait until the bytes have been written.
@@ -109,7 +110,7 @@ def read_store(m: Any, sm: s.SM, w: s.Warp, time: int, size: int) -> int:
 
 @core
 def whole_sectors(m: Any, sectors: int) -> int:
-    """Bytes written of each sector, 16 bits each: all of them."""
+    """Bytes written of each sector, 16 bits per sector: all of them."""
     held = 0
     for i in range(4):
         if (sectors >> i) & 1:
@@ -119,7 +120,7 @@ def whole_sectors(m: Any, sectors: int) -> int:
 
 @core
 def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: int, rate: int, writes: bool) -> int:
-    """Read or write the lines of neighbouring bytes, so many bytes per cycle; when the last is there."""
+    """Read or write the lines of consecutive bytes at the engine's rate; returns when the last one has arrived."""
     ready = time
     shift = m[s.chip.line_shift]
     sector_shift = m[s.chip.sector_shift]
@@ -146,7 +147,7 @@ def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: i
 
 @core
 def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -> int:
-    """Every row of a copy through L2 from ``time`` on; when the last bytes are there."""
+    """Move every row of a copy through L2, beginning at ``time``; returns when the last bytes have arrived."""
     address, row = m[copy + AT_ADDRESS], m[copy + AT_ROW]
     ready = time
     moved = 0
@@ -169,7 +170,7 @@ def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -
 
 @core
 def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
-    """Carry out a copy in the serial phase; when its last bytes are there."""
+    """Execute a copy in the serial phase; returns when its last bytes have arrived."""
     copy = m[r.line]
     begin = m[r.time]
     m[s.chip.serving] = m[sm.blocks[m[s.Warp(m[r.warp]).block]].kernel]
@@ -200,7 +201,7 @@ def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
 
 @core
 def promise(m: Any, sm: s.SM, time: int, barrier: int, size: int) -> None:
-    """Have an mbarrier of an SM told at ``time``; when too many are waiting, now."""
+    """Schedule an update of an SM's mbarrier at ``time``; if too many are waiting, update it now."""
     count = m[sm.tells]
     if count == s.MAX_TELLS:
         complete_bytes(barrier, size)
@@ -228,7 +229,7 @@ def complete_bytes(barrier: int, size: int) -> None:
 
 @core
 def tell_until(m: Any, sm: s.SM, time: int) -> None:
-    """Tell the mbarriers of an SM's blocks of every copy that has arrived by ``time``."""
+    """Update the mbarriers of an SM's blocks for every copy that has arrived by ``time``."""
     count = m[sm.tells]
     kept = 0
     for i in range(count):

@@ -23,10 +23,10 @@ from warpwright.timing.simulate import Prepared
 
 Words = npt.NDArray[np.int64]
 PAGE_WORDS = 512
-"""Pages without a word other than zero are left out."""
+"""Words per page; pages that are all zero are left out."""
 HOST_ADDRESS = "host address"
 _MEMOS = ("patterns", "passes")
-"""Areas of the state that only remember."""
+"""Areas of the state that only cache results."""
 _WARP_POINTERS = ("launch", "block", "local_base", "trace_base", "spill", "next")
 _BLOCK_POINTERS = ("shared_base", "warps", "running")
 
@@ -123,7 +123,7 @@ def save(launch: Prepared) -> MachineCheckpoint:
 
 
 def _table_pointers(launch: Prepared) -> Iterator[tuple[int, int]]:
-    """(host address of the word, what it holds) for each record that is left and points to a table."""
+    """(host address of the word, its value) for each remaining record that points to a table."""
     m = launch.state.words
     lanes = int(m[s.chip.lanes])
     head, sizes = head_words(lanes), record_words(lanes)
@@ -142,7 +142,7 @@ def _table_pointers(launch: Prepared) -> Iterator[tuple[int, int]]:
 
 
 def restore(launch: Prepared, saved: MachineCheckpoint) -> list[Any]:
-    """Make a machine that has not begun what the saved one was; what is returned must live as long as the machine.
+    """Restore the saved state into a machine that has not begun; the returned objects must live as long as the machine.
 
     Raises:
         UnsupportedError: the machine has another size.
@@ -177,7 +177,7 @@ def _area(launch: Prepared, name: str) -> Words:
 
 
 def _own_addresses(launch: Prepared) -> dict[int, int]:
-    """Host addresses of the chip and of its launch, by place: those of a machine made anew are right."""
+    """Host addresses of the chip and of its launch, by place: those of the new machine are correct."""
     k = launch.state.kernel(0)
     places = [one.offset for one in s.Header.fields.values() if one.unit == HOST_ADDRESS]
     places += [int(k) + one.offset for one in s.Kernel.fields.values() if one.unit == HOST_ADDRESS]
@@ -185,7 +185,7 @@ def _own_addresses(launch: Prepared) -> dict[int, int]:
 
 
 def _moved(values: Words, moves: list[tuple[int, int, int]]) -> Words:
-    """Addresses in any of some ranges (first byte, bytes) at their new places; others as they are."""
+    """Translate addresses in any of the ranges (first byte, bytes) to their new places; others are unchanged."""
     result = values.copy()
     for first, size, target in moves:
         inside = (values >= first) & (values < first + size)
@@ -228,7 +228,7 @@ def _move_fields(rows: Words, columns: list[int], moves: list[tuple[int, int, in
 
 
 def _move_tables(launch: Prepared, saved: MachineCheckpoint) -> list[Any]:
-    """Give records that point to tables copies of these."""
+    """Make records that point to tables point to copies of them."""
     kept: dict[int, Any] = {}
     for address, words in saved.tables:
         kept[address] = (ctypes.c_int64 * len(words))(*words)

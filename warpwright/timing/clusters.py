@@ -25,7 +25,7 @@ LANES, EXITED, ARRIVED = WARP["lanes"], WARP["exited"], WARP["cluster_arrived"]
 
 @core
 def first_kernel(m: Any) -> s.Kernel:
-    """The context of the first launch; one of clusters runs alone."""
+    """The context of the first launch; a launch of clusters runs alone."""
     return s.Kernel(m[s.chip.kernels])
 
 
@@ -37,7 +37,7 @@ def cluster_count(m: Any) -> int:
 
 @core
 def place_in_grid(m: Any, k: s.Kernel, pointer: int, number: int) -> int:
-    """Write a BLOCK's place in grid and cluster; ``number`` counts in the order of dispatch.  Gives its linear index."""
+    """Write a BLOCK's place in grid and cluster; ``number`` counts in the order of dispatch. Returns its linear index."""
     count = m[k.cluster_blocks]
     x, y = m[k.cluster_x], m[k.cluster_y]
     z = count // (x * y)
@@ -65,7 +65,7 @@ def place_in_grid(m: Any, k: s.Kernel, pointer: int, number: int) -> int:
 
 @core
 def block_pointer(m: Any, sm: s.SM, block: int) -> int:
-    """Host pointer of the BLOCK structure of a block slot that is taken."""
+    """Host pointer of the BLOCK structure of an occupied block slot."""
     b = sm.blocks[block]
     k = s.Kernel(m[b.kernel])
     return m[k.block_base] + (m[sm.index] * m[k.blocks_per_sm] + m[b.place]) * BLOCK_BYTES
@@ -73,7 +73,7 @@ def block_pointer(m: Any, sm: s.SM, block: int) -> int:
 
 @core
 def slot_of(m: Any, pointer: int) -> tuple[s.SM, s.BlockSlot]:
-    """The SM region and the block slot's fields of a BLOCK structure of a launch of clusters: places are slots there."""
+    """The SM region and the block slot's fields of a BLOCK structure, in a launch of clusters."""
     k = first_kernel(m)
     index = (pointer - m[k.block_base]) // BLOCK_BYTES
     sm = s.SM(m[s.chip.sm_first] + index // m[k.blocks_per_sm] * m[s.chip.sm_slots])
@@ -105,7 +105,7 @@ def roomiest_gpc(m: Any, count: int) -> int:
 
 @core
 def roomiest_sm(m: Any, gpc: int) -> s.SM:
-    """The SM of a GPC with the most free block slots, the dispatcher's first of equals."""
+    """The SM of a GPC with the most free block slots; among equals, the first in the dispatcher's order."""
     most = 0
     best = s.SM(-1)
     for index in range(m[s.chip.sms]):
@@ -119,7 +119,7 @@ def roomiest_sm(m: Any, gpc: int) -> s.SM:
 
 @core
 def free_slot(m: Any, sm: s.SM) -> int:
-    """A block slot of an SM that holds none."""
+    """A free block slot of an SM."""
     block = 0
     while m[sm.blocks[block].active]:
         block += 1
@@ -128,7 +128,7 @@ def free_slot(m: Any, sm: s.SM) -> int:
 
 @core
 def introduce(m: Any, pointers: int, count: int) -> None:
-    """Tell the blocks of a new cluster, whose pointers are in scratch, of each other."""
+    """Connect the blocks of a new cluster, whose pointers are in scratch, with each other."""
     for i in range(count):
         for j in range(count):
             poke(m[pointers + i] + MEMBERS + 8 * j, m[pointers + j])
@@ -146,7 +146,7 @@ def leave(m: Any, pointer: int) -> None:
 
 @core
 def everybody_arrived(m: Any, pointer: int) -> bool:
-    """Whether every living lane of a block's cluster has arrived, and one at least."""
+    """Whether every living lane of a block's cluster has arrived, and there is at least one."""
     k = first_kernel(m)
     warps = m[k.warps_per_block]
     some = 0
@@ -165,7 +165,7 @@ def everybody_arrived(m: Any, pointer: int) -> bool:
 
 @core
 def release_cluster(m: Any, code: Any, pointer: int, end: int) -> None:
-    """Let the warps of a cluster go on after its barrier."""
+    """Let the warps of a cluster continue after its barrier."""
     k = first_kernel(m)
     warps = m[k.warps_per_block]
     last = 0
@@ -206,7 +206,7 @@ def judge_clusters(m: Any, code: Any, end: int) -> None:
     for i in range(m[s.chip.sms]):
         sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
         if m[sm.resident] == 0:
-            continue  # it holds what an earlier launch left there
+            continue  # it holds values of an earlier launch
         for block in range(m[k.blocks_per_sm]):
             if m[sm.blocks[block].active] == 0:
                 continue

@@ -1,8 +1,8 @@
 """Coalesces lanes' addresses to cache lines, sectors and shared-memory wavefronts.
 
-Lines and their sectors are as long as the chip file says, at most four sectors per line; shared memory has banks of 4 bytes, as many as the chip file says, and serves as many lanes at
-once: of 8-byte accesses half as many, of 16-byte ones a quarter (CUDA C++ Programming Guide, compute capability 5.x and later).
-Addresses come as ``records.py`` takes them: a base, and a stride or a table of distances.
+Lines and their sectors are as long as the chip file says, at most four sectors per line; shared memory has banks of 4 bytes, as many as the chip file says,
+and serves as many lanes at once; half as many for 8-byte accesses, and a quarter for 16-byte ones (CUDA C++ Programming Guide, compute capability 5.x and later).
+Addresses have the form in ``records.py``: a base, and a stride or a table of distances.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def word_of(m: Any, address: int) -> int:
 
 @core
 def entry_of(m: Any, sm: s.SM, line: int, n: int) -> int:
-    """The place of a line (or of another unit) among the first ``n`` of the scratch, ``n`` if it is not there; the last ones first."""
+    """The index of a line (or another unit) among the first ``n`` of the scratch, searched from the end; ``n`` if it is not there."""
     found = n - 1
     while found >= 0 and m[sm.lines[found]] != line:
         found -= 1
@@ -57,7 +57,7 @@ def sectors_of(m: Any, sm: s.SM, n: int) -> int:
 
 @core
 def lines_of_wave(m: Any, sm: s.SM, base: int, end: int) -> int:
-    """Fill the SM's line scratch for all bytes from ``base`` to ``end``; gives the number of lines."""
+    """Fill the SM's line scratch for all bytes from ``base`` to ``end``; returns the number of lines."""
     shift = m[s.chip.line_shift]
     sector_shift = m[s.chip.sector_shift]
     sector_bytes = m[s.chip.sector_bytes]
@@ -83,7 +83,7 @@ def lines_of_wave(m: Any, sm: s.SM, base: int, end: int) -> int:
 
 @core
 def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int) -> int:
-    """Fill the SM's line scratch for lanes at base + lane * stride; gives the number of lines."""
+    """Fill the SM's line scratch for lanes at base + lane * stride; returns the number of lines."""
     if mask == m[s.chip.full_wave] and stride == size:
         return lines_of_wave(m, sm, base, base + m[s.chip.lanes] * size)
     if stride == 0:
@@ -132,19 +132,19 @@ def lines_affine(m: Any, sm: s.SM, base: int, stride: int, mask: int, size: int)
 
 @core
 def pattern_of(base: int, tabled: bool, mask: int, size: int) -> int:
-    """What of an access beside its step says how it falls on lines and banks, as a number that is never 0."""
+    """A number that is never 0 for all that determines, in addition to its step, how an access falls on lines and banks."""
     return mask | (base & 127) << 32 | size << 39 | (1 if tabled else 0) << 44 | 1 << 46
 
 
 @core
 def place_of_pattern(step: int, known: int, places: int) -> int:
-    """The first of the two places among so many that a pattern may have."""
+    """The first of the two places that a pattern may have."""
     return (((step ^ known * s.GOLDEN) * s.GOLDEN) >> 40) & (places - 2)
 
 
 @core
 def lines_again(m: Any, sm: s.SM, kept: int, first: int) -> int:
-    """Fill the scratch with the lines of a pattern that is kept, from line ``first`` on."""
+    """Fill the scratch with the lines of a stored pattern, beginning with line ``first``."""
     n = m[kept + 2]
     for i in range(n):
         place = kept + s.PATTERN_HEAD + 4 * i
@@ -157,14 +157,14 @@ def lines_again(m: Any, sm: s.SM, kept: int, first: int) -> int:
 
 @core
 def lines_kept(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
-    """As ``lines_affine`` and ``lines_table``: the lines of a known pattern of lanes are as far from its first one as before.
+    """Like ``lines_affine`` and ``lines_table``, for a stored pattern of lanes, whose lines have known distances from its first one.
 
-    Kept are patterns of few lines, by the group of SMs, as in ``bank_passes``; the older of two goes for a third.
+    Patterns of few lines are stored for each group of SMs, as in ``bank_passes``; a third pattern replaces the older of two.
     """
     base, tabled, step, mask = addresses
     if tabled and base == 0:  # addresses in the record itself
         return lines_table(m, sm, base, step, mask, size)
-    if m[s.chip.lanes] > 32 and tabled:  # such a mask leaves no room for the rest of what tells patterns apart
+    if m[s.chip.lanes] > 32 and tabled:  # such a mask leaves no room for the rest of the key
         return lines_table(m, sm, base, step, mask, size)
     if not tabled and (step == 0 or m[s.chip.lanes] > 32 or (step == size and mask == m[s.chip.full_wave])):
         return lines_affine(m, sm, base, step, mask, size)
@@ -195,13 +195,13 @@ def lines_kept(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
 
 @core
 def words_of(size: int) -> int:
-    """The words that a lane's ``size`` bytes touch, from the first on."""
+    """The words that a lane's ``size`` bytes touch, as a mask."""
     return (1 << max(size >> 2, 1)) - 1
 
 
 @core
 def covered(m: Any, packed: int) -> int:
-    """Sectors of which every byte was touched, from four 16-bit byte counts."""
+    """Sectors of which every byte was accessed, from four 16-bit byte counts."""
     full = 0
     sector_bytes = m[s.chip.sector_bytes]
     for sector in range(4):
@@ -234,7 +234,7 @@ def words_in(m: Any, sectors: int) -> int:
 
 @core
 def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -> int:
-    """As ``lines_affine`` for lanes at base + a distance from a table."""
+    """Like ``lines_affine``, for lanes at base + a distance from a table."""
     n = 0
     lane_words = words_of(size)
     left = mask
@@ -303,7 +303,7 @@ def lanes_on_word(m: Any, packed: int, sector: int) -> int:
 
 @core
 def words_named(m: Any, packed: int, sector: int) -> int:
-    """Different words of a sector that are named, from ``count_passes``."""
+    """The number of different words of a sector that are accessed, from ``count_passes``."""
     bits = m[s.chip.pass_bits]
     return (packed >> (bits * sector + LANE_BITS)) & ((1 << (bits - LANE_BITS)) - 1)
 
@@ -394,14 +394,14 @@ def wavefronts(m: Any, sm: s.SM, addresses: Addresses, size: int, distinct: bool
 
 @core
 def lanes_together(m: Any, size: int) -> int:
-    """Lanes whose words the data stage hands over at once: one for each bank, half as many for 8 bytes per lane, a quarter for 16."""
+    """Lanes whose words the data stage transfers at once: one for each bank, half as many for 8 bytes per lane, a quarter for 16."""
     banks = m[s.chip.banks]
     return banks if size <= 4 else (banks >> 1 if size == 8 else banks >> 2)
 
 
 @core
 def active_groups(m: Any, mask: int, lanes: int) -> int:
-    """Groups of so many neighbouring lanes of which one is active."""
+    """The number of groups of neighbouring lanes that have an active lane."""
     if lanes >= m[s.chip.lanes]:
         return 1
     count = 0
@@ -433,8 +433,8 @@ def pairwise(addresses: Addresses, apart: int) -> bool:
 def bank_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, distinct: bool, packs: bool) -> int:
     """Sum over the groups of lanes (``lanes_together``) of the most different words in one bank.
 
-    The same lanes at the same distances come again and again: what was counted is kept by the group of SMs.  It depends on the base's place
-    among the banks only, and a pattern's table is a part of the compiled kernel.
+    The same lanes at the same distances recur, so counts are stored for each group of SMs. A count depends only on the pattern and on the base's bank, and a
+    pattern's table is a part of the compiled kernel.
     """
     base, tabled, step, mask = addresses
     if (tabled and base == 0) or m[s.chip.lanes] > 32:  # addresses in the record itself, or a mask that fills the word
@@ -501,7 +501,7 @@ def count_bank_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, distinc
 
 @core
 def different(m: Any, sm: s.SM, addresses: Addresses, bits: int) -> int:
-    """Put the lanes' different addresses, of each those ``bits``, into the scratch, in the order of lanes; gives how many."""
+    """Put the lanes' different addresses, masked by ``bits``, into the scratch, in the order of lanes; returns their number."""
     base, tabled, step, mask = addresses
     count = 0
     left = mask
@@ -522,10 +522,10 @@ def different(m: Any, sm: s.SM, addresses: Addresses, bits: int) -> int:
 
 @core
 def tag_passes(m: Any, sm: s.SM, n: int, banks: int) -> int:
-    """Passes of L1's tag stage over ``n`` lines: the most of them in one of its banks.
+    """Passes of L1's tag stage over ``n`` lines: the most lines in one of its banks.
 
     With four banks (``address_hash.tag_bank``) lines 0, 1, 2, 3, or 0, 2, 4, 6, or 0, 8, 16, 24 take one pass, 0, 3, 6, 9 take
-    three, and eight lines three apart five (bench.micro ``banks`` on H200).  More than four banks are not told apart.
+    three, and eight lines three apart five (bench.micro ``banks`` on H200).  More than four banks are not distinguished.
     """
     if banks == 1 or n <= 1:
         return n
@@ -541,6 +541,6 @@ def tag_passes(m: Any, sm: s.SM, n: int, banks: int) -> int:
 
 @core
 def ideal_wavefronts(m: Any, mask: int, size: int) -> int:
-    """Wavefronts that so many bytes need without conflicts: each has a word of every bank."""
+    """Wavefronts that a number of bytes needs without conflicts: each has a word of every bank."""
     shift = 7 if m[s.chip.banks] == 32 else 6
     return max((popcount(mask) * size + (1 << shift) - 1) >> shift, 1)

@@ -23,7 +23,7 @@ WHOLE_WARP, HALF_WARP_IN_ORDER, HALF_WARP_ANY_ORDER, WHOLE_LINES, QUARTER_WAVEFR
 
 @core
 def transaction(m: Any, sm: s.SM, n: int, line: int, sectors: int) -> int:
-    """Add a transaction to the scratch, which has ``n``; gives how many there are."""
+    """Add a transaction to the scratch, which has ``n``; returns the new number."""
     m[sm.lines[n]] = line
     m[sm.line_sectors[n]] = sectors
     m[sm.line_bytes[n]] = 0
@@ -33,7 +33,7 @@ def transaction(m: Any, sm: s.SM, n: int, line: int, sectors: int) -> int:
 
 @core
 def name_bytes(m: Any, sm: s.SM, place: int, address: int, size: int) -> None:
-    """A lane names ``size`` bytes of a transaction."""
+    """Count ``size`` bytes that a lane accesses in a transaction."""
     m[sm.line_bytes[place]] += size << (sector_of(m, address) * 16)
     m[sm.line_words[place]] |= words_of(size) << word_of(m, address)
 
@@ -42,7 +42,7 @@ def name_bytes(m: Any, sm: s.SM, place: int, address: int, size: int) -> None:
 def half_warp_in_order(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """Compute capability 1.0 and 1.1: a half-warp whose k-th lane names the k-th word of a segment moves the segment; any other moves 32 bytes for each lane.
 
-    Segments are of 64 bytes for words of 4, of 128 for words of 8, and two of 128 one after the other for words of 16.  Lanes that do not take part change nothing.
+    Segments have 64 bytes for words of 4, 128 for words of 8, and two of 128 one after the other for words of 16. Inactive lanes do not matter.
     """
     base, tabled, step, mask = addresses
     n = 0
@@ -78,7 +78,7 @@ def half_warp_in_order(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int
 def half_warp_any_order(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """Compute capability 1.2 and 1.3: a half-warp moves each segment that its lanes name once, in any order, and no more of it than the half that they name.
 
-    The lowest lane that is left chooses the segment: of 32 bytes for words of one byte, 64 for two, 128 for more.  A transaction of 128 bytes of which one half is
+    The lowest remaining lane determines the segment: of 32 bytes for words of one byte, 64 for two, 128 for more.  A transaction of 128 bytes of which one half is
     named becomes one of 64, and one of 64 one of 32.
     """
     base, tabled, step, mask = addresses
@@ -106,7 +106,7 @@ def half_warp_any_order(m: Any, sm: s.SM, addresses: Addresses, size: int) -> in
 
 @core
 def least_transaction(named: int) -> int:
-    """The sectors of the smallest aligned transaction of 32, 64 or 128 bytes that has all those that are named."""
+    """The sectors of the smallest aligned transaction of 32, 64 or 128 bytes that contains all accessed sectors."""
     return 15 if named & 3 and named & 12 else named
 
 
@@ -134,7 +134,7 @@ def quarter_wavefront(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
 
 @core
 def lines_named(m: Any, sm: s.SM, before: int, addresses: Addresses, first: int, size: int) -> int:
-    """Add each line that ``lanes``, counted from lane ``first``, name; gives how many transactions there are."""
+    """Add each line that ``lanes``, counted from lane ``first``, access; returns the number of transactions."""
     base, tabled, step, lanes = addresses
     n = before
     while lanes:
@@ -152,7 +152,7 @@ def lines_named(m: Any, sm: s.SM, before: int, addresses: Addresses, first: int,
 
 @core
 def keep_named(m: Any, sm: s.SM, n: int) -> None:
-    """Leave of each transaction the sectors that lanes name: stores of compute capability 2.x go to L2 in segments of 32 bytes."""
+    """Reduce each transaction to the sectors that lanes access: stores of compute capability 2.x go to L2 in segments of 32 bytes."""
     for place in range(n):
         held = m[sm.line_bytes[place]]
         named = 0
@@ -164,7 +164,7 @@ def keep_named(m: Any, sm: s.SM, n: int) -> None:
 
 @core
 def coalesce(m: Any, sm: s.SM, addresses: Addresses, size: int, store: bool) -> int:
-    """Fill the scratch by the chip's rule; gives the number of transactions."""
+    """Fill the scratch by the chip's rule; returns the number of transactions."""
     rule = m[s.chip.coalescing_rule]
     if rule == WHOLE_WARP:
         return lines_kept(m, sm, addresses, size)
@@ -182,7 +182,7 @@ def coalesce(m: Any, sm: s.SM, addresses: Addresses, size: int, store: bool) -> 
 
 @core
 def addresses_joined(addresses: Addresses, first: int) -> int:
-    """Different pieces of 16 bytes that ``lanes`` of a quarter-wavefront name: Cayman joins neighbours to one address."""
+    """The number of different pieces of 16 bytes that ``lanes`` of a quarter-wavefront access: Cayman joins neighbours to one address."""
     base, tabled, step, lanes = addresses
     count = 0
     while lanes:
@@ -214,7 +214,7 @@ def address_cycles(m: Any, addresses: Addresses) -> int:
 
 @core
 def transaction_passes(m: Any, addresses: Addresses, n: int) -> int:
-    """Passes of a load of ``n`` transactions under a rule other than a whole warp's: one for each, or what its addresses take."""
+    """Passes of a load of ``n`` transactions under a rule other than a whole warp's: one per transaction, or as many as its addresses take."""
     if m[s.chip.coalescing_rule] >= QUARTER_WAVEFRONT:
         return address_cycles(m, addresses)
     return n

@@ -15,9 +15,9 @@ from warpwright.native.intrinsics import core, peek, poke, popcount
 from warpwright.timing import state as s
 
 STORED = 7
-"""Of a line's word: the sectors in which DRAM has it, 0 where it is not compressed."""
+"""Field of a line's word: the number of sectors that it takes in DRAM, or 0 if it is not compressed."""
 WHOLE = 8
-"""All of it has been written since it was last changed in part."""
+"""Flag of a line's word: all of the line has been written since it was last changed in part."""
 LINE_BYTES, SECTOR_WORDS = 128, 8
 HEAD_BYTES, HALF_MASK_BYTES, BYTE_MASK_BYTES = 4, 8, 16
 """A base or a mask of words, a mask of 16-bit halves, a mask of bytes."""
@@ -25,7 +25,7 @@ HEAD_BYTES, HALF_MASK_BYTES, BYTE_MASK_BYTES = 4, 8, 16
 
 @core
 def entry_of(m: Any, line: int) -> int:
-    """Host address of a line's word; 0 where the line is not compressible."""
+    """Host address of a line's word; 0 if the line is not compressible."""
     for i in range(m[s.chip.compressible_count]):
         entry = m[s.chip.compressible] + i * (8 * s.CR_WORDS)
         first = peek(entry + 8 * s.CR_FIRST)
@@ -106,7 +106,7 @@ def note_change(m: Any, line: int, whole: bool) -> None:
 
 @core
 def sectors_read(m: Any, line: int, count: int) -> int:
-    """Sectors that cross DRAM's bus for so many of a line."""
+    """Sectors that cross DRAM's bus for a number of sectors of a line."""
     entry = entry_of(m, line)
     stored = peek(entry) & STORED if entry else 0
     return stored if stored else count
@@ -114,9 +114,9 @@ def sectors_read(m: Any, line: int, count: int) -> int:
 
 @core
 def sectors_written(m: Any, line: int, count: int) -> int:
-    """Sectors that cross DRAM's bus when so many dirty ones of a line are written back; how DRAM has it from now on is noted.
+    """Sectors that cross DRAM's bus when a number of dirty sectors of a line are written back; also records how DRAM stores the line from now on.
 
-    A line that was compressed and is no more has to be read first, and is written as a whole.
+    A line that is no longer compressed has to be read first, and is written as a whole.
     """
     entry = entry_of(m, line)
     if entry == 0:
