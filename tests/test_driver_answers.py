@@ -13,6 +13,7 @@ import pytest
 
 from bench.driver_answers import MIB, SIZES, maps
 from tests.driver_library import RUNTIME_CALLS
+from tests.forked_programs import run_program
 from tests.test_driver_devices import finished
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
@@ -141,8 +142,7 @@ print("right")
 @pytest.mark.parametrize("version", ["12", "13"])
 def test_the_runtimes_of_both_versions_copy_batches_and_advise(version: str) -> None:
     environment = {**os.environ, "WARPWRIGHT_GPU": "h200", "WARPWRIGHT_TIMING": "off"}
-    command = [sys.executable, "-c", RUNTIME, version]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(RUNTIME, environment, version)
     assert done.stdout == "right\n", done.stderr
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import pytest
 
 from bench.driver_codes import GROUPS
+from tests.driver_library import ENVIRONMENT
+from tests.forked_programs import run_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 ROOT = Path(__file__).parents[1]
@@ -36,15 +37,24 @@ APART = {
 """What is answered otherwise here."""
 
 
+PROGRAM = f"""
+import runpy, sys
+sys.path.insert(0, {str(ROOT)!r})
+from warpwright.driver import attach
+from warpwright.libraries import provide
+provide()
+attach.preload()
+runpy.run_path({str(ROOT / "bench/driver_codes.py")!r}, run_name="__main__")
+"""
+
+
 def answers(group: str) -> dict[str, Any]:
     """This driver's answers to a group's rows, asked in a process of their own; those that end a card's process are not asked."""
-    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "h200", "--timing", "off", "bench/driver_codes.py"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "h200"}
     dead = ",".join(str(n) for n, answer in enumerate(CARD[group].values()) if answer == "dies")
-    command += ["--group", group, "--dead", dead]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(PROGRAM, environment, "--group", group, "--dead", dead)
     assert done.returncode == 0, done.stderr[-2000:]
-    lines = [json.loads(line) for line in done.stdout.split("\nh200 ")[0].splitlines() if line[:1] in '"[0123456789']
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line[:1] in '"[0123456789']
     return dict(zip(lines[0::2], lines[1::2], strict=True))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.driver_library import ENVIRONMENT
+from tests.forked_programs import run_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
@@ -50,14 +51,7 @@ def add(function, a, b, stream=0, expect=0):
 
 def finished(program: str, chips: str = "a100,h200", **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": chips, **more}
-    return subprocess.run(
-        [sys.executable, "-c", HEAD + program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return run_program(HEAD + program, environment)
 
 
 def right(program: str, chips: str = "a100,h200", **more: str) -> str:

@@ -11,7 +11,7 @@ from tests.test_driver_pending import HEAD, SOURCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
-MODES = pytest.mark.parametrize("timing", ["full", "sampled", "off"])
+MODES = pytest.mark.parametrize("timing", ["full", pytest.param("sampled", marks=pytest.mark.ci), "off"])
 MORE = r"""
 extern "C" __global__ void serve(volatile int *asked, volatile int *answer, int rounds) {
     for (int i = 1; i <= rounds; i++) { while (*asked < i); __threadfence_system(); *answer = 10 * i; __threadfence_system(); }

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.driver_library import RUNTIME_CALLS, VECTOR_ADD
+from tests.forked_programs import run_program
 from warpwright.toolchain.compile_errors import CubinError
 from warpwright.toolchain.fatbin import read_fatbin, unpack_lz4
 
@@ -216,7 +217,8 @@ print(asked("cudaOccupancyMaxActiveClusters", 0, 1024)[0])
 def test_cluster_occupancy() -> None:
     """An H200 holds two blocks of 1,024 threads per SM, and no cluster reaches beyond its GPC."""
     environment = {**os.environ, "WARPWRIGHT_GPU": "h200", "WARPWRIGHT_TIMING": "off"}
-    done = subprocess.run([sys.executable, "-c", CLUSTERS], env=environment, capture_output=True, text=True, check=True)
+    done = run_program(CLUSTERS, environment)
+    assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     active = [(0, 264), (0, 132), (0, 30)]
     assert lines == ["(0, 8)", *map(str, active), "0"]
@@ -264,7 +266,7 @@ print(seen)
 
 def test_a_managed_variable_is_one_on_all_devices() -> None:
     environment = {**os.environ, "WARPWRIGHT_GPU": "a100,h200", "WARPWRIGHT_TIMING": "off"}
-    done = subprocess.run([sys.executable, "-c", MANAGED], env=environment, capture_output=True, text=True, check=False)
+    done = run_program(MANAGED, environment)
     assert (done.stdout, done.stderr) == ("[(6, True), (7, True), (8, True), (9, True)]\n", "")
 
 
@@ -327,6 +329,5 @@ print("right")
 @pytest.mark.parametrize("version", ["12", "13"])
 def test_libraries_and_copies_of_arrays(version: str) -> None:
     environment = {**os.environ, "WARPWRIGHT_GPU": "a100,h200", "WARPWRIGHT_TIMING": "off"}
-    command = [sys.executable, "-c", LIBRARIES, version]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(LIBRARIES, environment, version)
     assert (done.stdout, done.returncode) == ("right\n", 0), done.stderr

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS, VECTOR_ADD, Driver, attached
+from tests.forked_programs import run_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
@@ -96,9 +97,7 @@ def test_long_loops_keep_their_memory(driver: Driver) -> None:
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **ENVIRONMENT}
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS + program]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    return run_program(IN_ANOTHER_PROCESS + program, {**os.environ, **ENVIRONMENT})
 
 
 def test_a_forked_child_is_told_and_its_parent_goes_on() -> None:

@@ -249,6 +249,7 @@ def test_a_page_without_launches_is_said_not_to_be_written(tmp_path: Path) -> No
     assert json.loads((tmp_path / "runs.json").read_text()) == []
 
 
+@pytest.mark.ci
 def test_a_chip_without_checks_gives_no_summary(tmp_path: Path) -> None:
     (tmp_path / "early.py").write_text("import warpwright as ww\nww.GPU()\n")
     done = warpwright("run", "--check", "all", "--gpu", "g80", "early.py", cwd=tmp_path)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.driver_library import ENVIRONMENT
+from tests.forked_programs import run_program
 from warpwright.api import GPU
 from warpwright.chips import load_chip
 from warpwright.chips.mig import (
@@ -348,13 +349,7 @@ print(cuda.word("cuDeviceGetCount", kind=ctypes.c_int32), name.value.decode(), t
 
 
 def seen(**environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(PROGRAM, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100", **environment})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
@@ -451,12 +446,6 @@ assert nvml.nvmlDeviceSetMigMode(card, 0, ref(a)) == 0
 
 @pytest.mark.ci
 def test_nvml_creates_lists_and_destroys(kept: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", NVML],
-        env={**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(NVML, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip() == "NVIDIA A100-SXM4-40GB MIG 2c.3g.20gb (simulated)"

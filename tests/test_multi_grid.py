@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 import warpwright as ww
 from tests.driver_library import ENVIRONMENT, RUNTIME_CALLS
+from tests.forked_programs import run_program
 from tests.test_driver_devices import finished, right
 from warpwright.engine.multi_grid import parents
 from warpwright.toolchain import InputKind, compile_source, link
@@ -372,12 +372,5 @@ assert whole == [(i - 3) % 1024 for i in range(1024)], whole
 assert call("cudaLaunchCooperativeKernelMultiDevice", ctypes.addressof(place), 9, 0) == 1
 """
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "12"],
-        env={**os.environ, **ENVIRONMENT, "WARPWRIGHT_SYSTEM": "dgx-1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run_program(program, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_SYSTEM": "dgx-1"}, "12")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -264,6 +264,7 @@ def test_more_of_python_than_is_translated_is_refused(function: Any, message: st
         Translation(function)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(intrinsics.BOUNDSCHECK, reason="checked indices are Numba's")
 def test_each_function_of_the_model_is_translated_once() -> None:
     text = str(Translation(windows.run_windows.py_func).module)

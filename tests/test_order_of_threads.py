@@ -53,6 +53,7 @@ def left(**options: str) -> int:
     return int(x[0])
 
 
+@pytest.mark.ci
 def test_the_modes_disagree_about_a_race_and_racecheck_names_it() -> None:
     results = {timing: left(timing=timing) for timing in ("off", "sampled", "full")}
     assert results == {"off": 0, "sampled": 7, "full": 7}

@@ -133,6 +133,7 @@ print(seconds(scheduler=oldest_first), seconds(l1_replacement=most_recent), "num
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(direct.intrinsics.BOUNDSCHECK, reason="checked indices are compiled by Numba")
 def test_the_first_swap_of_a_process_does_not_wait_for_numba(tmp_path: Path) -> None:
     program = tmp_path / "swap.py"

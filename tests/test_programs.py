@@ -38,12 +38,17 @@ LAUNCHES = [
 ]
 
 
-SECONDS = frozenset(("float_intrinsics", "video_intrinsics", "tiles_of_all_sizes", "image_filters"))
+QUICK = frozenset(("tree_recursion", "block_tile"))
+"""Programs that every run has on the older chips as well."""
+SECONDS = frozenset(
+    ("float_intrinsics", "video_intrinsics", "tiles_of_all_sizes", "image_filters", "cub_sorts", "cub_warps")
+)
 """Programs that the interpreter takes seconds for."""
 
 
 def interpreted_launch(name: str, chip: str) -> object:
-    return pytest.param(name, chip, id=f"{chip}-{name}", marks=pytest.mark.ci if name in SECONDS else ())
+    quick = name in QUICK or (chip == "h200" and name not in SECONDS)
+    return pytest.param(name, chip, id=f"{chip}-{name}", marks=() if quick else pytest.mark.ci)
 
 
 @pytest.mark.parametrize(("name", "chip"), [interpreted_launch(n, c) for n, c, _ in LAUNCHES])
@@ -60,8 +65,6 @@ LONG = frozenset(
     )
 )
 """Programs that take seconds to compile for the host."""
-QUICK = frozenset(("tree_recursion", "block_tile"))
-"""Programs that are compiled in every run for the older chips as well."""
 
 
 def compiled_launch(name: str, chip: str) -> object:

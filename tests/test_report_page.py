@@ -278,6 +278,7 @@ def browse(page: Path, folder: Path, *options: str) -> tuple[str, str]:
     return result.stdout, "\n".join(line for line in result.stderr.splitlines() if "CONSOLE" in line)
 
 
+@pytest.mark.ci
 @needs_browser
 def test_the_browser_reports_no_error(page: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
@@ -288,6 +289,7 @@ def test_the_browser_reports_no_error(page: str, tmp_path: Path) -> None:
     assert re.search(r'<tr data-line="\d+"[^>]* tabindex="0"', elements)
 
 
+@pytest.mark.ci
 @needs_browser
 def test_the_browser_would_report_an_error(page: str, tmp_path: Path) -> None:
     """The other side of the test before: an error of the script and a script from elsewhere are seen."""
@@ -296,6 +298,7 @@ def test_the_browser_would_report_an_error(page: str, tmp_path: Path) -> None:
     assert "Content Security Policy" in browse(path, tmp_path / "profile", "--dump-dom")[1]
 
 
+@pytest.mark.ci
 @needs_browser
 @pytest.mark.parametrize("width", [400, 1280])
 def test_only_tables_and_drawings_scroll_sideways(page: str, tmp_path: Path, width: int) -> None:

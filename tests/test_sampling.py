@@ -121,6 +121,7 @@ def test_every_block_runs_once(blocks: int, threads: int) -> None:
     assert (run.sampling.sections > 1) == (blocks > 100_000)
 
 
+@pytest.mark.ci
 def test_blocks_that_watch_each_other_are_timed_in_full() -> None:
     runs = []
     for timing in ("full", "sampled"):

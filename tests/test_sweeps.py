@@ -337,6 +337,7 @@ def test_nothing_beats_the_pareto_front(points: list[tuple[int, int]]) -> None:
     assert {floats[i] for i in front} == {p for p in floats if not beaten(p)}
 
 
+@pytest.mark.ci
 def test_a_dask_cluster_runs_the_points(folder: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(

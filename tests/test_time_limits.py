@@ -70,7 +70,13 @@ def stopped(kernel: str, timing: str, engine: str = "compiled", check: str = "")
     return session.stopped_at
 
 
-@pytest.mark.parametrize(("timing", "engine"), [("off", "compiled"), ("full", "compiled"), ("off", "interpreter")])
+@pytest.mark.parametrize(
+    ("timing", "engine"),
+    [
+        ("full", "compiled"),
+        *(pytest.param("off", engine, marks=pytest.mark.ci) for engine in ("compiled", "interpreter")),
+    ],
+)
 def test_a_time_limit_says_at_which_lines_the_warps_were(timing: str, engine: str) -> None:
     text = stopped("counts", timing, engine)
     # Which of the two blocks ran when the time was over is the host's affair.
@@ -78,14 +84,14 @@ def test_a_time_limit_says_at_which_lines_the_warps_were(timing: str, engine: st
     assert re.search(r"warps? 0(-1)?: lanes 0-31 run at limits\.cu:4: ", text), text
 
 
-@pytest.mark.parametrize("timing", ["off", "full"])
+@pytest.mark.parametrize("timing", ["off", pytest.param("full", marks=pytest.mark.ci)])
 def test_a_time_limit_tells_warps_that_wait_from_those_that_run(timing: str) -> None:
     text = stopped("polls", timing)
     assert re.search(r"warp 0: lanes 0-31 waits? at the block barrier limits\.cu:14: ", text), text
     assert re.search(r"warp 1: lanes 0-31 run at limits\.cu:1[12]: ", text), text
 
 
-@pytest.mark.parametrize("check", ["all", "schedcheck"])
+@pytest.mark.parametrize("check", ["all", pytest.param("schedcheck", marks=pytest.mark.ci)])
 def test_a_time_limit_has_the_lines_under_the_checks(check: str) -> None:
     text = stopped("counts", "off", check=check)
     assert re.match(r"kernel counts, block \([01], 0, 0\):\n", text), text

@@ -271,6 +271,7 @@ def test_numba_with_checked_indices_gives_the_same_cycles_and_counters() -> None
     assert "sm__cycles" in direct
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(BOUNDSCHECK, reason="checked indices are compiled without a cache")
 def test_the_model_is_compiled_once_on_a_machine_and_not_for_another_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[object] = []

@@ -166,6 +166,7 @@ def test_a_session_stops_at_a_breakpoint_and_steps_back(session: Session, progra
     assert shown == "result 6.0\n"
 
 
+@pytest.mark.ci
 @needs_node
 def test_a_stop_ends_the_program(session: Session) -> None:
     session.ask("initialize", adapterID="warpwright")
