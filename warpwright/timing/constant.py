@@ -30,7 +30,7 @@ OFFSET = (1 << 32) - 1
 
 @core
 def bring(m: Any, sm: s.SM, line: int, time: int, latency: int, several: bool) -> int:
-    """When a line that a first level lacks at ``time`` is there; ``latency`` from L1.5; ``several``: for an LDC of more than one word."""
+    """When a line that a first level lacks at ``time`` arrives; ``latency``: from L1.5; ``several``: for an LDC of more than one word."""
     interval = m[sm + (s.SM.const_interval if several else s.SM.operand_interval)]
     start = reserve(m, sm.const_fill, s.DRAM_SHIFT, 1 << s.DRAM_SHIFT, time, interval)
     m[sm.const_lines] += 1
@@ -44,7 +44,7 @@ def bring(m: Any, sm: s.SM, line: int, time: int, latency: int, several: bool) -
     if there >= s.INF:
         there = start + m[s.chip.const_l2]
         arrived = m[m[s.chip.const_arrived] + block]
-        if arrived >= s.INF:  # this SM asks first, or in the window of the first
+        if arrived >= s.INF:  # this SM is the first to request it, or requests it in the same window
             there += m[s.chip.dram_latency] + m[s.chip.dram_row_miss]
             index = m[sm.requests]
             m[sm.requests] = index + 1
@@ -62,10 +62,10 @@ def bring(m: Any, sm: s.SM, line: int, time: int, latency: int, several: bool) -
 
 @core
 def share_constants(m: Any, length: int) -> None:
-    """How fast L1.5 hands lines to each SM in the next window, from the ``length`` cycles of this one.
+    """Set the rate at which L1.5 sends lines to each SM in the next window, from the ``length`` cycles of this one.
 
-    The SMs of a GPC share a port (bench.micro ``walks_by_sm``): when it was busy, each of those that asked gets an equal part of it.  A launch
-    begins so, and stays so for a window after its start: all its SMs ask for their parameters at once (``first_lines``).
+    The SMs of a GPC share a port (bench.micro ``walks_by_sm``): if it was busy, the SMs that used it get equal parts of it. This also holds at the beginning
+    of a launch and for a window after it, because all SMs request their parameters at once (``first_lines``).
     """
     kept = m[s.chip.now] < m[s.chip.overhead] + m[s.chip.block_start] + m[s.chip.window]
     m[s.chip.const_asked] = 1 if kept else 0
@@ -110,14 +110,14 @@ def _line_ready(m: Any, sm: s.SM, cache: int, capacity: int, miss: int, line: in
 
 @core
 def constant_ready(m: Any, sm: s.SM, slot: int, line: int, time: int) -> int:
-    """When an operand's line can be read by an instruction of the warp in a slot that issues at ``time``."""
+    """When an operand's line can be read by an instruction that the warp in a slot issues at ``time``."""
     cache = sm + m[s.chip.immediate_at] + scheduler_of(m, slot) * m[s.chip.immediate_size]
     return _line_ready(m, sm, cache, m[s.chip.const_lines], m[s.chip.immediate_miss], line, time)
 
 
 @core
 def indexed_ready(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> int:
-    """The same of a ULDC whose index is a uniform register; its record stays for the issue."""
+    """The same for a ULDC whose index is a uniform register; its record is kept until the issue."""
     _, mask, base, tabled, step = decode(m[w.trace] + m[w.pos] * 8, m[s.chip.head_words], m[s.chip.lanes])
     if mask == 0:
         return time
@@ -129,7 +129,7 @@ def indexed_ready(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, ti
 
 @core
 def word_ready(m: Any, sm: s.SM, line: int, time: int, several: bool) -> int:
-    """When LDC has the line of a word that it asks for at ``time``."""
+    """When an LDC has the line of a word that it requests at ``time``."""
     cache = sm + m[s.chip.const_at]
     capacity = m[s.chip.const_lines]
     miss = m[s.chip.const_miss]
@@ -138,7 +138,7 @@ def word_ready(m: Any, sm: s.SM, line: int, time: int, several: bool) -> int:
         return time
     if ready <= (time if several else max(time, m[sm.operand_booked])) + miss:
         return ready
-    # Missing, or asked for at a later time by an instruction whose words were all looked up when it issued.
+    # Missing, or requested later by an instruction whose words were all looked up when it issued.
     fetched = bring(m, sm, line, time, miss, several)
     if ready >= s.INF:
         insert(m, cache, capacity, line, fetched)
@@ -153,7 +153,7 @@ def word_ready(m: Any, sm: s.SM, line: int, time: int, several: bool) -> int:
 def load_constant(
     m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, recorded: bool
 ) -> int:
-    """Issue an LDC; one with an index has a record of its lanes' offsets.  Gives when its last word is there."""
+    """Issue an LDC; an LDC with an index has a record of its lanes' offsets. Returns when its last word has arrived."""
     count = 1
     line = code[row.op]
     line_bytes = m[s.chip.const_line_bytes]

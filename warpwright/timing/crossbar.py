@@ -1,6 +1,6 @@
 """The path of a request between windows: GPC, crossbar, L2 and back; executes strong accesses.
 
-``exchange.py`` says who serves which requests, and in which order.
+``exchange.py`` determines who serves which requests, and in which order.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from warpwright.timing.warp import (
 )
 
 SHORT_WINDOWS_FOR_CYCLES = 4096
-"""How long windows are short after a strong access without an answer: a few answers from L2, after which the next one may come."""
+"""How long windows stay short after a strong access without an answer: the time of a few answers from L2, after which the next one may come."""
 SHORT_WINDOWS_BEHIND_FENCE_CYCLES = 1024
-"""The same after a fence that asked the slices: a warp's next one may leave when its stores are acknowledged, within a window."""
+"""The same after a fence that went to the slices: a warp's next one may leave when its stores are acknowledged, within a window."""
 
 
 @core
 def note_turn(m: Any, index: int, home: int) -> None:
-    """SM ``index`` has turned to a slice."""
+    """Record that SM ``index`` has sent a request to a slice."""
     place = u(m[s.chip.touched] + home * m[s.chip.touched_words] + (index >> 6))
     bit = 1 << (index & 63)
-    if m[place] & bit == 0:  # hardly ever: slices are beside each other in the host's memory
+    if m[place] & bit == 0:  # hardly ever: slices are adjacent in the host's memory
         m[place] |= bit
 
 
 @core
 def reach(m: Any, sm: s.SM, r: s.Request, line: int) -> int:
-    """The home of a line that an SM turns to with a strong access; it is noted that it did, and what the access asks for the line."""
+    """The home of a line of an SM's strong access; also records the use of the slice and the policy that the access requests."""
     home = slice_of(m, line)
     note_turn(m, m[sm.index], home)
     if m[s.chip.policies]:
@@ -71,14 +71,14 @@ def reach(m: Any, sm: s.SM, r: s.Request, line: int) -> int:
 
 @core
 def note_far_write(m: Any, index: int, home: int, time: int) -> None:
-    """What SM ``index`` writes at ``time`` to a line of a slice may have to cross: a fence will go as far."""
+    """Record whether a write of SM ``index`` at ``time`` crosses to the other partition: a fence will then go that far."""
     if is_far(m, m[m[s.chip.partition_of_sm] + index], home):
         m[s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots]).wrote_far] = time
 
 
 @core
 def announce(m: Any, index: int, r: s.Request) -> None:
-    """Have the host fetch what a request of SM ``index`` will look at."""
+    """Prefetch, on the host, the state that a request of SM ``index`` will need."""
     kind = m[r.kind]
     if kind >= s.RQ_STRONG:
         return
@@ -93,9 +93,9 @@ def announce(m: Any, index: int, r: s.Request) -> None:
 
 @core
 def strong_record(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request) -> bool:
-    """Run a warp's function up to its next stop for a strong access; whether it has left that access' record."""
+    """Run a warp's function up to its next stop for a strong access; returns whether it has left that access's record."""
     row = s.Instruction(m[r.line])
-    if m[w.pending] < 2:  # the warp went elsewhere at an earlier one
+    if m[w.pending] < 2:  # the warp took another path at an earlier one
         return False
     m[w.pending] -= 2
     if not run_function(m, sm, w, m[r.time]):
@@ -117,7 +117,7 @@ def strong_record(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request) -> bool:
 
 @core
 def execute_strong_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request, addresses: Addresses) -> int:
-    """Time a strong access to shared memory; gives the time of its answer less the way back from a slice, which is added by who asked."""
+    """Time a strong access to shared memory; returns the time of its answer less the way back from a slice, which the caller adds."""
     row = s.Instruction(m[r.line])
     base, tabled, step, mask = addresses
     size = code[row.access_bytes]
@@ -145,7 +145,7 @@ def execute_strong_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request, 
 def strong_atomic(
     m: Any, sm: s.SM, partition: int, r: s.Request, operation: int, extra: int, time: int, n: int
 ) -> tuple[int, int]:
-    """Have L2 do an atomic on the ``n`` lines in the scratch, which come to it from ``time`` on: its answer, and the load/store unit's cycles."""
+    """Execute an atomic at L2 on the ``n`` lines in the scratch, which arrive from ``time`` on; returns the time of its answer and the load/store unit's cycles."""
     index = m[sm.index]
     answer = time
     waves = atomic_waves(m, sm, n, operation, extra & 255)
@@ -168,7 +168,7 @@ def strong_atomic(
 
 @core
 def strong_load(m: Any, sm: s.SM, partition: int, r: s.Request, way: int, time: int, n: int) -> int:
-    """Read the ``n`` lines in the scratch at L2; when the last has come."""
+    """Read the ``n`` lines in the scratch at L2; returns when the last one has arrived."""
     answer = time
     m[sm.global_loads] += 1
     m[sm.load_sectors] += sectors_of(m, sm, n)
@@ -189,7 +189,7 @@ def strong_load(m: Any, sm: s.SM, partition: int, r: s.Request, way: int, time: 
 
 @core
 def strong_store(m: Any, sm: s.SM, partition: int, r: s.Request, size: int, time: int, n: int) -> tuple[int, int]:
-    """Write the ``n`` lines in the scratch at L2: its acknowledgement, and the load/store unit's cycles."""
+    """Write the ``n`` lines in the scratch at L2; returns the time of the acknowledgement and the load/store unit's cycles."""
     index = m[sm.index]
     answer = time
     waves = 0
@@ -213,7 +213,7 @@ def strong_store(m: Any, sm: s.SM, partition: int, r: s.Request, size: int, time
 
 @core
 def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, time: int) -> int:
-    """Run a warp's strong access and time it; gives the time of its answer at the slice."""
+    """Run a warp's strong access and time it; returns the time of its answer at the slice."""
     w = s.Warp(m[r.warp])
     row = s.Instruction(m[r.line])
     if not strong_record(m, code, sm, w, r):
@@ -248,9 +248,9 @@ def execute_strong(m: Any, code: Any, sm: s.SM, partition: int, r: s.Request, ti
 
 @core
 def stop_as_issued(m: Any, sm: s.SM, w: s.Warp) -> None:
-    """Carry out the stop at the end of a strong access's block whose instruction issued before the access was executed.
+    """Execute the stop at the end of a strong access's basic block, whose instruction issued before the access was executed.
 
-    The instruction (a block barrier, a NANOSLEEP) issues as soon as the access has left for L2; what it does is known only now.
+    The instruction (a block barrier, a NANOSLEEP) issues as soon as the access has left for L2; its effect is known only now.
     """
     if m[w.pending] or m[w.pos] != m[w.used] or m[w.pc] != m[w.end]:
         return
@@ -264,8 +264,7 @@ def stop_as_issued(m: Any, sm: s.SM, w: s.Warp) -> None:
 
 @core
 def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
-    """How much longer a fence takes for what waits at the slices: it goes to each one that its SM has turned to, after the reads there
-    (bench.micro ``crowd``: as long as a look at the slice that a crowd polls, also where only other warps of the SM do)."""
+    """How much longer a fence takes because of queues at the slices: it goes to each slice that its SM has used, after the reads there (bench.micro ``crowd``: as long as a load from the slice that a crowd polls, even if only other warps of the SM poll it)."""
     words = m[s.chip.touched_words]
     first = m[s.chip.touched] + (index >> 6)
     latest = time
@@ -279,7 +278,7 @@ def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
 
 @core
 def pass_gpc(m: Any, gpc: int, r: s.Request, kind: int) -> None:
-    """A request's way from its SM to its slice, through what the SMs of a GPC share; ``Request.time`` is then when it is there."""
+    """Move a request from its SM to its slice, through the units that the SMs of a GPC share; ``Request.time`` is then its arrival."""
     time = m[r.time] + m[s.chip.to_l2]
     if m[s.chip.tlb_sets]:
         time = translate(m, gpc, m[r.line], time)
@@ -319,7 +318,7 @@ def serve_at_slice(m: Any, index: int, r: s.Request) -> None:
 
 @core
 def back_to_gpc(m: Any, gpc: int, r: s.Request) -> None:
-    """An answer's way from its slice to its SM."""
+    """Move an answer from its slice to its SM."""
     kind = m[r.kind]
     if kind == s.RQ_STORE:
         return
@@ -340,7 +339,7 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
     if kind == s.RQ_BULK:
         m[r.answer] = serve_bulk(m, sm, r, partition, m[m[s.chip.gpc_of_sm] + index])
         return
-    if kind == s.RQ_CONSTANT:  # it tells when its SM has the block: others find it in L2
+    if kind == s.RQ_CONSTANT:  # the answer is when its SM has the block; others find it in L2
         arrived = m[s.chip.const_arrived] + m[r.line]
         m[arrived] = min(m[arrived], m[r.answer])
         return
@@ -353,7 +352,7 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
     if kind == s.RQ_FENCE:
         waits = fence_waits(m, index, partition, m[r.time] + m[s.chip.to_l2])
         m[r.answer] = m[r.time] + m[r.line] + waits
-        if m[sm.wrote_far] > m[sm.clean]:  # as far as what was written there
+        if m[sm.wrote_far] > m[sm.clean]:  # as far as the writes went
             m[r.answer] = max(m[r.answer], m[s.Warp(m[r.warp]).last] + m[s.chip.fence_written] + m[s.chip.far_latency])
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_BEHIND_FENCE_CYCLES)
         return

@@ -21,7 +21,7 @@ from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import Prepared, advance, deadlock, prepare, result_of
 
 WINDOWS_A_REPORT = 512
-"""Of all devices together, between two looks at progress and at warps that only repeat themselves."""
+"""Windows of all devices together between two checks of progress and of warps that only repeat themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class DeviceError(Exception):
         super().__init__(str(error))
         self.device, self.error = device, error
         self.ended = tuple(ended)
-        """Devices whose launches had ended."""
+        """Devices whose launches have ended."""
 
 
 class _Standstill:
     """Judges whether the launches of all devices together will never end.
 
     One device's warps may repeat themselves because they wait for another device.  So all must do so at the same time: each is found to repeat itself, and
-    once more after all were found.
+    again after all of them were found.
     """
 
     def __init__(self, launches: Sequence[Prepared]) -> None:
@@ -57,7 +57,7 @@ class _Standstill:
         self._again = False
 
     def reached(self, running: Sequence[int]) -> bool:
-        """To be asked between windows, of the devices whose launches have not ended."""
+        """Called between windows, for the devices whose launches have not ended."""
         for number in running:
             launch = self.launches[number]
             if launch.watch is None:
@@ -84,8 +84,7 @@ def simulate_devices(
     """Run one launch on each of several devices, all at once.
 
     Raises:
-        DeviceError: a warp faulted or trapped, or the launches that are left will never end.
-        TimingCancelled: ``cancel`` said so.
+        DeviceError: a warp faulted or trapped, or the remaining launches will never end. TimingCancelled: ``cancel`` returned true.
     """
     began, worked = time.perf_counter(), time.thread_time()
     machines = [prepare(one.chip, [one.grid], one.policies, kept=one.kept) for one in launches]
@@ -135,7 +134,7 @@ def _run(machines: Sequence[Prepared], progress: ProgressCallback | None, cancel
 
 
 def _progress(machines: Sequence[Prepared], running: Sequence[int]) -> Progress:
-    """Of all devices together; the clock of the first that still runs."""
+    """Progress of all devices together, with the clock of the first one that still runs."""
     words = [machine.state.words for machine in machines]
     instructions = sum(int(metrics_module.sm_column(machine.state, s.SM.instructions).sum()) for machine in machines)
     done, total = (sum(int(m[field]) for m in words) for field in (s.chip.done_blocks, s.chip.blocks))

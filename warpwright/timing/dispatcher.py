@@ -50,7 +50,7 @@ L_SMS, L_SM_COUNT = LAUNCH["taking_sms"], LAUNCH["taking_sm_count"]
 
 @core
 def sm_number(m: Any, k: s.Kernel, sm: s.SM) -> int:
-    """An SM's %smid: it may be one of a part of the chip; warps whose SM is not timed have any."""
+    """An SM's %smid. The SM may be one of a part of the chip; warps whose SM is not timed get any number."""
     launch = m[k.launch]
     return peek(peek(launch + L_SMS) + 8 * (m[sm.index] % peek(launch + L_SM_COUNT)))
 
@@ -98,7 +98,7 @@ def start_block(m: Any, k: s.Kernel, sm: s.SM, block: int, number: int, time: in
         start_warp(m, k, sm, warp, time + latency)
     if (
         warps % m[s.chip.sub_cores] == 0
-    ):  # bench.micro ``first_lines``: the next block's first warp comes to the next sub-core all the same
+    ):  # bench.micro ``first_lines``: the next block's first warp goes to the next sub-core nevertheless
         m[sm.rotate] = (m[sm.rotate] + 1) % m[s.chip.sub_cores]
 
 
@@ -120,7 +120,7 @@ class NewWarp(NamedTuple):
 
 @core
 def sub_core_with_room(m: Any, sm: s.SM) -> int:
-    """The sub-core with the most free warp slots, the next ones in turn first."""
+    """The sub-core with the most free warp slots; among equals, the next in turn."""
     sub_cores = m[s.chip.sub_cores]
     sub = 0
     most = 0
@@ -167,7 +167,7 @@ def start_warp(m: Any, k: s.Kernel, sm: s.SM, warp: NewWarp, time: int) -> None:
     resident = m[sm.index] * s.MAX_SUB_CORES * s.MAX_WARPS + position
     describe_warp(m, k, sm, warp, resident, lanes)
     w = warp_at(sm, position)
-    # Requests of the warp that was here before may still be in flight: they count down what they counted up.
+    # Requests of the slot's previous warp may still be in flight and will decrement these counters.
     unknown, stores, copies = m[w.sb_unknown], m[w.stores], m[w.async_copies]
     for j in range(s.Warp.size):
         m[w + j] = 0
@@ -218,7 +218,7 @@ def timed_block(m: Any, ordinal: int) -> int:
 
 @core
 def turn(m: Any, time: int, interval: int) -> int:
-    """The dispatcher's next turn, at ``time`` or when it has done what came before."""
+    """The dispatcher's next turn: at ``time``, or when it has finished earlier work."""
     fine = max(time << 8, m[s.chip.dispatch_free])
     m[s.chip.dispatch_free] = fine + interval
     return fine >> 8
@@ -226,7 +226,7 @@ def turn(m: Any, time: int, interval: int) -> int:
 
 @core
 def send(m: Any, k: s.Kernel, sm: s.SM, block: int, time: int, latency: int) -> None:
-    """Start the next block of a grid on an SM at ``time`` or as soon as the SM can; it runs ``latency`` later."""
+    """Start the next block of a grid on an SM at ``time``, or as soon as the SM can; its warps run ``latency`` later."""
     number = m[k.next_block]
     m[k.next_block] = number + 1
     start = max(time, m[sm.block_free])
@@ -261,7 +261,7 @@ def send_clusters(m: Any, time: int, latency: int) -> None:
 
 @core
 def fill_idle_chip(m: Any, k: s.Kernel, time: int) -> None:
-    """Send a kernel's first blocks to the chip, which has none, from ``time`` on."""
+    """Send a kernel's first blocks to the chip, which has no blocks of it, from ``time`` on."""
     for i in range(m[k.first_blocks]):
         if m[k.next_block] >= m[k.blocks]:
             return
@@ -284,7 +284,7 @@ def fill_room(m: Any, time: int, interval: int, latency: int) -> None:
 
 @core
 def admit(m: Any, end: int) -> None:
-    """Take launches that have come to the dispatcher by ``end``, where a window ends, and place what blocks there is room for."""
+    """Take launches that have reached the dispatcher by ``end``, the end of a window, and place blocks while there is room."""
     while True:
         k = arrive(m, end)
         if k == 0:
@@ -308,7 +308,7 @@ def first_blocks(m: Any) -> None:
 
 @core
 def sort_ended(m: Any) -> int:
-    """Bring the blocks that ended in this window into the order of their ends: time, SM and slot, in the dispatcher's scratch; gives how many."""
+    """Sort the blocks that ended in this window by time, SM and slot into the dispatcher's scratch; returns their number."""
     first = m[s.chip.sm_first]
     size = m[s.chip.sm_slots]
     order = m[s.chip.group_order]
@@ -336,7 +336,7 @@ def ended_on(m: Any, key: int) -> s.SM:
 
 @core
 def replace_blocks(m: Any, end: int) -> None:
-    """Give the slots of blocks that ended in this window to the next ones, earliest end first: the dispatcher notes one after the other."""
+    """Give the slots of blocks that ended in this window to the next blocks, earliest end first; the dispatcher processes one end at a time."""
     order = m[s.chip.group_order]
     count = sort_ended(m)
     m[s.chip.done_blocks] += count
@@ -364,7 +364,7 @@ def replace_blocks(m: Any, end: int) -> None:
 
 @core
 def share_room(m: Any, count: int, end: int) -> None:
-    """Give the room of each of ``count`` ended blocks back, and to the blocks whose turn it is: of several kernels."""
+    """Free the room of each of ``count`` ended blocks, and give it to the blocks whose turn it is; for several kernels."""
     order = m[s.chip.group_order]
     for i in range(count):
         key = m[order + i]

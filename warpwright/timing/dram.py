@@ -22,11 +22,11 @@ _CAPACITY = 256 << s.DRAM_SHIFT
 
 @core
 def _refresh(m: Any, port: int, state: s.Channel, time: int) -> None:
-    """Take the refreshes that have come due from the bus."""
+    """Take the time of due refreshes from the bus."""
     due = time // m[s.chip.dram_refresh_interval]
     done = m[state.refresh]
     if due > done:
-        # Refreshes of a channel that was idle cost nothing any more.
+        # Refreshes while a channel was idle cost nothing.
         reserve(m, port, s.DRAM_SHIFT, _CAPACITY, due * m[s.chip.dram_refresh_interval], m[s.chip.dram_refresh])
         m[state.refresh] = due
 
@@ -69,7 +69,7 @@ def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) ->
 
 @core
 def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
-    """When the sectors (bit mask) of a line are in the slice that asked at ``time``."""
+    """When the sectors (bit mask) of a line are in the slice that requested them at ``time``."""
     channel = channel_of(m, piece, line)
     port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
     state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)
@@ -89,7 +89,7 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
 
 @core
 def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
-    """Queue sectors for writing; a full queue drains as one batch.  Gives the end of the last batch, in cycles."""
+    """Queue sectors for writing; a full queue drains as one batch. Returns the end of the last batch, in cycles."""
     channel = channel_of(m, piece, line)
     port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
     state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)

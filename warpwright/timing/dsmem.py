@@ -1,9 +1,9 @@
 """Distributed shared memory: loads and atomics on other blocks of the cluster, as packets through one port per SM.
 
-Measured on an H200.  Atomics (``bench.micro remote_adds``): lanes that name different words of a sector share a packet, further lanes on a
-word take one each, whatever the banks.  An SM's port sends a packet in 1.87 cycles and takes one in 1.5, one or the other; a GPC passes 2.6 a
-cycle by each of two ways (``remote_channels``).
-Loads (``bench.micro remote_places``): the same port asks for a line in 1.5 cycles and answers with a sector in 1.5.
+Measured on an H200.  Atomics (``bench.micro remote_adds``): lanes on different words of a sector share a packet; further lanes on one word take a packet each,
+whatever the banks.  An SM's port sends a packet in 1.87 cycles or receives one in 1.5, not both at once; a GPC passes 2.6 per cycle over each of two paths
+(``remote_channels``).
+Loads (``bench.micro remote_places``): the same port sends a request for a line in 1.5 cycles, and a sector of the answer in 1.5.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from warpwright.timing.records import Addresses, address_of
 
 @core
 def pass_port(m: Any, sm: s.SM, time: int, work: int) -> int:
-    """When an SM's port has done ``work`` (1/256 cycle) that it is given at ``time``."""
+    """When an SM's port has finished ``work`` (1/256 cycle) that arrives at ``time``."""
     done = max(time << 8, m[sm.remote_port]) + work
     m[sm.remote_port] = done
     return (done + 255) >> 8
@@ -41,7 +41,7 @@ def answer_load(m: Any, sm: s.SM, r: s.Request) -> None:
 
 @core
 def pass_way(m: Any, sm: s.SM, line: int, time: int, packets: int) -> int:
-    """When atomics' packets for a line of shared memory have passed between the SMs of their GPC, by one of two ways that the line's place chooses."""
+    """When atomics' packets for a line of shared memory have passed between the SMs of their GPC, over one of two paths, which the line's address selects."""
     if m[s.chip.remote_way] == 0:
         return time
     g = s.Gpc(m[s.chip.gpc_fields] + m[m[s.chip.gpc_of_sm] + m[sm.index]] * s.Gpc.size)
@@ -53,7 +53,7 @@ def pass_way(m: Any, sm: s.SM, line: int, time: int, packets: int) -> int:
 
 @core
 def on_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, time: int, changes: bool) -> int:
-    """When a warp's load or atomic on other blocks of its cluster has passed all ports."""
+    """When a warp's load or atomic to other blocks of its cluster has passed all ports."""
     base, tabled, step, mask = addresses
     end = time
     while mask:

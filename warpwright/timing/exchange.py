@@ -20,10 +20,10 @@ from warpwright.timing.l2 import group_of
 from warpwright.timing.warp import mark
 
 AHEAD = 8
-"""Requests between fetching what one looks at to the host's caches and serving it."""
+"""Requests between prefetching the state of one on the host and serving it."""
 FEW = 24
-"""So many requests are sorted by insertion."""
-# A word of a list: the cycle of its window in which a request comes, its SM's number, its place; words rise as requests are served.
+"""Up to this many requests are sorted by insertion."""
+# A word of a list: the cycle of the window in which a request arrives, its SM's number, its place. Requests are served in ascending order of words.
 _LATE, _SM = 48, 36
 _PLACE = (1 << _SM) - 1
 
@@ -48,13 +48,13 @@ def gpc_at(m: Any, gpc: int) -> s.Gpc:
 
 @core
 def window_draw(begin: int) -> int:
-    """A random word for a window, by when it begins."""
+    """A random word for a window, derived from its beginning."""
     return ((begin * s.GOLDEN) >> 40) & 0xFFFF
 
 
 @core
 def turns(count: int) -> int:
-    """In how many turns so many SMs are gone through: the next power of two."""
+    """The number of turns in which a number of SMs is traversed: the next power of two."""
     width = 1
     while width < count:
         width *= 2
@@ -65,8 +65,8 @@ def turns(count: int) -> int:
 def sm_in_turn(draw: int, k: int, width: int) -> int:
     """Which of ``width`` SMs has the k-th turn in a window whose random word is ``draw``.
 
-    Requests that come to a GPC in the same cycle have no fixed order (bench.micro ``crowd_once``: 8 SMs that read two sectors of a line in the same cycle make 6.45
-    requests, as in random order; in the SMs' own they would make 3).
+    Requests that reach a GPC in the same cycle have no fixed order (bench.micro ``crowd_once``: 8 SMs that read two sectors of a line in the same cycle make 6.45
+    requests, as in random order; in the order of the SMs they would make 3).
     """
     return (k * ((0xDB53 >> ((draw & 3) * 4)) & 15) + (draw >> 2)) & (width - 1)
 
@@ -98,7 +98,7 @@ def sort_few(m: Any, g: s.Gpc, begin: int, order: int) -> None:
 
 @core
 def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
-    """Sort a GPC's requests by counting how many come in each cycle."""
+    """Sort a GPC's requests by counting how many arrive in each cycle."""
     requests = m[s.chip.requests_at]
     buckets = m[s.chip.buckets] + gpc * s.BUCKET_SLOTS
     for i in range(s.BUCKETS + 1):
@@ -135,7 +135,7 @@ def gpc_order(m: Any, g: s.Gpc) -> int:
 
 @core
 def group_list(m: Any, g: s.Gpc, group: int) -> int:
-    """What of a GPC's list goes to a group of slices."""
+    """The part of a GPC's list that goes to a group of slices."""
     sms = m[g.end] - m[g.first]
     whole = m[s.chip.group_order] + m[g.first] * s.MAX_REQUESTS * s.SLICE_GROUPS
     return whole + group * sms * s.MAX_REQUESTS
@@ -210,7 +210,7 @@ def take_back(m: Any, gpc: int) -> None:
 
 @core
 def open_list(m: Any, queue: s.RequestQueue, gpc: int, first: int, count: int) -> None:
-    """Have a queue take a list of a GPC."""
+    """Add a list of a GPC to a queue."""
     m[queue.next[gpc]] = first + 1
     m[queue.end[gpc]] = first + count
     m[queue.heads[gpc]] = m[first] if count else s.INF
@@ -241,7 +241,7 @@ def empty_queue(m: Any, number: int) -> s.RequestQueue:
 
 @core
 def come_near(m: Any, queue: s.RequestQueue, i: int, total: int) -> None:
-    """Take the request that is two times AHEAD after the i-th from a queue, and have the host fetch what it and the one between need."""
+    """Take the request that is two times AHEAD after the i-th from a queue; prefetch, on the host, the state that it and the one between need."""
     host = host_address(m)
     ring = queue.ring
     if i + 2 * AHEAD < total:
@@ -255,7 +255,7 @@ def come_near(m: Any, queue: s.RequestQueue, i: int, total: int) -> None:
 
 @core
 def serve_group(m: Any, group: int) -> None:
-    """Serve what all GPCs ask of a group of slices."""
+    """Serve all GPCs' requests to a group of slices."""
     queue = empty_queue(m, group)
     total = 0
     for gpc in range(m[s.chip.gpcs]):
@@ -272,7 +272,7 @@ def serve_group(m: Any, group: int) -> None:
 
 @core
 def serve_together(m: Any, code: Any) -> None:
-    """Serve everything that the SMs of the chip ask, request by request."""
+    """Serve all requests of the chip's SMs, one by one."""
     queue = empty_queue(m, s.SLICE_GROUPS)
     total = 0
     for gpc in range(m[s.chip.gpcs]):
@@ -301,7 +301,7 @@ def serve_together(m: Any, code: Any) -> None:
 
 @core
 def requests_to_serve(m: Any, code: Any) -> int:
-    """Serve what only one thread can; gives how many requests are left for the groups of slices."""
+    """Serve the requests that only one thread can; returns how many are left for the groups of slices."""
     total = 0
     together = 0
     for gpc in range(m[s.chip.gpcs]):

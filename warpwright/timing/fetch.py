@@ -1,7 +1,8 @@
 """Instruction caches of an SM.
 
 Instructions: lines of 128 bytes (eight instructions) in a first level next to the sub-cores, then the 128 KiB L1.5, then L2;
-each level evicts in first-in, first-out order, L1.5 among the four lines of a set (``icache``).  The first level requests three lines at once, and the next three when a warp reaches the first
+each level evicts in first-in, first-out order, L1.5 among the four lines of a set (``icache``).  The first level requests three lines at once, and the next
+three when a warp reaches the first
 of them: a launch's first code arrives three lines at a time, 52 cycles apart (bench.micro ``first_lines``).  The SMs of a GPC share one port for lines that miss in their
 first levels (``cold_code``): three lines in 61 cycles if all SMs request.  A stream buffer requests the following lines from L2, with enough of them
 in flight that lines from L2 arrive at their interval; lines from DRAM are slower in proportion to its latency (``straight_once``).
@@ -31,7 +32,7 @@ def insert(m: Any, cache: int, capacity: int, line: int, ready: int) -> None:
 
 @core
 def insert_in_set(m: Any, cache: int, line: int, ready: int) -> None:
-    """Put a line into its set of the second level, whose lines lie beside each other, the newest first."""
+    """Put a line into its set of the second level, whose lines are adjacent, newest first."""
     capacity = m[s.chip.l1i_lines]
     ways = m[s.chip.l1i_ways]
     first = cache + 2 + line % (capacity // ways) * ways
@@ -54,7 +55,7 @@ def _from_l2(m: Any, sm: s.SM, line: int, time: int) -> int:
     start = max(time, m[sm.fetch_l2_free])
     gpc = m[m[s.chip.gpc_of_sm] + m[sm.index]]
     arrived = u(m[s.chip.code_arrived] + gpc * m[s.chip.code_lines] + line)
-    if m[arrived] > start:  # none of the GPC's SMs has asked for it, or it is in flight
+    if m[arrived] > start:  # no SM of the GPC has requested it, or it is in flight
         m[sm.fetch_l2_free] = start + m[s.chip.l2i_cold_interval]
         m[arrived] = min(m[arrived], start + m[s.chip.l2i_cold_latency])
         ready = m[arrived]
@@ -67,7 +68,7 @@ def _from_l2(m: Any, sm: s.SM, line: int, time: int) -> int:
 
 @core
 def _chunk(m: Any, sm: s.SM, chunk: int, time: int) -> None:
-    """Bring what is missing of a chunk of lines into the first level, and have L1.5 ask for what follows."""
+    """Bring the missing lines of a chunk into the first level, and make L1.5 request the following ones."""
     size = m[s.chip.chunk_lines]
     end = min((chunk + 1) * size, m[s.chip.code_lines])
     cache = sm + m[s.chip.l0_at]
@@ -88,7 +89,7 @@ def _chunk(m: Any, sm: s.SM, chunk: int, time: int) -> None:
 
 @core
 def instruction_ready(m: Any, sm: s.SM, line: int, time: int) -> int:
-    """When a warp that needs a line at ``time`` has it; a chunk that is entered has the next one fetched."""
+    """When a warp that needs a line at ``time`` has it; entering a chunk prefetches the next one."""
     table = sm + m[s.chip.l0_at] + 2 + m[s.chip.l0_lines]
     size = m[s.chip.chunk_lines]
     chunk = divide_small(line, size)

@@ -26,7 +26,7 @@ def cores() -> int:
 
 @contextmanager
 def helpers(state: s.State, rows: Any, threads: int) -> Iterator[None]:
-    """All but one of ``threads`` host threads, no more than there are cores, help with the launch; none where indices are checked."""
+    """``threads`` - 1 host threads, at most one per core, help with the launch; none if indices are checked."""
     count = 0 if intrinsics.BOUNDSCHECK else min(threads, cores()) - 1
     if count < 1:
         yield

@@ -2,8 +2,8 @@
 
 Stall cycles, dependence counters and reuse flags come from the schedule (``isa/schedule.py``); what an instruction does to
 memory from its lowered operations; pipe and latency from ``pipes.py``.  Register reads are counted by bank
-(register number's parity), once as they are and once with what the register-file cache still holds from the
-instruction before (Huerta et al., MICRO'25, section 5: one entry for each operand slot).
+(register number's parity), once without and once with the operands that the register-file cache holds from the previous instruction (Huerta et al., MICRO'25,
+section 5: one entry for each operand slot).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from warpwright.timing import state as s
 from warpwright.timing.pipes import Timing, timing_of
 
 CONSTANT_BANK_BYTES = 65536
-"""Of a bank whose size the program does not tell."""
+"""Size of a bank whose size the program does not state."""
 
 BYPASSED = (s.P_ALU, s.P_FMA, s.P_FMA_HEAVY, s.P_FMA_PAIR, s.P_HALF)
 """Pipes of fixed latency whose results other instructions may take on their way to the registers."""
@@ -54,7 +54,7 @@ MOST_READS = 15
 
 
 def _reads_by_bank(registers: Sequence[int], banks: int, passes: int) -> int:
-    """How often each register bank is read, four bits per bank: a register's bank is its number's rest by how many there are."""
+    """How often each register bank is read, four bits per bank; a register's bank is its number modulo the number of banks."""
     counts = [passes * sum(r % banks == bank for r in registers) for bank in range(banks)]
     # DMMA.16x8x16, which keeps its pipe for 64 cycles, reads sixteen of each of two banks: fifteen hold up others no less.
     counts = [min(count, MOST_READS) for count in counts]
@@ -85,7 +85,7 @@ class _ConstantLines:
     parameter_lines = 0
 
     def of(self, constant: Constant) -> int:
-        """Line of a known place; of an indexed operand its bank's first."""
+        """Line of a constant address; for an indexed operand, its bank's first line."""
         return self.first[constant.bank] + (0 if constant.indexed else constant.offset_bytes // self.line_bytes)
 
 
@@ -96,9 +96,9 @@ def _wait_for_factors(
     issues: Sequence[Issue],
     pass_cycles: int,
 ) -> None:
-    """Hold wide products back whose factors come later than the stall counts say.
+    """Delay wide products whose factors are written later than the stall counts imply.
 
-    They do not take a factor on its way to the registers: with the instruction that makes it 4, 5, 6 cycles before them they issue 3, 2, 1 later
+    They cannot take a factor from the bypass: if the instruction that produces it issues 4, 5, 6 cycles before them, they issue 3, 2, 1 cycles later
     (bench.micro ``issue_steps``).  The cycles between are those of the stall counts; a wait in between makes them longer, never shorter.
     """
     for block in blocks:
@@ -117,7 +117,7 @@ def _wait_for_factors(
 
 
 def _registers(effects: frozenset[Effect]) -> frozenset[int]:
-    """Numbers of the vector registers among what an instruction reads or writes."""
+    """Numbers of the vector registers that an instruction reads or writes."""
     return frozenset(number for file, number in effects if file == "reg" and number != RZ)
 
 
@@ -126,7 +126,7 @@ Access = tuple[str, int, str, bool, str]
 
 
 def _accesses(blocks: Sequence[BasicBlock]) -> dict[int, list[Access]]:
-    """The accesses of each instruction that has some."""
+    """The accesses of each instruction that has any."""
     stops = {block.first for block in blocks if block.stop == "strong"}
     found: dict[int, list[Access]] = {}
     for block in blocks:
@@ -138,7 +138,7 @@ def _accesses(blocks: Sequence[BasicBlock]) -> dict[int, list[Access]]:
 
 
 def _encode_issue(row: npt.NDArray[np.int64], issue: Issue, timing: Timing) -> None:
-    """What an instruction takes of its pipe, and how it holds up those after it."""
+    """How long an instruction occupies its pipe, and how it delays those after it."""
     row[s.Instruction.pipe] = timing.pipe
     row[s.Instruction.interval] = timing.interval_cycles
     row[s.Instruction.latency] = timing.latency_cycles
@@ -217,7 +217,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
 
 
 class _WaitLists:
-    """What instructions wait for: a mask of the six counters, or the list of counters and entries of the scoreboard."""
+    """The conditions for issue: a mask of the six counters, or a list of counters and scoreboard entries."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -233,7 +233,7 @@ class _WaitLists:
 
 
 def _pair(rows: npt.NDArray[np.int64], issues: Sequence[Issue]) -> None:
-    """The first of two instructions of a bundle holds its warp up for no cycle."""
+    """The first of two instructions of a bundle does not delay its warp."""
     for index, (first, second) in enumerate(pairwise(issues)):
         if first.bundle >= 0 and first.bundle == second.bundle:
             rows[s.Instruction(index * s.Instruction.size).stall] = 0
@@ -267,7 +267,7 @@ class _HeldRegisters:
         self.held: dict[int, int] = {}
 
     def before(self, index: int, issue: Issue) -> set[int]:
-        """Registers of an instruction that are there when it issues; it then leaves those that it names for reuse."""
+        """Registers of an instruction that the cache holds when it issues; the instruction then leaves those marked for reuse."""
         if index in self.starts:
             self.held = {}
         cached = {o.register for slot, o in enumerate(issue.sources) if self.held.get(slot) == o.register}
@@ -288,7 +288,7 @@ def _encode_reads(row: npt.NDArray[np.int64], issue: Issue, timing: Timing, chip
     passes = timing.passes
     held_up = (passes - 1) * chip.pipes.wide_multiply_pass_cycles + issue.work.instructions - 1
     row[s.Instruction.stall] += held_up
-    if issue.work.unit == "group_product":  # reads its accumulators and A while the pipe works, at its own pace
+    if issue.work.unit == "group_product":  # the pipe reads accumulators and A at its own pace while it works
         plain = fewer = []
     by_bank = [_reads_by_bank(registers, chip.issue.register_bank_count, passes) for registers in (plain, fewer)]
     row[s.Instruction.reads] = by_bank[0] | by_bank[1] << 16 | held_up << 32
@@ -303,7 +303,7 @@ def _is_strong(access: MemoryAccess, stops: set[int]) -> bool:
 
 
 def _encode_access(row: npt.NDArray[np.int64], issue: Issue, access: Access, chip: Chip) -> None:
-    """What a memory instruction asks for: its width, its operation and its flags."""
+    """The fields of a memory instruction: width, operation and flags."""
     space, size, operation, strong, atomic = access
     traits = issue.work.traits
     if operation == "bulk":
@@ -356,9 +356,9 @@ def _encode_blocks(rows: npt.NDArray[np.int64], blocks: Sequence[BasicBlock], lo
 
 
 def _sure_to_follow(block: BasicBlock, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> int:
-    """The block of a strong access at which a warp stops next, whatever the strong access of this one brings; -1 when that is open.
+    """The basic block of the next strong access at which a warp stops, if it does not depend on the result of this block's strong access; otherwise -1.
 
-    There is no other record between the two, and no way but one.
+    There is no other record between the two, and only one path.
     """
     last = lowered[block.first + block.count - 1]
     goes_on = not any(op.name in ENDS_BLOCK for op in last.ops) or (

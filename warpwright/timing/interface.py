@@ -6,13 +6,13 @@
 
 ``chip``      a :class:`warpwright.chips.Chip`
 ``program``   the decoded kernel (control bits, operands)
-``lowered``   its common operations, one :class:`warpwright.isa.ops.Lowered` an instruction: tells memory accesses,
-              barriers and strong accesses apart
+``lowered``   its common operations, one :class:`warpwright.isa.ops.Lowered` per instruction: distinguishes memory accesses,
+              barriers and strong accesses
 ``kernel``    the compiled warp function with tracing on (:class:`TracedKernel`)
 ``context``   the launch's :class:`warpwright.engine.launch.LaunchContext` (LAUNCH structure, geometry)
 ``threads``   host threads; cycles and results do not depend on it
 ``progress``  called about five times a second with a :class:`Progress`
-``cancel``    called as often; true stops the launch (:class:`TimingCancelled`)
+``cancel``    called equally often; true stops the launch (:class:`TimingCancelled`)
 ``interpret`` called with a WARP pointer when its function returned ``INTERPRET``; gives the new status
 
 Blocks are created, run and ended by the timing model itself: it owns the BLOCK and WARP structures,
@@ -53,7 +53,7 @@ class TracedKernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a timed launch is."""
+    """Progress of a timed launch."""
 
     phase: str
     """``compiling`` (the model itself, once on a machine) or ``running``."""
@@ -64,7 +64,7 @@ class Progress:
 
 
 class TimingError(RuntimeError):
-    """A launch that cannot go on in simulated time; ``warps`` holds the warps concerned."""
+    """A launch that cannot continue in simulated time; ``warps`` holds the warps concerned."""
 
     def __init__(self, message: str, status: Status | None = None, warps: Sequence[Mapping[str, int]] = ()) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class TimingError(RuntimeError):
 
 
 class TimingCancelled(TimingError):
-    """``cancel`` said stop; ``warps`` holds those that were resident."""
+    """``cancel`` stopped the launch; ``warps`` holds those that were resident."""
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -85,7 +85,7 @@ InterpretCallback = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What a sampled launch timed, and how far its cycles may be off."""
+    """What a sampled launch timed, and the expected error of its cycles."""
 
     timed_blocks: int
     blocks: int
@@ -95,9 +95,9 @@ class Sampling:
     sections: int
     """Stretches of the grid that were timed."""
     share: float
-    """Part of the chip that they were timed on, with its part of L2, crossbar and DRAM; 1 for the whole chip."""
+    """Share of the chip on which they were timed, with its share of L2, crossbar and DRAM; 1 for the whole chip."""
     expected_error: float
-    """Relative error of ``cycles`` that is expected against full timing."""
+    """Expected relative error of ``cycles`` against full timing."""
 
     def __str__(self) -> str:
         return (
@@ -108,7 +108,7 @@ class Sampling:
 
 @dataclass(slots=True)
 class TimingResult:
-    """Cycles of one launch and what they were spent on."""
+    """Cycles of one launch, and how they were spent."""
 
     cycles: int
     """``gpc__cycles_elapsed.max``: launch overhead, blocks, drain."""

@@ -10,7 +10,7 @@ from llvmlite import ir
 from warpwright.native.intrinsics import WORD, Pair, Piece, Word, declared, has_feature, spread
 
 WAYS = 16
-"""Ways of a set that ``find_way`` and ``oldest_way`` look at."""
+"""Ways of a set that ``find_way`` and ``oldest_way`` search."""
 
 
 def _load_vector(builder: Any, address: Any, lanes: int) -> Any:
@@ -63,17 +63,17 @@ def _half(builder: Any, vector: Any, which: int) -> Any:
 
 
 def _opaque(builder: Any, value: Any) -> Any:
-    """A word of which LLVM knows nothing: a vector of it is made where it is used, because one kept across calls is written to memory and read back."""
+    """A word that is opaque to LLVM, so that a vector of it is made where it is used; one kept across calls would be written to memory and read back."""
     same = ir.InlineAsm(ir.FunctionType(WORD, [WORD]), "", "=r,0", side_effect=True)
     return builder.call(same, [value])
 
 
 @Piece
 def scan_slots(builder: Any, times: Any, ports: Any, free: Any, now: Any) -> Pair:
-    """(mask of the slots that can go now, when the next other one can) of sixteen slots.
+    """(mask of the slots that can issue now, time at which the next other one can) for sixteen slots.
 
-    A slot can go at its own time, or when its port is free, whichever is later: ``times`` and ``ports`` are host addresses of 16 int64
-    each, ``free`` that of the ports' times.  Vectors of LLVM's, which every processor has in its own width.
+    A slot can issue at its own time, or when its port is free, whichever is later: ``times`` and ``ports`` are host addresses of 16 int64
+    each, ``free`` that of the ports' times.  Uses LLVM's vectors, which it maps to the processor's own width.
     """
     lanes = 16
     opened = _looked_up(builder, free, _load_vector(builder, ports, lanes))
@@ -111,7 +111,7 @@ def oldest(builder: Any, ready: Any, ages: Any) -> Word:
 
 
 def _call_words(builder: Any, function: Any, *arguments: Any) -> Any:
-    """A function of words by address; it may take some of them for pointers."""
+    """A function of words, called by address; it may interpret some of them as pointers."""
     callee = builder.inttoptr(function, ir.FunctionType(WORD, [WORD] * len(arguments)).as_pointer())
     return builder.call(callee, arguments)
 

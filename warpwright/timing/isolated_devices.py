@@ -19,10 +19,10 @@ from warpwright.timing.simulate import Prepared, advance, prepare, result_of
 def simulate_isolated(
     launches: Sequence[DeviceLaunch], *, cancel: CancelCallback | None = None
 ) -> list[TimingResult | TimingError]:
-    """Run one launch on each of several instances: its result, or its own error.
+    """Run one launch on each of several instances; returns the result or the error of each.
 
     Raises:
-        TimingCancelled: ``cancel`` said so.
+        TimingCancelled: ``cancel`` returned true.
     """
     began, worked = time.perf_counter(), time.thread_time()
     machines = [prepare(one.chip, [one.grid], one.policies, kept=one.kept) for one in launches]

@@ -4,10 +4,11 @@ A single launch begins with cold caches, as Nsight Compute measures by default. 
 (``ncu --cache-control none``): a device that keeps its caches has one `KeptCaches`, which every timed launch takes over and returns.
 
 L2's lines stay where they are in the state's buffer, which therefore belongs to the device; L2 keeps times by the device's own clock
-(``chip.epoch``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card; the code itself is taken to be in L2.
+(``chip.epoch``), so that nothing has to be moved.  L1, the constant and the instruction caches begin each launch empty, as on a card; the code itself is taken
+to be in L2.
 
-Copies and fills between launches use L2 too (`bench.machine.streams` on an H200, 16 MiB each): what a fill or a copy within the device has
-written or read, the next kernel finds; what the host has sent it reads from DRAM.
+Copies and fills between launches use L2 too (`bench.machine.streams` on an H200, 16 MiB each): the next kernel hits the lines that a fill or a copy within the
+device has written or read; data sent by the host comes from DRAM.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from warpwright.timing.l2 import DIRTY, TAG_SHIFT
 from warpwright.timing.tlb import FIRST, LAST_MISS
 
 HISTORY = 2
-"""Launches before one by which the time of an earlier one is known again (``timing_cache.py``)."""
+"""Number of preceding launches that must match for the time of an earlier launch to be reused (``timing_cache.py``)."""
 LONG_AGO = -(1 << 40)
 _ROWS, _CHANNELS, _PAGES = "dram_banks", "dram_state", "tlb"
 
@@ -55,12 +56,12 @@ class KeptCaches:
             else:
                 self._areas.clear()
             self._l2 = l2
-        self._words = None  # whoever fails leaves the caches empty
+        self._words = None  # a launch that fails leaves the caches empty
         self._whole = words
         return words[:count]
 
     def restore(self, state: s.State) -> None:
-        """Fill in what the launch before has left, by the clock of a launch that begins now."""
+        """Fill in the state that the previous launch left, in the clock of a launch that begins now."""
         m = state.words
         m[s.chip.epoch] = self._epoch_cycles
         for name, kept in self._areas.items():
@@ -71,7 +72,7 @@ class KeptCaches:
         m[s.chip.brought], m[s.chip.brought_count] = self._ranges.ctypes.data, len(self._ranges)
 
     def _taken_in(self, state: s.State) -> Iterator[tuple[int, int, int]]:
-        """Ranges that L2 is still to take in: of a long one only the end stays, and many lines are dropped at once."""
+        """Ranges that L2 has yet to process: of a long range only the end stays, and many lines are dropped at once."""
         m = state.words
         ways = int(m[s.chip.l2_ways])
         sets = self._sets(m, ways)
@@ -84,7 +85,7 @@ class KeptCaches:
                 yield max(first, end - lines), end, how
 
     def leave(self, state: s.State) -> None:
-        """Keep what a launch leaves that has ended."""
+        """Keep the state that a finished launch leaves."""
         m = state.words
         elapsed = int(m[s.chip.now])
         self._epoch_cycles += elapsed
@@ -104,7 +105,7 @@ class KeptCaches:
             self._since = hash((self._since, address, size_bytes, how))
 
     def launched(self, what: Hashable) -> None:
-        """Note a launch: ``what`` decides its time except for what it finds in the caches."""
+        """Record a launch: ``what`` determines its time, apart from the caches' contents."""
         self._history = (*self._history, (self._since, what))[-HISTORY:]
         self._since = 0
 
@@ -126,7 +127,7 @@ class KeptCaches:
         return sets[: len(sets) // size * size].reshape(-1, s.L2_WAY_WORDS, ways)
 
     def write_back(self) -> None:
-        """No line is dirty from now on: what was has been written to DRAM between two launches."""
+        """No line is dirty from now on: dirty lines have been written to DRAM between two launches."""
         if self._words is not None:
             self._sets(self._words, self._ways)[:, 0, :] &= ~DIRTY
         self._since = hash((self._since, "written back"))
@@ -158,7 +159,7 @@ class KeptCaches:
 
     @staticmethod
     def _channels(state: s.State, elapsed: int) -> npt.NDArray[np.int64]:
-        """Writes that wait in each channel; what it has counted belongs to the launch that has ended."""
+        """Writes that wait in each channel; its counters belong to the launch that has ended."""
         m, first = state.words, state.areas[_CHANNELS]
         count = int(m[s.chip.channels_per_slice] * m[s.chip.slices])
         now = m[first : first + count * s.Channel.size].reshape(count, s.Channel.size)
@@ -166,5 +167,5 @@ class KeptCaches:
         for field in (s.Channel.writes, s.Channel.queued, s.Channel.read):
             kept[:, field] = now[:, field]
         kept[:, s.Channel.written] = np.maximum(now[:, s.Channel.written] - elapsed, 0)
-        kept[:, s.Channel.first] = LONG_AGO  # memory in use refreshes as it goes
+        kept[:, s.Channel.first] = LONG_AGO  # memory in use is refreshed continuously
         return kept.reshape(-1)
