@@ -1,9 +1,9 @@
 """The path of memory instructions inside an SM: queue, load/store unit, L1 and shared memory.
 
 An instruction waits in its sub-core's queue (five entries, one handed over in four cycles) for the load/store unit that
-the four sub-cores share.  There it takes wavefronts: for shared memory as many as its bank conflicts ask for,
-for global memory as many as the conflicts of L1's data banks or its tag banks ask for (measured on a real H200: ``banks``) and at
-least one for each 128 bytes of its lanes.  L1 is a sectored, write-through, streaming cache: hits pass misses, a hit on an outstanding miss joins
+the four sub-cores share.  There it takes wavefronts: for shared memory as many as its bank conflicts require, for global memory as many as the conflicts of
+L1's data or tag banks require (measured on a real H200: ``banks``), and at least one per 128 bytes of its lanes.  L1 is a sectored, write-through, streaming
+cache: hits pass misses, a hit on an outstanding miss joins
 it, and outstanding misses are not limited by ways (Choquette et al. 2018).  What L1 lacks becomes a request to L2,
 answered after the window (``crossbar.py``); ``receive`` then tells the waiting loads.
 """
@@ -51,7 +51,7 @@ SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL = 0, 1, 2
 BY_GPC = 1
 """A load past L1 that passes its GPC's coalescer."""
 RECEIVE_AHEAD = 6
-"""Answers between fetching a line's place to the host's caches and filling it."""
+"""Answers between prefetching a line's place on the host and filling it."""
 
 
 @core
@@ -72,13 +72,13 @@ def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int,
         return least
     passes = max(least, tag_passes(m, sm, n, m[s.chip.l1_tag_banks]))
     if space == SPACE_LOCAL:
-        return passes  # a word of each lane's own is in the lane's own bank
+        return passes  # consecutive words of the lanes are in different banks
     return max(passes, bank_passes(m, sm, addresses, size, False, False))
 
 
 @core
 def narrow_passes(m: Any, sm: s.SM, n: int) -> int:
-    """Passes of an L1 that hands over less than a line in one, for the sectors in the scratch."""
+    """Passes of an L1 that transfers less than a line per pass, for the sectors in the scratch."""
     return -(-sectors_of(m, sm, n) // m[s.chip.l1_data_sectors])
 
 
@@ -86,8 +86,8 @@ def narrow_passes(m: Any, sm: s.SM, n: int) -> int:
 def atomic_waves(m: Any, sm: s.SM, n: int, operation: int, factor: int) -> int:
     """Cycles of the load/store unit for a global atomic on ``n`` lines (bench/micro on H200).
 
-    Each lane of a word takes its time, more on a line of several sectors, and an atomic with an answer a least time for each lane of one
-    word or each line; compare-and-swap doubles what words of their own take.
+    Each lane on a word takes a fixed time, and more on a line of several sectors; an atomic with an answer takes a minimum time for each lane on one word or
+    for each line. Compare-and-swap doubles the time of lanes with different words.
     """
     units = 0
     worst = 0
@@ -106,7 +106,7 @@ def atomic_waves(m: Any, sm: s.SM, n: int, operation: int, factor: int) -> int:
 
 @core
 def fill_lines(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, space: int) -> int:
-    """Coalesce into the SM's scratch; gives the number of lines."""
+    """Coalesce into the SM's scratch; returns the number of lines."""
     if space == SPACE_LOCAL:
         return lines_local(m, sm, m[w.local], addresses, size)
     return lines_kept(m, sm, addresses, size)
@@ -114,7 +114,7 @@ def fill_lines(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, spa
 
 @core
 def by_rule(m: Any, space: int, operation: int, texture: int) -> bool:
-    """Whether an access is joined by a rule of the chip's own (``coalescing.py``), not a line of the whole warp at a time."""
+    """Whether the chip coalesces an access by its own rule (``coalescing.py``) instead of by lines of the whole warp."""
     return (
         m[s.chip.coalescing_rule] != WHOLE_WARP
         and space == SPACE_GLOBAL
@@ -125,10 +125,11 @@ def by_rule(m: Any, space: int, operation: int, texture: int) -> bool:
 
 @core
 def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, time: int, load: int) -> int:
-    """Look ``words`` of one line up in L1 at ``time``; gives when hits are there.  ``load`` (its number) waits for the rest.
+    """Look up ``words`` of one line in L1 at ``time``; returns when hits are available. ``load`` (its number) waits for the rest.
 
-    One miss a cycle leaves, and the look-ups after it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
-    1.0 to 1.07 cycles per line).  A miss on a sector of which L1 has only words that were stored drops all else of the line (``kept_in_flight``).  Misses of a line a few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
+    One miss leaves per cycle, and the look-ups after it wait (bench.micro ``row_walks``, ``miss_rate``: 32 lines of one or two sectors, eight whole lines, all at
+    1.0 to 1.07 cycles per line).  A miss on a sector of which L1 has only stored words drops the rest of the line (``kept_in_flight``).  Misses of a line a
+    few cycles apart leave as one request (bench.micro ``pairs_once``), so that L2 looks up both sectors of a pair at once.
     """
     place = l1_find(m, sm, line, time)
     ways = m[s.chip.l1_ways]
@@ -175,9 +176,10 @@ def load_line(m: Any, sm: s.SM, w: s.Warp, line: int, sectors: int, words: int, 
 
 @core
 def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
-    """Issue a memory instruction whose record is there.
+    """Issue a memory instruction whose record is available.
 
-    Without an active lane it takes the load/store unit all the same (bench.micro ``bars_masked``: barriers of two warps with two shared loads and a store of each between them take
+    An instruction without active lanes also takes the load/store unit (bench.micro ``bars_masked``: barriers of two warps with two shared loads and a store of
+    each between them take
     9.75 cycles of the SM, whether all lanes do them or none).
     """
     addresses = record_at(m, w)
@@ -292,14 +294,14 @@ def sm_of_rank(m: Any, w: s.Warp, rank: int) -> s.SM:
 
 @core
 def load_packets(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int) -> int:
-    """What a load of these lanes asks one other block for: lines, and sectors shifted."""
+    """What a load of these lanes requests from one other block: lines, and sectors shifted."""
     lines = fill_lines(m, sm, w, addresses, size, SPACE_SHARED)
     return lines | sectors_of(m, sm, lines) << s.REMOTE_SECTORS_SHIFT
 
 
 @core
 def ask_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, time: int, load: int) -> None:
-    """Have a load wait for what lanes read of other blocks of the cluster: a request for each block, of so many lines and sectors."""
+    """Make a load wait for its lanes' reads from other blocks of the cluster: a request for each block, with its lines and sectors."""
     base, tabled, step, mask = addresses
     while mask:
         rank = rank_of(address_of(base, tabled, step, lowest_bit(mask)))
@@ -312,7 +314,7 @@ def ask_cluster(m: Any, sm: s.SM, w: s.Warp, addresses: Addresses, size: int, ti
 
 @core
 def send(m: Any, sm: s.SM, time: int, size: int) -> int:
-    """When a store to another block's shared memory can begin: an SM sends so many bytes per cycle."""
+    """When a store to another block's shared memory can begin, given the bytes per cycle that an SM sends."""
     begin = max(time, m[sm.remote_free])
     m[sm.remote_free] = begin + size // m[s.chip.remote_store_bytes]
     return begin
@@ -328,7 +330,7 @@ def hold_cores(m: Any, sc: s.SubCore, until: int) -> None:
 
 @core
 def count_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, remote: int) -> int:
-    """Count a shared access; gives its latency after the queue.  ``remote``: its lanes that name other blocks of the cluster."""
+    """Count a shared access; returns its latency after the queue. ``remote``: its lanes that access other blocks of the cluster."""
     operation = code[row.op]
     if operation == s.OP_LOAD:
         m[sm.shared_loads] += 1
@@ -346,7 +348,7 @@ def count_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, rem
 
 @core
 def shared_passes(m: Any, code: Any, sm: s.SM, row: s.Instruction, addresses: Addresses) -> tuple[int, int]:
-    """Wavefronts of a shared access, and how many its bytes would take without conflicts."""
+    """Wavefronts of a shared access, and how many its bytes would need without conflicts."""
     operation = code[row.op]
     size = code[row.access_bytes]
     atomic = operation >= s.OP_ATOMIC
@@ -367,7 +369,7 @@ def shared_passes(m: Any, code: Any, sm: s.SM, row: s.Instruction, addresses: Ad
 def shared_access(
     m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, addresses: Addresses
 ) -> int:
-    """A shared load, store or atomic; gives its start in the load/store unit."""
+    """Time a shared load, store or atomic; returns its start in the load/store unit."""
     base, tabled, step, _ = addresses
     operation = code[row.op]
     size = code[row.access_bytes]
@@ -402,7 +404,7 @@ def shared_access(
 
 
 class LookUp(NamedTuple):
-    """How a load looks the ``lines`` in the scratch up in L1: from ``start`` on, in so many passes."""
+    """How a load looks up the ``lines`` in the scratch in L1: from ``start`` on, in a number of passes."""
 
     start: int
     passes: int
@@ -414,7 +416,7 @@ class LookUp(NamedTuple):
 
 @core
 def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, way: int) -> int:
-    """Look every line up, or ask L2 for it past L1 (``way``: 0 for L1, ``BY_GPC``, or ``links.strong_way``); gives when hits are there, 0 without any."""
+    """Look up every line, or request it from L2, bypassing L1 (``way``: 0 for L1, ``BY_GPC``, or ``links.strong_way``); returns when hits are available, 0 if there are none."""
     n = look.lines
     begin = max(look.start, m[sm.miss_free])
     hits = m[sm.load_hits]
@@ -460,11 +462,11 @@ def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look:
     if code[row.strong]:
         forget_lines(m, sm, look.lines)
     ready = look_up_lines(m, sm, w, look, load, way)
-    if begin > look.start:  # look-ups lag: each load has its passes after the one before
+    if begin > look.start:  # look-ups lag: each load makes its passes after the previous one's
         m[sm.miss_free] = max(m[sm.miss_free], begin + look.passes)
     if ready:
         found = begin + m[s.chip.l1_latency] + m[s.chip.replay] * (look.passes - 1)
-        if ready > found and m[base.left] == 0:  # lines that are in flight, and when they come is known
+        if ready > found and m[base.left] == 0:  # lines in flight whose arrival is known
             ready = passed_back(m, sm, ready, look.passes)
         ready = max(ready, found)
     if m[base.left] == 0:
@@ -476,7 +478,7 @@ def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look:
         return
     m[base.time] = ready
     m[base.passes] = look.passes
-    if ready == 0:  # passes over lines from L2 are made as they come
+    if ready == 0:  # passes over lines from L2 are made as they arrive
         m[w.passes_end] -= (m[s.chip.replay] - 1) * look.passes
     if look.kind == s.LD_ASYNC:
         m[w.async_copies] += 1
@@ -486,13 +488,13 @@ def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look:
 
 @core
 def atomic_words(m: Any, sm: s.SM, i: int, extra: int) -> int:
-    """What L2 must know of an atomic on the i-th line: lanes and words of its sectors, and the kind of operation."""
+    """What L2 needs to know about an atomic on the i-th line: lanes and words of its sectors, and the kind of operation."""
     return m[sm.line_bytes[i]] | (extra >> 9) << 48
 
 
 @core
 def atomic_lines(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, n: int) -> int:
-    """An atomic whose record came without a stop: executed already, timed like every other."""
+    """An atomic whose record came without a stop: it was executed already, and is timed like any other."""
     sectors = sectors_of(m, sm, n)
     operation = code[row.op]
     extra = code[row.extra]
@@ -515,9 +517,10 @@ def atomic_lines(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.I
 
 @core
 def passed_back(m: Any, sm: s.SM, time: int, passes: int) -> int:
-    """When a load whose last line comes at ``time`` has made its passes.
+    """When a load whose last line arrives at ``time`` has made its passes.
 
-    Loads that wait for the same lines make them one after the other, a cycle each (bench.micro ``row_walks``: loads of 32 passes by one warp, of which L2 has the
+    Loads that wait for the same lines make their passes one after the other, one per cycle (bench.micro ``row_walks``: loads of 32 passes by one warp, of
+    which L2 has the
     first one's lines, 392, 491 and 618 cycles for one, four and eight).
     """
     if passes <= 1:
@@ -570,7 +573,7 @@ def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
 
 @core
 def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
-    """A write or an atomic of the SM is done at ``answer``: the launch ends no earlier, and an SM that is so far behind sends no more."""
+    """A write or an atomic of the SM is complete at ``answer``. The launch does not end before that, and an SM whose writes lag that far sends no more."""
     m[sm.finish] = max(m[sm.finish], answer)
     m[sm.written] = max(m[sm.written], answer)
     m[sm.store_free] = max(m[sm.store_free], answer - lag)
@@ -593,7 +596,7 @@ def receive_store(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
 
 @core
 def fill(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
-    """The sectors of a request come into L1."""
+    """The sectors of a request arrive in L1."""
     line = m[r.line]
     sectors = m[r.sectors]
     place = m[r.full]
@@ -609,7 +612,7 @@ def fill(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
 
 @core
 def receive_answer(m: Any, sm: s.SM, r: s.Request, answer: int) -> int:
-    """An answer other than a store's; gives when it is there for the loads that wait for it."""
+    """Handle an answer other than a store's; returns when the loads that wait for it can use it."""
     kind = m[r.kind]
     if kind == s.RQ_LOAD or kind == s.RQ_LOAD_AROUND:
         passed = popcount(m[r.sectors])
@@ -655,7 +658,7 @@ def tell_loads(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
 
 @core
 def receive(m: Any, sm: s.SM) -> None:
-    """Hand the answers of the last window to lines, loads and fences."""
+    """Pass the answers of the last window to lines, loads and fences."""
     requests = sm + m[s.chip.requests_at]
     host = host_address(m)
     fill_at = 8 * m[s.chip.l1_ways] * s.C_FILL

@@ -1,6 +1,6 @@
 """L1's sets: finds a line's set and its way or the one to replace, and prefetches the set on the host.
 
-All SMs' sets are more than a host core's caches hold.
+Together, the SMs' sets exceed a host core's caches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def l1_set(m: Any, sm: s.SM, line: int) -> int:
 
 @core
 def approach_set(m: Any, sm: s.SM, line: int) -> None:
-    """Have the host fetch the tags and stamps of a line's set."""
+    """Prefetch, on the host, the tags and stamps of a line's set."""
     place = host_address(m) + 8 * l1_set(m, sm, line)
     for at in range(0, 8 * m[s.chip.l1_ways] * 2, HOST_LINE_BYTES):
         prefetch(place + at)
@@ -34,15 +34,14 @@ def approach_set(m: Any, sm: s.SM, line: int) -> None:
 
 @core
 def approach_l1(m: Any, sm: s.SM, n: int) -> None:
-    """Have the host fetch the sets of the lines in scratch before they are looked at one after the other."""
+    """Prefetch, on the host, the sets of the lines in scratch, before they are processed one by one."""
     for i in range(n):
         approach_set(m, sm, m[sm.lines[i]])
 
 
 @core
 def approach_record(m: Any, sm: s.SM, w: s.Warp) -> None:
-    """Have the host fetch the sets that a warp's next memory record will look at, when it issues; of lanes in a row the first and the
-    last line's."""
+    """Prefetch, on the host, the sets that a warp's next memory record will need when it issues; for consecutive lanes, those of the first and the last line."""
     place = m[w.trace] + m[w.pos] * 8
     word = peek(place)
     tag = (word >> 60) & 15
@@ -74,7 +73,7 @@ def oldest_drawn(m: Any, first: int, ways: int, time: int) -> int:
 
 @core
 def oldest_place(m: Any, first: int, ways: int) -> int:
-    """The least recently used place of a set; one that was never used is older than all others."""
+    """The least recently used place of a set; an unused one is older than all others."""
     if ways == WAYS:
         return first + oldest_way(host_address(m) + 8 * (first + WAYS * s.C_STAMP))
     stamps = first + ways * s.C_STAMP
@@ -87,7 +86,7 @@ def oldest_place(m: Any, first: int, ways: int) -> int:
 
 @core
 def other_place(m: Any, first: int, ways: int, time: int) -> int:
-    """The place that the launch's policy replaces in a set without an empty one; a wrong answer is noted, and the launch will end."""
+    """The place that the launch's policy replaces in a full set; an invalid choice is recorded and ends the launch."""
     stamps = host_address(m) + 8 * (first + ways * s.C_STAMP)
     fills = host_address(m) + 8 * (first + ways * s.C_FILL)
     way = call_replacement(m[s.chip.l1_replacement], stamps, fills, ways, time)
@@ -111,7 +110,7 @@ def place_in_set(m: Any, first: int, ways: int, line: int) -> int:
 
 @core
 def forget_lines(m: Any, sm: s.SM, n: int) -> None:
-    """L1 drops the lines in the scratch, which an atomic or a strong load goes past (bench.micro ``kept``: a sector beside the atomic's too)."""
+    """L1 drops the lines in the scratch, which an atomic or a strong load bypasses (bench.micro ``kept``: also the sectors beside the atomic's)."""
     ways = m[s.chip.l1_ways]
     for i in range(n):
         line = m[sm.lines[i]]
@@ -123,7 +122,7 @@ def forget_lines(m: Any, sm: s.SM, n: int) -> None:
 
 @core
 def take_place(m: Any, place: int, line: int, time: int) -> None:
-    """Make a place that line's, of which it holds nothing yet."""
+    """Assign a place to a line, without any data yet."""
     ways = m[s.chip.l1_ways]
     m[place] = line << 8
     m[place + ways * s.C_FILL] = time

@@ -1,8 +1,8 @@
 """L2: slices, two partitions, write-back.
 
 Lines are spread over slices by a hash; each slice is the home of its lines and owns its DRAM channels.  On chips with two
-partitions an SM asks the slice of its own partition first, which keeps copies of lines whose home is on the
-other side and fetches what it lacks over the link (NVIDIA A100 whitepaper, "A100 L2 Cache"; a real H200 shows 60 MB
+partitions an SM sends its request to the slice of its own partition first, which keeps copies of lines whose home is on the other side and fetches missing
+ones over the link (NVIDIA A100 whitepaper, "A100 L2 Cache"; a real H200 shows 60 MB
 as two times 30).  Writes and atomics go to the home, which is the point of coherence.
 
 Look-ups are counted as a real H200 counts them (Nsight Compute's ``lts__t_sectors``): what crosses the link is looked up on both sides.
@@ -59,16 +59,15 @@ def group_of(m: Any, piece: int) -> int:
 
 @core
 def counters(m: Any, piece: int) -> s.SliceGroup:
-    """What a slice's group counts (``SG_``)."""
+    """Counters of a slice's group (``SG_``)."""
     return s.SliceGroup(m[s.chip.slice_groups] + group_of(m, piece) * s.SliceGroup.size)
 
 
 @core
 def crosses(m: Any, source: int, time: int, units: int) -> int:
-    """When bytes that a slice has at ``time`` for its counterpart can begin to cross.
+    """When bytes that a slice has for its counterpart at ``time`` can begin to cross.
 
-    Each slice has its own way, 16 bytes a clock of L2 wide (bench.micro ``crossing``: lines that are far 40 to 42 sectors per cycle over the chip, near ones
-    81 to 128).
+    Each slice has its own path, 16 bytes per L2 clock wide (bench.micro ``crossing``: 40 to 42 sectors per cycle over the chip for far lines, 81 to 128 for near ones).
     """
     calendar = m[s.chip.far_ports] + source * s.CALENDAR_SLOTS
     return reserve(m, calendar, s.DRAM_SHIFT, m[s.chip.far_capacity], time, units)
@@ -83,7 +82,7 @@ def set_of(m: Any, piece: int, line: int) -> int:
 
 @core
 def find(m: Any, piece: int, line: int) -> int:
-    """Place of a line in a slice, or -1 - place of the way to replace: the first of those used longest ago."""
+    """Place of a line in a slice, or -1 - place of the way to replace: the first of the least recently used."""
     first = set_of(m, piece, line)
     ways = m[s.chip.l2_ways]
     if ways == WAYS:
@@ -106,7 +105,7 @@ def find(m: Any, piece: int, line: int) -> int:
 
 @core
 def approach(m: Any, home: int, line: int, both: bool) -> None:
-    """Have the host fetch what a request for a line will look at: its set, in both partitions if it is to."""
+    """Prefetch, on the host, the state that a request for a line will need: its set, in both partitions if requested."""
     host = host_address(m) + 8 * (m[s.chip.l2_tags] + set_of(m, home, line))
     size = 8 * s.L2_WAY_WORDS * m[s.chip.l2_ways]
     for at in range(0, size, HOST_LINE_BYTES):
@@ -120,7 +119,7 @@ def approach(m: Any, home: int, line: int, both: bool) -> None:
 
 @core
 def filled(m: Any, place: int, time: int) -> None:
-    """Sectors of a line come at ``time``."""
+    """Sectors of a line arrive at ``time``."""
     at = m[s.chip.l2_fills] + place
     by_device = time + m[s.chip.epoch]
     if by_device > m[at] >> 12:
@@ -129,13 +128,13 @@ def filled(m: Any, place: int, time: int) -> None:
 
 @core
 def filled_at(m: Any, place: int) -> int:
-    """When the last sectors of a line come, by the launch's clock; before 0 for what an earlier launch left."""
+    """When the last sectors of a line arrive, in the launch's clock; negative for lines that an earlier launch left."""
     return (m[m[s.chip.l2_fills] + place] >> 12) - m[s.chip.epoch]
 
 
 @core
 def used(m: Any, piece: int, place: int, time: int) -> None:
-    """A line is used at ``time``: among the lines of its level in its set it leaves last."""
+    """Mark a line as used at ``time``: among the lines of its level in its set it is replaced last."""
     at = m[s.chip.l2_stamps] + place
     level = m[at] >> LEVEL_SHIFT
     policy = m[counters(m, piece).policy]
@@ -147,7 +146,7 @@ def used(m: Any, piece: int, place: int, time: int) -> None:
 
 @core
 def used_copy(m: Any, near: int, place: int, time: int) -> None:
-    """The copy of another partition's line is used: it never persists."""
+    """Mark the copy of another partition's line as used; a copy never persists."""
     if m[counters(m, near).policy] != LAST:
         used(m, near, place, time)
         return
@@ -167,9 +166,9 @@ def sectors_in_part(m: Any, parts: int) -> int:
 
 @core
 def complete(m: Any, piece: int, place: int, time: int) -> int:
-    """Read the rest of a line's partly written sectors from DRAM and write them back; gives the sectors.
+    """Read the rest of a line's partly written sectors from DRAM and write them back; returns the sectors.
 
-    The error code of a sector needs all of it (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).
+    The error code of a sector needs the whole sector (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).
     """
     fill_at = m[s.chip.l2_fills] + place
     tag_at = m[s.chip.l2_tags] + place
@@ -186,9 +185,9 @@ def complete(m: Any, piece: int, place: int, time: int) -> int:
 
 @core
 def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time: int) -> None:
-    """Note which sectors of a line a write leaves known in part; ``held`` has the bytes written of each sector.
+    """Record which sectors of a line are known only in part after a write; ``held`` has the bytes written of each sector.
 
-    Only some ways of a set may hold such lines: the one used longest ago is completed for another (bench.micro
+    Only some ways of a set may hold such lines: the least recently used one is completed to make room for another (bench.micro
     ``scattered_once`` and ``strided4`` under a profiler: about 61,000 lines of H200's L2, an eighth of it).
     """
     fill_at = m[s.chip.l2_fills] + place
@@ -226,7 +225,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
 
 @core
 def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
-    """Replace a way; dirty sectors go to DRAM.  Gives when a write that needs the way can be taken."""
+    """Replace a way; dirty sectors go to DRAM. Returns when a write that needs the way can be accepted."""
     place = -1 - place
     counts = counters(m, piece)
     installed = m[counts.installed]
@@ -247,8 +246,8 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
 
 @core
 def port(m: Any, piece: int, time: int, sectors: int) -> int:
-    """Take a slice's read port for so many sectors; fewer than it is wide take as long (bench.micro ``mixture``: words gathered from L2,
-    78 to 80 per cycle over the chip, one a clock of each slice)."""
+    """Take a slice's read port for a number of sectors; fewer than its width take as long (bench.micro ``mixture``: words gathered from L2,
+    78 to 80 per cycle over the chip, one per clock and slice)."""
     calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
     units = max(sectors << m[s.chip.sector_shift], m[s.chip.l2_access])
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, units)
@@ -256,14 +255,14 @@ def port(m: Any, piece: int, time: int, sectors: int) -> int:
 
 @core
 def queue_end(m: Any, piece: int, time: int) -> int:
-    """When what comes to a slice at ``time`` is after the reads that wait there."""
+    """When a request that reaches a slice at ``time`` follows the reads that wait there."""
     calendar = m[s.chip.slice_ports] + piece * s.CALENDAR_SLOTS
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, 0)
 
 
 @core
 def held(m: Any, piece: int, line: int, time: int) -> int:
-    """Place of a line in a slice, which takes one for it when it has none."""
+    """Place of a line in a slice, which is allocated if it has none."""
     place = find(m, piece, line)
     if place < 0:
         install(m, piece, line, place, time)
@@ -273,7 +272,7 @@ def held(m: Any, piece: int, line: int, time: int) -> int:
 
 @core
 def write_port(m: Any, piece: int, time: int, units: int) -> int:
-    """Take bytes of a slice's write port: fills, writes and atomics; reads pass beside it (bench.micro ``paths``: a copy within L2 is
+    """Take bytes of a slice's write port, for fills, writes and atomics; reads do not use it (bench.micro ``paths``: a copy within L2 is
     nearly as fast as a write, a copy from DRAM half as fast)."""
     calendar = m[s.chip.slice_write_ports] + piece * s.CALENDAR_SLOTS
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, units)
@@ -281,7 +280,7 @@ def write_port(m: Any, piece: int, time: int, units: int) -> int:
 
 @core
 def widen(m: Any, line: int, sectors: int) -> int:
-    """What a miss fetches: pairs or all of the line, and always all of one that may be compressed."""
+    """The sectors that a miss fetches: pairs or the whole line, and always the whole line if it may be compressed."""
     fetch = m[s.chip.l2_fetch]
     whole = fetch >= m[s.chip.line_sectors] or (m[s.chip.compressible_count] and entry_of(m, line))
     if whole:
@@ -293,7 +292,7 @@ def widen(m: Any, line: int, sectors: int) -> int:
 def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool) -> int:
     """When the home slice has the sectors; ``start``: when its port took the request.
 
-    A sector that is in flight is found, whoever asked for it and for which sector of its pair (bench.micro ``halves_once``).
+    A sector in flight counts as a hit, whoever requested it, and whichever sector of its pair (bench.micro ``halves_once``).
     """
     if m[s.chip.l2_keeps] == 0:
         return dram_read(m, home, line, sectors, start)
@@ -325,14 +324,14 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 
 @core
 def line_turn(m: Any, home: int, line: int, time: int, units: int) -> int:
-    """When a read has its turn on a line that atomics change, of so many units, of which the port is taken for an access's own, when it comes."""
+    """When a read of ``units`` has its turn on a line that atomics change; the port is taken for the access's own time when it arrives."""
     start = write_port(m, home, time, min(units, m[s.chip.l2_access]))
     return take_line(m, atomics_on(m, home, line), start << FRACTION, units) >> FRACTION
 
 
 @core
 def home_turn(m: Any, home: int, line: int, time: int) -> int:
-    """When the home takes a read of its own side that comes at ``time``: where atomics on the line wait, in its turn (bench.micro ``beside``)."""
+    """When the home accepts a read of its own side that arrives at ``time``: in its turn if atomics on the line wait (bench.micro ``beside``)."""
     units = turn_units(m, home, line, time, NEAR)
     if not units:
         return time
@@ -361,11 +360,9 @@ def has_sectors(m: Any, piece: int, line: int, sectors: int, time: int) -> bool:
 
 @core
 def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, paired: bool) -> int:
-    """When a slice of the SM's partition can answer a load that reaches it at ``time``.
-
-    What it lacks of another partition's line it fetches as DRAM would be asked: in pairs (bench.micro ``scattered_once``: two
-    look-ups across for each missed sector of 32 bytes).  While SMs of the home's side write to the line, each read that comes before the copy has come asks for its
-    sectors alone (``hot_sides``: 0.88 to 0.94 of such loads go across, beside stores in 7 and in 55 cycles).
+    """When a slice of the SM's partition can answer a load that reaches it at ``time``. Missing sectors of another partition's line are fetched in pairs, as from DRAM (bench.micro ``scattered_once``: two
+    look-ups across for each missed sector of 32 bytes).  While SMs of the home's side write to the line, each read that arrives before the copy requests only
+    its own sectors (``hot_sides``: 0.88 to 0.94 of such loads go across, beside stores in 7 and in 55 cycles).
     """
     count = popcount(sectors)
     counts = counters(m, home)
@@ -413,7 +410,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
 
 @core
 def fetched(m: Any, home: int, line: int, sectors: int, time: int, alone: bool) -> int:
-    """When sectors that the other side asks the home for at ``time`` are across; ``alone``: beside reads that wait for the line's writes."""
+    """When sectors that the other side requests from the home at ``time`` have crossed; ``alone``: independently of reads that wait for the line's writes."""
     if alone:
         pass_beside(m, home)
     else:
@@ -423,7 +420,7 @@ def fetched(m: Any, home: int, line: int, sectors: int, time: int, alone: bool) 
     turn = after_atomics(m, home, line, time)
     come = home_read(m, home, line, sectors, port(m, home, turn, count), True)
     if lent_and_back(m, home, line, turn):
-        # The home's atomics wait as well, unless the last of them was on another line: those pass.
+        # The home's atomics wait as well, unless the last of them was on another line.
         if m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1:
             write_port(m, home, turn, (far * m[s.chip.slice_capacity]) >> s.CALENDAR_SHIFT)
         m[m[s.chip.l2_tags] + find(m, home, line)] &= ~COPIED
@@ -477,7 +474,7 @@ def mirror_of(m: Any, home: int, line: int, start: int) -> int:
 
 @core
 def limit_dirty(m: Any, piece: int, place: int, time: int) -> int:
-    """A line that becomes dirty has the one that was used longest ago written back where its set has its most of them; gives when it may.
+    """Make room for a line that becomes dirty: if its set has the maximum of dirty lines, the least recently used one is written back. Returns when the line may become dirty.
 
     A V100's L2 keeps half of its lines dirty: of kernels that write much, 98,280 to 98,400 sectors, 3 MiB of 6, have not reached DRAM
     at the end (published counters of sobolQRNG, quasirandomGenerator and mergeSort: ``bench/data/published/qv100_kernels.json``).
@@ -571,7 +568,7 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
 
 @core
 def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, far: bool) -> int:
-    """The home takes what was written, from its own side or from afar: gives when."""
+    """The home accepts written data from its own side or the other; returns when."""
     if m[s.chip.l2_keeps] == 0:
         return max(start, dram_write(m, home, line, sectors, start) - m[s.chip.write_back_lag])
     touched = touch(m, home, line, start, far, sectors & covered(m, held))
@@ -586,5 +583,5 @@ def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, f
 
 @core
 def is_far(m: Any, partition: int, home: int) -> bool:
-    """A slice is in the other partition."""
+    """Whether a slice is in the other partition."""
     return bool(m[s.chip.partitions] == 2 and (home >= m[s.chip.slices] >> 1) != (partition == 1))

@@ -1,16 +1,15 @@
 """Hazards at an L2 slice: a read waits for an earlier write of its line, and later requests of the slice wait with it.
 
-A slice takes what the SMs of its partition ask in turn.  What is written must be there before it is read, and that takes a while: 264 warps of an
-H200 that load a word take 329 cycles a load, and 4,400 beside 66 warps of the same partition that each write to its line once in 2,000 cycles, whichever of its
-sectors; each read after a write takes 64 cycles (bench.micro ``crossfire``).  The slice of the SM's own partition that only passes a write on orders it all the same.
+A slice processes the requests of its partition's SMs in turn. Written data must have arrived before it is read: 264 warps of an H200 that load a word take 329
+cycles per load, and 4,400 if 66 warps of the same partition each write to any sector of its line once in 2,000 cycles; each read after a write takes 64 cycles
+(bench.micro ``crossfire``).  A slice of the SM's own partition that only forwards a write orders it as well.
 Writes do not wait for reads.
 
-Where requests wait, those of many SMs are mixed, whichever came first: a read is after a write as often as writes are among the line's writes and reads.
+Waiting requests of many SMs are mixed, whatever their order of arrival: a read follows a write with a probability equal to the share of writes among the line's accesses.
 
 At the home, writes of its own SMs and writes over the link wait for each other, and a read waits for both.
 
-What blocks that are not timed ask for beside timed ones comes at moments drawn within a window (``background.py``), in no order of time: it orders nothing, and
-nothing waits for it here.
+Requests of untimed blocks arrive at random times within a window (``background.py``), in no order of time, so they are not ordered here, and nothing waits for them.
 """
 
 from __future__ import annotations
@@ -25,34 +24,34 @@ NEAR, FAR = 0, 1
 FRACTION = 8
 """Bits of a queue's time after the cycle, and of a share."""
 LEAST_SHARE = 1 << 8
-"""Of writes among a line's accesses (of 65,536): a line with fewer is no longer one that is being written."""
+"""Share of writes among a line's accesses (in 1/65,536) below which the line no longer counts as written."""
 
 
 @core
 def queue_of(m: Any, piece: int) -> s.SliceQueue:
-    """A slice's queue: until when it is held up; then the last writes of some lines."""
+    """A slice's queue: the time until which it is held up, then the last writes of some lines."""
     return s.SliceQueue(m[s.chip.slice_queues] + piece * s.SliceQueue.size)
 
 
 @core
 def entry_of(m: Any, queue: s.SliceQueue, line: int) -> s.LastWrite:
-    """Where a slice keeps the last write of a line (``LastWrite``)."""
+    """Offset of a slice's record of the last write of a line (``LastWrite``)."""
     line = known_as(m, line)
     return queue.writes[(line ^ (line >> 3)) & (s.LAST_WRITES - 1)]
 
 
 @core
 def atomics_on(m: Any, home: int, line: int) -> s.LineAtomics:
-    """Where a home keeps what it knows of the atomics on a line; another line may have the place."""
+    """Offset of a home's record of the atomics on a line; another line may occupy it."""
     line = known_as(m, line)
     return queue_of(m, home).atomics[(line ^ (line >> 3)) & (s.LAST_WRITES - 1)]
 
 
 @core
 def after_atomics(m: Any, home: int, line: int, time: int) -> int:
-    """When a read from the other side that comes to a line's home at ``time`` is taken: after the atomics from there, and not while the line waits.
+    """When a read from the other side that reaches a line's home at ``time`` is accepted: after the atomics from that side, and not while the line waits.
 
-    What comes from either side has a queue of its own: reads from the other side do not wait for atomics of the home's (bench.micro ``beside``: 564 cycles beside 528 warps
+    Requests of each side have their own queue: reads from the other side do not wait for atomics of the home's side (bench.micro ``beside``: 564 cycles beside 528 warps
     that wait 1,525 cycles for each addition; for those of their own side, 914 and 1,016).
     """
     entry = atomics_on(m, home, line)
@@ -65,7 +64,7 @@ def after_atomics(m: Any, home: int, line: int, time: int) -> int:
 
 @core
 def lent_and_back(m: Any, home: int, line: int, time: int) -> bool:
-    """Whether atomics of the home's side wait when a read from the other side takes a copy at ``time``: the next of them asks for it back at once."""
+    """Whether atomics of the home's side wait when a read from the other side takes a copy at ``time``: the next of them requests it back at once."""
     entry = atomics_on(m, home, line)
     if m[entry] != line + 1 or m[entry.near] <= time or m[s.chip.unordered]:
         return False
@@ -76,7 +75,7 @@ def lent_and_back(m: Any, home: int, line: int, time: int) -> bool:
 
 @core
 def note_access(m: Any, entry: s.LineAtomics, atomic: bool) -> None:
-    """Count an access towards the share of atomics among those of its line."""
+    """Update the share of atomics among a line's accesses."""
     share = m[entry.share]
     if atomic:
         m[entry.share] = share + (((256 << FRACTION) - share) >> m[s.chip.write_history_shift])
@@ -89,8 +88,10 @@ def turn_units(m: Any, home: int, line: int, time: int, side: int) -> int:
     """What a read from a side takes of the port that a line's atomics wait for; 0 where no atomics wait that it waits for or takes turns with, unless the chip's
     reads pass there in any case.
 
-    A read that comes after an atomic takes longer, and requests of many SMs are mixed: it comes after one as often as atomics are among the line's accesses, beyond the few that the
-    reads hide and up to a most (bench.micro ``looks_among``: where atomics are 0.09, 0.18, 0.31, 0.48, 0.65, 0.78 of the accesses near the home, each read takes 1.1, 1.4, 2.0, 2.8, 3.4, 3.6 cycles; where
+    A read that comes after an atomic takes longer, and requests of many SMs are mixed: it comes after one as often as atomics are among the line's accesses,
+    beyond the few that the
+    reads hide and up to a most (bench.micro ``looks_among``: where atomics are 0.09, 0.18, 0.31, 0.48, 0.65, 0.78 of the accesses near the home, each read
+    takes 1.1, 1.4, 2.0, 2.8, 3.4, 3.6 cycles; where
     both sides read and add 1.1, 1.5, 2.2, 2.6, 3.2, 3.8).
     """
     entry = atomics_on(m, home, line)
@@ -107,7 +108,7 @@ def turn_units(m: Any, home: int, line: int, time: int, side: int) -> int:
 
 @core
 def take_line(m: Any, entry: s.LineAtomics, time: int, units: int) -> int:
-    """When a request that takes so much of a slice's bandwidth has the turn of a line that atomics change; times with a fraction.
+    """When a request that takes some of a slice's bandwidth has its turn on a line that atomics change; times have a fraction.
 
     Those that wait for the line do not hold up other lines of the slice (bench.machine.barriers: barriers of 2,112 and 4,224 blocks take 300 to 1,500 cycles more where
     each block also has 128 bytes of stack, which are in all slices, than where it has none; each of two turns behind all looks would take 6,000 to 12,000).
@@ -133,7 +134,8 @@ def share_beyond(m: Any, entry: s.LineAtomics, amount: int) -> int:
 def turn_between(m: Any, home: int, line: int, time: int, units: int) -> int:
     """When a read of the home's side, of so many units, has its turn at a port for which only atomics from the other side wait; -1 where some of its own side do, or none.
 
-    The two sides take turns (bench.micro ``looks_among``: 528 warps read 0.287 times a cycle near the home where 528 of the other side add 0.271 times; where 66 read, each read
+    The two sides take turns (bench.micro ``looks_among``: 528 warps read 0.287 times a cycle near the home where 528 of the other side add 0.271 times; where
+    66 read, each read
     takes 387 cycles and each addition 1,027).
     """
     entry = atomics_on(m, home, line)
@@ -147,7 +149,7 @@ def turn_between(m: Any, home: int, line: int, time: int, units: int) -> int:
 
 @core
 def copy_left(m: Any, home: int, line: int, time: int) -> bool:
-    """The other side's copy of a line is gone at ``time``, since an atomic near the home asked for that; told once."""
+    """Whether the other side's copy of a line is gone at ``time``, as an atomic near the home requested; returned once."""
     entry = atomics_on(m, home, line)
     if m[entry] != line + 1 or m[entry.leaves] == 0 or m[entry.leaves] > time:
         return False
@@ -159,7 +161,8 @@ def copy_left(m: Any, home: int, line: int, time: int) -> bool:
 def is_pair(m: Any, piece: int, home: int, line: int, time: int) -> bool:
     """Whether a strong load of the device's scope goes with the one before: a slice answers two of them at once.
 
-    (bench.micro ``crowded_looks``: 0.27 cycles each over the chip, of the system's scope 0.53.)  After an atomic on the line none do for long (``beside``: 0.87 a cycle of a
+    (bench.micro ``crowded_looks``: 0.27 cycles each over the chip, of the system's scope 0.53.)  After an atomic on the line none do for long (``beside``:
+    0.87 a cycle of a
     side beside an atomic in 30 cycles, 1.25 without; ``wakes``).
     """
     queue = queue_of(m, piece)
@@ -173,7 +176,7 @@ def is_pair(m: Any, piece: int, home: int, line: int, time: int) -> bool:
 
 @core
 def keep(m: Any, entry: s.LastWrite, line: int, start: int, side: int) -> None:
-    """The last write of a line began at ``start``."""
+    """Record that the last write of a line began at ``start``."""
     if m[entry.line] != line + 1:
         m[entry.line] = line + 1
         m[entry.reads] = 0
@@ -187,8 +190,7 @@ def keep(m: Any, entry: s.LastWrite, line: int, start: int, side: int) -> None:
 
 @core
 def read_turn(m: Any, piece: int, line: int, time: int, waits: int) -> int:
-    """When a slice takes a read that comes at ``time``; a read that comes after a store of its own SMs takes so many cycles (``waits``), after an atomic
-    what ``turn_units`` knows.
+    """When a slice accepts a read that arrives at ``time``; a read after a store of its own SMs takes ``waits`` cycles, one after an atomic as many as ``turn_units`` returns.
 
     It waits for what its own SMs wrote before and for what came over the link, and takes its own time (bench.micro ``hot_sides``: loads and stores of one side to
     one line).  Those over the link are noted before they come, so that only their share counts.
@@ -225,9 +227,10 @@ def read_turn(m: Any, piece: int, line: int, time: int, waits: int) -> int:
 
 @core
 def pass_beside(m: Any, home: int) -> None:
-    """A read from the other side passes the home beside reads that wait for a line's writes.
+    """Pass a read from the other side through the home, independently of reads that wait for a line's writes.
 
-    It does not wait for writes of the home's side, but takes its own time of the queue in which reads of that side wait (``hot_sides``: 0.39 loads per cycle beside stores in
+    It does not wait for writes of the home's side, but takes its own time of the queue in which reads of that side wait (``hot_sides``: 0.39 loads per cycle
+    beside stores in
     139 and in 333 cycles; for each store 54 and 129 of them pass and 4 and 31 loads of the home's side).
     """
     queue = queue_of(m, home)
@@ -236,7 +239,7 @@ def pass_beside(m: Any, home: int) -> None:
 
 @core
 def remembers_writes(m: Any, piece: int, line: int) -> bool:
-    """Whether a slice remembers writes of its own SMs or to its home, of whatever age."""
+    """Whether a slice remembers writes of its own SMs or to its home, however old."""
     return m[entry_of(m, queue_of(m, piece), line)] == line + 1
 
 
@@ -249,9 +252,10 @@ def is_being_written(m: Any, home: int, line: int) -> bool:
 
 @core
 def change_sides(m: Any, queue: s.SliceQueue, entry: s.LastWrite, line: int, time: int, side: int) -> int:
-    """When a home takes a write of a side that comes at ``time``: some time after one of the other side to the line, and reads of the slice wait as long, whatever their line.
+    """When a home accepts a write of a side that arrives at ``time``: with a delay after a write of the other side to the line; all reads of the slice wait equally long.
 
-    (``crossfire_sides``: near loads of another line of the slice pass 0.62, 0.07, 0.02 times a cycle beside 0.07, 0.14, 0.27 stores, of which every second one is of the other side.)
+    (``crossfire_sides``: near loads of another line of the slice pass 0.62, 0.07, 0.02 times a cycle beside 0.07, 0.14, 0.27 stores, of which every second one
+    is of the other side.)
     """
     if m[entry] != line + 1 or m[entry.side] == side:
         return time
@@ -264,7 +268,7 @@ def change_sides(m: Any, queue: s.SliceQueue, entry: s.LastWrite, line: int, tim
 
 @core
 def write_turn(m: Any, piece: int, line: int, time: int, reads: int) -> int:
-    """When a slice takes a write or atomic of its own SMs that comes at ``time``; reads of the line wait so many cycles for it.
+    """When a slice accepts a write or atomic of its own SMs that arrives at ``time``; reads of the line wait a number of cycles for it.
 
     Writes do not wait for reads (``crossfire``: 0.38 a cycle of each side are taken beside loads that wait 13,000 and 26,000 cycles).
     """
@@ -280,7 +284,7 @@ def write_turn(m: Any, piece: int, line: int, time: int, reads: int) -> int:
 
 @core
 def write_from_afar(m: Any, piece: int, line: int, time: int) -> int:
-    """When the home takes a write that comes over the link at ``time``."""
+    """When the home accepts a write that arrives over the link at ``time``."""
     if m[s.chip.unordered]:
         return time
     queue = queue_of(m, piece)

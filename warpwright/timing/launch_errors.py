@@ -77,7 +77,7 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
 
 
 def _endless(context: LaunchContext, warps: Sequence[Mapping[str, int]], block: Dim3, kernel: Traced) -> DeadlockError:
-    """What the warps of the first block that never ends repeat."""
+    """The instructions that the warps of the first block that never ends repeat."""
     full = (1 << context.program.lanes) - 1
     found_at: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
     for w in warps:

@@ -13,9 +13,9 @@ from warpwright.timing.records import Addresses, address_of, record_at
 from warpwright.timing.warp import hold
 
 AROUND_L1_BYTES = 16
-"""A copy past L1 (BYPASS) always takes so many a lane: half a sector."""
+"""Bytes per lane of a copy that bypasses L1 (BYPASS): half a sector."""
 SECTOR_SHIFT = 5
-"""Of chips that have such copies (``chips/limits.py``)."""
+"""Chips that have such copies (``chips/limits.py``)."""
 
 
 @core
@@ -49,7 +49,7 @@ def crosses(source: Addresses, target: Addresses, lane: int) -> bool:
 
 @core
 def lies_across(source: Addresses, target: Addresses) -> bool:
-    """Whether any lane's bytes go across."""
+    """Whether any lane's bytes cross a sector boundary."""
     left = source.mask
     while left:
         lane = lowest_bit(left)
@@ -61,7 +61,7 @@ def lies_across(source: Addresses, target: Addresses) -> bool:
 
 @core
 def parts_around(m: Any, sm: s.SM, source: Addresses, target: Addresses) -> int:
-    """What a copy past L1 asks L2 for, into the SM's scratch; gives the number of requests.
+    """Put the requests of a copy that bypasses L1 into the SM's scratch; returns their number.
 
     What L2 sends goes to shared memory as it comes: a request is of one line there too, and where a sector's bytes come to be across two
     sectors it is asked for twice, once for each half (bench.micro ``copies_once``: 32 lanes to shared memory 16 bytes after a line ask for
@@ -90,7 +90,7 @@ def parts_around(m: Any, sm: s.SM, source: Addresses, target: Addresses) -> int:
 
 @core
 def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
-    """An asynchronous copy: two records, from and to."""
+    """Issue an asynchronous copy, which has two records: source and destination."""
     source = record_at(m, w)
     target = record_at(m, w)
     size = code[row.access_bytes]

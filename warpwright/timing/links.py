@@ -1,8 +1,8 @@
 """Links to the host's memory (PCI Express) and to other devices (NVLink).
 
-Measured on two H200s (``python -m bench.elsewhere``).  L1 keeps such lines as its own; L2 keeps none.  What goes to the host passes the line's slice and waits
-there for the way to the host, and everything after it in the slice with it; what goes to another device passes no slice.  A request names all sectors from its first to
-its last.  Each way takes one packet after the other; each group of slices has its part of a window's time, and what is left of that is shared between windows.
+Measured on two H200s (``python -m bench.elsewhere``).  L1 caches such lines like others; L2 does not. A request to the host passes the line's slice and waits
+there for the link, and delays all later requests of the slice; a request to another device passes no slice. A request covers all sectors from its first to its
+last. Each link sends one packet after the other; each group of slices has its share of a window's time, and unused shares are redistributed between windows.
 Atomics on the host's memory are done in L2, which reads the sectors and writes the words back, those on a line one after the other; those on another
 device's are done there, each lane on a word in a packet of its own.  Devices of a system have routes (``system/routes.py``) whose times
 replace the chip's; those over other links take other ways.  A link that loses packets (``errors_per_million_packets``) sends them again.
@@ -29,7 +29,7 @@ HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
 
 @core
 def place_of(m: Any, line: int) -> int:
-    """Where a line is."""
+    """The location of a line: this device's memory, the host's or another device's."""
     entry = range_of(m, line)
     return peek(entry + 8 * s.EW_PLACE) if entry else HERE
 
@@ -60,7 +60,7 @@ def slices_of(m: Any, group: int) -> int:
 
 @core
 def take(m: Any, way: int, home: int, time: int, cost: int) -> int:
-    """When a packet goes, of a ``cost`` in 1/256 cycle: after those before it on its way's part for the slice's group."""
+    """When a packet of ``cost`` (1/256 cycle) leaves: after the earlier ones on its link, within the share of the slice's group."""
     group = group_of(m, home)
     at = m[s.chip.links] + way * s.SLICE_GROUPS + group
     start = max(time << 8, m[at])
@@ -94,7 +94,7 @@ def carry(m: Any, route: s.PeerRoute, way: int, home: int, time: int, cost: int)
 
 @core
 def share_links(m: Any, end: int) -> None:
-    """Between two windows: what groups of slices have left of their parts of a way goes to those that want more."""
+    """Between two windows: give the unused shares of a link to the groups of slices that need more."""
     groups = min(s.SLICE_GROUPS, m[s.chip.half])
     now, end = m[s.chip.now] << 8, end << 8
     for way in range(m[s.chip.link_ways]):
@@ -118,7 +118,7 @@ def held_up(m: Any, home: int) -> int:
 
 @core
 def free_at(m: Any, home: int, time: int) -> int:
-    """When a slice can look at a request that comes at ``time``."""
+    """When a slice can process a request that arrives at ``time``."""
     if m[s.chip.range_count] == 0:
         return time
     return max(time, m[held_up(m, home)])
@@ -126,7 +126,7 @@ def free_at(m: Any, home: int, time: int) -> int:
 
 @core
 def hold_up(m: Any, home: int, time: int) -> None:
-    """A packet for the host leaves its slice at ``time``."""
+    """Record that a packet for the host leaves its slice at ``time``."""
     at = held_up(m, home)
     m[at] = max(m[at], time - m[s.chip.host_write_lag])
 
@@ -143,7 +143,7 @@ def count_host(m: Any, partition: int, home: int, sectors: int, field: int, far:
 
 @core
 def read_host(m: Any, partition: int, home: int, sectors: int, time: int) -> int:
-    """When the slice has what a load asks of the host."""
+    """When the slice has the data that a load requests from the host."""
     count = popcount(sectors)
     count_host(m, partition, home, count, s.SliceGroup.read, s.SliceGroup.far_reads)
     counts = counters(m, home)
@@ -158,7 +158,7 @@ def read_host(m: Any, partition: int, home: int, sectors: int, time: int) -> int
 
 @core
 def read_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, time: int) -> int:
-    """When another device's answer to a load is where L2's would be."""
+    """When another device's answer to a load reaches the point where L2's would be."""
     count = span(sectors)
     m[counters(m, home).peer_read] += count << m[s.chip.sector_shift]
     asked = carry(m, route, m[route.out], home, time, m[route.ask])
@@ -168,7 +168,7 @@ def read_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, time: int) ->
 
 @core
 def packets(sectors: int, whole: int) -> int:
-    """In which sectors go to the host: runs of whole ones, and each that is written in part."""
+    """Packets in which sectors go to the host: runs of whole sectors, and each partly written one."""
     return popcount(whole & ~(whole << 1)) + popcount(sectors & ~whole)
 
 
@@ -211,7 +211,7 @@ def write_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, held: int, t
 
 @core
 def named_whole(m: Any, words: int) -> int:
-    """Sectors of which an atomic names every word."""
+    """Sectors of which an atomic accesses every word."""
     size = 3 if (words >> 50) & 1 else 2
     mask = 0
     for sector in range(m[s.chip.line_sectors]):
@@ -254,7 +254,7 @@ def atomic_host(m: Any, partition: int, home: int, line: int, sectors: int, word
 
 @core
 def atomic_peer(m: Any, route: s.PeerRoute, home: int, line: int, sectors: int, words: int, time: int) -> int:
-    """When another device's answer to an atomic is where L2's would be."""
+    """When another device's answer to an atomic reaches the point where L2's would be."""
     rounds = max(most_on_a_word(m, words), 1)
     count = span(sectors)
     counts = counters(m, home)
@@ -291,7 +291,7 @@ def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: i
 
 @core
 def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
-    """A write to a line, wherever it is."""
+    """Time a write to a line, wherever it is."""
     if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
@@ -304,7 +304,7 @@ def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held:
 
 @core
 def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
-    """An atomic on a line, wherever it is."""
+    """Time an atomic on a line, wherever it is."""
     if m[s.chip.range_count]:
         place = place_of(m, line)
         if place != HERE:
@@ -317,7 +317,7 @@ def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, word
 
 @core
 def note_written(m: Any, sm: s.SM, line: int, time: int) -> None:
-    """What an SM wrote or changed elsewhere was acknowledged at ``time``: a fence for the system will wait for it."""
+    """A write or atomic of an SM to other memory was acknowledged at ``time``; a fence of system scope will wait for it."""
     place = place_of(m, line)
     if place != HERE:
         at = sm + (s.SM.host_written if place == HOST else s.SM.peer_written)

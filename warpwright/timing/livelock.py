@@ -1,10 +1,9 @@
 """Detects launches that never end, in simulated time: every warp repeats itself and memory does not change.
 
-The functional engine compares whole states (``engine/jit/livelock.py``).  Here warps stop at times of their own, so a
-state of all of them hardly comes back; but each warp runs through few states as long as it spins, and what it does
-next follows from its state and from memory.  So once no block has ended for a while, the warps are looked at now and then: when in
-many looks in a row every warp has run on (or waits at a block barrier or for an mbarrier) and was found in a state that it was in before,
-and memory is the same at the beginning and the end of that time, nothing will ever change.
+The functional engine compares whole states (``engine/jit/livelock.py``).  Here warps stop at different times, so the same state of all of them hardly recurs;
+but a spinning warp runs through few states, and its next step follows from its state and from memory. So once no block has ended for a while, the warps are
+inspected from time to time. If in many consecutive inspections every warp has continued (or waits at a block barrier or for an mbarrier) and was in a state
+that it had been in before, and memory is the same at the beginning and the end of that time, nothing will ever change.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from warpwright.timing import state as s
 from warpwright.timing.state import State
 
 QUIET_SECONDS = 0.5
-"""Wall time without the end of a block after which warps are looked at."""
+"""Wall time without the end of a block after which warps are inspected."""
 LEAST_PAUSE_SECONDS, PAUSE_SECONDS = 0.02, 0.1
-"""Wall time between two looks: ``PAUSE_SHARE`` of the time without the end of a block, within these limits."""
+"""Wall time between two inspections: ``PAUSE_SHARE`` of the time without the end of a block, within these limits."""
 PAUSE_SHARE = 0.02
 LOOK_SHARE = 20
-"""Between two looks is at least so many times what the last one took: thousands of warps are read one by one."""
+"""The pause between two inspections is at least this many times the duration of the last one, because thousands of warps are read one by one."""
 LOOKS = 16
-"""Looks in a row that must find nothing new, before memory is read and again after it."""
+"""Consecutive inspections that must find nothing new, before memory is read and again after it."""
 
 
 @dataclass(slots=True)
 class _Past:
-    """What is known of a warp since a block ended last."""
+    """What is known about a warp since the last end of a block."""
 
     instructions: int = -1
     digests: set[bytes] = field(default_factory=set)
@@ -73,7 +72,7 @@ class Watch:
         self.memory = b""
 
     def never_ends(self, state: State) -> bool:
-        """Whether no warp will ever end; to be asked between windows."""
+        """Whether no warp will ever end; called between windows."""
         now = time.monotonic()
         done = int(state.words[s.chip.done_blocks])
         if done != self.blocks_done:
@@ -96,7 +95,7 @@ class Watch:
         return before == self.memory
 
     def _repeats(self, state: State) -> bool:
-        """Whether every warp has run on, into a state that it has been in; also notes the states."""
+        """Whether every warp has continued into a state that it has been in before; also records the states."""
         m = state.words
         repeats, running = True, False
         for sm, slot in state.active_warps():

@@ -1,7 +1,4 @@
-"""MATCH.ANY: processes the lanes' different values one after the other.
-
-Each further one takes a fixed time, and a part of it of the load/store unit, which the warps of all sub-cores share (an H200: bench.micro ``matches``).
-"""
+"""MATCH.ANY: processes the lanes' different values one after the other. Each additional value takes a fixed time, part of it in the load/store unit, which the warps of all sub-cores share (an H200: bench.micro ``matches``)."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from warpwright.timing.warp import hold_both
 
 @core
 def match(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
-    """Issue a MATCH.ANY whose record, what the lanes compare, is there."""
+    """Issue a MATCH.ANY whose record, the values that the lanes compare, is available."""
     addresses = record_at(m, w)
     further = max(different(m, sm, addresses, -1), 1) - 1
     start = enter_queue(m, sm, sc, time, (1 + further) * code[row.extra])

@@ -47,7 +47,7 @@ def _percent(part: float, whole: float) -> float:
 def launch_lookups(
     state: State, chip: Chip, whole: Chip | None = None, instructions: int | None = None
 ) -> dict[str, float]:
-    """What a launch itself looks up in L2: code and constants by each GPC's cache, and fences at its end.
+    """Look-ups in L2 by the launch itself: code and constants by each GPC's cache, and fences at its end.
 
     Each pair of an SM and a slice that it turned to is one fence, as many cross to the other partition, and each slice has some of its own.
     Sectors under Nsight Compute's names; what crosses between two partitions is looked up in both.  ``whole``: the chip whose part was timed, where
@@ -108,7 +108,7 @@ def l2_lookups(state: State, chip: Chip, instructions: int | None = None) -> dic
 
 
 def elsewhere(state: State) -> dict[str, float]:
-    """What went to the host and to other devices; nothing where nothing did."""
+    """Traffic to the host and to other devices; empty if there was none."""
     m = state.words
     counters = {
         "lts__t_sectors_srcunit_tex_aperture_sysmem.sum": s.SliceGroup.host_sectors,

@@ -1,7 +1,8 @@
 """The queue between a sub-core and the units that the four sub-cores share: memory, shuffles, constants.
 
-A sub-core sends a register of a memory instruction in two cycles: a shared load has one for its address (2 cycles), a global load two (4), a store or an
-atomic its data as well.  It receives the results of loads at one register per cycle, with one more cycle for each load.  Passes of one instruction follow each other in two cycles, and a warp's next one waits for them; those of other warps,
+A sub-core sends a register of a memory instruction in two cycles: a shared load has one for its address (2 cycles), a global load two (4); a store or an
+atomic also sends its data.  It receives the results of loads at one register per cycle, with one more cycle for each load.  Passes of one instruction follow
+each other in two cycles, and a warp's next one waits for them; those of other warps,
 also of the same sub-core, go between (an H200: bench.micro ``sub_core_passes``).
 """
 
@@ -34,7 +35,7 @@ def leave_queue(m: Any, sc: s.SubCore, time: int, start: int, following: int) ->
 
 @core
 def take_unit(m: Any, sm: s.SM, ready: int, waves: int) -> int:
-    """When the load/store unit takes an instruction of so many wavefronts that is there at ``ready``."""
+    """When the load/store unit accepts an instruction of a number of wavefronts that is ready at ``ready``."""
     start = reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], ready, waves)
     m[sm.lsu_wavefronts] += waves
     # A kernel ends when its last access has passed, though its warp may have exited before.
@@ -44,7 +45,7 @@ def take_unit(m: Any, sm: s.SM, ready: int, waves: int) -> int:
 
 @core
 def enter_queue(m: Any, sm: s.SM, sc: s.SubCore, time: int, waves: int) -> int:
-    """Pass the queue; gives the cycle at which the load/store unit takes the instruction."""
+    """Pass the queue; returns the cycle at which the load/store unit accepts the instruction."""
     ready = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     start = take_unit(m, sm, ready, waves)
     leave_queue(m, sc, time, start, start + m[s.chip.mio_interval])
@@ -62,7 +63,7 @@ def way_cycles(m: Any, reads: int, loaded: int) -> int:
 def enter_with_passes(
     m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, waves: int, interval: int, takes: int
 ) -> int:
-    """The same for an access that holds its sub-core's next one up for ``interval`` cycles, its own warp's for ``takes``."""
+    """The same for an access that delays its sub-core's next one by ``interval`` cycles, and its own warp's next one by ``takes``."""
     handed = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     ready = max(handed, m[w.passes_end])
     start = take_unit(m, sm, ready, waves)

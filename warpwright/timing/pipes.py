@@ -20,7 +20,7 @@ class Timing(NamedTuple):
     pipe: int
     interval_cycles: int
     latency_cycles: int
-    """Issue to the release of its write barrier, for what does not go through the memory path."""
+    """Cycles from issue to the release of its write barrier, for instructions outside the memory path."""
     kind: int
     wavefronts: int = 0
     """Of the load/store unit, for K_MIO; of MATCH.ANY for each different value; of BAR 1 where it does not hold up what follows at once."""
@@ -45,7 +45,7 @@ def timing_of(work: Work, chip: Chip, accesses: bool, lanes: int = 32) -> Timing
     one = ROWS[work.unit](work, chip, accesses, lanes)
     if work.instructions == 1:
         return one
-    # One after the other: each holds the pipe, and needs the result of the one before.
+    # One after the other: each holds the pipe, and needs the previous one's result.
     return one._replace(
         interval_cycles=one.interval_cycles * work.instructions, latency_cycles=one.latency_cycles * work.instructions
     )
@@ -114,7 +114,7 @@ def _interpolation(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing
 
 
 def _tensor(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """A warp's product (mma.sync).  Narrower elements are multiplied at as much higher a rate.
+    """A warp's product (mma.sync).  Narrower elements are multiplied at a proportionally higher rate.
 
     Measured on an H200 (``bench.micro tensor``): products of 16 and 32 bytes of depth issue every 4 and 6 cycles and end after 16 and 24,
     sparse ones every 6 and 8; DMMA has a rate of its own, at which its result comes 18 cycles after its last multiply-add.
@@ -149,7 +149,7 @@ def _group_product(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing
 
 
 def _products_done(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """Its warp's products are done when the pipe has nothing left to do."""
+    """A warp's products are complete when the pipe is idle."""
     return Timing(s.P_TENSOR, 1, chip.pipes.tensor_latency_cycles, s.K_FIXED)
 
 
@@ -159,7 +159,7 @@ def _uniform(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 
 def _uniform_move(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """Two cycles a pair of them, or with UIADD3 (bench.micro ``issue_pairs``): it does not take the uniform unit."""
+    """Two cycles per pair of them, or of one and a UIADD3 (bench.micro ``issue_pairs``); it does not use the uniform unit."""
     return Timing(s.P_NONE, 1, chip.issue.uniform_latency_cycles, s.K_FIXED)
 
 
@@ -190,7 +190,7 @@ def _yield(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 
 def _on_branch_unit(kind: int) -> Row:
-    """What takes the branch unit and has its time elsewhere."""
+    """Instructions that use the branch unit and are timed elsewhere."""
     return lambda work, chip, accesses, lanes: Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, 0, kind)
 
 
@@ -200,7 +200,7 @@ def _block_barrier(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing
 
 
 def _barrier_result(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """It asks the barriers' unit for a reduction's result."""
+    """Requests a reduction's result from the barrier unit."""
     shared = chip.shared
     return Timing(s.P_ADU, shared.block_barrier_issue_cycles, shared.block_barrier_result_latency_cycles, s.K_BARRIER)
 
@@ -225,7 +225,7 @@ def _reduction(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 
 def _match(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """MATCH.ANY takes the lanes' different values one after the other, MATCH.ALL looks at one."""
+    """MATCH.ANY processes the lanes' different values one after the other, MATCH.ALL a single one."""
     pipes = chip.pipes
     words = 2 if "wide" in work.traits else 1
     latency = pipes.match_latency_cycles + pipes.match_word_cycles * (words - 1) - chip.mio.mio_latency_cycles
@@ -254,7 +254,7 @@ def _uniform_constant(work: Work, chip: Chip, accesses: bool, lanes: int) -> Tim
 
 
 def _texture(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """After the texture units, which the record's fetch waits for: what a sample takes longer than an L1 hit, and their time."""
+    """The record's fetch waits for the texture units; this is the additional time of a sample over an L1 hit, and the units' time."""
     pipes = chip.pipes
     if chip.texture.texture_unit_l1_kib:  # shared by SMs: the serial phase serves them (texture_unit.py)
         return Timing(s.P_MIO, 1, 1, s.K_MEMORY)

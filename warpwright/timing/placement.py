@@ -18,11 +18,11 @@ from warpwright.chips.chip import Chip
 
 
 class Dispatch(NamedTuple):
-    """What of a chip decides where first blocks go."""
+    """The properties of a chip that determine where first blocks go."""
 
     gpc_sm_counts: tuple[int, ...]
     apart: int = 0
-    """So many of the first GPC's SMs are served apart."""
+    """SMs of the first GPC that are served separately."""
     first_turns: int = 1
     """Turns before their second blocks."""
     turns: int = 1
@@ -31,7 +31,7 @@ class Dispatch(NamedTuple):
 
 
 def dispatch_of(chip: Chip) -> Dispatch:
-    """As the chip file has it."""
+    """From the chip file."""
     sm = chip.sm
     return Dispatch(
         tuple(sm.gpc_sm_counts),
@@ -46,7 +46,7 @@ def dispatch_of(chip: Chip) -> Dispatch:
 def first_places(dispatch: Dispatch, blocks: int, resident: int) -> npt.NDArray[np.int64]:
     """The SM of each first block, in the order of the blocks: ``min(blocks, resident * SMs)`` numbers.
 
-    Neighbours of a GPC are a TPC; of the SMs apart, the first half are the first ones of their TPCs.
+    Adjacent SMs of a GPC form a TPC; of the separately served SMs, the first half are the first ones of their TPCs.
     ``resident``: blocks that an SM holds.
     """
     gpc_sm_counts = dispatch.gpc_sm_counts

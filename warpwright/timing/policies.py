@@ -5,10 +5,10 @@ that warp yielded) and ``ages`` (16 numbers: turn of the warp in each slot, by b
 ready, then the last warp first) and returns a slot whose bit is set.
 
 L1's replacement gets ``used`` and ``filled`` (cycle of the last use, and of the last data that came, for each way of a set that is full), the
-number of ``ways`` and the ``time``, and returns the way whose line goes.
+number of ``ways`` and the ``time``, and returns the way whose line is replaced.
 
-The model calls a policy by address, so nothing that is cached knows it, and swapping one costs its own compilation only: by ``translate.py``
-in some milliseconds, or by Numba where a function is written in more of Python.
+The model calls a policy by address, so cached machine code does not depend on it, and replacing one costs only its own compilation: some milliseconds with
+``translate.py``, or with Numba if the function uses more of Python.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ Replacement = Callable[[Any, Any, int, int], int]
 
 
 def greedy_then_oldest(ready: int, last: int, ages: Any) -> int:
-    """The same warp while it can, then one of the block that started first, of its warps the one that has been ready longest, of those that have been so as long the
-    last (bench.micro ``race``: blocks of an H200's SM end in the order in which they began, also those that come later; ``warp_chains``: of chains of arithmetic by 1 to
+    """Greedy, then oldest block: the same warp while it can issue, then a warp of the block that started first; among its warps the one that has been ready longest, and among equals the last (bench.micro ``race``: blocks of an H200's SM end in the order in which they began, including later ones; ``warp_chains``: of chains of arithmetic by 1 to
     8 warps of a sub-core, all of one block, none falls behind, whatever the pipe: MUFU by four 32.0 cycles per step, IMAD by three and five 6.1 and 10.1, DADD by eight
     16.2; ``first_code``: of 32 warps of a block the last ones first, which is the "youngest" of Huerta et al., MICRO'25, section 4)."""
     if last >= 0 and (ready >> last) & 1:
@@ -40,7 +39,7 @@ def greedy_then_oldest(ready: int, last: int, ages: Any) -> int:
 
 
 def greedy_then_youngest(ready: int, last: int, ages: Any) -> int:
-    """The opposite order among those that wait."""
+    """Like the above, with the opposite order among waiting warps."""
     if last >= 0 and (ready >> last) & 1:
         return last
     best = -1
@@ -60,16 +59,16 @@ def loose_round_robin(ready: int, last: int, ages: Any) -> int:
 
 
 SPREAD, SPREAD_SHIFT = 0x9E3779B1, 9
-"""What a time is multiplied with, and how far it is shifted, to draw ways."""
+"""The factor and the shift that turn a time into randomly chosen ways."""
 
 
 def older_of_two(used: Any, filled: Any, ways: int, time: int) -> int:
-    """Of two lines that are drawn the one that nobody has asked for longer.
+    """The less recently used of two randomly chosen ways.
 
-    A walk in circles over more lines than an H200's L1 holds finds a part of them, a larger one the fewer are too many (bench.micro ``capacity``: of 1.07, 1.15, 1.26 times
-    as many 73, 49, 35 %), and stores that pass through push out lines that are read in every step (``kept_once``: streams).  Two drawn ways give 80, 64, 50 %
-    and the streams' misses within a tenth; three would be nearer to the walk and miss too little of the streams; the least recently used of all finds nothing of the one and all
-    of the other.  Jia et al. (2018) find such a policy on V100.
+    A cyclic walk over more lines than an H200's L1 holds hits some of them, fewer the larger it is (bench.micro ``capacity``: of 1.07, 1.15, 1.26 times
+    as many 73, 49, 35 %), and stores that pass through push out lines that are read in every step (``kept_once``: streams).  Two random ways give 80, 64, 50 %
+    and the streams' misses within a tenth; three would be closer for the walk, but miss too little in the streams; true LRU hits nothing in the walk and
+    everything in the streams.  Jia et al. (2018) find such a policy on V100.
     """
     drawn = (time * SPREAD + used[0]) >> SPREAD_SHIFT
     one, other = drawn % ways, (drawn >> SPREAD_SHIFT) % ways
@@ -77,7 +76,7 @@ def older_of_two(used: Any, filled: Any, ways: int, time: int) -> int:
 
 
 def least_recently_used(used: Any, filled: Any, ways: int, time: int) -> int:
-    """The line that nobody has asked for longest."""
+    """The least recently used line."""
     oldest = 0
     for way in range(1, ways):
         if used[way] < used[oldest]:
@@ -86,7 +85,7 @@ def least_recently_used(used: Any, filled: Any, ways: int, time: int) -> int:
 
 
 def first_in_first_out(used: Any, filled: Any, ways: int, time: int) -> int:
-    """The line whose data came first."""
+    """The line whose data arrived first."""
     oldest = 0
     for way in range(1, ways):
         if filled[way] < filled[oldest]:
@@ -161,7 +160,7 @@ _numba_functions: list[Any] = []  # hold the code
 
 
 def address_of(kind: Kind, policy: Callable[..., int]) -> int:
-    """Where the machine code of a policy is; 0 of the one that is a part of the model.
+    """Address of a policy's machine code; 0 for the one that is part of the model.
 
     Raises:
         UnsupportedError: neither the model's translation nor Numba can compile it.
@@ -174,7 +173,7 @@ def address_of(kind: Kind, policy: Callable[..., int]) -> int:
 
 
 def compile_policy(kind: Kind, policy: Callable[..., int]) -> int:
-    """The address of a policy's machine code, made now; it stays as long as the process."""
+    """Compile a policy and return the address of its machine code, which stays until the process ends."""
     try:
         return direct.policy_address(policy, kind.arguments)
     except TranslationError as error:

@@ -1,7 +1,7 @@
 """Calendars: bandwidth reserved out of order, as a ring of time buckets with a capacity each.
 
 A port that only remembers when it is free next would lose the time before a reservation that is far
-ahead (an answer from DRAM), and delay a nearer one (an L2 hit) behind it.  A calendar gives each
+ahead (an answer from DRAM), and delay a nearer one (an L2 hit) until after it.  A calendar gives each
 reservation the first bucket at or after its time that has room; an empty calendar adds no delay.
 What exceeds a bucket flows into the following ones, so a long transfer keeps its neighbours busy too.
 
@@ -45,14 +45,14 @@ def first_free(m: Any, calendar: int, begin: int, capacity: int) -> int:
 
 @core
 def reserve(m: Any, calendar: int, shift: int, capacity: int, time: int, units: int) -> int:
-    """Take ``units`` at or after ``time`` from a port that passes ``capacity`` in 2**shift cycles; gives the start in cycles."""
+    """Take ``units`` at or after ``time`` from a port that passes ``capacity`` in 2**shift cycles; returns the start in cycles."""
     bucket = time >> shift
     ring = calendar + _FIRST
     place = u(ring + (bucket & (CALENDAR_BUCKETS - 1)))
     entry = m[place]
     stamp = entry >> _STAMP
     used = entry & _USE if stamp == bucket else 0
-    if used >= capacity or stamp > bucket:  # a later one has its place: what is full is known from the stretch alone
+    if used >= capacity or stamp > bucket:  # a later bucket has its entry: fullness is known from the stretch alone
         bucket = first_free(m, calendar, bucket, capacity)
         place = u(ring + (bucket & (CALENDAR_BUCKETS - 1)))
         entry = m[place]

@@ -1,7 +1,7 @@
 """A GPC's request coalescer: a sector that its SMs read from L2 at about the same time is read once.
 
-Nsight Compute has this unit as ``lrc__``.  Register loads and bulk copies pass it: of the sectors that 384 blocks of a matrix product copy,
-tiles that others of their GPC copy as well, an H200 looks half up in L2.
+Nsight Compute has this unit as ``lrc__``.  Register loads and bulk copies pass it: 384 blocks of a matrix product copy tiles that other blocks of their GPC
+copy as well, and an H200 looks up half of the sectors in L2.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpwright.timing.l2 import counters, group_of, has_sectors, read
 
 @core
 def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
-    """Where a GPC's coalescer keeps a line: each group of slices has its own part."""
+    """Offset of a GPC's record of a line; each group of slices has its own part."""
     lines = m[s.chip.coalescer_lines]
     part = gpc * s.SLICE_GROUPS + group_of(m, home)
     return m[s.chip.coalescer] + (part * lines + (((known_as(m, line) * s.GOLDEN) >> 40) & (lines - 1))) * 4
@@ -24,10 +24,11 @@ def coalescer_entry(m: Any, gpc: int, home: int, line: int) -> int:
 
 @core
 def coalesced_read(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
-    """A load by way of its GPC's request coalescer: what another SM of the GPC has just asked for in the same way is not asked for again.
+    """Time a load through its GPC's request coalescer: a sector that another SM of the GPC has just requested in the same way is not requested again.
 
-    Others join a request of what L2 has for some cycles, of what it lacks until it is answered, and each only so many (bench.micro ``together_once``).  A request for other sectors
-    of the line passes by itself and ends what others could join (``crowd_once``: 4 and 8 SMs of which half read the next sector make 3.67 and 6.45 requests; by this rule,
+    Other SMs can join a request for some cycles if L2 hits, or until the answer if it misses, up to a maximum number (bench.micro ``together_once``). A
+    request for other sectors of the line passes separately and ends the joining (``crowd_once``: 4 and 8 SMs of which half read the next sector make 3.67 and
+    6.45 requests; by this rule,
     in random order, 3.67 and 6.44).  The answer passes the GPC's port for each SM.
     """
     if m[s.chip.coalescer_lines] == 0:

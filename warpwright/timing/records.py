@@ -19,7 +19,7 @@ from warpwright.timing import state as s
 
 @core
 def lanes_of(place: int, head: int) -> int:
-    """Lanes of the record at a host address, whose head has so many words."""
+    """Lanes of the record at a host address; ``head``: the number of words of its head."""
     return peek(place) & 0xFFFFFFFF if head == 1 else peek(place + 8)
 
 
@@ -42,14 +42,14 @@ def decode(place: int, head: int, lanes: int) -> tuple[int, int, int, bool, int]
 
 
 class Addresses(NamedTuple):
-    """What the lanes of a memory instruction name: ``address_of`` gives the address of each."""
+    """The addresses of a memory instruction's lanes; ``address_of`` returns each one."""
 
     base: int
     tabled: bool
     """Whether ``step`` is a table."""
     step: int
     mask: int
-    """The lanes that take part."""
+    """The active lanes."""
 
 
 @core

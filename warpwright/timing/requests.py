@@ -11,7 +11,7 @@ from warpwright.timing.access_policy import policies_at, policy_of
 
 @core
 def new_request(m: Any, sm: s.SM, w: s.Warp, kind: int, time: int, line: int, sectors: int, full: int) -> int:
-    """Ask L2; gives the request's number in this window."""
+    """Send a request to L2; returns its number in this window."""
     index = m[sm.requests]
     m[sm.requests] = index + 1
     r = s.Request(sm + m[s.chip.requests_at] + index * s.Request.size)
@@ -29,7 +29,7 @@ def new_request(m: Any, sm: s.SM, w: s.Warp, kind: int, time: int, line: int, se
 
 @core
 def wait_for(m: Any, sm: s.SM, request: int, load: int) -> None:
-    """Have a load wait for a request too."""
+    """Make a load wait for a further request."""
     r = s.Request(sm + m[s.chip.requests_at] + request * s.Request.size)
     x = m[sm.waiters]
     m[sm.waiters] = x + 1

@@ -1,7 +1,7 @@
 """The state of an idle chip: the size of each area and its initial contents.
 
-The header's numbers and what units begin with come from their declarations (``state/``).  Caches are cold, but for those that a device keeps between its launches (``kept_caches.py``).  Memory comes from the launch before (``buffer_reuse.py``); only
-what this launch can reach is cleared, so that a launch of few blocks costs no more than its SMs.
+The header's numbers and what units begin with come from their declarations (``state/``).  Caches are cold, but for those that a device keeps between its
+launches (``kept_caches.py``).  Memory is reused from the previous launch (``buffer_reuse.py``); only the part that this launch can reach is cleared, so that a launch of few blocks costs no more than its SMs.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from warpwright.timing.placement import dispatch_of, first_places
 
 @dataclass(frozen=True, slots=True)
 class LaunchSizes:
-    """What the state of a chip must have room for, and what its launches bring."""
+    """The sizes that the state of a chip must have room for, and its launches' properties."""
 
     l1_kib: int
-    """What the carve-out leaves to the cache."""
+    """Size of L1 that the shared-memory carve-out leaves."""
     code_lines: int
     const_lines: int
     instructions: int
@@ -39,7 +39,7 @@ class LaunchSizes:
 
 
 class _Sizes:
-    """What depends on the chip or the program: capacities, and where areas and parts of an SM's region begin."""
+    """Values that depend on the chip or the program: capacities, and the beginnings of areas and of parts of an SM's region."""
 
     def __init__(self, chip: Chip, launch: LaunchSizes, blocks: int) -> None:
         self.chip, self.constants = chip, chip.constant_cache
@@ -62,7 +62,7 @@ class _Sizes:
         self.cold_code_latency = dram.dram_latency_cycles + l2.l2_far_latency_cycles // 2
         self.dram_bytes_per_clk = dram.dram_gb_per_s * 1000.0 / chip.clocks.sm_clock_mhz
         row_miss = round(dram.dram_row_miss_ns * (chip.clocks.sm_clock_mhz / 1000.0))
-        # DRAM that is hardly slower than L2 has no time for more.
+        # If DRAM is hardly slower than L2, there is no time for more.
         self.row_miss = min(row_miss, dram.dram_latency_cycles - l2.l2_hit_latency_cycles)
 
     def _capacities(self, l1_kib: int) -> None:
@@ -237,7 +237,7 @@ def used_sms(chip: Chip, blocks: int) -> slice:
 
 
 def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range) -> None:
-    """Make what a launch before has left as it was when it was fresh; other SMs keep all but their counters, and L2 what ``zeros`` covers."""
+    """Restore the initial state of the areas that the previous launch used; other SMs keep all but their counters, and L2 what ``zeros`` covers."""
     m, areas = state.words, state.areas
     sms = m[areas["sms"] : areas["order"]][: count * sizes.sm_slots].reshape(count, sizes.sm_slots)
     # The requests of a window, their order and what belongs to them are written before they are read.
@@ -289,7 +289,7 @@ def _prefetch_code(sms: npt.NDArray[np.int64], used: slice, sizes: _Sizes, lines
     ways = sizes.chip.instruction_cache.l1_icache_ways
     sets = capacity // ways
     held = np.arange(min(lines, sets * ways))
-    newer = (len(held) - 1 - held) // sets  # lines of the same set that came after it
+    newer = (len(held) - 1 - held) // sets  # later lines of the same set
     sms[used, cache + 2 + held % sets * ways + newer] = held
     sms[used, cache + 2 + capacity : cache + 2 + capacity + len(held)] = 0
 

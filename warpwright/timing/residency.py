@@ -18,7 +18,7 @@ from warpwright.timing.l1 import invalidate
 from warpwright.timing.warp import mark, settle, warp_at
 
 SETTLING_WINDOWS = 2
-"""After the window of a write: it is served in that window or the next, and its SM hears of it in the one after."""
+"""Windows after that of a write: it is served in that window or the next, and its SM gets the answer in the one after."""
 
 
 @core
@@ -29,7 +29,7 @@ def kernel_at(m: Any, number: int) -> s.Kernel:
 
 @core
 def head(m: Any) -> s.Kernel:
-    """The kernel whose block goes next; the place 0 when none of those that have come has any left."""
+    """The kernel whose block is next; 0 if no kernel that has arrived has any left."""
     best = s.Kernel(0)
     for number in range(m[s.chip.kernel_count]):
         k = kernel_at(m, number)
@@ -59,7 +59,7 @@ def room_for(m: Any, sm: s.SM, k: s.Kernel) -> int:
 
 @core
 def roomiest(m: Any, k: s.Kernel) -> s.SM:
-    """The SM that a kernel's next block goes to; the place 0 when none has room."""
+    """The SM that a kernel's next block goes to; 0 if none has room."""
     most = 0
     best = s.SM(0)
     for i in range(m[s.chip.sms]):
@@ -73,7 +73,7 @@ def roomiest(m: Any, k: s.Kernel) -> s.SM:
 
 @core
 def empty_slot(m: Any, sm: s.SM) -> int:
-    """A block slot of an SM that holds none."""
+    """A free block slot of an SM."""
     block = 0
     while m[sm.blocks[block].taken]:
         block += 1
@@ -96,7 +96,7 @@ def empty_place(m: Any, sm: s.SM, k: s.Kernel) -> int:
 
 @core
 def move_in(m: Any, sm: s.SM, k: s.Kernel) -> None:
-    """Take what a block of a kernel needs of an SM; L1 keeps nothing of before a kernel's first block there, nor through a new set-up."""
+    """Reserve an SM's resources for a block of a kernel; L1 keeps nothing of before a kernel's first block there, nor through a new set-up."""
     if m[sm.taken] == 0:
         if m[sm.l1_sets] != m[k.l1_sets]:
             invalidate(m, sm)
@@ -117,7 +117,7 @@ def move_in(m: Any, sm: s.SM, k: s.Kernel) -> None:
 
 @core
 def move_out(m: Any, sm: s.SM, k: s.Kernel) -> None:
-    """Give back what an ended block of a kernel took of an SM."""
+    """Release the resources of an SM that an ended block of a kernel held."""
     m[sm.taken] -= 1
     m[sm.warps_used] -= m[k.warps_per_block]
     m[sm.registers_used] -= m[k.registers]
@@ -138,7 +138,7 @@ def bring_code(m: Any, k: s.Kernel, time: int) -> None:
 
 @core
 def end_of_block(m: Any, k: s.Kernel, time: int) -> None:
-    """The dispatcher has taken note of the end of a kernel's block at ``time``."""
+    """The dispatcher has processed the end of a kernel's block at ``time``."""
     m[k.done_blocks] += 1
     m[k.finish] = max(m[k.finish], time)
     if m[k.done_blocks] == m[k.blocks]:
@@ -181,7 +181,7 @@ def note_let_go(m: Any) -> None:
 
 @core
 def release_waiting(m: Any, code: Any, k: s.Kernel, end: int) -> None:
-    """Let the warps of a kernel go on that wait for grids before it."""
+    """Let the warps of a kernel continue that wait for preceding grids."""
     for i in range(m[s.chip.sms]):
         sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
         for block in range(s.MAX_BLOCKS):
@@ -218,7 +218,7 @@ def settle_kernels(m: Any, code: Any, idle: bool, end: int) -> None:
 
 @core
 def end_kernel(m: Any, code: Any, k: s.Kernel, end: int) -> None:
-    """A launch has ended: those that wait for it alone begin, or go on."""
+    """A launch has ended: launches that wait only for it begin or continue."""
     m[s.chip.ended_kernels] += 1
     bit = 1 << m[k.number]
     for number in range(m[s.chip.kernel_count]):
@@ -245,7 +245,7 @@ def begin_kernel(m: Any, k: s.Kernel) -> None:
 
 @core
 def arrive(m: Any, until: int) -> s.Kernel:
-    """The next launch that has come to the dispatcher by ``until``; the place 0 when there is none."""
+    """The next launch that has reached the dispatcher by ``until``; 0 if there is none."""
     first = s.Kernel(0)
     following = s.INF
     for number in range(m[s.chip.kernel_count]):

@@ -18,7 +18,7 @@ UNKNOWN, LONG = 8, 16
 
 @core
 def entry_at(m: Any, w: s.Warp, counter: int) -> int:
-    """Address of an entry by the number that instructions have for it."""
+    """Address of an entry by its number in instructions."""
     return m[w.scoreboard] + (counter - s.DEPENDENCE_BARRIERS) * ENTRY_BYTES
 
 
@@ -44,7 +44,7 @@ def end_of_entry(m: Any, w: s.Warp, counter: int, time: int) -> None:
 
 @core
 def clear_entries(m: Any, w: s.Warp) -> None:
-    """Of a warp that starts: what the one before has asked for may still be in flight, and counts down what it counted up."""
+    """Initialise the scoreboard of a warp that starts. Requests of the slot's previous warp may still be in flight and will decrement its counters."""
     entry = m[w.scoreboard]
     for _ in range(m[s.chip.scoreboard_entries]):
         poke(entry, 0)
@@ -54,7 +54,7 @@ def clear_entries(m: Any, w: s.Warp) -> None:
 
 @core
 def listed_ready(m: Any, code: Any, w: s.Warp, place: int) -> int:
-    """When all that a list names has ended, times two, and one more where the last came from L1TEX; INF when that is not known."""
+    """Twice the time at which all writes in a list have ended, plus one if the last came from L1TEX; INF if that is not known."""
     over = 0
     long = 1
     for i in range(code[place]):

@@ -59,14 +59,14 @@ _POLICIES = (
 
 
 def _window(state: State, grids: Sequence[Grid]) -> int:
-    """Cycles of a window: the SMs of a cluster hear of each other sooner than of L2."""
+    """Cycles of a window, which is shorter for clusters: their SMs reach each other sooner than L2."""
     window = int(state.words[s.chip.window])
     clustered = any(grid.context.geometry.cluster_blocks > 1 for grid in grids)
     return min(window, int(state.words[s.chip.cluster_latency])) if clustered else window
 
 
 def _moved(chip: Chip, memory: DeviceMemory, space: Workspace) -> dict[int, int]:
-    """How far lines are from where caches and channels take them to be (``address_hash.known_as``)."""
+    """Distance of lines from the addresses by which caches and channels know them (``address_hash.known_as``)."""
     line = chip.l1.l1_line_bytes
     return {
         s.chip.relocated: int(memory.moved_bytes != 0 or any(row[s.EW_MOVED] for row in space.elsewhere)),
@@ -104,7 +104,8 @@ def _fill_header(state: State, chip: Chip, grids: Sequence[Grid], space: Workspa
 def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
     """How many ways of a set persisting lines may take, one at least where the chip has a set-aside, and how many lines that are not may be dirty beside them.
 
-    Written lines take room in both partitions.  With the default set-aside or less the chip's own ``l2_dirty_ways`` holds, which is calibrated with it.  An H200 with 10 of 16 ways set aside sums into 5 and 10 million counters as if it wrote back what does
+    Written lines take room in both partitions.  With the default set-aside or less the chip's own ``l2_dirty_ways`` holds, which is calibrated with it.  An
+    H200 with 10 of 16 ways set aside sums into 5 and 10 million counters as if it wrote back what does
     not fit into the rest (``bench.machine.l2_policies histograms``: 279 and 462 us where it takes 170 and 247 with nothing set aside).
     """
     l2, size = chip.l2, grids[0].context.set_aside_bytes
@@ -152,7 +153,7 @@ def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
 
 
 def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
-    """What an error message needs of a warp: its WARP structure, its block's index, its state in the model."""
+    """A warp's properties for an error message: its WARP structure, its block's index, its state in the model."""
     w = s.SM(sm).warps[slot]
     pointer = int(state.words[s.Warp(w).pointer])
     fields = {name: int(_read(pointer + WARP[name])) for name in WARP}
@@ -220,7 +221,7 @@ def _wake(state: State, sm: int, slot: int) -> None:
 
 
 def _judge_policies(launch: Prepared) -> None:
-    """Look whether policies kept to what they may choose."""
+    """Check that policies made valid choices."""
     for kind, _, bad, what in _POLICIES:
         if launch.state.words[bad]:
             policy = getattr(launch.policies, kind.parameter)
@@ -228,7 +229,7 @@ def _judge_policies(launch: Prepared) -> None:
 
 
 def deadlock(state: State, repeats: bool = False) -> TimingError:
-    """The error of a launch in which no warp can go on, or in which all only repeat themselves."""
+    """The error of a launch in which no warp can continue, or all only repeat themselves."""
     m = state.words
     warps = [_warp_fields(state, sm, slot) for sm, slot in state.active_warps()]
     waiting = sum(w["waits_at_barrier"] >= 0 for w in warps)
@@ -253,9 +254,9 @@ class Prepared:
     space: Workspace
     """Kept alive: the state holds addresses in it."""
     watch: Watch | None
-    """Ends a launch that goes on for ever; None where a clock or the host may end it."""
+    """Ends a launch that never ends; None if a clock or the host may end it."""
     kept: KeptCaches | None
-    """Where its caches stay; None: nowhere."""
+    """Where its caches are kept; None: they are not."""
 
     def helpers(self, threads: int, progress: ProgressCallback | None) -> AbstractContextManager[None]:
         """Host threads that help to ``advance`` the launch; a grid that stays on one GPC is faster on one."""
@@ -343,7 +344,7 @@ def simulate(
 Saver = Callable[["Prepared", Callable[[], bool]], None]
 """Runs a machine to its end by calling its second argument, which runs some windows, until that is False."""
 SAVER_WINDOWS = 4
-"""Windows between two looks of a saver."""
+"""Windows between two calls of a saver."""
 
 
 def finish(
@@ -354,7 +355,7 @@ def finish(
     saver: Saver | None = None,
     interpret: InterpretCallback | None = None,
 ) -> TimingResult:
-    """Run a machine with one launch from where it is to its end.
+    """Run a machine with one launch from its present state to its end.
 
     Raises:
         TimingError, TimingCancelled: as ``simulate``.
@@ -384,7 +385,7 @@ def simulate_together(
 ) -> list[TimedGrid | None]:
     """Run several launches on one chip, whose SMs, L2 and DRAM they share, in the order that ``Grid.after`` and priorities leave open.
 
-    The machine ends when nothing is left on the chip; a launch that begins later gives None.
+    The machine ends when nothing is left on the chip; the result of a launch that would begin later is None.
 
     Raises:
         UnsupportedError: too many launches, or one with clusters among several.
