@@ -445,7 +445,7 @@ def advance(
     *,
     windows_at_once: int = 0,
 ) -> bool:
-    """Run the windows of a launch until its last block has ended, or only so many; whether blocks are left.
+    """Run the windows of a launch until its last block has ended, or a limited number of them; returns whether blocks are left.
 
     Several launches run until none of them has a block on the chip.
     """
@@ -474,7 +474,7 @@ def advance(
 
 
 def run_until(launch: Prepared, cycle: int, cancel: CancelCallback | None, seconds: float) -> int:
-    """Run windows up to a cycle, the end of a launch, or for so many seconds of the host; what has stopped them (``windows.py``)."""
+    """Run windows up to a cycle, to the end of a launch, or for a host time in seconds; returns what stopped them (``windows.py``)."""
     m = launch.state.words
     m[s.chip.pauses], m[s.chip.pause_at] = 1, cycle
     began, limit = time.perf_counter(), 16
@@ -494,12 +494,12 @@ def run_until(launch: Prepared, cycle: int, cancel: CancelCallback | None, secon
 
 
 def run_untimed(launch: Prepared) -> None:
-    """Run what is left of a stretch's blocks without time, in no time."""
+    """Run the remaining untimed blocks of a stretch; takes no simulated time."""
     _judge(launch, int(windows.run_windows(launch.state.words, launch.static.rows, 0)), None)
 
 
 def _judge(launch: Prepared, outcome: int, interpret: InterpretCallback | None) -> None:
-    """Look after what the compiled main loop left to Python."""
+    """Handle what the compiled main loop left to Python."""
     _judge_policies(launch)
     if outcome == warming.STUCK:
         raise deadlock(launch.state)
@@ -508,7 +508,7 @@ def _judge(launch: Prepared, outcome: int, interpret: InterpretCallback | None) 
 
 
 def result_of(launch: Prepared, cycles: int, blocks: int, number: int = 0) -> TimingResult:
-    """What was counted while ``blocks`` blocks took ``cycles``, of the only one of the machine's launches that ran."""
+    """The counters of ``blocks`` blocks that took ``cycles``, for the only one of the machine's launches that ran."""
     state, chip, placed = launch.state, launch.chip, launch.placed[number]
     m, occupancy = state.words, placed.occupancy
     values = metrics_module.collect(state, chip, occupancy, cycles, placed.static.instructions)

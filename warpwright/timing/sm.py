@@ -15,12 +15,12 @@ from warpwright.timing.sub_core import step
 from warpwright.timing.warp import settle
 
 WARP_LINES = 3
-"""Of a warp slot, that most issues look at."""
+"""Fields of a warp slot that most issues read."""
 
 
 @core
 def approach_sub_cores(m: Any, sm: s.SM, end: int) -> None:
-    """Have the host fetch an SM's own fields and its sub-cores': all SMs' state is more than a core's caches hold."""
+    """Prefetch, on the host, an SM's own fields and its sub-cores': the state of all SMs exceeds a core's caches."""
     if m[sm.requests] == 0 and m[sm.next] >= end:
         return
     host = host_address(m) + 8 * sm
@@ -30,7 +30,7 @@ def approach_sub_cores(m: Any, sm: s.SM, end: int) -> None:
 
 @core
 def approach_warps(m: Any, sm: s.SM, end: int) -> None:
-    """Have the host fetch the warps of an SM that may issue before ``end``."""
+    """Prefetch, on the host, the warps of an SM that may issue before ``end``."""
     if m[sm.next] >= end:
         return
     host = host_address(m) + 8 * (sm.warps[0])
@@ -59,7 +59,7 @@ def run_sm(m: Any, code: Any, sm: s.SM, end: int) -> None:
         if time >= end or m[sm.error]:
             m[sm.next] = time
             return
-        # A branch for each sub-core: the host foretells it, where a search for those that are due would keep what follows waiting.
+        # A branch for each sub-core, which the host predicts; a search for the sub-cores that are due would delay the following code.
         i = 0
         while i < s.MAX_SUB_CORES:
             idle = i >= groups if groups else m[sm.sub_next[i]] > time

@@ -27,7 +27,7 @@ TRAFFIC_WORDS = 6
 
 @partial(direct.entry, what="the hand-over of graphics work", sources=SOURCES)
 def start_warps(state: Any, rows: Any, count: int) -> int:
-    """Start blocks: of each its kernel, its number, the number of its SM, and when it may begin; not before the current window."""
+    """Start blocks, each given by its kernel, its number, its SM's number and its earliest beginning; none begins before the current window."""
     m = words(state)
     given = words(rows)
     for i in range(count):
@@ -43,7 +43,7 @@ def start_warps(state: Any, rows: Any, count: int) -> int:
 
 @core
 def pass_sectors(m: Any, piece: int, first: int, sectors: int, writes: int, time: int) -> int:
-    """Read or write so many sectors from one on, line by line; gives when the last one has come."""
+    """Read or write a number of consecutive sectors, line by line; returns when the last one has arrived."""
     shift = 0
     while (1 << shift) < m[s.chip.line_sectors]:
         shift += 1

@@ -21,7 +21,7 @@ from warpwright.timing.shared_chip import TimedGrid, timed_grid
 from warpwright.timing.simulate import deadlock, prepare, result_of, run_until
 
 SLICE_SECONDS = 0.1
-"""Host time after which the machine stops, so that others of the host's threads have a turn; it decides nothing."""
+"""Host time after which the machine stops, so that other host threads get a turn; results do not depend on it."""
 
 
 class StoppingMachine:
@@ -32,7 +32,7 @@ class StoppingMachine:
         self.launch = prepare(chip, grids, policies, kept=kept)
         self.watch = self.launch.watch
         self.done = False
-        """Nothing is left on the chip, and nothing comes by itself."""
+        """Whether nothing is left on the chip and no launch will begin without a release."""
         self._ended: set[int] = set()
         self._single = len(grids) == 1
 
@@ -42,7 +42,7 @@ class StoppingMachine:
         return int(self.launch.state.words[s.chip.now])
 
     def run(self, cycle: int | None, threads: int, cancel: CancelCallback | None) -> list[int]:
-        """Run up to a cycle, or a stop before; the launches that have ended since.
+        """Run up to a cycle or an earlier stop; returns the launches that have ended since.
 
         Raises:
             TimingError: a fault or a trap, or no warp can go on.
@@ -79,7 +79,7 @@ class StoppingMachine:
             m[s.chip.next_arrival] = min(int(m[s.chip.next_arrival]), int(m[k.begins] + m[s.chip.overhead]))
 
     def grid(self, number: int) -> TimedGrid:
-        """What a launch that has ended has taken."""
+        """The time and counters of a launch that has ended."""
         launch, one = self.launch, self.launch.placed[number]
         if not self._single:
             return timed_grid(launch.state, self.chip, number, one.first_pc, one.static.instructions)
@@ -91,7 +91,7 @@ class StoppingMachine:
         return TimedGrid(begin, begin + cycles, result, executed, int(result.metrics["smsp__thread_inst_executed.sum"]))
 
     def repeats(self) -> bool:
-        """Whether all its warps only repeat themselves, as far as can be seen so far."""
+        """Whether all its warps have so far been found only to repeat themselves."""
         return self.watch is not None and self.watch.never_ends(self.launch.state)
 
     def close(self) -> None:

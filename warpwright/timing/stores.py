@@ -21,12 +21,12 @@ from warpwright.timing.requests import new_request
 
 WORD_BYTES = 4
 PENDING = 15 << 4
-"""Of a line's tag: the sectors that are in flight."""
+"""Field of a line's tag: the sectors in flight."""
 
 
 @core
 def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, size: int, local: bool) -> int:
-    """Write the ``n`` lines in the SM's scratch through, ``size`` bytes per lane; gives the start in the load/store unit."""
+    """Write through the ``n`` lines in the SM's scratch, ``size`` bytes per lane; returns the start in the load/store unit."""
     m[sm + (s.SM.local_stores if local else s.SM.global_stores)] += 1
     buffer = sm + m[s.chip.join_at]
     about = s.StoreBuffer(buffer + m[s.chip.buffer_lines] * s.StoreLine.size)
@@ -36,7 +36,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     takes = m[about.takes]
     m[about.takes] = takes + 1
     taken = about.taken[takes % m[s.chip.store_queue]]
-    # The store waits in the unit, and all after it, until the one so many before has left the queue.
+    # The store and all after it wait in the unit until the store that many places before it has left the queue.
     arrives = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     waits = max(m[taken] - max(arrives, m[about.held]), 0)
     m[about.held] = max(m[about.held], m[taken])
@@ -44,7 +44,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     at = max(max(start, m[about.held]), m[about.free])
     m[taken] = at
     begins = at
-    # A line of which bytes are written, not words, takes two places.
+    # A line in which bytes are written, not words, takes two places.
     room = 1 if local or size >= WORD_BYTES else 2
     end = at + -(-n // m[s.chip.store_lines])
     before = max(end, m[about.last])
@@ -89,7 +89,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
 
 @core
 def behind_stores(m: Any, sm: s.SM, start: int) -> int:
-    """When a load that the load/store unit took at ``start`` looks into L1: after the stores that still wait for the buffer, in the same queue.
+    """When a load that the load/store unit accepted at ``start`` looks up L1: after the stores in the same queue that still wait for the buffer.
 
     On an H200 a load of L1 waits for 24 to 26 stores when the buffer is full, whatever their lines; one of shared memory for eight (bench.micro
     ``store_times``, ``held_up``).
@@ -118,10 +118,10 @@ def hold_stores(m: Any, sm: s.SM, start: int, passes: int) -> None:
 
 @core
 def hold_output(m: Any, sm: s.SM, start: int, lines: int) -> None:
-    """A load asks for so many lines that L1 lacks: the store buffer's output waits a cycle for each that comes.
+    """A load requests a number of lines that L1 lacks: the store buffer's output waits one cycle for each that arrives.
 
     One SM copies a line in 5.2 cycles, of which its store is 4 (bench.micro ``few_sms``); rows 4,100 bytes apart take 68 to 71 cycles of a store that alone takes 64
-    (``copy_walks``: one load in eight brings 32 lines).  They are counted when they are asked for: while streams go on it is the same.
+    (``copy_walks``: one load in eight brings 32 lines).  They are counted when they are requested, which is the same in a steady stream.
     """
     about = s.StoreBuffer(sm + m[s.chip.join_at] + m[s.chip.buffer_lines] * s.StoreLine.size)
     if m[about.last] > start:
@@ -130,7 +130,7 @@ def hold_output(m: Any, sm: s.SM, start: int, lines: int) -> None:
 
 @core
 def put_off(m: Any, about: s.StoreBuffer, start: int, cycles: int) -> None:
-    """The output goes on so much later, where it is busy at ``start``."""
+    """Delay the output by a number of cycles if it is busy at ``start``."""
     m[about.last] += cycles
     latest = about.output[(m[about.sent] + m[s.chip.output_lines] - 1) % m[s.chip.output_lines]]
     if m[latest] > start:
@@ -142,7 +142,8 @@ def pass_array(m: Any, sm: s.SM, about: s.StoreBuffer, start: int, n: int, size:
     """A store of the ``n`` lines in the scratch, which takes ``output`` cycles of the store buffer's output, passes L1's array: for a part of that time, longer as its
     lines share tag banks.
 
-    Stores of words are never slower for it than their lines leave (bench.micro ``copy_walks``, ``store_beside``).  Where parts of words are written, these are read
+    This never makes stores of words slower than the rate at which their lines leave (bench.micro ``copy_walks``, ``store_beside``).  Where parts of words are
+    written, these are read
     first: the array is taken as long as the output, and longer where more than half of the lanes name one bank (``narrow_stores``).
     """
     banks = m[s.chip.l1_tag_banks]
@@ -170,7 +171,7 @@ def parts_of_words(m: Any, sm: s.SM, n: int) -> bool:
 
 @core
 def most_on_a_bank(m: Any, sm: s.SM, n: int) -> int:
-    """The most of the lines in the scratch that are touched in one bank."""
+    """The largest number of lines in the scratch that are accessed in one bank."""
     once = 0
     for i in range(n):
         once |= m[sm.line_words[i]]
@@ -187,7 +188,7 @@ def most_on_a_bank(m: Any, sm: s.SM, n: int) -> int:
 
 @core
 def joinable(m: Any, buffer: int, about: s.StoreBuffer, line: int) -> s.StoreLine:
-    """The place of a line in the store buffer, -1 when it is not there, or where stores never join."""
+    """The place of a line in the store buffer; -1 if it is not there or if stores never join."""
     if m[s.chip.store_join] == 0:
         return s.StoreLine(-1)
     first = m[about.first]
@@ -203,14 +204,14 @@ def joinable(m: Any, buffer: int, about: s.StoreBuffer, line: int) -> s.StoreLin
 
 @core
 def leaves(m: Any, about: s.StoreBuffer, since: int) -> int:
-    """When the buffer's first line can go to the output, which it may ``since`` so long: one per cycle, as far as that has room."""
+    """When the buffer's first line, which may leave from ``since`` on, can go to the output: one per cycle while the output has room."""
     oldest = m[about.output[m[about.sent] % m[s.chip.output_lines]]]
     return max(max(since, oldest), m[about.went] + 1)
 
 
 @core
 def send_first(m: Any, buffer: int, about: s.StoreBuffer, since: int) -> int:
-    """Let the buffer's first line go, which may ``since`` so long; gives when."""
+    """Send the buffer's first line, which may leave from ``since`` on, to the output; returns when."""
     entry = s.StoreLine(buffer + m[about.first] * s.StoreLine.size)
     goes = leaves(m, about, since)
     sent = m[about.sent]
@@ -231,7 +232,7 @@ def send_first(m: Any, buffer: int, about: s.StoreBuffer, since: int) -> int:
 
 @core
 def let_go(m: Any, buffer: int, about: s.StoreBuffer, number: int, time: int) -> None:
-    """Lines that have left by the time at which store ``number`` comes."""
+    """Lines that have left when store ``number`` arrives."""
     while m[about.count]:
         entry = s.StoreLine(buffer + m[about.first] * s.StoreLine.size)
         since = m[entry.touched] + m[s.chip.store_join_alone if m[entry.store] >= number - 1 else s.chip.store_join]
@@ -242,7 +243,7 @@ def let_go(m: Any, buffer: int, about: s.StoreBuffer, number: int, time: int) ->
 
 @core
 def going_out(m: Any, about: s.StoreBuffer, line: int, time: int) -> int:
-    """Of a line that is in the output at ``time`` the sectors that L1 has from the stores before alone; 0 when it is not there."""
+    """If a line is in the output at ``time``: its sectors that L1 has only from earlier stores; otherwise 0."""
     last = (m[about.sent] + m[s.chip.output_lines] - 1) % m[s.chip.output_lines]
     if m[about.out_until[last]] <= time:
         return 0
@@ -254,7 +255,7 @@ def going_out(m: Any, about: s.StoreBuffer, line: int, time: int) -> int:
 
 @core
 def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
-    """Of the output, for a line: a sector per cycle on H200, one more when part of a sector is written or it is elsewhere (``python -m
+    """Cycles of the output for a line: a sector per cycle on H200, one more when part of a sector is written or it is elsewhere (``python -m
     bench.elsewhere``: whole lines 5 cycles instead of 4), at least two."""
     sector = max(m[s.chip.sector_bytes] // m[s.chip.l1_write_bytes], 1)
     cost = popcount(sectors) * sector
@@ -264,7 +265,7 @@ def store_cost(m: Any, line: int, sectors: int, held: int) -> int:
 
 
 class BufferedLine(NamedTuple):
-    """A line that comes into the store buffer."""
+    """A line that enters the store buffer."""
 
     store: int
     """The number of the store that brings it."""
@@ -273,11 +274,11 @@ class BufferedLine(NamedTuple):
     room: int
     """Places that it takes."""
     touched: int
-    """When it may be joined no longer but for the chip's times."""
+    """When it can no longer be joined, apart from the chip's delays."""
     fresh: int
-    """Sectors that L1 has from this store alone."""
+    """Sectors that L1 has only from this store."""
     cycles: int
-    """Of the output."""
+    """Cycles of the output."""
     request: int
 
 
@@ -300,14 +301,14 @@ def add_line(m: Any, buffer: int, about: s.StoreBuffer, one: BufferedLine, last:
 
 
 class Written(NamedTuple):
-    """What a store writes to one line."""
+    """The part of a store that goes to one line."""
 
     line: int
     sectors: int
     held: int
     """Bytes of each sector, 16 bits each."""
     words: int
-    """Those that are written whole."""
+    """Sectors that are written completely."""
     local: bool
     out: int
     """The sectors that L1 has from an earlier store to the line that is in the output."""
@@ -315,15 +316,15 @@ class Written(NamedTuple):
 
 @core
 def written_in_l1(m: Any, sm: s.SM, what: Written, time: int) -> int:
-    """What a store leaves in L1 (bench.micro ``kept`` on H200).
+    """Update L1 after a store (bench.micro ``kept`` on H200).
 
-    What it writes is found by loads that need no more; a sector that L1 held is kept.  But while sectors of the line are in flight, a store leaves only what it
-    writes: what comes serves the loads that wait for it and is not kept, and what L1 held of the line is lost, loaded or stored (``kept_in_flight``).
+    Loads hit if they need only the stored bytes; a sector that L1 held is kept. But while sectors of the line are in flight, a store leaves only its own
+    bytes: arriving data serves the waiting loads and is not kept, and L1 drops the rest of the line, whether loaded or stored (``kept_in_flight``).
 
     Of sectors that L1 has from an earlier store to the line which is in the output just now (``what.out``) it loses all, and all that is written
-    with them where that reaches beyond them and shares a sector that it does not fill (``kept_behind``).  Gives the sectors that L1 lacked.
+    with them where that reaches beyond them and shares a sector that it does not fill (``kept_behind``). Returns the sectors that L1 lacked.
 
-    Local memory is the thread's own: what it wrote is kept however little it is (of 158,000 sectors that recursive code on an
+    Local memory belongs to the thread, so its stores are kept, however few bytes they have (of 158,000 sectors that recursive code on an
     H200 reads back by few lanes L2 sees none).
     """
     line, sectors, held, words, local, out = what
@@ -364,7 +365,7 @@ def written_in_l1(m: Any, sm: s.SM, what: Written, time: int) -> int:
 
 @core
 def join_store(m: Any, sm: s.SM, about: s.StoreBuffer, entry: s.StoreLine, sectors: int, held: int) -> bool:
-    """Add bytes to a line of the store buffer; False when its request has gone to L2 with an earlier window and lacks the sectors."""
+    """Add bytes to a line of the store buffer; False if its request went to L2 in an earlier window and lacks the sectors."""
     if m[entry.window] != m[s.chip.now]:
         return sectors & ~m[entry.sectors] == 0
     r = s.Request(sm + m[s.chip.requests_at] + m[entry.request] * s.Request.size)

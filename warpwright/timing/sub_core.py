@@ -2,8 +2,8 @@
 
 Each cycle the scheduler picks one of the warps whose next instruction can issue (``policies.py``; default greedy, then
 oldest).  An instruction holds its pipe for 32 / lanes cycles, reads its registers through two banks (four on P100) of one
-port each within a fixed window (Huerta et al., MICRO'25, sections 4 and 5; bench/micro: one 32-lane
-read a bank and cycle, averaged over neighbours), and counts on the dependence counters that its control bits name.
+port each within a fixed window (Huerta et al., MICRO'25, sections 4 and 5; bench/micro: one 32-lane read per bank and cycle, averaged over adjacent
+instructions), and counts on the dependence counters that its control bits name.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from warpwright.timing.warp import (
 )
 
 BANKS_2_AND_3 = 0xFF00
-"""Of an instruction's reads: those of the banks that only chips with four of them have."""
+"""Mask of an instruction's reads of the banks that only chips with four banks have."""
 LOOK_AGAIN_CYCLES = 4
-"""How closely the end of a try_wait's phase is told."""
+"""Resolution of the end of a try_wait's phase."""
 
 
 @core
 def device_fence(m: Any, sm: s.SM, time: int) -> int:
-    """What a fence for the device issued at ``time`` takes at least: more where the SM has written since its last one that is over.
+    """Minimum cycles of a device-scope fence issued at ``time``: more if the SM has written since its last completed one.
 
     bench.micro ``fence_crews``: a store by one lane makes a round of any number of warps' fences 126 cycles longer; ``handoff``: a lock's two fences, after a
-    compare-and-swap and a store, take 789 cycles, one after nothing 280 with what follows it.
+    compare-and-swap and a store, take 789 cycles, one without earlier stores 280 including the following instructions.
     """
     if time >= m[sm.full_fence_done]:
         m[sm.clean] = m[sm.full_fence]
@@ -67,12 +67,12 @@ def device_fence(m: Any, sm: s.SM, time: int) -> int:
 
 @core
 def fence_done(m: Any, sm: s.SM, time: int, latency: int, at_l2: bool) -> int:
-    """When a fence issued at ``time`` is done; where an SM has places for a few, fences go in rounds, in which a place is another's after a fixed time.
+    """When a fence issued at ``time`` is complete. If an SM has few places for fences, they are processed in rounds, in which a place becomes free after a fixed time.
 
-    On an H200 those for the device do, and the next round begins when the places are free (bench.micro ``fence_crews``).  On P100 all do, and a round takes the
-    fences that wait when the one before is over, and those that come before its first places are free again (seed 002's Table 5 and
-    Figure 6: what a barrier with its fence takes follows from the warps of the SM alone, however they are split into blocks: the fences of one
-    block do not go beside the barriers of another).
+    On an H200 this holds for fences of device scope, and the next round begins when the places are free (bench.micro ``fence_crews``).  On P100 it holds for
+    all fences; a round consists of the fences that wait when the previous one is over and those that arrive before its first places are free again (seed 002's
+    Table 5 and Figure 6: the time of a barrier with its fence depends only on the number of the SM's warps, however they are split into blocks, so the fences
+    of one block do not overlap the barriers of another).
     """
     places = m[s.chip.fence_places]
     apart = m[s.chip.fence_rounds_apart]
@@ -91,7 +91,7 @@ def fence_done(m: Any, sm: s.SM, time: int, latency: int, at_l2: bool) -> int:
 
 @core
 def occupy(m: Any, sc: s.SubCore, pipe: int, interval: int, time: int) -> None:
-    """Hold the instruction's pipe; FP32 takes the lite half when that is free, HADD2 both halves, and HFMA2.MMA may share FP64's way.
+    """Hold the instruction's pipe; FP32 takes the lite half when that is free, HADD2 both halves, and HFMA2.MMA may share FP64's path.
 
     The lite half may be the special-function units' multipliers (Lindholm et al., "NVIDIA Tesla", IEEE Micro 2008): then one of the two works.
     """
@@ -125,7 +125,7 @@ def occupy(m: Any, sc: s.SubCore, pipe: int, interval: int, time: int) -> None:
 
 @core
 def read_bank(m: Any, sc: s.SubCore, bank: int, count: int, time: int) -> int:
-    """When a register bank has been read so many times from ``time`` on, in cycles that the last tensor product leaves free."""
+    """When a register bank has been read a number of times from ``time`` on, in cycles that the last tensor product leaves free."""
     at = max(m[sc + bank], time)
     since = m[sc.product]
     busy = m[sc.product_reads]
@@ -139,7 +139,7 @@ def read_bank(m: Any, sc: s.SubCore, bank: int, count: int, time: int) -> int:
 
 @core
 def dispatch_product(m: Any, sc: s.SubCore, reads: int, time: int) -> int:
-    """A tensor product of a warp: it reads in fixed cycles after its dispatch, the fewer the later; gives when it is dispatched."""
+    """A tensor product of a warp: it reads in fixed cycles after its dispatch, fewer in later ones; returns when it is dispatched."""
     start = max(time, max(m[sc.bank0], m[sc.bank1]) - 1)
     busy = m[s.chip.product_reads]
     while popcount(busy) > max(reads & 15, (reads >> 4) & 15):
@@ -190,13 +190,13 @@ def dispatch(m: Any, sc: s.SubCore, pipe: int, reads: int, time: int) -> int:
 
 @core
 def strong(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
-    """Issue a strong access that has not been executed: the serial phase does it, in order of time over the chip."""
+    """Issue a strong access that has not been executed; the serial phase executes it, in order of time over the chip."""
     free = 0
     if code[row.op] != s.OP_LOAD:
         m[sm.wrote] = time
         free = m[sm.store_free]
     start = enter_queue(m, sm, sc, max(time, free), 1)
-    m[w.pending] += 1  # one more, and none is foretold
+    m[w.pending] += 1  # one more, and none is predicted
     barrier = code[row.write_barrier]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
     request = new_request(m, sm, w, s.RQ_STRONG, start, row, 0, m[w.number])
@@ -212,8 +212,7 @@ def strong(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
 
 @core
 def execute_now(m: Any, code: Any, sm: s.SM, w: s.Warp, kind: int, time: int) -> bool:
-    """Execute what must see or be seen at the cycle of its issue (clock reads, polls of shared memory); False when the warp turns out
-    to be elsewhere."""
+    """Execute instructions whose effect depends on the cycle of issue (clock reads, polls of shared memory); False if the warp turns out to be at another instruction."""
     m[w.pending] = 0
     if m[sm.tells]:
         tell_until(m, sm, time)
@@ -238,14 +237,14 @@ def execute_now(m: Any, code: Any, sm: s.SM, w: s.Warp, kind: int, time: int) ->
 
 @core
 def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, pipe: int, time: int) -> None:
-    """Book the cycles since the warp's last issue on what it waited for."""
+    """Attribute the cycles since the warp's last issue to the reason for which it waited."""
     ready = m[w.earliest]
     last = m[w.last] + 1
     stalls = m[sm.stalls] + pc * s.STALL_COUNT
     known = max(ready - last, 0)
     rest = max(time - last - known, 0)  # -1 of the second of a pair, which issues in the same cycle
     pipe_wait = min(max(m[sc.pipe_free[pipe]] - ready, 0), rest)
-    # Most are 0, in no order that the host could foretell: to add them all costs less than to ask.
+    # Most are 0, in an order that the host cannot predict: adding them all costs less than testing.
     m[stalls + s.ST_SELECTED] += 1
     m[stalls + m[w.reason]] += known
     m[stalls + (s.ST_MIO if pipe == s.P_MIO else s.ST_MATH)] += pipe_wait
@@ -254,7 +253,7 @@ def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, pipe: int, time
 
 @core
 def must_wait(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, end: int) -> bool:
-    """Whether an instruction that was chosen cannot issue after all: its unit has no room in this window, or it waits for what must be executed first."""
+    """Whether the chosen instruction cannot issue after all, because its unit has no room in this window, or because something must be executed first."""
     kind = code[row.kind]
     if kind == s.K_BULK and not has_room(m, sm):
         m[sc.pipe_free[s.P_MIO]] = end
@@ -294,7 +293,7 @@ def start(m: Any, code: Any, sc: s.SubCore, row: s.Instruction, slot: int, time:
 
 @core
 def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
-    """Have an instruction's unit carry it out, and hold what guards its results and operands."""
+    """Execute an instruction in its unit, and set the counters that guard its results and operands."""
     kind = code[row.kind]
     if kind == s.K_MEMORY:
         if m[w.pending] & 1:
@@ -325,7 +324,7 @@ def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instru
 
 @core
 def meet(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> None:
-    """Issue an instruction of block barriers: a question for a result (B2R), after which the warp's records may end, or an arrival."""
+    """Issue a block-barrier instruction: a read of a result (B2R), after which the warp's records may end, or an arrival."""
     if code[row.latency]:
         taken = take_barrier_unit(m, sm, w, time)
         hold_both(m, code, w, row, taken + code[row.latency], taken)
@@ -335,7 +334,7 @@ def meet(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) 
 
 @core
 def fence(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> int:
-    """Issue a fence (MEMBAR); gives when it is done as far as the SM knows: the warp may wait for L2 besides."""
+    """Issue a fence (MEMBAR); returns when it is complete within the SM; the warp may also wait for L2."""
     latency = code[row.latency]
     at_l2 = code[row.strong] != 0
     if at_l2:
@@ -353,7 +352,7 @@ def fence(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int)
 def pause_after(
     m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int, earliest: int
 ) -> tuple[int, int]:
-    """When the warp goes on after an instruction that may make it wait, other than a block barrier, and for which reason."""
+    """When the warp continues after an instruction that may make it wait, other than a block barrier, and the reason."""
     kind = code[row.kind]
     if kind == s.K_MEMBAR:
         return max(earliest, fence(m, code, sm, w, row, time)), s.ST_MEMBAR
@@ -366,10 +365,10 @@ def pause_after(
 
 @core
 def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time: int, end: int) -> bool:
-    """Issue the slot's next instruction at ``time``; False when it turns out that it can't.  ``slot`` counts on through the groups of one scheduler."""
+    """Issue the slot's next instruction at ``time``; False if it turns out that it cannot. ``slot`` is numbered across the groups of one scheduler."""
     w = warp_at(sm, sub * s.MAX_WARPS + slot)
     pc = m[w.pc]
-    if pc == m[w.end]:  # it asked to be asked again
+    if pc == m[w.end]:  # it requested another attempt
         prepare(m, code, sm, w, time, m[w.reason])
         return False
     row = s.Instruction(pc * s.Instruction.size)
@@ -424,7 +423,7 @@ def default_policy(ready: int, last: int, ages: int) -> int:
 
 @core
 def other_policy(m: Any, ready: int, last: int, ages: int) -> int:
-    """What the launch's scheduler says; a slot that cannot issue is noted, and the launch will end."""
+    """The choice of the launch's scheduler; an invalid choice is recorded and ends the launch."""
     chosen = call_scheduler(m[s.chip.scheduler], ready, last, ages)
     if 0 <= chosen < s.MAX_WARPS and (ready >> chosen) & 1:
         return chosen
@@ -444,7 +443,7 @@ def choose(m: Any, ready: int, last: int, host: int) -> int:
 
 @core
 def scan_group(m: Any, sm: s.SM, sc: s.SubCore, group: int, time: int, host: int) -> int:
-    """The slots of a group that can issue at ``time``; notes when it is to be looked at again.  ``sc`` has its pipes; ``host``: the address of the state."""
+    """The slots of a group that can issue at ``time``; also records the time of the next check. ``sc`` has its pipes; ``host``: the address of the state."""
     fields = host + 8 * sm.sub_cores[group]
     ready, following = scan_slots(
         fields + 8 * s.SubCore.ready, fields + 8 * s.SubCore.pipe, host + 8 * sc.pipe_free, time
@@ -455,7 +454,7 @@ def scan_group(m: Any, sm: s.SM, sc: s.SubCore, group: int, time: int, host: int
 
 @core
 def candidate(m: Any, sm: s.SM, scheduler: int, group: int, time: int, host: int) -> int:
-    """The position among a scheduler's slots of the warp of a group that would issue at ``time``, -1 when none can."""
+    """The position among a scheduler's slots of the warp of a group that would issue at ``time``; -1 if none can."""
     sc = sm.sub_cores[scheduler]
     ready = scan_group(m, sm, sc, group, time, host)
     if ready == 0:
@@ -475,8 +474,7 @@ def choose_among_groups(m: Any, sm: s.SM, scheduler: int, time: int, host: int) 
     """The position of the warp that issues at ``time`` of a scheduler whose warps have several groups of slots, -1 when none can: the first group's fields
     hold its pipes and queues.
 
-    The policy chooses in each group, and of its choices the oldest warp issues; where the chip's scheduler is greedy, the last warp of all goes on as long as
-    it can.
+    The policy chooses in each group, and of its choices the oldest warp issues; if the chip's scheduler is greedy, the warp that issued last continues while it can.
     """
     best = -1
     turn = 0
@@ -501,7 +499,7 @@ def choose_among_groups(m: Any, sm: s.SM, scheduler: int, time: int, host: int) 
 
 @apart
 def rest_groups(m: Any, sm: s.SM, scheduler: int, groups: int, free: int) -> None:
-    """No group of a scheduler's slots is looked at before ``free``."""
+    """Skip all groups of a scheduler's slots until ``free``."""
     for i in range(m[s.chip.scheduler_groups]):
         following = sm.sub_next[scheduler + i * groups]
         m[following] = max(m[following], free)
@@ -509,7 +507,7 @@ def rest_groups(m: Any, sm: s.SM, scheduler: int, groups: int, free: int) -> Non
 
 @core
 def has_second(m: Any, sm: s.SM, sub: int, slot: int, time: int) -> bool:
-    """Whether the instruction that has just issued has the next one of its warp beside it, which can issue too."""
+    """Whether the next instruction of the warp is paired with the one that has just issued and can issue too."""
     sc = sm.sub_cores[sub]
     if m[sc.paired] == 0:
         return False
@@ -522,7 +520,7 @@ def has_second(m: Any, sm: s.SM, sub: int, slot: int, time: int) -> bool:
 
 @core
 def step(m: Any, code: Any, sm: s.SM, sub: int, groups: int, time: int, end: int, host: int) -> bool:
-    """One look of a sub-core for an instruction to issue at ``time``; True when it is to look again at the same time.
+    """One attempt of a sub-core to issue an instruction at ``time``; True if it should try again at the same time.
 
     With ``groups`` it is a scheduler of so many whose warps have several groups of slots.  ``host``: the host's address of the state.
     """
@@ -561,7 +559,7 @@ def step(m: Any, code: Any, sm: s.SM, sub: int, groups: int, time: int, end: int
     if groups:
         rest_groups(m, sm, sub, groups, m[sc.issue_free])
         return False
-    # Branches, which the host foretells: what follows need not wait until all this is known.
+    # Branches, which the host predicts, so that the following code need not wait for these values.
     if several or m[sm.sub_next[sub]] < m[sc.issue_free]:
         m[sm.sub_next[sub]] = m[sc.issue_free]
     return False

@@ -1,9 +1,9 @@
 """The texture unit of graphics programs, which the SMs of a cluster share, with its two caches.
 
 Lindholm et al., "NVIDIA Tesla", IEEE Micro 2008: it processes one group of four threads per cycle, with four address generators and eight
-filter units, "is deeply pipelined", and "streams hits mixed with misses without stalling".  So quads enter in the order of time, as fast as
-addresses and filters allow, and results leave in the same order when their lines have come.  The first cache is the cluster's, the second
-one the memory partitions'; sizes and latencies are those of the chip file.
+filter units, "is deeply pipelined", and "streams hits mixed with misses without stalling".  So quads enter in the order of time, as fast as addresses and
+filters allow, and results leave in the same order once their lines have arrived. The first cache belongs to the cluster, the second to the memory partitions;
+sizes and latencies are those of the chip file.
 
 A warp's request names a record in the host's memory, which the functional unit has left (``graphics/texture_lanes.py``): the number
 of quads, and of each one its cycles, the number of its lines, and these.
@@ -27,7 +27,7 @@ from warpwright.timing.warp import hold
 def sample(
     m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, addresses: Addresses
 ) -> int:
-    """Issue a texture instruction: a request to the cluster's unit; gives when its operands have been read."""
+    """Issue a texture instruction: a request to the cluster's unit; returns when its operands have been read."""
     start = enter_queue(m, sm, sc, time, 1)
     barrier = code[row.write_barrier]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
@@ -40,7 +40,7 @@ def sample(
 
 @core
 def find_line(m: Any, first: int, ways: int, line: int) -> int:
-    """Place of a line in a set, or -1 - place of the way used longest ago."""
+    """Place of a line in a set, or -1 - place of the least recently used way."""
     victim = first
     for way in range(ways):
         place = first + way * s.T_WORDS
@@ -53,7 +53,7 @@ def find_line(m: Any, first: int, ways: int, line: int) -> int:
 
 @core
 def put_line(m: Any, place: int, line: int, time: int, come: int) -> None:
-    """Have a way hold a line that comes at ``come``."""
+    """Assign a way to a line that arrives at ``come``."""
     m[place + s.T_LINE] = line + 1
     m[place + s.T_STAMP] = time
     m[place + s.T_FILL] = come
@@ -61,7 +61,7 @@ def put_line(m: Any, place: int, line: int, time: int, come: int) -> None:
 
 @core
 def second_cache(m: Any, unit: s.TextureUnit, line: int, time: int) -> int:
-    """When a line that the first cache lacks at ``time`` comes to the cluster."""
+    """When a line that the first cache lacks at ``time`` arrives in the cluster."""
     memory_line = line >> m[s.chip.texture_line_shift]
     sector = 1 << (line & ((1 << m[s.chip.texture_line_shift]) - 1))
     home = slice_of(m, memory_line)
@@ -102,7 +102,7 @@ def first_cache(m: Any, gpc: int, unit: s.TextureUnit, line: int, time: int) -> 
 
 @core
 def serve_texture(m: Any, sm: s.SM, r: s.Request) -> int:
-    """Have the unit sample for a warp; gives when the results are in its registers."""
+    """Execute a warp's samples; returns when the results are in its registers."""
     gpc = m[m[s.chip.gpc_of_sm] + m[sm.index]]
     unit = s.TextureUnit(m[s.chip.texture_units] + gpc * m[s.chip.texture_unit_words])
     m[unit.requests] += 1

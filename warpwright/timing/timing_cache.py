@@ -1,13 +1,15 @@
 """Reuses the time of an earlier launch that must have taken the same time.
 
-Where caches are cold, every launch begins with an empty chip.  Where nothing that a kernel does follows from what memory holds (``engine/data_independence.py``), a launch of the same
-code, geometry and constant banks on the same chip makes the same accesses in the same order, so that the model would come to the same cycles: it runs for its
-results alone, and has the earlier one's time.  Where caches are kept (``kept_caches.py``), the two launches before it, and the copies and fills since, must be the
-same as well: what they and this one use is then in L2 as it was.  Kernels whose time or results depend on more are timed always: those that read clocks or the number of their SM,
-with atomics, textures or bulk copies, which wait for a time or for memory, and MATCH, which takes as long as there are values.
+With cold caches, every launch begins with an empty chip. If a kernel's control flow and addresses do not depend on the contents of memory
+(``engine/data_independence.py``), a launch of the same code, geometry and constant banks on the same chip makes the same accesses in the same order, so the
+model would yield the same cycles. Such a launch is executed for its results only and gets the earlier launch's time.
 
-Sampled timing is an estimate in any case: there, launches on other arrays count as the same if the arrays' alignment is, and kernels may depend on memory
-if two launches timed one after the other executed as many instructions.  A model's layers are timed once or twice.
+With kept caches (``kept_caches.py``), the two preceding launches, and the copies and fills since the first of them, must be the same as well, so that L2 holds
+the same lines. Kernels whose time or results depend on more are always timed: those that read clocks or the number of their SM, that use atomics, textures or
+bulk copies, or that wait for a time or for memory, and those with MATCH, whose time depends on the number of different values.
+
+Sampled timing is an estimate in any case. Launches on other arrays then count as the same if the arrays have the same alignment, and kernels may depend on
+memory if two consecutively timed launches executed the same number of instructions, so the layers of a model are timed once or twice.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.shared_chip import TimedGrid
 
 WORTH_SECONDS = 0.02
-"""Of timing; what took less is timed again, which takes less than making code without trace."""
+"""Host time of timing below which a launch is timed again, because compiling code without trace would take longer."""
 KEPT = 256
-"""Launches whose time is known, the latest ones."""
+"""Number of recent launches whose times are kept."""
 CLOSE = 0.01
-"""Of the instructions of two launches that count as alike."""
+"""Largest relative difference of the instructions of two launches that count as alike."""
 _INSTRUCTIONS = "smsp__inst_executed.sum"
 _TIMED_ALWAYS = frozenset(("atomic", "texture", "bulk", "match_any", "nanosleep", "wgmma"))
 _OF_PLACE_AND_TIME = CLOCKS | {"smid"}
@@ -45,17 +47,17 @@ class Known:
     sure: bool
     """Whether a later launch of the same key may have its time."""
     kept: tuple[Any, ...]
-    """What its key names by identity."""
+    """The objects that its key refers to by identity."""
     timing: TimingResult
 
 
 class Key(NamedTuple):
-    """What decides the time of a launch."""
+    """What determines the time of a launch."""
 
     launch: Hashable
     found: Hashable
     sure: bool = True
-    """Without what memory holds; False: as far as two launches have shown."""
+    """True if the contents of memory do not matter; False if two launches only suggest it."""
 
 
 class Repeats:
@@ -77,7 +79,7 @@ class Repeats:
 
         Args:
             how: the chip, the policies and what else it is timed with.
-            kept: the device's caches, which note the launch: what came before it decides its time too.
+            kept: the device's caches, which record the launch, because earlier launches also determine its time.
             alike: an estimate is enough: launches on other arrays count as the same.
         """
         launch = _launch(loaded, context, how, alike)
@@ -88,7 +90,7 @@ class Repeats:
         return Key(launch, found)
 
     def key(self, loaded: LoadedKernel, begins: Key, *, alike: bool = False) -> Key | None:
-        """What decides the time of a launch; None where memory may.
+        """What determines the time of a launch; None if the contents of memory may.
 
         Args:
             begins: its beginning.
@@ -105,7 +107,7 @@ class Repeats:
         *how: Any,
         kept: KeptCaches | None = None,
     ) -> Hashable | None:
-        """The same of launches that share the chip; ``order``: what is given of their order and their beginnings."""
+        """The same for launches that share the chip; ``order``: what is given of their order and beginnings."""
         group = tuple(_launch(loaded, context, how) for loaded, context in launches), order
         found = None
         if kept is not None:
@@ -133,7 +135,7 @@ class Repeats:
         return found.timing
 
     def confirm(self, key: Hashable | None, instructions: int) -> None:
-        """A launch that had an earlier one's time has executed so many instructions: if not as many, the next one is timed."""
+        """Check the instructions of a launch that got an earlier one's time; if their number differs, the next launch is timed."""
         found = self._known.get(key)
         if found is not None and not _is_close(found.timing.metrics.get(_INSTRUCTIONS, 0), instructions):
             del self._known[key]
@@ -172,7 +174,7 @@ def _may_repeat(loaded: LoadedKernel) -> bool:
 
 
 def _may_be_alike(loaded: LoadedKernel) -> bool:
-    """Whether equal numbers of instructions tell of equal times: not where warps wait for each other over memory, or look at a clock."""
+    """Whether equal numbers of instructions imply equal times: not if warps wait for each other through memory or read a clock."""
     return not watches_memory(loaded) and not any(
         (op.name in ("special", "special64") and op.attr in CLOCKS) or op.name == "nanosleep"
         for low in lowered_of(loaded)

@@ -13,16 +13,16 @@ from warpwright.timing import state as s
 from warpwright.timing.address_hash import known_as
 from warpwright.timing.ports import reserve
 
-# Of a GPC: the page used last, when a translation was last missed, then the sets: page + 1 and last use of each entry.
+# Fields of a GPC: the page used last, the time of the last miss, then the sets: page + 1 and last use of each entry.
 LAST_PAGE, LAST_MISS, FIRST = 0, 1, 8
 WAYS = 16
 UNITS = 64
-"""Of a GPC's translations in a cycle, as its calendar counts them."""
+"""Translations of a GPC per cycle, in the units of its calendar."""
 
 
 @core
 def translate(m: Any, gpc: int, line: int, time: int) -> int:
-    """When a request that comes to its GPC's translation at ``time`` leaves it."""
+    """When a request that reaches its GPC's translation at ``time`` leaves it."""
     tlb = m[s.chip.tlb] + gpc * m[s.chip.tlb_slots]
     page = (known_as(m, line) >> m[s.chip.page_shift]) + 1
     hit = m[tlb + LAST_PAGE] == page

@@ -32,14 +32,14 @@ from warpwright.timing.records import address_of, record_at
 from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
 
 BEFORE_ALL_BLOCKS = 1
-"""Time at which L2 takes in what copies and fills have used: after all earlier launches."""
+"""Time at which L2 processes the ranges that copies and fills have used: after all earlier launches."""
 RUNNING, STOPPED, STUCK = range(3)
-"""Outcomes, as ``windows.py`` has them: blocks can go on, Python must look, no warp can go on."""
+"""Outcomes, as in ``windows.py``: blocks can continue, Python must handle something, no warp can continue."""
 
 
 @core
 def keep(m: Any, piece: int, line: int, bits: int, stamp: int, copy: bool) -> bool:
-    """A line of a slice was used, or another partition's ``copy`` of it: ``bits`` of its tag are set, another line may leave for it."""
+    """Mark a line of a slice, or another partition's ``copy`` of it, as used: ``bits`` of its tag are set, and it may replace another line."""
     place = find(m, piece, line)
     new = place < 0
     if new:
@@ -58,7 +58,7 @@ def keep(m: Any, piece: int, line: int, bits: int, stamp: int, copy: bool) -> bo
 
 @core
 def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, stamp: int) -> None:
-    """One line of an access by an SM of a partition; L2 keeps none that is elsewhere."""
+    """Process one line of an access by an SM of a partition; L2 keeps no lines of other memory."""
     if place_of(m, line) != HERE:
         return
     home = slice_of(m, line)
@@ -77,7 +77,7 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
 
 @core
 def drop_line(m: Any, piece: int, line: int) -> None:
-    """A slice has a line no more."""
+    """Remove a line from a slice."""
     place = find(m, piece, line)
     if place >= 0:
         m[m[s.chip.l2_tags] + place] = 0
@@ -109,7 +109,7 @@ def use_range(m: Any, entry: int) -> None:
 
 @core
 def use_records(m: Any, code: Any, sm: s.SM, w: s.Warp, partition: int) -> None:
-    """Take every record that the warp has left; counts its instructions in ``chip.warm_instructions`` and ``chip.warm_threads``."""
+    """Consume every record of the warp; counts its instructions in ``chip.warm_instructions`` and ``chip.warm_threads``."""
     while m[w.pos] < m[w.used]:
         row = s.BasicBlock(m[w.block_rows] + take_block(m, code, w) * s.BasicBlock.size)
         begin = code[row.first]
@@ -179,7 +179,7 @@ def next_untimed(m: Any) -> int:
 
 @core
 def turn_of_warps(m: Any, code: Any, sm: s.SM, number: int) -> int:
-    """Every warp of the block on the SM runs to its next stop."""
+    """Run every warp of the block on the SM to its next stop."""
     b = sm.blocks[0]
     ran = False
     for i in range(m[s.Kernel(m[b.kernel]).warps_per_block]):
@@ -203,10 +203,7 @@ def turn_of_warps(m: Any, code: Any, sm: s.SM, number: int) -> int:
 
 @core
 def warm(m: Any, code: Any, limit: int) -> int:
-    """Run blocks without time until they have executed ``limit`` instructions, a block may be left in its midst; gives the outcome.
-
-    What they ask of L2 comes in no order of time.
-    """
+    """Run blocks without timing until they have executed ``limit`` instructions, possibly stopping within a block; returns the outcome. Their requests to L2 are in no order of time."""
     m[s.chip.unordered] = 1
     if m[s.chip.warm_along] == 0:
         send_stores(m, True)
@@ -219,7 +216,7 @@ def warm(m: Any, code: Any, limit: int) -> int:
 
 @core
 def run_untimed(m: Any, code: Any, limit: int) -> int:
-    """Block after block, until they have executed ``limit`` instructions; gives the outcome."""
+    """Run block after block, until they have executed ``limit`` instructions; returns the outcome."""
     sm = s.SM(m[s.chip.warm_sm])
     b = sm.blocks[0]
     while m[s.chip.warm_work] < limit:
@@ -239,7 +236,7 @@ def run_untimed(m: Any, code: Any, limit: int) -> int:
 
 @core
 def warm_along(m: Any, code: Any) -> int:
-    """Blocks without time come as far as those that are timed have come in the middle of the window."""
+    """Let untimed blocks advance as far as the timed ones have in the middle of the window."""
     own = work_of_timed(m)
     along = ((own + m[s.chip.warm_own] >> 1) * m[s.chip.warm_ratio]) >> 16
     m[s.chip.warm_own] = own

@@ -30,7 +30,7 @@ BAR_ID, BAR_THREADS, BAR_MODE = WARP["barrier_id"], WARP["barrier_threads"], WAR
 BAR_LANES, BAR_VOTE, BAR_RESULT = WARP["barrier_lanes"], WARP["barrier_vote"], WARP["barrier_result"]
 EXITED, ARRIVED = WARP["exited"], WARP["cluster_arrived"]
 RETRY_CYCLES = 32
-"""After a yield without a record: when the warp is asked again."""
+"""Cycles after a yield without a record until the warp is run again."""
 MODE_ARRIVE, MODE_POPC, MODE_AND, MODE_OR, MODE_CLUSTER_ARRIVE = 1, 2, 3, 4, 5
 
 
@@ -42,7 +42,7 @@ def warp_at(sm: s.SM, slot: int) -> s.Warp:
 
 @core
 def run_function(m: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
-    """Call the warp's function for more records; False when Python must handle what it returned."""
+    """Call the warp's function for more records; False if Python must handle its status."""
     pointer = m[w.pointer]
     poke(pointer + TRACE_USED, 0)
     poke(pointer + WARP_CLOCK, time)
@@ -63,7 +63,7 @@ def run_function(m: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
 
 @core
 def refill(m: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
-    """More records, when the warp may run now; False while it must wait."""
+    """Get more records if the warp may run now; False while it must wait."""
     status = m[w.status]
     if status == EXIT or status == BARRIER or status == STRONG:
         return False
@@ -80,7 +80,7 @@ def start_block_of(m: Any, code: Any, w: s.Warp, number: int) -> None:
 
 @core
 def take_block(m: Any, code: Any, w: s.Warp) -> int:
-    """Consume the block record that is next; gives the block's number."""
+    """Consume the next block record; returns the block's number."""
     position = m[w.pos]
     place = m[w.trace] + position * 8
     head = m[s.chip.head_words]
@@ -91,7 +91,7 @@ def take_block(m: Any, code: Any, w: s.Warp) -> int:
 
 @core
 def next_block(m: Any, code: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
-    """Go on to the warp's next basic block; False when it has ended or must wait."""
+    """Continue with the warp's next basic block; False if it has ended or must wait."""
     if m[w.pos] == m[w.used]:
         if m[w.pending] != 0:
             return run_ahead(m, code, w)
@@ -126,8 +126,7 @@ def next_block(m: Any, code: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
 
 @core
 def run_ahead(m: Any, code: Any, w: s.Warp) -> bool:
-    """Go on to the next strong access while earlier ones of the warp are in flight (bench.micro ``strong``), where the program leaves
-    no doubt which it is."""
+    """Continue to the next strong access while earlier ones of the warp are in flight (bench.micro ``strong``), if the program determines which it is."""
     number = m[w.number]
     if number < 0:
         return False
@@ -141,7 +140,7 @@ def run_ahead(m: Any, code: Any, w: s.Warp) -> bool:
 
 @core
 def turn_back(m: Any, code: Any, sm: s.SM, w: s.Warp, number: int, pc: int) -> None:
-    """A warp is not where it was thought to be: it goes on in block ``number``, at ``pc``; what it ran ahead is not executed."""
+    """Correct a wrong prediction of a warp's path: it continues in block ``number``, at ``pc``; instructions that it ran ahead are discarded."""
     m[sm.foretold_wrong] += 1
     m[w.pending] = 0
     start_block_of(m, code, w, number)
@@ -152,27 +151,27 @@ def turn_back(m: Any, code: Any, sm: s.SM, w: s.Warp, number: int, pc: int) -> N
 
 @core
 def ask_serial(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
-    """Have a stopped warp executed in the serial phase although nobody knows where it goes on."""
+    """Let the serial phase execute a stopped warp although its next block is not known."""
     m[w.pending] += 2
     new_request(m, sm, w, s.RQ_STRONG, time, -1, 0, 0)
 
 
 @core
 def acknowledge(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
-    """A write of the warp is known to have arrived at ``time``: fences of the warp, and of its SM, wait for it."""
+    """Record that a write of the warp arrives at ``time``: fences of the warp and of its SM wait for it."""
     m[w.store_time] = max(m[w.store_time], time)
     m[sm.store_time] = max(m[sm.store_time], time)
 
 
 @core
 def mapped_elsewhere(m: Any) -> int:
-    """How much longer any fence for the system takes where the host's or another device's memory is mapped."""
+    """Additional time of any system-scope fence if the host's or another device's memory is mapped."""
     return m[s.chip.fence_mapped] if m[s.chip.range_count] else 0
 
 
 @core
 def beyond_device(m: Any, sm: s.SM, time: int) -> int:
-    """How much longer a fence for the system takes than one for the device, from ``time`` on: what the SM wrote elsewhere must have arrived
+    """Additional time of a system-scope fence over one of device scope, from ``time`` on: the SM's writes to other memory must have arrived
     (``python -m bench.elsewhere``)."""
     longer = m[s.chip.fence_system] + mapped_elsewhere(m)
     if m[sm.peer_written] and m[sm.peer_written] + m[s.chip.fence_peer] > time:
@@ -184,11 +183,12 @@ def beyond_device(m: Any, sm: s.SM, time: int) -> int:
 
 @core
 def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
-    """Send a fence whose warp's writes are acknowledged to the slices, in groups: those that come soon after a group's first go with it (bench.micro
-    ``fence_crews``: 418 cycles by one warp, 459 by two, 469 by four, 975 by 16), as many as there are sub-cores; those that come while it is in flight go with the next ones
+    """Send a fence whose warp's writes are acknowledged to the slices, in groups: fences that arrive soon after a group's first join it (bench.micro
+    ``fence_crews``: 418 cycles by one warp, 459 by two, 469 by four, 975 by 16), as many as there are sub-cores; fences that arrive while it is in flight join
+    the next group
     (``strong``: a store and a fence 480 cycles by one warp, 570 by four, 740 to 760 by 16).
 
-    A group of fences for the system leaves when the one before is on its way back from beyond the device, whether anything was written or not (``fences``,
+    A group of system-scope fences leaves when the previous one is on its way back from outside the device, whether anything was written or not (``fences``,
     ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).  On V100 a group has two (seed 002's Table 9: a barrier of two GPUs' grids with 64 warps
     on each SM takes at least 16 µs more than with one).
     """
@@ -219,7 +219,7 @@ def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
 
 @core
 def set_ready(m: Any, sm: s.SM, w: s.Warp, time: int, pipe: int) -> None:
-    """Tell the sub-core when the warp can issue."""
+    """Set the time at which the warp can issue in its sub-core."""
     slot = m[w.slot]
     sc = sm.sub_cores[slot >> 4]
     m[sc.ready[slot & 15]] = time
@@ -245,38 +245,38 @@ def waits_at_barrier(m: Any, code: Any, w: s.Warp) -> bool:
 
 @core
 def branch_end(m: Any, code: Any, w: s.Warp, pc: int, lanes: int) -> int:
-    """When the warp that was at ``pc`` with these lanes can go on in the basic block that it has come to."""
+    """When the warp that was at ``pc`` with these lanes can continue in the basic block that it has reached."""
     before = s.Instruction((pc - 1) * s.Instruction.size)
     came = code[before.kind] if pc > 0 else s.K_FIXED
     joins = came == s.K_JOIN
     if came == s.K_YIELD and m[w.pc] == pc:
         live = m[w.lanes] & ~peek(m[w.pointer] + EXITED)
-        return m[w.last] + m[s.chip.yield_latency] if lanes != live else 0  # it looked for others in vain
+        return m[w.last] + m[s.chip.yield_latency] if lanes != live else 0  # it found no other group
     if m[w.pc] == pc and not joins:
         return 0
     branches = joins or came == s.K_BRANCH or came == s.K_YIELD
     taken = m[w.last] + (code[before.latency] if branches else m[s.chip.branch_latency])
-    if joins and m[w.mask] & lanes == 0:  # another group of lanes goes on
+    if joins and m[w.mask] & lanes == 0:  # another group of lanes continues
         taken += m[s.chip.group_switch]
     return taken
 
 
 @core
 def unknown_ends(m: Any, w: s.Warp, barrier: int) -> int:
-    """Operations of a dependence barrier whose end is not known."""
+    """The number of a dependence barrier's operations whose end is not known."""
     return (m[w.sb_unknown] >> s.UNKNOWN_BITS * barrier) & ((1 << s.UNKNOWN_BITS) - 1)
 
 
 @core
 def end_known(m: Any, w: s.Warp, barrier: int, time: int) -> None:
-    """One of them ends at ``time``."""
+    """Record that one of them ends at ``time``."""
     m[w.sb_unknown] -= 1 << s.UNKNOWN_BITS * barrier
     m[w.sb_time[barrier]] = max(m[w.sb_time[barrier]], time)
 
 
 @core
 def barriers_ready(m: Any, w: s.Warp, waits: int, earliest: int, reason: int) -> tuple[int, int, bool]:
-    """When the dependence barriers ``waits`` are over, the reason of the wait, and whether that is known yet."""
+    """When the dependence barriers ``waits`` are over, the reason for the wait, and whether that time is known yet."""
     while waits:
         barrier = lowest_bit(waits)
         waits &= waits - 1
@@ -293,7 +293,7 @@ def barriers_ready(m: Any, w: s.Warp, waits: int, earliest: int, reason: int) ->
 def operands_ready(
     m: Any, code: Any, w: s.Warp, row: s.Instruction, earliest: int, reason: int
 ) -> tuple[int, int, bool]:
-    """When what an instruction waits for is there, the reason of the wait, and whether that is known yet."""
+    """When all conditions of an instruction hold, the reason for the wait, and whether that time is known yet."""
     waits = code[row.wait]
     known = True
     if waits >= 0:
@@ -316,7 +316,7 @@ def operands_ready(
 
 @core
 def fetched(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, earliest: int, reason: int) -> tuple[int, int]:
-    """When an instruction that could issue at ``earliest`` is fetched, with its constant operand, and the reason of the wait."""
+    """When an instruction that could issue at ``earliest`` has been fetched, with its constant operand, and the reason for the wait."""
     line = code[row.line]
     if line != m[w.line]:
         m[w.line] = line
@@ -338,7 +338,7 @@ def fetched(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, earliest
 
 @core
 def fence_passed(m: Any, sm: s.SM, w: s.Warp) -> int:
-    """When the warp's fence, if there is one, lets it go on; INF while that is not known."""
+    """When the warp can continue after its fence, if there is one; INF while that is not known."""
     fence = m[w.fence]
     if fence == 0:
         return 0
@@ -353,7 +353,7 @@ def fence_passed(m: Any, sm: s.SM, w: s.Warp) -> int:
 
 @core
 def come_to_next(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) -> tuple[int, int, bool]:
-    """Go on past block barrier, fence and the end of the basic block: from when on, the reason of the wait, and whether that is known yet."""
+    """Pass block barrier, fence and the end of the basic block; returns the time, the reason for the wait, and whether that time is known yet."""
     if waits_at_barrier(m, code, w):
         return earliest, reason, False
     passed = fence_passed(m, sm, w)
@@ -375,7 +375,7 @@ def come_to_next(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: 
 
 @core
 def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) -> None:
-    """Find out when the warp can issue its next instruction."""
+    """Compute when the warp can issue its next instruction."""
     m[w.earliest] = earliest
     m[w.reason] = reason
     slot = m[w.slot]
@@ -418,7 +418,7 @@ def counter_ready(m: Any, w: s.Warp, barrier: int, allowed: int) -> int:
     if allowed == 0:
         return s.INF if unknown_ends(m, w, barrier) else m[w.sb_time[barrier]]
     count = m[w.ring_count[barrier]]
-    needed = count - allowed  # that many, counted from the first, must be over
+    needed = count - allowed  # this many, counted from the first, must be over
     if needed <= 0:
         return 0
     ring = w.ring[barrier * s.RING]
@@ -444,7 +444,7 @@ def hold(m: Any, w: s.Warp, barrier: int, time: int, long: int) -> None:
 
 @core
 def hold_both(m: Any, code: Any, w: s.Warp, row: s.Instruction, done: int, read: int) -> None:
-    """Count an instruction on its barriers: of its results until ``done``, of its operands until ``read``."""
+    """Count an instruction on its dependence barriers: its results until ``done``, its operands until ``read``."""
     barrier = code[row.write_barrier]
     if barrier >= 0:
         hold(m, w, barrier, done, 0)
@@ -455,7 +455,7 @@ def hold_both(m: Any, code: Any, w: s.Warp, row: s.Instruction, done: int, read:
 
 @core
 def push_ring(m: Any, w: s.Warp, barrier: int, time: int) -> int:
-    """Remember an operation for DEPBAR.LE with a count; gives its place."""
+    """Record an operation for DEPBAR.LE with a count; returns its place."""
     count = m[w.ring_count[barrier]]
     m[w.ring_count[barrier]] = count + 1
     place = w.ring[barrier * s.RING + (count & (s.RING - 1))]
@@ -465,13 +465,13 @@ def push_ring(m: Any, w: s.Warp, barrier: int, time: int) -> int:
 
 @core
 def mark(m: Any, sm: s.SM, w: s.Warp) -> None:
-    """Have ``settle`` look at the warp again."""
+    """Mark the warp for ``settle``."""
     m[sm.reconsider] |= 1 << m[w.slot]
 
 
 @core
 def settle(m: Any, code: Any, sm: s.SM, time: int) -> None:
-    """Prepare every warp of which something became known, for cycles from ``time`` on."""
+    """Prepare every marked warp, for cycles from ``time`` on."""
     while m[sm.reconsider]:
         slot = lowest_bit(m[sm.reconsider])
         m[sm.reconsider] &= ~(1 << slot)
@@ -483,7 +483,7 @@ def settle(m: Any, code: Any, sm: s.SM, time: int) -> None:
 
 @core
 def pause_of(m: Any, w: s.Warp) -> int:
-    """Cycles for which the NANOSLEEP at which the warp stopped holds it."""
+    """Cycles of the NANOSLEEP at which the warp stopped."""
     return peek(m[w.pointer] + SLEEP_NS) * m[s.chip.clock_khz] // 1000000
 
 
@@ -495,7 +495,7 @@ def executes_grid_control(m: Any, w: s.Warp) -> bool:
 
 @core
 def let_go(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
-    """The warp's block lets dependent grids begin, as far as it is concerned; once."""
+    """Record, once, that the warp's block lets dependent grids begin."""
     b = sm.blocks[m[w.block]]
     if m[b.let_go] == 0:
         m[b.let_go] = time
@@ -504,7 +504,7 @@ def let_go(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
 
 @core
 def await_grids(m: Any, sm: s.SM, w: s.Warp) -> int:
-    """When the grids before the warp's own have ended; while that is not known the warp waits (``residency.end_kernel``)."""
+    """When the grids before the warp's own have ended; the warp waits while that is not known (``residency.end_kernel``)."""
     k = s.Kernel(m[sm.blocks[m[w.block]].kernel])
     if m[k.awaits]:
         m[w.barrier] = s.AT_GRID
@@ -513,11 +513,10 @@ def await_grids(m: Any, sm: s.SM, w: s.Warp) -> int:
 
 @core
 def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
-    """When the barriers' unit has taken an arrival, or a question for a result, that waits in its sub-core's queue from ``time`` on.
+    """When the barrier unit has accepted an arrival, or a read of a result, that waits in its sub-core's queue from ``time`` on.
 
-    Warps that find the queue full issue when an entry is free, those of the block that began first before others, so that the blocks of a full SM pass their
-    barriers one after the other rather than in turns (bench.micro ``block_bars``: 32 blocks of two warps a step in 46 cycles each, the SM's
-    in 135).
+    Warps that find the queue full issue when an entry is free, warps of the oldest block first, so that the blocks of a full SM pass their barriers one after
+    the other rather than in turns (bench.micro ``block_bars``: with 32 blocks of two warps, a block's step takes 46 cycles, and all blocks' steps 135).
     """
     taken = max(time, m[sm.barrier_free]) + m[s.chip.barrier_interval]
     m[sm.barrier_free] = taken
@@ -533,7 +532,7 @@ def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
 
 @core
 def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
-    """The warp's stop at a block barrier, issued at ``time``; ``deferred``: what needs nothing that the barrier orders may issue while it waits."""
+    """Stop the warp at a block barrier issued at ``time``; ``deferred``: instructions that do not depend on the barrier's order may issue while it waits."""
     pointer = m[w.pointer]
     number = peek(pointer + BAR_ID) & 15
     mode = peek(pointer + BAR_MODE)
@@ -563,7 +562,7 @@ def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
 
 @core
 def arrive_at_cluster(m: Any, sm: s.SM, w: s.Warp, mode: int, time: int) -> None:
-    """The warp's arrival at the cluster's barrier, or its wait, issued at ``time``."""
+    """Record the warp's arrival at the cluster's barrier, or its wait, issued at ``time``."""
     pointer = m[w.pointer]
     lanes = peek(pointer + BAR_LANES)
     m[s.chip.cluster_events] = 1
@@ -585,9 +584,9 @@ def arrive_at_cluster(m: Any, sm: s.SM, w: s.Warp, mode: int, time: int) -> None
 
 @core
 def pass_release(m: Any, sm: s.SM, warps: int, unit: int, time: int) -> None:
-    """Take the load/store unit for a barrier's release, never longer than the barriers' unit is busy with it, which is ``unit`` cycles.
+    """Occupy the load/store unit for a barrier's release, for at most the ``unit`` cycles for which the barrier unit is busy with it.
 
-    Shared accesses wait for it: beside loads of each warp, 32 blocks of two warps take 3.9 cycles of the SM a barrier beyond the loads' own
+    Shared accesses wait for it: beside loads of each warp, 32 blocks of two warps take 3.9 cycles of the SM per barrier in addition to the loads' own
     (bench.micro ``bars_among``).
     """
     cycles = min(m[s.chip.barrier_port] + (warps + m[s.chip.sub_cores] - 1) // m[s.chip.sub_cores], unit)
@@ -596,7 +595,7 @@ def pass_release(m: Any, sm: s.SM, warps: int, unit: int, time: int) -> None:
 
 @core
 def complete(m: Any, sm: s.SM, b: s.BlockSlot, number: int, time: int) -> None:
-    """Release a barrier's warps when everyone who must has arrived."""
+    """Release a barrier's warps once all expected threads have arrived."""
     arrived = m[b.arrived[number]]
     if arrived == 0:
         return
@@ -637,7 +636,7 @@ def complete(m: Any, sm: s.SM, b: s.BlockSlot, number: int, time: int) -> None:
 
 @core
 def end_warp(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
-    """The warp's last instruction has issued; its block may end with it, once what its warps wrote has left the SM.
+    """End the warp, whose last instruction has issued; its block may end as well, once its warps' writes have left the SM.
 
     Nsight Compute calls that wait ``drain``: scattered atomics at a warp's end hold its place for hundreds of cycles.
     """

@@ -43,7 +43,7 @@ SLEEP_MICROSECONDS = 100
 
 @core
 def window_end(m: Any) -> int:
-    """Where the window that begins now ends."""
+    """The end of the window that begins now."""
     now = m[s.chip.now]
     length = m[s.chip.window]
     if now < m[s.chip.short_until]:
@@ -56,7 +56,7 @@ def window_end(m: Any) -> int:
 
 @core
 def close_window(m: Any, code: Any, end: int) -> int:
-    """What happens between two windows; gives RUNNING, FINISHED, STOPPED (Python must look), STUCK, IDLE: kernels have ended, and others come later; or PAUSED: one has ended, or the time has come at which the loop is to return."""
+    """Do the work between two windows. Returns RUNNING, FINISHED, STOPPED (Python must handle something), STUCK, IDLE (kernels have ended, and others begin later) or PAUSED (a kernel has ended, or the loop has reached the time at which it is to return)."""
     sms = m[s.chip.sms]
     first = s.SM(m[s.chip.sm_first])
     size = m[s.chip.sm_slots]
@@ -83,7 +83,7 @@ def close_window(m: Any, code: Any, end: int) -> int:
         return STOPPED
     if m[s.chip.served] == 0:
         if m[s.chip.done_blocks] >= m[s.chip.blocks]:
-            # The launch ends when the dispatcher has noted its last block.
+            # The launch ends when the dispatcher has processed the end of its last block.
             m[first.finish] = max(m[first.finish], m[s.chip.dispatch_free] >> 8)
             return FINISHED
         idle = following >= s.INF and m[s.chip.on_chip] == 0 and m[s.chip.done_blocks] > 0
@@ -104,7 +104,7 @@ def close_window(m: Any, code: Any, end: int) -> int:
 
 @core
 def begin(m: Any) -> None:
-    """Put the first blocks on the chip; before, L2 has taken in what copies and fills used since the launch before."""
+    """Place the first blocks on the chip, after L2 has processed the ranges that copies and fills have used since the previous launch."""
     for number in range(m[s.chip.brought_count]):
         use_range(m, m[s.chip.brought] + number * (8 * s.BR_WORDS))
     m[s.chip.next_arrival] = s.INF
@@ -123,7 +123,7 @@ def begin(m: Any) -> None:
 
 @core
 def run_gpc(m: Any, code: Any, gpc: int, end: int) -> None:
-    """A GPC's part of a window: answers come to its SMs, these run, and what they ask for leaves."""
+    """A GPC's part of a window: its SMs receive answers and run, and their requests leave."""
     take_back(m, gpc)
     fields = gpc_at(m, gpc)
     first = m[s.chip.sm_first]
@@ -146,7 +146,7 @@ def pieces_of(m: Any, kind: int) -> int:
 
 @core
 def take_piece(m: Any, code: Any) -> bool:
-    """Take a piece of the phase that is open and do it; False when none is left."""
+    """Take a piece of the open phase and execute it; False if none is left."""
     phase = host_address(m) + 8 * m[s.chip.thread_phase]
     ticket = atomic_peek(phase + 8 * s.PHASE_TICKET)
     if ticket & s.TICKET_PIECE >= pieces_of(m, (ticket >> s.TICKET_KIND) & 1):
@@ -166,7 +166,7 @@ def take_piece(m: Any, code: Any) -> bool:
 
 @core
 def wait_a_little(turns: int) -> None:
-    """Between two looks whether another thread has come on: at first its next look comes at once, then others may have the core."""
+    """Wait between two checks of another thread's progress: at first without a pause, later by yielding the core."""
     if turns > LOOKS_BEFORE_SLEEP:
         sleep(SLEEP_MICROSECONDS)
     elif turns > LOOKS_BEFORE_GIVING_WAY:
@@ -175,7 +175,7 @@ def wait_a_little(turns: int) -> None:
 
 @core
 def share(m: Any, code: Any, kind: int) -> None:
-    """Open a phase, do its pieces with all helpers that have a core, and wait for those that these have begun."""
+    """Open a phase, execute its pieces together with all helpers that have a core, and wait for the pieces that these have begun."""
     phase = host_address(m) + 8 * m[s.chip.thread_phase]
     number = (atomic_peek(phase + 8 * s.PHASE_TICKET) >> s.TICKET_NUMBER) + 1
     atomic_poke(phase + 8 * s.PHASE_DONE, 0)
@@ -190,7 +190,7 @@ def share(m: Any, code: Any, kind: int) -> None:
 
 @core
 def help_windows(m: Any, code: Any) -> int:
-    """Another host thread's part of ``run_windows``: pieces of every phase, until it is to leave."""
+    """Another host thread's part of ``run_windows``: executes pieces of every phase until it is told to end."""
     phase = host_address(m) + 8 * m[s.chip.thread_phase]
     turns = 0
     while atomic_peek(phase + 8 * s.PHASE_LEAVE) == 0:
@@ -204,8 +204,7 @@ def help_windows(m: Any, code: Any) -> int:
 
 @partial(direct.entry, what="the cycle model", sources=SOURCES, parts=(help_windows,))
 def run_windows(state: Any, program: Any, limit: int) -> int:
-    """Run at most ``limit`` windows, with the host threads that help; blocks without time run along with them, or only they, all of a
-    stretch, where the limit is 0."""
+    """Run at most ``limit`` windows, with the help of host threads; untimed blocks run along with them. If the limit is 0, run only untimed blocks, to the end of a stretch."""
     m = words(state)
     code = words(program)
     if limit == 0:

@@ -9,7 +9,7 @@ Times are SM cycles since the launch began.  ``INF`` means "not known yet" or "n
 One array and not seventy: a tuple of arrays made the model 2.8 to 36 times slower.
 """
 
-# One namespace: a unit reads the fields of its neighbours as ``s.Name``, wherever they are declared.
+# One namespace: a unit reads the fields of other units as ``s.Name``, wherever they are declared.
 from warpwright.timing.state.buffer import State as State
 from warpwright.timing.state.buffer import counted as counted
 from warpwright.timing.state.buffer import dram_counted as dram_counted

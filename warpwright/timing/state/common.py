@@ -7,18 +7,18 @@ GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # 2**64 over the golden ratio, as a sig
 MAX_WARPS = 16  # warp slots of one sub-core
 MAX_SUB_CORES = 4
 MAX_BLOCKS = 32
-PASS_WORD_BITS = 44  # of a word with so many bits for each sector of a line: how an atomic falls on them
-PART_WORD_BITS = 12  # the same: how many words are known of sectors that are written in part
-FIELDS = 1024  # more than any list of names below is long: each takes the numbers that it needs
-MAX_LOGGED_BLOCKS = 1 << 17  # of a larger grid the first ones
-SLICE_GROUPS = 8  # of L2 slices with their DRAM: a power of two; one host thread serves a group
+PASS_WORD_BITS = 44  # bits for each sector of a line in a word that describes an atomic's lanes
+PART_WORD_BITS = 12  # the same, in a word that counts the known words of partly written sectors
+FIELDS = 1024  # more than the length of any list of names below
+MAX_LOGGED_BLOCKS = 1 << 17  # the first blocks of a larger grid
+SLICE_GROUPS = 8  # groups of L2 slices with their DRAM: a power of two; one host thread serves a group
 AGE_READY, AGE_BLOCK = (
     6,
     38,
-)  # bits of a warp's turn: below its place in the block, then since when it is ready, then its block
+)  # bits of a warp's turn, from the lowest: its place in the block, the time since which it is ready, its block
 AGE_TIMES, AGE_BLOCKS = (1 << 32) - 1, (1 << 21) - 1
-DEFERRED = 32  # in W_BARRIER: instructions that need nothing of what the barrier orders may issue while the warp waits
-AT_GRID = 18  # value of ``Warp.barrier`` at a wait for the end of grids before its own
+DEFERRED = 32  # in W_BARRIER: instructions that do not depend on the barrier's order may issue while the warp waits
+AT_GRID = 18  # value of ``Warp.barrier`` at a wait for the end of preceding grids
 AT_CLUSTER = 17  # value of ``Warp.barrier`` at the barrier of a cluster: one after the sixteen named ones
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------

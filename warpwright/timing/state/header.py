@@ -1,7 +1,7 @@
 """Chip-wide state: the chip's numbers, offsets of areas, the launch, and what all units share.
 
 Each number of a chip names the field of the chip file that it is copied from; a field in nanoseconds becomes cycles, and one in
-cycles becomes the unit that its declaration names.  ``reset.py`` says how large each area is.
+cycles becomes the unit that its declaration names.  ``reset.py`` computes the size of each area.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from warpwright.timing.state.common import (
 )
 
 BLOCK_BYTES = 128
-"""What the address hash never parts (``address_hash.py``)."""
+"""Units that the address hash never splits (``address_hash.py``)."""
 UNITS_OF_CYCLES = {"cycle": 1, "1/64 cycle": 64, "1/256 cycle": 256}
 
 
 class Derived(Field):
-    """A word that every launch begins with as the chip, the program or the areas give it."""
+    """A word whose initial value in every launch comes from the chip, the program or the areas."""
 
     def __init__(self, unit: str, text: str, value: Callable[[Any], int]) -> None:
         super().__init__(unit, text)
@@ -35,7 +35,7 @@ class Derived(Field):
 
 
 def copied(chip: Chip, path: str, unit: str) -> int:
-    """A field of a chip's record as the model counts it: ``path`` is ``section.field``, and ``unit`` what the word is in."""
+    """A field of a chip's record in the model's unit: ``path`` is ``section.field``, and ``unit`` the unit of the word."""
     section, name = path.split(".")
     value = getattr(getattr(chip, section), name)
     scale: float = UNITS_OF_CYCLES.get(unit, 1)
@@ -52,7 +52,7 @@ def from_chip(path: str, unit: str, text: str) -> Derived:
 
 
 def derived(value: Callable[[Any], int], unit: str, text: str) -> Derived:
-    """A word that follows from the chip and the program: of what ``reset.py`` knows of their sizes."""
+    """A word that follows from the sizes of the chip and the program (``reset.py``)."""
     return Derived(unit, text, value)
 
 
@@ -62,7 +62,7 @@ def area(name: str, text: str, skip: Callable[[Any], int] | None = None) -> Deri
 
 
 def offset(name: str, text: str) -> Derived:
-    """Where a part of an SM's region begins whose place depends on the chip or the program, from the region's first word."""
+    """Offset, in an SM's region, of a part whose place depends on the chip or the program."""
     return Derived("words", text, lambda z: z.offsets[name])
 
 

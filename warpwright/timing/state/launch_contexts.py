@@ -7,11 +7,11 @@ from warpwright.native.units import Unit, word, words
 MAX_KERNELS = 60
 """Launches of one machine: each is a bit of ``Kernel.needs``."""
 HOST_BIT = 1 << 61
-"""In ``Kernel.needs``: work of the host comes before."""
+"""In ``Kernel.needs``: the launch waits for work of the host."""
 
 
 class Kernel(Unit, align=8):
-    """One launch: its code, its grid, what a block of it takes of an SM, and where its blocks and warps are in the host's memory."""
+    """One launch: its code, its grid, the SM's resources that a block needs, and the host addresses of its blocks and warps."""
 
     function = word("host address", "the warp function")
     block_rows = word("index", "where its basic blocks begin in the table of the program")
@@ -48,9 +48,7 @@ class Kernel(Unit, align=8):
     window_miss = word("", "what they ask for the window's others")
     # beside other kernels
     number = word("", "its place among the kernels")
-    waited = word(
-        "cycle", "that it may begin at, as far as is known: its earliest one, or when a kernel before it has ended"
-    )
+    waited = word("cycle", "at which it may begin, if known: its earliest one, or the end of a preceding kernel")
     begins = word("cycle", "of its launch; INF: not known yet")
     gap = word("cycle", "from the end of the last kernel that it waits for to its launch, or from the machine's first")
     needs = word("bits", "kernels that must have ended before it begins")

@@ -9,7 +9,7 @@ from warpwright.timing.state.common import SLICE_GROUPS
 
 # --- requests of a window ---------------------------------------------------------------------------
 class Request(Unit):
-    """What an SM asks L2 for."""
+    """A request of an SM to L2."""
 
     time = word("cycle", "when it leaves the SM")
     line = word("", "that it asks for; of a fence its latency, of a remote load the SM that is read")
@@ -32,7 +32,7 @@ MAX_REQUESTS = 4224
 REMOTE_SECTORS_SHIFT = 8
 REMOTE_LINES_MASK = (1 << REMOTE_SECTORS_SHIFT) - 1
 FENCE_AT_L2, FENCE_ASKED, FENCE_SYSTEM = 1 << 20, 1 << 21, 1 << 22
-"""Flags of ``Warp.fence``: the fence asks the slices once writes are acknowledged; it has; it is for the system."""
+"""Flags of ``Warp.fence``: the fence will go to the slices once writes are acknowledged; it has gone; it has system scope."""
 
 
 class Waiter(Unit):
@@ -69,7 +69,7 @@ MAX_LOADS = 2048
 C_SLOTS = 5
 L2_WAY_WORDS = 3
 L2_INSTALLS = 1024
-"""Places that a group of slices remembers: a launch of few lines leaves L2 empty for the next one (reset.py)."""
+"""Places of L2 that a group of slices records, so that a launch of few lines can clear them for the next one (reset.py)."""
 # passes of a pattern of lanes (coalescer.py): step, the rest of what they depend on, passes
 PASSES_KEPT = 256  # a power of two
 PASSES_SLOTS = 4
@@ -129,7 +129,7 @@ class StoreBuffer(Unit):
 
 # --- GPCs --------------------------------------------------------------------------------------------
 CLUSTER_WAYS = 2
-"""Of a GPC for packets between its SMs' shared memories."""
+"""A GPC's paths for packets between its SMs' shared memories."""
 
 
 class Gpc(Unit):
@@ -164,7 +164,7 @@ BUCKET_SLOTS = BUCKETS + 8
 
 # --- slices ------------------------------------------------------------------------------------------
 class SliceGroup(Unit, size=32):
-    """A group of slices: what its slices count."""
+    """A group of slices: the counters of its slices."""
 
     read = word("sectors", "that SMs read")
     written = word("sectors", "that SMs wrote")
@@ -194,7 +194,7 @@ LINK_WAYS = 4 + 2 * MAX_GANGS
 
 
 class PeerRoute(Unit):
-    """What accesses to the memory of some other devices take (``device_memory.PeerRoute``); the first is the chip's own."""
+    """Times of accesses to the memory of other devices, by route (``device_memory.PeerRoute``); the first is the chip's own."""
 
     out = word("", "the way of requests and writes (LK_)")
     back = word("", "the way of answers")
@@ -221,7 +221,7 @@ EW_WORDS = 4
 CR_FIRST, CR_END, CR_TABLE = range(3)
 CR_WORDS = 3
 LINES_OF_ATOMICS = 64
-"""Lines elsewhere that a group of slices remembers."""
+"""Lines of other memory that a group of slices remembers."""
 # a store without time, in the host's memory: line << 1 | partition, place in its instruction << 4 | sectors, bytes of each
 WQ_LINE, WQ_SECTORS, WQ_BYTES = range(3)
 WQ_WORDS = 3
@@ -229,7 +229,7 @@ WARM_QUEUE_ENTRIES = 1 << 15
 
 
 class LastWrite(Unit):
-    """What a slice knows of the last write of a line (``l2_hazards.py``)."""
+    """A slice's record of the last write of a line (``l2_hazards.py``)."""
 
     line = word("", "its number, plus one")
     start = word("cycle", "when the write began")
@@ -244,7 +244,7 @@ LAST_WRITES = 32
 
 
 class LineAtomics(Unit):
-    """What a home knows of the atomics on a line (``l2_hazards.py``)."""
+    """A home's record of the atomics on a line (``l2_hazards.py``)."""
 
     line = word("", "its number, plus one")
     near = word("cycle", "when the last of those from the home's side is over")
@@ -299,16 +299,16 @@ class TextureUnit(Unit, size=16):
 
 
 T_LINE, T_STAMP, T_FILL = range(3)
-"""Of a way of a texture cache: its line plus one, its last use, and when it came."""
+"""A way of a texture cache: its line plus one, its last use, and its arrival."""
 T_WORDS = 3
 Q_LINES_SHIFT = 32
 """In the first word of a quad's record: cycles of the unit, and above them how many lines follow."""
 
 # --- host threads (windows.py): each word in a line of the host of its own ---------------------------
 PHASE_TICKET = 0  # of the phase that is open: its number, its kind and its next piece, which is beyond the last one when all are taken
-PHASE_DONE = 8  # pieces of it that are done
+PHASE_DONE = 8  # completed pieces of it
 PHASE_END = 16  # of the window
-PHASE_LEAVE = 24  # helpers are to end
+PHASE_LEAVE = 24  # nonzero when helpers must end
 PHASE_SLOTS = 32
 TICKET_NUMBER, TICKET_KIND = 32, 24  # shifts
 TICKET_PIECE = (1 << TICKET_KIND) - 1

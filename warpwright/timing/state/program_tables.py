@@ -40,24 +40,24 @@ DEVICE_SCOPE = 2
 COUNTS_LANES = 1 << 20
 """Flag of ``Instruction.extra``: a shared atomic that adds the number of lanes on a word at once (ATOMS.POPC.INC)."""
 PRODUCT = 1 << 40
-"""Flag of ``Instruction.reads``: a tensor product, which reads its registers at times of its own."""
+"""Flag of ``Instruction.reads``: a tensor product, which reads its registers at its own times."""
 MATRIX_ROWS = 1 << 22
 """Flag of ``Instruction.extra``: a matrix load (LDSM), whose lanes name rows."""
 ONE_PASS = 1 << 23
 """Flag of ``Instruction.extra``: a shared atomic that passes once for each 4 bytes, whatever its lanes' banks (ATOMS.CAST.SPIN)."""
 GLOBAL_SHARE = 1 << 24
-"""Flag of ``Instruction.extra``: an access to the chip's global data share, whose banks are as shared memory's."""
+"""Flag of ``Instruction.extra``: an access to the chip's global data share, whose banks are like those of shared memory."""
 SAMPLES = 1 << 25
 """Of an instruction for the texture unit that its cluster's SMs share."""
 OWN_SHARED = 1 << 21
 """Flag of ``Instruction.extra``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (
-    # up to K_AWAIT: nothing but their results and operands is held
+    # up to K_AWAIT: only their results and operands are guarded
     K_FIXED,
     K_BRANCH,
     K_EXIT,
-    K_JOIN,  # BSYNC: a branch to wherever its warp goes on, if only to what follows
-    K_YIELD,  # other lanes of the warp may go on first
+    K_JOIN,  # BSYNC: a branch to where its warp continues, possibly the next instruction
+    K_YIELD,  # other lanes of the warp may continue first
     K_CLOCK,
     K_AWAIT,  # a try_wait: held back until its phase ends
     # from K_MEMORY to K_LOOKUP: there is a record
@@ -93,6 +93,6 @@ class BasicBlock(Unit):
     sure = word("", "block of a strong access to which nothing but this one leads on")
 
 
-# statuses of the model's own, beside engine/abi.py's
+# the model's own statuses, in addition to those of engine/abi.py
 STATUS_NONE = -1  # has not run yet
 STATUS_RELEASED = -2  # the reason for its stop has passed: may be called

@@ -12,7 +12,7 @@ from warpwright.timing.state.common import CALENDAR_SLOTS, INF, MAX_BLOCKS, MAX_
 RING = 8
 """Operations of a barrier whose ends a warp remembers, for DEPBAR.LE with a count."""
 LINE_COUNT = 288  # of 64 lanes that name four words of local memory each
-"""Lines of one instruction that the coalescer has room for."""
+"""Maximum number of lines of one instruction in the coalescer."""
 MAX_BULKS = 64
 """Bulk copies of an SM in one window."""
 MAX_TELLS = 256
@@ -20,7 +20,7 @@ BULK_STORE_RING = 8
 NAMED_BARRIERS = 16
 DEPENDENCE_BARRIERS = 6
 UNKNOWN_BITS = 10
-"""Of ``Warp.sb_unknown`` for each of them: a warp issues fewer instructions in a window than that counts."""
+"""Unit of ``Warp.sb_unknown`` for each of them: a warp issues fewer instructions per window than this."""
 
 
 class SubCore(Unit):
@@ -78,7 +78,7 @@ class Warp(Unit, align=8):
     sb_time = words(DEPENDENCE_BARRIERS, "cycle", "when operations whose end is known end")
     sb_unknown = word("operations", "whose end is not known, UNKNOWN_BITS for each dependence barrier")
     sb_long = word("bits", "of each dependence barrier: its last operation went to L1TEX")
-    # what its function and basic blocks need
+    # needed by its function and basic blocks
     status = word("", "last status of its function")
     number = word("", "basic block")
     block_rows = word("index", "where its kernel's basic blocks begin in the table of the program")
@@ -135,9 +135,9 @@ class EndedBlock(Unit):
 
 
 class SM(Unit, align=8):
-    """An SM's region as far as it is in the same places on every chip."""
+    """The part of an SM's region whose layout is the same on every chip."""
 
-    # what every window asks of every SM, in one line of the host's
+    # fields that every window reads, in one cache line of the host
     index = word("", "number of the SM")
     next = word("cycle", "earliest time at which something can happen", reset=INF)
     error = word("", "a warp stopped for Python: its slot + 1")
@@ -168,7 +168,7 @@ class SM(Unit, align=8):
     barrier_free = word("cycle", "when the barrier unit takes its next warp")
     store_free = word("cycle", "until when writes wait for acknowledgements")
     finish = word("cycle", "last end of a warp, last acknowledged write")
-    # what the dispatcher knows of it (residency.py)
+    # the dispatcher's fields (residency.py)
     l1_sets = word("sets", "of L1 that its set-up of shared memory leaves")
     setup = word("bytes", "of shared memory that it is set up for")
     taken = word("blocks", "that it has, or whose end has not come to the dispatcher")
