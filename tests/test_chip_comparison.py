@@ -87,7 +87,7 @@ def test_the_machine_the_rule_and_the_caches_are_told() -> None:
     assert "a load by a wavefront of 64 lanes moves 256 bytes instead of 128" in waves
     assert "its code executes 0.50 times the instructions, each for 64 lanes instead of 32" in waves
     assert "132 SMs at 1,980 MHz instead of 108 at 1,410" in difference(figures("a100"), figures("h200"))
-    assert ", 4.0 times as slow as gtx480" in difference(figures("gtx480"), old)
+    assert ", 4.0 times as long as gtx480" in difference(figures("gtx480"), old)
     assert ", about as fast as gtx480" in difference(figures("gtx480"), figures("hd6970"))
 
 

@@ -196,6 +196,20 @@ def test_a_policy_that_chooses_what_is_not_there_is_named() -> None:
         ages[0] = 0
         return last
 
+    def short(ready, last):
+        return 0
+
+    def imports(ready, last, ages):
+        import os
+
+        return os.getpid()
+
+    assert elsewhere("scheduler", short) == (
+        "scheduler: 'short' takes (ready, last), but it is called with (ready, last, ages)"
+    )
+    assert elsewhere("scheduler", imports).startswith(
+        "scheduler: 'imports' cannot be compiled, neither as the model is ("
+    )
     assert elsewhere("scheduler", beyond) == "scheduler: 'beyond' chose a warp slot that cannot issue"
     assert elsewhere("scheduler", ends) == "scheduler: 'ends' chose a warp slot that cannot issue"
     assert elsewhere("l1_replacement", outside) == "l1_replacement: 'outside' chose a way that the set does not have"

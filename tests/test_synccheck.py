@@ -261,7 +261,7 @@ def test_lanes_that_the_mask_names_went_round(chip: str) -> None:
         assert [f.title for f in gpu.findings] == ["Barrier error detected. Divergent thread(s) in warp."], name
         (finding,) = gpu.findings
         assert finding.places[0].line.startswith(missing_line(name))
-        assert "that the mask names went round it" in finding.details[0]
+        assert "named by the mask went around it" in finding.details[0]
         gpu.findings.clear()
 
 
@@ -276,7 +276,7 @@ def test_a_block_too_small_for_its_loop(chip: str) -> None:
             (finding,) = gpu.findings
             assert finding.places[0].line.startswith(missing_line("partial_sums"))
             assert finding.places[0].thread == (layers, 0, 0)
-            assert finding.details[0].startswith(f"{missing} thread(s) that the mask names went round it")
+            assert finding.details[0].startswith(f"{missing} thread(s) named by the mask went around it")
         else:
             assert not gpu.findings
         gpu.findings.clear()

@@ -164,12 +164,14 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
         section_of(label, field)
         value = float(value) if isinstance(values.get(field), float) and type(value) is int else value
         file.set(field, value, "override")
+    few = len(values) < len(fields()) // 4
     for field, section in fields().items():
         known = sections()[section].model_fields[field]
         if field not in values and not known.is_required():
             values[field] = known.default
         if field not in values:
-            raise ChipError(f"chip {label!r} lacks the field {field!r} ([{fields()[field]}]{place})")
+            hint = '; to change a few numbers of a chip, begin the file with base = "NAME"' if few else ""
+            raise ChipError(f"chip {label!r} lacks the field {field!r} ([{fields()[field]}]{place}){hint}")
     _follow(file, set(overrides))
     record: dict[str, dict[str, Any]] = {section: {} for section in sections()}
     for field, value in values.items():

@@ -28,7 +28,7 @@ def gpus_of(system: str | None, gpu: str | None) -> str | None:
     try:
         machine = load_machine(system)
     except WarpwrightError as error:
-        raise fail(str(error)) from None
+        raise fail(str(error), MISUSED) from None
     session.system = system
     return ",".join(machine.gpus)
 

@@ -15,7 +15,9 @@ def print_result(console: Console, asked: Study, found: Result) -> None:
     console.print(f"{asked.name}: {asked.summary} ({asked.source})", markup=False)
     for table in found.tables:
         rows, columns, cells = grid(table.cells)
-        printed = Printed(title=f"{table.title}, {table.unit}", title_justify="left", header_style="bold")
+        printed = Printed(
+            title=", ".join(filter(None, (table.title, table.unit))), title_justify="left", header_style="bold"
+        )
         printed.add_column("")
         for column in columns:
             for heading in (column, "paper", ""):

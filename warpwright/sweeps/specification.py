@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import random
+import re
 import shlex
 import string
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from warpwright.chips import ChipError, load_chip
+from warpwright.chips.chip import suggest
 from warpwright.chips.chip_files import tomllib
 from warpwright.errors import WarpwrightError
 from warpwright.programs import ProgramError, find_program, is_python_file
@@ -23,6 +25,14 @@ from warpwright.session import chips_named
 from warpwright.version import __version__
 
 Value = bool | int | float | str
+
+MESSAGES = {
+    r"^Input should be (a|an) valid ": r"must be \1 ",
+    r"^Input should be ": "must be ",
+    r", unable to parse.*$": "",
+    r"^List should have at least 1 item after validation, not 0$": "must have at least one entry",
+}
+"""Pydantic's wording and ours."""
 
 
 class SweepError(WarpwrightError):
@@ -147,10 +157,25 @@ def specification_of(table: Mapping[str, Any], name: str = "the specification") 
     try:
         return Specification.model_validate(dict(table))
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, one['loc'])) or 'specification'}: {one['msg']}" for one in error.errors()]
-        known = ", ".join(Specification.model_fields)
-        hint = f"; keys are {known}" if any(one["type"] == "extra_forbidden" for one in error.errors()) else ""
-        raise SweepError(f"{name}: {'; '.join(dict.fromkeys(wrong))}{hint}") from None
+        wrong = dict.fromkeys(map(_explained, error.errors()))
+        raise SweepError(f"{name}: {'; '.join(wrong)}") from None
+
+
+def _explained(one: Any) -> str:
+    """One error of the model in words: which key, what is wrong, and what would be right."""
+    *sections, key = map(str, one["loc"] or ("the specification",))
+    place = f" in [{'.'.join(sections)}]" if sections else ""
+    if one["type"] == "extra_forbidden":
+        models: dict[str, type[BaseModel]] = {"sample": Sample, "page": PageOptions}
+        known = list((models.get(sections[0]) if sections else Specification).model_fields)  # type: ignore[union-attr]
+        return f"there is no key {key!r}{place}{suggest(key, known) or ';'} keys: {', '.join(known)}"
+    if one["type"] == "missing":
+        return f"the key {key!r}{place} is missing"
+    reason = str(one["msg"]).removeprefix("Value error, ")
+    for text, plain in MESSAGES.items():
+        reason = re.sub(text, plain, reason)
+    given = f", not {one['input']!r}" if not isinstance(one["input"], dict | list) else ""
+    return f"{'.'.join([*sections, key])} {reason}{given}"
 
 
 def _placeholders(program: str) -> list[str]:

@@ -13,6 +13,7 @@ The model calls a policy by address, so cached machine code does not depend on i
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -113,15 +114,30 @@ class Kind:
         """The policy of a name, or the function itself.
 
         Raises:
-            UnsupportedError: no policy of this kind has that name.
+            UnsupportedError: no policy of this kind has that name, or the function takes other arguments.
         """
         if callable(policy):
+            self._check_parameters(policy)
             return policy
         if policy not in self.known:
             raise UnsupportedError(
                 f"{self.parameter}={policy!r} is not known; use a function or one of {', '.join(self.known)}"
             )
         return self.known[policy]
+
+    def _check_parameters(self, policy: Callable[..., int]) -> None:
+        try:
+            given = inspect.signature(policy)
+        except (TypeError, ValueError):  # a callable that does not show its parameters
+            return
+        wanted = list(inspect.signature(self.own).parameters)
+        try:
+            given.bind(*wanted)
+        except TypeError:
+            raise UnsupportedError(
+                f"{self.parameter}: {getattr(policy, '__name__', policy)!r} takes ({', '.join(given.parameters)}), "
+                f"but it is called with ({', '.join(wanted)})"
+            ) from None
 
 
 def _by_name(*policies: Callable[..., int]) -> dict[str, Callable[..., int]]:
@@ -179,13 +195,13 @@ def compile_policy(kind: Kind, policy: Callable[..., int]) -> int:
     except TranslationError as error:
         reason = error
     # Imported here: it takes half a second, and hardly any policy needs it.
-    from numba.core.errors import NumbaError
+    from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
     from warpwright.native import by_numba
 
     try:
         compiled = by_numba.policy(policy, kind.arguments)
-    except NumbaError as error:
+    except (NumbaError, UnsupportedBytecodeError) as error:
         raise UnsupportedError(
             f"{kind.parameter}: {getattr(policy, '__name__', policy)!r} cannot be compiled, neither as the model is ({reason})"
             f" nor by Numba ({str(error).strip().splitlines()[0]}); use integers, loops and conditions"

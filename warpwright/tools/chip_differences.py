@@ -215,7 +215,7 @@ def _pace(ratio: float) -> str:
     """The words for a time that is so many times as short; times that differ by less than the digits shown are the same."""
     if times(max(ratio, 1 / ratio)) == times(1.0):
         return "about as fast as"
-    return f"{times(ratio)} times as fast as" if ratio >= 1 else f"{times(1 / ratio)} times as slow as"
+    return f"{times(ratio)} times as fast as" if ratio >= 1 else f"{times(1 / ratio)} times as long as"
 
 
 def difference(before: Figures, now: Figures) -> str:

@@ -59,7 +59,7 @@ def chip_table(launches: Sequence[Launch], chips: Sequence[str], title: str, wit
     timed = any(run.timed for launch in launches for run in launch.runs.values())
     headings = _headings(chips, timed)
     shown = [n for n, heading in enumerate(headings) if heading not in without]
-    table.add_column("kernel, grid, block" if len(launches) > 1 or not timed else "chip", overflow="fold")
+    table.add_column("kernel, grid, block", overflow="fold")
     for n in shown:
         # A number that is cut short would be another number.
         table.add_column(headings[n], justify="right", no_wrap=True)

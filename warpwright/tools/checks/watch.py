@@ -404,8 +404,8 @@ class Watch:
         lane = (lanes & -lanes).bit_length() - 1
         first = self._thread(warp.in_block, lane)
         details = (
-            f"{lanes.bit_count()} thread(s) that the mask names went round it, thread {first} first",
-            "all threads that the mask of a *_sync operation names carry it out together, unless they have ended",
+            f"{lanes.bit_count()} thread(s) named by the mask went around it, thread {first} first",
+            "all threads named by the mask of a *_sync operation must execute it together, unless they have exited",
         )
         self._barrier_error(block, warp, WARP_DIVERGES, [self.detours.syncs[at]], lanes, details)
 

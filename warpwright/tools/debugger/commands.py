@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from warpwright.chips.chip import suggest
 from warpwright.tools.debugger.breakpoint_commands import Stopping
 from warpwright.tools.debugger.breakpoints import Breakpoint
 from warpwright.tools.debugger.debugger import Debugger
@@ -133,8 +134,11 @@ class Commands(Values, Stopping):
         names = [n[3:] for n in dir(self) if n.startswith("do_")]
         fitting = [n for n in names if n == word] or [n for n in names if word and n.startswith(word)]
         if len(fitting) != 1:
-            what = f"which one: {', '.join(fitting)}?" if fitting else "help lists the commands"
-            raise CommandError(f"there is no command {word!r}; {what}")
+            if fitting:
+                raise CommandError(f"there is no command {word!r}; which one: {', '.join(fitting)}?")
+            raise CommandError(
+                f"there is no command {word!r}{suggest(word, self.names()) or ';'} help lists the commands"
+            )
         return fitting[0]
 
     # --- resuming --------------------------------------------------------------------------------------
