@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,12 +74,32 @@ class Placed:
     first_constant: int
 
 
+_tables: dict[tuple[int, ...], tuple[tuple[Any, ...], StaticProgram]] = {}
+"""Tables of instructions by the identity of what they are made of, which is kept alive."""
+KEPT_TABLES = 64
+
+
+def table_of(grid: Grid, chip: Chip) -> StaticProgram:
+    """A launch's table of instructions, made once for a kernel and a chip: most programs launch a kernel many times."""
+    named = grid.program, grid.lowered, grid.kernel.blocks if grid.blocks is None else grid.blocks, chip
+    key = tuple(map(id, named))
+    known = _tables.get(key)
+    if known is not None:
+        return known[1]
+    table = encode(*named)
+    table.rows.setflags(write=False)
+    while len(_tables) >= KEPT_TABLES:
+        _tables.pop(next(iter(_tables)), None)
+    _tables[key] = named, table
+    return table
+
+
 def place_programs(grids: Sequence[Grid], chip: Chip) -> tuple[StaticProgram, list[Placed]]:
     """One table of all launches' instructions and basic blocks, and the index at which each launch's begin.
 
     Launches of one program share its lines of code but have their own constants.
     """
-    tables = [encode(g.program, g.lowered, g.kernel.blocks if g.blocks is None else g.blocks, chip) for g in grids]
+    tables = [table_of(grid, chip) for grid in grids]
     held = [launch_occupancy(g.program, g.context.geometry, chip) for g in grids]
     if len(grids) == 1:
         return tables[0], [Placed(tables[0], held[0], 0, tables[0].blocks_at, 0, 0)]

@@ -101,17 +101,19 @@ class Watch:
         for sm, slot in state.active_warps():
             w = s.SM(sm).warps[slot]
             pointer = int(m[s.Warp(w).pointer])
-            fields = np.ctypeslib.as_array((ctypes.c_int64 * (WARP.size_bytes // 8)).from_address(pointer))
             past = self.past.setdefault(pointer, _Past())
+            at_barrier = bool(m[s.Warp(w).barrier])
+            executed = ctypes.c_int64.from_address(pointer + WARP["instructions"]).value
+            if at_barrier and executed == past.instructions:
+                continue  # in the state in which it was found before
+            fields = np.ctypeslib.as_array((ctypes.c_int64 * (WARP.size_bytes // 8)).from_address(pointer))
             digest = hashlib.blake2b(fields[[WARP.slot("resume"), WARP.slot("exited")]].tobytes(), digest_size=16)
             kept_at, kept_bytes = self.saved[int(m[s.Warp(w).function])]
             digest.update(ctypes.string_at(pointer + kept_at, kept_bytes))
             found = digest.digest()
-            instructions = int(fields[WARP.slot("instructions")])
-            at_barrier = bool(m[s.Warp(w).barrier])
             held = bool(m[s.Warp(w).look])  # by a try_wait, which lets it go so seldom that it need not have run
-            repeats &= found in past.digests and (at_barrier or held or instructions != past.instructions)
+            repeats &= found in past.digests and (at_barrier or held or executed != past.instructions)
             running |= not at_barrier
             past.digests.add(found)
-            past.instructions = instructions
+            past.instructions = executed
         return repeats and running

@@ -45,7 +45,7 @@ class State:
 
     def active_warps(self) -> list[tuple[SM, int]]:
         """(SM region, warp slot) of every resident warp that has not ended."""
-        regions = [sm for sm in map(self.sm, range(int(self.words[chip.sms]))) if self.words[sm.resident]]
+        regions = [self.sm(int(number)) for number in np.flatnonzero(self.sms()[:, SM.resident])]
         slots = SM.warps + Warp.active + np.arange(SM.fields["warps"].count) * Warp.size
         return [(sm, int(slot)) for sm in regions for slot in np.flatnonzero(self.words[sm + slots])]
 
