@@ -23,7 +23,7 @@ def window_of(raw: bytes | None) -> AccessWindow | None:
     """The window that an attribute's value describes; None where it has no bytes, or none was set.
 
     Raises:
-        CudaError: a property that there is not, a hit ratio beyond 0 to 1, or a window that is too large.
+        CudaError: a property that does not exist, a hit ratio beyond 0 to 1, or a window that is too large.
     """
     if raw is None:
         return None
@@ -32,6 +32,6 @@ def window_of(raw: bytes | None) -> AccessWindow | None:
         return None
     if size > LARGEST_BYTES or not 0.0 <= ratio <= 1.0 or hit > 3 or miss == AccessProperty.PERSISTING:
         raise CudaError(results.INVALID_VALUE)
-    # A card takes 3 for either (``bench.machine.l2_policies limits``); nothing says what it means, so such lines are normal ones here.
+    # A card takes 3 for either (``bench.machine.l2_policies limits``); its meaning is not documented, so such lines are normal ones here.
     hit, miss = (AccessProperty(n) if n <= AccessProperty.PERSISTING else AccessProperty.NORMAL for n in (hit, miss))
     return AccessWindow(address, size, ratio, hit, miss)

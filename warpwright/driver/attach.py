@@ -50,7 +50,7 @@ class FurtherLibrary:
     entries: Mapping[str, str]
     """Letters of its entry points, by name."""
     module: str
-    """What a process imports before it asks for the callbacks."""
+    """The module that a process imports before it requests the callbacks."""
     callbacks: Callable[[], Sequence[Any]]
     """C-callable objects in the order of the names."""
 
@@ -111,7 +111,7 @@ def boot_of(start: str = "from warpwright.driver.attach import attach; attach()"
 
 
 def folder() -> Path:
-    """The folder that holds the libraries, written when they are not there yet; another one once there are further libraries."""
+    """The folder of the libraries, which are written if they do not exist yet; a different folder once there are further libraries."""
     return _folder_with(tuple(one.soname for one in FURTHER))
 
 

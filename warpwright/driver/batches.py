@@ -62,7 +62,7 @@ def _batch(call: MemcpyBatch) -> None:
     """Linear copies; attributes hold from their first copy to that of the next ones.
 
     Raises:
-        CudaError: attributes that do not cover the copies or that there are not, a copy of nothing, or the legacy default stream.
+        CudaError: attributes that do not cover the copies or that do not exist, a copy of nothing, or the legacy default stream.
     """
     state().current()
     if call.stream:
@@ -102,7 +102,7 @@ def _side(place: int, element_bytes: int, extent: tuple[int, int, int]) -> Side:
     """One side of a block.
 
     Raises:
-        CudaError: a kind that there is not, or rows and slices that the block does not fit into.
+        CudaError: a kind that does not exist, or rows and slices that the block does not fit into.
     """
     kind = cmemory.get32(place)
     if kind == _ARRAY:
@@ -132,7 +132,7 @@ def _block(place: int) -> Copy:
     """The copy that a CUDA_MEMCPY3D_BATCH_OP describes.
 
     Raises:
-        CudaError: an empty block, an order that there is not, or a side that does not hold it.
+        CudaError: an empty block, an order that does not exist, or a side that does not hold it.
     """
     width, height, depth, order, _ = cmemory.read("QQQiI", place + 2 * _SIDE_BYTES)
     extent = (width, height, depth)

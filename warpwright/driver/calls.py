@@ -45,7 +45,7 @@ SIGNATURES: dict[str, str] = {}
 RESULT_TYPES: dict[str, Any] = {}
 """Result types other than int."""
 _NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
-"""What an entry point without a function returns, for libraries with results other than the driver's."""
+"""The result of an entry point without a function, for libraries whose results differ from the driver's."""
 
 
 def entry(*names: str, result: Any = None, record: Record | None = None) -> Callable[[Function], Function]:
@@ -88,7 +88,7 @@ def code_of(error: BaseException) -> int:
 
 
 def failed(name: str, error: BaseException) -> int:
-    """The result of a call that raised; what a person should know is said."""
+    """The result of a call that raised an exception; errors that a user should see are printed."""
     if isinstance(error, CudaError):
         if error.message:
             say(f"{name}: {error.message}")
@@ -115,14 +115,14 @@ def failed(name: str, error: BaseException) -> int:
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     finalizing = sys.is_finalizing
-    # Destructors call while the interpreter takes its modules apart: what they give back goes with the process, what they ask may still be known.
+    # Destructors make calls while the interpreter is shutting down: resources are released with the process, and queries may still be answered.
     may_know, end = asks(name), end_of(name, results.DEINITIALIZED)
 
     def call(*arguments: Any) -> Any:
         if finalizing():
             try:
                 return (function(*arguments) or 0) if may_know else end(arguments)
-            except BaseException:  # what it needs may be gone
+            except BaseException:  # its modules may have been torn down
                 return end(arguments)
         try:
             return function(*arguments) or 0

@@ -1,7 +1,7 @@
 """Calls that a stream capture forbids because they would wait for work that is only recorded.
 
-A capture that meets such a call is invalidated.  Its mode says whose calls matter: of all threads (global), of the thread that began it
-(thread-local), or nobody's (relaxed); a thread can ask to be let through.
+A capture that meets such a call is invalidated.  Its mode determines whose calls matter: those of all threads (global), of the thread that began it
+(thread-local), or none (relaxed); a thread can ask for an exemption.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpwright.driver.driver_state import Device, PerThread, Stream, state
 GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
 """CUstreamCaptureMode."""
 thread_modes: PerThread[list[int]] = PerThread(lambda: [GLOBAL])
-"""What each thread asked for with cuThreadExchangeStreamCaptureMode, in a list of one."""
+"""The mode that each thread set with cuThreadExchangeStreamCaptureMode, in a list of one element."""
 
 
 def begun() -> Iterator[Stream]:

@@ -233,7 +233,7 @@ def get_limit(place: int, limit: int) -> int | None:
 
 
 def _check_limit(limit: int) -> None:
-    """Tell limits that the device does not have from those that there are not."""
+    """Distinguish limits that the device does not have from those that do not exist."""
     if limit not in _LIMITS and limit != _SET_ASIDE:
         raise CudaError(results.UNSUPPORTED_LIMIT if limit in _NO_LIMITS else results.INVALID_VALUE)
 
@@ -307,7 +307,7 @@ def _peer_of(handle: int) -> Device:
 
 @entry("cuCtxEnablePeerAccess")
 def enable_peers(handle: int, flags: int) -> int | None:
-    """Let kernels of the current context reach the memory of another one's device, and what is allocated there later."""
+    """Let kernels of the current context access the memory of another context's device, including later allocations."""
     context, peer = state().current(), _peer_of(handle)
     if flags:
         return results.INVALID_VALUE

@@ -27,7 +27,7 @@ _HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4
 
 @dataclass(slots=True)
 class Side:
-    """Where rows begin and how far they are apart."""
+    """Start address and pitch of rows."""
 
     address: int
     pitch: int = 0
@@ -290,7 +290,7 @@ def copy_2d(pointer: int) -> Copy:
 
 
 def _check_rows(at: Place, width: int, height: int) -> None:
-    """Refuse one side of a two-dimensional copy that is not there, or whose rows (of ``x + width`` bytes) do not fit.
+    """Refuse one side of a two-dimensional copy that does not exist, or whose rows (of ``x + width`` bytes) do not fit.
 
     Raises:
         CudaError: so it is.

@@ -54,7 +54,7 @@ MAX_EXTENT = 131072
 
 @dataclass(eq=False)
 class DriverArray:
-    """A CUarray: an array of its own or a level of a mipmapped array."""
+    """A CUarray: a separate array, or a level of a mipmapped array."""
 
     of_null: ClassVar[int] = results.INVALID_HANDLE
     image: Image
@@ -107,7 +107,7 @@ class MipmappedArray:
 
 
 def element_bytes(form: int, channels: int) -> int:
-    """Size of an element; 0 when there is none of that format."""
+    """Size of an element; 0 if the format does not exist."""
     return _FORMATS[form][1] * channels if form in _FORMATS and channels in (1, 2, 4) else 0
 
 
@@ -228,7 +228,7 @@ def destroy_mipmapped(handle: int) -> None:
 
 # --- objects -----------------------------------------------------------------------------------------
 def image_of(kind: int, subject: int, form: int = 0, channels: int = 0, sizes: tuple[int, ...] = ()) -> Image:
-    """What a resource description names.
+    """The object that a resource description names.
 
     Args:
         kind: CUresourcetype.

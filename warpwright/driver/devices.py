@@ -138,7 +138,7 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     142: 1,
     144: 1,
 }
-"""By number of CUdevice_attribute; zero says that there is no such thing here."""
+"""By number of CUdevice_attribute; zero means that the simulated device does not have the feature."""
 
 
 _BUS, _BOARD_GROUP = 33, 85
@@ -161,7 +161,7 @@ def attribute(number: int, device: Device) -> int:
 
 
 def bus_id(device: Device) -> str:
-    """Domain, bus, device and function: each device has a bus of its own."""
+    """Domain, bus, device and function; each device is on a separate bus."""
     return f"0000:{1 + device.ordinal:02X}:00.0"
 
 
@@ -200,14 +200,14 @@ READ, READ_AND_WRITE = 1, 3
 
 MAPPED = (results.INVALID_VALUE, results.INVALID_VALUE)
 POOLS = (results.NOT_SUPPORTED, results.INVALID_DEVICE)
-"""Results for memory that is mapped, and of pools: places of the host, and devices that there are not."""
+"""Results for memory that is mapped, and of pools: places of the host, and devices that do not exist."""
 
 
 def access_descriptions(place: int, count: int, refusals: tuple[int, int] = MAPPED) -> list[tuple[Device, int]]:
-    """Devices and flags of an array of CUmemAccessDesc; reading alone is not told from reading and writing.
+    """Devices and flags of an array of CUmemAccessDesc; read-only access is not distinguished from read and write access.
 
     Raises:
-        CudaError: no entry, or one of no device, or flags that there are not.
+        CudaError: no entry, or one of no device, or flags that do not exist.
     """
     found = []
     for at in range(place, place + 12 * count, 12):

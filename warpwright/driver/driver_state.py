@@ -74,7 +74,7 @@ class Handles:
         return handle
 
     def get(self, kind: type[Item], handle: int) -> Item:
-        """The object; CUDA_ERROR_INVALID_HANDLE when there is none of that kind, for a null handle what the kind says (``of_null``)."""
+        """The object; raises CUDA_ERROR_INVALID_HANDLE if there is none of that kind, or for a null handle the kind's own error (``of_null``)."""
         item = self._items.get(handle)
         if not isinstance(item, kind):
             raise CudaError(results.INVALID_HANDLE if handle else getattr(kind, "of_null", results.INVALID_VALUE))
@@ -115,7 +115,7 @@ class Stream:
     """The green context that it was made in."""
     queue: int = field(default_factory=new_queue)
     clock: Clock = field(default_factory=dict)
-    """What has ended before its next work begins, of itself and of others (``work_order.py``)."""
+    """Work of this and other streams that has ended before its next work begins (``work_order.py``)."""
 
     @property
     def blocking(self) -> bool:
@@ -125,7 +125,7 @@ class Stream:
 
 @dataclass(eq=False)
 class Fault:
-    """What a kernel that failed leaves behind."""
+    """The error that a failed kernel leaves in its context."""
 
     code: int = 0
 
@@ -241,7 +241,7 @@ class State:
         """The links between the devices; None: each reaches each other as its chip's file has it."""
         chips = chips_named(os.environ.get("WARPWRIGHT_GPU")) if self.machine is None else self.machine.gpus
         self.cards = [Device(i, chip) for i, chip in enumerate(chips)]
-        """What NVML sees: whole cards."""
+        """The devices that NVML lists: whole cards."""
         self.devices, self.no_device = self.cards, ""
         if self.machine is None:
             self._choose(chips)
@@ -256,7 +256,7 @@ class State:
         self.submitted_ps: int | None = None
         """When the host submitted the work that runs now, if that was earlier than now."""
         self.host_memory = False
-        """Whether there has been memory that kernels and the host reach at the same time."""
+        """Whether there has been memory that kernels and the host can access at the same time."""
         self.dependent_launches = False
         """Whether a launch was made that need not wait for the end of what is before it in its stream."""
         self.host_clock: Clock = {}
@@ -264,7 +264,7 @@ class State:
         self.began = time.perf_counter()
 
     def _choose(self, chips: Sequence[str | None]) -> None:
-        """See one MIG device instead of the cards, where there are any."""
+        """Make one MIG device visible instead of the cards, if there is one."""
         from warpwright.chips.mig import MigError
         from warpwright.driver.visible_devices import mig_device
 
@@ -292,7 +292,7 @@ class State:
         return device is not peer and (self.machine is None or self.route(device, peer) is not None)
 
     def route(self, device: Device, peer: Device) -> Route | None:
-        """The machine's route between two devices; None where there is none, or no machine."""
+        """The machine's route between two devices; None if there is no route or no machine."""
         from warpwright.system import route
 
         return route(self.machine, device.ordinal, peer.ordinal) if self.machine is not None else None
@@ -410,7 +410,7 @@ class State:
         return stream.ps
 
     def host_waits(self, ps: int) -> None:
-        """The host goes on when something has ended: what it submits from now on starts no earlier."""
+        """The host continues when some work has ended: its later work starts no earlier."""
         gpu = self.device.made_gpu
         if gpu is not None:
             self.host_calls(gpu.chip.launch.synchronize_call_us)

@@ -41,7 +41,7 @@ class GraphMemory:
 
 
 _unnamed: deque[tuple[Device, Allocation]] = deque()
-"""Addresses whose last graph is gone; given back by the next reservation, since a finalizer runs in the middle of anything."""
+"""Addresses whose last graph has been destroyed; the next reservation frees them, because a finalizer may run at any point."""
 _reserved: weakref.WeakValueDictionary[int, GraphMemory] = weakref.WeakValueDictionary()
 """All of them by address."""
 _live: dict[int, GraphMemory] = {}

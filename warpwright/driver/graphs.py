@@ -88,7 +88,7 @@ class Vertex:
     graph: Graph
     needs: list[Vertex] = field(default_factory=list)
     early: set[Vertex] = field(default_factory=set)
-    """Of those, kernels that need only have let it begin (CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)."""
+    """Kernels among its dependencies that need only have let it begin (CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)."""
     handle: int = 0
     enabled: bool = True
     attributes: dict[int, bytes] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Vertex:
         state().handles.drop(self.handle)
 
     def replace(self, work: Node) -> None:
-        """Take other work of the same kind; graphs of the old are gone.
+        """Replace the work by other work of the same kind; child graphs of the old work are dropped.
 
         Raises:
             CudaError: the work is of another kind.
@@ -127,7 +127,7 @@ class Graph(Node):
     handle: int = 0
     vertices: list[Vertex] = field(default_factory=list)
     users: list[UserObject] = field(default_factory=list)
-    """What of the program lives as long as this graph, once for each reference."""
+    """User objects that live as long as this graph, once for each reference."""
     kept: list[Any] = field(default_factory=list)
     """Memory that the program has pointers to."""
     conditions: list[Any] = field(default_factory=list)
@@ -299,7 +299,7 @@ class Graph(Node):
 
 
 def _sooner_ps(stream: Stream) -> int:
-    """How much sooner a graph's kernel starts after another node than a stream's after another kernel."""
+    """By how much a graph's kernel starts sooner after another node than a stream's kernel after another kernel."""
     chip = stream.device.gpu.chip
     overhead = chip.launch.launch_overhead_cycles / (chip.clocks.sm_clock_mhz * 1e6)
     return picoseconds(overhead - chip.launch.graph_launch_overhead_us * 1e-6)
@@ -386,7 +386,7 @@ def early_of(data: int, origins: Sequence[Vertex]) -> set[Vertex]:
     """The nodes of edges that wait only until a kernel lets its dependents begin, by an array of CUgraphEdgeData; none without.
 
     Raises:
-        CudaError: a kind or a port of an edge that there is not, or such an edge from another node than a kernel.
+        CudaError: a kind or a port of an edge that does not exist, or such an edge from another node than a kernel.
     """
     found: set[Vertex] = set()
     for number, origin in enumerate(origins if data else ()):
@@ -400,7 +400,7 @@ def early_of(data: int, origins: Sequence[Vertex]) -> set[Vertex]:
 
 
 def write_edges(data: int, edges: Iterable[tuple[Vertex, Vertex]]) -> None:
-    """Fill an array of CUgraphEdgeData, if there is one."""
+    """Fill an array of CUgraphEdgeData, if the caller passed one."""
     for number, (origin, target) in enumerate(edges if data else ()):
         early = origin in target.early
         ctypes.memmove(data + _EDGE_BYTES * number, bytes([early, 0, early, 0, 0, 0, 0, 0]), _EDGE_BYTES)

@@ -1,6 +1,7 @@
 """The simulated clock of the host: the time that a program reads from its host's clocks under ``--host-clock simulated``.
 
-The host's own work takes no time; what it waits for, its calls that launch and wait, and its sleeps do.  Native programs read it through ``clock_library.py``, Python programs through
+The host's own work takes no time; what it waits for, its calls that launch and wait, and its sleeps do.  Native programs read it through ``clock_library.py``,
+Python programs through
 the functions of ``time`` that :func:`install` replaces.  Modules of Python's library and of this package keep the host's clock: their waits end by it.
 
 Only the standard library is imported: ``site/sitecustomize.py`` loads this file into Pythons that do not have the package.
@@ -103,7 +104,7 @@ def of_process() -> HostClock:
 
 
 def _asks_for_program(depth: int = 2) -> bool:
-    """Whether a reading is the program's own, by the module that asks."""
+    """Whether a reading belongs to the program itself, judged by the calling module."""
     try:
         name = str(sys._getframe(depth).f_globals.get("__name__", ""))
     except ValueError:
@@ -165,11 +166,11 @@ def _replace_timer(old: Callable[..., Any], new: Callable[..., Any]) -> None:
 
 _lasting = ExitStack()
 clock: HostClock | None = None
-"""What :func:`install` has installed."""
+"""The functions that :func:`install` has replaced."""
 
 
 def install() -> None:
-    """Let this process's Python program read the shared clock, for good; nothing where there is none."""
+    """Make this process's Python program read the shared clock permanently; does nothing if there is none."""
     global clock
     if shared_words() is not None:
         clock = of_process()

@@ -29,17 +29,17 @@ class Group:
     def __init__(self, ready: Sequence[Item]) -> None:
         self.items: list[Item] = list(ready)
         self.held: list[Item] = []
-        """Those that wait for other work, which is done while the group runs."""
+        """Kernels that wait for other work, which is executed while the group runs."""
         self.device = ready[0].device
         self.floors = {item: item.start() for item in ready}
-        """When each may begin, as far as what has run says."""
+        """When each may begin, as far as is known from finished work."""
         self.delays: dict[Item, dict[Item, int]] = {item: {} for item in ready}
-        """Of each kernel: picoseconds from the end of another one of the group to its beginning."""
+        """For each kernel: picoseconds from the end of another kernel of the group to its beginning."""
         self._before: dict[Item, set[Item]] = {item: {item} for item in ready}
         """Kernels of the group that have ended before the end of an item; itself."""
 
     def extend(self, items: Sequence[Item]) -> None:
-        """Add kernels that only kernels of the group, events and waits come before; one that waits for all of the group can as well run after it."""
+        """Add kernels whose predecessors are only kernels of the group, events and waits; a kernel that waits for all of the group runs after it instead."""
         floors, ends = dict(self.floors), {item: {item: 0} for item in self.items}
         for item in items:
             if item in ends or item.begun:
@@ -72,7 +72,7 @@ class Group:
                 self.items.append(item)
 
     def hold(self, items: Sequence[Item]) -> None:
-        """Add kernels that other work comes before, which is done while the group runs; what polling kernels all come before is no use to them."""
+        """Add kernels that wait for other work, which is executed while the group runs; kernels after all polling kernels are left out, because they cannot release any of them."""
         polling = {item for item in self.items if watches(item.launcher)}
         after: dict[Item, set[Item]] = {}
         for item in items:
@@ -137,7 +137,7 @@ class Group:
 
 
 class ResidentGroup:
-    """Kernels on a chip that stay there while other work is done, in a machine that stops."""
+    """Kernels that stay on a chip while other work is executed, in a machine that stops."""
 
     def __init__(self, group: Group, timed: bool) -> None:
         from warpwright.resident_launches import ResidentLaunches
@@ -145,7 +145,7 @@ class ResidentGroup:
         self.group, self.timed = group, timed
         self.base_ps = group.base_ps
         self.standing = 0
-        """How often all its warps were found to repeat themselves since anything else has happened."""
+        """How often all its warps were found to repeat themselves since the last other event."""
         self.failed = False
         self._launches = ResidentLaunches(group.members(), timed=timed)
         for item in group.items:
@@ -153,12 +153,12 @@ class ResidentGroup:
 
     @property
     def now_ps(self) -> int:
-        """Its clock; without time one of its own."""
+        """Its clock; without timing, a separate one."""
         return self.base_ps + picoseconds(self._launches.now_seconds)
 
     @property
     def done(self) -> bool:
-        """Nothing is left on the chip, and nothing comes by itself."""
+        """Whether nothing is left on the chip and nothing will begin without a release."""
         return self._launches.done
 
     def run(self, until_ps: int | None) -> list[Item]:

@@ -26,13 +26,13 @@ MOST = 4096
 _runs: list[Run] = []
 _count = 0
 FOLDER = "WARPWRIGHT_RESULTS"
-"""Where processes leave their launches and findings when they end."""
+"""The folder in which processes leave their launches and findings when they end."""
 TIMES_CHECKED = "WARPWRIGHT_TIMES_CHECKED"
 """``1``: launches are timed after they were checked."""
 _THREADS = "WARPWRIGHT_THREADS"
 """Host threads of each GPU of a program."""
 DEADLINE = "WARPWRIGHT_DEADLINE"
-"""Of a process that the command started: when its time is over, by the system's monotonic clock."""
+"""For a process that the command started: the end of its time limit, by the system's monotonic clock."""
 
 
 def _add(run: Run) -> None:
@@ -104,7 +104,7 @@ def finish() -> None:
 
 
 def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
-    """Launches that child processes left, in the order of their ends, how many there were in all, and the checks' findings.
+    """Launches that child processes left, in the order of their ends, their total number, and the checks' findings.
 
     The files are removed, so that each is collected once.
     """

@@ -95,7 +95,7 @@ class Launch(Node):
         return self.cooperative
 
     def _fits(self) -> bool:
-        """Whether a cooperative launch fits the chip: the call that submits one that does not says so."""
+        """Whether a cooperative launch fits the chip; the call that submits one that does not fails."""
         launcher = launcher_of(self)
         try:
             check_cooperative(launcher.geometry, launcher.resident, launcher.chip, launcher.kernel.name)

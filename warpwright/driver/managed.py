@@ -1,7 +1,7 @@
 """Managed memory: advice and prefetches per page, and the attributes of address ranges.
 
 Pages do not move: host and devices reach the same bytes. The answers are an H200's driver's (13.0) to the calls of
-``bench/driver_answers.py``; a range tells of an attribute what all of its pages have in common.
+``bench/driver_answers.py``; an attribute of a range is the value that all of its pages have in common.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ THE_HOST = Location(HOST, CPU)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is known of a page."""
+    """Attributes of a page."""
 
     read_mostly: bool = False
     preferred: Location = NO_PLACE
@@ -142,7 +142,7 @@ def _as_given(packed: int) -> Location:
 
 
 def location_of(packed: int) -> Location | None:
-    """A CUmemLocation passed by value; None for a type that there is not."""
+    """A CUmemLocation passed by value; None for a type that does not exist."""
     found = _as_given(packed)
     if found.type == HOST:
         return THE_HOST
@@ -154,7 +154,7 @@ def _advise(address: int, size: int, advice: int, place: Location) -> None:
         if advice in (_SET_READ_MOSTLY, _UNSET_READ_MOSTLY):
             return replace(page, read_mostly=advice == _SET_READ_MOSTLY)
         if advice in (_PREFER, _UNSET_PREFERRED):
-            # Of a host's node no attribute tells.
+            # No attribute reports a NUMA node of the host.
             named = advice == _PREFER and place.type in (DEVICE, HOST)
             return replace(page, preferred=place if named else NO_PLACE)
         who = {place.device}

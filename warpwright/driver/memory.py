@@ -37,7 +37,7 @@ _HOST_FLAGS, _REGISTER_FLAGS = 7, 15
 kinds: dict[int, tuple[str, int, Context]] = {}
 """Kind, flags and context of each allocation by its address."""
 releasers: dict[str, Callable[[int], None]] = {}
-"""What frees an address, by kind, where that is more than giving an allocation back; the modules that make them add theirs."""
+"""Functions that free an address, by kind, for kinds that need more than freeing an allocation; the modules that create them register theirs."""
 
 
 def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | None = None) -> int:
@@ -128,7 +128,7 @@ def alloc_pitch(place: int, pitch_place: int, width: int, height: int, element: 
 
 @entry("cuMemFree_v2")
 def free(address: int) -> int | None:
-    """The address tells whose memory it is: a thread that has let go of its context may free it (Numba's ``cuda.close``)."""
+    """The address identifies the device, so a thread that has released its context may free it (Numba's ``cuda.close``)."""
     return _free(address, kinds.get(address, ("",))[0] not in (HOST, REGISTERED))
 
 

@@ -70,7 +70,7 @@ class Operation:
         """Do it now.
 
         Raises:
-            UnsupportedError: it waits for a word that is not there yet.
+            UnsupportedError: it waits for a word that does not have its value yet.
         """
         if self.kind == _BARRIER:
             return
@@ -86,7 +86,7 @@ class Operation:
         return self.kind in (_WAIT_32, _WAIT_64)
 
     def held(self) -> bool:
-        """Whether the word that it waits for is there, if it waits."""
+        """Whether the word that it waits for has its value, if it waits."""
         if not self.waits:
             return True
         bits = _BITS[self.kind]
@@ -118,7 +118,7 @@ class MemoryOperations(Node):
     kind = MEMORY_OPERATIONS
 
     def held(self) -> bool:
-        """Whether the words that it begins with waiting for are there."""
+        """Whether the words of its initial waits have their values."""
         first = itertools.takewhile(lambda operation: operation.waits, self.operations)
         return all(operation.held() for operation in first)
 
@@ -183,7 +183,7 @@ def batch(stream: int, count: int, place: int, flags: int) -> None:
 
 @entry("cuStreamBatchMemOp")
 def first_batch(*_: int) -> int:
-    # On a card, for devices and drivers that were told to (a module parameter).
+    # On a card, only for devices and drivers configured so (a module parameter).
     return results.NOT_SUPPORTED
 
 

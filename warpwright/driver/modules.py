@@ -23,7 +23,7 @@ _MAX_REGISTERS, _OPTIONS = 0, 35
 
 
 class JitOptions:
-    """The option arrays of a call, as far as they matter here: logs and the limit of registers."""
+    """The relevant parts of a call's option arrays: logs and the limit of registers."""
 
     def __init__(self, count: int, keys: int, values: int) -> None:
         self.places: dict[int, int] = {}
@@ -178,7 +178,7 @@ class Library(PlacedCode):
         try:
             self.here()
         except CudaError as error:
-            # A driver loads lazily: what is wrong with the code is told when a kernel of it is asked for.
+            # A driver loads lazily: errors in the code are reported when one of its kernels is requested.
             if error.code not in OF_CODE:
                 raise
         self._options = None

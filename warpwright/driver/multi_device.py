@@ -95,7 +95,7 @@ def _stream(handle: int) -> Stream:
 def launch_together(
     launches: Sequence[Launch], streams: Sequence[Stream], contexts: Sequence[Context], flags: int = 0
 ) -> None:
-    """Run launches of equal kernels on several devices from one simulated moment on, and let their streams go on together.
+    """Run launches of equal kernels on several devices, all beginning at one simulated time, and let their streams continue together.
 
     Raises:
         CudaError: what cannot be launched together; faults mark the contexts instead.

@@ -156,7 +156,7 @@ def profile_info_v(handle: int, kind: int, place: int) -> int:
 
 
 def _put_placements(count: int, places: list[Placement], rows: int) -> int:
-    """Store start and size of each; without a place for them, how many there are."""
+    """Store start and size of each; without a destination, only their number."""
     given = cmemory.get32(count) if rows else 0
     cmemory.put32(count, len(places))
     if rows and given < len(places):
@@ -181,7 +181,7 @@ def remaining(handle: int, number: int, count: int) -> None:
 
 
 def _more(found: MigCard, profile: Profile) -> int:
-    """How many instances of a profile could still be made, each at the first place that is left."""
+    """How many instances of a profile could still be created, each at the first free place."""
     trial = MigCard(found.chip, found.uuid, True, list(found.instances))
     count = 0
     while trial.free(profile):

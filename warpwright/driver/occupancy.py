@@ -97,14 +97,14 @@ def available_shared(place: int, handle: int, blocks: int, threads: int) -> None
     target = function(handle)
     if blocks <= 0 or active_blocks(target, threads, 0) < blocks:
         raise CudaError(results.INVALID_VALUE)
-    # Without what each block has reserved, as an H200's driver says; a launch has room for 1 KiB less.
+    # Without each block's reserved part, as on an H200's driver; a launch has 1 KiB less.
     unit = chip.shared.shared_allocation_unit_bytes
     per_block = (chip.shared.shared_carveout_kib[-1] << 10) // blocks // unit * unit
     cmemory.put64(place, min(per_block - target.static_shared_bytes, target.dynamic_shared_limit))
 
 
 def _launch_of(configuration: int, handle: int) -> Launch:
-    """What a CUlaunchConfig asks for, without arguments.
+    """The contents of a CUlaunchConfig, without arguments.
 
     Raises:
         CudaError: no launch may have such a configuration.
@@ -120,7 +120,7 @@ def _launch_of(configuration: int, handle: int) -> Launch:
 
 
 def active_clusters(launch: Launch) -> int:
-    """Clusters of a launch that run at the same time; 0 when neither the launch nor its kernel says how large a cluster is."""
+    """Clusters of a launch that run at the same time; 0 if neither the launch nor its kernel specifies a cluster size."""
     shape = launch.cluster or launch.function.cluster
     if not shape:
         return 0

@@ -35,7 +35,7 @@ MOST_KERNELS = 1024
 QUANTUM_PS = 1_000_000
 """Simulated time that a machine runs between two looks at what others, or the host, have written."""
 ASKED_PS = 10_000_000
-"""Simulated time that a call gives machines which asks whether work has ended."""
+"""Simulated time by which a query of work's end advances the machines."""
 ANSWER_SECONDS = 10.0
 """Host time without a call in which a thread of the host may still answer kernels that repeat themselves."""
 SLEEP_SECONDS = 0.02
@@ -68,11 +68,11 @@ class Work:
         return True
 
     def held(self) -> bool:
-        """Whether what it waits for in memory is there."""
+        """Whether the words in memory that it waits for have their values."""
         return True
 
     def kernel(self) -> Launcher | None:
-        """What a kernel's launch is made with; None for other work."""
+        """The launcher of a kernel; None for other work."""
         return None
 
     def shares(self) -> bool:
@@ -96,7 +96,7 @@ class Work:
         return b""
 
     def origin(self) -> Origin | None:
-        """Where the program made a kernel's launch, if that is noted."""
+        """The place in the program that made a kernel's launch, if recorded."""
         return None
 
     def failed(self, error: Exception, context: Context, stream: Stream) -> None:
@@ -170,7 +170,7 @@ class Item:
         return self.stream.device
 
     def start(self) -> int:
-        """When it may begin, as far as what has run says."""
+        """When it may begin, as far as is known from finished work."""
         ended = (item.ps for item in self.needs if item.done)
         latency = self.device.gpu.chip.launch.launch_latency_us if self.launcher is not None else 0.0
         return max(state().begin(self.stream, latency, self.submitted_ps), self.floor, *ended) + self.extra
@@ -186,7 +186,7 @@ class Queue:
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.residents: list[ResidentGroup] = []
-        """Kernels on the chips, which go on when the queue runs."""
+        """Kernels on the chips, which continue when the queue runs."""
         self._last: dict[Stream, Item] = {}
         self._lock = threading.RLock()
         self._asking: set[int] = set()
@@ -202,7 +202,7 @@ class Queue:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Have the queue for a while; threads that ask for it get it between two pieces of work."""
+        """Hold the queue for a while; waiting threads get it between two pieces of work."""
         me = threading.get_ident()
         self._asking.add(me)
         try:
@@ -235,7 +235,7 @@ class Queue:
         return item
 
     def before(self, stream: Stream) -> list[Item]:
-        """The items that a stream's next work comes after."""
+        """The items that must end before a stream's next work."""
         default = stream.device.default_stream
         before = [self._last.get(stream)]
         if stream is default:
@@ -491,7 +491,7 @@ class Queue:
         self._end([item])
 
     def _run_resident(self, until_ps: int | None, waits: bool, failures: list[Exception]) -> None:
-        """Let the machine whose clock is behind go on, as far as nothing else comes before."""
+        """Advance the machine with the earliest clock until other work is due."""
         going = [one for one in self.residents if one not in self._limits or one.now_ps < self._limits[one]]
         resident = min(going or self.residents, key=lambda one: one.now_ps)
         until_ps = self._limits.get(resident, until_ps)
@@ -536,7 +536,7 @@ class Queue:
 
 
 def _with_needs(items: Iterable[Item]) -> frozenset[Item]:
-    """Items, and all that they come after."""
+    """Items and all their predecessors."""
     found, ahead = set[Item](), list(items)
     while ahead:
         item = ahead.pop()
@@ -554,7 +554,7 @@ queue = Queue()
 
 
 def give(stream: Stream, work: Work) -> bool:
-    """Queue work, where there is any reason to; False: it is to run now, and nothing is left before it."""
+    """Queue work, if there is any reason to; False if it must run now, in which case nothing is left before it."""
     if not queue.items and not work.starts_queue(stream):
         return False
     if work.can_wait(stream):
@@ -563,7 +563,7 @@ def give(stream: Stream, work: Work) -> bool:
     queue.drain(queue.before(stream))
     if not queue.items:
         return False
-    # Kernels that poll memory go on beside it.
+    # Kernels that poll memory continue at the same time.
     queue.drain([queue.add(stream, work)])
     if work.returns_when_done():
         state().host_waits(stream.ps)
@@ -609,7 +609,7 @@ _KEEP, _KEEP_PREFIXES = frozenset(_KEEPING.split()), tuple(_KEEPING_BEGINNINGS.s
 
 
 def _stem(name: str) -> str:
-    """The name of a call without what tells the driver's from the runtime's, and versions from each other."""
+    """The name of a call without the parts that distinguish driver from runtime, and versions."""
     stem = name.partition("@")[0].removeprefix("__").removeprefix("cuda").removeprefix("cu")
     for suffix in ("_v2", "_v3", "_v4"):
         stem = stem.removesuffix(suffix)

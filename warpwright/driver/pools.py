@@ -54,7 +54,7 @@ class Pool:
 _PAGE_LOCKED, _MANAGED, _ON_DEVICE = 1, 2, 1
 """CUmemAllocationType; CU_MEM_LOCATION_TYPE_DEVICE."""
 LOCATIONS, _HANDLE_TYPES = (1, 2, 3, 4), 0xF
-"""CUmemLocationType and CUmemAllocationHandleType that there are."""
+"""Existing values of CUmemLocationType and CUmemAllocationHandleType."""
 _pools: list[Pool] = []
 _default: dict[tuple[Device, str], Pool] = {}
 """Each device's own pools, by what their memory is."""
@@ -70,7 +70,7 @@ def default_pool(device: Device, kind: str = DEVICE) -> Pool:
 
 
 def current_pool(device: Device, kind: str = DEVICE) -> Pool:
-    """The pool that a device's allocations in a stream's order come from."""
+    """The pool of a device's stream-ordered allocations."""
     return _current.get((device, kind)) or default_pool(device, kind)
 
 

@@ -1,4 +1,4 @@
-"""What is to be done when the program of this process ends, whether it is Python or not."""
+"""What must be done when the program of this process ends, whether it is Python or not."""
 
 from __future__ import annotations
 

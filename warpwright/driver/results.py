@@ -128,7 +128,7 @@ def runtime_name(code: int) -> str | None:
 
 
 def sentence(code: int) -> str | None:
-    """What an error means; None for a number that there is not."""
+    """What an error means; None for a number that does not exist."""
     if code not in _table():
         return None
     if code in _SENTENCES:

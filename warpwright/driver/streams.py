@@ -70,7 +70,7 @@ class Event:
     clock: Clock = field(default_factory=dict)
     """Work that had ended before it (``work_order.py``)."""
     records: int = 0
-    """How often it was recorded."""
+    """The number of times that it was recorded."""
     queued: Item | None = None
     """Its last record, where that was queued."""
 
@@ -98,7 +98,7 @@ class WaitEvent(Node):
 
 
 def _record_ps(event: Event, stream: Stream) -> int:
-    """What a record takes of its stream's time: one that keeps no time takes none."""
+    """Simulated time that recording an event takes in its stream; zero for an event without timing."""
     if not state().timed or event.flags & _NO_TIMING:
         return 0
     return picoseconds(stream.device.gpu.chip.launch.event_record_us * 1e-6)
@@ -155,7 +155,7 @@ def record(event: Event, stream: Stream) -> None:
 
 
 def await_event(event: Event, stream: Stream) -> None:
-    """Let a stream go on no earlier than an event was recorded."""
+    """Let a stream continue no earlier than an event's record."""
     s = state()
     learn(stream.clock, event.clock)
     if not event.recorded:
@@ -258,7 +258,7 @@ def wait_event(handle: int, event: int, flags: int) -> None:
 
 
 def _check_external(flags: int, stream: Stream) -> None:
-    """Refuse flags of an event that there are not, and external events outside of a capture."""
+    """Refuse flags of an event that do not exist, and external events outside of a capture."""
     if flags & ~_EXTERNAL:
         raise CudaError(results.INVALID_VALUE)
     if flags and stream.capture is None:
@@ -481,7 +481,7 @@ def capture_info_3(handle: int, status: int, number: int, graph: int, needs: int
 
 _lists: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
 _edges: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
-"""Arrays that callers have pointers to, until they ask again."""
+"""Arrays to which callers have pointers, until their next call."""
 
 
 def _info(handle: int, status: int, number: int, graph: int, needs: int, count: int) -> None:

@@ -77,7 +77,7 @@ def fill(stream: Stream, address: int, size: int) -> None:
 
 
 def _uses_l2(device: Device, address: int, size: int, how: int) -> None:
-    """A copy or a fill uses lines of a device's L2, which the next kernel finds there or not."""
+    """Record the L2 lines that a copy or a fill uses, which the next kernel may hit."""
     if device.gpu.kept_caches is not None:
         device.gpu.kept_caches.used(address, size, how)
 

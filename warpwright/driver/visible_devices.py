@@ -64,7 +64,7 @@ def mig_device(chips: Sequence[str | None]) -> MigDevice | None:
     """The MIG device that the process sees; None where it sees whole cards.
 
     Raises:
-        MigError: the process names a MIG device that there is not, or a card in MIG mode has none.
+        MigError: the process names a MIG device that does not exist, or a card in MIG mode has none.
     """
     named = os.environ.get(VISIBLE, "").split(",")[0].strip()
     if not named.startswith("MIG-"):

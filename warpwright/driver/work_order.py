@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 def races_of(device: Device) -> StreamRaces | None:
-    """What looks for races between the work of a device's streams; None where nothing does."""
+    """The checker of races between the work of a device's streams; None if there is none."""
     gpu = device.made_gpu
     return gpu.checker.stream_races if gpu is not None and gpu.checker is not None else None
 
 
 def watching() -> list[StreamRaces]:
-    """What looks for such races on each device where something does."""
+    """The checkers of such races, by device."""
     return [races for device in state().devices if (races := races_of(device)) is not None]
 
 
 def begin(stream: Stream) -> Clock:
-    """What has ended before new work of a stream begins."""
+    """Work that has ended before new work of a stream begins."""
     default = stream.device.default_stream
     learn(stream.clock, state().host_clock)
     if stream is default:
@@ -65,7 +65,7 @@ def host_waits_for(streams: Iterable[Stream]) -> None:
 
 
 def host_waits(clock: Clock) -> None:
-    """The host knows that work has ended: what it submits from now on comes after it."""
+    """The host knows that work has ended: its later work follows it."""
     races_of_all = watching()
     if not races_of_all:
         return

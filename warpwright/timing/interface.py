@@ -13,7 +13,7 @@
 ``threads``   host threads; cycles and results do not depend on it
 ``progress``  called about five times a second with a :class:`Progress`
 ``cancel``    called equally often; true stops the launch (:class:`TimingCancelled`)
-``interpret`` called with a WARP pointer when its function returned ``INTERPRET``; gives the new status
+``interpret`` called with a WARP pointer when its function returned ``INTERPRET``; returns the new status
 
 Blocks are created, run and ended by the timing model itself: it owns the BLOCK and WARP structures,
 shared and local memory of resident blocks.

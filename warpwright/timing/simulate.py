@@ -336,7 +336,7 @@ def simulate(
 
     Raises:
         TimingError: a warp faulted, trapped, or no warp can go on or ever will end.
-        TimingCancelled: ``cancel`` said so.
+        TimingCancelled: ``cancel`` returned true.
     """
     return finish(prepare(chip, [grid], policies, kept=kept), threads, progress, cancel, saver, interpret)
 
@@ -390,7 +390,7 @@ def simulate_together(
     Raises:
         UnsupportedError: too many launches, or one with clusters among several.
         TimingError: as ``simulate``; ``TimingError.grid`` is the place of the launch that it is about.
-        TimingCancelled: ``cancel`` said so.
+        TimingCancelled: ``cancel`` returned true.
     """
     if len(grids) > s.MAX_KERNELS:
         raise UnsupportedError(f"{len(grids)} launches on one chip at once: at most {s.MAX_KERNELS}; submit fewer")

@@ -46,7 +46,7 @@ class StoppingMachine:
 
         Raises:
             TimingError: a fault or a trap, or no warp can go on.
-            TimingCancelled: ``cancel`` said so.
+            TimingCancelled: ``cancel`` returned true.
         """
         m = self.launch.state.words
         with self.launch.helpers(threads, None):

@@ -63,7 +63,7 @@ def use_line(m: Any, partition: int, line: int, sectors: int, operation: int, st
         return
     home = slice_of(m, line)
     if operation != s.OP_LOAD:
-        # As ``l2.touch``: whole sectors from afar stay on the way.
+        # As ``l2.touch``: whole sectors from the other side stay on the way.
         left = sectors if operation == s.OP_STORE and is_far(m, partition, home) else 0
         new = keep(m, home, line, sectors | (sectors << 4) | (COPIED if left else 0), stamp, False)
         if (new or left) and m[s.chip.partitions] == 2:

@@ -127,7 +127,7 @@ class _Atomic:
         return value
 
     def exchange(self, own: bool) -> str:
-        """Change the value in memory; gives the old one.  ``own``: nobody else can change it meanwhile."""
+        """Change the value in memory; returns the old one.  ``own``: nobody else can change it meanwhile."""
         t, type, host, size = self.t, self.type, self.host, self.size
         if own and self.kind != "i128":
             old = t.op(f"load {type}, ptr {host}, align {size}")

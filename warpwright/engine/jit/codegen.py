@@ -280,7 +280,7 @@ def known_banks(program: Program) -> dict[int, int]:
 
 
 def _check_width(program: Program, lowered: Sequence[Lowered]) -> None:
-    """Refuse waves of a width that there is not, and operations that are defined for warps of 32 lanes only."""
+    """Refuse waves of a width that does not exist, and operations that are defined for warps of 32 lanes only."""
     if program.lanes not in WIDTHS:
         raise ValueError(f"kernel {program.name}: waves of {program.lanes} lanes; there are those of {WIDTHS}")
     if program.lanes == WARP_LANES:

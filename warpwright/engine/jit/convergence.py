@@ -121,7 +121,7 @@ class Groups:
         w.emit(f"store i64 {total}, ptr %threads")
 
     def enter(self, n: int, lanes: str) -> str:
-        """Set the lanes that enter a block; gives its label."""
+        """Set the lanes that enter a block; returns its label."""
         self.w.emit(f"store {self.w.mask_type} {lanes}, ptr %p{n}")
         return f"%e{n}"
 

@@ -119,7 +119,7 @@ class Whole:
     """The whole function of a kernel: what the first one calls, at ``place``, until it is there.
 
     Args:
-        compile: compiles it; gives its address.
+        compile: compiles it; returns its address.
         place: address of the first function's pointer to it.
     """
 

@@ -63,7 +63,7 @@ def march(space: Space, block: Block) -> tuple[int, int, int, bool, bool, bool]:
 
     Mostly all do: then nobody needs to count who has arrived.
 
-    Gives the first warp that does something else (the number of warps if none does) and its status; how many before it
+    Returns the first warp that does something else (the number of warps if none does) and its status; how many before it
     have ended, whether any ran, whether any is at a barrier, and whether any has moved.
     """
     count, warps, stride, function = block["warp_count"], block["warps"], space["warp_bytes"], space["warp_function"]

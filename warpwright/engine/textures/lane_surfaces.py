@@ -90,7 +90,7 @@ def store_bytes(to: int, word: int, size: int) -> None:
 
 @part
 def access_surface(row: int, request: int, words: int, to_host: int) -> int:
-    """One lane's access; gives the device address, 0 where nothing is accessed."""
+    """One lane's access; returns the device address, 0 where nothing is accessed."""
     what = request & 15
     outside = request >> AT_OUTSIDE & 3
     x, y, z, data = place_of(row, request, words)

@@ -84,7 +84,7 @@ class Place(NamedTuple):
 
 @part
 def find_quads(place: Place, level: int, total: int, filtered: bool, gather: bool, quads: int) -> int:
-    """Write one square of four, or of three axes two; gives the device address of the first texel."""
+    """Write one square of four, or of three axes two; returns the device address of the first texel."""
     row, axes, layer = place.row, place.axes, place.layer
     normalized = read_64(row + NORMALIZED)
     x0 = x1 = y0 = y1 = f = g = h = np.int64(0)
@@ -139,7 +139,7 @@ def nearest(
 def sample(
     row: int, coordinates: int, axes: int, layer: int, packed: int, level: float, values: int, to_host: int
 ) -> int:
-    """One lane's sample; gives the first texel's device address."""
+    """One lane's sample; returns the first texel's device address."""
     fixed = level_of(row, level)
     if not read_64(row + MIP_LINEAR):
         fixed = (fixed + 128) >> 8 << 8
@@ -212,7 +212,7 @@ def gather(
 
 @part
 def fetch(row: int, request: int, words: int, to_host: int) -> int:
-    """What one lane asks of a texture, whose handle is at ``words``; gives the first texel's device address."""
+    """What one lane asks of a texture, whose handle is at ``words``; returns the first texel's device address."""
     shape, what = request >> AT_SHAPE & 7, request & 15
     explicit = request >> AT_LEVEL & 3 == EXPLICIT
     axes = SHAPE_AXES[shape]

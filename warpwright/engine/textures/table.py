@@ -230,7 +230,7 @@ class TextureTable:
         """Live handles."""
 
     def add(self, image: Image, sampler: Sampler | None) -> int:
-        """A texture object, or a surface object without ``sampler``; gives its handle."""
+        """A texture object, or a surface object without ``sampler``; returns its handle."""
         if not self._free:
             count = len(self.rows)
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])

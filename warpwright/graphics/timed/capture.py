@@ -97,7 +97,7 @@ class _Rows:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str, rows: Records | Integers) -> int:
-        """Add rows; gives the number of the first one."""
+        """Add rows; returns the number of the first one."""
         first = self.counts.get(name, 0)
         self.found.setdefault(name, []).append(rows)
         self.counts[name] = first + len(rows)
@@ -114,7 +114,7 @@ class _Rows:
 def through_vertex_cache(
     primitives: npt.NDArray[np.int64], kept: int, misses: npt.NDArray[np.int64], last: npt.NDArray[np.int64]
 ) -> int:
-    """Vertices (rows) that no earlier primitive has left in the cache, in the order in which they are transformed; gives how many.
+    """Vertices (rows) that no earlier primitive has left in the cache, in the order in which they are transformed; returns how many.
 
     Args:
         primitives: (n, corners): rows of vertices.
@@ -231,7 +231,7 @@ class Watch:
         placed: PlacedRun,
         given: tuple[Constants, TextureUnit | None],
     ) -> int:
-        """A run of a program; gives its number among the batch's grids."""
+        """A run of a program; returns its number among the batch's grids."""
         constants, textures = given
         copies = {
             n: np.frombuffer(c, np.uint8).copy() if isinstance(c, bytes) else c.copy() for n, c in constants.items()

@@ -247,7 +247,7 @@ class Batch:
             self._seen[kind] = end
 
     def _start(self, until: float) -> int:
-        """Start the warps that are ready and have room; gives how many."""
+        """Start the warps that are ready and have room; returns how many."""
         assert self.machine is not None
         rows = []
         now = self.machine.now
@@ -399,7 +399,7 @@ class Batch:
         )
 
     def close(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Leave memory to the next batch; gives what caches hold."""
+        """Leave memory to the next batch; returns what caches hold."""
         if self.machine is None:
             return {}
         kept = self.machine.kept_areas()

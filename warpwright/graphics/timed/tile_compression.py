@@ -65,7 +65,7 @@ class Surfaces:
         return found
 
     def clear(self, surface: CompressedSurface, left: int, top: int, right: int, bottom: int) -> int:
-        """Clear tiles that are wholly within a rectangle of pixels; gives the sectors that the others take."""
+        """Clear tiles that are wholly within a rectangle of pixels; returns the sectors that the others take."""
         x, y = -(-left // self.side), -(-top // self.side)
         end_x = surface.across if right >= surface.across * self.side else right // self.side
         end_y = surface.down if bottom >= surface.down * self.side else bottom // self.side

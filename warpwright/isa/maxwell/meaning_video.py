@@ -41,7 +41,7 @@ def limited(b: PascalEmitter, x: Value, signed: bool, bits: int = 32) -> Value:
 
 
 def second(i: Instruction, b: PascalEmitter, x: Value, c: Operand, signed: bool) -> Value:
-    """The second operation on a 64-bit first result; gives 32 bits."""
+    """The second operation on a 64-bit first result; returns 32 bits."""
     name = next((m for m in i.modifiers if m in SECOND), "")
     if name in MERGES:
         place, bits = MERGES[name]
