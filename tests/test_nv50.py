@@ -222,6 +222,38 @@ def test_multiply_add_truncates_its_product(engine: str) -> None:
     assert (want != rounded).sum() > 100
 
 
+def flushed(words: np.ndarray) -> np.ndarray:
+    """f32 with zeros in place of subnormals."""
+    return np.where((words & 0x7F800000) == 0, words & 0x80000000, words).astype(np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("exponents", "least_cut"), [((0, 256), 0), ((96, 160), 3000), ((0, 40), 0), ((62, 66), 200), ((185, 195), 0)]
+)
+def test_multiply_add_of_all_magnitudes(exponents: tuple[int, int], least_cut: int, engine: str) -> None:
+    """Products that f32 cannot hold, with their error or at all; zeros, subnormals, infinities and NaN among the operands."""
+    chance = np.random.default_rng(15)
+    x, y = (
+        (chance.integers(*exponents, 16384) << 23 | chance.integers(0, 1 << 23, 16384)).astype(np.uint32)
+        | (chance.integers(0, 2, 16384) << 31).astype(np.uint32)
+        for _ in range(2)
+    )
+    corners = np.array([0, 0x80000000, 1, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00001])
+    x[: 9 * 64], y[: 9 * 9 * 7] = corners.repeat(64), np.tile(corners.repeat(7), 9)
+    y[8192:12288] = x[8192:12288]  # then nothing is added
+    body = "xor.b32 %r4, %r1, %r2; mov.b32 %f4, %r4; fma.rn.f32 %f3, %f1, %f2, %f4; mov.b32 %r3, %f3;"
+    got = run_ptx(body, x, y, engine)
+    a, b, c = flushed(x), flushed(y), flushed(x ^ y)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = a.astype(np.float64) * b
+        want = (np.where(c == 0, product, truncated(product)) + c).astype(np.float32)
+        rounded = (product + c).astype(np.float32)
+    want = flushed(np.where(np.isnan(want), np.uint32(0x7FFFFFFF), want.view(np.uint32)))
+    np.testing.assert_array_equal(got, want.view(np.uint32))
+    assert (want != rounded).sum() >= least_cut
+
+
 def test_a_product_is_rounded_where_nothing_is_added() -> None:
     chance = np.random.default_rng(9)
     x, y = (chance.uniform(1, 2, 512).astype(np.float32) for _ in range(2))

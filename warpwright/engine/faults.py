@@ -7,7 +7,7 @@ turns them into the exceptions of ``warpwright.errors``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +225,9 @@ def fault_error(
         return IllegalInstructionError("\n  ".join([head, _place(program, geometry, stop), *advice]))
     instruction = instruction_at(program, stop.instruction)
     meant = _meant(program, kind, instruction, stop.bytes)
+    if program.arch < FIRST_FERMI and _space(kind, instruction, meant, stop.address) == "global":
+        # Addresses have 32 bits and wrap.
+        stop = replace(stop, address=memory.base & ~0xFFFFFFFF | stop.address & 0xFFFFFFFF)
     access = _access_word(instruction, meant)
     head, tail = _wrong_access(program, geometry, memory, stop, shared_bytes, access)
     return _memory_fault(

@@ -170,6 +170,17 @@ def fma(type: str, a: Bits, b: Bits, c: Bits, rounding: str) -> Bits:
     return zero_sum(round_to(type, odd(total, error), rounding), product, addend, error, type, rounding)
 
 
+def fmad(a: Bits, b: Bits, c: Bits) -> Bits:
+    """a * b + c of f32 as G80 computes it: the product is cut to 24 bits unless c is zero, the sum is rounded.
+
+    f64 holds the product with any exponent, and the sum rounds once: 53 bits are more than 2 * 24 + 2.
+    """
+    product, addend = to_f64("f32", a) * to_f64("f32", b), to_f64("f32", c)
+    cut = (product.view(U64) & U64(~((1 << 29) - 1) & 0xFFFFFFFFFFFFFFFF)).view(np.float64)
+    # A NaN's bits are above those that are cut.
+    return round_to("f32", np.where(addend == 0, product, cut) + addend, "rn")
+
+
 SPLIT = 134217729.0  # 2**27 + 1
 
 

@@ -269,6 +269,8 @@ class Writer:
             return f"np.{which}imum({a[0]}.view({signed}), {a[1]}.view({signed})).view('{dtype(op.type)}')"
         if name in ("fadd", "fmul", "fma"):
             return f"N.{name}({op.type!r}, {', '.join(a)}, {op.attr!r})"
+        if name == "fmad":
+            return f"N.fmad({', '.join(a)})"
         if name in ("fmin", "fmax"):
             return f"N.{name}({op.type!r}, {a[0]}, {a[1]}, {op.attr!r})"
         if name == "nan_of":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 
 from warpwright.engine.jit import shapes as sh
@@ -63,10 +64,14 @@ def _fabs(f: Form, op: Op, args: list[Val]) -> str:
 def _ftz(f: Form, op: Op, args: list[Val]) -> str:
     integer = INTEGER_OF[op.type]
     x = bits(f, op.type, f.w.operand(args[0], f.vector))
+    if x in f.w.flushed:
+        return from_bits(f, op.type, x)
     size = f.op("and", integer, x, f.const(integer, SIGN_BIT[op.type] - 1))
     small = f.op("icmp ult", integer, size, f.const(integer, SMALLEST_NORMAL[op.type]))
     sign = f.op("and", integer, x, f.const(integer, SIGN_BIT[op.type]))
-    return from_bits(f, op.type, f.select(integer, small, sign, x))
+    word = f.select(integer, small, sign, x)
+    f.w.flushed.add(word)
+    return from_bits(f, op.type, word)
 
 
 def _canonical_nan(f: Form, op: Op, args: list[Val]) -> str:
@@ -118,6 +123,44 @@ def _ftz_of(f: Form, op: Op, args: list[Val]) -> str:
 
     doubtful = f.op("icmp eq", integer, size, smallest)
     return from_bits(f, type, rarely(f, integer, doubtful, flushed, fix))
+
+
+LEAST_PRODUCT = 2.0**-100
+"""Of products from here on f32 holds the error of rounding."""
+INFINITY = 0x7F800000
+
+
+def _fmad(f: Form, op: Op, args: list[Val]) -> str:
+    """In f32 where the product is neither too small for its error nor too large; else in f64.
+
+    The error of rounding the product has the sign that says whether it was rounded away from zero: then one unit less is the product cut.
+    """
+    x, y, z = (f.w.operand(a, f.vector) for a in args)
+    zero = f.const("f32", 0)
+    product = f.op("fmul", "f32", x, y)
+    error = f.call("fma", "f32", x, y, f.op("fneg", "f32", product))
+    word = bits(f, "f32", product)
+    apart = f.op("icmp slt", "i32", f.op("xor", "i32", word, bits(f, "f32", error)), f.const("i32", 0))
+    away = f.op("and", "i1", f.op("fcmp one", "f32", error, zero), apart)
+    away = f.op("and", "i1", away, f.op("fcmp une", "f32", z, zero))
+    cut = f.op("add", "i32", word, f.cast("sext", "i1", "i32", away))
+    usual = f.op("fadd", "f32", from_bits(f, "f32", cut), z)
+
+    size = f.op("and", "i32", word, f.const("i32", SIGN_BIT["f32"] - 1))
+    least = struct.unpack("<I", struct.pack("<f", LEAST_PRODUCT))[0]
+    outside = f.op("icmp uge", "i32", f.op("sub", "i32", size, f.const("i32", least)), f.const("i32", INFINITY - least))
+    for factor in (x, y):
+        outside = f.op("and", "i1", outside, f.op("fcmp une", "f32", factor, zero))
+
+    def in_double() -> str:
+        wide = [f.cast("fpext", "f32", "f64", v) for v in (x, y, z)]
+        exact = f.op("fmul", "f64", wide[0], wide[1])
+        kept = f.op("and", "i64", bits(f, "f64", exact), f.const("i64", ~((1 << 29) - 1)))
+        # A NaN's bits are above those that are cut.
+        chosen = f.select("f64", f.op("fcmp oeq", "f32", z, zero), exact, from_bits(f, "f64", kept))
+        return f.cast("fptrunc", "f64", "f32", f.op("fadd", "f64", chosen, wide[2]))
+
+    return rarely(f, "f32", outside, usual, in_double)
 
 
 def rarely(f: Form, type: str, lanes: str, usual: str, fix: Callable[[], str]) -> str:
@@ -183,6 +226,7 @@ HANDLERS: dict[str, Handler] = {
     "fadd": _float_binary("fadd"),
     "fmul": _float_binary("fmul"),
     "fma": _float_binary("fma"),
+    "fmad": _fmad,
     "fneg": _fneg,
     "fabs": _fabs,
     "ftz": _ftz,

@@ -83,6 +83,8 @@ class Text:
     tables: dict[object, str] = field(default_factory=dict)
     bits_from: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Results of bitcasts: LLVM type and name of what they were made of."""
+    flushed: set[str] = field(default_factory=set)
+    """Words of floats that are not subnormal."""
     steps: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Pointers made of others by adding bytes."""
     registers: Registers = AVX512

@@ -18,7 +18,7 @@ from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
 from warpwright.engine.jit.function_writer import FunctionWriter, Val
 from warpwright.engine.jit.loads import emit_load
-from warpwright.engine.jit.rowwise import emit_rows, spread
+from warpwright.engine.jit.rowwise import emit_rows, scalar_of, spread
 from warpwright.engine.jit.shape_inference import Known, pack
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNIFORM, UNSET, VECTOR, Shape, never_wraps
 from warpwright.engine.jit.stores import emit_store
@@ -103,6 +103,10 @@ def _pure(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     assert isinstance(known, Shape)
     name = op.name
     if known.rows is not None:
+        if op.attr == "address":
+            top = max(*known.rows, 0)
+            rows = tuple(_extended(w, scalar_of(w, args[0], row), top) for row in range(w.lanes // w.row_length))
+            return Val(op.type, known, rows=rows)
         if name == "sext":
             _check_extension(w, args[0])
         return Val(op.type, known, rows=emit_rows(w, name, op.type, args))
@@ -113,7 +117,10 @@ def _pure(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     key = w.number(op, args)
     if key is not None and key in w.numbered:
         return w.numbered[key]
-    value = emit_pure(w, op, args, known)
+    if op.attr == "address" and known.pattern is not None and known.const is None:
+        value = w.made("i64", known, _extended(w, w.scalar(args[0]), max(*known.pattern, 0)))
+    else:
+        value = emit_pure(w, op, args, known)
     if key is not None:
         w.numbered[key] = value
     if op.type == "i64" and value.scalar:
@@ -132,6 +139,17 @@ def _shorten(w: FunctionWriter, value: Val) -> None:
     many = w.op(f"mul i64 {sum_.stride}, {sum_.times}")
     value.scalar = w.op(f"add i64 {w.op(f'add i64 {sum_.root}, {many}')}, {sum_.step}")
     w.sums[value.scalar] = sum_
+
+
+def _extended(w: FunctionWriter, scalar: str, top: int) -> str:
+    """The scalar of whole 32-bit addresses in 64 bits, so that the lane farthest above it has its address.
+
+    Lanes before the turn at 2**32 get one below the device's memory: theirs is at the end of 4 GiB, where no memory is either.
+    """
+    if not top:
+        return w.op(f"zext i32 {scalar} to i64")
+    last = w.op(f"zext i32 {w.op(f'add i32 {scalar}, {top}')} to i64")
+    return w.op(f"sub i64 {last}, {top}")
 
 
 def _check_extension(w: FunctionWriter, value: Val) -> None:

@@ -13,7 +13,7 @@ from warpwright.engine.jit.flow_graph import Bits, Flow, members
 from warpwright.isa.ops import Lowered
 
 WORK = frozenset(("load", "store", "atomic", "texture", "barrier", "shuffle", "mma", "wgmma", "mufu"))
-WORK |= frozenset(("fadd", "fmul", "fma", "fmin", "fmax", "fcvt", "f2i", "i2f"))
+WORK |= frozenset(("fadd", "fmul", "fma", "fmad", "fmin", "fmax", "fcvt", "f2i", "i2f"))
 """Operations that a turn of a loop is known by; the others keep its books."""
 
 

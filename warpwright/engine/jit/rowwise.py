@@ -59,7 +59,7 @@ def infer_rows(name: str, args: Sequence[Shape], width: int, length: int, lanes:
             result = (0,) * lanes
     elif name == "shl" and known is not None and known < width:
         result = tuple(p << known for p in x)
-    elif (name == "sext" and (assume or not any(x))) or (name == "zext" and not any(x)):
+    elif name in ("sext", "zext") and (assume or not any(x)):
         return Shape(VECTOR_KIND, rows=x)
     elif name == "trunc":
         result = x

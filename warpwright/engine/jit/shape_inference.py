@@ -233,7 +233,7 @@ ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special
 
 
 def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, assume: bool) -> Known:
-    """Shape of one operation's result.  ``assume``: a sign extension here may rely on a check at run time."""
+    """Shape of one operation's result.  ``assume``: an extension here may rely on a check at run time."""
     name = op.name
     if name == "const":
         return sh.constant(op.attr)
@@ -393,7 +393,7 @@ def _widen(x: Shape, source: str, target: str, signed: bool, assume: bool) -> Sh
         if signed:
             values = [sh._signed(v, width) for v in values]
         return sh._known(tuple(values), WIDTH[target])
-    if sh.never_wraps(x, width, signed) or (assume and signed):
+    if sh.never_wraps(x, width, signed) or assume:
         bound = x.bound if x.bound >= 0 and (not signed or x.bound < 1 << (width - 1)) else -1
         return Shape(SCALAR_KIND, x.pattern, None, min(x.align, 1 << (width - 1)), bound)
     return VECTOR
@@ -622,7 +622,7 @@ class _Shapes:
                     self.shapes[web] = VECTOR
                     changed.append(web)
             elif name not in ("push", "pop", "call"):
-                assume = name == "sext" and (index, position) in self.extensions
+                assume = name in ("sext", "zext") and (index, position) in self.extensions
                 shape = infer(op, [found[a] for a in op.args], [types[a] for a in op.args], self.setting, assume)
             found.append(shape)
         self.values[index] = found

@@ -166,12 +166,26 @@ def bitwise(name: str, x: Shape, y: Shape, width: int) -> Shape:
     if y.const == 0:
         operator = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__}[name]
         return _known(tuple(operator(a, _signed(mask, width)) for a in y.pattern), width)
+    if name == "and" and keeps_all(y, mask):
+        return y
     if not disjoint(y):
         return VECTOR
     small = y.align - 1
     operator = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__}[name]
     pattern = _fit(tuple(operator(a, mask & small) for a in y.pattern), width)
-    return Shape(SCALAR_KIND, pattern, None, y.align, -1 if name != "and" else mask & ~small)
+    if name != "and":
+        return Shape(SCALAR_KIND, pattern, None, y.align, -1)
+    if mask & ~small == 0:
+        return constant(0) if pattern is None else known(pattern)
+    bound = min(mask & ~small, y.bound) if y.bound >= 0 else mask & ~small
+    return Shape(SCALAR_KIND, pattern, None, y.align, bound)
+
+
+def keeps_all(x: Shape, mask: int) -> bool:
+    """Whether a mask of low bits changes no lane, because all of a patterned value's lanes are below its end."""
+    if x.pattern is None or mask & (mask + 1) or x.bound < 0:
+        return False
+    return min(x.pattern) >= 0 and x.bound + max(x.pattern) <= mask
 
 
 def scalar_mask(name: str, x: Shape, y: Shape) -> int | None:
@@ -179,7 +193,9 @@ def scalar_mask(name: str, x: Shape, y: Shape) -> int | None:
     if x.pattern is None and y.pattern is None:
         return None
     patterned, other = (x, y) if x.pattern is not None else (y, x)
-    return None if other.const is None else other.const & ~(patterned.align - 1)
+    if other.const is None or (name == "and" and keeps_all(patterned, other.const)):
+        return None
+    return other.const & ~(patterned.align - 1)
 
 
 def _known(values: Pattern, width: int) -> Shape:

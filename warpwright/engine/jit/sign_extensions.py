@@ -1,9 +1,11 @@
-"""Finds sign extensions that are only used as addresses of global memory.
+"""Finds extensions that are only used as addresses of global memory.
 
 ``sext(scalar + offset)`` equals ``sext(scalar) + offset`` unless a lane passes 2**31.  For an index whose
 only use is an address, such a wrap would put neighbouring lanes gigabytes apart; the compiler keeps the
 scalar form there behind a check, and leaves the rare warp that fails it to the interpreter (Status.INTERPRET).
 Values that are used for anything else (hashes, products) are never assumed.
+
+Whole addresses of 32 bits (G80's) are extended without a sign and need no check: on whichever side of a wrap memory ends.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from warpwright.isa.ops import Lowered
 
 CARRIES = frozenset(("add", "sub", "mul", "shl"))
 """i64 operations through which an address stays an address."""
-REREAD = frozenset(("get_reg64", "get_ureg64", "sext"))
+REREAD = frozenset(("get_reg64", "get_ureg64", "sext", "zext"))
 """Operations whose instructions may say something new once other uses are known."""
 
 
 def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tuple[int, int]]:
-    """(instruction, operation) of every 32-to-64-bit sign extension that is only used in addresses."""
+    """(instruction, operation) of every 32-to-64-bit extension that is only used in addresses."""
     other_uses: set[int] = set()
     found: set[tuple[int, int]] = set()
     before = -1
@@ -38,7 +40,8 @@ def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tupl
                     if not only[position] or not op.name.endswith("64"):
                         other_uses.update((reference.low, reference.high))
                     continue
-                if op.name == "sext" and op.type == "i64" and only[position] and ops[op.args[0]].type == "i32":
+                extends = op.name == "sext" or (op.name == "zext" and op.attr == "address")
+                if extends and op.type == "i64" and only[position] and ops[op.args[0]].type == "i32":
                     found.add((index, position))
                 for place, value in enumerate(op.args):
                     if op.name in ("load", "store", "atomic"):

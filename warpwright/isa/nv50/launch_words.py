@@ -42,4 +42,4 @@ def read_launch_word(b: Builder, at: int, size: int, parameter_bytes: int, base:
 def thread_position(b: Builder) -> Value:
     """``$r0`` as a thread begins."""
     x, y, z = (b.op("special", "i32", attr=f"tid.{axis}") for axis in "xyz")
-    return b.or_(b.or_(x, b.shl(y, b.const(Y_SHIFT))), b.shl(z, b.const(Z_SHIFT)))
+    return b.add(b.add(x, b.shl(y, b.const(Y_SHIFT))), b.shl(z, b.const(Z_SHIFT)))

@@ -19,8 +19,6 @@ RELATIONS = {
     **{"l": "olt", "e": "oeq", "le": "ole", "g": "ogt", "lg": "one", "ge": "oge", "lge": "ord", "u": "uno"},
     **{"lu": "ult", "eu": "ueq", "leu": "ule", "gu": "ugt", "lgu": "une", "geu": "uge"},
 }
-KEPT_BITS = ~((1 << 29) - 1) & 0xFFFFFFFFFFFFFFFF
-"""Of an f64: those of its 24 leading significant bits."""
 FIXED_NAN, FIXED_INFINITY = 0x40000000, 0x40800000
 """What presin and preex2 give for what is no number, below the sign bit."""
 PI_HALVES = 0xA2F983
@@ -61,17 +59,11 @@ def arithmetic(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("fmad")
 def fmad(i: Instruction, b: Nv50Emitter) -> None:
-    """The product has 24 bits and any exponent; f64 holds it, and the sum rounds once (53 bits are more than 2 * 24 + 2)."""
     o1, o2, o3 = written(i)[2]
-    x, y, z = (b.op("fcvt", "f64", float_source(b, o), attr="rn") for o in (o1, o2, o3))
+    x, y, z = (float_source(b, o) for o in (o1, o2, o3))
     if immediate_marks(i):
-        x = b.op("fneg", "f64", x)
-    product = b.op("fmul", "f64", x, y, attr="rn")
-    cut = b.bitcast(b.and_(b.bitcast(product, "i64"), b.const(KEPT_BITS, "i64")), "f64")
-    # A NaN's bits are above those that are cut.
-    exact = b.fcmp("oeq", z, b.const(0, "f64"))
-    total = b.op("fadd", "f64", b.select(exact, product, cut), z, attr="rn")
-    finish_float(b, i, saturated(b, i, plain(b, b.op("fcvt", "f32", total, attr="rn"))))
+        x = b.op("fneg", "f32", x)
+    finish_float(b, i, saturated(b, i, plain(b, b.op("fmad", "f32", x, y, z))))
 
 
 @meaning("fmin", "fmax")

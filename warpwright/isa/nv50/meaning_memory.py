@@ -84,7 +84,8 @@ def mov_from_sr(i: Instruction, b: Nv50Emitter) -> None:
 # --- loads and stores -----------------------------------------------------------------------------
 def global_address(b: Nv50Emitter, o: Operand) -> Value:
     assert o.base is not None
-    return b.op("pack64", "i64", get(b, o.base.index), b.const(b.window))
+    within = b.op("zext", "i64", get(b, o.base.index), attr="address")
+    return b.add(within, b.const(b.window << 32, "i64"))
 
 
 def kind_of(i: Instruction) -> str:

@@ -26,8 +26,7 @@ def clean(code: Code) -> None:
 def drop_useless(code: Code) -> None:
     """Drop what nobody reads."""
     drop_dead(code)
-    while drop_unused(code):
-        pass
+    drop_unused(code)
 
 
 def tested_register(i: Inst) -> int | None:
@@ -161,24 +160,38 @@ def drop_unread_conditions(code: Code) -> None:
         read |= i.conditions_read()
 
 
-def drop_unused(code: Code) -> bool:
-    """Drop instructions whose results nobody reads; those with a used condition register keep that alone."""
-    read: set[int] = set()
+def needed(code: Code) -> tuple[set[int], set[int]]:
+    """Registers and condition registers from which something leads to an effect; a count that only counts on is none of them."""
+    registers: set[int] = set()
     conditions: set[int] = set()
-    for i in code.instructions:
-        read.update(o.index for o in i.sources)
-        conditions |= i.conditions_read()
+    waiting = code.instructions[::-1]
+    before = -1
+    while before != len(waiting):
+        before = len(waiting)
+        rest: list[Inst] = []
+        for i in waiting:
+            result = i.result
+            effect = result is None or i.opcode in KEPT or i.tail or result.index in registers
+            if effect or i.condition_written in conditions:
+                registers.update(o.index for o in i.sources)
+                conditions |= i.conditions_read()
+            else:
+                rest.append(i)
+        waiting = rest
+    return registers, conditions
+
+
+def drop_unused(code: Code) -> None:
+    """Drop instructions whose results nobody needs; those with a used condition register keep that alone."""
+    registers, conditions = needed(code)
     kept: list[Inst] = []
-    changed = False
     for i in code.instructions:
         result = i.result
-        if result is None or i.opcode in KEPT or i.tail or result.index in read:
+        if result is None or i.opcode in KEPT or i.tail or result.index in registers:
             kept.append(i)
             continue
-        changed = True
         condition = i.condition_written
         if condition is not None and condition in conditions and not result.suffix:
             i.tokens[next(n for n, t in enumerate(i.tokens) if t == result)] = NOWHERE
             kept.append(i)
     code.instructions = kept
-    return changed
