@@ -16,6 +16,7 @@ from tests.early.cases import early_case, early_names
 from tests.kernels import Case, case, names
 from tests.nv50_oracle import compare, find_envydis, printed
 from warpwright.chips import Chip, load_chip
+from warpwright.engine.silicon_mufu import SCALE, Arrays, Programs
 from warpwright.errors import LaunchError, UnsupportedError
 from warpwright.isa.nv50.decode import decode_section
 from warpwright.toolchain import CompileError
@@ -347,6 +348,31 @@ def test_functions_in_two_instructions(name: str, reference: object) -> None:
     got = run_ptx(f"{name}.approx.f32 %f3, %f1; mov.b32 %r3, %f3;", x, x)
     want = reference(x.astype(np.float64))  # type: ignore[operator]
     np.testing.assert_allclose(got, want, rtol=3e-6 if name == "ex2" else 0, atol=2e-6)
+
+
+def presin(x: np.ndarray) -> np.ndarray:
+    """Sign and quarters of turns of f32 in fixed point with 23 bits after the point, below 2**25."""
+    words = x.view(np.uint32).astype(np.uint64)
+    whole = ((words & 0x7FFFFF | 0x800000) * 0xA2F983 >> 16).astype(object)
+    up = (words >> 23 & 0xFF).astype(np.int64) - 135
+    moved = [w << u if u >= 0 else w >> -u for w, u in zip(whole, up.tolist(), strict=True)]
+    return np.array([m & 0x1FFFFFF for m in moved], dtype=np.int64)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_sines_of_all_turns_keep_every_bit_of_their_argument(name: str, engine: str) -> None:
+    """Of arguments from half a turn on too, which have more digits than f32: the interpolator's value of the quarter, cut."""
+    chance = np.random.default_rng(16)
+    x = (chance.uniform(2, 60, 4096) * np.where(chance.integers(0, 2, 4096), 1, -1)).astype(np.float32)
+    got = run_ptx(f"{name}.approx.f32 %f3, %f1; mov.b32 %r3, %f3;", x, x, engine)
+    turns = presin(x) + (0 if name == "sin" else 1 << 23)
+    place = np.where(turns >> 23 & 1, ~turns, turns) & 0x7FFFFF
+    unit = Programs(Arrays())
+    value = unit.interpolate("sin", place >> 17, place & 0x1FFFF)
+    negative = (turns >> 24 & 1).astype(bool) ^ ((x < 0) & (name == "sin"))
+    want = np.ldexp(value >> np.maximum(np.frexp(value)[1] - 24, 0) << np.maximum(np.frexp(value)[1] - 24, 0), -SCALE)
+    np.testing.assert_array_equal(got, np.where(negative, -want, want).astype(np.float32))
 
 
 # --- lanes of a warp ------------------------------------------------------------------------------

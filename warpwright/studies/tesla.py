@@ -1,6 +1,6 @@
 """G80 as "NVIDIA Tesla: A Unified Graphics and Computing Architecture" (IEEE Micro, 2008) describes it.
 
-The table does not say which arguments it has 2^x for, and which result of sin(x).  The unit takes 23 bits of a power's argument after the point and drops the rest; the constant
+The unit has the bits of envytools' model, which was tested against cards (``isa/nv50/meaning_float.py``).  The table does not say which arguments it has 2^x for, and which result of sin(x).  The unit takes 23 bits of a power's argument after the point and drops the rest; the constant
 that it adds before rounding makes up for what is dropped, 0.35 units on average (half a unit times ln 2), so that it is meant for arguments with more bits than
 that.  Such are nearly all float32: the study weights them by their distance, as equally spread arguments would meet them.  Of a sine the table leaves ulp and
 share out, as of the logarithm: its statistic is of what the interpolator gives for a fixed-point part of a quarter turn, before that is cut to a float.

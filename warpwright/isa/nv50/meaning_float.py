@@ -4,7 +4,8 @@ Sources that are subnormal count as zero of their sign, results that would be ar
 (seed: Lindholm et al., IEEE Micro 2008, "Streaming processor").  The multiply-add truncates its product to 24 bits and
 rounds the sum; a product is rounded, not truncated, where the addend is zero (envytools, nvhw).
 
-Functions of the SFU are those of later chips, whose results differ from G80's in the last places.
+Functions of the SFU are those of later chips (``engine/silicon_mufu.py``): reciprocal, reciprocal root, logarithm, power, sine and cosine have the same bits as
+envytools' model of the unit, which its author tested against G80 cards.
 """
 
 from __future__ import annotations
@@ -137,7 +138,9 @@ def prepared(i: Instruction, b: Nv50Emitter) -> None:
     """A function of what presin or preex2 made."""
     bits = source(b, written(i)[2][0])
     size = b.and_(bits, b.const(0x7FFFFFFF))
-    x = b.op("i2f", "f32", size, attr=(False, "rn"))
+    # A sine's 25 bits are more than f32 has digits: the first, half a turn, is a sign of the result.
+    digits = size if i.opcode == "ex2" else b.and_(size, b.const(0xFFFFFF))
+    x = b.op("i2f", "f32", digits, attr=(False, "rn"))
     # 23 bits after the point; the unit's model takes turns for sines.
     scale = -23 if i.opcode == "ex2" else -25
     x = b.op("fmul", "f32", x, b.const(127 + scale << 23, "f32"), attr="rn")
@@ -150,6 +153,7 @@ def prepared(i: Instruction, b: Nv50Emitter) -> None:
         x = b.select(infinite, b.select(sign, b.const(0, "f32"), infinity), x)
         x = b.select(b.icmp("eq", size, b.const(FIXED_NAN)), nan, x)
     else:
+        x = b.select(b.icmp("ne", b.and_(size, b.const(1 << 24)), b.const(0)), b.op("fneg", "f32", x), x)
         x = b.select(b.icmp("uge", size, b.const(FIXED_NAN)), nan, x)
     finish_float(b, i, saturated(b, i, plain(b, x)))
 
