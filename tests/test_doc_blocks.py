@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PRINTED = re.compile(r"\s*(?:prints:\s*)?^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
+"""Output that a page shows directly after a block."""
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -20,6 +25,8 @@ class Block:
     line: int
     language: str
     text: str
+    output: str = ""
+    """What the page says it prints."""
 
 
 def blocks() -> Iterator[Block]:
@@ -32,7 +39,9 @@ def blocks() -> Iterator[Block]:
             if found[1] == "python" and " above," in lead:
                 text = before + text
             before += found[2] if found[1] == "python" else ""
-            yield Block(str(path.relative_to(ROOT)), page[: found.start()].count("\n") + 2, found[1], text)
+            printed = PRINTED.match(page, found.end())
+            line = page[: found.start()].count("\n") + 2
+            yield Block(str(path.relative_to(ROOT)), line, found[1], text, printed[1] if printed else "")
 
 
 BLOCKS = list(blocks())
@@ -44,11 +53,33 @@ def _name(block: Block) -> str:
     return f"{block.page}:{block.line}"
 
 
+def agrees(shown: str, printed: str, tolerance: float) -> bool:
+    """Whether two texts differ only in spaces, and in numbers by no more than the tolerance."""
+
+    def words(text: str) -> list[str]:
+        return NUMBER.sub("#", text).split()
+
+    def numbers(text: str) -> list[float]:
+        return [float(number.replace(",", "")) for number in NUMBER.findall(text)]
+
+    return words(shown) == words(printed) and numbers(shown) == pytest.approx(numbers(printed), rel=tolerance, abs=1)
+
+
+def test_numbers_are_compared() -> None:
+    assert agrees("half  42,404 cycles\n", "half 42,900 cycles", 0.02)
+    assert not agrees("half 42,404 cycles", "half 43,900 cycles", 0.02)
+    assert not agrees("half 42,404 cycles", "all 42,404 cycles", 0.02)
+    assert not agrees("half 42,404 cycles", "", 0.02)
+
+
 def test_blocks_are_found() -> None:
     assert len(RUN) > 20
+    assert sum(bool(block.output) for block in RUN) >= 2
     assert len(EXCERPTS) > 3
 
 
+CYCLES_TOLERANCE, SAVINGS_TOLERANCE = 0.03, 0.1
+"""Of quoted cycles, and of quoted shares of cycles that a relieved resource saves."""
 LONG = frozenset(f"docs/howto/{page}.md" for page in ("opengl", "report", "sparsity", "sweeps"))
 """Pages with blocks that take seconds."""
 
@@ -56,7 +87,9 @@ LONG = frozenset(f"docs/howto/{page}.md" for page in ("opengl", "report", "spars
 @pytest.mark.parametrize(
     "block", [pytest.param(b, id=_name(b), marks=pytest.mark.ci if b.page in LONG else ()) for b in RUN]
 )
-def test_a_block_runs_when_it_is_pasted(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_runs_when_it_is_pasted(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     # As in a checkout: one page uses the tests' own microbenchmarks.
     monkeypatch.syspath_prepend(str(ROOT))
@@ -64,6 +97,23 @@ def test_a_block_runs_when_it_is_pasted(block: Block, tmp_path: Path, monkeypatc
     pasted = tmp_path / "pasted.py"
     pasted.write_text(block.text, encoding="utf-8")
     runpy.run_path(str(pasted), run_name="__main__")
+    if block.output:
+        printed = capsys.readouterr().out
+        assert agrees(block.output, printed, CYCLES_TOLERANCE), (
+            f"the page shows other output than it prints:\n{printed}"
+        )
+
+
+@pytest.mark.ci
+def test_the_advice_that_a_page_quotes_is_what_its_command_gives(tmp_path: Path) -> None:
+    page = (ROOT / "docs/howto/report.md").read_text(encoding="utf-8")
+    (quoted,) = re.findall(r"^matmul_naive: Limited by .*$", page, re.MULTILINE)
+    command = [sys.executable, "-m", "warpwright", "report", "examples/matmul.py", "--gpu", "a100"]
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path / "page.html")], cwd=ROOT, text=True, capture_output=True, check=True
+    )
+    (given,) = [line for line in done.stdout.splitlines() if line.startswith("matmul_naive: Limited by ")]
+    assert agrees(quoted, given, SAVINGS_TOLERANCE), given
 
 
 @pytest.mark.parametrize("block", EXCERPTS, ids=_name)
