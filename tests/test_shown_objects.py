@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import traceback
 from pathlib import Path
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 import typer.main
 from rich.console import Console
+from typer.testing import CliRunner
 
 import warpwright as ww
 from warpwright.cli import app
-from warpwright.commands.examples import EXAMPLES
+from warpwright.commands.examples import EXAMPLES, SUMMARIES
 from warpwright.tools.checks.findings import Place
 from warpwright.tools.checks.host_stack import user_stack
 from warpwright.tools.launch_tables import (
@@ -189,3 +191,11 @@ def test_the_examples_of_the_help_are_valid_commands(command: str) -> None:
         assert name == command
         made = found.make_context(name, words, parent=context)
         assert not [word for word in made.args if word.startswith("--") and word != "--"], example
+
+
+def test_the_help_of_all_commands_fits_80_columns() -> None:
+    shown = CliRunner().invoke(app, ["-h"], terminal_width=80).stdout
+    assert "..." not in shown.partition("Commands:")[2]
+    assert max(map(len, shown.splitlines())) <= 80
+    for command, summary in SUMMARIES.items():
+        assert re.search(rf"^  {command} +{re.escape(summary)}$", shown, re.MULTILINE)

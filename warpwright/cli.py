@@ -13,7 +13,7 @@ import typer
 from warpwright.commands.campaign import campaign
 from warpwright.commands.compare import compare
 from warpwright.commands.debug import debug
-from warpwright.commands.examples import examples
+from warpwright.commands.examples import shown
 from warpwright.commands.list_chips import chips
 from warpwright.commands.list_systems import system
 from warpwright.commands.mig import mig
@@ -36,17 +36,17 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command(context_settings=PASS_ON, cls=ProgramCommand, epilog=examples("run"))(run)
-app.command(epilog=examples("replay"))(replay)
-app.command(context_settings=PASS_ON, cls=ProgramCommand, epilog=examples("debug"))(debug)
-app.command(context_settings=PASS_ON, epilog=examples("report"))(report)
-app.command(context_settings=PASS_ON, cls=CompareCommand, epilog=examples("compare"))(compare)
-app.command(epilog=examples("sweep"))(sweep)
-app.command(epilog=examples("campaign"))(campaign)
+app.command(context_settings=PASS_ON, cls=ProgramCommand, **shown("run"))(run)
+app.command(**shown("replay"))(replay)
+app.command(context_settings=PASS_ON, cls=ProgramCommand, **shown("debug"))(debug)
+app.command(context_settings=PASS_ON, **shown("report"))(report)
+app.command(context_settings=PASS_ON, cls=CompareCommand, **shown("compare"))(compare)
+app.command(**shown("sweep"))(sweep)
+app.command(**shown("campaign"))(campaign)
 app.add_typer(mig)
-app.command(epilog=examples("resume"))(resume)
-app.command(epilog=examples("study"))(study)
-app.command(epilog=examples("chips"))(chips)
+app.command(**shown("resume"))(resume)
+app.command(**shown("study"))(study)
+app.command(**shown("chips"))(chips)
 app.add_typer(system, name="system")
 
 

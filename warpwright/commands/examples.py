@@ -1,6 +1,22 @@
-"""Examples at the end of each command's ``--help``."""
+"""One line about each command for ``warpwright --help``, and examples at the end of the command's own ``--help``."""
 
 from __future__ import annotations
+
+from typing import Any
+
+SUMMARIES = {
+    "run": "Run a program on a simulated GPU and print its launches.",
+    "replay": "Render a recorded frame again, without its program.",
+    "debug": "Stop kernels at source lines; step forwards and backwards.",
+    "report": "Run a program and write a page that explains its cycles.",
+    "compare": "Run a program on several chips and compare its launches.",
+    "sweep": "Run all combinations of programs, chips and numbers.",
+    "campaign": "Run a program many times with one flipped bit each.",
+    "resume": "Resume a launch from a checkpoint.",
+    "study": "Repeat a paper's measurements and compare the figures.",
+    "chips": "List the chips, or every number of one with its source.",
+}
+"""Short enough for a terminal of 80 columns."""
 
 EXAMPLES = {
     "run": (
@@ -28,6 +44,11 @@ EXAMPLES = {
     "chips": ("chips", "chips a100", "chips mine.toml"),
 }
 """The words after ``warpwright`` of each example, by command."""
+
+
+def shown(command: str) -> dict[str, Any]:
+    """What the help shows of a command, as arguments of ``app.command``."""
+    return {"short_help": SUMMARIES[command], "epilog": examples(command)}
 
 
 def examples(command: str) -> str:
