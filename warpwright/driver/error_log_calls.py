@@ -33,7 +33,7 @@ def current(place: int, flags: int) -> int | None:
 
 
 def _lines(iterator: int, room: int) -> bytes:
-    """Lines from an iterator on, all of them without one; the iterator goes on after them.
+    """Lines from an iterator on, all of them without one; the iterator continues after them.
 
     Raises:
         CudaError: room for not even one line.

@@ -221,7 +221,7 @@ class Function:
 
 
 class KernelHandle:
-    """A CUkernel: a kernel of code that belongs to no context; each device has a function of its own."""
+    """A CUkernel: a kernel of code that belongs to no context; each device has its own function."""
 
     def __init__(self, image: Callable[[], LoadedImage], symbol: str, library: int = 0) -> None:
         self.library = library

@@ -2,7 +2,7 @@
 
 Everything that a stream does is a :class:`Node`; :func:`submit` runs it at once, or records it while its stream captures.
 Calls on graphs are in ``graph_shapes`` (nodes and edges), ``graph_nodes`` (nodes of each kind and their parameters),
-``graph_memory`` and ``graph_conditions`` (two kinds with much of their own), and ``graph_launches`` (executable graphs).
+``graph_memory`` and ``graph_conditions`` (two kinds of nodes with much code), and ``graph_launches`` (executable graphs).
 """
 
 from __future__ import annotations

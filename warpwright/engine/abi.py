@@ -62,7 +62,7 @@ class Status(IntEnum):
     YIELD = 5
     """A spin loop yields: run other warps, then call again."""
     TRAP = 6
-    """BPT.TRAP or a failed assertion: ``fault_instruction`` tells where."""
+    """BPT.TRAP or a failed assertion; ``fault_instruction`` is its place."""
     CLOCK = 7
     """Tracing only: a clock read is next; set ``clock`` before calling again."""
     DEADLOCK = 8
@@ -72,7 +72,7 @@ class Status(IntEnum):
     SLEEP = 10
     """Tracing only: NANOSLEEP; ``sleep_ns`` holds the time."""
     STANDSTILL = 11
-    """Of a run of blocks: every warp runs, but all of them only repeat what they did (``jit/livelock.py``)."""
+    """Status of a run of blocks: every warp runs, but all of them only repeat themselves (``jit/livelock.py``)."""
     NOT_COMPILED = 12
     """The whole function was needed and compiling it failed (``jit/lazy_compile.py``)."""
     STEP = 13
@@ -108,7 +108,7 @@ class FaultKind(IntEnum):
 
 
 BARRIER_MODES = ("sync", "arrive", "popc", "and", "or", "cluster_arrive", "cluster_wait")
-"""What the barrier at which a warp stopped asks for, by WARP.barrier_mode."""
+"""The kind of barrier at which a warp stopped, by WARP.barrier_mode."""
 
 WARP = Layout(
     launch=1,  # pointer to LAUNCH
@@ -208,7 +208,7 @@ LAUNCH = Layout(
 """One for each launch; read-only for warps."""
 
 SPILL_HEADER_BYTES = 64
-"""Of a save area: the part that must be zeroed before each warp; the rest only before a launch."""
+"""The part of a save area that must be zeroed before each warp; the rest is zeroed only before a launch."""
 STATE_AT = 8
 """Offset in the save area of a warp's state, the block scheduler's without tracing: 0 can run, 1 at a barrier, 2 ended,
 3 stuck, 4 at its cluster's barrier."""
@@ -275,7 +275,8 @@ ALIKE = 1 << 56
 #            in global memory (-1: none), bytes of a row, four pairs (rows, stride in bytes) by dimension, offset of the mbarrier
 #            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK; where it is in shared memory as
 #            offset | bytes << 32 (-1: nowhere), mask of the blocks whose shared memory it writes (0: it reads the own
-#            block's; bit 32: parts of its box are outside of the tensor), and what it reads there for another block as such a place.  Who reads the records tells the mbarriers
+#            block's; bit 32: parts of its box are outside of the tensor), and what it reads there for another block as such a place.  Who reads the records
+# tells the mbarriers
 #            when the bytes have arrived.
 BULK_WORDS = 18
 TAG_SYNC = 6
@@ -293,7 +294,7 @@ def head_words(lanes: int) -> int:
 
 
 def record_words(lanes: int) -> dict[int, int]:
-    """Words of each kind of record, by tag, for waves of so many lanes."""
+    """Words of each kind of record, by tag, for waves of a given number of lanes."""
     head = head_words(lanes)
     of_lanes = {TAG_BLOCK: head, TAG_AFFINE: head + 1, TAG_GATHER: head + lanes, TAG_PATTERN: head + 2}
     return {**of_lanes, TAG_BULK: BULK_WORDS, TAG_SYNC: head + 1}

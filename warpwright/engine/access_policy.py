@@ -1,4 +1,4 @@
-"""Access policies: what a program asks L2 to keep.
+"""Access policies: the data that a program asks L2 to keep.
 
 A launch may have one window of addresses (``CUaccessPolicyWindow``): a share of the lines in it, the hit ratio, gets one property and the
 others another.  Persisting lines use the part of L2 that is set aside for them (CUDA C++ Programming Guide, "Device Memory L2 Access

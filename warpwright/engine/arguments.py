@@ -52,7 +52,7 @@ _PTX_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(\.ptr\b)
 
 @dataclass(frozen=True, slots=True)
 class ParameterType:
-    """One parameter of a kernel, as far as it is known."""
+    """One parameter of a kernel, as far as known."""
 
     kernel: str
     ordinal: int
@@ -75,7 +75,7 @@ class ParameterType:
 
     @property
     def wanted(self) -> str:
-        """What the parameter takes, in words."""
+        """The accepted values of the parameter, as text for a message."""
         sized = f"{self.size_bytes} byte{'s' if self.size_bytes != 1 else ''}"
         if self.declared:
             return f"{self.declared} ({sized})"
@@ -161,7 +161,7 @@ def _from_ptx(ptx: str, symbol: str) -> list[str] | None:
 
 
 def describe_parameters(program: Program, source: str | None = None, ptx: str | None = None) -> list[ParameterType]:
-    """What is known of each parameter of a kernel.
+    """The known properties of each parameter of a kernel.
 
     Args:
         program: gives sizes and offsets.
@@ -197,7 +197,7 @@ def describe_parameters(program: Program, source: str | None = None, ptx: str | 
 
 @runtime_checkable
 class DevicePointer(Protocol):
-    """What stays on the device: gives its address, or raises when it was freed.
+    """An object on the device: returns its address, or raises if it was freed.
 
     It may have a ``dtype``, and a ``memory``, the only one where the address means it.
     """
@@ -207,7 +207,7 @@ class DevicePointer(Protocol):
 
 @runtime_checkable
 class ObjectHandle(Protocol):
-    """A texture or surface object: gives its handle, or raises when it was destroyed.
+    """A texture or surface object: returns its handle, or raises if it was destroyed.
 
     It may have a ``memory``, the only one whose table knows the handle.
     """

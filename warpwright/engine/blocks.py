@@ -246,7 +246,7 @@ class _Returns:
                 elif op.name == "branch":
                     self._join(i.address, op.attr)
                 elif op.name == "branch_indirect" and i.opcode not in RETURNS:
-                    # JMX may go on in another function, which then returns to the caller of this one.
+                    # JMX may continue in another function, which then returns to the caller of this one.
                     for target in op.attr or (callable_ if i.opcode.startswith("JMX") else ()):
                         self._join(i.address, target)
         self._sites: dict[int, set[int]] = {}

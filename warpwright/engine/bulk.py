@@ -2,7 +2,8 @@
 
 A box is copied row by row in shared memory (innermost dimension, then the next); elements outside of the tensor read as the
 map's fill and are not written.  Swizzled rows lie as far apart as the swizzle's span, and the innermost coordinate must be a
-multiple of 16 bytes and none negative in a store: so an H200 does (``tests/bulk_cases.py`` ran there, all bytes equal).  im2col walks pixels of a bounding box from the given one on, along the width, then the
+multiple of 16 bytes and none negative in a store: so an H200 does (``tests/bulk_cases.py`` ran there, all bytes equal).  im2col walks pixels of a bounding box
+from the given one on, along the width, then the
 height, the depth and the images, and adds the offsets to each (PTX ISA, "Tensor tiling modes"); it must begin in the
 bounding box, and for stores that must not begin before the tensor.  Interleaved maps: :meth:`TensorMap.unfolded`.
 The asynchronous engine may complete a copy at any time before the mbarrier's phase ends; here it does at once.
@@ -29,10 +30,10 @@ from warpwright.isa.bulk import Bulk
 
 Bytes = npt.NDArray[np.uint8]
 LEAST_BYTES = 16
-"""Copies move multiples of so many bytes between addresses that are multiples of it."""
+"""Copies move multiples of this many bytes between addresses that are multiples of it."""
 TENSOR_ALIGNMENT_BYTES = 128
 FILL_NAN = 0x7FF7
-"""What each 16 bits outside of a tensor read as when NaN is asked for (an H200, f32)."""
+"""The value of each 16 bits outside a tensor if NaN is requested (an H200, f32)."""
 INTEGERS = {"u32": "u4", "s32": "i4", "u64": "u8", "s64": "i8"}
 
 
@@ -45,7 +46,7 @@ class BulkFault(Exception):
 
 
 class Memory(Protocol):
-    """What a copy needs of the block that starts it."""
+    """The properties of the block that starts a copy."""
 
     @property
     def rank(self) -> int: ...
@@ -53,12 +54,12 @@ class Memory(Protocol):
         """Shared memory of a block of the cluster; raises BulkFault."""
 
     def view(self, address: int, size: int) -> Bytes:
-        """Global memory that lies in one allocation; raises BulkFault."""
+        """A view of global memory within one allocation; raises BulkFault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a copy moved, for the timing model."""
+    """The traffic of a copy, for the timing model."""
 
     bytes: int
     """In shared memory (or into L2)."""
@@ -68,15 +69,15 @@ class Transfer:
     rows: tuple[tuple[int, int], ...] = ()
     """(count, stride in bytes) of the rows by further dimension."""
     barrier: int = -1
-    """Offset of the mbarrier that is told, -1 for none."""
+    """Offset of the mbarrier that is updated, -1 for none."""
     ranks: int = 0
-    """Mask of the blocks whose mbarrier is told."""
+    """Mask of the blocks whose mbarrier is updated."""
     shared: int = -1
     """Place in shared memory, ``offset | bytes << 32``; -1 for none."""
     targets: int = 0
     """Mask of the blocks whose shared memory is written there; 0: the own block's is read."""
     part: bool = False
-    """Whether some elements of the box lie outside of the tensor, or not where the rows say (im2col)."""
+    """Whether some elements of the box are outside the tensor, or not at their rows' places (im2col)."""
     source: int = -1
     """Place in the own block's shared memory that is read for another block's."""
 
@@ -86,7 +87,7 @@ def signed(word: int) -> int:
 
 
 def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
-    """Move the bytes; whoever calls tells the mbarriers (:func:`tell`).
+    """Move the bytes; the caller updates the mbarriers (:func:`tell`).
 
     Args:
         words: one lane's, at the places that ``isa/bulk.py`` names.
@@ -227,7 +228,7 @@ class Row:
     place: int
     """Number of the row in the box."""
     address: int
-    """Of element 0 of the row, whether the tensor has it or not."""
+    """Address of element 0 of the row, whether or not the tensor has it."""
     first: int
     """First and one past the last element that the tensor has."""
     end: int
@@ -268,7 +269,7 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
         return moved
     pitch = pitch or line
     places = _places(words[bulk.SHARED] & SHARED_OFFSETS & 1023, count, line, pitch, tensor.swizzle)
-    reach = max(pitch * count, int(places.max()) + 1)  # swizzled units of 16 bytes may end behind their box
+    reach = max(pitch * count, int(places.max()) + 1)  # swizzled units of 16 bytes may end after their box
     place = shared_place(words[bulk.SHARED], reach)
     if what.direction == "store":
         box = shared_range(memory, words[bulk.SHARED], reach, aligned=TENSOR_ALIGNMENT_BYTES)
@@ -293,10 +294,7 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
 
 @lru_cache(64)
 def _places(start: int, count: int, line: int, pitch: int, swizzle: int) -> npt.NDArray[np.int64]:
-    """Where each byte of a box's rows goes, from the box's start, which lies ``start`` bytes behind a multiple of 1,024.
-
-    Rows lie ``pitch`` bytes apart; in rows of 128 bytes, chunks of 16 take the places that the row's number says.
-    """
+    """The offset of each byte of a box's rows from the box's start, which is ``start`` bytes after a multiple of 1,024. Rows are ``pitch`` bytes apart; in rows of 128 bytes, the row's number determines the places of chunks of 16 bytes."""
     offsets = start + pitch * np.arange(count)[:, None] + np.arange(line)
     places: npt.NDArray[np.int64] = (offsets ^ ((offsets >> 7) & ((1 << swizzle) - 1)) << 4) - start
     return places

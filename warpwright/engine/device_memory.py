@@ -43,7 +43,7 @@ from warpwright.errors import FreedArrayError, OutOfMemoryError
 ALIGNMENT_BYTES = 1024
 """Every allocation begins at a multiple of this: small arrays are in L2 as those of a card do, whose first ones begin at a multiple of 2 MiB."""
 FIRST_OFFSET_BYTES = 1 << 16
-"""Where the first allocation begins; what is before it belongs to nobody."""
+"""Offset of the first allocation; nothing is allocated before it."""
 GAP_BYTES = 512
 """Least distance between the end of one allocation and the start of the next."""
 SMALLEST_MAPPING_BYTES = 1 << 26
@@ -52,7 +52,7 @@ HUGE_FROM_BYTES = 1 << 19
 """Arrays of this size on are in huge pages: columns of a matrix touch a page in every row or two, and in memory that is whole
 all sets of the host's second-level cache get equally many lines of them."""
 FREED_REMEMBERED = 64
-"""How many freed allocations are kept in mind, so that a use after free can be named."""
+"""Number of freed allocations that are remembered, so that a use after free can be reported."""
 
 UNIFIED_BASE = 0x2000_0000_0000
 """Where the memory of a device with unified addresses is placed: a part of the address space that Linux gives to nothing else
@@ -83,7 +83,7 @@ class Allocation:
     """Device address of the first byte."""
     size_bytes: int
     name: str
-    """What it is to a reader: ``argument 2 'x' of saxpy``, ``array float32[1024]``, ``symbol 'table'``."""
+    """Its description for a reader: ``argument 2 'x' of saxpy``, ``array float32[1024]``, ``symbol 'table'``."""
     freed: bool = False
     mapped: bool = False
     """True for host memory, or memory mapped into a reserved range: freeing it gives no device memory back."""
@@ -122,7 +122,7 @@ def _reserve(wanted_bytes: int) -> mmap.mmap:
 
 @dataclass(frozen=True, slots=True)
 class PeerRoute:
-    """What accesses of a device's kernels to one peer's memory take, in place of the chip's ``[elsewhere]``."""
+    """Times of accesses of a device's kernels to one peer's memory, in place of the chip's ``[elsewhere]``."""
 
     gang: int
     """Routes of the same gang share their first links; gangs are numbered from 0 on."""
@@ -144,7 +144,7 @@ class Observer(Protocol):
     """Whoever wants to know what the host does to device memory."""
 
     def allocated(self, allocation: Allocation, undefined: bool) -> None:
-        """An allocation was made; ``undefined``: its contents are nobody's until something writes them."""
+        """An allocation was made; ``undefined``: its contents are undefined until they are written."""
 
     def freed(self, allocation: Allocation) -> None:
         """An allocation was given back."""
@@ -159,11 +159,11 @@ class Observer(Protocol):
         """So many bytes are copied to the host, not all of which were written: address and :meth:`contents` of such rows."""
 
     def emptied(self, address: int, size_bytes: int) -> None:
-        """Bytes are nobody's again until something writes them."""
+        """Bytes are undefined again until they are written."""
 
 
 class _PlacedMapping:
-    """A private mapping at a chosen address, which Python's mmap can't ask for."""
+    """A private mapping at a chosen address, which Python's mmap does not offer."""
 
     def __init__(self, address: int, size_bytes: int, protection: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -306,12 +306,12 @@ class DeviceMemory:
         """Reserve ``size_bytes`` (zero-filled when fresh).
 
         Args:
-            undefined: the program may not rely on the contents (cudaMalloc): the observer is told.
+            undefined: the program may not rely on the contents (cudaMalloc); the observer is notified.
             place: where a card would have the bytes; their addresses are this memory's all the same.
             alignment_bytes: what the address is a multiple of: itself one of ``ALIGNMENT_BYTES``.
 
         Raises:
-            OutOfMemoryError: says how much was asked for, how much is in use and by what.
+            OutOfMemoryError: states the requested size, how much is in use and by what.
         """
         with self._lock:
             made = self._allocate(size_bytes, name, undefined, place, alignment_bytes)
@@ -370,7 +370,7 @@ class DeviceMemory:
             self._places = {}
 
     def withhold(self, first: int, last: int) -> None:
-        """Give a range (offsets) to no new allocation; those that have it keep it."""
+        """Exclude a range (offsets) from new allocations; existing ones keep it."""
         with self._lock:
             self._withheld = sorted([*self._withheld, (first, last)])
 
@@ -420,7 +420,7 @@ class DeviceMemory:
             return allocation
 
     def _chosen_move(self, address: int, size_bytes: int) -> int:
-        """How far a mapped range is from where caches and channels take it to be."""
+        """Distance of a mapped range from the addresses by which caches and channels know it."""
         if self.holds(address):
             return self.moved_bytes
         if self.device_at(address) is not None:
@@ -630,7 +630,8 @@ class DeviceMemory:
         """What a card has on the host or on another device: rows by address, shape (n, 4).
 
         A row is (first byte, one past the last, ``HOST`` or ``PEER``, ``moved_bytes``).  Above the bits of ``PEER`` is the place of the device's route among
-        the ``peer_routes`` in the order of their devices, plus one; 0 for a device without a route.  The array is never changed in place: a launch may hold it while others allocate.
+        the ``peer_routes`` in the order of their devices, plus one; 0 for a device without a route.  The array is never changed in place: a launch may hold it
+        while others allocate.
         """
         with self._lock:
             self._collect()
@@ -684,7 +685,7 @@ class DeviceMemory:
         """Host view of device bytes, shape (size_bytes,): writes through.
 
         Args:
-            read_only: the caller promises not to write, so that the observer is not told of a write.
+            read_only: the caller promises not to write, so the observer is not notified of a write.
 
         Raises:
             IndexError: when the range leaves the device's memory (allocations are not checked here).

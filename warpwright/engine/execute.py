@@ -22,7 +22,7 @@ class Cancelled(Exception):
 
 @dataclass(slots=True)
 class Counts:
-    """What a functional launch counted."""
+    """Counts of a functional launch."""
 
     warp_instructions: int = 0
     thread_instructions: int = 0
@@ -30,7 +30,7 @@ class Counts:
 
     @classmethod
     def of_metrics(cls, metrics: Mapping[str, float], blocks: int) -> Counts:
-        """What a timed launch counted, from its metrics."""
+        """Counts of a timed launch, from its metrics."""
         executed, lanes = (int(metrics[f"smsp__{name}.sum"]) for name in ("inst_executed", "thread_inst_executed"))
         return cls(executed, lanes, blocks)
 

@@ -38,12 +38,12 @@ from warpwright.toolchain.demangle import plain_name
 _READS = ("LD", "ULD")
 _ATOMICS = ("ATOM", "RED")
 _WORDS = {"load": "read", "store": "write", "atomic": "atomic"}
-"""What messages call the common operations."""
+"""Names of the common operations in messages."""
 _SHARED = ("LDS", "STS", "ATOMS")
 _LOCAL = ("LDL", "STL")
 _SHARED_FAULTS = (FaultKind.SHARED_OUT_OF_BOUNDS, FaultKind.NO_SUCH_BLOCK, FaultKind.BLOCK_HAS_EXITED)
 _VOLTA = 70
-"""From this architecture on, lanes of a warp go on independently."""
+"""From this architecture on, lanes of a warp continue independently."""
 _SHOWN_WARPS = 8
 
 
@@ -65,7 +65,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class WaitingWarp:
-    """One warp of a block that can not go on."""
+    """One warp of a block that cannot continue."""
 
     warp_in_block: int
     state: str
@@ -120,7 +120,7 @@ def thread_of(geometry: Geometry, warp_in_block: int, lane: int) -> Dim3:
 
 
 def _place(program: Program, geometry: Geometry, stop: Stop) -> str:
-    """Lines that say where: source (or instruction), block, thread."""
+    """Lines of a message that describe the place: source (or instruction), block, thread."""
     lane = _first_lane(stop.lanes)
     thread = thread_of(geometry, stop.warp_in_block, lane)
     others = stop.lanes.bit_count() - 1
@@ -171,7 +171,7 @@ def _space(kind: FaultKind, instruction: Instruction | None, meant: Op | None, a
 
 
 def _nearest(memory: DeviceMemory, address: int) -> str:
-    """What is around a device address, in words."""
+    """A description of what surrounds a device address."""
     if address == 0 or address < 4096:
         return "the address is a null pointer or next to one"
     last = memory.base + memory.capacity_bytes - 1
@@ -244,7 +244,7 @@ def fault_error(
 
 
 def _illegal(kind: FaultKind, stop: Stop, kernel: str) -> tuple[str, ...] | None:
-    """What is wrong with an instruction itself, and what to look at; None for accesses."""
+    """The error of an instruction itself, and advice; None for accesses."""
     if kind is FaultKind.STACK_OVERFLOW:
         return (
             f"the reconvergence stack of a warp overflows in kernel {kernel}",
@@ -270,7 +270,7 @@ def _illegal(kind: FaultKind, stop: Stop, kernel: str) -> tuple[str, ...] | None
 def _wrong_access(
     program: Program, geometry: Geometry, memory: DeviceMemory, stop: Stop, shared_bytes: int, access: str
 ) -> tuple[str, str]:
-    """What an access did and where; why that is wrong."""
+    """Description of an access and its place, and the reason why it is an error."""
     kernel, kind = plain_name(program.name), FaultKind(stop.kind)
     size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
     what = "atomic access" if access == "atomic" else access
@@ -308,7 +308,7 @@ def _wrong_access(
 def _memory_fault(
     program: Program, geometry: Geometry, stop: Stop, head: str, tail: str, **more: Any
 ) -> MemoryFaultError:
-    """What all faults of memory tell: what, where, why; ``more`` as the exception's own arguments."""
+    """The common message of memory faults: what, where, why; ``more``: the exception's own arguments."""
     instruction = instruction_at(program, stop.instruction)
     return MemoryFaultError(
         f"{head}\n  {_place(program, geometry, stop)}\n  {tail}",
@@ -397,7 +397,7 @@ def _warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
 
 
 def deadlock_error(program: Program, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
-    """The exception for a block in which no warp can go on: who waits for what."""
+    """The exception for a block in which no warp can continue; lists what each warp waits for."""
     kernel = plain_name(program.name)
     shown = _warp_rows((warp.warp_in_block, _describe_wait(program, warp)) for warp in warps)
     of_cluster = any(warp.state == "cluster" for warp in warps)
@@ -432,7 +432,7 @@ def _describe_groups(program: Program, groups: Sequence[Group], words: Mapping[s
 
 
 def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int) -> str:
-    """Where the warps of a launch were when the host stopped it.
+    """The places of a launch's warps when the host stopped it.
 
     Args:
         block: the block that ran last, or the first resident one.

@@ -80,7 +80,7 @@ class InterpretedExecution:
         """Give each resident block a turn, and let one more join where it may; False once every block has ended.
 
         Raises:
-            Paused: the launch is watched, and a warp was stopped; the next call goes on with it.
+            Paused: the launch is watched, and a warp was stopped; the next call continues with it.
         """
         if not self._left and not self._begin_pass():
             return False

@@ -180,7 +180,7 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies:
 
 
 def policies_of(loaded: LoadedKernel) -> dict[int, int]:
-    """Instructions that name an access policy of their own, and where; looked up once."""
+    """Instructions with their own access policy, and its place; looked up once."""
     if loaded.policies is None:
         loaded.policies = policy_registers(loaded.program)
     return loaded.policies

@@ -28,7 +28,7 @@ class SavedPositions:
     addresses: list[int] = field(default_factory=list)
     """Byte address of each basic block's first instruction."""
     resumes: list[tuple[int, int]] = field(default_factory=list)
-    """For each resume point from 1 on: its block, and the offset of the mask of the lanes that go on there (-1: none)."""
+    """For each resume point from 1 on: its block, and the offset of the mask of the lanes that continue there (-1: none)."""
     joins: list[tuple[int, int]] = field(default_factory=list)
     """Convergence points: block, offset of the mask of lanes that wait there."""
     count: int = -1

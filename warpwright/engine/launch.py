@@ -47,7 +47,7 @@ SHARED_ROUNDING_BYTES = 128
 GRID_WORKSPACE_BYTES = 64
 ALIKE_BYTES = 512
 """Alignment of arrays that is compared where launches on other arrays count as alike: what allocators give."""
-"""What a cooperative launch's grid barrier needs: a word that blocks add to and spin on, at byte 4."""
+"""Workspace of a cooperative launch's grid barrier: a word that blocks add to and spin on, at byte 4."""
 CLOCK_TRIES = 1 << 20
 """Our choice: the upper half of a clock of 64 bits changes once in 2^32 cycles, so that the second try succeeds."""
 
@@ -56,7 +56,7 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Bank0Layout:
-    """Byte offsets in constant bank 0 that compiled code reads, besides parameters."""
+    """Byte offsets in constant bank 0 that compiled code reads, in addition to the parameters."""
 
     block_dim: int = 0x00
     """Three u32: blockDim.x, .y, .z."""
@@ -92,7 +92,7 @@ class Bank0Layout:
     """u32: offset in bank 0 of the parameters' last byte, where ``bank_window`` is."""
     shared_window_high: int | None = None
     local_window_high: int | None = None
-    """Where the upper words of the two windows are, if not after the lower ones."""
+    """Offsets of the upper words of the two windows, if they do not follow the lower ones."""
     clock_tries: int | None = None
     """u32: how often code that reads a clock of 64 bits in halves tries again while the upper one changes."""
 
@@ -152,7 +152,7 @@ class Geometry:
 
     @property
     def cluster_shape(self) -> Dim3:
-        """Blocks of a cluster by axis; one when nobody asked for clusters."""
+        """Blocks of a cluster by axis; one without clusters."""
         return self.cluster or (1, 1, 1)
 
     @property
@@ -206,7 +206,7 @@ def as_dim3(value: Any, what: str) -> Dim3:
 
 
 def uses_system_shared(program: Program) -> bool:
-    """True when compiled code asks where the system's part of shared memory is (sm_80 and later)."""
+    """True if compiled code reads the place of the system's part of shared memory (sm_80 and later)."""
     if program.arch < 80:
         return False
     layout = bank0_layout(program.arch)
@@ -224,7 +224,7 @@ def _reads(program: Program, what: str, wanted: set[int]) -> bool:
 
 
 def system_shared_offset(program: Program, geometry: Geometry) -> int:
-    """Where the system's part of shared memory begins: after the block's own on sm_80, before it on sm_90."""
+    """Beginning of the system's part of shared memory: after the block's own part on sm_80, before it on sm_90."""
     if program.arch >= 90:
         return 0
     own = program.shared_static_bytes + geometry.dynamic_shared_bytes
@@ -232,7 +232,7 @@ def system_shared_offset(program: Program, geometry: Geometry) -> int:
 
 
 def shared_bytes(program: Program, geometry: Geometry) -> int:
-    """Shared memory that a block asks for, its system's part included where the kernel uses it."""
+    """Shared memory that a block requests, including the system's part if the kernel uses it."""
     own = program.shared_static_bytes + geometry.dynamic_shared_bytes
     if not uses_system_shared(program):
         return own
@@ -270,10 +270,10 @@ def most_extents(arch: int) -> tuple[Dim3, Dim3]:
 
 
 def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str) -> Occupancy:
-    """Refuse what the chip could not launch; otherwise say how much of it fits an SM.
+    """Refuse a launch that the chip cannot run; otherwise return its occupancy.
 
     Raises:
-        LaunchError: says what is too much, the chip's limit and what to do.
+        LaunchError: names the exceeded quantity, the chip's limit and what to do.
     """
     threads, most_threads = geometry.threads_per_block, chip.sm.max_threads_per_block
     allowed = min(most_threads, program.max_threads_per_block or most_threads)
@@ -320,7 +320,7 @@ def check_cluster(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: s
     """Refuse clusters that the chip could not launch.
 
     Raises:
-        LaunchError: says what is too much, the chip's limit and what to do.
+        LaunchError: names the exceeded quantity, the chip's limit and what to do.
     """
     shape = " x ".join(str(blocks) for blocks in geometry.cluster_shape)
     if chip.arch < FIRST_CLUSTERS:
@@ -522,7 +522,7 @@ class LaunchContext:
         return int(self.words.ctypes.data)
 
     def constants_digest(self) -> bytes:
-        """Of all constant banks, arguments among them: 16 bytes by which launches are told apart."""
+        """Of all constant banks, arguments among them: 16 bytes by which launches are distinguished."""
         found = hashlib.blake2b(digest_size=16)
         for number, bank in sorted(self.banks.items()):
             found.update(number.to_bytes(4, "little"))

@@ -207,7 +207,7 @@ class LoadedModule:
     def prepare(self, loaded: LoadedKernel) -> None:
         """Write the addresses that the module's own data holds (tables of pointers) as this kernel needs them.
 
-        Code addresses differ between kernels, since each has a layout of its own.
+        Code addresses differ between kernels, since each has its own layout.
         """
         before, after = self._contents, loaded.data
         if after is before:

@@ -32,7 +32,7 @@ from warpwright.toolchain.demangle import plain_name
 HEAP_BYTES = 8 << 20
 HEAP_ALIGNMENT_BYTES = 16
 HEAP_GAP_BYTES = 16
-"""Least distance between two pieces of the heap, so that memcheck sees who runs off the end of one."""
+"""Least distance between two pieces of the heap, so that memcheck detects accesses past the end of one."""
 LONGEST_STRING = 4096
 PRINTF_BUFFER_BYTES = 1 << 20
 """cudaLimitPrintfFifoSize's default."""
@@ -51,7 +51,7 @@ HeapState = tuple[list[tuple[int, int]], dict[int, "HeapPiece"]]
 
 
 class HeapCall(NamedTuple):
-    """Who calls ``malloc`` or ``free``."""
+    """The caller of ``malloc`` or ``free``."""
 
     program: Program
     instruction: int
@@ -61,7 +61,7 @@ class HeapCall(NamedTuple):
 
 
 class HeapPiece(NamedTuple):
-    """What one call of ``malloc`` gave."""
+    """The result of one call of ``malloc``."""
 
     size_bytes: int
     """That were asked for."""
@@ -102,11 +102,11 @@ class DeviceHeap:
         return np.array(rows, np.uint64).reshape(-1, 2)
 
     def pieces(self) -> dict[int, HeapPiece]:
-        """What was allocated and not freed, by address."""
+        """Allocations that were not freed, by address."""
         return dict(self._live)
 
     def explain(self, address: int) -> str:
-        """What is around an address that no piece holds."""
+        """A description of the pieces around an address that no piece contains."""
         for pieces, what in ((self._freed, ", which were freed"), (self._live, "")):
             for first, piece in pieces.items():
                 if first <= address < first + piece.room_bytes:
@@ -189,7 +189,7 @@ class HeapGuard(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServicesState:
-    """What a launch has done through its services so far."""
+    """The effects of a launch's services so far."""
 
     output: bytes
     lost: bool
@@ -421,7 +421,7 @@ def _string(read: Reader, lane: int, address: int) -> bytes | None:
 def format_text(
     form: bytes, argument: Callable[[int, int], bytes], string: Callable[[int], bytes | None]
 ) -> tuple[bytes, int]:
-    """What printf makes of a format, and the number of its arguments.
+    """The text that printf produces for a format, and the number of its arguments.
 
     Args:
         argument: bytes of the argument buffer (offset, size).  Arguments are in it as in a structure: 4 bytes for integers of

@@ -245,7 +245,7 @@ class TensorMap:
 
 
 def decode(raw: bytes) -> TensorMap:
-    """What 128 bytes describe."""
+    """The tensor map that 128 bytes describe."""
     address, flags = struct.unpack_from("<QI", raw, 0)
     rank = (flags >> _RANK_AT & 7) + 1
     high = struct.unpack_from("<I", raw, _HIGH)[0]
@@ -303,7 +303,7 @@ def describe(
     """The map of a C-contiguous array; shapes in the array's order.
 
     Raises:
-        ArgumentError: says which value cannot be.
+        ArgumentError: names the invalid value.
     """
     if dtype.name not in _DTYPES:
         raise ArgumentError(f"a tensor map has no elements of type {dtype}")

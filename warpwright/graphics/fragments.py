@@ -68,7 +68,7 @@ def _line_arguments(
     if engine["LINE_STIPPLE_ENABLE"]:
         word = engine["LINE_STIPPLE"]
         stipple[:2] = word >> 8 & 0xFFFF, (word & 0xFF) + 1
-        # A strip's pattern goes on from line to line; separate lines begin anew.
+        # A strip's pattern continues from line to line; separate lines begin anew.
         follows = np.concatenate([[False], (ends[1:, :2] == ends[:-1, 2:]).all(axis=1)])
         at = 0
         for i in range(len(made)):

@@ -2,7 +2,7 @@
 
 Bit 63 is the phase's parity, bits 43-62 hold 2**20 - pending arrivals, bits 1-20 hold 2**20 - expected ones; between them, at
 bits 21-42, is the number of outstanding bytes (PTX ISA, "mbarrier": the tx-count).  When no arrival is pending but bytes
-are outstanding, the pending field is 0 and the phase goes on.  Facts: the values that NVRTC's code for ``mbarrier.init``,
+are outstanding, the pending field is 0 and the phase continues.  Facts: the values that NVRTC's code for ``mbarrier.init``,
 ``.pending_count`` and ``.test_wait`` computes with.
 
 A change is one 64-bit operand: arrivals (20 bits), bytes expected (22 bits, signed: completed ones are negative), and

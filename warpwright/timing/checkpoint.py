@@ -69,7 +69,7 @@ def refuse(launch: Prepared) -> None:
     """Refuse a machine that cannot be saved.
 
     Raises:
-        UnsupportedError: says why.
+        UnsupportedError: states the reason.
     """
     context = launch.grids[0].context
     reason = ""

@@ -326,7 +326,7 @@ def note_written(m: Any, sm: s.SM, line: int, time: int) -> None:
 
 @core
 def longer_away(m: Any, line: int, atomic: bool) -> int:
-    """How much longer an SM may go on without the answer to an atomic, or the acknowledgement of a write, than when it has gone to L2.
+    """How much longer an SM may continue without the answer to an atomic, or the acknowledgement of a write, than when it has gone to L2.
 
     One atomic after the other leaves for elsewhere as for L2 (``python -m bench.elsewhere``: ``atom4``).  Parts of a way are not shared
     within a window, which must not stop SMs that the way as a whole would not.

@@ -117,7 +117,7 @@ def _tensor(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     """A warp's product (mma.sync).  Narrower elements are multiplied at a proportionally higher rate.
 
     Measured on an H200 (``bench.micro tensor``): products of 16 and 32 bytes of depth issue every 4 and 6 cycles and end after 16 and 24,
-    sparse ones every 6 and 8; DMMA has a rate of its own, at which its result comes 18 cycles after its last multiply-add.
+    sparse ones every 6 and 8; DMMA has its own rate, at which its result comes 18 cycles after its last multiply-add.
     """
     pipes, amount = chip.pipes, work.amount
     if "fp64" in work.traits:

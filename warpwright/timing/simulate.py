@@ -335,7 +335,7 @@ def simulate(
     ``saver`` runs its windows in place of this module, and looks at the machine between them: checkpoints.
 
     Raises:
-        TimingError: a warp faulted, trapped, or no warp can go on or ever will end.
+        TimingError: a warp faulted, trapped, or no warp can continue or ever will end.
         TimingCancelled: ``cancel`` returned true.
     """
     return finish(prepare(chip, [grid], policies, kept=kept), threads, progress, cancel, saver, interpret)

@@ -45,7 +45,7 @@ class StoppingMachine:
         """Run up to a cycle or an earlier stop; returns the launches that have ended since.
 
         Raises:
-            TimingError: a fault or a trap, or no warp can go on.
+            TimingError: a fault or a trap, or no warp can continue.
             TimingCancelled: ``cancel`` returned true.
         """
         m = self.launch.state.words

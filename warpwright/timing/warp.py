@@ -575,7 +575,7 @@ def arrive_at_cluster(m: Any, sm: s.SM, w: s.Warp, mode: int, time: int) -> None
         m[w.status] = s.STATUS_RELEASED
     elif peek(pointer + ARRIVED) & lanes:
         m[w.barrier] = s.AT_CLUSTER
-    else:  # the barrier was judged complete since the warp arrived, and lets it go on from then on
+    else:  # the barrier was judged complete since the warp arrived, and lets it continue from then on
         m[w.status] = s.STATUS_RELEASED
         b = sm.blocks[m[w.block]]
         m[w.earliest] = m[b.cluster_release]

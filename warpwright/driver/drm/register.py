@@ -32,7 +32,7 @@ def entry(*names: str) -> Callable[[Function], Function]:
 
 
 def _failed(name: str, error: BaseException) -> int:
-    """Report an error; Mesa's driver goes on, with the errno where it asks for one."""
+    """Report an error; Mesa's driver continues, with the errno where it asks for one."""
     if isinstance(error, WarpwrightError):
         say(f"{name}: {error}")
     else:

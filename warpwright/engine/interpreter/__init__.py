@@ -1,7 +1,7 @@
 """The NumPy interpreter of the common operations: the reference for compiled code and its fallback.
 
 One warp runs with Volta's independent thread scheduling: lanes that run together are a group, one group runs at a
-time.  Where lanes part, the smaller part goes on (of equal parts the one that falls through) and the other waits on a
+time.  Where lanes part, the smaller part continues (of equal parts the one that falls through) and the other waits on a
 stack; a group runs until it waits, ends or yields.  BSYNC and WARPSYNC join groups, and a group that comes up on the stack from
 under another one takes along all that are at its instruction; an indirect branch
 takes the lanes that share the target of the lowest lane, the others run it again.  So an H200 does

@@ -40,7 +40,7 @@ class Groups:
         self.apart = False
         """Whether the last one was pushed after the last choice from the stack: it runs by itself, those under another one join."""
         self.going: tuple[int, npt.NDArray[np.bool_]] | None = None
-        """The group that goes on without having waited."""
+        """The group that continues without having waited."""
         self.yielded = np.zeros(self.lanes, np.bool_)
         self.yields = 0
         """Lanes of groups that yielded and have not run since."""
@@ -55,7 +55,7 @@ class Groups:
         self.apart = True
 
     def ready(self, lanes: npt.NDArray[np.bool_]) -> None:
-        """Lanes no longer wait: a group for each instruction at which they are, of which the last one goes on if nobody else does."""
+        """Lanes no longer wait: a group for each instruction at which they are, of which the last one continues if nobody else does."""
         groups = [(pc, lanes & (self.pcs == pc)) for pc in sorted({int(pc) for pc in self.pcs[lanes]})]
         if self.going is None:
             self.going = groups.pop()
@@ -121,7 +121,7 @@ class Groups:
         return [group & place for place in apart] + ([together] if together.any() else [])
 
     def give_way(self, pc: int, lanes: npt.NDArray[np.bool_], yields: bool) -> bool:
-        """Let another group go on; False when none can.
+        """Let another group continue; False when none can.
 
         YIELD does not wake groups that yielded themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time: who was let go first goes
         on first (``bench/micro/spins.cu``, cas_once).

@@ -21,7 +21,7 @@ PASSES_BEFORE_NEXT_BLOCK = 32
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A warp that can not go on: why and where."""
+    """A warp that cannot continue: why and where."""
 
     warp_in_block: int
     state: str
@@ -52,7 +52,7 @@ def run_warp(w: WarpState) -> Status:
     """Run a warp until it exits, waits at a block barrier, yields to other warps, faults or deadlocks.
 
     Raises:
-        Paused: the launch is watched; the next call goes on with the instruction before which the warp was stopped.
+        Paused: the launch is watched; the next call continues with the instruction before which the warp was stopped.
     """
     stacked = w.launch.kernel.stacked
     with np.errstate(all="ignore"):
@@ -79,15 +79,15 @@ class BlockRun:
         """The runs of its cluster's blocks."""
         self.statuses = [Status.YIELD] * len(block.warps)
         self.stuck = False
-        """No warp can go on unless another block of the cluster does."""
+        """No warp can continue unless another block of the cluster does."""
         self.turn = 0
         """The warp that runs next in this pass over them."""
 
     def step(self) -> Outcome | None:
-        """Run each warp that can go on until it stops; the outcome once the block has ended.
+        """Run each warp that can continue until it stops; the outcome once the block has ended.
 
         Raises:
-            Paused: a warp was stopped in the middle; the next call goes on with it.
+            Paused: a warp was stopped in the middle; the next call continues with it.
         """
         block = self.block
         while self.turn < len(block.warps):

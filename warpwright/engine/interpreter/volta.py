@@ -45,7 +45,7 @@ def run_groups(w: WarpState) -> Status:
                     continue
                 rest = m & ~taken
                 if count < lanes:
-                    # The smaller part goes on, the one that falls through when they are equal.
+                    # The smaller part continues, the one that falls through when they are equal.
                     if count < lanes - count:
                         w.push(pc + 1, rest)
                     else:

@@ -191,7 +191,7 @@ class Fault:
 
 
 class Paused(Exception):
-    """Somebody who watches the launch (``Launch.before``) stops a warp before an instruction; run again, it goes on there.
+    """Somebody who watches the launch (``Launch.before``) stops a warp before an instruction; run again, it continues there.
 
     Args:
         index: of the instruction.
@@ -205,7 +205,7 @@ class Paused(Exception):
 
 
 class Stopped(Exception):
-    """A warp that can not go on; ``status`` says why."""
+    """A warp that cannot continue; ``status`` says why."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)

@@ -101,7 +101,7 @@ def release(space: Space, block: Block) -> bool:
 
 @apart
 def wake(space: Space, block: Block, barrier: int) -> None:
-    """Let the warps that wait at a barrier go on, with the result of its votes."""
+    """Let the warps that wait at a barrier continue, with the result of its votes."""
     votes = peek(block + BLOCK["votes"] + barrier * 8)
     poke(block + BLOCK["barriers"] + barrier * 8, 0)
     poke(block + BLOCK["votes"] + barrier * 8, 0)
@@ -140,7 +140,7 @@ def release_cluster(launch: Launch, space: Space, block: Block) -> bool:
 
 @core
 def wake_cluster(space: Space, block: Block) -> None:
-    """Let a block's warps go on from its cluster's barrier."""
+    """Let a block's warps continue from its cluster's barrier."""
     for n in range(space["warp_count"]):
         warp: Warp = block["warps"] + n * space["warp_bytes"]
         warp["cluster_arrived"] = 0

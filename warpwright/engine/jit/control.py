@@ -101,7 +101,7 @@ class WarpFunction(Jumps):
         self._enter_warp()
 
     def _enter_warp(self) -> None:
-        """What differs from warp to warp, and the way to where this one goes on."""
+        """What differs from warp to warp, and the way to where this one continues."""
         w = self.w
         w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
         for web in w.webs.webs:

@@ -1,7 +1,7 @@
 """Groups of a warp in compiled code: lanes that run together, the stack of waiting groups, and joining.
 
-One group runs.  Where its lanes part, the smaller part goes on and the other is pushed; of two equal parts the one
-that falls through goes on.  A group runs until it waits, ends or yields; then the last one pushed goes on.  One that was pushed after
+One group runs.  Where its lanes part, the smaller part continues and the other is pushed; of two equal parts the one
+that falls through continues.  A group runs until it waits, ends or yields; then the last one pushed continues.  One that was pushed after
 the last choice stays by itself.  Where another had been pushed upon it, it takes along all that are at its instruction, on the stack or
 waiting there at a BSYNC, which they run again (``leave_apart``, ``count_leaves``).  Otherwise only
 BSYNC and WARPSYNC join groups: two that meet at one instruction run it one after the other.  An indirect
@@ -9,7 +9,7 @@ branch takes the lanes that share the target of the lowest lane; the others run 
 reached apart runs once more for all.  So does an H200 (``bench/micro/divergence.cu``).
 
 YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
-BSYNC only for such a group go on without it.  YIELD does not wake groups that yielded themselves: who was let go first goes on first
+BSYNC only for such a group continue without it.  YIELD does not wake groups that yielded themselves: who was let go first continues first
 (``bench/micro/spins.cu``).  So they do without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Who is left behind waits for nobody at that BSYNC.
 
@@ -151,7 +151,7 @@ class Groups:
     def part(
         self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
     ) -> None:
-        """Both parts have lanes: the smaller goes on, ``first`` when they are equal; the other waits its turn."""
+        """Both parts have lanes: the smaller continues, ``first`` when they are equal; the other waits its turn."""
         w = self.w
         smaller = w.op(f"icmp ult i32 {self.count(second_lanes)}, {self.count(first_lanes)}")
         one, two = w.new_label("part"), w.new_label("part")
@@ -164,7 +164,7 @@ class Groups:
     def _goes_first(
         self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
     ) -> None:
-        """Of two parts ``first`` goes on."""
+        """Of two parts ``first`` continues."""
         w = self.w
         if self.waits >> first & 1 and w.flow.joined_by.get(first, 0) >> n & 1:
             # No lane leaves such a BSYNC before the other part has come, whose turn it is at once: it stays as it was, and others are under it.
@@ -192,7 +192,7 @@ class Groups:
         w.trace_words = words + 1
 
     def give_way(self, target: int, lanes: str, alone: Callable[[], None]) -> None:
-        """A YIELD: let another group go on first; ``alone`` writes what happens when there is none.
+        """A YIELD: let another group continue first; ``alone`` writes what happens when there is none.
 
         It does not wake groups that yielded themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time.
         """
@@ -304,7 +304,7 @@ class Groups:
         return here
 
     def _ask(self, n: int, warpsync_mask: Callable[[int], Val]) -> None:
-        """Whether lanes that wait may go on."""
+        """Whether lanes that wait may continue."""
         w = self.w
         bsync = w.flow.starts[n] == "bsync"
         index = w.blocks[n].first

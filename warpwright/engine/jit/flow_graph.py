@@ -50,12 +50,12 @@ class Flow:
     fair: list[bool]
     """Blocks of loops that wait for other lanes, warps or blocks (spin loops)."""
     gives_way: Bits = 0
-    """Blocks after which another group may go on: they end in YIELD or NANOSLEEP."""
+    """Blocks after which another group may continue: they end in YIELD or NANOSLEEP."""
     replays: Bits = 0
     """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE; barriers with a guard,
     for lanes that wait after those that pass."""
     collective: Bits = 0
-    """Blocks of a WARPSYNC.COLLECTIVE, which lets lanes go on that wait at another."""
+    """Blocks of a WARPSYNC.COLLECTIVE, which lets lanes continue that wait at another."""
     inside: dict[int, Bits] = field(default_factory=dict)
     """BSYNC block: the blocks from its BSSY to it; left out where nobody knows, since the register is moved."""
     saved: Bits = 0

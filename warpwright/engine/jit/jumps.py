@@ -30,7 +30,7 @@ class Jumps(Instructions):
     """Writes what follows the last instruction of a block."""
 
     def _live_out(self, n: int) -> Container[int]:
-        """Webs that are read after a block; its last instruction may go on after a barrier."""
+        """Webs that are read after a block; its last instruction may continue after a barrier."""
         w = self.w
         if w.flow.ends[n] == "barrier_red":
             return range(len(w.webs.webs))
@@ -177,7 +177,7 @@ class Jumps(Instructions):
         return yes, no
 
     def _pass_without_lanes(self, n: int, executes: str, passes: str) -> None:
-        """A group of which a guard lets no lane execute goes on after the block; the labels have these stems."""
+        """A group of which a guard lets no lane execute continues after the block; the labels have these stems."""
         w = self.w
         if w.guard is None:
             return
@@ -393,7 +393,7 @@ class Jumps(Instructions):
         w.emit(f"br label {self.save_label(kind, n + 1)}")
 
     def _passers_first(self, n: int) -> None:
-        """Lanes that a barrier's guard lets pass do not wait: they go on, and the others come to it again when it is their turn."""
+        """Lanes that a barrier's guard lets pass do not wait: they continue, and the others come to it again when it is their turn."""
         w = self.w
         rest = w.op(f"and {w.mask_type} {w.mask.bits}, {w.op(f'xor {w.mask_type} {w.exec.bits}, -1')}")
         some, none = w.new_label("pass"), w.new_label("wait")

@@ -4,10 +4,10 @@ The compiler keeps functions for unusual arguments out of line: a division whose
 of zero.  In a small kernel they are most of the code, and hardly any launch runs them.  So a kernel that has
 such *slow paths* is compiled without them first.  A warp that comes to one saves what lives there as at any
 stop, and enters the same place of the *whole* function, which is compiled then.  It stays there until it stops next; at a
-place that the first function knows, that one goes on.
+place that the first function knows, that one continues.
 
 Both are written from the same analysis, and the whole function begins with the first one's resume points and its
-layout of the save area (:class:`Layout`), so that either can go on where the other has stopped.
+layout of the save area (:class:`Layout`), so that either can continue where the other has stopped.
 """
 
 from __future__ import annotations

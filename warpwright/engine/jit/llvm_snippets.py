@@ -6,7 +6,7 @@ from warpwright.engine.jit.wave import Wave
 
 
 def each_lane(wave: Wave, body: str, *, entry: str = "0", carried: str = "", joined: str = "") -> str:
-    """A loop over the lanes of ``%exec``, lowest first: from label ``next`` to label ``end``, where the caller goes on.
+    """A loop over the lanes of ``%exec``, lowest first: from label ``next`` to label ``end``, where the caller continues.
 
     Args:
         body: for one lane; ``%number`` is its number, ``%n`` the same as i64, ``wave.number`` names the same of the mask's type.  Ends with a branch to ``lane_done``.

@@ -34,7 +34,7 @@ def long_stride(w: FunctionWriter, n: int) -> str:
 
 
 def give_way(w: FunctionWriter, stride: str, save_label: str, again: str) -> None:
-    """The end of an iteration: stop where rows fall into few sets, else go on."""
+    """The end of an iteration: stop where rows fall into few sets, else continue."""
     distance = w.op(f"and i64 {stride}, {FEW_SETS_BYTES - 1}")
     gives = w.new_label("gives_way")
     w.emit(f"br i1 {w.op(f'icmp eq i64 {distance}, 0')}, label %{gives}, label {again}")
@@ -52,7 +52,7 @@ def begin(w: FunctionWriter) -> None:
 
 
 def pass_on(w: FunctionWriter, status: str) -> None:
-    """The end of the function: go on with the block's next warp where that one has stopped at the same place."""
+    """The end of the function: continue with the block's next warp where that one has stopped at the same place."""
     w.emit(f"br i1 {w.op(f'icmp eq i32 {status}, {int(Status.STEP)}')}, label %step, label %stop")
     w.label("step")
     w.emit(f"%next_warp = load ptr, ptr {w.field('%warp', WARP['next'])}")

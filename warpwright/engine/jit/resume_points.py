@@ -20,7 +20,7 @@ from warpwright.engine.lane_positions import SavedPositions
 
 
 class Stops:
-    """What a warp keeps where it stops, and the places where it goes on."""
+    """What a warp keeps where it stops, and the places where it continues."""
 
     STACK_COUNT = "depth"
     """The variable that counts the entries of the stack of groups."""

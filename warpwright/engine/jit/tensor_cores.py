@@ -219,7 +219,7 @@ def _ordered_row(t: Text, k: int, a_p: str, chosen_p: str, start: str) -> None:
     t.declared["llvm.fma.v8f64"] = f"declare {row} @llvm.fma.v8f64({row}, {row}, {row})"
     result = t.op(f"call {row} @llvm.fma.v8f64({row} {left}, {row} {line}, {row} %sum)")
     found = "splat (double 0xFFF8000000000000)"
-    # Which NaN goes on: the second factor's, else the sum's, else the first factor's, made quiet.
+    # Which NaN continues: the second factor's, else the sum's, else the first factor's, made quiet.
     for source in (left, "%sum", line):
         word = t.op(f"or <8 x i64> {t.op(f'bitcast {row} {source} to <8 x i64>')}, splat (i64 {1 << 51})")
         quiet = t.op(f"bitcast <8 x i64> {word} to {row}")

@@ -111,7 +111,7 @@ class Workspace:
         header = _round(WORKSPACE.size_bytes) + _round(kernel.site_bytes + 64) + _round(8 * slots)
         base_at = _round(header, 4096)
         # Reserved, not filled: a slot costs memory when its first block becomes resident.
-        # Private: a forked process that goes on with it has a copy of its own.
+        # Private: a forked process that continues with it has its own copy.
         self._memory = mmap.mmap(-1, base_at + slot_bytes * slots, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._bytes = np.frombuffer(self._memory, dtype=np.uint8)
         self.address = int(self._bytes.ctypes.data)

@@ -184,7 +184,7 @@ def check_sampler(image: Image, sampler: Sampler) -> None:
     """Refuse what no texture does, or what is not modelled.
 
     Raises:
-        ArgumentError, UnsupportedError: say what.
+        ArgumentError, UnsupportedError: name the cause.
     """
     if sampler.anisotropy > 1:
         raise UnsupportedError("anisotropic filtering is not modelled: use anisotropy 1 (maxAnisotropy 0 or 1)")

@@ -45,7 +45,7 @@ RESIDENT_SAMPLES = 128
 
 
 class GraphicsDeadlock(WarpwrightError, RuntimeError):
-    """A batch of draws that cannot go on."""
+    """A batch of draws that cannot continue."""
 
 
 def rates_of(chip: Chip) -> Rates:
@@ -322,7 +322,7 @@ class Batch:
         """Run the batch to its end.
 
         Raises:
-            GraphicsDeadlock: nothing can go on although work is left.
+            GraphicsDeadlock: nothing can continue although work is left.
         """
         window = self.machine.window if self.machine is not None else 256
         now = stuck = 0

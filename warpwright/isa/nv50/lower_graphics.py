@@ -47,7 +47,7 @@ class BadProgram(WarpwrightError, ValueError):
 
 
 def _next_addresses(i: Instruction) -> Iterator[int]:
-    """Where a program may go on after an instruction, and what it puts on the stack."""
+    """Where a program may continue after an instruction, and what it puts on the stack."""
     for o in i.operands:
         if o.kind is Kind.LABEL:
             yield o.value

@@ -1,7 +1,7 @@
 """Branches, the warp's stack, barriers.
 
 ``joinat`` pushes where lanes meet again and who runs, a branch that divides the warp pushes the lanes that wait, and an instruction
-with ``join`` sends its lanes to the topmost ``joinat``: when all have come they go on after it.  ``breakaddr`` and ``break``
+with ``join`` sends its lanes to the topmost ``joinat``: when all have come they continue after it.  ``breakaddr`` and ``break``
 do the same for loops, ``call`` and ``ret`` for functions (envytools' documentation, "Control instructions").  These are the
 operations ``push``, ``pop`` and ``call``, which the stack of later chips has too.
 """
@@ -46,7 +46,7 @@ def brk(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("joinat")
 def joinat(i: Instruction, b: Nv50Emitter) -> None:
-    """Lanes go on after the join that is there, or with what is there instead: an exit that leaves no lane to be joined."""
+    """Lanes continue after the join that is there, or with what is there instead: an exit that leaves no lane to be joined."""
     at = target_of(i)
     if at not in b.targets and b.interface is None:
         raise unsupported(f"the target {at:#x} is no instruction with join")

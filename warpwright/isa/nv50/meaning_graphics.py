@@ -62,7 +62,7 @@ def interp(i: Instruction, b: Nv50Emitter) -> None:
 
 @graphics_meaning("discard")
 def discard(i: Instruction, b: Nv50Emitter) -> None:
-    """The pixel is not written.  Its thread goes on for the derivatives of the others in its quad, and ends when all four are discarded."""
+    """The pixel is not written.  Its thread continues for the derivatives of the others in its quad, and ends when all four are discarded."""
     known = interface(b, "discard")
     mine = b.and_(b.lshr(b.op("active", "i32"), lane_number(b)), b.const(1))
     killed = b.or_(get(b, KILLED), mine)

@@ -2,7 +2,7 @@
 
 An ALU bundle takes a quarter of a wavefront each cycle, four cycles in all, and the next bundle of the wavefront is due four cycles later:
 its results are there for it, and another wavefront's bundle goes in between.  The fetches of a clause go out one after the
-other; the wavefront goes on when all have answered.  Values of local data share are awaited by the bundle that takes them.
+other; the wavefront continues when all have answered.  Values of local data share are awaited by the bundle that takes them.
 """
 
 from __future__ import annotations

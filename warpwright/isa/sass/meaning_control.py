@@ -218,7 +218,7 @@ def YIELD(i: Instruction, b: Emitter) -> None:
 
 @meaning("NANOSLEEP")
 def NANOSLEEP(i: Instruction, b: Emitter) -> None:
-    """With SYNCS, after a try_wait that was held back in vain, an H200 goes on at once, whatever the time (bench.micro ``waits``)."""
+    """With SYNCS, after a try_wait that was held back in vain, an H200 continues at once, whatever the time (bench.micro ``waits``)."""
     only(i, "WARP", "SYNCS")
     source = next(o for o in i.operands if not is_predicate(o))
     b.op("nanosleep", "void", b.const(0) if "SYNCS" in i.modifiers else src32(b, source))

@@ -112,7 +112,7 @@ def FFMA(i: Instruction, b: Emitter) -> None:
 
 
 def plain(b: Emitter, o: Operand) -> Value:
-    """An f64 source without its sign modifiers, which a NaN that goes on does not feel."""
+    """An f64 source without its sign modifiers, which a NaN that continues does not feel."""
     return src_f64(b, replace(o, negate=False, absolute=False) if o.negate or o.absolute else o)
 
 

@@ -2,7 +2,7 @@
 
 ``CALL.ABS`` of a label does, and so does a call through a register that was loaded, just before, from a word of constant bank 4
 that a relocation fills: whole programs that are linked reach ``malloc`` in this way.  Such a call becomes the service itself, which
-goes on after it, so that calls of one function do not meet in one piece of code.
+continues after it, so that calls of one function do not meet in one piece of code.
 """
 
 from __future__ import annotations
