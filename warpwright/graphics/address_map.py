@@ -9,7 +9,7 @@ from warpwright.errors import MemoryFaultError
 
 
 class Placed(Protocol):
-    """What an address map holds: a range of device addresses in bytes."""
+    """An entry of an address map: a range of device addresses in bytes."""
 
     address: int
     size: int

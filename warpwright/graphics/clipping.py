@@ -24,7 +24,7 @@ _CLAMP_NEAR, _CLAMP_FAR = 1 << 3, 1 << 4
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """What is left of primitives.
+    """The primitives that remain after clipping.
 
     Attributes:
         attributes: rows of vertices, those that clipping made at the end.

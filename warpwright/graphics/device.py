@@ -57,7 +57,7 @@ class GraphicsDevice:
         """Called before each submission with its segments: device addresses and bytes."""
         self.after_submit: Callable[[], None] | None = None
         self.timer: GraphicsTimer | None = None
-        """What gives draws their time; None: there are no cycles."""
+        """The timer of draws; None without timing."""
         self.host_buffers: dict[int, Buffer] = {}
         """Buffers that the host may write at any time, by handle."""
 
@@ -128,7 +128,7 @@ class GraphicsDevice:
         """Execute segments of command words, each a device address and a number of bytes.
 
         Raises:
-            WarpwrightError: what a method asks for is not provided, or is at fault; the rest of the submission is dropped.
+            WarpwrightError: a method requests something that is not provided, or is invalid; the rest of the submission is dropped.
         """
         self.submissions += 1
         if self.on_submit is not None:

@@ -15,7 +15,7 @@ from warpwright.graphics.video_memory import VideoMemory
 
 _SRCCOPY, _ROP, _SRCCOPY_PREMULT = 3, 4, 5
 _PATTERN_SELECTS = 0xCA
-"""ROP: the source where the pattern's bits are set, else what is there."""
+"""ROP: the source where the pattern's bits are set, otherwise the destination."""
 _A8R8G8B8 = 2
 _MOST_PIXELS = 1 << 27
 """More than fit into the memory of any of these chips."""

@@ -19,7 +19,7 @@ _IMMEDIATE = ((0x500, 16, 4), (0x400, 16, 3), (0x380, 8, 2), (0x300, 4, 1))
 
 
 class Engine3D(State3D):
-    """What methods do to the state, and the vertices of a draw that is being written."""
+    """The methods' effects on the state, and the vertices of a draw that is being written."""
 
     def __init__(self, memory: VideoMemory) -> None:
         super().__init__(

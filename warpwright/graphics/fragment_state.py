@@ -12,7 +12,7 @@ Targets = list[tuple[targets.ColourTarget, bool]]
 
 @dataclass(slots=True)
 class FragmentState:
-    """What a batch of quads is drawn to, and how."""
+    """The targets of a batch of quads, and the state with which it is drawn."""
 
     depth: targets.DepthTarget | None
     depth_state: rop.DepthState

@@ -171,7 +171,7 @@ def _in_rectangles(engine: State3D, quads: Quads) -> Quads:
 # --- depth, programs, colours ---------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Output:
-    """What the fragments of a draw go to."""
+    """The targets of a draw's fragments."""
 
     colours: list[tuple[int, targets.ColourTarget, rop.BlendState]]
     """The number of a pixel program's colour, its target, and how they are blended."""
@@ -248,7 +248,7 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
 
 
 def _state_of(output: _Output, late: bool) -> FragmentState:
-    """What a watch learns of where quads go."""
+    """The information that a watch gets about the places of quads."""
     colours = []
     for _, target, state in output.colours:
         channels, blends, logic = int(state.words[8]), bool(state.words[0]), int(state.words[7]) >= 0

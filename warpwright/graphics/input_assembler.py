@@ -42,7 +42,7 @@ _VERTEX_ID, _INSTANCE_ID, _PRIMITIVE_ID, _ADD_START = 1, 1 << 4, 1 << 8, 1 << 12
 
 
 class Assembly:
-    """What is written between VERTEX_BEGIN_GL and VERTEX_END_GL.
+    """The vertices between VERTEX_BEGIN_GL and VERTEX_END_GL.
 
     Vertices come from arrays (by index), as words in the order of the attributes, or one attribute after another.
     """
@@ -168,7 +168,7 @@ def _moved(engine: RegisterEngine, assembly: Assembly, ids: Integers) -> Integer
 
 
 def fetched_places(engine: RegisterEngine, elements: Integers) -> list[tuple[Integers, int]]:
-    """Of each array that the vertex program reads, device addresses of the elements and their bytes."""
+    """For each array that the vertex program reads: device addresses and sizes in bytes of its elements."""
     found = []
     for number in range(ATTRIBUTE_COUNT):
         word, fetch = engine.at("VERTEX_ARRAY_ATTRIB", number), engine.at("VERTEX_ARRAY_FETCH", number)

@@ -21,11 +21,11 @@ _BIND = 0
 
 
 class CommandError(WarpwrightError, ValueError):
-    """A command stream asks for something that the device does not have; the message names the method."""
+    """A command stream requests something that the device does not have; the message names the method."""
 
 
 class Engine(Protocol):
-    """What a subchannel drives."""
+    """The engine of a subchannel."""
 
     def write(self, method: int, words: Words, increments: bool) -> None:
         """Write words to a method, or to consecutive ones."""

@@ -1,7 +1,7 @@
 """Rasterisation: primitives in window coordinates become quads of 2 by 2 pixels with a mask of covered samples.
 
 Coordinates are snapped to 1/256 of a pixel, and edges are evaluated in integers: a sample on an edge belongs to the triangle
-whose left or top edge it is.  G80's own snapping is not published; 1/256 is what its contemporaries' APIs ask for.
+whose left or top edge it is.  G80's own snapping is not published; 1/256 is what contemporary APIs require.
 """
 
 from __future__ import annotations

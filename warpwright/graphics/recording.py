@@ -99,7 +99,7 @@ class Recorder:
                 self._put(b"W", buffer.address + first, end - first, tail=now[first:end].tobytes())
 
     def _after(self) -> None:
-        """What the device wrote itself needs no record."""
+        """The device's own writes need no record."""
         for handle, buffer in self._device.host_buffers.items():
             self._seen[handle] = self._device.memory.view(buffer.address, buffer.size, "a recording").copy()
         self._file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
@@ -191,7 +191,7 @@ class Replay:
 
         Raises:
             RecordingError: the file is damaged.
-            WarpwrightError: what a submission asks for is not provided, or is at fault.
+            WarpwrightError: a submission requests something that is not provided, or is invalid.
         """
         for kind, fields, tail in _records(self._reader):
             if kind == b"D":

@@ -92,7 +92,7 @@ def _flat_integers(source: _Source, slot: int | None) -> Integers | None:
 
 
 def prepare(engine: State3D, raw: npt.NDArray[np.uint32], primitives: Primitives) -> list[SetUp]:
-    """Clip, cull and set up primitives; what polygon modes make of triangles is in lists of its own."""
+    """Clip, cull and set up primitives; lines and points that polygon modes make of triangles are in separate lists."""
     semantics, interpolants = Semantics.of(engine), Interpolants.of(engine)
     viewports = np.zeros(len(primitives.vertices), dtype=np.int64)
     if semantics.viewport is not None and semantics.viewport < raw.shape[1]:

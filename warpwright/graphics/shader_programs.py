@@ -54,14 +54,14 @@ MOST_SECONDS = 60.0
 
 
 class Textures(Protocol):
-    """What gives a run its textures (``texture_unit.py``)."""
+    """The source of a run's textures (``texture_unit.py``)."""
 
     def provide(self, context: LaunchContext) -> None: ...
 
 
 @dataclass(slots=True)
 class Emitted:
-    """What a geometry program emitted.
+    """The output of a geometry program.
 
     Attributes:
         words: (primitives, most vertices, slots): the vertices' outputs; zero beyond ``counts``.
@@ -96,12 +96,12 @@ class Pixels:
 
 
 class Arena(Protocol):
-    """Where runs find room."""
+    """Scratch memory for runs."""
 
     memory: DeviceMemory
 
     def words(self, count: int) -> tuple[int, Words]:
-        """Device address and view of so many words."""
+        """Device address and view of a number of words."""
 
 
 class _OneRunArena:
@@ -112,7 +112,7 @@ class _OneRunArena:
         self._room: Allocation | None = None
 
     def words(self, count: int) -> tuple[int, Words]:
-        """Device address and view of so many words; what was there before is lost."""
+        """Device address and view of a number of words; earlier contents are lost."""
         if self._room is None or self._room.size_bytes < 4 * count:
             if self._room is not None:
                 self.memory.free(self._room)
@@ -253,7 +253,7 @@ class ShaderProgram:
         textures: Textures | None = None,
         engine: Engine = "compiled",
     ) -> Emitted:
-        """What n primitives of v vertices emit, from ``inputs`` (n, v, slots).
+        """The vertices that n primitives of v vertices emit, from ``inputs`` (n, v, slots).
 
         Args:
             primitive_ids: (n,), what the program reads as the primitive's number.

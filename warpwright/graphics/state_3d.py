@@ -54,9 +54,9 @@ class State3D(RegisterEngine):
         self.instance = 0
         self.draws = 0
         self.watch: DrawWatch | None = None
-        """What is told of each draw's steps, where draws are timed (``timed/``)."""
+        """The observer of each draw's steps, if draws are timed (``timed/``)."""
         self.last_target: ColourTarget | None = None
-        """What a program's draw wrote last; the driver's own draws, in window coordinates, do not count."""
+        """The last target of a program's draw; the driver's own draws, in window coordinates, do not count."""
         # Drivers write the mask of samples only to restrict it.
         for i in range(4):
             self.registers[(methods_3d.TABLE.offsets["MSAA_MASK"] >> 2) + i] = 0xFFFF

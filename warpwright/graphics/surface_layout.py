@@ -63,7 +63,7 @@ class Layout:
         return first + (y[0] >> rows_log2) * row, first + ((y[1] >> rows_log2) + 1) * row
 
     def key(self) -> tuple[int, int, int, int]:
-        """What :func:`byte_offset` needs besides the place: pitch, log2s, and bytes from slice block to slice block."""
+        """Arguments of :func:`byte_offset` in addition to the place: pitch, log2s, and bytes from slice block to slice block."""
         height, depth = GOB_ROWS << max(0, self.height_log2), 1 << self.depth_log2
         return self.pitch, self.height_log2, self.depth_log2, self.pitch * (-(-self.rows // height) * height) * depth
 

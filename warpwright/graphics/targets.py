@@ -127,7 +127,7 @@ def clear(engine: RegisterEngine, memory: VideoMemory, word: int) -> None:
 def cleared(
     engine: RegisterEngine, word: int
 ) -> tuple[tuple[int, int, int, int], tuple[int, int], ColourTarget | None, DepthTarget | None, float | None]:
-    """What a clear changes: the rectangle in pixels, the samples, the targets, and the new depth."""
+    """The effect of a clear: the rectangle in pixels, the samples, the targets, and the new depth."""
     colour = colour_target(engine, word >> 6 & 15) if word >> 2 & 15 else None
     depth = depth_target(engine) if word & (_DEPTH | _STENCIL) else None
     value = engine.float_at("CLEAR_DEPTH") if word & _DEPTH else None

@@ -71,7 +71,7 @@ class TextureFormat:
 
 
 def _packed(name: str, size: int, *widths: int) -> TextureFormat:
-    """Channels of so many bits from the lowest bit on."""
+    """Channels with the given numbers of bits, from the lowest bit on."""
     found, at = [], 0
     for width in widths:
         found.append((at // 32, at % 32, width))
@@ -128,7 +128,7 @@ FORMATS: dict[int, TextureFormat] = {
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Where a level of a texture is, in elements and bytes."""
+    """The location of a texture's level, in elements and bytes."""
 
     width: int
     height: int
@@ -233,7 +233,7 @@ def _place_levels(header: TextureHeader, most: int, height_log2: int, depth_log2
 
 
 def texture_row(header: TextureHeader, base: int, limit: int) -> Row:
-    """The row of a texture that is at a host address, with so many bytes from there on."""
+    """The row of a texture at a host address, followed by a number of bytes."""
     words, form = header.words, header.format
     row = np.zeros(TEXTURE_BYTES // 8, np.int64)
     types = [words[0] >> shift & 7 for shift in (6, 9, 12, 15)]

@@ -1,6 +1,6 @@
 """The texture unit for compiled programs: one lane after the other, its level from its quad's coordinates.
 
-OpenGL 3.3, section 3.8, says what a sample is.  Positions are rounded to 256ths of a texel and levels cut to 256ths, as the chip's registers
+Samples are defined in OpenGL 3.3, section 3.8.  Positions are rounded to 256ths of a texel and levels cut to 256ths, as the chip's registers
 have them; weights are therefore exact, and the rest is of double precision.  An anisotropic sample is the mean of up to 16 samples along the
 longer axis of the footprint (EXT_texture_filter_anisotropic).  The function is written for Numba (``engine/textures/intrinsics.py``).
 """
@@ -190,7 +190,7 @@ def beyond(face: int, i: int, j: int, size: int) -> Any:
 # --- along an axis ----------------------------------------------------------------------------------
 @part
 def brought(u: float, size: int, mode: int, filtered: bool) -> float:
-    """A position in texels brought near the image, as far as the mode does it before texels are chosen."""
+    """A position in texels brought near the image, to the extent that the mode does so before texels are chosen."""
     extent = np.float64(size)
     half = 0.5 if filtered else 0.0
     if mode >= MIRROR_CLAMP_TO_EDGE:
@@ -629,7 +629,7 @@ def count_quad(sampler: int, lanes: int, filters: int) -> None:
 
 @part
 def begin_record(notes: int) -> int:
-    """Where the record of a warp's quads begins (``timing/texture_unit.py``); a ring holds far more than are under way."""
+    """Address of the record of a warp's quads (``timing/texture_unit.py``); the ring holds far more records than are in flight."""
     place = read_64(notes + 8 * NOTE_PLACE)
     if place + 1 + 8 * (1 + MOST_NOTED) > read_64(notes + 8 * NOTE_WORDS):
         place = np.int64(NOTES_AT)

@@ -92,7 +92,7 @@ def weighted_byte(row: int, n: int, words: Any, weights: Any) -> float:
 
 @part
 def small_float(raw: int, bits: int) -> float:
-    """An unsigned float with 5 bits of exponent and so many of significand."""
+    """An unsigned float with 5 bits of exponent and a given number of bits of significand."""
     exponent, fraction = raw >> bits & 31, raw & ((1 << bits) - 1)
     if exponent == 31:
         return np.nan if fraction else np.inf
@@ -103,7 +103,7 @@ def small_float(raw: int, bits: int) -> float:
 
 @part
 def number(raw: int, bits: int, kind: int) -> float:
-    """What the bits of a channel stand for."""
+    """The value of a channel's bits."""
     if kind == FLOAT:
         if bits == 32:
             return np.float64(float_of(raw))

@@ -24,13 +24,13 @@ _SERVE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_uint32, *[ctypes.c_int6
 
 
 class TextureMemory(Protocol):
-    """Where textures are."""
+    """The locations of textures."""
 
     def texture_room(self, address: int, what: str) -> tuple[int, int]:
         """Host address of a device address, and how many bytes its buffer has from there on.
 
         Raises:
-            MemoryFaultError: no buffer is there; the message names ``what``.
+            MemoryFaultError: no buffer is at the address; the message names ``what``.
         """
 
 
@@ -83,7 +83,7 @@ class TextureUnit:
             row[TEXTURE["notes"] // 8] = notes.ctypes.data
 
     def counts(self, sampler: int) -> dict[str, int]:
-        """What has been sampled with a sampler: ``samples`` of threads, bilinear ``filters`` and ``cycles`` of the texture unit.
+        """Counters of a sampler: ``samples`` of threads, bilinear ``filters`` and ``cycles`` of the texture unit.
 
         A texture unit looks up the four addresses of a quad in a cycle of the core clock, and filters eight times.  Misses of its
         caches are not counted: nothing is published that would anchor them.

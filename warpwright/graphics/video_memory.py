@@ -18,7 +18,7 @@ from warpwright.errors import OutOfMemoryError
 from warpwright.graphics.address_map import AddressMap, FreePlaces
 
 FIRST_ADDRESS = 0x2000_0000
-"""Device address of the first byte: the driver keeps the lowest addresses free, so that 0 is nobody's."""
+"""Device address of the first byte; the driver keeps the lowest addresses free, so that 0 is never allocated."""
 PAGE_BYTES = 4096
 
 

@@ -1,6 +1,6 @@
 """Detects code that uses more stack than the compiler states.
 
-``alloca`` moves the stack pointer R1 down while the code runs, of which a cubin's attributes say nothing.  The driver's default
+``alloca`` moves the stack pointer R1 down at run time, which a cubin's attributes do not describe.  The driver's default
 stack has room for it, as it has for recursion.
 """
 
@@ -31,7 +31,7 @@ def stack_bytes(instructions: Iterable[Instruction], starts: Sequence[int], stat
 
 
 def lowered_by(instruction: Instruction) -> int | None:
-    """Bytes by which an instruction lowers the stack pointer; None where a register says how many."""
+    """Bytes by which an instruction lowers the stack pointer; None if a register holds the number."""
     target, *sources = instruction.operands or (None,)
     if target is None or not is_stack_pointer(target) or not any(map(is_stack_pointer, sources)):
         return 0

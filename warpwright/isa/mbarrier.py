@@ -52,7 +52,7 @@ def change(
 
 
 def changed(word: int, by: int) -> int:
-    """What an object becomes: the meaning of the atomic operation ``mbarrier`` on Python's integers."""
+    """The new value of an object: the meaning of the atomic operation ``mbarrier`` on Python's integers."""
     arrivals, leaves = by & COUNT_MASK, by >> OPERAND_LEAVES_AT & 1
     field = word >> PENDING_AT & COUNT_MASK
     pending = (1 << COUNT_BITS) - field if field else 0

@@ -32,7 +32,7 @@ TRACKED = ("reg", "ureg", "pred", "upred")
 
 
 class Block(Protocol):
-    """A basic block, as far as registers' lifetimes need it."""
+    """The parts of a basic block that registers' lifetimes depend on."""
 
     @property
     def first(self) -> int: ...

@@ -88,7 +88,7 @@ class TextureAccess(NamedTuple):
 
     @classmethod
     def of_word(cls, word: int) -> TextureAccess:
-        """What :meth:`word` made, as far as the work depends on it."""
+        """The access that :meth:`word` encoded, without fields that do not affect the work."""
         values: dict[str, int] = {}
         for name, bits in FIELDS.items():
             values[name] = word & ((1 << bits) - 1)

@@ -2,5 +2,5 @@
 
 The functional stages (``warpwright/graphics``) leave what they did to a watch (``capture.py``): vertices, primitives, tiles, quads, traffic.
 Fixed-function stages then pass it on at their rates (``stages.py``), the SM controllers start its warps on the SMs of the timing model
-(``sm_controllers.py``, ``pipeline_machine.py``), and ``frame.py`` says what each draw took on each stage.  Images never depend on any of it.
+(``sm_controllers.py``, ``pipeline_machine.py``), and ``frame.py`` reports the time of each draw on each stage.  Images never depend on any of it.
 """

@@ -282,7 +282,7 @@ class Watch:
         return clusters[turns]
 
     def _input_work(self, engine: State3D, warps: Records, chosen: Integers, last: Integers, scalars: int) -> None:
-        """What the input assembler does for each warp: primitives, scalars, and sectors of arrays that it lacks."""
+        """The input assembler's work for each warp: primitives, scalars, and sectors of arrays that it lacks."""
         assert self._vertices is not None
         graphics, count = self.graphics, len(warps)
         primitives = np.bincount(last // WARP, minlength=count)[:count]

@@ -1,4 +1,4 @@
-"""What draws took on each stage, and what limits them: the result of timed graphics."""
+"""The result of timed graphics: the time of draws on each stage, and their limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SM_STAGES = ("vertex programs", "geometry programs", "pixel programs")
 UNITS = (*(name for name in STAGES if name not in SM_STAGES), "SPs", "SFUs", "texture units", "DRAM")
-"""What can limit a frame: fixed-function stages, and what all programs share."""
+"""Resources that can limit a frame: fixed-function stages, and those that all programs share."""
 ADVICE = {
     "front end": "the command stream is the limit: draw more primitives with each call",
     "input assembler": "the input assembler is the limit: use fewer or narrower attributes, or indices, so that vertices are found again",
@@ -99,7 +99,7 @@ class FrameTime:
         return f"{ADVICE[name]} ({100 * self.use[name]:.0f}% busy)"
 
     def shares(self) -> dict[str, float]:
-        """Of the SMs' warp time, the part of each kind of work."""
+        """The share of each kind of work in the SMs' warp time."""
         by_kind = {kind: sum(d.warp_cycles[kind] for d in self.draws) for kind in KINDS}
         total = sum(by_kind.values())
         return {kind: value / total if total else 0.0 for kind, value in by_kind.items()}

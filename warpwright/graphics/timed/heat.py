@@ -11,7 +11,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class HeatMaps:
-    """Counts over a target of so many pixels, by tiles of so many along a side.
+    """Counts over a target, by square tiles.
 
     Attributes:
         shaded: pixels that went to pixel programs, by pixel.

@@ -83,7 +83,7 @@ def for_graphics(chip: Chip) -> Chip:
 
 @dataclass(slots=True)
 class BatchResult:
-    """What a batch took, in cycles of the SMs' clock; rows are its draws."""
+    """The times of a batch, in cycles of the SMs' clock; rows are its draws."""
 
     cycles: float
     labels: list[str]
@@ -109,7 +109,7 @@ class _Machine:
     def __init__(self, chip: Chip, runs: list[ProgramRun], kept: dict[str, npt.NDArray[np.int64]]) -> None:
         grids = [Grid(run.program, run.made.lowered, run.made.traced, run.context) for run in runs]
         if len(grids) == 1:
-            # The dispatcher tells work of one launch from that of several; a pipeline's is of several.
+            # The dispatcher distinguishes one launch from several; a pipeline counts as several.
             grids = grids * 2
         self.chip = chip
         self.prepared: Prepared = prepare(chip, grids, Policies())
@@ -160,7 +160,7 @@ class _Machine:
             stage_work.stage_traffic(self.m, traffic.rows, count)
 
     def kept_areas(self) -> dict[str, npt.NDArray[np.int64]]:
-        """What the texture caches hold, for the next batch, whose clock begins at 0."""
+        """The contents of the texture caches for the next batch, whose clock begins at 0."""
         state, found = self.prepared.state, {}
         units, words = state.areas["texture_units"], int(self.m[s.chip.texture_unit_words])
         gpcs = len(self.chip.sm.gpc_sm_counts)
@@ -359,7 +359,7 @@ class Batch:
         stages.end_window(self.pipe, until)
 
     def result(self, labels: list[str]) -> BatchResult:
-        """What it took."""
+        """The times of the batch."""
         pipe, draws = self.pipe, len(self.work.draws)
         instructions = np.zeros((draws, len(KINDS)), np.int64)
         warp_cycles, warps = np.zeros((draws, len(KINDS))), np.zeros((draws, len(KINDS)), np.int64)

@@ -15,7 +15,7 @@ from warpwright.graphics.timed.work import KINDS
 VERTEX, GEOMETRY, PIXEL = range(len(KINDS))
 Counts = tuple[int, int, int]
 Policy = Callable[[Counts, Counts, int], int]
-"""Of a cluster: warps of each kind that wait, warps of each kind that it runs, and its warp slots; returns the kind that goes next, or -1 for none."""
+"""A policy, called for a cluster with the warps of each kind that wait, warps of each kind that it runs, and its warp slots; returns the kind that goes next, or -1 for none."""
 
 
 def dynamic(waiting: Counts, running: Counts, slots: int) -> int:

@@ -42,7 +42,7 @@ PRIMITIVE_QUEUE = 64
 ROP_AHEAD_CYCLES = 1000.0
 """How far a ROP may be ahead of what it has asked memory for (not anchored)."""
 FETCH, TEST, COLOUR = range(3)
-"""What a row of traffic is for: a vertex warp's attributes, a run's depths, a run's colours."""
+"""The purpose of a row of traffic: a vertex warp's attributes, a run's depths, a run's colours."""
 ROOM = 1 << 16
 ROOM_NEEDED = 512
 
@@ -318,14 +318,14 @@ def rop_warp(work: Work, rates: Rates, pipe: Pipe, w: int, traffic: Traffic) -> 
                 ask(traffic, begin, partition, runs[r].sector, writes, 1, COLOUR, r)
             pipe.counts[draw, N_COLOUR] += runs[r].colour_reads + runs[r].colour_writes
             pipe.counts[draw, N_DEPTH] += late * (runs[r].depth_reads + runs[r].depth_writes)
-        # A ROP that is far behind holds the cluster's results back.
+        # A ROP that lags far behind delays the cluster's results.
         time = max(time, pipe.rop_free[1, partition] - ROP_AHEAD_CYCLES)
     pipe.cluster_free[1, cluster] = time
 
 
 @compiled
 def answers(work: Work, rates: Rates, pipe: Pipe, traffic: Traffic) -> None:
-    """What memory has answered."""
+    """The answers of memory."""
     runs = work.runs
     for n in range(traffic.used[0]):
         item, end = traffic.items[n], float(traffic.rows[n, 5])

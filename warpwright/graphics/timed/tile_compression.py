@@ -1,4 +1,4 @@
-"""What ROPs read and write: tiles in their caches, and lossless compression of colours and depth.
+"""Memory traffic of the ROPs: tiles in their caches, and lossless compression of colours and depth.
 
 Lindholm et al.: "The memory controller uses lossless color (up to 8:1) and depth compression (up to 8:1) to reduce bandwidth."  What is
 compressed how is not published.  Here a tile takes less memory by what it holds: colours that are all equal, or equal over the samples of each
@@ -47,7 +47,7 @@ class Surfaces:
         self.side, self.most, self.sector_bytes = side, most, sector_bytes
         self.found: dict[tuple[int, int, int, int], CompressedSurface] = {}
         self.sectors: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        """What each tile of all surfaces takes in DRAM."""
+        """The sectors of each tile of all surfaces in DRAM."""
         shape = (2, partitions, kept)
         self.cache = (np.full(shape, -1, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
         """Tiles of the ROPs' caches, when they were used, and whether they were changed; colours, then depth."""
@@ -115,7 +115,7 @@ def colour_sectors(
     side: int,
     most: int,
 ) -> Integers:
-    """What tiles of colours take, by what they hold."""
+    """Sectors of tiles of colours, by their contents."""
     elements = _elements(memory, target, surface, tiles, samples, side)
     count = samples[0] * samples[1]
     same = (elements == elements[:, :1, :1, :1]).all(axis=(1, 2, 3, 4))
@@ -146,7 +146,7 @@ def _planar(values: npt.NDArray[np.float64], step: float) -> npt.NDArray[np.bool
 
 
 def depth_sectors(values: npt.NDArray[np.float64], surface: CompressedSurface, is_float: bool, most: int) -> Integers:
-    """What tiles of depths (tiles, side, side, samples) take, by what they hold."""
+    """Sectors of tiles of depths (tiles, side, side, samples), by their contents."""
     step = 2.0**-22 if is_float else 1.5
     with np.errstate(invalid="ignore"):
         one = _planar(values, step)

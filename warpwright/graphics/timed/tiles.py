@@ -96,7 +96,7 @@ class TileWatch(Watch):
         self._pixels = None
 
     def _sector_of(self, state: FragmentState, x: Integers, y: Integers) -> Integers:
-        """Where a tile is in DRAM: of the first colour target, or of depth."""
+        """The location of a tile in DRAM: of the first colour target, or of depth."""
         surface = self._surface(state.colours[0][0] if state.colours else state.depth, state)
         if surface is None:
             return np.zeros(len(x), np.int64)
@@ -247,7 +247,7 @@ class TileWatch(Watch):
     def _parts(
         self, warps: Records, quads: Integers, runs: Integers, passed: npt.NDArray[np.bool_], first_run: int
     ) -> None:
-        """What each warp sends to the ROPs, by run."""
+        """The output of each warp to the ROPs, by run."""
         late = self._state.is_late and self._state.depth is not None and self._state.depth_state.writes
         flat = quads.reshape(-1)
         real = flat >= 0
@@ -275,7 +275,7 @@ class TileWatch(Watch):
 
     # --- memory ----------------------------------------------------------------------------------------
     def _traffic(self, state: FragmentState, left: Quads) -> None:
-        """What runs read and write of depth and colours."""
+        """The depth and colour traffic of runs."""
         rows, batch = self._batch.rows, self._batch
         if state.depth is not None and state.depth_state.writes:
             tested = batch.quads if not state.is_late else (self._shaded or left)
@@ -348,7 +348,7 @@ class TileWatch(Watch):
     def _read_back(
         self, state: FragmentState, surface: CompressedSurface, tiles: Integers, values: npt.NDArray[np.float64]
     ) -> None:
-        """What the ROPs hold of depth, of whole tiles of the raster, comes back to Z-cull."""
+        """Return the depths of whole raster tiles from the ROPs to Z-cull."""
         assert state.depth is not None
         if self._made.layers.any():
             return

@@ -46,12 +46,12 @@ class GraphicsTimer:
         return round(self.clock_cycles / self.chip.clocks.sm_clock_mhz * 1000)
 
     def when_done(self, tell: Callable[[int], None]) -> None:
-        """Have a function told in nanoseconds when all that was submitted so far has ended."""
+        """Call a function with the time in nanoseconds at which all work submitted so far has ended."""
         draw = self.watch.draws
         self._after.append(lambda began: tell(self._end_of(draw, began)))
 
     def _end_of(self, draws: int, began: int) -> int:
-        """Nanoseconds at which so many draws of the last batch have ended."""
+        """Nanoseconds at which a number of draws of the last batch have ended."""
         if not draws or not self.batches:
             return began
         cycles = float(self.batches[-1].last[:draws].max())

@@ -120,7 +120,7 @@ class Rates(NamedTuple):
 
 
 class Pipe(NamedTuple):
-    """What stages remember between two windows."""
+    """The state of stages between two windows."""
 
     free: npt.NDArray[np.float64]
     """When each stage takes its next work."""

@@ -16,7 +16,7 @@ from warpwright.graphics.rop import ALWAYS, GEQUAL, GREATER, LEQUAL, LESS
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 NEVER_CULLS, CULLS, CULLS_AND_WRITES, WRITES = range(4)
-"""What a state of the depth test lets Z-cull do."""
+"""The actions of Z-cull that a state of the depth test allows."""
 STEP = 2.0**-23
 """By which depths may differ from what their format stores."""
 

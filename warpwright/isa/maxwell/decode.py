@@ -17,7 +17,7 @@ from warpwright.isa.sass.decode import UnknownEncoding
 from warpwright.isa.sass.fields import NEXT, Form
 
 ARCHES = (50, 52, 53, 60, 61, 62)
-"""Chips whose encodings the tables describe; 50 to 53 lack some rows' instructions, which no ``first`` says."""
+"""Chips whose encodings the tables describe; 50 to 53 lack some rows' instructions, which ``first`` does not state."""
 
 ROWS: tuple[Row, ...] = (
     *tables_integer.ROWS,
@@ -129,7 +129,7 @@ def decode(word: int, arch: int, address: int = WORD_BYTES, control_bits: int = 
 
 
 def landing(target: int) -> int:
-    """Where a jump to ``target`` lands: the first instruction after a control word."""
+    """The address at which a jump to ``target`` lands: the first instruction after a control word."""
     return target + WORD_BYTES if target % BUNDLE_BYTES == 0 else target
 
 

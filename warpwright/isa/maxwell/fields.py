@@ -1,6 +1,6 @@
 """Bit fields of the 64-bit SASS encodings of sm_50 to sm_62 (Maxwell and Pascal).
 
-The vocabulary is that of :mod:`warpwright.isa.sass.fields`; here is what these encodings have of their own.
+The vocabulary is that of :mod:`warpwright.isa.sass.fields`; this module adds what is specific to these encodings.
 
 Layout (facts: CuAssembler's repository and the wiki of maxas describe it; found again here by flipping bits and asking
 NVIDIA's disassembler):

@@ -122,7 +122,7 @@ def writes_flags(o: Operand) -> bool:
 def set_flags(
     b: PascalEmitter, d: Operand, result: Value, carry: Value | None = None, overflow: Value | None = None
 ) -> None:
-    """Write the flags of a 32-bit result where ``.CC`` asks for them; a flag that is not given is false."""
+    """Write the flags of a 32-bit result if ``.CC`` requests them; a flag that is not given is false."""
     if not writes_flags(d):
         return
     values = {

@@ -4,7 +4,7 @@ Every warp has a stack of (kind, target, lanes).  ``SSY``, ``PBK``, ``PCNT`` and
 branch, a loop, an iteration, a call; a branch that divides the warp pushes the side that waits.  ``SYNC``, ``BRK``, ``CONT``
 and ``RET`` take the executing lanes to the topmost entry of their kind: they leave every entry above it, and when no
 lane is left to run, the top of the stack runs next (Coon and Lindholm, US patents 7,353,369 and 7,617,384).
-The operations ``push``, ``pop`` and ``call`` say exactly this; the engines keep the stack.
+The operations ``push``, ``pop`` and ``call`` express exactly this; the engines keep the stack.
 """
 
 from __future__ import annotations
@@ -81,6 +81,6 @@ def BRX(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("SERVICE")
 def SERVICE(i: Instruction, b: PascalEmitter) -> None:
-    """What the driver provides; the caller's PRET has pushed where to return."""
+    """A function of the driver; the caller's PRET has pushed the return address."""
     if serve(i.modifiers[0], b):
         b.op("pop", "void", attr=POPS["RET"])

@@ -1,6 +1,6 @@
 """Integer arithmetic, logic, shifts and comparisons of sm_50 to sm_62.
 
-Facts behind the less obvious ones (each is what the compiler's own sequences rely on; the corpus holds them):
+Facts about the less obvious instructions (the compiler's own sequences rely on each; the corpus contains them):
 
 * ``IADD`` takes ``-x`` as ``~x + 1`` without dropping the carry; with ``.X`` as ``~x``, and adds the carry flag.
 * ``XMAD`` multiplies two 16-bit halves and adds: ``.PSL`` shifts the product left by 16, ``.CLO``/``.CHI`` take a half of
@@ -165,7 +165,7 @@ def ISCADD(i: Instruction, b: PascalEmitter) -> None:
 def LEA(i: Instruction, b: PascalEmitter) -> None:
     """``(A << n) + B``; ``.HI`` the upper word of the pair C:A shifted, plus B.
 
-    The predicate that the print shows first tells of a generic address's upper word whether it is outside of shared memory:
+    The predicate that is printed first is whether a generic address's upper word is outside shared memory:
     the compiler's code for generic atomics branches by it to ATOM or, with the lower 24 bits, to ATOMS.
     """
     only(i, "HI", "X")
@@ -497,7 +497,7 @@ def BFI(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("FLO", "POPC", "IDP")
 def AS_LATER(i: Instruction, b: PascalEmitter) -> None:
-    """What means the same as on later chips."""
+    """Instructions with the same meaning as on later chips."""
     shared(i, b)
 
 

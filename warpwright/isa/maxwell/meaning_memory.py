@@ -1,6 +1,6 @@
 """Loads, stores, atomics, constants, fences and moves of sm_50 to sm_62.
 
-``.E`` says that an address has 64 bits.  ``RED`` and ``ATOM`` take generic addresses.  A load with ``.CV`` and a store with
+``.E`` means that an address has 64 bits.  ``RED`` and ``ATOM`` take generic addresses.  A load with ``.CV`` and a store with
 ``.WT`` are volatile accesses.
 """
 

@@ -77,7 +77,7 @@ def xmad_signs(a: int, b: int) -> Derived:
 
 
 def xmad_immediate(word: int, form: Form) -> tuple[Operand, ...]:
-    """The 16-bit immediate, signed where the instruction says so."""
+    """The 16-bit immediate, signed if the instruction specifies it."""
     value = word >> 20 & 0xFFFF
     if word >> 49 & 1:
         return (Operand(Kind.IMMEDIATE, value=value | (0xFFFF0000 if value >> 15 else 0), name="signed"),)

@@ -1,7 +1,7 @@
 """A program in the order of its execution: what its clauses hold, between what its control-flow words do.
 
 Each item is one instruction of the model.  Lanes leave the execution mask by branching to where they come back: an ``ELSE``, a ``POP``, the
-end of a loop.  The words' structure says where that is, so that it is followed here once for the whole program.
+end of a loop.  The words' structure determines that place, so it is followed once for the whole program.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def fetch(b: R600Emitter) -> None:
         at = b.get(f"T{f['src_gpr']}.{'xyzw'[f['src_sel_x']]}")
         at = b.add(at, b.number(f["offset"])) if f["offset"] else at
         old = b.icmp("uge", at, b.number(RETURNS_AT))
-        # An old value's lane reads some word of the launch besides.
+        # An old value's lane also reads some word of the launch.
         launched = launch_word_at(b, b.select(old, b.number(PARAMETERS_AT), at))
         put_selected(b, f, [b.select(old, b.get("RETURNED"), launched)])
         return

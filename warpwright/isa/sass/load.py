@@ -132,7 +132,7 @@ def program_of(
     source: str | None,
     services: tuple[str, ...] = (),
 ) -> Program:
-    """The program of decoded instructions, whose functions begin at ``starts``, with what the cubin says of the kernel."""
+    """The program of decoded instructions, whose functions begin at ``starts``, with the kernel's attributes in the cubin."""
     return Program(
         name=kernel.name,
         arch=kernel.arch,

@@ -1,6 +1,6 @@
 """Integer arithmetic, logic and shifts, vector and uniform forms.
 
-Facts behind the less obvious ones (each is what the compiler's own sequences rely on):
+Facts about the less obvious instructions (the compiler's own sequences rely on each):
 
 * ``IADD3`` without ``.X`` takes ``-x`` as ``~x + 1`` *without* dropping the carry, so that
   ``0 - 0`` carries; with ``.X`` negation is printed as ``~x`` and the carries come in as

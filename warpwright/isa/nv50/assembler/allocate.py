@@ -28,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Where each virtual register lives."""
+    """The physical register of each virtual register."""
 
     places: dict[int, int]
     count: int

@@ -17,14 +17,14 @@ FARTHEST = 24
 def clean(code: Code) -> None:
     """Fold and drop until nothing changes."""
     fold_tests(code)
-    drop_useless(code)  # copies of old values that nobody needs would stand between results and their registers
+    drop_useless(code)  # unused copies of old values would separate results from their registers
     fold_copies(code)
     drop_useless(code)
     drop_unread_conditions(code)
 
 
 def drop_useless(code: Code) -> None:
-    """Drop what nobody reads."""
+    """Drop instructions whose results are not read."""
     drop_dead(code)
     drop_unused(code)
 
@@ -38,7 +38,7 @@ def tested_register(i: Inst) -> int | None:
 
 
 def fold_tests(code: Code) -> None:
-    """Where a comparison is tested soon after, it writes the condition register itself."""
+    """Let a comparison that is tested soon afterwards write the condition register directly."""
     found = code.instructions
     for n, i in enumerate(found):
         number = tested_register(i)
@@ -79,7 +79,7 @@ def copied(i: Inst, code: Code) -> tuple[int, int] | None:
 
 
 def fold_copies(code: Code) -> None:
-    """Where a result is copied to a register in its block, it is written there at once.
+    """Write a result that is copied to a register in its block directly to that register.
 
     The result must have no other writer and no reader in another block, nothing between it and the copy may name the copy's target, and
     no reader may come after the target's next writer.

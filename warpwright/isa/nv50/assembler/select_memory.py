@@ -126,7 +126,7 @@ def extract(s: Selector, op: Op, x: Value) -> Value:
     return x[op.attr]
 
 
-# --- what the launch says -------------------------------------------------------------------------
+# --- launch values -------------------------------------------------------------------------
 HEADER = {"ntid.x": 0x2, "ntid.y": 0x4, "ntid.z": 0x6, "nctaid.x": 0x8, "nctaid.y": 0xA, "ctaid.x": 0xC, "ctaid.y": 0xE}
 FIXED = {"ctaid.z": 0, "nctaid.z": 1, "gridid": 0, "nwarpid": 24}
 
