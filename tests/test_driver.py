@@ -6,6 +6,7 @@ import ctypes
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,29 @@ import numpy as np
 import pytest
 
 from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS, VECTOR_ADD, Driver, attached
+
+ROOT = Path(__file__).parents[1]
+ENDLESS_ADD = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .u64 %rd<3>;
+    .reg .u32 %r<3>;
+    ld.param.u64 %rd1, [a];
+    cvta.to.global.u64 %rd2, %rd1;
+    mov.u32 %r1, 0;
+again:
+    add.u32 %r1, %r1, 1;
+    ld.volatile.global.u32 %r2, [%rd2];
+    setp.eq.u32 %p, %r2, 1;
+    @%p bra again;
+    st.global.u32 [%rd2], %r1;
+    ret;
+}
+"""
+"""Polls a word that keeps its value and counts, so that no state repeats."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
@@ -316,30 +340,50 @@ int main(int argc, char **argv) {
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-def test_native_program_runs_under_the_command(tmp_path: Path) -> None:
+def native_program(folder: Path, ptx: str, source: str = _C_PROGRAM) -> list[str | Path]:
+    """The words that run the C program above, whose kernel ``add`` is this one, under the command."""
     import sysconfig
 
     from warpwright.driver import attach
 
     if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
         pytest.skip("this Python has no shared library")
-    (tmp_path / "add.ptx").write_text(VECTOR_ADD)
-    (tmp_path / "main.c").write_text(_C_PROGRAM)
-    program = tmp_path / "main"
+    (folder / "add.ptx").write_text(ptx)
+    (folder / "main.c").write_text(source)
+    program = folder / "main"
     subprocess.run(
-        ["cc", "-w", "-pthread", "-o", program, tmp_path / "main.c", f"-L{attach.folder()}", "-lcuda"],
+        ["cc", "-w", "-pthread", "-o", program, folder / "main.c", f"-L{attach.folder()}", "-lcuda"],
         check=True,
-        cwd=tmp_path,
+        cwd=folder,
     )
     command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", "v100", "--timing", "off"]
-    done = subprocess.run(
-        [*command, program, tmp_path / "add.ptx"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[1],
+    return [*command, program, folder / "add.ptx"]
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_an_interrupted_native_program_reports_where_its_warps_are(tmp_path: Path) -> None:
+    # Without the thread: signals reach Python in the thread that started it.
+    main = _C_PROGRAM.replace("pthread_create(&thread, 0, work, argv[1]);", "work(argv[1]);")
+    words = native_program(tmp_path, ENDLESS_ADD, main.replace("    pthread_join(thread, 0);\n", ""))
+    running = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
     )
+    assert running.stderr is not None
+    told = next(line for line in running.stderr if "add: 0 of 1 blocks" in line)
+    os.killpg(running.pid, signal.SIGINT)
+    shown, errors = running.communicate(timeout=100)
+    assert running.returncode == 130, told + errors
+    assert "warpwright: interrupted in cuLaunchKernel: kernel add, block (0, 0, 0):" in errors
+    assert "warp 0: lanes 0-31 run at " in errors
+    assert "Traceback" not in errors
+    assert "the program launched no kernel" not in shown
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_native_program_runs_under_the_command(tmp_path: Path) -> None:
+    words = native_program(tmp_path, VECTOR_ADD)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 5, done.stderr
     assert done.stdout.startswith("0 16 16\n"), done.stdout
     assert "add" in done.stdout.split("\n", 1)[1]

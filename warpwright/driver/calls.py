@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -101,6 +102,11 @@ def failed(name: str, error: BaseException) -> int:
         launch_records.finish()
         os._exit(TIMED_OUT)
     if isinstance(error, KeyboardInterrupt):
+        if not sys.orig_argv:
+            # A native program, which has loaded Python for this driver alone.
+            say(f"interrupted in {name}{f': {error}' if str(error) else ''}")
+            launch_records.finish(complete=False)
+            os._exit(128 + signal.SIGINT)
         # C code between here and Python knows no exceptions: raise it again when Python code runs next.
         _thread.interrupt_main()
         return results.LAUNCH_FAILED

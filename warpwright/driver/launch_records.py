@@ -78,9 +78,9 @@ def _portable(run: Run) -> Run:
     return replace(run, gpu_type=None, children=[_portable(child) for child in run.children])
 
 
-def finish() -> None:
-    """Run what is left in the queue, unless the time limit has passed, and write what was recorded."""
-    if session.timed_out:
+def finish(complete: bool = True) -> None:
+    """Run what is left in the queue, unless the time limit has passed or it is not to be completed, and write what was recorded."""
+    if session.timed_out or not complete:
         queue.drop()
     try:
         queue.drain()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -20,8 +20,11 @@ DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 LEFT_OUT_FIRST = ("simulated", "regs", "occupancy", "IPC", "DRAM GB/s", "instructions", "block", "grid", "time")
 """Columns that a narrow terminal goes without, in this order."""
 
-LEAST_NAME_WIDTH, LEAST_REASON_WIDTH = 24, 16
-"""Characters to which a kernel's name and the bottleneck may be folded."""
+LEAST_NAME_WIDTH, LEAST_REASON_WIDTH = 32, 16
+"""Characters to which a kernel's name and the bottleneck are folded before a column is left out."""
+
+NARROWEST = 12
+"""Characters to which words are folded once no further column can be left out."""
 
 LONG_NAME = 32
 """Characters from which a C++ name is shown without its namespaces."""
@@ -145,6 +148,9 @@ def fitting_table(columns: Sequence[Column], title: str, console: Console) -> tu
     left = [heading for heading in LEFT_OUT_FIRST if any(c.heading == heading for c in columns)]
     while (shown := _widths(columns, without, console.width)) is None and left:
         without.append(left.pop(0))
+    if shown is None:
+        narrow = [replace(c, least=min(c.least, NARROWEST)) for c in columns]
+        shown = _widths(narrow, without, console.width)
     table = Table(title=title, title_justify="left", header_style="bold")
     kept = [c for c in columns if c.heading not in without]
     for column, width in zip(kept, shown or [None] * len(kept), strict=True):
