@@ -277,7 +277,7 @@ def test_symbol_of_another_size(module: ww.Module) -> None:
 def test_more_memory_than_the_chip_has(gpu: ww.GPU) -> None:
     small = ww.GPU("v100", timing="off", dram_kib=1 << 17)
     assert said(ww.OutOfMemoryError, lambda: small.empty(1 << 26)) == (
-        "out of device memory: array float32[67108864] needs 256.0 MiB; 0 bytes of 128.0 MiB are in use"
+        "out of device memory: array float32[67108864] needs 256 MiB; 0 bytes of 128 MiB are in use"
     )
 
 

@@ -34,7 +34,7 @@ def figures(chip: str, **changes: object) -> Figures:
         "store_bytes": 128.0,
         "l1_hit_percent": 0.0,
         "l2_hit_percent": 50.0,
-        "dram_bytes": 1e6,
+        "dram_bytes": 1 << 20,
         "dram_percent": 10.0,
     }
     plain |= {
@@ -50,7 +50,8 @@ def figures(chip: str, **changes: object) -> Figures:
 
 def test_what_is_alike_is_not_told() -> None:
     assert (
-        difference(figures("a100"), figures("a100")) == "a100 takes 1 µs, about as fast as a100. Limited by: latency."
+        difference(figures("a100"), figures("a100"))
+        == "a100 takes 1.00 µs, about as fast as a100. Limited by: latency."
     )
 
 
@@ -58,17 +59,17 @@ def test_what_is_alike_is_not_told() -> None:
     ("changes", "said"),
     [
         ({"load_bytes": 256.0}, "a load by a warp moves 256 bytes instead of 128"),
-        ({"dram_bytes": 3e6}, "DRAM moves 3 MB instead of 1 MB"),
+        ({"dram_bytes": 3 << 20}, "DRAM moves 3.00 MiB instead of 1.00 MiB"),
         ({"l2_hit_percent": 70.0}, "L2 hits 70% instead of 50%"),
-        ({"bank_passes": 4.0}, "an access of shared memory takes 4.0 times its passes for conflicts instead of 1.0"),
+        ({"bank_passes": 4.0}, "an access of shared memory takes 4.00 times its passes for conflicts instead of 1.00"),
         ({"active_warps": 40.0}, "an SM has 40 active warps instead of 20, of at most 64"),
-        ({"instructions": 250}, "its code executes 2.5 times the instructions"),
+        ({"instructions": 250}, "its code executes 2.50 times the instructions"),
         ({"launch_share": 0.6}, "60% of the time is before the first block runs"),
     ],
 )
 def test_each_mechanism_that_changed_is_told(changes: dict[str, object], said: str) -> None:
     assert difference(figures("a100"), figures("a100", **changes)) == (
-        f"a100 takes 1 µs, about as fast as a100: {said}. Limited by: latency."
+        f"a100 takes 1.00 µs, about as fast as a100: {said}. Limited by: latency."
     )
 
 
@@ -78,16 +79,16 @@ def test_the_machine_the_rule_and_the_caches_are_told() -> None:
     )
     told = difference(old, figures("gtx480"))
     assert told.startswith(
-        "gtx480 takes 1 µs, 4.0 times as fast as g80: a store by a warp moves 128 bytes instead of 1,024 (whole lines"
+        "gtx480 takes 1.00 µs, 4.00 times as fast as g80: a store by a warp moves 128 bytes instead of 1,024 (whole lines"
     )
     assert "caches are new: 0% of loads hit in L1, 50% of requests in L2 of 0.75 MiB" in told
-    assert "its DRAM has 2.1 times the bandwidth, of which 10% is used" in told
+    assert "its DRAM has 2.05 times the bandwidth, of which 10% is used" in told
     assert told.endswith("Limited by: latency (before: DRAM bandwidth).")
     waves = difference(figures("gtx480"), figures("hd6970", lanes=64, instructions=50, load_bytes=256.0))
     assert "a load by a wavefront of 64 lanes moves 256 bytes instead of 128" in waves
-    assert "its code executes 0.50 times the instructions, each for 64 lanes instead of 32" in waves
+    assert "its code executes 0.500 times the instructions, each for 64 lanes instead of 32" in waves
     assert "132 SMs at 1,980 MHz instead of 108 at 1,410" in difference(figures("a100"), figures("h200"))
-    assert ", 4.0 times as long as gtx480" in difference(figures("gtx480"), old)
+    assert ", 4.00 times as long as gtx480" in difference(figures("gtx480"), old)
     assert ", about as fast as gtx480" in difference(figures("gtx480"), figures("hd6970"))
 
 

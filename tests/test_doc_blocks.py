@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
 import runpy
 import subprocess
@@ -114,6 +116,38 @@ def test_the_advice_that_a_page_quotes_is_what_its_command_gives(tmp_path: Path)
     )
     (given,) = [line for line in done.stdout.splitlines() if line.startswith("matmul_naive: Limited by ")]
     assert agrees(quoted, given, SAVINGS_TOLERANCE), given
+
+
+def compared(folder: Path, *words: str) -> str:
+    """What ``warpwright compare`` prints on a terminal of 120 columns."""
+    (folder / "examples").symlink_to(ROOT / "examples")
+    done = subprocess.run(
+        [sys.executable, "-m", "warpwright", "compare", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.ci
+def test_the_table_that_readme_quotes_is_what_its_command_prints(tmp_path: Path) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (quoted,) = re.findall(r"^```\n(examples/matmul\.py\n.*?)^```", page, re.DOTALL | re.MULTILINE)
+    printed = compared(tmp_path, "v100", "a100", "h200", "--", "examples/matmul.py")
+    assert agrees(quoted, printed[printed.index("examples/matmul.py ") :], CYCLES_TOLERANCE), printed
+
+
+@pytest.mark.ci
+def test_the_sentence_that_a_page_quotes_is_that_of_the_compared_chips(tmp_path: Path) -> None:
+    text = (ROOT / "docs/howto/compare-chips.md").read_text(encoding="utf-8")
+    quoted = " ".join(line[2:] for line in text.splitlines() if line.startswith("> ")).removesuffix("[…]")
+    compared(tmp_path, "g80", "gtx480", "--report", "page.html", "--", "examples/transpose.py", "256")
+    page = html.unescape(re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text(encoding="utf-8")))
+    given = page[page.index("gtx480 takes") :].split()[: len(quoted.split())]
+    assert agrees(quoted, " ".join(given), CYCLES_TOLERANCE), " ".join(given)
 
 
 @pytest.mark.parametrize("block", EXCERPTS, ids=_name)

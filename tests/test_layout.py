@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ORDER: list[set[str]] = [
-    {"errors", "version", "html_tables"},
+    {"errors", "version", "html_tables", "quantity_text"},
     {"chips", "toolchain"},
     {"isa", "native"},
     {"engine"},

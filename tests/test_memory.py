@@ -131,7 +131,7 @@ def test_any_history_keeps_allocations_apart(steps: list[tuple[bool, int]]) -> N
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(1, "1 byte"), (1536, "1,536 bytes"), (12 * MIB, "12.0 MiB"), (7 * MIB * 512, "3.5 GiB")]
+    ("count", "text"), [(1, "1 byte"), (1536, "1,536 bytes"), (12 * MIB, "12.0 MiB"), (7 * MIB * 512, "3.50 GiB")]
 )
 def test_format_bytes(count: int, text: str) -> None:
     assert format_bytes(count) == text

@@ -66,7 +66,7 @@ def test_the_report_says_it_beside_each_number(chip: str, tmp_path: Path) -> Non
     page = tmp_path / "page.html"
     run.report(page)
     rows = re.findall(
-        r'<td class="code">(\w+)</td><td>(assumed|borrowed)</td><td class="num">[^<]*</td><td>([^<]*)</td>',
+        r'<td class="code">(\w+)</td><td>(assumed|borrowed)</td><td class="num">[^<]*</td><td class="source">([^<]*)</td>',
         page.read_text(encoding="utf-8"),
     )
     assert "dram_latency_cycles" in [name for name, _, _ in rows]

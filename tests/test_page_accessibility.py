@@ -8,19 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import warpwright as ww
+from tests import result_pages
 from tests.browser import BROWSER, Browser, Seen
-from tests.test_report_page import launch
-from warpwright.studies.page import study_page
-from warpwright.studies.study import Cell, Plot, Result, Study, Table
-from warpwright.sweeps.page import write_page
-from warpwright.sweeps.point_server import Outcome
-from warpwright.sweeps.result import Sweep
-from warpwright.sweeps.specification import points_of, specification_of
-from warpwright.sweeps.store import Store
-from warpwright.tools.chip_differences import match_launches
-from warpwright.tools.report import write_report
-from warpwright.tools.report.chips_page import write_chips_page
 
 pytestmark = [pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine"), pytest.mark.ci]
 NAMED = frozenset(
@@ -41,57 +30,6 @@ NAMED = frozenset(
     ]
 )
 """Roles of which a screen reader reads only the name."""
-KINDS = ("report", "chips", "study", "sweep")
-
-
-def _report(folder: Path) -> Path:
-    gpu = ww.GPU("h200")
-    launch(gpu)
-    return write_report(folder / "report.html", gpu.launches, title="demo.py")
-
-
-def _chips(folder: Path) -> Path:
-    runs = {}
-    for chip in ("p100", "v100"):
-        gpu = ww.GPU(chip)
-        launch(gpu)
-        runs[chip] = gpu.launches
-    write_chips_page(folder / "chips.html", match_launches(runs), {"g80": "it lacks <doubles>"}, "demo.py")
-    return folder / "chips.html"
-
-
-def _study(folder: Path) -> Path:
-    cells = [Cell(f"{row} warps", f"{column} blocks", row + column, 5.0, 0.1) for row in (1, 2) for column in (2, 4)]
-    plot = Plot("Latency", "warps", "cycles", {"model": [(1.0, 4.0), (2.0, 8.0)], "paper": [(1.0, 5.0), (2.0, 7.0)]})
-    found = Result([Table("Barriers", "µs", cells), Table("A map", "µs", cells, heat_map=True)], ["A remark."], [plot])
-    page = folder / "study.html"
-    page.write_text(study_page(Study("sync-x", "A paper, Table 1", "what it measures", lambda _: Result()), found))
-    return page
-
-
-def _sweep(folder: Path) -> Path:
-    (folder / "step.py").write_text("")
-    asked = specification_of(
-        {
-            "programs": ["step.py {i}"],
-            "chips": ["v100", "a100"],
-            "overrides": {"l1_kib": [64, 128]},
-            "arguments": {"i": [1, 2]},
-        }
-    )
-    points = points_of(asked, folder)
-    with Store(folder / "out") as store:
-        for number, point in enumerate(points):
-            row = {
-                "kernel": "k",
-                "launch": 0,
-                "cycles": 1000 + number,
-                "seconds": 1e-6 * (number + 1),
-                "warp_instructions": 9,
-            }
-            store.add(point, Outcome(point.key, "done", rows=[row]))
-    done = Sweep(folder / "out", tuple(points), len(points), {point.key: "done" for point in points}, 1.0, 0.9)
-    return write_page(done, asked.page)
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +38,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield made
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=result_pages.MAKERS)
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made: Path = {"report": _report, "chips": _chips, "study": _study, "sweep": _sweep}[request.param](
-        tmp_path_factory.mktemp("page")
-    )
-    return made
+    return result_pages.MAKERS[request.param](tmp_path_factory.mktemp("page"))
 
 
 def _tree(browser: Browser, page: Path) -> list[Seen]:

@@ -132,7 +132,7 @@ def test_numbers_have_units() -> None:
     assert quantity("gpu__time_duration.sum", 9540) == "9.54 µs"
     assert quantity("seconds", 9.54e-6) == "9.54 µs"
     assert quantity("dram__bytes.sum.per_second", 13.7e9) == "13.7 GB/s"
-    assert quantity("smsp__inst_executed.avg.per_cycle_active", 0.0867) == "0.09"
+    assert quantity("smsp__inst_executed.avg.per_cycle_active", 0.0867) == "0.0867"
     assert quantity("smsp__inst_executed.sum", 321536.0) == "321,536"
     assert change_of("cycles", 100, 112) == "+12.0%"
     assert change_of("cycles", 100, 2000) == "20.0 ×"

@@ -9,6 +9,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.chips import chip_names, load_chip
+from warpwright.quantity_text import share_text
 from warpwright.run import Run
 from warpwright.timing import state as s
 from warpwright.tools.report import evidence as e
@@ -84,7 +85,9 @@ def test_what_is_set_or_borrowed_is_told() -> None:
     assert after.by_kind["set"] == after.by_field["l1_hit_latency_cycles"] > 0.3
     assert after.not_of_the_chip > before.not_of_the_chip + 0.3
     assert "l1_hit_latency_cycles" in after.sentence
-    assert f"{after.not_of_the_chip:.0%} of its time depends on numbers not known for this chip" in after.sentence
+    assert (
+        f"{share_text(after.not_of_the_chip)} of its time depends on numbers not known for this chip" in after.sentence
+    )
 
 
 def test_the_page_shows_the_shares() -> None:

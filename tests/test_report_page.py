@@ -19,7 +19,7 @@ from warpwright.isa.schedule import UNITS
 from warpwright.run import Run
 from warpwright.tools.report import attribute, report_html, what_if, write_report
 from warpwright.tools.report.coloured_code import coloured
-from warpwright.tools.report.figures import draw_roofline, roofline, scaled, size
+from warpwright.tools.report.figures import draw_roofline, roofline
 from warpwright.tools.report.instruction_mix import KIND_OF, instruction_mix
 from warpwright.tools.report.live_registers import LiveRegisters, live_registers
 from warpwright.tools.report.occupancy_curves import curves
@@ -233,14 +233,6 @@ def test_refusals() -> None:
         str(refused.value)
         == "this run of product has no report: its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
     )
-
-
-def test_numbers_read_well() -> None:
-    assert scaled(66.9e12, "FLOP/s") == "66.9 TFLOP/s"
-    assert scaled(12.0, "B/s") == "12 B/s"
-    assert size(2 << 20) == "2 MiB"
-    assert size(1000) == "1,000 B"
-    assert size(1023 << 10) == "1,023 KiB"
 
 
 def test_roofline_stays_below_its_roofs(runs: list[Run]) -> None:

@@ -139,7 +139,7 @@ def test_the_headline_names_sms_without_blocks_and_wasteful_accesses() -> None:
     assert " 107 of 108 SMs got no block." in headline
     found = ranking("conflicts")
     assert found.idle == ""
-    assert found.accesses[0].startswith("Bank conflicts: 32.0 wavefronts a request, 1.0 would do, bounds.cu:")
+    assert found.accesses[0].startswith("Bank conflicts: 32 wavefronts a request, 1 would do, bounds.cu:")
     assert found.accesses[0] in found.headline
 
 
@@ -171,7 +171,7 @@ def test_sentences() -> None:
     first, second = relief("DRAM", "half the DRAM latency", 740), relief("L1", "half the L1 latency", 990)
     both = Ranking("k", 0, (first, second), "44 of 108 SMs got no block", None, ("bank conflicts: 32, a.cu:14",))
     assert both.headline == (
-        "Limited by the latency of DRAM: half the DRAM latency saves 26% of the cycles; half the L1 latency saves 1%. "
+        "Limited by the latency of DRAM: half the DRAM latency saves 26% of the cycles; half the L1 latency saves 1.0%. "
         "44 of 108 SMs got no block. Bank conflicts: 32, a.cu:14. "
         "What would help: more loads in flight: several independent loads before the first use, or more warps."
     )
@@ -184,7 +184,7 @@ def test_sentences() -> None:
     issue = Ranking("k", 0, (second,), "", fixed)
     assert issue.limit is BOUNDS["instruction issue"]
     assert issue.headline.startswith(
-        "Limited by instruction issue: it needs at least 90% of the cycles after launch; half the L1 latency saves 1%."
+        "Limited by instruction issue: it needs at least 90% of the cycles after launch; half the L1 latency saves 1.0%."
     )
 
 

@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
+from warpwright.quantity_text import figures
 from warpwright.sweeps.page import pareto_front
 from warpwright.sweeps.point_server import Outcome, PointServer, WorkerLost
 from warpwright.sweeps.specification import Point, SweepError, points_of, specification_of
@@ -160,7 +161,7 @@ def test_launches_of_every_chip_are_rows(folder: Path) -> None:
     assert slow["warp_instructions"] == own.instructions
     assert slow["cycles"] > fast["cycles"]
     page = (folder / "out" / "index.html").read_text()
-    assert f"{slow['cycles'] / fast['cycles']:.3f}" in page
+    assert figures(slow["cycles"] / fast["cycles"]) in page
     again = ww.sweep(asked, folder / "out", workers=1, progress=False)
     assert again.ran_count == 0
     assert again.table().num_rows == 2

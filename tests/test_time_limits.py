@@ -169,7 +169,7 @@ def progress(seconds: float, done: int, cycles: int = 0) -> Progress:
 
 def test_progress_has_blocks_rate_and_time_left() -> None:
     assert describe(progress(4, 0)) == "0 of 64 blocks, 4 s"
-    assert describe(progress(4, 16)) == "16 of 64 blocks (4/s), 4 s, 12 s left"
+    assert describe(progress(4, 16)) == "16 of 64 blocks (4.00/s), 4 s, 12 s left"
     assert describe(progress(4, 16, 8000)) == "16 of 64 blocks, 8,000 cycles (2,000/s), 4 s, 12 s left"
     assert seconds_left(progress(4, 64)) == 0
     assert [duration(s) for s in (0.4, 59, 61, 7260)] == ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]

@@ -34,6 +34,7 @@ from warpwright.errors import (
     whole_number,
 )
 from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
+from warpwright.quantity_text import time_text
 from warpwright.session import SavesLaunches, session
 from warpwright.source_place import place_of_text
 from warpwright.timing import policies
@@ -558,7 +559,7 @@ class GPU:
                 f"{run.grid}",
                 f"{run.block}",
                 f"{run.cycles:,}" if run.timed else "",
-                f"{1e6 * run.seconds:,.2f} µs" if run.timed else "",
+                time_text(run.seconds) if run.timed else "",
                 f"{run.instructions:,}",
             )
             for run in self.launches

@@ -57,6 +57,7 @@ from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
+from warpwright.quantity_text import share_text, time_text
 from warpwright.ranges import Origin
 from warpwright.repeats import Repeat
 from warpwright.session import session
@@ -263,13 +264,13 @@ class Run:
         rows = [
             ("grid, block", f"{self.grid}, {self.block}"),
             ("registers per thread", f"{self.registers}"),
-            ("occupancy", f"{self.occupancy:.0%}"),
+            ("occupancy", share_text(self.occupancy)),
             ("warp instructions", f"{self.instructions:,}"),
         ]
         if self.timing is not None:
             estimate = f" ({self.sampling})" if self.sampling is not None else ""
             rows.insert(0, ("cycles", f"{self.cycles:,}{estimate}"))
-            rows.insert(1, ("time", f"{1e6 * self.seconds:,.2f} µs"))
+            rows.insert(1, ("time", time_text(self.seconds)))
             if self.schedule_note:
                 rows.insert(2, ("timed", self.schedule_note))
             rows.append(("bound by", self.bottleneck))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpwright.commands.output import INTERRUPTED, MISUSED, console, fail
+from warpwright.quantity_text import share_text, time_text
 
 if TYPE_CHECKING:
     from warpwright.campaigns import Campaign
@@ -83,11 +84,13 @@ def show(found: Campaign) -> None:
         shares = []
         for outcome in OUTCOMES:
             share, low, high = found.rate(outcome, structure)
-            shares.append(f"{share:.1%} ({low:.1%}-{high:.1%})" if counts[outcome] else "0")
+            shares.append(f"{share_text(share)} ({share_text(low)}-{share_text(high)})" if counts[outcome] else "0")
         table.add_row(structure or "all", f"{sum(counts.values()):,}", *shares)
     out = console()
     out.print(table)
     before = len(found.rows) - found.ran
-    told = f"{found.ran:,} injections in {found.seconds:,.1f} s" + (f", {before:,} finished before" if before else "")
+    told = f"{found.ran:,} injections in {time_text(found.seconds)}" + (
+        f", {before:,} finished before" if before else ""
+    )
     out.print(told)
     out.print(f"wrote {found.folder / 'injections.csv'}", markup=False, soft_wrap=True)

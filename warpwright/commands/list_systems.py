@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from warpwright.commands.output import console, fail
+from warpwright.quantity_text import figures
 
 system = typer.Typer(help="List the machines of several GPUs, or show one.", no_args_is_help=True)
 
@@ -23,7 +24,7 @@ def list_systems() -> None:
         table.add_column(heading)
     for machine in map(load_machine, machine_names()):
         way = route(machine, 0, 1) if len(machine.gpus) > 1 else None
-        joined = f"{way.topology}, {way.copy_gb_per_s:,.1f} GB/s" if way is not None else ""
+        joined = f"{way.topology}, {figures(way.copy_gb_per_s)} GB/s" if way is not None else ""
         table.add_row(machine.name, machine.product, f"{len(machine.gpus)} x {machine.gpus[0]}", joined)
     console().print(table)
 

@@ -11,6 +11,7 @@ from warpwright.commands.launch_output import write_pages
 from warpwright.commands.options import GpuOption
 from warpwright.commands.output import MISUSED, console, fail
 from warpwright.commands.program_execution import check_options, guarded, silently
+from warpwright.quantity_text import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +96,6 @@ def _compared(
 ) -> Comparison:
     """Compare launches with those of a file or another chip, and print a summary."""
     from warpwright.errors import UnsupportedError
-    from warpwright.tools.launch_tables import format_seconds
     from warpwright.tools.report.comparison import compared_with
     from warpwright.tools.report.quantities import change_of
 
@@ -107,7 +107,7 @@ def _compared(
     gone, new = found.unmatched
     without = f"; without a partner: {gone} and {new}" if gone or new else ""
     console().print(
-        f"{found.name_before}: {format_seconds(total.before)}, {found.name_now}: {format_seconds(total.now)} "
+        f"{found.name_before}: {time_text(total.before)}, {found.name_now}: {time_text(total.now)} "
         f"({change_of('seconds', total.before, total.now)}){without}",
         markup=False,
         soft_wrap=True,

@@ -39,6 +39,7 @@ from warpwright.engine.abi import (
     peer_place,
 )
 from warpwright.errors import FreedArrayError, OutOfMemoryError
+from warpwright.quantity_text import size_text
 
 ALIGNMENT_BYTES = 1024
 """Every allocation begins at a multiple of this: small arrays are in L2 as those of a card do, whose first ones begin at a multiple of 2 MiB."""
@@ -726,9 +727,7 @@ class DeviceMemory:
 
 
 def format_bytes(count: int) -> str:
-    """``1,536 bytes``, ``12.0 MiB`` or ``3.5 GiB``: exact below 1 MiB."""
+    """``1,536 bytes``, ``12.0 MiB`` or ``3.50 GiB``: exact below 1 MiB."""
     if count < 1 << 20:
         return f"{count:,} bytes" if count != 1 else "1 byte"
-    if count < 1 << 30:
-        return f"{count / (1 << 20):.1f} MiB"
-    return f"{count / (1 << 30):.1f} GiB"
+    return size_text(count)

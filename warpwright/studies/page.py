@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from itertools import pairwise
 
+from warpwright.quantity_text import number_text, share_text
 from warpwright.studies.study import Cell, Plot, Result, Study, Table, grid, spread
 from warpwright.tools.report.figures import line, rectangle, svg, text
 
@@ -69,7 +70,7 @@ def _table(table: Table) -> str:
             told = difference(cell) if cell.holds else f"<strong>{difference(cell)}</strong>"
             line += f'<td class="num">{figure(cell.ours)}</td><td class="num">{cell.paper:g}</td><td class="num">{told}</td>'
         body.append(line + "</tr>")
-    errors = ", ".join(f"{name} {value:.1%}" for name, value in spread(table.cells))
+    errors = ", ".join(f"{name} {share_text(value)}" for name, value in spread(table.cells))
     drawn = ""
     if table.heat_map:
         maps = (("Model", [c.ours for c in table.cells]), ("Paper", [c.paper for c in table.cells]))
@@ -100,10 +101,10 @@ def _heat_map(table: Table, values: Sequence[float]) -> str:
                 ROW - 2,
                 f"heat{step}",
                 2,
-                f"{cell.row}, {cell.column}: {value:.3g} {table.unit}",
+                f"{cell.row}, {cell.column}: {number_text(value)} {table.unit}",
             )
         )
-        drawn.append(text(x + wide / 2, y + 19, f"{value:.3g}", "cell", "middle"))
+        drawn.append(text(x + wide / 2, y + 19, number_text(value), "cell", "middle"))
     return svg(WIDTH, TOP + len(rows) * ROW + 8, table.title, f"{len(table.cells)} cells", drawn, "sweep")
 
 
@@ -133,7 +134,9 @@ def _plot(plot: Plot) -> str:
         for x, y in series:
             px, py = place(x, y)
             drawn.append(
-                rectangle(px - 4, py - 4, 8, 8, kind, 4 if number else 0, f"{name}, {x:g}: {y:.4g} {plot.y_title}")
+                rectangle(
+                    px - 4, py - 4, 8, 8, kind, 4 if number else 0, f"{name}, {x:g}: {number_text(y)} {plot.y_title}"
+                )
             )
         px, py = place(*series[-1])
         drawn.append(text(px - 8, py - 8, name, "label", "end"))

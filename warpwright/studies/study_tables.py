@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 from rich.text import Text
 
+from warpwright.quantity_text import share_text
 from warpwright.studies.page import difference, figure
 from warpwright.studies.study import Result, Study, grid, spread
 
@@ -36,7 +37,7 @@ def print_result(console: Console, asked: Study, found: Result) -> None:
                     ]
             printed.add_row(*line)
         console.print(printed)
-        errors = ", ".join(f"{name} {value:.1%}" for name, value in spread(table.cells))
+        errors = ", ".join(f"{name} {share_text(value)}" for name, value in spread(table.cells))
         if errors:
             console.print(f"difference: {errors}")
     for remark in found.remarks:

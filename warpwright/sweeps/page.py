@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from warpwright.quantity_text import figures, time_text
 from warpwright.sweeps.result import Sweep
 from warpwright.sweeps.specification import PageOptions
-from warpwright.tools.launch_tables import format_seconds
 from warpwright.tools.report.figures import line, rectangle, svg, text
 from warpwright.version import __version__
 
@@ -170,7 +170,7 @@ def _summary(sweep: Sweep, rows: Sequence[Row], options: PageOptions) -> str:
         ("with a result", f"{len(done):,}"),
         ("failed", f"{len(rows) - len(done):,}"),
     ]
-    facts.append(("simulated", format_seconds(sum(row.seconds or 0.0 for row in done))))
+    facts.append(("simulated", time_text(sum(row.seconds or 0.0 for row in done))))
     facts.append(("warp-instructions", f"{sum(row.instructions for row in done):,}"))
     listed = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
     base = (
@@ -208,8 +208,8 @@ def _table(rows: Sequence[Row]) -> str:
     body = []
     for row in rows[:MOST_LISTED]:
         cells = "".join(f"<td>{escape(_shown(row.axes.get(name, '')))}</td>" for name in names)
-        time = format_seconds(row.seconds) if row.seconds is not None else ""
-        ratio = f"{row.ratio:.3f}" if row.ratio is not None else ""
+        time = time_text(row.seconds) if row.seconds is not None else ""
+        ratio = figures(row.ratio) if row.ratio is not None else ""
         body.append(
             f'<tr>{cells}<td class="num">{row.launches:,}</td><td class="num">{time}</td><td class="num">{ratio}</td>'
             f"<td>{escape(row.status)}</td></tr>"
@@ -259,11 +259,11 @@ def _heat_map(rows: Sequence[Row], across: tuple[str, Sequence[Any]], down: tupl
         share = math.log(mean / low) / math.log(high / low) if high > low else 0.0
         x, y = left + column * wide, top + number * tall
         step = min(8, int(share * 9))
-        about = f"{x_name} {_shown(xs[column])}, {y_name} {_shown(ys[number])}: {mean:.3f}"
+        about = f"{x_name} {_shown(xs[column])}, {y_name} {_shown(ys[number])}: {figures(mean)}"
         drawn.append(rectangle(x + 1, y + 1, wide - 2, tall - 2, f"heat{step}", 2, about))
         star = "*" if len(cells[column, number]) < most else ""
-        drawn.append(text(x + wide / 2, y + 18, f"{mean:.2f}{star}", "cell", "middle"))
-    about = f"{len(means)} cells from {low:.3f} to {high:.3f}"
+        drawn.append(text(x + wide / 2, y + 18, f"{figures(mean)}{star}", "cell", "middle"))
+    about = f"{len(means)} cells from {figures(low)} to {figures(high)}"
     note = "* the mean of fewer points than elsewhere" if any(len(cell) < most for cell in cells.values()) else ""
     drawing = svg(FIGURE_WIDTH, top + len(ys) * tall + 8, f"{x_name} and {y_name}", about, drawn, "sweep")
     return _panel(f"{y_name} (down) and {x_name} (across)", drawing, note)
@@ -312,12 +312,12 @@ def _front(rows: Sequence[Row], name: str, machine: set[str]) -> str:
     for value in sorted(set(xs))[:: max(1, len(set(xs)) // 6)]:
         drawn.append(text(place(value, min(ys))[0], top + height + 18, _shown(value), "label", "middle"))
     for value in (min(ys), max(ys)):
-        drawn.append(text(left - 6, place(min(xs), value)[1] + 4, f"{value:.2f}", "label", "end"))
+        drawn.append(text(left - 6, place(min(xs), value)[1] + 4, figures(value), "label", "end"))
     for a, b in itertools.pairwise(front):
         (x1, y1), (x2, y2) = place(*points[a]), place(*points[b])
         drawn += [line(x1, y1, x2, y1, "front"), line(x2, y1, x2, y2, "front")]
     for index, (x, y) in enumerate(points):
-        about = ", ".join(f"{axis} {_shown(value)}" for axis, value in keys[index][1]) + f": {y:.3f}"
+        about = ", ".join(f"{axis} {_shown(value)}" for axis, value in keys[index][1]) + f": {figures(y)}"
         px, py = place(x, y)
         drawn.append(rectangle(px - 4, py - 4, 8, 8, "best" if index in front else "point", 4, about))
     about = f"{len(points)} variants, {len(front)} on the front"

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from warpwright.quantity_text import figures
 from warpwright.sweeps.page import write_page
 from warpwright.sweeps.result import Sweep
 from warpwright.sweeps.specification import (
@@ -127,7 +128,7 @@ def _shown(
         ran, passed = len(statuses) - before, time.monotonic() - begun
         text = f"{len(statuses):,} of {total:,} points" + (f", {failed:,} failed" if failed else "")
         if ran:
-            return text + f", {ran / passed:.3g}/s, {duration(passed / ran * (total - len(statuses)))} left"
+            return text + f", {figures(ran / passed)}/s, {duration(passed / ran * (total - len(statuses)))} left"
         return text + f", {duration(passed)} for the first ones (workers start, and a new chip's model is compiled)"
 
     if not shown:

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
-from warpwright.tools.launch_tables import dims, format_seconds, short_reason
+from warpwright.quantity_text import figures, share_text, size_text, time_text
+from warpwright.tools.launch_tables import dims, short_reason
 
 if TYPE_CHECKING:
     from warpwright.run import Run
@@ -104,19 +105,6 @@ def changed(before: float, now: float) -> bool:
     return high > 0 and (low <= 0 or high / low >= NOTABLE)
 
 
-def times(ratio: float) -> str:
-    """``4.1``, ``0.29``, ``12``."""
-    return f"{ratio:.2f}" if ratio < 1 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
-
-
-def size(count: float) -> str:
-    """Bytes with a decimal prefix."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}"
-    return f"{count:.0f} bytes"
-
-
 def wave(f: Figures) -> str:
     """What the lanes that execute one instruction are called."""
     return "warp" if f.lanes == 32 else f"wavefront of {f.lanes} lanes"
@@ -143,13 +131,13 @@ def _transactions(before: Figures, now: Figures) -> str:
 def _caches(before: Figures, now: Figures) -> str:
     if now.l2_hit_percent is not None and before.l2_hit_percent is None:
         return (
-            f"caches are new: {now.l1_hit_percent:.0f}% of loads hit in L1, {now.l2_hit_percent:.0f}% of requests in L2 of"
+            f"caches are new: {share_text(now.l1_hit_percent / 100)} of loads hit in L1, {share_text(now.l2_hit_percent / 100)} of requests in L2 of"
             f" {now.chip.l2.l2_kib / 1024:g} MiB"
         )
     if now.l2_hit_percent is None or before.l2_hit_percent is None:
         return ""
     told = [
-        f"{name} hits {ours:.0f}% instead of {theirs:.0f}%"
+        f"{name} hits {share_text(ours / 100)} instead of {share_text(theirs / 100)}"
         for name, theirs, ours in (
             ("L1", before.l1_hit_percent, now.l1_hit_percent),
             ("L2", before.l2_hit_percent, now.l2_hit_percent),
@@ -163,11 +151,11 @@ def _dram(before: Figures, now: Figures) -> str:
     """Traffic, and the bandwidth where it limits one of the two."""
     told = []
     if changed(before.dram_bytes, now.dram_bytes):
-        told.append(f"DRAM moves {size(now.dram_bytes)} instead of {size(before.dram_bytes)}")
+        told.append(f"DRAM moves {size_text(now.dram_bytes)} instead of {size_text(before.dram_bytes)}")
     peaks = before.chip.dram.dram_gb_per_s, now.chip.dram.dram_gb_per_s
     if max(before.dram_percent, now.dram_percent) >= BANDWIDTH_BOUND and changed(*peaks):
         told.append(
-            f"its DRAM has {times(peaks[1] / peaks[0])} times the bandwidth, of which {now.dram_percent:.0f}% is used"
+            f"its DRAM has {figures(peaks[1] / peaks[0])} times the bandwidth, of which {share_text(now.dram_percent / 100)} is used"
         )
     return " and ".join(told)
 
@@ -177,7 +165,7 @@ def _banks(before: Figures, now: Figures) -> str:
         return ""
     count = now.chip.shared.shared_bank_count
     banks = f" in {count} banks" if count != before.chip.shared.shared_bank_count else ""
-    return f"an access of shared memory takes {now.bank_passes:.1f} times its passes for conflicts{banks} instead of {before.bank_passes:.1f}"
+    return f"an access of shared memory takes {figures(now.bank_passes)} times its passes for conflicts{banks} instead of {figures(before.bank_passes)}"
 
 
 def _warps(before: Figures, now: Figures) -> str:
@@ -197,13 +185,13 @@ def _instructions(before: Figures, now: Figures) -> str:
     if not changed(before.instructions, now.instructions):
         return ""
     of = "" if now.lanes == before.lanes else f", each for {now.lanes} lanes instead of {before.lanes}"
-    return f"its code executes {times(now.instructions / before.instructions)} times the instructions{of}"
+    return f"its code executes {figures(now.instructions / before.instructions)} times the instructions{of}"
 
 
 def _launch(before: Figures, now: Figures) -> str:
     if now.launch_share < MUCH_LAUNCH:
         return ""
-    return f"{now.launch_share:.0%} of the time is before the first block runs"
+    return f"{share_text(now.launch_share)} of the time is before the first block runs"
 
 
 CLAUSES: tuple[Callable[[Figures, Figures], str], ...] = (
@@ -213,9 +201,9 @@ CLAUSES: tuple[Callable[[Figures, Figures], str], ...] = (
 
 def _pace(ratio: float) -> str:
     """The words for a time that is so many times as short; times that differ by less than the digits shown are the same."""
-    if times(max(ratio, 1 / ratio)) == times(1.0):
+    if figures(max(ratio, 1 / ratio)) == figures(1.0):
         return "about as fast as"
-    return f"{times(ratio)} times as fast as" if ratio >= 1 else f"{times(1 / ratio)} times as long as"
+    return f"{figures(ratio)} times as fast as" if ratio >= 1 else f"{figures(1 / ratio)} times as long as"
 
 
 def difference(before: Figures, now: Figures) -> str:
@@ -224,7 +212,7 @@ def difference(before: Figures, now: Figures) -> str:
     why = f": {'; '.join(told)}" if told else ""
     limit = f" Limited by: {now.reason}" + (f" (before: {before.reason})." if before.reason != now.reason else ".")
     note = f" {now.note}." if now.note and now.note != before.note else ""
-    return f"{now.chip.name} takes {format_seconds(now.seconds)}, {_pace(before.seconds / now.seconds)} {before.chip.name}{why}.{limit}{note}"
+    return f"{now.chip.name} takes {time_text(now.seconds)}, {_pace(before.seconds / now.seconds)} {before.chip.name}{why}.{limit}{note}"
 
 
 # --- launches of several chips -------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.measure import measure_renderables
 from rich.table import Table
 
-from warpwright.tools.chip_differences import Figures, Launch, size, times
-from warpwright.tools.launch_tables import format_seconds
+from warpwright.quantity_text import figures, share_text, size_text, time_text
+from warpwright.tools.chip_differences import Figures, Launch
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,13 +31,13 @@ LEAST_WORDS_WIDTH = 16
 
 def explaining_cells(f: Figures) -> list[str]:
     """The cells of ``COLUMNS``."""
-    l2 = "none" if f.l2_hit_percent is None else f"{f.l2_hit_percent:.0f}%"
+    l2 = "none" if f.l2_hit_percent is None else share_text(f.l2_hit_percent / 100)
     return [
         f"{f.load_bytes:,.0f} B" if f.load_bytes else "-",
         f"{f.store_bytes:,.0f} B" if f.store_bytes else "-",
-        "none" if f.l2_hit_percent is None else f"{f.l1_hit_percent:.0f}%",
+        "none" if f.l2_hit_percent is None else share_text(f.l1_hit_percent / 100),
         l2,
-        f"{size(f.dram_bytes)}, {f.dram_percent:.0f}%",
+        f"{size_text(f.dram_bytes)}, {share_text(f.dram_percent / 100)}",
         f"{f.active_warps:.0f} of {f.chip.sm.max_warps_per_sm}",
     ]
 
@@ -48,7 +48,7 @@ def ratios(found: Mapping[str, Figures]) -> dict[str, tuple[str, str]]:
     before: Figures | None = None
     told = {}
     for chip, f in found.items():
-        told[chip] = tuple("" if o is None else times(o.seconds / f.seconds) for o in (first, before))
+        told[chip] = tuple("" if o is None else figures(o.seconds / f.seconds) for o in (first, before))
         first, before = first or f, f
     return {chip: (a, b) for chip, (a, b) in told.items()}
 
@@ -121,4 +121,4 @@ def _fit(table: Table, console: Console) -> bool:
 def _cells(run: Run, f: Figures, compared: tuple[str, str]) -> list[str]:
     by = " by a scoreboard" if f.note else ""
     cycles = f"{'≈ ' if run.sampling else ''}{f.cycles:,}{by}"
-    return [f"{f.instructions:,}", cycles, format_seconds(f.seconds), *compared, *explaining_cells(f), f.reason]
+    return [f"{f.instructions:,}", cycles, time_text(f.seconds), *compared, *explaining_cells(f), f.reason]

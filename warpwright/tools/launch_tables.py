@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.table import Table
 
+from warpwright.quantity_text import amount_text, figures, share_text, time_text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -36,28 +38,6 @@ def dims(shape: tuple[int, int, int]) -> str:
     while len(parts) > 1 and parts[-1] == 1:
         parts.pop()
     return "x".join(f"{p:,}" if len(parts) == 1 else str(p) for p in parts)
-
-
-def format_seconds(seconds: float) -> str:
-    """Three figures with a fitting unit: ``12.3 µs``."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds / scale < 1000 else f"{seconds / scale:,.0f} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
-def format_count(count: float) -> str:
-    """Three figures with a prefix: ``2.4 M``."""
-    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}"
-    return f"{count:.3g}"
-
-
-def format_rate(per_second: float) -> str:
-    """Instructions in a second: ``2.4 M/s``."""
-    count = format_count(per_second)
-    return f"{count}/s" if count[-1].isalpha() else f"{count} /s"
 
 
 def dram_gb_per_s(run: Run) -> float | None:
@@ -115,7 +95,7 @@ def grouped_columns(runs: Sequence[Run]) -> list[Column]:
         timed = [[r for r in some if r.timed] for some in rows]
         columns += [
             Column("cycles", [_cycles(some) for some in timed]),
-            Column("time", [format_seconds(sum(r.seconds for r in some)) if some else "" for some in timed]),
+            Column("time", [time_text(sum(r.seconds for r in some)) if some else "" for some in timed]),
         ]
     return columns
 
@@ -127,15 +107,15 @@ def launch_columns(runs: Sequence[Run]) -> list[Column]:
         rates = [dram_gb_per_s(r) for r in runs]
         columns += [
             Column("cycles", [_cycles([r]) if r.timed else "" for r in runs]),
-            Column("time", [format_seconds(r.seconds) if r.timed else "" for r in runs]),
-            Column("IPC", [f"{r.ipc:.2f}" if r.timed else "" for r in runs]),
-            Column("DRAM GB/s", ["" if rate is None else f"{rate:,.0f}" for rate in rates]),
+            Column("time", [time_text(r.seconds) if r.timed else "" for r in runs]),
+            Column("IPC", [figures(r.ipc) if r.timed else "" for r in runs]),
+            Column("DRAM GB/s", ["" if rate is None else figures(rate) for rate in rates]),
             Column("bottleneck", [short_reason(r) if r.timed else "" for r in runs], LEAST_REASON_WIDTH),
         ]
     return [
         *columns,
         Column("instructions", [f"{r.instructions:,}" for r in runs]),
-        Column("simulated", [format_rate(r.simulation_speed) for r in runs]),
+        Column("simulated", [amount_text(r.simulation_speed, "/s") for r in runs]),
     ]
 
 
@@ -188,7 +168,7 @@ def _shape_columns(runs: Sequence[Run]) -> list[Column]:
         Column("grid", [dims(r.grid) for r in runs]),
         Column("block", [dims(r.block) for r in runs]),
         Column("regs", [str(r.registers) for r in runs]),
-        Column("occupancy", [f"{r.occupancy:.0%}" for r in runs]),
+        Column("occupancy", [share_text(r.occupancy) for r in runs]),
     ]
 
 

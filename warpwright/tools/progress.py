@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
+from warpwright.quantity_text import figures
+
 if TYPE_CHECKING:
     from warpwright.run import Progress
 
@@ -43,9 +45,9 @@ def describe(progress: Progress) -> str:
         return f"compiling, {duration(progress.seconds)}"
     parts = [f"{progress.blocks_done:,} of {progress.blocks:,} blocks"]
     if progress.cycles:
-        parts.append(f"{progress.cycles:,} cycles ({progress.cycles / max(progress.seconds, 1e-3):,.0f}/s)")
+        parts.append(f"{progress.cycles:,} cycles ({figures(progress.cycles / max(progress.seconds, 1e-3))}/s)")
     elif progress.blocks_done:
-        parts[0] += f" ({progress.blocks_done / max(progress.seconds, 1e-3):,.3g}/s)"
+        parts[0] += f" ({figures(progress.blocks_done / max(progress.seconds, 1e-3))}/s)"
     parts.append(duration(progress.seconds))
     left = seconds_left(progress)
     if left is not None:

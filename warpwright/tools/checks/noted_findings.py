@@ -13,6 +13,7 @@ from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
 from warpwright.isa.ops import SHARED_RANK_SHIFT
 from warpwright.isa.program import Program
+from warpwright.quantity_text import number_text
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.clusters import Visit, byte_of_cluster
 from warpwright.tools.checks.events import Column, Event, Events, is_only_copied
@@ -237,9 +238,7 @@ class NotedFindings:
             requests, sectors, ideal, waves, ideal_waves = (int(v) for v in counters[index])
             one = self.place_of(int(index), "", 0, 0)
             if sectors >= WASTE * ideal > 0:
-                title = (
-                    f"Uncoalesced access: {sectors / requests:.1f} sectors a request, {ideal / requests:.1f} would do"
-                )
+                title = f"Uncoalesced access: {number_text(sectors / requests)} sectors a request, {number_text(ideal / requests)} would do"
                 details = (f"{32 * sectors:,} bytes moved for {requests:,} requests",)
                 found.append(
                     Finding(
@@ -247,7 +246,7 @@ class NotedFindings:
                     )
                 )
             if waves >= WASTE * ideal_waves > 0:
-                title = f"Bank conflicts: {waves / requests:.1f} wavefronts a request, {ideal_waves / requests:.1f} would do"
+                title = f"Bank conflicts: {number_text(waves / requests)} wavefronts a request, {number_text(ideal_waves / requests)} would do"
                 details = (f"{waves - ideal_waves:,} wavefronts more than needed in {requests:,} requests",)
                 found.append(
                     Finding(

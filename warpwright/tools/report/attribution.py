@@ -16,6 +16,7 @@ from warpwright.errors import UNTIMED, UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI, text_of, work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.schedule import Work
+from warpwright.quantity_text import share_text
 from warpwright.timing import state as s
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
 from warpwright.timing.pipes import timing_of
@@ -535,10 +536,12 @@ def _limit(
 ) -> tuple[Resource, str]:
     """What limits, and the evidence: overhead, then a bound that binds, then idle SMs, then what warps wait for."""
     if overhead >= OVERHEAD_SHARE * cycles:
-        return LAUNCH, f"{overhead / cycles:.0%} of the cycles are before the first block runs"
+        return LAUNCH, f"{share_text(overhead / cycles)} of the cycles are before the first block runs"
     bound = bounds[0]
     if bound.share >= BINDING_SHARE and bound.name in BOUNDS:
-        return BOUNDS[bound.name], f"it needs at least {bound.share:.0%} of the cycles after the launch overhead"
+        return BOUNDS[
+            bound.name
+        ], f"it needs at least {share_text(bound.share)} of the cycles after the launch overhead"
     waits = [stall for stall in stalls if stall.reason != "selected"]
     resource = _of_stall(waits[0].reason, bounds, traffic, chip) if waits else BOUNDS["instruction issue"]
     if idle >= IDLE_SHARE:
@@ -547,12 +550,12 @@ def _limit(
         # More blocks are no number of the chip; what the few warps wait for is.
         which = GRID if blocks < count else BALANCE
         return replace(which, change=resource.change, overrides=resource.overrides), (
-            f"SMs have no block for {idle:.0%} of the time after the launch overhead "
+            f"SMs have no block for {share_text(idle)} of the time after the launch overhead "
             f"({blocks:,} block{'s' if blocks != 1 else ''} on {count} SMs)"
         )
     if not waits:
         return resource, "warps never wait"
-    return resource, f"warps spend {waits[0].share:.0%} of their time waiting ({waits[0].meaning})"
+    return resource, f"warps spend {share_text(waits[0].share)} of their time waiting ({waits[0].meaning})"
 
 
 def _of_stall(reason: str, bounds: tuple[Bound, ...], traffic: Traffic, chip: Chip) -> Resource:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
+from warpwright.quantity_text import amount_text, figures, share_text, size_text
 from warpwright.tools.report.attribution import SECTOR_BYTES, WAVEFRONT_BYTES
-from warpwright.tools.report.figures import scaled, size
-from warpwright.tools.report.markup import datum, panel, percent, rows_table, scroll
+from warpwright.tools.report.markup import datum, panel, rows_table, scroll
 
 L1 = "l1tex__t"
 NOTE = '"note"'
@@ -99,12 +99,12 @@ def _nothing(columns: int, what: str) -> list[str]:
 def _l1(metrics: Mapping[str, float]) -> str:
     rows = []
     for row in l1_rows(metrics):
-        rate = "" if row.hits is None or not row.sectors else percent(row.hits / row.sectors)
+        rate = "" if row.hits is None or not row.sectors else share_text(row.hits / row.sectors)
         rows.append(
             f"<tr><td>{row.name}</td>{_count(f'L1 {row.name}: requests', row.requests)}"
             f"{_count(f'L1 {row.name}: sectors', row.sectors)}"
-            f'<td class="num">{row.sectors / row.requests:.1f}</td>'
-            f'<td class="num">{size(row.sectors * SECTOR_BYTES)}</td><td class="num">{rate}</td></tr>'
+            f'<td class="num">{figures(row.sectors / row.requests)}</td>'
+            f'<td class="num">{size_text(row.sectors * SECTOR_BYTES)}</td><td class="num">{rate}</td></tr>'
         )
     return rows_table(
         "",
@@ -122,7 +122,7 @@ def _shared(metrics: Mapping[str, float]) -> str:
         rows.append(
             f"<tr><td>shared memory</td>{_count('shared: loads', loads)}{_count('shared: stores', stores)}"
             f"{_count('shared: wavefronts', wavefronts)}{_count('shared: bank conflicts', conflicts)}"
-            f'<td class="num">{size(wavefronts * WAVEFRONT_BYTES)}</td></tr>'
+            f'<td class="num">{size_text(wavefronts * WAVEFRONT_BYTES)}</td></tr>'
         )
     return rows_table(
         "",
@@ -133,7 +133,7 @@ def _shared(metrics: Mapping[str, float]) -> str:
 
 def _l2_note(metrics: Mapping[str, float]) -> str:
     hits = metrics.get("lts__t_sector_hit_rate.pct")
-    found = f" {percent(hits / 100)} of them hit." if hits is not None and metrics.get("lts__t_sectors.sum") else ""
+    found = f" {share_text(hits / 100)} of them hit." if hits is not None and metrics.get("lts__t_sectors.sum") else ""
     return f"Sectors of 32 bytes that were looked up, by operation and by origin.{found}"
 
 
@@ -144,8 +144,8 @@ def _l2(metrics: Mapping[str, float]) -> str:
         rows.append(
             f"<tr><td>{row.name if row.group == 'operation' else f'from {row.name}'}</td>"
             f"{_count(f'L2 {row.name}: sectors', row.sectors)}"
-            f'<td class="num">{size(row.sectors * SECTOR_BYTES)}</td>'
-            f'<td class="num">{percent(row.sectors / total) if total else ""}</td></tr>'
+            f'<td class="num">{size_text(row.sectors * SECTOR_BYTES)}</td>'
+            f'<td class="num">{share_text(row.sectors / total) if total else ""}</td></tr>'
         )
     return rows_table(
         "",
@@ -159,8 +159,8 @@ def _dram(metrics: Mapping[str, float], seconds: float) -> str:
     for name, key in (("reads", "dram__bytes_read.sum"), ("writes", "dram__bytes_write.sum")):
         moved = metrics.get(key, 0.0)
         if moved:
-            rate = scaled(moved / seconds, "B/s") if seconds > 0 else ""
+            rate = amount_text(moved / seconds, "B/s") if seconds > 0 else ""
             rows.append(
-                f'<tr><td>{name}</td>{datum(f"DRAM {name}: bytes", moved, size(moved))}<td class="num">{rate}</td></tr>'
+                f'<tr><td>{name}</td>{datum(f"DRAM {name}: bytes", moved, size_text(moved))}<td class="num">{rate}</td></tr>'
             )
     return rows_table("", ("access", "data", "mean rate"), rows or _nothing(3, "No accesses."))

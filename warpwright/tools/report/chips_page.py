@@ -7,9 +7,9 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from warpwright.tools.chip_differences import Figures, Launch, times
+from warpwright.quantity_text import figures, time_text
+from warpwright.tools.chip_differences import Figures, Launch
 from warpwright.tools.chip_table import COLUMNS, explaining_cells, ratios
-from warpwright.tools.launch_tables import format_seconds
 from warpwright.tools.report.markup import bar, datum, rows_table, scroll
 from warpwright.tools.report.model_panel import layer_name
 from warpwright.tools.report.origins import OUTSIDE, Model, Share, model_of
@@ -101,8 +101,8 @@ def _module_row(name: str, shares: Sequence[Share | None]) -> str:
         if share is None or not share.seconds:
             cells.append('<td class="num"></td>')
             continue
-        ratio = f" ({times(first / share.seconds)} ×)" if number and first else ""
-        cells.append(datum("seconds", share.seconds, f"{format_seconds(share.seconds)}{ratio}"))
+        ratio = f" ({figures(first / share.seconds)} ×)" if number and first else ""
+        cells.append(datum("seconds", share.seconds, f"{time_text(share.seconds)}{ratio}"))
     cells += [f"<td>{escape(share.limit[0]) if share is not None else ''}</td>" for share in shares]
     return f"<tr><td>{name}</td>{''.join(cells)}</tr>"
 
@@ -127,7 +127,7 @@ def _launch(launch: Launch) -> str:
 def _row(chip: str, f: Figures, compared: tuple[str, str], longest: float) -> str:
     cells = [*compared, *explaining_cells(f)]
     return (
-        f'<tr><th scope="row">{escape(chip)}</th>{datum("seconds", f.seconds, format_seconds(f.seconds))}'
+        f'<tr><th scope="row">{escape(chip)}</th>{datum("seconds", f.seconds, time_text(f.seconds))}'
         f"<td>{bar(f.seconds / longest)}</td>{datum('cycles', f.cycles, f'{f.cycles:,}')}"
         + "".join(f'<td class="num">{escape(cell)}</td>' for cell in cells)
         + "</tr>"

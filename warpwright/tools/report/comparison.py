@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from warpwright.errors import UnsupportedError
+from warpwright.html_tables import table
+from warpwright.quantity_text import figures, time_text
 from warpwright.tools.export import launch_record
 
 if TYPE_CHECKING:
@@ -90,6 +92,30 @@ class Comparison:
     def unmatched(self) -> tuple[int, int]:
         """Launches that are only before, and only now."""
         return sum(p.now is None for p in self.pairs), sum(p.before is None for p in self.pairs)
+
+    def _repr_html_(self) -> str:
+        rows = [(_kernel(p), _time(p.before), _time(p.now), _pace(p)) for p in self.pairs]
+        return table(
+            f"{self.name_before} and {self.name_now}",
+            rows,
+            ("launch", self.name_before, self.name_now, "times as fast"),
+        )
+
+
+def _kernel(pair: Pair) -> str:
+    row = pair.before if pair.now is None else pair.now
+    return "" if row is None else str(row["kernel"])
+
+
+def _time(row: Row | None) -> str:
+    return "–" if row is None else time_text(float(row["seconds"]))
+
+
+def _pace(pair: Pair) -> str:
+    """How many times as short the launch is now, if it is on both sides."""
+    if pair.before is None or pair.now is None:
+        return ""
+    return figures(float(pair.before["seconds"]) / float(pair.now["seconds"]))
 
 
 def _is_number(value: object) -> bool:

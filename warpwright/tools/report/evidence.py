@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from warpwright.chips import Chip
 from warpwright.chips.kinds import BASED_ON_THE_CHIP, KINDS
 from warpwright.isa.machine_code import work_of
+from warpwright.quantity_text import share_text
 from warpwright.timing import state as s
 from warpwright.timing.metrics import BINDING_SHARE
 from warpwright.timing.pipes import timing_of
@@ -105,14 +106,16 @@ class Evidence:
     def sentence(self) -> str:
         """The shares in words."""
         kinds = ", ".join(
-            f"{share:.0%} {kind}"
+            f"{share_text(share)} {kind}"
             for kind, share in self.by_kind.items()
             if kind not in BASED_ON_THE_CHIP and kind != PROGRAM and share >= 0.005
         )
         if not kinds:
             return "Its time depends on numbers that are measured on this chip or published about it."
         most = f" (most on {', '.join(self.weakest)})" if self.weakest else ""
-        return f"{self.not_of_the_chip:.0%} of its time depends on numbers not known for this chip: {kinds}{most}."
+        return (
+            f"{share_text(self.not_of_the_chip)} of its time depends on numbers not known for this chip: {kinds}{most}."
+        )
 
 
 def evidence(a: Attribution, program: Program, chip: Chip) -> Evidence:

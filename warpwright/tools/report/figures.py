@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips import Chip
-from warpwright.tools.launch_tables import format_count
+from warpwright.quantity_text import amount_text, figures, share_text, size_text
 from warpwright.tools.report.attribution import Attribution, Traffic
 
 if TYPE_CHECKING:
@@ -47,23 +47,6 @@ def rectangle(x: float, y: float, width: float, height: float, kind: str, round_
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}" rx="{round_by}" '
         f'class="{kind}">{inside}</rect>'
     )
-
-
-def scaled(value: float, unit: str, digits: int = 3) -> str:
-    """Three figures with a decimal prefix: ``1.23 TFLOP/s``."""
-    for prefix, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= scale:
-            return f"{value / scale:.{digits}g} {prefix}{unit}"
-    return f"{value:.{digits}g} {unit}"
-
-
-def size(count: float) -> str:
-    """Bytes with a binary prefix: ``2.25 MiB``."""
-    for prefix, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= scale:
-            value = count / scale
-            return f"{value:.3g} {prefix}" if value < 1000 else f"{value:,.0f} {prefix}"
-    return f"{count:,.0f} B"
 
 
 # --- roofline ---------------------------------------------------------------------------------------------------------
@@ -174,7 +157,7 @@ def draw_layers(roofs: Sequence[Roof], points: Sequence[LayerPoint]) -> str:
     longest = max(point.seconds for point in points)
     for number, p in enumerate(points, 1):
         x, y, radius = axes.px(p.intensity), axes.py(p.performance), 4 + 8 * (p.seconds / longest) ** 0.5
-        title = f"{escape(p.name)}: {p.intensity:.3g} FLOPs per byte, {scaled(p.performance, 'FLOP/s')}"
+        title = f"{escape(p.name)}: {figures(p.intensity)} FLOPs per byte, {amount_text(p.performance, 'FLOP/s')}"
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" class="dot layer"><title>{title}</title></circle>'
         )
@@ -225,7 +208,15 @@ class _Axes:
             parts.append(text(px(10**power), foot + 16, f"{10.0**power:g}", "tick", "middle"))
         for power in range(math.ceil(self.y0), math.floor(self.y1) + 1):
             parts.append(line(self.left, py(10**power), self.width - self.right, py(10**power), "grid"))
-            parts.append(text(self.left - 6, py(10**power) + 4, scaled(10.0**power, ""), "tick", "end"))
+            parts.append(
+                text(
+                    self.left - 6,
+                    py(10**power) + 4,
+                    amount_text(10.0**power).replace(".00", "").replace(".0", ""),
+                    "tick",
+                    "end",
+                )
+            )
         middle = (self.left + self.width - self.right) / 2
         parts.append(text(middle, self.height - 10, f"{r.unit}s for each {r.per}", "axis", "middle"))
         parts.append(text(14, (self.top + foot) / 2, f"{r.unit}s a second", "axis", "middle", -90))
@@ -236,8 +227,8 @@ def draw_roofline(r: Roofline) -> str:
     """Both axes logarithmic; one slope for each memory, one dot for each memory's intensity."""
     axes = _Axes(r)
     parts = [*axes.draw(r), *_draw_roofs(r, axes), *_draw_points(r, axes)]
-    reached = scaled(r.performance, ("FLOP" if r.unit == "FLOP" else "inst") + "/s")
-    where = "; ".join(f"{name} {x:.3g} {r.unit}s a byte" for name, x in r.points)
+    reached = amount_text(r.performance, ("FLOP" if r.unit == "FLOP" else "inst") + "/s")
+    where = "; ".join(f"{name} {figures(x)} {r.unit}s a byte" for name, x in r.points)
     return svg(axes.width, axes.height, f"Roofline: {reached}", f"{where}.", parts, "roofline")
 
 
@@ -252,14 +243,14 @@ def _draw_roofs(r: Roofline, axes: _Axes) -> list[str]:
         parts.append(line(px(start_x), py(start_x * roof.value), px(end_x), py(end_x * roof.value), "roof"))
         # Names sit at different heights of neighbouring slopes, so that they don't meet.
         along = start_x * (end_x / start_x) ** (0.62 - 0.2 * number)
-        name = f"{roof.name} {scaled(roof.value, 'B/s')}"
+        name = f"{roof.name} {amount_text(roof.value, 'B/s')}"
         parts.append(text(px(along) - 4, py(along * roof.value) - 6, name, "label", "middle", angle))
     steepest = max(roof.value for roof in slopes)
     edge = axes.width - axes.right
     for roof in r.roofs:
         if not roof.slope:
             parts.append(line(px(roof.value / steepest), py(roof.value), edge, py(roof.value), "roof"))
-            name = f"{roof.name} {scaled(roof.value, ('FLOP' if r.unit == 'FLOP' else 'inst') + '/s')}"
+            name = f"{roof.name} {amount_text(roof.value, ('FLOP' if r.unit == 'FLOP' else 'inst') + '/s')}"
             parts.append(text(edge - 4, py(roof.value) - 5, name, "label", "end"))
     return parts
 
@@ -270,7 +261,7 @@ def _draw_points(r: Roofline, axes: _Axes) -> list[str]:
     y = axes.py(r.performance)
     parts = [line(min(xs), y, max(xs), y, "reach")]
     for number, (names, x) in enumerate(_together(r.points, px)):
-        title = f"{escape(', '.join(names))}: {x:.3g} {r.unit}s a byte"
+        title = f"{escape(', '.join(names))}: {figures(x)} {r.unit}s a byte"
         parts.append(f'<circle cx="{px(x):.1f}" cy="{y:.1f}" r="5" class="dot"><title>{title}</title></circle>')
         short = ", ".join(name.split(" ")[0] for name in names)
         parts.append(text(px(x), y + (18 if number % 2 == 0 else -10), short, "dotname", "middle"))
@@ -301,17 +292,17 @@ def draw_memory(t: Traffic, seconds: float) -> str:
             f'<path class="{kind}" d="M{x1:.1f} {y - thick / 2:.1f}H{x2 - toward * head:.1f}V{y - head:.1f}L{x2:.1f} {y:.1f}'
             f'L{x2 - toward * head:.1f} {y + head:.1f}V{y + thick / 2:.1f}H{x1:.1f}Z"><title>{escape(label)} {amount:,.0f} bytes</title></path>'
         )
-        rate = f" · {scaled(amount / seconds, 'B/s')}" if amount and seconds > 0 else ""
-        parts.append(text((x1 + x2) / 2, y - 14, f"{label} {size(amount)}", "flowname", "middle"))
+        rate = f" · {amount_text(amount / seconds, 'B/s')}" if amount and seconds > 0 else ""
+        parts.append(text((x1 + x2) / 2, y - 14, f"{label} {size_text(amount)}", "flowname", "middle"))
         if rate:
             parts.append(text((x1 + x2) / 2, y + 21, rate.removeprefix(" · "), "flownote", "middle"))
 
     def hits(rate: float | None) -> str:
-        return "no loads" if rate is None else f"{rate:.1%} hits"
+        return "no loads" if rate is None else f"{share_text(rate)} hits"
 
     box(4, 30, 76, 190, "SMs", "")
     box(250, 30, 100, 112, "L1", hits(t.l1_hit_rate))
-    conflicts = f"{format_count(t.bank_conflicts)} conflicts" if t.bank_conflicts else "no conflicts"
+    conflicts = f"{amount_text(t.bank_conflicts)} conflicts" if t.bank_conflicts else "no conflicts"
     box(250, 166, 100, 54, "Shared", conflicts if t.shared else "not used")
     box(520, 30, 96, 190, "L2", hits(t.l2_hit_rate))
     box(774, 30, 82, 190, "DRAM", "")
@@ -324,9 +315,9 @@ def draw_memory(t: Traffic, seconds: float) -> str:
     arrow(770, 620, 70, t.dram_read, "reads")
     arrow(620, 770, 166, t.dram_write, "writes")
     description = (
-        f"SM and L1: {size(t.l1_read)} read, {size(t.l1_write)} written, L1 {hits(t.l1_hit_rate)}. "
-        f"Shared memory: {size(t.shared)}. L2: {size(t.l2_read)} read, {size(t.l2_write)} written, "
-        f"{size(t.l2_atomic)} of atomics, {hits(t.l2_hit_rate)}. DRAM: {size(t.dram_read)} read, {size(t.dram_write)} written."
+        f"SM and L1: {size_text(t.l1_read)} read, {size_text(t.l1_write)} written, L1 {hits(t.l1_hit_rate)}. "
+        f"Shared memory: {size_text(t.shared)}. L2: {size_text(t.l2_read)} read, {size_text(t.l2_write)} written, "
+        f"{size_text(t.l2_atomic)} of atomics, {hits(t.l2_hit_rate)}. DRAM: {size_text(t.dram_read)} read, {size_text(t.dram_write)} written."
     )
     return svg(width, height, "Bytes between units", description, parts, "memory", top)
 
@@ -349,7 +340,7 @@ def draw_sms(run: Run, chip: Chip) -> str:
     for share in (0, 0.5, 1):
         y = top + tall * (1 - share)
         parts.append(line(left, y, width - 8, y, "grid"))
-        parts.append(text(left - 6, y + 4, f"{share:.0%}", "tick", "end"))
+        parts.append(text(left - 6, y + 4, share_text(share), "tick", "end"))
     x, index = float(left), 0
     for gpc, count in enumerate(counts):
         parts.append(text(x + step * count / 2, height - bottom + 16, f"GPC {gpc}", "tick", "middle"))
@@ -364,8 +355,8 @@ def draw_sms(run: Run, chip: Chip) -> str:
             index += 1
         x += gap
     description = (
-        f"Share of the launch's cycles with at least one block: least {float(np.min(active)) / max(timing.cycles, 1):.0%}, "
-        f"most {float(np.max(active)) / max(timing.cycles, 1):.0%}."
+        f"Share of the launch's cycles with at least one block: least {share_text(float(np.min(active)) / max(timing.cycles, 1))}, "
+        f"most {share_text(float(np.max(active)) / max(timing.cycles, 1))}."
     )
     return svg(width, height, "Activity of the SMs", description, parts, "sms")
 

@@ -16,8 +16,9 @@ from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import last_image, png
 from warpwright.graphics.timed.frame import FrameTime, frame_of
 from warpwright.graphics.timed.work import KINDS, STAGES
+from warpwright.quantity_text import share_text, time_text
 from warpwright.tools.report.figures import rectangle, svg, text
-from warpwright.tools.report.markup import bar, panel, percent, scroll
+from warpwright.tools.report.markup import bar, panel, scroll
 
 MOST_PICTURES = 64
 CHART_WIDTH, CHART_HEIGHT, CHART_LEFT = 720, 150, 40
@@ -90,12 +91,12 @@ def _maps(device: GraphicsDevice) -> str:
         (
             rejected,
             1.0,
-            f"Z-cull: {percent(heat.culled.sum() / max(heat.tiles.sum(), 1))} of the primitives' tiles are rejected",
+            f"Z-cull: {share_text(heat.culled.sum() / max(heat.tiles.sum(), 1))} of the primitives' tiles are rejected",
         ),
         (
             heat.occupancy,
             1.0,
-            f"Quads: {percent(heat.pixels.sum() / max(4 * heat.quads.sum(), 1))} of their pixels are covered",
+            f"Quads: {share_text(heat.pixels.sum() / max(4 * heat.quads.sum(), 1))} of their pixels are covered",
         ),
     )
     shown = "".join(
@@ -111,7 +112,7 @@ def _stage_rows(frame: FrameTime) -> str:
     for name in STAGES:
         share = frame.use.get(name)
         busy = (
-            f'<td style="width:26%">{bar(share)}</td><td class="num">{percent(share)}</td>'
+            f'<td style="width:26%">{bar(share)}</td><td class="num">{share_text(share)}</td>'
             if share is not None
             else "<td></td><td></td>"
         )
@@ -124,7 +125,7 @@ def _stage_rows(frame: FrameTime) -> str:
         share = frame.use.get(name, 0.0)
         worst = ' class="worst"' if name == frame.bottleneck else ""
         rows.append(
-            f'<tr{worst}><th scope="row">{escape(name)}</th><td>{bar(share)}</td><td class="num">{percent(share)}</td><td></td><td></td></tr>'
+            f'<tr{worst}><th scope="row">{escape(name)}</th><td>{bar(share)}</td><td class="num">{share_text(share)}</td><td></td><td></td></tr>'
         )
     return (
         '<table class="stages"><caption>The pipeline from top to bottom, and the units that programs share; the limit is marked</caption><thead><tr><td></td>'
@@ -157,7 +158,7 @@ def _resident(frame: FrameTime) -> str:
         text(CHART_WIDTH, CHART_HEIGHT - 4, f"{frame.cycles:,.0f} cycles", anchor="end"),
     ]
     shares = frame.shares()
-    keys = " ".join(f'<span class="key {kind}"></span> {kind} {percent(shares[kind])}' for kind in KINDS)
+    keys = " ".join(f'<span class="key {kind}"></span> {kind} {share_text(shares[kind])}' for kind in KINDS)
     drawing = svg(
         CHART_WIDTH,
         CHART_HEIGHT,
@@ -190,7 +191,7 @@ def _described(frame: FrameTime) -> str:
     """What the header says."""
     clears = sum(d.label == "clear" for d in frame.draws)
     draws = len(frame.draws) - clears
-    return f"{draws} draw{'s' * (draws != 1)}, {clears} clear{'s' * (clears != 1)}, {frame.cycles:,.0f} cycles, {1e3 * frame.seconds:.3f} ms on {frame.chip}"
+    return f"{draws} draw{'s' * (draws != 1)}, {clears} clear{'s' * (clears != 1)}, {frame.cycles:,.0f} cycles, {time_text(frame.seconds)} on {frame.chip}"
 
 
 def frame_page(device: GraphicsDevice, pictures: list[tuple[int, Image]], title: str) -> str:

@@ -8,8 +8,9 @@ from html import escape
 
 from warpwright.isa.machine_code import work_of
 from warpwright.isa.program import Program
+from warpwright.quantity_text import share_text
 from warpwright.tools.report.attribution import Attribution
-from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table
+from warpwright.tools.report.markup import bar, datum, panel, rows_table
 
 KINDS: dict[str, tuple[str, ...]] = {
     "integer and logic": ("alu",),
@@ -72,7 +73,7 @@ def mix_panel(a: Attribution, program: Program, anchor: str) -> str:
         names += f" and {more} more" if more > 0 else ""
         rows.append(
             f"<tr><td>{escape(row.kind)}<small>{escape(names)}</small></td><td>{bar(row.share)}</td>"
-            f'{datum(f"mix: {row.kind}", row.issues, f"{row.issues:,}")}<td class="num">{percent(row.share)}</td></tr>'
+            f'{datum(f"mix: {row.kind}", row.issues, f"{row.issues:,}")}<td class="num">{share_text(row.share)}</td></tr>'
         )
     table = rows_table(
         "Issues of warps by kind of instruction, with the most frequent opcodes.",

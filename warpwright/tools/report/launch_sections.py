@@ -6,11 +6,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
-from warpwright.tools.launch_tables import dims, format_rate, format_seconds
+from warpwright.quantity_text import amount_text, figures, share_text, size_text, time_text
+from warpwright.tools.launch_tables import dims
 from warpwright.tools.report.attribution import Attribution, Unit, sm_count
 from warpwright.tools.report.evidence import Evidence
 from warpwright.tools.report.figures import draw_blocks, draw_sms
-from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table, scroll
+from warpwright.tools.report.markup import bar, datum, panel, rows_table, scroll
 from warpwright.tools.report.phases import phases, phases_panel
 from warpwright.tools.report.quantities import quantity
 from warpwright.tools.report.relieved import WORTH_NAMING
@@ -34,7 +35,7 @@ def answer(a: Attribution, ranking: Ranking | None) -> str:
             relief.what_if.after[ranking.launch],
             f"{relief.what_if.after[ranking.launch]:,}",
         )
-        + f'<td class="num">{round(relief.what_if.saved(ranking.launch), 3) + 0.0:.1%}</td></tr>'
+        + f'<td class="num">{share_text(round(relief.what_if.saved(ranking.launch), 3) + 0.0)}</td></tr>'
         for relief in ranking.reliefs
     )
     table = (
@@ -64,12 +65,12 @@ def source_of(field: str, chip: Chip) -> str:
 def evidence_panel(known: Evidence, chip: Chip, anchor: str) -> str:
     """How well the numbers are known that the launch's time rests on."""
     rows = "".join(
-        f"<tr><td>{escape(kind)}</td><td>{bar(share)}</td>{datum(f'evidence: {kind}', share, percent(share))}</tr>"
+        f"<tr><td>{escape(kind)}</td><td>{bar(share)}</td>{datum(f'evidence: {kind}', share, share_text(share))}</tr>"
         for kind, share in known.by_kind.items()
     )
     fields = "".join(
         f'<tr><td class="code">{escape(field)}</td><td>{escape(chip.kind(field))}</td>'
-        f'<td class="num">{percent(share)}</td><td>{escape(source_of(field, chip))}</td></tr>'
+        f'<td class="num">{share_text(share)}</td><td class="source">{escape(source_of(field, chip))}</td></tr>'
         for field, share in list(known.by_field.items())[:MOST_NUMBERS]
         if share >= 0.005
     )
@@ -87,23 +88,23 @@ def facts(run: Run, a: Attribution) -> str:
     blocks = run.grid[0] * run.grid[1] * run.grid[2]
     facts = [
         ("cycles", datum("cycles", run.cycles, f"{run.cycles:,}", "dd", "")),
-        ("time", datum("seconds", run.seconds, format_seconds(run.seconds), "dd", "")),
+        ("time", datum("seconds", run.seconds, time_text(run.seconds), "dd", "")),
         ("grid", f"<dd>{escape(dims(run.grid))} <small>{blocks:,} blocks</small></dd>"),
         ("block", f"<dd>{escape(dims(run.block))}</dd>"),
         ("warp-instructions", datum("instructions", run.instructions, f"{run.instructions:,}", "dd", "")),
-        ("IPC of the chip", datum("ipc", run.ipc, f"{run.ipc:.2f}", "dd", "")),
-        ("active threads per warp", f"<dd>{a.arithmetic.lanes:.1f} <small>of 32</small></dd>"),
+        ("IPC of the chip", datum("ipc", run.ipc, figures(run.ipc), "dd", "")),
+        ("active threads per warp", f"<dd>{figures(a.arithmetic.lanes)} <small>of 32</small></dd>"),
         ("registers per thread", f"<dd>{run.registers}</dd>"),
-        ("shared memory a block", f"<dd>{run.shared_bytes:,} B</dd>"),
+        ("shared memory per block", f"<dd>{size_text(run.shared_bytes)}</dd>"),
         (
             "occupancy an SM can hold",
-            f"<dd>{run.occupancy:.0%} <small>{run.resident.blocks_per_sm} blocks, by {escape(run.resident.limiter)}</small></dd>",
+            f"<dd>{share_text(run.occupancy)} <small>{run.resident.blocks_per_sm} blocks, by {escape(run.resident.limiter)}</small></dd>",
         ),
-        ("simulated at", f"<dd>{escape(format_rate(run.simulation_speed))} <small>instructions</small></dd>"),
+        ("simulated at", f"<dd>{escape(amount_text(run.simulation_speed, ' instructions/s'))}</dd>"),
     ]
     reached = run.metrics.get("sm__warps_active.avg.pct_of_peak_sustained_active")
     if reached is not None:
-        facts.insert(10, ("occupancy reached", datum("occupancy", reached / 100, f"{reached / 100:.0%}", "dd", "")))
+        facts.insert(10, ("occupancy reached", datum("occupancy", reached / 100, share_text(reached / 100), "dd", "")))
     return '<dl class="facts">' + "".join(f"<div><dt>{name}</dt>{value}</div>" for name, value in facts) + "</dl>"
 
 
@@ -115,7 +116,7 @@ def speed_of_light(a: Attribution, anchor: str) -> str:
             if unit.group == group:
                 rows.append(
                     f"<tr><td>{escape(unit.name)}<small>{escape(unit.peak)}</small></td><td>{bar(unit.share)}</td>"
-                    + datum(f"unit: {unit.name}", unit.share, percent(unit.share))
+                    + datum(f"unit: {unit.name}", unit.share, share_text(unit.share))
                     + "</tr>"
                 )
     table = rows_table(
@@ -134,7 +135,7 @@ def stalls(a: Attribution, anchor: str) -> str:
         rows.append(
             f"<tr><td>{escape(stall.reason.replace('_', ' '))}<small>{escape(stall.meaning)}</small></td>"
             f"<td>{bar(stall.share, kind)}</td>"
-            + datum(f"stall: {stall.reason}", stall.warp_cycles, percent(stall.share))
+            + datum(f"stall: {stall.reason}", stall.warp_cycles, share_text(stall.share))
             + "</tr>"
         )
     table = rows_table(
@@ -150,7 +151,7 @@ def bounds(a: Attribution) -> str:
             rows.append(
                 f"<tr><td>{escape(bound.name)}</td><td>{bar(bound.share)}</td>"
                 + datum(f"bound: {bound.name}", bound.cycles, f"{bound.cycles:,.0f}")
-                + f'<td class="num">{percent(bound.share)}</td></tr>'
+                + f'<td class="num">{share_text(bound.share)}</td></tr>'
             )
     if not rows:
         rows.append('<tr><td colspan="4">No unit needed longer than the launch overhead.</td></tr>')
@@ -168,7 +169,7 @@ def roofline_note(a: Attribution, unit: str) -> str:
     if unit == "FLOP":
         return (
             '<p class="note">Operations are counted by instruction with the launch’s mean of '
-            f"{a.arithmetic.lanes:.1f} active threads. Each dot is the same speed over the bytes of one memory.</p>"
+            f"{figures(a.arithmetic.lanes)} active threads. Each dot is the same speed over the bytes of one memory.</p>"
         )
     return (
         '<p class="note">The kernel does no floating-point work, so this roofline counts warp-instructions. Each dot is the '
@@ -244,6 +245,6 @@ def throughput(a: Attribution) -> str:
     for title, group in (("Compute", "SM"), ("Memory", "memory")):
         unit = highest(a, group)
         if unit is not None:
-            value = datum(f"throughput: {title.lower()}", unit.share, percent(unit.share), "dd", "")
+            value = datum(f"throughput: {title.lower()}", unit.share, share_text(unit.share), "dd", "")
             rows += f"<div><dt>{title} throughput <small>{escape(unit.name)}</small></dt>{value}{bar(unit.share)}</div>"
     return f'<dl class="throughput">{rows}</dl>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from warpwright.isa.program import Program
+from warpwright.quantity_text import share_text
 from warpwright.tools.report.attribution import Attribution, InstructionCost, LineCost, source_file, source_lines
 from warpwright.tools.report.coloured_code import coloured
 from warpwright.tools.report.live_registers import LiveRegisters, live_registers
@@ -26,7 +27,7 @@ def _count(value: int) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{share:.1%}" if share >= 0.0005 else ""
+    return share_text(share) if share >= 0.0005 else ""
 
 
 def _heat(share: float, hottest: float) -> str:
@@ -38,7 +39,7 @@ def _heat(share: float, hottest: float) -> str:
 def _why(cost: InstructionCost, a: Attribution) -> str:
     """What an instruction waited for: its largest reasons, and the instruction that it waits for."""
     parts = [
-        f"{name.replace('_', ' ')} {count / max(cost.stall_cycles, 1):.0%}"
+        f"{name.replace('_', ' ')} {share_text(count / max(cost.stall_cycles, 1))}"
         for name, count in list(cost.reasons.items())[:MOST_REASONS]
         if count >= 0.005 * cost.stall_cycles
     ]
@@ -85,7 +86,7 @@ def _line_row(found: LineCost, hottest: float, a: Attribution) -> str:
     worst = max((a.instructions[i] for i in found.instructions), key=lambda c: c.stall_cycles)
     if found.reasons:
         why = ", ".join(
-            f"{name.replace('_', ' ')} {count / max(found.stall_cycles, 1):.0%}"
+            f"{name.replace('_', ' ')} {share_text(count / max(found.stall_cycles, 1))}"
             for name, count in list(found.reasons.items())[:3]
             if count >= 0.005 * found.stall_cycles
         )

@@ -11,18 +11,8 @@ def datum(name: str, value: float, shown: str, tag: str = "td", kind: str = "num
     return f'<{tag} class="{kind}" data-name="{escape(name)}" data-value="{exact}">{escape(shown)}</{tag}>'
 
 
-def percent(share: float) -> str:
-    if 0 < share < 0.0005:
-        return "<0.1%"
-    return f"{share:.1%}" if share < 0.0995 else f"{share:.0%}"
-
-
 def bar(share: float, kind: str = "") -> str:
     return f'<span class="bar {kind}" aria-hidden="true"><i style="width:{100 * min(max(share, 0.0), 1.0):.2f}%"></i></span>'
-
-
-def number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
 
 
 def scroll(label: str, content: str, kind: str = "") -> str:

@@ -7,9 +7,9 @@ from html import escape
 from typing import TypeVar
 
 from warpwright.chips import Chip
-from warpwright.tools.launch_tables import format_seconds
-from warpwright.tools.report.figures import LayerPoint, draw_layers, peaks, scaled, size
-from warpwright.tools.report.markup import bar, datum, percent, rows_table, scroll
+from warpwright.quantity_text import amount_text, figures, share_text, size_text, time_text
+from warpwright.tools.report.figures import LayerPoint, draw_layers, peaks
+from warpwright.tools.report.markup import bar, datum, rows_table, scroll
 from warpwright.tools.report.origins import OUTSIDE, Layer, Model, Share
 
 Key = TypeVar("Key")
@@ -66,7 +66,7 @@ def _more(count: int, most: int) -> str:
 def _modules(model: Model, total: float) -> str:
     rows = []
     for depth, layer in list(model.root.walk())[:MOST_LAYERS]:
-        rows.append(_row(layer_name(layer, depth), layer.all, total, size(layer.parameter_bytes)))
+        rows.append(_row(layer_name(layer, depth), layer.all, total, size_text(layer.parameter_bytes)))
     if model.outside.launches:
         rows.append(_row(f"<em>{OUTSIDE}</em>", model.outside, total, ""))
     count = sum(1 for _ in model.root.walk())
@@ -92,21 +92,21 @@ def _row(name: str, share: Share, total: float, parameters: str | None = None) -
         f'<td class="num">{share.launches:,}</td>',
         _time("forward seconds", share.forward_seconds),
         _time("backward seconds", share.backward_seconds),
-        f'<td class="num">{percent(share.seconds / total if total else 0)}</td>',
+        f'<td class="num">{share_text(share.seconds / total if total else 0)}</td>',
         f"<td>{bar(share.seconds / total if total else 0)}</td>",
-        datum("DRAM bytes", share.dram_bytes, size(share.dram_bytes)),
-        f'<td class="num">{f"{rate:,.0f}" if rate >= 0.5 else ""}</td>',
-        f'<td class="num">{scaled(share.flops / share.seconds, "") if share.flops and share.seconds else ""}</td>',
-        f'<td class="num">{size(share.allocated_bytes) if share.allocated_bytes else ""}</td>',
+        datum("DRAM bytes", share.dram_bytes, size_text(share.dram_bytes)),
+        f'<td class="num">{figures(rate) if rate else ""}</td>',
+        f'<td class="num">{amount_text(share.flops / share.seconds, "") if share.flops and share.seconds else ""}</td>',
+        f'<td class="num">{size_text(share.allocated_bytes) if share.allocated_bytes else ""}</td>',
     ]
     if parameters is not None:
         cells.append(f'<td class="num">{parameters}</td>')
-    cells.append(f"<td>{escape(limit)}{f' ({part:.0%})' if part < 0.995 else ''}</td>")
+    cells.append(f"<td>{escape(limit)}{f' ({share_text(part)})' if part < 0.995 else ''}</td>")
     return f"<tr>{''.join(cells)}</tr>"
 
 
 def _time(name: str, seconds: float) -> str:
-    return datum(name, seconds, format_seconds(seconds) if seconds else "")
+    return datum(name, seconds, time_text(seconds) if seconds else "")
 
 
 def _table(label: str, heads: Sequence[str], rows: list[str]) -> str:
@@ -136,8 +136,8 @@ def _roofline(model: Model, chip: Chip) -> str:
     )
     drawing = draw_layers(peaks(chip, used.flops, used.tensor_flops, used.fp64_flops), points)
     rows = [
-        f'<tr><td class="num">{number}</td><td>{escape(p.name)}</td><td class="num">{p.intensity:.3g}</td>'
-        f'<td class="num">{scaled(p.performance, "FLOP/s")}</td><td class="num">{format_seconds(p.seconds)}</td></tr>'
+        f'<tr><td class="num">{number}</td><td>{escape(p.name)}</td><td class="num">{figures(p.intensity)}</td>'
+        f'<td class="num">{amount_text(p.performance, "FLOP/s")}</td><td class="num">{time_text(p.seconds)}</td></tr>'
         for number, p in enumerate(points, 1)
     ]
     legend = scroll(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip, occupancy
 from warpwright.chips.occupancy import OccupancyError
-from warpwright.tools.report.figures import line, size, svg, text
+from warpwright.quantity_text import size_text
+from warpwright.tools.report.figures import line, svg, text
 from warpwright.tools.report.markup import datum, panel, rows_table
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def curves(run: Run) -> tuple[Curve, ...]:
             points=tuple((n, warps(threads, run.registers, n)) for n in bytes_each),
             here=(shared, here),
             most=most,
-            shown=size,
+            shown=size_text,
         ),
     )
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from warpwright.tools.launch_tables import dims, dram_gb_per_s, format_seconds
+from warpwright.quantity_text import figures, share_text, time_text
+from warpwright.tools.launch_tables import dims, dram_gb_per_s
 from warpwright.tools.report.attribution import Attribution
-from warpwright.tools.report.markup import datum, percent
+from warpwright.tools.report.markup import datum
 
 if TYPE_CHECKING:
     from warpwright.run import Run
@@ -38,10 +39,10 @@ def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int,
             f'<tr><td class="num">{i + 1}</td><td>{name}</td><td class="nowrap">{escape(dims(run.grid))}</td>'
             f'<td class="nowrap">{escape(dims(run.block))}</td>'
             + datum("cycles", run.cycles, f"{run.cycles:,}")
-            + datum("seconds", run.seconds, format_seconds(run.seconds))
-            + f'<td class="num">{percent(run.seconds / total if total else 0)}</td>'
-            + datum("ipc", run.ipc, f"{run.ipc:.2f}")
-            + f'<td class="num">{"" if rate is None else f"{rate:,.0f}"}</td><td>{escape(limit)}</td></tr>'
+            + datum("seconds", run.seconds, time_text(run.seconds))
+            + f'<td class="num">{share_text(run.seconds / total if total else 0)}</td>'
+            + datum("ipc", run.ipc, figures(run.ipc))
+            + f'<td class="num">{"" if rate is None else figures(rate)}</td><td>{escape(limit)}</td></tr>'
         )
     more = ""
     if len(runs) > len(shown):

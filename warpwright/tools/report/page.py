@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.errors import UNTIMED, UnsupportedError
-from warpwright.tools.launch_tables import format_seconds
+from warpwright.quantity_text import time_text
 from warpwright.tools.report import launch_sections, overview
 from warpwright.tools.report.attribution import Attribution, attribute
 from warpwright.tools.report.caches import caches_panel
@@ -138,7 +138,7 @@ def _top(runs: Sequence[Run], heading: str) -> str:
     return (
         '<a class="skip" href="#content">Skip to the content</a>\n<header class="top">'
         f"<h1>{escape(heading)}</h1>"
-        f'<p class="quiet">{escape(_chips(runs))} · {count} · {escape(format_seconds(total))} of simulated time</p></header>'
+        f'<p class="quiet">{escape(_chips(runs))} · {count} · {escape(time_text(total))} of simulated time</p></header>'
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table
+from warpwright.quantity_text import figures, share_text
+from warpwright.tools.report.markup import bar, datum, panel, rows_table
 
 MEANINGS = (
     ("launch", "before the first block begins"),
@@ -54,7 +55,7 @@ def phases(blocks: NDArray[Any] | None, count: int, cycles: int) -> Phases | Non
 
 def phases_panel(found: Phases | None, count: int, at_once: int, anchor: str) -> str:
     """The phases of a launch, and its waves: ``count`` blocks on a chip that holds ``at_once``."""
-    waves = f"{count:,} blocks, of which the chip holds {at_once:,} at once: {count / at_once:.2f} waves."
+    waves = f"{count:,} blocks, of which the chip holds {at_once:,} at once: {figures(count / at_once)} waves."
     if found is None:
         note = f"{waves} The phases are not known: not every block was recorded."
         return panel("Launch and tail", f'<p class="note">{note}</p>', anchor)
@@ -62,11 +63,11 @@ def phases_panel(found: Phases | None, count: int, at_once: int, anchor: str) ->
     rows = [
         f"<tr><td>{name}<small>{meaning}</small></td><td>{bar(cycles / whole)}</td>"
         + datum(f"phase: {name}", cycles, f"{cycles:,}")
-        + f'<td class="num">{percent(cycles / whole)}</td></tr>'
+        + f'<td class="num">{share_text(cycles / whole)}</td></tr>'
         for (name, meaning), cycles in zip(MEANINGS, found.cycles, strict=True)
     ]
     if found.cycles[3]:
         waves += (
-            f" In the tail, SMs that got work have none left for {percent(found.tail_idle)} of the time on average."
+            f" In the tail, SMs that got work have none left for {share_text(found.tail_idle)} of the time on average."
         )
     return panel("Launch and tail", rows_table(waves, ("phase", "", "cycles", "share"), rows, "bars"), anchor)

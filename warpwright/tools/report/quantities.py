@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from warpwright.tools.launch_tables import format_seconds
-from warpwright.tools.report.figures import scaled, size
-from warpwright.tools.report.markup import number, percent
+from warpwright.quantity_text import amount_text, figures, number_text, share_text, size_text, time_text
 
 WORDS = {
     "grid_x": "blocks in x", "grid_y": "blocks in y", "grid_z": "blocks in z",
@@ -43,22 +41,22 @@ def is_percent(name: str) -> bool:
 def quantity(name: str, value: float) -> str:
     """A value of a column with its unit."""
     if name == "seconds":
-        return format_seconds(value)
+        return time_text(value)
     if name == "occupancy":
-        return percent(value)
+        return share_text(value)
     if is_percent(name):
-        return percent(value / 100)
+        return share_text(value / 100)
     if name == "gpu__time_duration.sum":
-        return format_seconds(value * 1e-9)
+        return time_text(value * 1e-9)
     if name.endswith("bytes.sum.per_second"):
-        return scaled(value, "B/s")
+        return amount_text(value, "B/s")
     if "bytes" in name:
-        return size(value)
+        return size_text(value)
     if name.endswith(".ratio") or ".per_cycle" in name or name == "ipc":
-        return f"{value:,.2f}"
+        return figures(value)
     if "cycles" in name and name != "cycles":
         return f"{value:,.0f} cycles"
-    return number(value)
+    return number_text(value)
 
 
 def change_of(name: str, before: float, now: float) -> str:
@@ -71,4 +69,4 @@ def change_of(name: str, before: float, now: float) -> str:
     if not before:
         return "new"
     ratio = now / before
-    return f"{ratio:,.1f} ×" if ratio >= 10 else f"{ratio - 1:+.1%}"
+    return f"{figures(ratio)} ×" if ratio >= 10 else f"{ratio - 1:+.1%}"

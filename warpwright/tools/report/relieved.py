@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from warpwright.chips import Chip, ChipError, load_chip
 from warpwright.errors import LaunchError, UnsupportedError
 from warpwright.isa.machine_code import FIRST_MAXWELL
+from warpwright.quantity_text import share_text
 from warpwright.timing.metrics import BINDING_SHARE
 from warpwright.tools.report.attribution import IDLE_SHARE, Attribution, attribute, sm_count
 from warpwright.tools.report.resources import (
@@ -69,7 +70,7 @@ class WhatIf:
     def sentence(self, launch: int = 0) -> str:
         """``With twice the DRAM bandwidth it takes 4,100 cycles instead of 5,134 (20% less).``"""
         saved = self.saved(launch)
-        amount = f"{abs(saved):.0%} {'less' if saved >= 0 else 'more'}"
+        amount = f"{share_text(abs(saved))} {'less' if saved >= 0 else 'more'}"
         if abs(saved) < 0.005:
             amount = "no difference"
         return (
@@ -149,7 +150,9 @@ class Ranking:
         if best is None:
             tried = ", ".join(relief.what_if.change for relief in self.reliefs)
             return f"No single resource limits {self.kernel}: {tried or 'nothing to relieve'} saves less than 1%."
-        first = f"Limited by {best.resource.title}: {best.what_if.change} saves {self._saved(0):.0%} of the cycles"
+        first = (
+            f"Limited by {best.resource.title}: {best.what_if.change} saves {share_text(self._saved(0))} of the cycles"
+        )
         return f"{first}{self._beside(1)}."
 
     def _beside(self, n: int) -> str:
@@ -158,7 +161,7 @@ class Ranking:
             return ""
         if self._saved(n) < WORTH_NAMING:
             return f"; none of {len(self.reliefs) - n} other changes saves 1%"
-        return f"; {self.reliefs[n].what_if.change} saves {self._saved(n):.0%}"
+        return f"; {self.reliefs[n].what_if.change} saves {share_text(self._saved(n))}"
 
 
 def launches(program: Program, gpu: GPU) -> list[Run]:
@@ -258,7 +261,7 @@ def idle_sms(run: Run) -> str:
     if without:
         return f"{without:,} of {len(active):,} SMs got no block"
     idle = attribute(run).idle_share
-    return f"SMs had no block for {idle:.0%} of the time after launch" if idle >= NOTABLE_IDLE else ""
+    return f"SMs had no block for {share_text(idle)} of the time after launch" if idle >= NOTABLE_IDLE else ""
 
 
 # --- the runs -----------------------------------------------------------------------------------------------------------
@@ -306,13 +309,15 @@ def _fixed(run: Run) -> Fixed | None:
     a = attribute(run)
     issue = next((b.share for b in a.bounds if BOUNDS.get(b.name) is ISSUE), 0.0)
     if issue >= BINDING_SHARE:
-        return Fixed(ISSUE, issue, f"it needs at least {issue:.0%} of the cycles after launch")
+        return Fixed(ISSUE, issue, f"it needs at least {share_text(issue)} of the cycles after launch")
     assert run.timing is not None
     if a.idle_share >= IDLE_SHARE and run.timing.sm["active_cycles"].all():
-        return Fixed(BALANCE, a.idle_share, f"SMs have no block for {a.idle_share:.0%} of the time after launch")
+        return Fixed(
+            BALANCE, a.idle_share, f"SMs have no block for {share_text(a.idle_share)} of the time after launch"
+        )
     wait = next((stall.share for stall in a.stalls if stall.reason == "wait"), 0.0)
     if wait >= BINDING_SHARE and _prescribes_waits(run):
-        return Fixed(STALLS["wait"], wait, f"warps spend {wait:.0%} of their time waiting ({MEANINGS['wait']})")
+        return Fixed(STALLS["wait"], wait, f"warps spend {share_text(wait)} of their time waiting ({MEANINGS['wait']})")
     return None
 
 

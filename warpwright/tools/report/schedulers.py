@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from warpwright.quantity_text import figures, share_text
 from warpwright.tools.report.attribution import Attribution, sm_count
-from warpwright.tools.report.markup import bar, datum, panel, percent, rows_table
+from warpwright.tools.report.markup import bar, datum, panel, rows_table
 
 if TYPE_CHECKING:
     from warpwright.run import Run
@@ -66,7 +67,7 @@ def scheduler_panel(run: Run, a: Attribution, anchor: str) -> str:
     ):
         rows.append(
             f"<tr><td>{title}<small>{meaning}</small></td><td>{bar(share, kind)}</td>"
-            f"{datum(f'slots: {name}', share, percent(share))}</tr>"
+            f"{datum(f'slots: {name}', share, share_text(share))}</tr>"
         )
     slots = rows_table(
         f"Issue slots of the {found.schedulers} schedulers of an SM, in cycles in which the SM had a block.",
@@ -81,7 +82,7 @@ def scheduler_panel(run: Run, a: Attribution, anchor: str) -> str:
     ):
         rows.append(
             f"<tr><td>{name}<small>{escape(meaning)}</small></td><td>{bar(value / found.slots)}</td>"
-            f"{datum(f'warps: {name}', value, f'{value:.2f}')}</tr>"
+            f"{datum(f'warps: {name}', value, figures(value))}</tr>"
         )
     warps = rows_table("Warps of a scheduler, mean over the same cycles.", ("warps", "", "mean"), rows, "bars")
     return panel("Schedulers", slots + warps, anchor)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from warpwright.tools.launch_tables import dims, format_seconds
+from warpwright.quantity_text import figures, time_text
+from warpwright.tools.launch_tables import dims
 from warpwright.tools.report.comparison import Comparison, Difference, Pair, Row
 from warpwright.tools.report.markup import bar, datum, panel, rows_table, scroll
 from warpwright.tools.report.quantities import change_of, quantity, title_of
@@ -30,8 +31,8 @@ def compared_launches(comparison: Comparison, shown: Mapping[int, str]) -> str:
     total = comparison.total
     gone, new = comparison.unmatched
     note = (
-        f"Launches on both sides take {format_seconds(total.before)} on {comparison.name_before} and "
-        f"{format_seconds(total.now)} on {comparison.name_now} ({change_of('seconds', total.before, total.now)})."
+        f"Launches on both sides take {time_text(total.before)} on {comparison.name_before} and "
+        f"{time_text(total.now)} on {comparison.name_now} ({change_of('seconds', total.before, total.now)})."
     )
     if gone or new:
         note += f" Without a partner: {gone} of {comparison.name_before}, {new} of {comparison.name_now}."
@@ -73,7 +74,7 @@ def _pair_row(pair: Pair, shown: Mapping[int, str]) -> str:
     for column in ("cycles", "seconds"):
         values = [None if side is None else float(side[column]) for side in (pair.before, pair.now)]
         for side, value in zip(("before", "now"), values, strict=True):
-            shown_as = "–" if value is None else f"{value:,.0f}" if column == "cycles" else format_seconds(value)
+            shown_as = "–" if value is None else f"{value:,.0f}" if column == "cycles" else time_text(value)
             cells.append(
                 f'<td class="num">{shown_as}</td>' if value is None else datum(f"{column} {side}", value, shown_as)
             )
@@ -136,7 +137,7 @@ def _stall_row(one: Difference, most: float) -> str:
     bars = bar(one.before / most if most else 0, "before") + bar(one.now / most if most else 0)
     return (
         f"<tr><td>{escape(reason.replace('_', ' '))}</td><td>{bars}</td>"
-        f"{datum(f'before: stall {reason}', one.before, f'{one.before:,.2f}')}"
-        f"{datum(f'now: stall {reason}', one.now, f'{one.now:,.2f}')}"
+        f"{datum(f'before: stall {reason}', one.before, figures(one.before))}"
+        f"{datum(f'now: stall {reason}', one.now, figures(one.now))}"
         f'<td class="num">{change_of(one.name, one.before, one.now)}</td></tr>'
     )
