@@ -184,7 +184,7 @@ def test_what_mesa_makes_of_piglits_programs_decodes(chip: str) -> None:
     # A compute program on images ends its process.
     for chosen in (files[::150], *([f] for f in compute)):
         done = run(
-            chip,
+            *(chip, "--timing", "off"),
             *map(str, [PIGLIT / "bin/shader_runner", *chosen, "-auto", "-fbo"]),
             R600_DEBUG="cs,vs,ps,gs,tcs,tes",
             PIGLIT_PLATFORM="surfaceless_egl",

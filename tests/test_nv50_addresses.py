@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from tests.kernels import case
 from warpwright.engine.jit import shapes as sh
+from warpwright.engine.jit.codegen import compile_kernel
+from warpwright.isa.nv50.lower import lower
 
 SOURCE = """
 extern "C" __global__ void rows(float *y, const float *x, int width, int pitch)
@@ -75,3 +78,11 @@ def test_a_mask_that_changes_no_lane_keeps_the_shape() -> None:
     above = below._replace(bound=0xFFFF - 123)
     assert sh.bitwise("and", above, sh.constant(0xFFFF), 32) == sh.VECTOR
     assert sh.bitwise("and", below._replace(bound=-1), sh.constant(0xFFFF), 32) == sh.VECTOR
+
+
+def test_loads_of_a_tiled_matrix_product_are_no_gathers() -> None:
+    """Its addresses are a scalar and lanes' offsets: of shared memory, and of a row."""
+    one = case("matmul_tiled", "small")
+    loaded = ww.GPU("g80", timing="off").compile(one.source, options=one.options)[one.kernel]._loaded
+    kernel = compile_kernel(loaded.program, lower(loaded.program), (16, 16, 1), trace=False, use_cache=False)
+    assert "masked.gather" not in kernel.ir
