@@ -194,7 +194,7 @@ def test_what_mesa_makes_of_piglits_programs_decodes(chip: str) -> None:
                 seen[program.code] = differences(program)
     wrong = [line for lines in seen.values() for line in lines]
     assert not wrong, "\n".join(wrong)
-    assert len(seen) > 150, len(seen)
+    assert len(seen) > 55, len(seen)
 
 
 BUFFER_TESTS = (
