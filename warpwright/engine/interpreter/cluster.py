@@ -25,7 +25,7 @@ class ClusterState:
             block.populate(trace)
 
     def complete_barrier(self) -> bool:
-        """Release who waits at the cluster's barrier once every living lane has arrived; True when there was one."""
+        """Release the warps at the cluster's barrier once every living lane has arrived; True if any waited."""
         warps = [warp for block in self.blocks for warp in block.warps]
         if not any(warp.cluster_arrived.any() for warp in warps):
             return False

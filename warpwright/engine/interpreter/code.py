@@ -199,7 +199,7 @@ class Writer:
         }
 
     def name(self, value: Any) -> str:
-        """How the code refers to an object."""
+        """The name by which the code refers to an object."""
         self.values.append(value)
         return f"k[{len(self.values) - 1}]"
 
@@ -436,7 +436,7 @@ _made: dict[tuple[int, int], tuple[Lowered, Code]] = {}
 
 
 def generate(lowered: Lowered, lanes: int = 32) -> Code:
-    """Code of an instruction for waves of so many lanes."""
+    """Code of an instruction for waves of a given number of lanes."""
     if lanes != WARP_LANES and (narrow := next((op.name for op in lowered.ops if op.name in WARP_ONLY), "")):
         raise ValueError(f"operation {narrow} is one of waves of {WARP_LANES} lanes, not of {lanes}")
     known = _made.get((id(lowered), lanes))

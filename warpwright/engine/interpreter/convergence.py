@@ -8,9 +8,9 @@ import numpy.typing as npt
 from warpwright.engine.interpreter.gather_scatter import mask_bits, mask_dtype
 
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4
-"""So that who spins and who yielded before cannot wait for each other forever."""
+"""Ensures that spinning lanes and lanes that yielded before them do not wait for each other forever."""
 RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
-"""What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
+"""The state for which a lane waits: none, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
 
 
 def lane_mask(bits: int, lanes: int) -> npt.NDArray[np.bool_]:
@@ -100,7 +100,7 @@ class Groups:
         return found
 
     def let_go(self) -> None:
-        """Push the lanes at BSYNCs for which nobody is missing any more, since others left by BREAK or EXIT: they run the BSYNC again."""
+        """Push the lanes at BSYNCs for which no lane is missing any more, because others left by BREAK or EXIT; they run the BSYNC again."""
         dead = mask_bits(self.exited)
         for pc in sorted({int(pc) for pc in self.pcs[(self.waiting >= 0) & (self.waiting < AT_WARPSYNC)]}):
             here = (self.pcs == pc) & (self.waiting >= 0) & (self.waiting < AT_WARPSYNC)

@@ -34,7 +34,7 @@ class Wait:
 
 @dataclass(slots=True)
 class Outcome:
-    """How a launch (or a block) ended."""
+    """The outcome of a launch or a block."""
 
     status: Status
     """EXIT, FAULT, TRAP, DEADLOCK or YIELD (the instruction limit was reached)."""
@@ -84,7 +84,7 @@ class BlockRun:
         """The warp that runs next in this pass over them."""
 
     def step(self) -> Outcome | None:
-        """Run each warp that can continue until it stops; the outcome once the block has ended.
+        """Run each warp that can continue until it stops; returns the outcome once the block has ended.
 
         Raises:
             Paused: a warp was stopped in the middle; the next call continues with it.

@@ -117,7 +117,7 @@ class Limits:
 
 
 class Launch:
-    """What every warp of one launch shares.
+    """State that all warps of one launch share.
 
     Args:
         banks: contents of the constant banks by number, bank 0 included; space beyond reads 0.
@@ -213,7 +213,7 @@ class Stopped(Exception):
 
 
 NOTHING = Code(None, None)
-"""What an instruction does when its guard holds in no lane."""
+"""The effect of an instruction whose guard holds in no lane."""
 
 
 class WarpState(Groups):

@@ -61,7 +61,7 @@ def arrive_all(launch: Launch, space: Space, block: Block, number: int) -> None:
 
 @core
 def is_plain(block: Block, warp: Warp) -> bool:
-    """Whether a warp that reached a barrier waits for the whole block, with all of its lanes, and nobody was there before."""
+    """Whether a warp that reached a barrier waits, with all of its lanes, for the whole block, and no other warp has arrived before."""
     if warp["barrier_mode"] != SYNC or warp["barrier_threads"] != 0:
         return False
     arrived = peek(block + BLOCK["barriers"] + (warp["barrier_id"] & BARRIERS - 1) * 8)

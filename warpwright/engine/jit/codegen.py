@@ -44,7 +44,7 @@ from warpwright.native.intrinsics import source_digest
 from warpwright.toolchain.cache import DiskCache, cache_key
 
 BANK_0_KNOWN_BYTES = 0x160
-"""What every launch provides of constant bank 0 besides parameters."""
+"""The values that every launch provides in constant bank 0, in addition to the parameters."""
 MODULE_FOOTER = """
 !0 = !{!"branch_weights", i32 2000, i32 1}
 !1 = !{}
@@ -77,12 +77,12 @@ class CompiledKernel:
     trace_words: int = 0
     """Records that the function may write beyond WARP.trace_limit."""
     saved_positions: SavedPositions = field(default_factory=SavedPositions, repr=False)
-    """Where the groups of a stopped warp are found."""
+    """Location of the groups of a stopped warp."""
     judged: bool = False
-    """Whether a state that comes back means that the kernel never ends: it reads no clock and asks the host nothing."""
+    """Whether a recurring state means that the kernel never ends: it reads no clock and does not depend on the host."""
     ir: str = field(default="", repr=False)
     whole: Whole | None = field(default=None, repr=False)
-    """What compiles the rest, where the function was made without its slow paths."""
+    """Compiles the rest, if the function was made without its slow paths."""
     idle: list[Any] = field(default_factory=list, repr=False)
     """Small workspaces of ended launches, for the next ones (``jit/workspace.py``)."""
 
@@ -433,7 +433,7 @@ def setting_of(
     clustered: bool = False,
     watched: bool = False,
 ) -> Setting:
-    """What code is compiled for; arguments as :func:`compile_kernel` has them."""
+    """The target of compilation; arguments as for :func:`compile_kernel`."""
     layout = bank0_layout(program.arch)
     return Setting(
         block_shape,

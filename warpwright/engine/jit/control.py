@@ -151,7 +151,7 @@ class WarpFunction(Jumps):
             self._resume(resume)
 
     def _start(self) -> None:
-        """Where a warp begins."""
+        """The block at which a warp begins."""
         w = self.w
         w.label("start")
         for live in w.webs.live_in[0]:

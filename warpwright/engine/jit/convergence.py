@@ -11,7 +11,7 @@ reached apart runs once more for all.  So does an H200 (``bench/micro/divergence
 YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
 BSYNC only for such a group continue without it.  YIELD does not wake groups that yielded themselves: who was let go first continues first
 (``bench/micro/spins.cu``).  So they do without lanes that wait at a WARPSYNC
-(``bench/micro/warpsync.cu``).  Who is left behind waits for nobody at that BSYNC.
+(``bench/micro/warpsync.cu``).  Lanes that are left behind do not wait for others at that BSYNC.
 
 The stack is in the warp's save area: an entry is block number and lanes, ``apart`` says whether the last one stays by itself.  ``a<n>`` are the lanes that wait at
 convergence point n, ``p<n>`` the lanes that enter block n.  Labels: ``next`` takes the next group, ``scan`` looks
@@ -28,7 +28,7 @@ from warpwright.engine.jit.function_writer import FunctionWriter, Masks, Val
 from warpwright.engine.jit.shape_inference import uniform
 
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4
-"""So that who spins and who yielded before cannot wait for each other forever."""
+"""Ensures that spinning lanes and lanes that yielded before them do not wait for each other forever."""
 
 
 MATES = """\
@@ -151,7 +151,7 @@ class Groups:
     def part(
         self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
     ) -> None:
-        """Both parts have lanes: the smaller continues, ``first`` when they are equal; the other waits its turn."""
+        """Both parts have lanes: the smaller continues, or ``first`` if they are equal; the other waits."""
         w = self.w
         smaller = w.op(f"icmp ult i32 {self.count(second_lanes)}, {self.count(first_lanes)}")
         one, two = w.new_label("part"), w.new_label("part")
@@ -332,7 +332,7 @@ class Groups:
             self._leave_behind(web, wanted, leaving)
         if not bsync:
             if w.trace and w.setting.watched:
-                # Nobody who lives is missing: those of the mask that are not here have ended.
+                # No living lane is missing: lanes of the mask that are not here have ended.
                 absent = w.op(
                     f"and {w.mask_type} {self._named(wanted, leaving)}, {w.op(f'load {w.mask_type}, ptr %exited')}"
                 )
@@ -489,7 +489,7 @@ class Groups:
         behind = w.op(f"and {w.mask_type} {w.bits_of(left)}, {w.op(f'xor {w.mask_type} {leaving}, -1')}")
         w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {behind}, 0')}, label %{some}, label %{none}")
         w.label(some)
-        # In recursive code who waits further out has a mask with those lanes as well, but another one.
+        # In recursive code, lanes that wait in an outer call also have a mask with those lanes, but a different one.
         alike = self._by_mask(
             leaving, masks, lambda _, every, own: w.bits_of(w.op(f"icmp eq {w.vecmask} {masks}, {every}"))
         )

@@ -80,7 +80,7 @@ def serve_lanes(launch: int, lanes: int, request: int, values: int, addresses: i
     known, row, objects = np.int64(-1), np.int64(0), 0
     for lane in range(32):
         words = values + 4 * lane
-        # Of most accesses the handle alone tells what they are.
+        # For most accesses the handle alone determines their kind.
         if lanes >> lane & 1 and (every_lane or read_u32(words) != known):
             known = read_u32(words)
             row = row_of(rows, count, known, purpose)

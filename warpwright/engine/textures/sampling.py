@@ -49,7 +49,7 @@ def cut(x: Array, bits: int = FRACTION) -> Integers:
 
 
 def along(x: Array, size: int, mode: int, normalized: bool) -> Integers:
-    """Position along an axis in texels of 1/2**21, brought into the image as far as the mode says.
+    """Position along an axis in units of 1/2**21 texel, brought into the image according to the mode.
 
     Without normalised coordinates all modes but border clamp (CUDA C++ Programming Guide, "Texture Memory").
     """
