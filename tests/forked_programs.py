@@ -93,8 +93,13 @@ def _server() -> subprocess.Popen[str]:
     server = subprocess.Popen(
         [sys.executable, "-c", START], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    atexit.register(server.kill)
+    atexit.register(_end, server)
     return server
+
+
+def _end(server: subprocess.Popen[str]) -> None:
+    server.kill()
+    server.wait()
 
 
 def run_program(
