@@ -375,7 +375,10 @@ def test_pytest_checks_processes_that_tests_start(tmp_path: Path) -> None:
         "FAILED test_children.py::test_on_the_driver",
         "ERROR test_children.py::test_fixture",
     }
-    assert done.stdout.count("Race reported between Write access and Read access") == 2
+    report, summary = done.stdout.split("short test summary")
+    race = "Race reported between Write access and Read access"
+    assert report.count(race) == 4, "two failures, each with the finding as its first line and in full"
+    assert summary.count(race) == 2
     assert "========= Leaked 1,000 bytes at 0x" in done.stdout
     assert "outside of tests" not in done.stdout
     done = pytest_run(tmp_path, "--warpwright=a100")

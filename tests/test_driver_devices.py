@@ -367,7 +367,7 @@ def test_devices_that_there_cannot_be_are_named(chips: str, said: str, tmp_path:
     (tmp_path / "program.py").write_text("")
     command = [sys.executable, "-m", "warpwright", "run", "--gpu", chips, str(tmp_path / "program.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert said in done.stderr
 
 

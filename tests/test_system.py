@@ -394,5 +394,5 @@ def test_programs_run_on_the_machine_of_the_command_line(tmp_path: Path) -> None
     both = command("run", "--system", "dgx-1", "--gpu", "a100", str(program))
     assert (both.returncode, both.stderr.strip()) == (2, "--system names the GPUs: omit --gpu")
     unknown = command("run", "--system", "dgx-9", str(program))
-    assert unknown.returncode == 1
+    assert unknown.returncode == 2
     assert "no machine is called 'dgx-9'" in unknown.stderr

@@ -188,6 +188,7 @@ def test_a_log_has_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(lines) == 11 + 2, "every 5 s, and after a minute every 30 s"
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_while_a_native_program_loads_python_ends_it_without_a_traceback() -> None:
     from warpwright.driver.attach import boot_of
 

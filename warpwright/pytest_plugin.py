@@ -129,6 +129,7 @@ def _prepare(config: pytest.Config, options: argparse.Namespace) -> None:
         raise pytest.UsageError("--warpwright-check-level goes with --warpwright-check")
     from warpwright.errors import WarpwrightError
     from warpwright.session import known_chips, session
+    from warpwright.tracebacks import TRACEBACK
 
     try:
         chips = known_chips(chip)
@@ -138,6 +139,8 @@ def _prepare(config: pytest.Config, options: argparse.Namespace) -> None:
             parse(check)
     except WarpwrightError as error:
         raise pytest.UsageError(str(error)) from None
+    if options.fulltrace:
+        os.environ[TRACEBACK] = "full"
     session.chip, session.timing = chips[0], timing
     session.check, session.check_level = check, level
     if os.name == "posix" and os.uname().sysname == "Linux":

@@ -247,7 +247,7 @@ def points_of(specification: Specification, folder: Path) -> list[Point]:
     for chip in chips:
         for overrides in _combinations(specification.overrides):
             try:
-                numbers = repr(load_chip(chip, **overrides))
+                numbers = load_chip(chip, **overrides).model_dump_json()
             except ChipError as error:
                 raise SweepError(str(error)) from None
             machines.append((chip, overrides, numbers))
