@@ -215,7 +215,7 @@ assert word(out) == 21
 
 
 @pytest.mark.parametrize("timing", ["full", "off"])
-@pytest.mark.parametrize("calls", [False, True])
+@pytest.mark.parametrize("calls", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_another_thread_of_the_host_answers(timing: str, calls: bool) -> None:
     runs(
         f"""
@@ -266,7 +266,7 @@ tell = cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", compile_so
 
 
 @MODES
-@pytest.mark.parametrize("kernel", ["tell", "pairs"])
+@pytest.mark.parametrize("kernel", ["tell", pytest.param("pairs", marks=pytest.mark.ci)])
 def test_kernels_that_run_alone_meet_the_host_too(kernel: str, timing: str) -> None:
     said = runs(
         TELL

@@ -201,7 +201,7 @@ POSITIONS = [-9.0, -4.25, -1.0, -0.5, -0.125, 0.0, 0.25, 0.5, 1.0, 3.375, 7.5, 7
 
 
 @pytest.mark.parametrize("mode", range(8))
-@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("linear", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_wrap_modes(mode: int, linear: bool) -> None:
     texture = rgba8(Header())
     how = 2 if linear else 1

@@ -546,6 +546,7 @@ def lines_far_away(m: np.ndarray, count: int) -> list[int]:
     return [line for line, home in homes.items() if home == first][:count]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("sectors", "whole", "card"), [(15, 15, 9.04), (15, 0, 11.2)])
 def test_what_is_written_far_away_crosses_at_its_slices_rate(sectors: int, whole: int, card: float) -> None:
     """bench.micro ``crossing``: far stores of whole lines 41.6 sectors per cycle over 94 slices, of every other word 33.6; near ones 81.5 and 64.8."""
