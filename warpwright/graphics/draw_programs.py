@@ -83,10 +83,15 @@ def textures(engine: State3D, made: ShaderProgram, stage: Stage) -> Textures | N
     return engine.texture_unit(stage, made.texture_numbers("t"), made.texture_numbers("s"))
 
 
+def bound(engine: State3D, stage: Stage) -> tuple[ShaderProgram, tuple[Constants, Textures | None]]:
+    """The program of a stage, and the constants and textures that it reads."""
+    made = program(engine, stage)
+    return made, (constants(engine, stage), textures(engine, made, stage))
+
+
 def run_vertices(engine: State3D, inputs: Words) -> Words:
     """Results of the vertex program for vertices (n, slots)."""
-    made = program(engine, "vertex")
-    given = constants(engine, "vertex"), textures(engine, made, "vertex")
+    made, given = bound(engine, "vertex")
     results = made.run_vertices(inputs, *given)
     if engine.watch is not None:
         engine.watch.vertex_program(engine, made, inputs, given)
@@ -111,8 +116,7 @@ def run_pixels(
         made.is_front[used],
         *((c.reshape(-1) for c in centroid) if centroid else (None, None)),
     )
-    found = program(engine, "pixel")
-    given = constants(engine, "pixel"), textures(engine, found, "pixel")
+    found, given = bound(engine, "pixel")
     results = found.run_pixels(pixels, *given)
     if engine.watch is not None:
         engine.watch.pixel_program(engine, found, pixels, given)
@@ -121,11 +125,10 @@ def run_pixels(
 
 def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> tuple[Words, Primitives]:
     """Vertices that the geometry program emits, and the primitives that they make."""
-    made = program(engine, "geometry")
+    made, given = bound(engine, "geometry")
     most = engine.limited("GP_VERTEX_OUTPUT_COUNT", _MOST_EMITTED)
     inputs = attributes[primitives.vertices]
     numbers = primitives.numbers.astype(np.uint32)
-    given = constants(engine, "geometry"), textures(engine, made, "geometry")
     emitted = made.run_primitives(inputs, numbers, most, *given)
     if engine.watch is not None:
         engine.watch.geometry_program(engine, made, inputs, numbers, most, given)
