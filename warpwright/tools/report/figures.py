@@ -31,6 +31,13 @@ def svg(width: int, height: int, title: str, description: str, parts: Sequence[s
     )
 
 
+def power_text(power: int) -> str:
+    """A power of ten beside an axis: ``100``, ``1 k``, ``10 M``."""
+    number, _, prefix = amount_text(10.0**power).partition(" ")
+    shown = number.rstrip("0").rstrip(".") if "." in number else number
+    return f"{shown} {prefix}".rstrip()
+
+
 def text(x: float, y: float, content: str, kind: str = "", anchor: str = "start", rotate: float = 0) -> str:
     """A piece of text; ``rotate`` in degrees about its place."""
     turn = f' transform="rotate({rotate:.1f} {x:.1f} {y:.1f})"' if rotate else ""
@@ -208,15 +215,7 @@ class _Axes:
             parts.append(text(px(10**power), foot + 16, f"{10.0**power:g}", "tick", "middle"))
         for power in range(math.ceil(self.y0), math.floor(self.y1) + 1):
             parts.append(line(self.left, py(10**power), self.width - self.right, py(10**power), "grid"))
-            parts.append(
-                text(
-                    self.left - 6,
-                    py(10**power) + 4,
-                    amount_text(10.0**power).replace(".00", "").replace(".0", ""),
-                    "tick",
-                    "end",
-                )
-            )
+            parts.append(text(self.left - 6, py(10**power) + 4, power_text(power), "tick", "end"))
         middle = (self.left + self.width - self.right) / 2
         parts.append(text(middle, self.height - 10, f"{r.unit}s for each {r.per}", "axis", "middle"))
         parts.append(text(14, (self.top + foot) / 2, f"{r.unit}s a second", "axis", "middle", -90))
