@@ -275,9 +275,8 @@ ALIKE = 1 << 56
 #            in global memory (-1: none), bytes of a row, four pairs (rows, stride in bytes) by dimension, offset of the mbarrier
 #            (-1: none), mask of the blocks whose mbarrier is told, host pointer to BLOCK; where it is in shared memory as
 #            offset | bytes << 32 (-1: nowhere), mask of the blocks whose shared memory it writes (0: it reads the own
-#            block's; bit 32: parts of its box are outside of the tensor), and what it reads there for another block as such a place.  Who reads the records
-# tells the mbarriers
-#            when the bytes have arrived.
+#            block's; bit 32: parts of its box are outside of the tensor), and what it reads there for another block as such a place.
+#            The reader of the records arrives at the mbarriers when the bytes have come.
 BULK_WORDS = 18
 TAG_SYNC = 6
 #   warp-wide operation (``*_sync``), for the checks alone (``Setting.watched``): bits 63..60 = TAG_SYNC, 59..32 = basic-block number,

@@ -84,7 +84,8 @@ def simulate_devices(
     """Run one launch on each of several devices, all at once.
 
     Raises:
-        DeviceError: a warp faulted or trapped, or the remaining launches will never end. TimingCancelled: ``cancel`` returned true.
+        DeviceError: a warp faulted or trapped, or the remaining launches will never end.
+        TimingCancelled: ``cancel`` returned true.
     """
     began, worked = time.perf_counter(), time.thread_time()
     machines = [prepare(one.chip, [one.grid], one.policies, kept=one.kept) for one in launches]
