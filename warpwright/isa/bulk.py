@@ -1,7 +1,7 @@
 """Bulk copies (cp.async.bulk, PTX ISA 9.7.9.25.4; UBLKCP, UTMALDG and related): the operation that both front ends produce.
 
-Each is one operation, ``bulk``, of sixteen words per lane at the places named below.  Copies are complete at once in the
-functional engines, which then tell the mbarrier; in simulated time they tell it when the bytes have arrived.
+Each copy is one operation, ``bulk``, with sixteen words per lane at the positions named below.  In the functional
+engines copies complete at once and signal the mbarrier; in simulated time they signal it when the bytes have arrived.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from typing import NamedTuple
 
 WORDS = 16
 (
-    SHARED,  # shared address: what is written, or read where the copy goes to global memory
+    SHARED,  # shared address: the destination, or the source of a copy to global memory
     BARRIER,  # shared address of the mbarrier
-    GLOBAL,  # generic address, two words: of the bytes, or of the tensor map
+    GLOBAL,  # generic address (two words) of the bytes or of the tensor map
     _GLOBAL_HIGH,
     BYTES,
-    RANKS,  # multicast: mask of the blocks that get a copy
-    FIRST_COORDINATE,  # five
+    RANKS,  # multicast: mask of the blocks that receive a copy
+    FIRST_COORDINATE,  # five of them
     *_COORDINATES,
-    FIRST_OFFSET,  # of im2col, three
+    FIRST_OFFSET,  # im2col offsets, three of them
     _SECOND_OFFSET,
     _THIRD_OFFSET,
-    SOURCE,  # shared address that a copy within the cluster reads
+    SOURCE,  # shared address that a copy within the cluster reads from
     _SPARE,
 ) = range(WORDS)
 
 DIRECTIONS = ("load", "store", "within", "prefetch")
-"""From global to shared memory, back, from shared memory to another block's, and into L2 alone."""
+"""Global to shared memory, shared to global memory, shared memory to another block's shared memory, prefetch into
+L2."""
 OPERATIONS = ("", "add", "min", "max", "inc", "dec", "and", "or", "xor")
 TYPES = ("u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16")
 
@@ -36,19 +37,20 @@ class Bulk(NamedTuple):
 
     direction: str
     operation: str = ""
-    """Of a reduction; empty for copies."""
+    """Reduction operation; empty for copies."""
     type: str = "u32"
-    """Of a reduction's elements; those of tensors are the tensor map's."""
+    """Element type of a reduction; a tensor's element type is in its tensor map."""
     rank: int = 0
-    """Dimensions of the tensor; 0 for copies of bytes."""
+    """Number of dimensions of the tensor; 0 for copies of plain bytes."""
     im2col: bool = False
     multicast: bool = False
     once: bool = False
-    """For the lowest executing lane only (machine code: the uniform datapath); else for each executing lane."""
+    """True if only the lowest executing lane copies (machine code: the uniform datapath), false if every executing lane
+    does."""
 
     @property
     def number(self) -> int:
-        """The same as one number, for compiled code; ``of`` gives it back."""
+        """The attribute encoded as one number, for compiled code; ``of`` decodes it."""
         fields = (
             (DIRECTIONS.index(self.direction), 2),
             (OPERATIONS.index(self.operation), 4),
@@ -66,7 +68,7 @@ class Bulk(NamedTuple):
 
     @staticmethod
     def of(number: int) -> Bulk:
-        """What ``number`` made."""
+        """Decode what ``number`` returned."""
         return Bulk(
             DIRECTIONS[number & 3],
             OPERATIONS[number >> 2 & 15],

@@ -1,7 +1,7 @@
-"""Detects code that uses more stack than the compiler states.
+"""Detects code that uses more stack than the compiler reports.
 
-``alloca`` moves the stack pointer R1 down at run time, which a cubin's attributes do not describe.  The driver's default
-stack has room for it, as it has for recursion.
+``alloca`` lowers the stack pointer R1 at run time, which a cubin's attributes do not describe.  The driver's default
+stack has room for it, as for recursion.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ SIGN = 1 << 31
 
 
 def stack_bytes(instructions: Iterable[Instruction], starts: Sequence[int], stated: int, default: int) -> int:
-    """Stack of a thread: what the compiler ``stated``, and the ``default`` where a function takes more than that by itself.
+    """Stack bytes per thread: the compiler's figure (``stated``), or at least ``default`` if a function uses more than
+    that.
 
     ``starts`` are the functions' addresses in ascending order.
     """
@@ -31,7 +32,7 @@ def stack_bytes(instructions: Iterable[Instruction], starts: Sequence[int], stat
 
 
 def lowered_by(instruction: Instruction) -> int | None:
-    """Bytes by which an instruction lowers the stack pointer; None if a register holds the number."""
+    """Bytes by which an instruction lowers the stack pointer; None if the amount is in a register."""
     target, *sources = instruction.operands or (None,)
     if target is None or not is_stack_pointer(target) or not any(map(is_stack_pointer, sources)):
         return 0

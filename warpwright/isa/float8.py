@@ -14,7 +14,7 @@ def half_of(b: Builder, code: Value, format: str) -> Value:
         value = b.shl(size, b.const(8))
         nan = b.icmp("ugt", size, b.const(0x7C))
     else:
-        # The exponent's bias grows from 7 to 15, of subnormal numbers too; the largest code is the NaN.
+        # The exponent's bias grows from 7 to 15, also for subnormal numbers; the largest code is NaN.
         scaled = b.bitcast(b.trunc(b.shl(size, b.const(7)), "i16"), "f16")
         value = b.zext(b.bitcast(b.op("fmul", "f16", scaled, b.const(0x5C00, "f16"), attr="rn"), "i16"), "i32")
         nan = b.icmp("eq", size, b.const(0x7F))
@@ -23,7 +23,7 @@ def half_of(b: Builder, code: Value, format: str) -> Value:
 
 
 def half_pair_of(b: Builder, word: Value, format: str, upper: bool = False) -> Value:
-    """The lower (or upper) two 8-bit floats of a word as two halves in a word."""
+    """The lower or upper two 8-bit floats of a word as two packed halves."""
     at = 16 if upper else 0
     low, high = (half_of(b, b.and_(b.lshr(word, b.const(at + n)), b.const(0xFF)), format) for n in (0, 8))
     return b.or_(low, b.shl(high, b.const(16)))

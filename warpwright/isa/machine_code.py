@@ -33,7 +33,7 @@ from warpwright.toolchain.relocation import Image
 FIRST_WIDE = 70
 """The first architecture with 128-bit encodings."""
 FIRST_FERMI = 20
-"""The first after NV50 words; its own machine code is not decoded."""
+"""The first architecture after NV50; its own machine code is not decoded."""
 FIRST_MAXWELL = 50
 """The first with 64-bit encodings and control words."""
 
@@ -86,7 +86,8 @@ def text_of(program: Program, instruction: Instruction) -> str:
 
 
 def schedule(program: Program, lowered: Sequence[Lowered], blocks: Sequence[Block]) -> list[Issue]:
-    """When each instruction of a program may issue, and what it asks of the SM: from its control bits, or from a scoreboard.
+    """Returns when each instruction of a program may issue and what it needs from the SM, derived from its control bits
+    or from a scoreboard.
 
     Args:
         blocks: the program's basic blocks, with the numbers of those that may follow each.

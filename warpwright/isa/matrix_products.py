@@ -1,6 +1,7 @@
-"""Matrix products that the operation ``mma`` does not include: nibbles, bits, saturated, doubles, 8-bit floats.
+"""Matrix products that the operation ``mma`` does not cover: 4-bit integers, single bits, saturation, doubles, 8-bit
+floats.
 
-Words are a lane's registers of A, B and C in the fragments of PTX's ``mma`` (section "Matrix fragments"), which the machine's
+A lane's registers of A, B and C hold the fragments of PTX's ``mma`` (section "Matrix fragments"), which the machine
 instructions share.
 """
 
@@ -13,7 +14,7 @@ Words = list[Value]
 
 
 def fragment_registers(shape: str, bits: int) -> tuple[int, int]:
-    """32-bit registers of A and of B for one lane; of a sparse shape, A holds half of its depth."""
+    """Number of 32-bit registers of A and of B per lane; with a sparse shape, A holds half of its depth."""
     m, rest = shape[1:].split("n")
     n, depth = rest.split("k")
     k, *sparse = depth.split(".")
@@ -21,24 +22,25 @@ def fragment_registers(shape: str, bits: int) -> tuple[int, int]:
 
 
 def with_depth(shape: str, divisor: int) -> str:
-    """The shape with a part of its depth."""
+    """The same shape with a different depth."""
     front, depth = shape.split("k")
     k, dot, sparse = depth.partition(".")
     return f"{front}k{int(k) // divisor}{dot}{sparse}"
 
 
 def product(b: Builder, arch: int, how: tuple[str, str, str], x: Words, y: Words, z: Words, chosen: Words) -> Words:
-    """One ``mma`` (shape, elements, sums): the words of its result; ``chosen``: a sparse one's metadata."""
+    """The result words of one ``mma`` with the given shape, element types and accumulators; ``chosen`` is the metadata
+    of a sparse one."""
     result = b.op("mma", "i32x4", *x, *y, *z, *chosen, attr=(*how, len(x), len(y), len(z), arch))
     return [b.op("extract", "i32", result, attr=n) for n in range(len(z))]
 
 
 def nibbles(b: Builder, word: Value, odd: bool, signed: bool) -> Value:
-    """The four even or odd nibbles of a word as bytes."""
+    """The four even or odd nibbles of a word, extended to bytes."""
     low = b.and_(b.lshr(word, b.const(4)) if odd else word, b.const(0x0F0F0F0F))
     if not signed:
         return low
-    # 0x08 * 0x1E = 0xF0: the sign copied upwards within each byte.
+    # 0x08 * 0x1E = 0xF0: copies the sign upwards within each byte.
     return b.or_(low, b.mul(b.and_(low, b.const(0x08080808)), b.const(0x1E)))
 
 
@@ -58,10 +60,11 @@ def integers(
     saturates: bool,
     chosen: Words,
 ) -> Words:
-    """Products of bytes, or of nibbles as the even ones plus the odd ones, which A and B hold in the same places.
+    """Products of bytes; 4-bit elements are multiplied as the even ones plus the odd ones, which A and B hold in the
+    same positions.
 
-    ``kinds`` of A and B: s8 u8 s4 u4.  A saturated sum is one with C: the product itself cannot overflow.  The metadata of
-    sparse nibbles chooses pairs: bytes.
+    ``kinds`` are the element types of A and B: s8 u8 s4 u4.  Saturation applies to the sum with C, because the product
+    itself cannot overflow.  The metadata of sparse 4-bit elements selects pairs, that is, bytes.
     """
     left, right, addend = words
     first, second = (f"{kind[0]}8" for kind in kinds)
@@ -81,7 +84,8 @@ def integers(
 
 
 def bit_counts(b: Builder, arch: int, shape: str, both: bool, left: Words, right: Words, total: Words) -> Words:
-    """Population counts of bits' conjunction (``both``) or difference: products of the eight bit planes as bytes 0 and 1."""
+    """Population counts of AND (``both``) or XOR, computed from products of the eight bit planes as bytes of 0 and
+    1."""
     how = (with_depth(shape, 8), "u8", "s32")
 
     def plane(words: Words, bit: int) -> Words:
@@ -98,7 +102,7 @@ def bit_counts(b: Builder, arch: int, shape: str, both: bool, left: Words, right
 
 
 def doubles(b: Builder, arch: int, shape: str, left: Words, right: Words, total: Words) -> Words:
-    """Products of doubles, block by block of m8n8k4, whose fragments they hold one after the other."""
+    """Products of doubles, in blocks of m8n8k4, whose fragments follow each other in the registers."""
     m, rest = shape[1:].split("n")
     row_blocks, depth_blocks = int(m) // 8, int(rest.split("k")[1]) // 4
     found: Words = []
@@ -116,8 +120,8 @@ def doubles(b: Builder, arch: int, shape: str, left: Words, right: Words, total:
 def eight_bit_floats(
     b: Builder, arch: int, shape: str, kinds: tuple[str, str], to: str, words: tuple[Words, Words, Words], chosen: Words
 ) -> Words:
-    """Products of 8-bit floats as sm_90's code has them: two of halves onto zero, of each word's lower and then its upper
-    elements, and the addend last."""
+    """Products of 8-bit floats as sm_90's code computes them: two products of halves accumulated from zero, of each
+    word's lower and then upper elements; the addend is added last."""
     left, right, addend = words
     how = (with_depth(shape, 2), "f16", to)
     total = [b.const(0)] * len(addend)
@@ -133,7 +137,7 @@ def eight_bit_floats(
 
 
 def sum_of(b: Builder, type: str, x: Value, y: Value) -> Value:
-    """The sum of words: of an f32, or of two f16."""
+    """The sum of two words: one f32 each, or two f16 each."""
     if type == "f32":
         total = b.op("fadd", "f32", b.bitcast(x, "f32"), b.bitcast(y, "f32"), attr="rn")
         return b.bitcast(b.op("canonical_nan", "f32", total), "i32")
@@ -146,9 +150,10 @@ def sum_of(b: Builder, type: str, x: Value, y: Value) -> Value:
 
 
 def groups_of_four(b: Builder, right: Words, odd: bool) -> Words:
-    """Of a sparse product's B (m16n8k64): the even or odd groups of four rows, in the lower half of each word.
+    """The even or odd groups of four rows of a sparse product's B (m16n8k64), in the lower half of each word.
 
-    A lane of thread t holds groups t, 4 + t ...; the product of halves wants two lanes to share the group 2 * (t // 2).
+    The lane of thread t holds groups t, 4 + t and so on; the product of halves needs two lanes to share group 2 * (t //
+    2).
     """
     lane = b.op("special", "i32", attr="laneid")
     source = b.or_(b.and_(lane, b.const(~1)), b.const(int(odd)))
@@ -157,8 +162,8 @@ def groups_of_four(b: Builder, right: Words, odd: bool) -> Words:
 
 
 def nibbles_of_metadata(b: Builder, word: Value, odd: bool) -> Value:
-    """The metadata of those groups, as m16n8k32 of halves has it in its first two threads (``engine/matrix_fragments.py``): row g below,
-    row g + 8 above."""
+    """The metadata of those groups in the layout of m16n8k32 of halves, which keeps it in the first two threads
+    (``engine/matrix_fragments.py``): row g in the lower half, row g + 8 in the upper half."""
     lane = b.op("special", "i32", attr="laneid")
     source = b.or_(b.and_(lane, b.const(0x1C)), b.shl(b.and_(lane, b.const(1)), b.const(1)))
     packed = b.and_(b.lshr(word, b.const(4)) if odd else word, b.const(0x0F0F0F0F))

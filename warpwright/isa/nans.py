@@ -1,4 +1,4 @@
-"""NaN results of conversions, for both front ends."""
+"""NaN results of conversions, for the front ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXPONENT_AND_FRACTION = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": 
 def keep_nan(b: Builder, x: Value, result: Value) -> Value:
     """The result of a conversion from or to f64: a NaN keeps its sign and its upper fraction bits and becomes quiet.
 
-    An H200's; conversions among the shorter types give the canonical NaN.
+    Measured on an H200; conversions among shorter types return the canonical NaN.
     """
     to, of = b.type_of(result), b.type_of(x)
     (exponent, fraction), (_, old_fraction) = EXPONENT_AND_FRACTION[to], EXPONENT_AND_FRACTION[of]

@@ -1,7 +1,8 @@
 """Decodes 64-bit words and their control words to :class:`~warpwright.isa.program.Instruction` records.
 
-As :mod:`warpwright.isa.sass.decode`, for sm_50 to sm_62.  Addresses are byte offsets within the section and count the
-control words, as NVIDIA's tools do: the three instructions of a bundle are at 8, 16 and 24 after its start.
+The counterpart of :mod:`warpwright.isa.sass.decode` for sm_50 to sm_62.  Addresses are byte offsets within the section
+and include the control words, as NVIDIA's tools do: the three instructions of a bundle are at 8, 16 and 24 after its
+start.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from warpwright.isa.sass.decode import UnknownEncoding
 from warpwright.isa.sass.fields import NEXT, Form
 
 ARCHES = (50, 52, 53, 60, 61, 62)
-"""Chips whose encodings the tables describe; 50 to 53 lack some rows' instructions, which ``first`` does not state."""
+"""Chips whose encodings the tables describe; sm_50 to sm_53 lack some of the instructions, which ``first`` does not
+record."""
 
 ROWS: tuple[Row, ...] = (
     *tables_integer.ROWS,
@@ -49,7 +51,7 @@ NOT_MODELLED: dict[str, tuple[tuple[int, int], ...]] = {
         (0xF0C0, 0xF0C7),
     ),
 }
-"""Ranges of the upper 16 bits of whole families that the tables leave out, for an error that names them."""
+"""Ranges of the upper 16 bits of whole families that the tables omit, for an error that names them."""
 
 Candidate = tuple[int, int, Row, Form]
 
@@ -76,7 +78,7 @@ def find_row(word: int, arch: int) -> tuple[Row, Form] | None:
 
 @lru_cache(maxsize=1 << 17)
 def _decode_at_zero(word: int, arch: int, bits: int) -> Instruction:
-    """The instruction as if it stood at address 0; ``bits`` are its 21 control bits."""
+    """The instruction decoded as if at address 0; ``bits`` are its 21 control bits."""
     found = find_row(word, arch)
     if found is None:
         top = word >> 48
@@ -99,7 +101,7 @@ def _decode_at_zero(word: int, arch: int, bits: int) -> Instruction:
 
 
 def _slots(operands: Sequence[Operand], how: Control) -> list[Operand]:
-    """Turn the slots that readers left in registers' ``value`` into reuse flags."""
+    """Turn the operand slots that readers left in registers' ``value`` into reuse flags."""
     return [
         replace(o, value=0, reuse=bool(how.reuse >> (o.value - 1) & 1)) if o.kind is Kind.REGISTER and o.value else o
         for o in operands

@@ -2,7 +2,7 @@
 
 The vocabulary is that of :mod:`warpwright.isa.sass.fields`; this module adds what is specific to these encodings.
 
-Layout (facts: CuAssembler's repository and the wiki of maxas describe it; found again here by flipping bits and asking
+Layout (documented by CuAssembler's repository and the wiki of maxas; confirmed here by flipping bits and comparing with
 NVIDIA's disassembler):
 
 * bits 63 downwards: opcode, of 5 to 16 bits; in the immediate form bit 56 is the immediate's sign;
@@ -70,27 +70,27 @@ def control(bits: int, reuse_shift: int = 17) -> Control:
 
 
 class Reader(Protocol):
-    """An entry of a row: reads its operands from a word."""
+    """An entry of a row that reads its operands from a word."""
 
     def read(self, word: int, form: Form) -> tuple[Operand, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One instruction: its forms with their opcode (the upper 16 bits) and how many of these bits count."""
+    """One instruction: for each form, its opcode (the upper 16 bits) and the number of significant bits."""
 
     opcode: str
     codes: tuple[tuple[str, int, int], ...]
     modifiers: tuple[Modifier, ...] = ()
     operands: tuple[Reader, ...] = ()
     where: tuple[tuple[Bits, int], ...] = ()
-    """Further fields that select this row."""
+    """Further fields that must match to select this row."""
     guarded: bool = True
     first: int = 50
-    """The first architecture that has it."""
+    """The first architecture with this instruction."""
 
     def encodings(self) -> list[tuple[int, int, Form]]:
-        """(mask, value, form) of each form over the whole word."""
+        """(mask, value, form) over the whole word, for each form."""
         found = []
         for form, code, bits in self.codes:
             mask = ((1 << bits) - 1) << (64 - bits)
@@ -105,12 +105,12 @@ class Row:
 
 
 def codes(bits: int, **forms: int) -> tuple[tuple[str, int, int], ...]:
-    """``codes(13, R=0x5c10, C=0x4c10, I=0x3810)``."""
+    """The forms of an instruction, for example ``codes(13, R=0x5c10, C=0x4c10, I=0x3810)``."""
     return tuple((form, code, bits) for form, code in forms.items())
 
 
 def single(code: int, bits: int) -> tuple[tuple[str, int, int], ...]:
-    """An instruction of one form."""
+    """The row of an instruction with a single form."""
     return (("", code, bits),)
 
 
@@ -120,17 +120,19 @@ def bit(word: int, position: int | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Src:
-    """Source B or C, wherever the form puts it.  Modifier bits are positions; ``None`` = not there."""
+    """Source B or C, wherever the form encodes it.  Modifiers are given by bit position; ``None`` means that the form
+    has none."""
 
     which: str = "B"
     negate: int | None = None
     absolute: int | None = None
     invert: int | None = None
     immediate: str = "signed"
-    """``signed``, ``unsigned`` (19 bits and sign), ``u16`` (16 bits), ``f32``, ``f64``, ``f16`` (one of two halves each)."""
+    """``signed``, ``unsigned`` (19 bits and sign), ``u16`` (16 bits), ``f32``, ``f64``, ``f16`` (one of two halves
+    each)."""
     suffix: Choice | None = None
     packed: bool = False
-    """A constant of which a part may be selected is printed with a gap."""
+    """If a part of the constant can be selected, bank and offset are printed with a space between them."""
 
     def read(self, word: int, form: Form) -> tuple[Operand, ...]:
         place = form.b if self.which == "B" else form.c
@@ -163,7 +165,7 @@ class Src:
 
 
 SLOT_A, SLOT_B, SLOT_C = 1, 2, 3
-"""In ``Operand.value`` of a register until :mod:`decode` has read the reuse flags: the operand slot and one."""
+"""Stored in a register's ``Operand.value`` until :mod:`decode` has read the reuse flags: the operand slot plus one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition-code test of a control instruction, left out when it is T."""
+    """The condition-code test of a control instruction; omitted when it is T."""
 
     low: int = 0
 

@@ -1,7 +1,7 @@
 """Loads a cubin of sm_50 to sm_62 into a :class:`~warpwright.isa.program.Program`.
 
-As :mod:`warpwright.isa.sass.load`: the kernel's own section first, device functions in sections of their own after it.
-Instructions keep their addresses, which count the control words.
+The counterpart of :mod:`warpwright.isa.sass.load`: the kernel's section comes first, followed by the sections of device
+functions. Instructions keep their addresses, which include the control words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def program_from_cubin(
     services: Mapping[str, int] | None = None,
     routines: Mapping[str, tuple[int, bytes]] | None = None,
 ) -> Program:
-    """Decode ``kernel`` of ``module`` with everything it calls; arguments and errors as for the wide encodings."""
+    """Decode ``kernel`` of ``module`` and everything it calls; arguments and errors as for the 128-bit encodings."""
     found, image, bases, code_base = places_of(module, kernel, image, bases)
     instructions: list[Instruction] = []
     for section, base in bases.items():
@@ -37,7 +37,7 @@ def program_from_cubin(
         instructions += made
     end = max([i.address for i in instructions] + [at - code_base for at, _ in (routines or {}).values()], default=0)
     instructions = [_absolute_targets(i, code_base, end) for i in instructions]
-    # A function begins after its first control word, where calls land.
+    # A function begins after its first control word; calls land there.
     instructions += [
         Instruction(landing(address - code_base), "SERVICE", (name,), ()) for name, address in (services or {}).items()
     ]

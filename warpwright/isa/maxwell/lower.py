@@ -19,7 +19,7 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 
 def lower_instruction(i: Instruction, arch: int, code_base: int = 0, flags: frozenset[int] = ALL_FLAGS) -> Lowered:
-    """One instruction as operations; ``flags`` are those of the condition code that someone reads.
+    """One instruction as operations; ``flags`` are the condition-code flags that the program reads.
 
     Raises:
         UnsupportedInstruction: when the opcode or one of its modifiers has no meaning.

@@ -1,7 +1,7 @@
-"""Semantics of the instructions of sm_50 to sm_62: their own table beside the common one, and the condition code.
+"""Semantics of the instructions of sm_50 to sm_62: a table that extends the common one, and the condition code.
 
-An instruction that means the same as on later chips uses the meaning there (:data:`SHARED`); one of its own is
-registered here by :func:`meaning`.
+An instruction with the same meaning as on later chips uses that meaning (:data:`SHARED`); others are registered here by
+:func:`meaning`.
 
 **Condition code.** Every thread has four flags: zero, sign, carry and overflow, which ``.CC`` writes.  They live in
 predicates beyond P6 (:data:`ZERO` …) and only those that the program reads are computed (:func:`flags_read`).
@@ -24,7 +24,7 @@ ALL_FLAGS = frozenset((ZERO, SIGN, CARRY, OVERFLOW))
 
 @dataclass(slots=True)
 class PascalEmitter(Emitter):
-    """An emitter that knows which flags the program reads."""
+    """An emitter that knows which condition-code flags the program reads."""
 
     flags: frozenset[int] = ALL_FLAGS
 
@@ -38,7 +38,7 @@ SHARED = frozenset(
         *("B2R", "DEPBAR", "NOP", "BPT", "LEPC", "KIL"),
     )
 )
-"""Opcodes whose common meaning holds here as well."""
+"""Opcodes whose common meaning also applies to these chips."""
 
 
 def meaning(*opcodes: str) -> Callable[[Meaning], Meaning]:
@@ -73,11 +73,12 @@ TESTS: dict[str, frozenset[int]] = {
     "OFF": frozenset((OVERFLOW,)),
     "OFT": frozenset((OVERFLOW,)),
 }
-"""Tests of the condition code and the flags that they read; the unordered ones (EQU …) end in U."""
+"""Tests of the condition code and the flags that they read; the names of unordered ones (EQU …) end in U."""
 
 
 def test_name(name: str) -> str:
-    """A printed test without ``CC.`` and without the U of the unordered kind: integer results are ordered."""
+    """A printed test without ``CC.`` and without the U of unordered tests, because integer results are always
+    ordered."""
     plain = name.removeprefix("CC.")
     return plain[:-1] if plain not in TESTS and plain.endswith("U") else plain
 
@@ -88,7 +89,7 @@ def condition_operand(i: Instruction) -> Operand | None:
 
 
 def flags_of(i: Instruction) -> frozenset[int]:
-    """Flags that an instruction reads."""
+    """Flags that one instruction reads."""
     found: set[int] = set()
     test = condition_operand(i)
     name = test.name if test is not None else i.modifiers[0] if i.opcode in ("CSET", "CSETP") else ""
@@ -104,7 +105,7 @@ def flags_of(i: Instruction) -> frozenset[int]:
 
 
 def flags_read(instructions: Iterable[Instruction]) -> frozenset[int]:
-    """Flags that any instruction of a program reads."""
+    """Flags that the instructions of a program read."""
     found: frozenset[int] = frozenset()
     for i in instructions:
         found |= flags_of(i)
@@ -122,7 +123,7 @@ def writes_flags(o: Operand) -> bool:
 def set_flags(
     b: PascalEmitter, d: Operand, result: Value, carry: Value | None = None, overflow: Value | None = None
 ) -> None:
-    """Write the flags of a 32-bit result if ``.CC`` requests them; a flag that is not given is false."""
+    """Write the flags of a 32-bit result if ``.CC`` requests them; flags that are not given are false."""
     if not writes_flags(d):
         return
     values = {
@@ -166,27 +167,27 @@ def condition(b: PascalEmitter, name: str) -> Value:
 
 
 def plain_register(o: Operand) -> Operand:
-    """A destination without its ``.CC``."""
+    """A destination operand without its ``.CC``."""
     return replace(o, suffix="") if o.suffix else o
 
 
 def finish(
     b: PascalEmitter, d: Operand, result: Value, carry: Value | None = None, overflow: Value | None = None
 ) -> None:
-    """Write a 32-bit result and the flags."""
+    """Write a 32-bit result and its flags."""
     set_flags(b, d, result, carry, overflow)
     set32(b, plain_register(d), result)
 
 
 def shared(i: Instruction, b: PascalEmitter) -> None:
-    """The common meaning of an instruction."""
+    """Use the common meaning of an instruction."""
     if i.operands and i.operands[0].kind is Kind.REGISTER and writes_flags(i.operands[0]):
         raise unsupported(f"{i.opcode} that writes the condition code")
     common.MEANINGS[i.opcode](i, b)
 
 
 def marks(o: Operand) -> Operand:
-    """An immediate with ``.NEG`` and ``.ABS`` marks as one with the marks applied to its bits."""
+    """Apply the ``.NEG`` and ``.ABS`` marks of an immediate to its bits."""
     if o.kind not in (Kind.FLOAT, Kind.IMMEDIATE) or not o.suffix:
         return o
     value, width = o.value, {"f16": 16, "f64": 64}.get(o.name, 32)

@@ -1,10 +1,10 @@
 """Branches and the reconvergence stack of sm_50 to sm_62.
 
-Every warp has a stack of (kind, target, lanes).  ``SSY``, ``PBK``, ``PCNT`` and ``PRET`` push where lanes meet again after a
-branch, a loop, an iteration, a call; a branch that divides the warp pushes the side that waits.  ``SYNC``, ``BRK``, ``CONT``
-and ``RET`` take the executing lanes to the topmost entry of their kind: they leave every entry above it, and when no
-lane is left to run, the top of the stack runs next (Coon and Lindholm, US patents 7,353,369 and 7,617,384).
-The operations ``push``, ``pop`` and ``call`` express exactly this; the engines keep the stack.
+Every warp has a stack of (kind, target, lanes).  ``SSY``, ``PBK``, ``PCNT`` and ``PRET`` push the point at which lanes
+reconverge after a branch, a loop, an iteration or a call; a divergent branch pushes the side that waits.  ``SYNC``,
+``BRK``, ``CONT`` and ``RET`` move the executing lanes to the topmost entry of their kind and remove them from every
+entry above it; when no lane is left to run, the top of the stack runs next (Coon and Lindholm, US patents 7,353,369 and
+7,617,384). The operations ``push``, ``pop`` and ``call`` express this; the engines maintain the stack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POPS = {"SYNC": "ssy", "BRK": "brk", "CONT": "cnt", "RET": "ret"}
 
 
 def tests(i: Instruction, b: PascalEmitter) -> list[Value]:
-    """The condition-code test beside the guard, if there is one."""
+    """The condition-code test of an instruction that has one in addition to its guard."""
     operand = condition_operand(i)
     return [] if operand is None else [condition(b, operand.name)]
 
@@ -59,7 +59,7 @@ def POP(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("CAL", "JCAL")
 def CAL(i: Instruction, b: PascalEmitter) -> None:
-    """A call pushes the place after it, unless a PRET has done so (NOINC)."""
+    """A call pushes its return address unless a PRET has already done so (NOINC)."""
     only(i, "NOINC")
     b.op("call" if "NOINC" not in i.modifiers else "branch", "void", attr=target_of(i))
 
@@ -73,7 +73,7 @@ def BRX(i: Instruction, b: PascalEmitter) -> None:
     displacement = next((o.value for o in i.operands if o.kind is Kind.IMMEDIATE), 0)
     base = b.code_base + displacement + (i.address + WORD_BYTES if i.opcode == "BRX" else 0)
     place = b.add(b.sext(src32(b, register), "i64"), b.const(base, "i64"))
-    # A target may be a control word; code begins at a multiple of 32.
+    # The target may be a control word; code begins at a multiple of 32.
     at_control = b.icmp("eq", b.and_(b.trunc(place, "i32"), b.const(31)), b.const(0))
     step = b.select(at_control, b.const(WORD_BYTES), b.const(0))
     b.op("branch_indirect", "void", b.add(place, b.zext(step, "i64")), attr=())
@@ -81,6 +81,6 @@ def BRX(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("SERVICE")
 def SERVICE(i: Instruction, b: PascalEmitter) -> None:
-    """A function of the driver; the caller's PRET has pushed the return address."""
+    """A driver function; the caller's PRET has pushed the return address."""
     if serve(i.modifiers[0], b):
         b.op("pop", "void", attr=POPS["RET"])

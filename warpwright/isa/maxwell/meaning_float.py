@@ -1,9 +1,9 @@
 """Floating point, packed halves and conversions of sm_50 to sm_62, where they differ from later chips.
 
 ``RRO`` (range reduction) prepares MUFU's argument.  On the chip its result is a fixed-point number that only MUFU
-reads; here it is the f32 that later chips hand to MUFU: turns for SINCOS (the argument over 2 pi, rounded towards zero, as the
-code for sm_70 and later does with FMUL.RZ), the argument itself for EX2.  That choice is a model: no chip of the
-family was measured.
+reads; here it is the f32 that later chips pass to MUFU: turns for SINCOS (the argument divided by 2 pi, rounded towards
+zero, as code for sm_70 and later computes it with FMUL.RZ), the argument itself for EX2.  This is an assumption: no
+chip of the family was measured.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ONE_OVER_TWO_PI = 0x3E22F983
 
 
 def applied(i: Instruction) -> Instruction:
-    """The instruction with the marks of its immediates applied."""
+    """The instruction with the marks of its immediates applied to their bits."""
     return replace(i, operands=tuple(marks(o) for o in i.operands))
 
 
@@ -65,7 +65,7 @@ def LONG_IMMEDIATE(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("FSET", "DSET")
 def FSET(i: Instruction, b: PascalEmitter) -> None:
-    """A comparison as 1.0 (BF) or all ones."""
+    """A comparison result as 1.0 (BF) or as all ones."""
     only(i, "FTZ", "BF", *RELATIONS, *COMBINATIONS)
     d, x, y, with_ = applied(i).operands
     if i.opcode == "FSET":
@@ -78,7 +78,7 @@ def FSET(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("FCMP")
 def FCMP(i: Instruction, b: PascalEmitter) -> None:
-    """A where C compares to zero as asked (GT is not printed), else B."""
+    """Returns A if C compares to zero as specified (GT is not printed), else B."""
     only(i, "FTZ", *RELATIONS)
     d, x, y, z = applied(i).operands
     how = relation(i) if any(m in RELATIONS for m in i.modifiers) else RELATIONS["GT"]
@@ -99,7 +99,7 @@ def RRO(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("FSWZADD")
 def FSWZADD(i: Instruction, b: PascalEmitter) -> None:
-    """A plus B with signs that depend on the lane's place in its quad."""
+    """A plus B, with signs that depend on the lane's position in its quad."""
     only(i, "FTZ", "RM", "RP", "RZ")
     d, x, y, signs = i.operands
     lane = b.and_(b.op("special", "i32", attr="laneid"), b.const(3))
@@ -133,7 +133,8 @@ PACKED = {
 
 @meaning(*PACKED)
 def HALVES(i: Instruction, b: PascalEmitter) -> None:
-    """Two halves at once; ``.F32`` gives the lower one as f32, ``.MRG_H0``/``.MRG_H1`` write one half of the destination."""
+    """Operates on two halves; ``.F32`` returns the lower one as f32, ``.MRG_H0``/``.MRG_H1`` write one half of the
+    destination."""
     only(i, "FTZ", "SAT", "F32", "MRG_H0", "MRG_H1")
     d = i.operands[0]
     pairs = [halves(b, with_constant(o) if isinstance(o, Operand) else o, "f16") for o in sources(i, 1)]
@@ -159,7 +160,7 @@ def HALVES(i: Instruction, b: PascalEmitter) -> None:
 
 
 def with_constant(o: Operand) -> Operand:
-    """A constant source of an instruction on halves is one f32, for both."""
+    """A constant source of a packed-half instruction is one f32, used for both halves."""
     return replace(o, name="", suffix=".F32") if o.kind is Kind.CONSTANT else o
 
 
@@ -186,7 +187,8 @@ def F2F(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("F2I")
 def F2I(i: Instruction, b: PascalEmitter) -> None:
-    """NaN becomes zero in 32 bits and less, or the highest bit alone where it has 64 bits (PTX ISA, ``cvt``)."""
+    """NaN becomes zero for results of up to 32 bits, and only the highest bit set for 64-bit ones (PTX ISA,
+    ``cvt``)."""
     delegated(i, b, *(() if "F64" in i.modifiers else ("NTZ",)))
 
 
@@ -204,7 +206,7 @@ def I2F(i: Instruction, b: PascalEmitter) -> None:
 
 
 def absolute_integer(b: PascalEmitter, x: Operand, from_: str) -> Value:
-    """``|x|`` or ``-|x|`` of an integer of 32 bits or less, as i32."""
+    """``|x|`` or ``-|x|`` of an integer of up to 32 bits, as i32."""
     value = src32(b, replace(x, absolute=False, negate=False, suffix=""))
     if from_ not in ("S32", "U32"):
         narrow = integer_source(b, replace(x, absolute=False, negate=False), from_)
@@ -216,7 +218,7 @@ def absolute_integer(b: PascalEmitter, x: Operand, from_: str) -> Value:
 
 @meaning("I2I")
 def I2I(i: Instruction, b: PascalEmitter) -> None:
-    """Widen or narrow an integer; ``.SAT`` saturates, else the low bits remain and are extended."""
+    """Widen or narrow an integer; ``.SAT`` saturates, otherwise the low bits are kept and extended."""
     only(i, *INTEGER_TYPES, "SAT")
     d, x = applied(i).operands
     to, from_ = (m for m in i.modifiers if m in INTEGER_TYPES)

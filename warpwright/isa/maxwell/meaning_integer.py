@@ -1,14 +1,14 @@
 """Integer arithmetic, logic, shifts and comparisons of sm_50 to sm_62.
 
-Facts about the less obvious instructions (the compiler's own sequences rely on each; the corpus contains them):
+The less obvious instructions (the compiler's sequences rely on each of them, and the corpus contains them):
 
-* ``IADD`` takes ``-x`` as ``~x + 1`` without dropping the carry; with ``.X`` as ``~x``, and adds the carry flag.
-* ``XMAD`` multiplies two 16-bit halves and adds: ``.PSL`` shifts the product left by 16, ``.CLO``/``.CHI`` take a half of
-  C, ``.CBCC`` adds ``B << 16`` to C, ``.MRG`` puts the lower half of B above the lower half of the sum.
-* ``.CSFU`` (sign fix-up) ends a signed high product: the two middle products are summed as unsigned numbers of 33
-  bits by ``IADD3.RS``, so 2**16 comes off for each of them that is negative.
-* A comparison with ``.X`` completes one of 64 bits whose lower words an ``IADD RZ.CC, -B, A`` has subtracted.
-* ``IMNMX.XHI`` compares upper words and leaves in the flags which was less; ``.XLO`` follows it.
+* ``IADD`` computes ``-x`` as ``~x + 1`` and keeps the carry; with ``.X`` it uses ``~x`` and adds the carry flag.
+* ``XMAD`` multiplies two 16-bit halves and adds: ``.PSL`` shifts the product left by 16, ``.CLO``/``.CHI`` select a
+  half of C, ``.CBCC`` adds ``B << 16`` to C, ``.MRG`` puts the lower half of B above the lower half of the sum.
+* ``.CSFU`` (sign fix-up) completes a signed high product: ``IADD3.RS`` sums the two middle products as unsigned 33-bit
+  numbers, so 2**16 is subtracted for each of them that is negative.
+* A comparison with ``.X`` completes a 64-bit comparison whose lower words an ``IADD RZ.CC, -B, A`` has subtracted.
+* ``IMNMX.XHI`` compares upper words and records the lesser one in the flags; ``.XLO`` follows it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def source(b: PascalEmitter, o: Operand) -> Value:
 
 
 def wide(b: PascalEmitter, o: Operand, complement: bool = False) -> Value:
-    """A 32-bit source as 64 bits; ``-x`` is ``~x + 1`` with its carry, or ``~x`` where ``complement`` is asked."""
+    """A 32-bit source as 64 bits; ``-x`` is ``~x + 1`` including its carry, or ``~x`` with ``complement``."""
     negate = o.negate or ".NEG" in o.suffix
     if o.kind is Kind.IMMEDIATE:
         bits = o.value & 0xFFFFFFFF
@@ -54,7 +54,7 @@ def wide(b: PascalEmitter, o: Operand, complement: bool = False) -> Value:
 
 
 def add(i: Instruction, b: PascalEmitter, d: Operand, x: Value, y: Value, more: Value | None = None) -> Value:
-    """``x + y (+ more)`` of 64-bit addends to a 32-bit result, which it gives, with carry in (``.X``) and flags out."""
+    """The 32-bit sum of 64-bit addends, with carry in (``.X``) and flags out."""
     total = b.add(x, y)
     if more is not None:
         total = b.add(total, more)
@@ -74,12 +74,12 @@ def add(i: Instruction, b: PascalEmitter, d: Operand, x: Value, y: Value, more: 
 
 
 def simple(i: Instruction, d: Operand) -> bool:
-    """Whether no carry goes in or out: then 32 bits suffice."""
+    """Whether the instruction neither reads nor writes a carry, so that 32-bit arithmetic suffices."""
     return not writes_flags(d) and "X" not in i.modifiers
 
 
 def signed(b: PascalEmitter, o: Operand) -> Value:
-    """A signed 32-bit source, negated after it is widened, as i64."""
+    """A signed 32-bit source as i64, negated after widening."""
     if o.kind is Kind.IMMEDIATE:
         return b.sext(source(b, o), "i64")
     x = b.sext(raw32(b, o), "i64")
@@ -87,7 +87,7 @@ def signed(b: PascalEmitter, o: Operand) -> Value:
 
 
 def saturated(b: PascalEmitter, total: Value) -> Value:
-    """An i64 limited to signed 32 bits."""
+    """An i64 clamped to the range of s32."""
     low, high = b.const(-(1 << 31), "i64"), b.const((1 << 31) - 1, "i64")
     return b.trunc(b.binary("smin", b.binary("smax", total, low), high), "i32")
 
@@ -143,7 +143,7 @@ def IADD3(i: Instruction, b: PascalEmitter) -> None:
 
 
 def shifted_left(b: PascalEmitter, o: Operand, by: int) -> Value:
-    """``o << by`` in 32 bits, as a 64-bit addend; negated as :func:`wide` does."""
+    """``o << by`` in 32 bits as a 64-bit addend, negated as in :func:`wide`."""
     if not by or o.kind is Kind.IMMEDIATE:
         return b.zext(b.shl(source(b, o), b.const(by)), "i64") if by else wide(b, o)
     x = b.shl(raw32(b, o), b.const(by))
@@ -163,10 +163,10 @@ def ISCADD(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("LEA")
 def LEA(i: Instruction, b: PascalEmitter) -> None:
-    """``(A << n) + B``; ``.HI`` the upper word of the pair C:A shifted, plus B.
+    """``(A << n) + B``; ``.HI`` shifts the pair C:A and adds its upper word to B.
 
-    The predicate that is printed first is whether a generic address's upper word is outside shared memory:
-    the compiler's code for generic atomics branches by it to ATOM or, with the lower 24 bits, to ATOMS.
+    The first printed predicate says whether the upper word of a generic address is outside shared memory.  The
+    compiler's code for generic atomics branches on it to ATOM or, with the lower 24 bits, to ATOMS.
     """
     only(i, "HI", "X")
     operands = list(i.operands)
@@ -212,7 +212,7 @@ def half(b: PascalEmitter, o: Operand, upper: bool, signed: bool) -> Value:
 
 
 def negative(b: PascalEmitter, factor: Value, other: Value) -> Value:
-    """2**16 where the product of a signed factor and an unsigned one is negative, else 0."""
+    """2**16 if the product of a signed and an unsigned factor is negative, else 0."""
     both = b.and_(b.icmp("slt", factor, b.const(0)), b.icmp("ne", other, b.const(0)))
     return b.select(both, b.const(1 << 16), b.const(0))
 
@@ -283,7 +283,8 @@ RELATIONS = ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T")
 
 
 def compare(i: Instruction, b: PascalEmitter, name: str, x: Value, y: Value) -> Value:
-    """``x name y``; with ``.X`` as the upper words of 64-bit numbers whose lower ones the flags tell of."""
+    """``x name y``; with ``.X``, x and y are the upper words of 64-bit numbers and the flags hold the comparison of the
+    lower ones."""
     if name in ("F", "T"):
         return b.const(int(name == "T"), "i1")
     sign = "" if name in ("EQ", "NE") else "u" if "U32" in i.modifiers else "s"
@@ -313,7 +314,7 @@ def ISETP(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("ISET")
 def ISET(i: Instruction, b: PascalEmitter) -> None:
-    """A comparison as 1.0 (BF) or all ones."""
+    """A comparison result as 1.0 (BF) or as all ones."""
     only(i, *RELATIONS, *COMBINATIONS, "U32", "X", "BF")
     d, x, y, with_ = i.operands
     name = next(m for m in i.modifiers if m in RELATIONS)
@@ -323,7 +324,7 @@ def ISET(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("ICMP")
 def ICMP(i: Instruction, b: PascalEmitter) -> None:
-    """A where C compares to zero as asked, else B."""
+    """Returns A if C compares to zero as specified, else B."""
     only(i, *RELATIONS, "U32")
     d, x, y, z = i.operands
     holds = compare(i, b, i.modifiers[0], source(b, z), b.const(0))
@@ -384,7 +385,7 @@ def CSET(i: Instruction, b: PascalEmitter) -> None:
 
 # --- logic and shifts -----------------------------------------------------------------------------
 def tested(i: Instruction, b: PascalEmitter, p: Operand | None, result: Value) -> None:
-    """The predicate of a logic instruction: whether the result is zero (Z) or not (NZ)."""
+    """The predicate result of a logic instruction: whether the result is zero (Z) or not (NZ)."""
     if p is None:
         return
     name = next((m for m in i.modifiers if m in ("T", "Z", "NZ")), "F")
@@ -430,7 +431,7 @@ def LOP3(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("SHL", "SHR")
 def SHIFT(i: Instruction, b: PascalEmitter) -> None:
-    """Shifts; an amount beyond 31 clears the result or leaves the sign, ``.W`` takes it modulo 32."""
+    """Shifts; an amount above 31 gives zero or the sign, ``.W`` takes the amount modulo 32."""
     only(i, "W", "U32")
     d, x, amount = i.operands
     by = source(b, amount)
@@ -442,7 +443,7 @@ def SHIFT(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("SHF")
 def SHF(i: Instruction, b: PascalEmitter) -> None:
-    """Funnel shifts: left gives the upper word of the pair, right the lower one."""
+    """Funnel shifts: left returns the upper word of the pair, right the lower one."""
     only(i, "L", "R", "W", "U64", "S64")
     d, *rest = i.operands
     if writes_flags(d):
@@ -463,7 +464,7 @@ def field(b: PascalEmitter, o: Operand) -> tuple[Value, Value]:
 
 @meaning("BFE")
 def BFE(i: Instruction, b: PascalEmitter) -> None:
-    """PTX ``bfe``; the sign of a signed field is its highest bit, or bit 31 where the field passes it."""
+    """PTX ``bfe``; the sign of a signed field is its highest bit, or bit 31 if the field extends beyond it."""
     only(i, "U32", "BREV")
     d, x, y = i.operands
     word = source(b, x)
@@ -484,7 +485,7 @@ def BFE(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("BFI")
 def BFI(i: Instruction, b: PascalEmitter) -> None:
-    """PTX ``bfi``: bits of A into C at the place that B names."""
+    """PTX ``bfi``: inserts bits of A into C at the position that B specifies."""
     only(i)
     d, x, y, z = i.operands
     position, length = field(b, y)

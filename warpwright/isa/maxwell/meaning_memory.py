@@ -1,6 +1,6 @@
 """Loads, stores, atomics, constants, fences and moves of sm_50 to sm_62.
 
-``.E`` means that an address has 64 bits.  ``RED`` and ``ATOM`` take generic addresses.  A load with ``.CV`` and a store with
+``.E`` marks a 64-bit address.  ``RED`` and ``ATOM`` take generic addresses.  A load with ``.CV`` and a store with
 ``.WT`` are volatile accesses.
 """
 
@@ -38,7 +38,7 @@ def access(i: Instruction, space: str, size: int, operation: str = "", type: str
 
 
 def place(i: Instruction, b: PascalEmitter, space: str) -> int:
-    """The address; global and generic ones must be of 64 bits."""
+    """The address operand; global and generic addresses must have 64 bits."""
     memory = next(o for o in i.operands if o.kind is Kind.MEMORY)
     far = space in ("global", "generic")
     if far and "E" not in i.modifiers:
@@ -99,7 +99,7 @@ def ATOM(i: Instruction, b: PascalEmitter) -> None:
 
 
 def _cas_type(i: Instruction) -> tuple[str, ...]:
-    """Compare-and-swap names its size as 64 or not at all."""
+    """Compare-and-swap prints 64 as its size, or no size at all."""
     return tuple("U64" if m == "64" else m for m in i.modifiers)
 
 
@@ -111,7 +111,7 @@ def MEMBAR(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("CCTL", "DEPBAR", "NOP")
 def NOTHING(i: Instruction, b: PascalEmitter) -> None:
-    """Order and caches only: the functional memory is coherent."""
+    """Affects only order and caches; functional memory is coherent, so there is nothing to do."""
     if any(o.kind is Kind.NAME and o.name.startswith("CC.") for o in i.operands):
         return
 
@@ -132,12 +132,12 @@ def CS2R(i: Instruction, b: PascalEmitter) -> None:
 
 
 FLAG_BITS = ((ZERO, 0), (SIGN, 1), (CARRY, 2), (OVERFLOW, 3))
-"""Bits of the condition code in P2R and R2P (model: the order in which the manuals list the flags)."""
+"""Bits of the condition code in P2R and R2P (assumed: the order in which the manuals list the flags)."""
 
 
 @meaning("P2R")
 def P2R(i: Instruction, b: PascalEmitter) -> None:
-    """Predicates P0..P6 (masked) into the byte that the modifier names, of a register."""
+    """Write predicates P0..P6 (masked) into the byte of a register that the modifier selects."""
     only(i, "B1", "B2", "B3")
     d, which, x, mask = i.operands
     byte = next((int(m[1]) for m in i.modifiers), 0)

@@ -1,7 +1,7 @@
 """Video instructions of sm_50 to sm_62 (PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions").
 
-Bytes or halves of A and B, widened, meet in a first operation of 34 bits, may be saturated to 32 bits, and a second one
-combines the result with C: minimum, maximum, sum, or merging into a half or a byte of C.
+A first operation combines bytes or halves of A and B, widened to 34 bits, and may saturate its result to 32 bits; a
+second operation combines that result with C: minimum, maximum, sum, or merging into a half or a byte of C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MERGES = {"MRG_16H": (16, 16), "MRG_16L": (0, 16), "MRG_8B0": (0, 8), "MRG_8B2":
 
 
 def part(b: PascalEmitter, o: Operand, type: str) -> Value:
-    """A source as 64 bits: the chosen part, widened, with its sign."""
+    """The selected part of a source, widened to 64 bits with its sign."""
     bits, signed = int(type[1:]), type[0] == "S"
     if o.kind is Kind.IMMEDIATE:
         value = o.value - (1 << 32) if signed and o.value >> 31 else o.value
@@ -41,7 +41,7 @@ def limited(b: PascalEmitter, x: Value, signed: bool, bits: int = 32) -> Value:
 
 
 def second(i: Instruction, b: PascalEmitter, x: Value, c: Operand, signed: bool) -> Value:
-    """The second operation on a 64-bit first result; returns 32 bits."""
+    """The second operation, applied to the 64-bit result of the first; returns 32 bits."""
     name = next((m for m in i.modifiers if m in SECOND), "")
     if name in MERGES:
         place, bits = MERGES[name]
@@ -67,7 +67,7 @@ def types(i: Instruction) -> tuple[str, str]:
 
 
 def related(i: Instruction, b: PascalEmitter, left: Value, right: Value) -> Value:
-    """Whether two 64-bit numbers are in an instruction's relation."""
+    """Whether two 64-bit numbers satisfy an instruction's relation."""
     name = next(m for m in i.modifiers if m in RELATIONS)
     if name in ("F", "T"):
         return b.const(int(name == "T"), "i1")
@@ -127,12 +127,12 @@ def VMAD(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("VABSDIFF4")
 def VABSDIFF4(i: Instruction, b: PascalEmitter) -> None:
-    """Absolute differences of chosen bytes in the lanes of C that the mask names; with ACC, their sum plus C."""
+    """Absolute differences of selected bytes, in the lanes of C that the mask names; with ACC, their sum plus C."""
     d, x, y, c = i.operands
     mask = next((m for m in i.modifiers if not m.strip(LANES)), LANES)
     only(i, "U8", "S8", "SD", "SAT", "ACC", mask)
     kinds = [m for m in i.modifiers if m in TYPES] or ["S8", "S8"]
-    # The byte that stands for B is its lowest, as the assembler has it: it makes a register of any literal above 255.
+    # An immediate B is encoded as its lowest byte; the assembler moves any literal above 255 to a register.
     words = [
         b.const(o.value & 0xFF) if o.kind is Kind.IMMEDIATE else raw32(b, Operand(o.kind, o.index)) for o in (x, y)
     ]
@@ -161,7 +161,7 @@ def VABSDIFF4(i: Instruction, b: PascalEmitter) -> None:
 
 @meaning("IMADSP")
 def IMADSP(i: Instruction, b: PascalEmitter) -> None:
-    """A product of parts of 16 or 24 bits plus such a part."""
+    """A product of 16- or 24-bit parts plus such a part."""
     d, *sources = i.operands
 
     def chosen(o: Operand, name: str) -> Value:

@@ -48,7 +48,7 @@ CONSTANT = Custom(constant)
 
 
 def pushes(opcode: str, code: int, *modifiers: Choice) -> tuple[Row, ...]:
-    """An instruction that names a code address, directly or in a constant; it has no guard."""
+    """An instruction that names a code address, directly or through a constant; it has no guard."""
     return (
         Row(opcode, single(code, 12), modifiers, (NEAR,), (DIRECT,), guarded=False),
         Row(opcode, single(code, 12), modifiers, (CONSTANT,), (FROM_CONSTANT,), guarded=False),

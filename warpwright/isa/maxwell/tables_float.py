@@ -28,7 +28,7 @@ from warpwright.isa.sass.fields import Custom, Form
 FCOMPARE_NAMES = ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "NUM", "NAN", "LTU", "EQU", "LEU", "GTU", "NEU", "GEU", "T")
 FCOMPARE = Choice(at(48, 4), FCOMPARE_NAMES)
 FCOMPARE_SELECT = Choice(at(48, 4), tuple("" if n == "GT" else n for n in FCOMPARE_NAMES))
-"""FCMP prints nothing for its commonest test."""
+"""FCMP does not print its most common test."""
 ROUND_39 = Choice(at(39, 2), ("", "RM", "RP", "RZ"))
 ROUND_50 = Choice(at(50, 2), ("", "RM", "RP", "RZ"))
 ROUND_51 = Choice(at(51, 2), ("", "RM", "RP", "RZ"))
@@ -49,7 +49,7 @@ INTEGER_SIZES = ("U8", "U16", "U32", "U64", "S8", "S16", "S32", "S64")
 
 
 def float32(suffix_bits: tuple[tuple[int, str], ...]) -> Custom:
-    """The 32-bit float immediate at bit 20 with its printed marks."""
+    """The 32-bit float immediate at bit 20, with its printed marks."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         marks = "".join(f".{name}" for bit, name in suffix_bits if word >> bit & 1)
@@ -59,13 +59,13 @@ def float32(suffix_bits: tuple[tuple[int, str], ...]) -> Custom:
 
 
 def halves32(word: int, form: Form) -> tuple[Operand, ...]:
-    """Two halves as one 32-bit immediate at bit 20, the upper one first."""
+    """Two halves as one 32-bit immediate at bit 20, upper half first."""
     bits = word >> 20 & 0xFFFFFFFF
     return tuple(Operand(Kind.FLOAT, value=half, name="f16") for half in (bits >> 16, bits & 0xFFFF))
 
 
 def half_immediates(word: int, form: Form) -> tuple[Operand, ...]:
-    """Two halves of ten bits each (sign, exponent, four of the fraction), the upper one first."""
+    """Two 10-bit halves (sign, exponent, four fraction bits), upper half first."""
     low = (word >> 20 & 0x1FF) << 6 | (word >> 29 & 1) << 15
     high = (word >> 30 & 0x1FF) << 6 | (word >> 56 & 1) << 15
     return tuple(Operand(Kind.FLOAT, value=half, name="f16") for half in (high, low))
@@ -80,7 +80,7 @@ def packed_b(negate: int | None, absolute: int | None) -> Src:
 
 
 def sized(position: int, sign: int, *undefined: int) -> Derived:
-    """Integer type of a conversion: two bits of size, some of them ``undefined``, and one of sign."""
+    """Integer type of a conversion: two bits of size, of which some values are ``undefined``, and one sign bit."""
 
     def name(word: int, form: Form) -> str:
         size = word >> position & 3
@@ -92,7 +92,7 @@ def sized(position: int, sign: int, *undefined: int) -> Derived:
 
 
 def part_of(word: int) -> str:
-    """Which part of an integer source is read: bytes, or halves of 16-bit types."""
+    """The part of an integer source that is read: a byte, or a half for 16-bit types."""
     part = word >> 41 & 3
     if not part:
         return ""
@@ -110,7 +110,7 @@ def integer_source(word: int, form: Form) -> tuple[Operand, ...]:
 
 
 def float_source(word: int, form: Form) -> tuple[Operand, ...]:
-    """Source of F2F and F2I: an immediate has the format that the instruction converts from."""
+    """Source of F2F and F2I; an immediate has the format that the instruction converts from."""
     size = word >> 10 & 3
     half = size == 1
     if form.b == "immediate":
@@ -127,7 +127,7 @@ def float_source(word: int, form: Form) -> tuple[Operand, ...]:
 
 
 def f2i_source(word: int, form: Form) -> tuple[Operand, ...]:
-    """As :func:`float_source`; the mark of an upper half is printed whatever the format."""
+    """As :func:`float_source`; the mark of an upper half is printed for every format."""
     source = float_source(word, form)[0]
     if source.kind is Kind.FLOAT:
         upper = word >> 41 & 1 and not source.suffix.endswith(".H1")
@@ -141,7 +141,8 @@ TO_FLOAT = Choice(at(8, 2), FLOAT_SIZE)
 
 
 def f2f_rounding(word: int, form: Form) -> str:
-    """Rounding to an integral value (bit 42) between equal formats, else the direction of the conversion."""
+    """Rounding to an integral value (bit 42) between equal formats, otherwise the rounding direction of the
+    conversion."""
     mode = word >> 39 & 3
     if word >> 42 & 1 and word >> 8 & 3 == word >> 10 & 3:
         return ("ROUND", "FLOOR", "CEIL", "TRUNC")[mode]
@@ -154,7 +155,7 @@ MUFU_NAMES = ("COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQR
 
 
 def swizzle(word: int, form: Form) -> tuple[Operand, ...]:
-    """Signs of the two addends in each lane of a quad: plus, minus A, minus B, zero; as printed."""
+    """Printed signs of the two addends in each lane of a quad: plus, minus A, minus B, zero."""
     bits = word >> 28 & 0xFF
     name = "".join(("PP", "NP", "PN", "ZP")[bits >> 2 * n & 3] for n in reversed(range(4)))
     return (Operand(Kind.NAME, value=bits, name=name),)

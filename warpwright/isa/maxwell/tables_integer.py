@@ -47,12 +47,12 @@ PRMT_MODE = Choice(at(48, 4), ("", "F4E", "B4E", "RC8", "ECL", "ECR", "RC16"))
 
 
 def plus_one(first: int, second: int) -> Derived:
-    """Both addends negated: ``.PO`` (a + b + 1) in place of two minus signs."""
+    """Both addends negated: prints ``.PO`` (a + b + 1) instead of two minus signs."""
     return Derived(lambda word, form: "PO" if word >> first & 1 and word >> second & 1 else "")
 
 
 def _negated(which: str, own: int, other: int) -> Custom:
-    """A source whose minus sign yields to ``.PO`` when both have one."""
+    """A source whose minus sign is replaced by ``.PO`` when both addends have one."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         both = word >> own & 1 and word >> other & 1
@@ -67,7 +67,7 @@ def half(low: int) -> Choice:
 
 
 def xmad_signs(a: int, b: int) -> Derived:
-    """Both halves unsigned print nothing."""
+    """Signs of the factors; two unsigned halves print nothing."""
 
     def name(word: int, form: Form) -> str:
         left, right = ("S16" if word >> bit & 1 else "U16" for bit in (a, b))
@@ -89,7 +89,7 @@ XMAD_2 = Choice(at(50, 2), ("", "CLO", "CHI", "CSFU"))
 
 
 def multiply_types(a: int, b: int) -> Derived:
-    """Types of a 32-bit product; two signed ones print nothing."""
+    """Types of the factors of a 32-bit product; two signed ones print nothing."""
 
     def name(word: int, form: Form) -> str:
         left, right = ("S32" if word >> bit & 1 else "U32" for bit in (a, b))

@@ -35,7 +35,7 @@ ATOM_TYPE = Choice(at(49, 3), ATOMIC_TYPES)
 
 
 def shared_size(word: int, form: Form) -> str:
-    """LDS prints ``.U.32`` for an uncached-looking flag that the other sizes print as ``.U``."""
+    """LDS prints ``.U.32`` for a flag that the other sizes print as ``.U`` (apparently: uncached)."""
     size = word >> 48 & 7
     name = ("U8", "S8", "U16", "S16", "", "64", "128")
     if size == 7:
@@ -50,7 +50,7 @@ def raise_undefined(what: str) -> None:
 
 
 def cas_pair(wide: int) -> Custom:
-    """Comparand and value of CAS: consecutive registers, either of which may be RZ."""
+    """Comparand and value of CAS, in consecutive registers, either of which may be RZ."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         first = word >> 20 & 255

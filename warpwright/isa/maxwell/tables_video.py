@@ -30,7 +30,7 @@ from warpwright.isa.sass.fields import Form
 
 
 def _kind(word: int, place: int, sign: int) -> tuple[str, str]:
-    """(type, part) of a source: three bits choose byte, half or word."""
+    """(type, part) of a source, encoded in three bits: byte, half or word."""
     selection = word >> place & 7
     letter = "S" if word >> sign & 1 else "U"
     if selection < 4:
@@ -51,7 +51,8 @@ def _kind_b(word: int, sign: bool = True) -> tuple[str, str]:
 
 
 def types(sign_b: bool = True, immediate: bool = True) -> Derived:
-    """The types of both sources; two S32 (S32 and U32 of a shift), with ``immediate`` one of 16 bits as well, print nothing."""
+    """Types of both sources.  Two S32 print nothing (S32 and U32 for a shift), nor does a 16-bit type with
+    ``immediate``."""
 
     def name(word: int, form: Form) -> str:
         a, b = _kind(word, 36, 48)[0], _kind_b(word, sign_b)[0]
@@ -91,7 +92,7 @@ def both(first: int, second: int) -> Derived:
 
 
 def part_types(word: int, form: Form) -> str:
-    """The parts of the three sources of IMADSP; the addend has a sign if a factor has one."""
+    """The parts of the three sources of IMADSP; the addend is signed if a factor is."""
     signs = bit(word, 48), bit(word, 53), bit(word, 48) or bit(word, 53)
     number = at(51, 2).get(word)
     if number == 3:
@@ -102,16 +103,16 @@ def part_types(word: int, form: Form) -> str:
 
 PARTS = ("32", "24", "16H0", "16H1")
 
-# SIMD: the bytes of A are numbered 0 to 3 and those of B 4 to 7; a selector names one for each lane, the last lane first.
+# SIMD: bytes of A are numbered 0 to 3 and those of B 4 to 7; a selector names one for each lane, the last lane first.
 SELECTORS_A = (
     *("0000", "1111", "2222", "3333", "3210", "4321", "5432", "6543"),
     *("3201", "3012", "0213", "3120", "1230", "2310"),
 )
 SELECTORS_B = ("4444", "5555", "6666", "7777", "7654", "6543", "5432", "4321", "4567", "6745", "5476")
 ITS_OWN = 4
-"""The selector that is not printed: each byte in its own lane."""
+"""The default selector, which is not printed: each byte in its own lane."""
 IMMEDIATE_BYTE = 15
-"""Selector of B: no register but a byte, the lowest of a word whose others are 0."""
+"""Selector of an immediate B: a single byte, the lowest of a word whose other bytes are 0."""
 
 
 def selected(which: str, place: int, names: Sequence[str]) -> Custom:
@@ -136,7 +137,7 @@ def lane_types(word: int, form: Form) -> str:
 
 
 def lane_mask(word: int, form: Form) -> str:
-    """The lanes of the result, all of which print nothing."""
+    """The lanes of the result; if all are selected, nothing is printed."""
     mask = at(51, 2, 36, 2).get(word)
     if not mask:
         raise UndefinedField("a result of no lane is undefined")

@@ -1,7 +1,7 @@
 """Prints decoded instructions of sm_50 to sm_62 as NVIDIA's ``nvdisasm`` does.
 
-As :mod:`warpwright.isa.sass.text`, but the suffix of a register is inside the bars and before the reuse mark, and
-immediates bear marks of their own (``2.NEG``).
+The counterpart of :mod:`warpwright.isa.sass.text`, except that a register's suffix is printed inside the bars and
+before the reuse mark, and that immediates have marks of their own (``2.NEG``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from warpwright.isa.sass.text import Labels
 
 
 def format_instruction(instruction: Instruction, labels: Labels | None = None) -> str:
-    """The instruction's text without address and encoding; ``labels`` as the 128-bit printer has them."""
+    """The instruction's text without address and encoding; ``labels`` as in the 128-bit printer."""
     text = ".".join((instruction.opcode, *instruction.modifiers))
     if instruction.guard is not None:
         text = f"@{wide.format_operand(instruction.guard)} {text}"
     for position, operand in enumerate(instruction.operands):
         if position == 0 and instruction.modifiers[-1:] == ("QRY1",):
-            text += format_operand(operand, labels)  # as it is printed: no gap
+            text += format_operand(operand, labels)  # printed without a space
             continue
         glue = " " if position == 0 or operand.name == "offset" else ", "
         text += glue + format_operand(operand, labels)

@@ -1,6 +1,6 @@
 """Assembler from PTX to NV50 machine code.
 
-``from_ptx`` takes the steps that ``isa.ptx`` makes of a kernel (common operations, with the places where lanes meet again),
-``selector`` and ``select_*`` choose machine instructions over virtual registers, ``cleanup`` folds and drops, ``allocate`` gives
-registers, ``layout`` encodes.
+``from_ptx`` takes the steps into which ``isa.ptx`` translates a kernel (common operations and reconvergence points),
+``selector`` and ``select_*`` select machine instructions over virtual registers, ``cleanup`` folds copies and removes
+dead code, ``allocate`` assigns registers, and ``layout`` encodes.
 """

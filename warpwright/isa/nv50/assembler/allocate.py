@@ -1,7 +1,8 @@
 """Register allocation: liveness over the whole program, then a linear scan.
 
-A call's block is followed by the function, a return by every place after a call of that function, so that functions and their
-callers share the register file.  What does not fit lives in local memory.
+The successor of a call is the called function, and the successors of a return are all places after a call of that
+function, so that functions and their callers share the register file.  Registers that do not fit are spilled to local
+memory.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from warpwright.isa.nv50.assembler.virtual_instructions import Code, Inst, word
 from warpwright.isa.program import Kind, Operand
 
 MOST_REGISTERS = 63
-"""Registers that every form of instruction and every half can name, but one."""
+"""Number of registers that every instruction form and every half register can name, less one."""
 JUMPS = frozenset(("bra", "call", "ret", "trap"))
 
 
 @dataclass(slots=True)
 class Span:
-    """The positions from the first to the last at which a register may hold something needed."""
+    """The range of positions in which a register may hold a live value."""
 
     register: int
     start: int
@@ -32,11 +33,11 @@ class Allocation:
 
     places: dict[int, int]
     count: int
-    """Registers used."""
+    """Number of registers used."""
 
 
 def blocks_of(code: Code) -> list[tuple[int, int]]:
-    """First and end of each basic block."""
+    """First and end position of each basic block."""
     starts = {0}
     for n, i in enumerate(code.instructions):
         if i.opcode == "label":
@@ -48,7 +49,7 @@ def blocks_of(code: Code) -> list[tuple[int, int]]:
 
 
 def successors_of(code: Code, blocks: list[tuple[int, int]], returns: Mapping[int, list[int]]) -> list[list[int]]:
-    """Blocks that may follow each."""
+    """Blocks that may follow each block."""
     number = {first: n for n, (first, _) in enumerate(blocks)}
     labels = {i.label: number[n] for n, i in enumerate(code.instructions) if i.opcode == "label"}
     found = []
@@ -86,7 +87,7 @@ def return_places(code: Code) -> dict[int, list[int]]:
 
 
 def live_sets(code: Code) -> list[tuple[int, int, set[int], set[int]]]:
-    """First and end of each basic block, and the registers whose values are needed at its start and at its end."""
+    """First and end position of each basic block, and the registers that are live at its start and at its end."""
     blocks = blocks_of(code)
     successors = successors_of(code, blocks, return_places(code))
     uses: list[set[int]] = []
@@ -116,7 +117,7 @@ def live_sets(code: Code) -> list[tuple[int, int, set[int], set[int]]]:
 
 
 def spans_of(code: Code) -> list[Span]:
-    """Live ranges without holes, by their start."""
+    """Live ranges without holes, sorted by start."""
     spans: dict[int, Span] = {}
 
     def at(register: int, position: int) -> None:
@@ -139,20 +140,20 @@ def spans_of(code: Code) -> list[Span]:
 
 
 def partial(i: Inst, result: Operand, code: Code) -> bool:
-    """Whether an instruction leaves some of a register as it was; the words of a wide one are written in order."""
+    """Whether an instruction leaves part of a register unchanged; the words of a wide register are written in order."""
     later_word = result.suffix == "" and result.index in code.sizes and result.value > 0
     return i.guard is not None or result.suffix in ("l", "h") or later_word
 
 
 def reads(i: Inst) -> list[Operand]:
-    """Registers whose values an instruction needs."""
+    """Registers whose values an instruction reads."""
     result = i.result
     keeps = result is not None and (i.guard is not None or result.suffix in ("l", "h"))
     return [*i.sources, result] if keeps and result is not None else i.sources
 
 
 def hints_of(code: Code) -> dict[int, list[int]]:
-    """Registers that a copy joins."""
+    """Pairs of registers joined by a copy."""
     found: dict[int, list[int]] = {}
     for i in code.instructions:
         if i.opcode == "mov" and len(i.sources) == 1 and i.result is not None:
@@ -164,7 +165,7 @@ def hints_of(code: Code) -> dict[int, list[int]]:
 
 
 def scan(code: Code, limit: int, fixed: Mapping[int, int]) -> tuple[Allocation, int | None]:
-    """Places for all registers, or the register that should live in memory instead."""
+    """Places for all registers, or the register to spill."""
     hints = hints_of(code)
     places: dict[int, int] = {}
     active: list[Span] = []
@@ -193,7 +194,7 @@ def scan(code: Code, limit: int, fixed: Mapping[int, int]) -> tuple[Allocation, 
 
 
 def spill(code: Code, register: int, offset: int) -> None:
-    """Keep a register in local memory: loaded before each reader, stored after each writer."""
+    """Spill a register to local memory: loaded before each reader, stored after each writer."""
     place = Operand(Kind.MEMORY, value=offset, name="l")
     rewritten: list[Inst] = []
     for i in code.instructions:
@@ -215,7 +216,7 @@ def spill(code: Code, register: int, offset: int) -> None:
 
 
 def allocate(code: Code, limit: int, fixed: Mapping[int, int], local_bytes: int) -> tuple[Allocation, int]:
-    """Places for all registers, and the local memory that a thread needs with what was spilled."""
+    """Places for all registers, and the local memory per thread including spills."""
     while True:
         allocation, victim = scan(code, limit, fixed)
         if victim is None:
@@ -225,7 +226,7 @@ def allocate(code: Code, limit: int, fixed: Mapping[int, int], local_bytes: int)
 
 
 def apply(code: Code, allocation: Allocation) -> None:
-    """Replace virtual registers by their places; copies of a register to itself go."""
+    """Replace virtual registers by their places; remove copies of a register to itself."""
     kept = []
     for i in code.instructions:
         for n, o in list(i.registers()):

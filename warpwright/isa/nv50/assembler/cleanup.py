@@ -8,29 +8,29 @@ from warpwright.isa.nv50.fields import NOWHERE, condition_register
 from warpwright.isa.program import Kind, Operand
 
 FOLDABLE = frozenset(("iset", "fset", "logic"))
-"""Instructions of which a test may become the condition register."""
+"""Instructions that can write the condition register which a later test of their result needs."""
 SPACES = frozenset(("bra", "call", "ret", "label", "joinat"))
 FARTHEST = 24
-"""Instructions between a comparison and its test."""
+"""Maximum number of instructions between a comparison and its test."""
 
 
 def clean(code: Code) -> None:
-    """Fold and drop until nothing changes."""
+    """Fold and remove until nothing changes."""
     fold_tests(code)
-    drop_useless(code)  # unused copies of old values would separate results from their registers
+    drop_useless(code)  # Unused copies of old values would keep results apart from their registers.
     fold_copies(code)
     drop_useless(code)
     drop_unread_conditions(code)
 
 
 def drop_useless(code: Code) -> None:
-    """Drop instructions whose results are not read."""
+    """Remove instructions whose results are not read."""
     drop_dead(code)
     drop_unused(code)
 
 
 def tested_register(i: Inst) -> int | None:
-    """The register that an instruction does nothing but test."""
+    """The register of an instruction that only tests it."""
     if i.opcode != "logic" or i.condition_written is None or i.guard is not None or NOWHERE not in i.tokens:
         return None
     first, second = i.sources
@@ -79,10 +79,10 @@ def copied(i: Inst, code: Code) -> tuple[int, int] | None:
 
 
 def fold_copies(code: Code) -> None:
-    """Write a result that is copied to a register in its block directly to that register.
+    """Write a result directly to the register to which it is copied in the same block.
 
-    The result must have no other writer and no reader in another block, nothing between it and the copy may name the copy's target, and
-    no reader may come after the target's next writer.
+    The result must have no other writer and no reader in another block, no instruction between it and the copy may name
+    the copy's target, and no reader may come after the target's next writer.
     """
     writers: dict[int, int] = {}
     readers: dict[int, int] = {}
@@ -111,7 +111,8 @@ def fold_copies(code: Code) -> None:
 
 
 def joins_until(code: Code, made: int, copy: int, end: int, target: int, source: int, readers: int) -> int | None:
-    """The last instruction of a block that reads ``source``, if it and ``target`` can be one register from ``made`` on; else None."""
+    """The last instruction of a block that reads ``source`` if it and ``target`` can share a register from ``made`` on,
+    else None."""
     seen, last, rewritten = 0, copy, False
     for n in range(made + 1, end):
         i = code.instructions[n]
@@ -130,7 +131,7 @@ def joins_until(code: Code, made: int, copy: int, end: int, target: int, source:
 
 
 def drop_dead(code: Code) -> None:
-    """Drop instructions whose results are overwritten before anything reads them."""
+    """Remove instructions whose results are overwritten before they are read."""
     dead: set[int] = set()
     for first, end, _, live in live_sets(code):
         for n in range(end - 1, first - 1, -1):
@@ -148,7 +149,8 @@ def drop_dead(code: Code) -> None:
 
 
 def drop_unread_conditions(code: Code) -> None:
-    """Drop the condition registers of sums that nobody reads; what selection writes is read within its block."""
+    """Remove condition registers of sums that are not read; conditions that selection writes are read in the same
+    block."""
     read: set[int] = set()
     for i in reversed(code.instructions):
         condition = i.condition_written
@@ -161,7 +163,7 @@ def drop_unread_conditions(code: Code) -> None:
 
 
 def needed(code: Code) -> tuple[set[int], set[int]]:
-    """Registers and condition registers from which something leads to an effect; a count that only counts on is none of them."""
+    """Registers and condition registers that contribute to an effect; a counter that only feeds itself does not."""
     registers: set[int] = set()
     conditions: set[int] = set()
     waiting = code.instructions[::-1]
@@ -182,7 +184,7 @@ def needed(code: Code) -> tuple[set[int], set[int]]:
 
 
 def drop_unused(code: Code) -> None:
-    """Drop instructions whose results nobody needs; those with a used condition register keep that alone."""
+    """Remove instructions whose results are not needed; if only the condition register is, keep that alone."""
     registers, conditions = needed(code)
     kept: list[Inst] = []
     for i in code.instructions:

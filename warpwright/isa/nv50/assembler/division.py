@@ -1,8 +1,8 @@
 """Integer quotients and remainders, for which the chip has no instruction.
 
-32 bits: the dividend times the reciprocal of the divisor in floats, both rounded so that the quotient never is too large; once
-again with what is left; then one correction.  64 bits: one bit at a time, in a loop that all lanes go through together.
-Division by zero gives all ones, and the dividend as remainder, as on later chips.
+32 bits: the dividend times the reciprocal of the divisor in f32, both rounded so that the quotient is never too large;
+the same again with the remainder; then one correction.  64 bits: one bit per iteration, in a loop that all lanes
+execute together. Division by zero returns all ones, and the dividend as remainder, as on later chips.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def unsigned64(s: Selector, x: Value, y: Value) -> tuple[Value, Value]:
     label = f"@divide{len(s.code.instructions)}"
     s.emit("label", label=label)
     s.begin_block()
-    # The dividend's upper bit moves into the remainder.
+    # Shift the dividend's upper bit into the remainder.
     shifted = [
         shift(s, "shl", rest[0], Const(1)),
         logic(s, "or", shift(s, "shl", rest[1], Const(1)), shift(s, "u32", rest[0], Const(31))),
@@ -106,7 +106,7 @@ def unsigned64(s: Selector, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def negated(s: Selector, sign: Word, x: Value) -> Value:
-    """x, or -x where ``sign`` is all ones."""
+    """-x where ``sign`` is all ones, else x."""
     if isinstance(x, tuple):
         flipped = tuple(logic(s, "xor", w, sign) for w in x)
         return add_pair(s, flipped, (logic(s, "and", sign, Const(1)), Const(0)))

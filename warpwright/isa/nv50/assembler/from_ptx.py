@@ -1,8 +1,8 @@
 """Assembles a kernel of a PTX module to NV50 machine code.
 
-PTX for 64-bit pointers is taken as it is: an address is the lower word of its value, and what computes upper words that nobody
-reads is dropped.  Where PTX gives the multiply-add with one rounding (``fma.rn.f32``, which a compiler makes of a product and a
-sum), the chip's own is used, whose product is truncated: compute capability 1.x has no other.
+PTX for 64-bit pointers is accepted: an address is the lower word of its value, and code that computes unread upper
+words is removed.  For ``fma.rn.f32``, which the compiler also generates for a product and a sum, the chip's
+multiply-add is used; it truncates the product.  Compute capability 1.x has no other.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from warpwright.isa.ptx.syntax import Function, Instruction, Module
 
 _FILLED = (division, select_control, select_float, select_integer, select_memory, select_warp)
 LOWERED_AS = 60
-"""The architecture whose meanings of PTX are chosen from: the oldest there is."""
+"""The oldest architecture, whose meanings of PTX instructions are used."""
 THREADS_PER_BLOCK = 512
 REGISTERS_PER_SM = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A kernel's machine code."""
+    """The machine code of one kernel."""
 
     program: Program
     code: bytes
@@ -57,17 +57,18 @@ def assemble_kernel(module: Module, kernel: str, arch: int, symbols: Mapping[str
     Args:
         arch: compute capability times ten: 10 to 13.
         symbols: device address of each global variable, offset in ``c0[]`` of each constant one.
-        name: what messages call the PTX text.
+        name: name of the PTX text in messages.
 
     Raises:
-        UnsupportedInstruction: naming kernel, line and text of what the chip has no equivalent of.
+        UnsupportedInstruction: naming kernel, line and text of an instruction without an equivalent on the chip.
         KernelNotFoundError: for an unknown kernel.
     """
     return _Nv50Assembler(module, find_kernel(module, kernel, name), arch, symbols, name).assembled()
 
 
 def special_steps(context: Context, i: Instruction, lacking: str = "needs compute capability 2.0") -> list[Step] | None:
-    """Steps of instructions that other chips compute otherwise; None for all others.  ``lacking``: what is said of those that the chip does not have."""
+    """Steps of instructions that other chips compute differently; None for all others.  ``lacking`` is the message for
+    those that the chip does not have."""
     if i.opcode in ("div", "rem") and type_of(i) not in ("f32", "f64"):
         type = type_of(i)
         b = Emitter(context)
@@ -86,7 +87,7 @@ def special_steps(context: Context, i: Instruction, lacking: str = "needs comput
 
 
 def multiply24_steps(context: Context, i: Instruction) -> list[Step]:
-    """Steps of a product of 24-bit numbers, which the selector makes one instruction of."""
+    """Steps of a product of 24-bit numbers, for which the selector emits one instruction."""
     b = Emitter(context)
     type = type_of(i)
     x, y, *addend = (b.source(o, type) for o in i.operands[1:])
@@ -97,7 +98,7 @@ def multiply24_steps(context: Context, i: Instruction) -> list[Step]:
 
 
 class _Nv50Assembler(Assembler):
-    """The PTX front end with this chip's layout in the place of virtual registers."""
+    """The PTX front end with this chip's register layout instead of virtual registers."""
 
     def __init__(self, module: Module, kernel: Function, arch: int, symbols: Mapping[str, int], name: str) -> None:
         super().__init__(module, kernel, LOWERED_AS, symbols, name)
@@ -121,7 +122,7 @@ class _Nv50Assembler(Assembler):
 
     def assembled(self) -> Assembled:
         self.prepare()
-        # The launch's own words come first in shared memory, then those that lanes exchange.
+        # Shared memory begins with the words of the launch, followed by the words through which lanes exchange values.
         own = self.header + self.exchange_bytes
         self.shared = {n: Storage(p.space, p.offset + own) for n, p in self.shared.items()}
         self.translate()
@@ -142,7 +143,7 @@ class _Nv50Assembler(Assembler):
         return Assembled(self.machine_program(instructions, max(allocation.count, 1), local), data)
 
     def exchanges(self) -> bool:
-        """Whether the kernel, or a function that it may call, has lanes that exchange values."""
+        """Whether the kernel, or a function that it may call, exchanges values between lanes."""
         functions = [f for f in self.module.functions.values() if not f.is_kernel or f is self.kernel]
         return any(
             isinstance(i, Instruction) and (i.opcode in select_warp.EXCHANGES or "red" in i.modifiers)
@@ -151,7 +152,8 @@ class _Nv50Assembler(Assembler):
         )
 
     def most_registers(self) -> int:
-        """What a block of the declared size leaves each thread; all that can be named where none is declared."""
+        """Registers per thread available to a block of the declared size; all that can be named if no size is
+        declared."""
         limit = 1
         for extent in self.kernel.limits.get("maxntid") or self.kernel.limits.get("reqntid") or (1,):
             limit *= extent
@@ -168,7 +170,7 @@ class _Nv50Assembler(Assembler):
             selector.emit("label", label=function_label(unit.function.name))
             selector.begin_block()
             if unit.function.is_kernel:
-                # Keeps the thread's position from the first instruction on.
+                # Reserves the thread's position from the first instruction on.
                 selector.emit("nop", "nop")
             for position, block in enumerate(unit.blocks):
                 selector.line = None
@@ -212,7 +214,7 @@ class _Nv50Assembler(Assembler):
                 i.label = place_label(unit, i.label)
 
     def resolved(self, unit: Unit, op: Op) -> Op:
-        """An operation with what its attribute names."""
+        """An operation whose attribute names are resolved."""
         if isinstance(op.attr, FrameSize):
             return op._replace(attr=self.units[op.attr.function].frame.aligned_bytes)
         if isinstance(op.attr, LocalEnd):
@@ -234,7 +236,7 @@ class _Nv50Assembler(Assembler):
         program.local_bytes_per_thread = -(-local // 16) * 16
         program.max_threads_per_block = min(program.max_threads_per_block, THREADS_PER_BLOCK)
         program.facts.pop("parameter window", None)
-        program.work = None  # that of the machine's instructions; they have no control bits either
+        program.work = None  # as machine instructions have it; they have no control bits either
         return program
 
 

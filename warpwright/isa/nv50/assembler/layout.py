@@ -13,11 +13,11 @@ from warpwright.isa.program import Kind, Operand
 
 COMMUTES = frozenset(("iadd", "logic", "fadd", "fmul", "imin", "imax", "fmin", "fmax", "mul16"))
 ROUNDED_BY_DEFAULT = frozenset(("fadd", "fmul"))
-"""Whose short forms have no rounding: they round to nearest."""
+"""Instructions whose short forms have no rounding field: they round to nearest."""
 
 
 class AssemblyError(ValueError):
-    """No form of an instruction holds its operands: a mistake of the assembler."""
+    """No form of an instruction can hold its operands: a bug in the assembler."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Placed:
 
 
 def variants(i: Inst) -> Iterator[list[Token]]:
-    """The tokens, and the same thing said otherwise: sources exchanged, a rounding that a form has without saying so."""
+    """The tokens, and equivalent spellings: sources exchanged, or a rounding mode omitted that a form implies."""
     yield i.tokens
     if i.opcode in COMMUTES and "sub" not in i.tokens and "subr" not in i.tokens:
         sources = [n for n, t in enumerate(i.tokens) if isinstance(t, Operand) and t.kind is not Kind.PREDICATE][1:]
@@ -45,7 +45,7 @@ def variants(i: Inst) -> Iterator[list[Token]]:
 
 
 def shortest(i: Inst, context: Context) -> tuple[int, int]:
-    """The word and its size in bytes."""
+    """The shortest encoding and its size in bytes."""
     rows: tuple[Row, ...] = rows_called(i.opcode)
     for short in (True, False):
         for row in rows:
@@ -60,7 +60,7 @@ def shortest(i: Inst, context: Context) -> tuple[int, int]:
 
 
 def long_form(i: Inst, context: Context) -> int:
-    """The word of 8 bytes."""
+    """The 8-byte encoding."""
     for row in rows_called(i.opcode):
         if row.is_wide and row.fits(context):
             for tokens in variants(i):
@@ -85,7 +85,7 @@ def assemble(code: Code, arch: int) -> tuple[bytes, list[tuple[int, Inst]]]:
         if i.opcode == "label":
             placed.append(Placed(i))
         elif i.label:
-            # A branch, at first to address 0: it has 8 bytes wherever it goes.
+            # A branch, at first to address 0; its size is 8 bytes whatever its target.
             placed.append(Placed(i, 0, 8))
         else:
             placed.append(Placed(i, *shortest(i, context)))
@@ -107,7 +107,7 @@ def assemble(code: Code, arch: int) -> tuple[bytes, list[tuple[int, Inst]]]:
 
 
 def _pair(placed: list[Placed], context: Context) -> None:
-    """Words of 4 bytes are in pairs; a single one before a label or a long word becomes long."""
+    """Words of 4 bytes come in pairs; a single one before a label or a long word is encoded as a long word."""
     n = 0
     while n < len(placed):
         if placed[n].size != 4:

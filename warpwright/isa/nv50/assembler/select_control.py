@@ -11,7 +11,7 @@ from warpwright.isa.ptx.stack_frames import Returns
 
 
 def around(s: Selector) -> str:
-    """Instructions that no guard fits are jumped over: the label to put after them, "" without a guard."""
+    """Jump around instructions that cannot be guarded: returns the label to put after them, "" without a guard."""
     if s.guard is None:
         return ""
     label = f"@around{len(s.code.instructions)}"
@@ -37,7 +37,7 @@ def branch(s: Selector, op: Op, *condition: Value) -> None:
 
 @select("branch_indirect")
 def branch_indirect(s: Selector, op: Op, address: Value) -> None:
-    """A return, or a jump by one of the labels' numbers."""
+    """A return, or a jump to one of several numbered labels."""
     if isinstance(op.attr, Returns):
         s.emit("ret", "ret", guarded=True)
         return

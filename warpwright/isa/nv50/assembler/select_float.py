@@ -1,7 +1,7 @@
-"""Selects instructions for 32-bit floats; half precision goes through them, and double precision is refused.
+"""Selects instructions for 32-bit floats; half precision is computed in f32, and double precision is refused.
 
-Sums and products of halves in 32 bits, rounded to 16 afterwards, are rounded as if once (24 bits are 2 * 11 + 2).  Of a multiply-add the sum must keep that it
-was inexact, in its last bit.
+Sums and products of halves that are computed in f32 and then rounded to f16 equal a single rounding (24 bits are 2 * 11
++ 2).  For a multiply-add the sum's last bit must record that it was inexact (round to odd).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DOWN_32, UP_32 = 0x2F800000, 0x4F800000
 
 
 def single(s: Selector, op: Op, type: str | None = None) -> None:
-    """Refuse other precisions."""
+    """Refuse precisions other than f32."""
     kind = op.type if type is None else type
     if kind == "f64":
         raise refuse("double precision needs compute capability 1.3")
@@ -41,7 +41,7 @@ def arithmetic(s: Selector, opcode: str, before: tuple[str, ...], *after: object
 
 
 def positive(s: Selector, value: Value) -> Value:
-    """A source whose instruction has a sign modifier and no magnitude."""
+    """A source of an instruction that has a sign modifier but no magnitude modifier."""
     if isinstance(value, Float) and value.absolute:
         return s.raw(value)
     return value
@@ -54,7 +54,7 @@ def widened(s: Selector, value: Value) -> int:
 
 
 def to_half(s: Selector, source: Operand, how: str = "rn") -> int:
-    """The f16 of an f32, with zeros above."""
+    """The f16 of an f32, zero-extended."""
     marks = tuple(m for m, asked in (("neg", source.negate), ("abs", source.absolute)) if asked)
     d = s.new()
     s.emit("mov", "mov", "b32", word(d), s.src(Const(0)))
@@ -76,7 +76,7 @@ def minus(number: int) -> Operand:
 
 
 def error_of_sum(s: Selector, x: int, y: int) -> int:
-    """What a sum, rounded to the nearest, lacks: exact (Knuth's two-sum), and no number where the sum overflows."""
+    """The rounding error of a sum rounded to nearest, exact (Knuth's two-sum); NaN if the sum overflows."""
     nearest = total(s, word(x), word(y))
     part = total(s, word(nearest), minus(x))
     rest = total(s, word(x), minus(total(s, word(nearest), minus(part))))
@@ -84,7 +84,8 @@ def error_of_sum(s: Selector, x: int, y: int) -> int:
 
 
 def sum_rounded_down(s: Selector, x: int, y: int) -> Word:
-    """The sum towards minus infinity: that towards zero, one further if it is negative and inexact; an exact zero is negative unless both are positive."""
+    """The sum rounded towards minus infinity: the sum towards zero, one step further if it is negative and inexact.  An
+    exact zero is negative unless both addends are positive."""
     cut = total(s, word(x), word(y), "rz")
     zero = s.reg(Const(0))
     inexact = s.result("fset", ("set",), "lgu", "f32", word(error_of_sum(s, x, y)), word(zero))
@@ -97,7 +98,7 @@ def sum_rounded_down(s: Selector, x: int, y: int) -> Word:
 
 
 def directed_sum(s: Selector, x: int, y: int, how: str) -> Value:
-    """A sum rounded down, or up as the negative of the negatives' rounded down."""
+    """A sum rounded down, or rounded up by negating the operands and the result."""
     if how == "rm":
         return sum_rounded_down(s, x, y)
     turned = (s.reg(logic(s, "xor", v, Const(SIGN))) for v in (x, y))
@@ -120,9 +121,9 @@ def add_mul(s: Selector, op: Op, x: Value, y: Value) -> Value:
 
 @select("fma")
 def fma(s: Selector, op: Op, x: Value, y: Value, z: Value) -> Value:
-    """The multiply-add, whose product is truncated; the product's sign is one modifier.
+    """The multiply-add, whose product is truncated; one modifier gives the product's sign.
 
-    Where the sum is to be rounded up or down, it is so of the truncated product.
+    Rounding up or down applies to the sum with the truncated product.
     """
     if op.type == "f16" and op.attr == "rn":
         return half_multiply_add(s, *(widened(s, v) for v in (x, y, z)))
@@ -142,7 +143,8 @@ def fma(s: Selector, op: Op, x: Value, y: Value, z: Value) -> Value:
 
 
 def half_multiply_add(s: Selector, x: int, y: int, z: int) -> Value:
-    """An f16: the product is exact in 32 bits; the sum towards zero has its last bit set where it is inexact, so that rounding again sees on which side it is."""
+    """An f16 multiply-add: the product is exact in f32; the sum towards zero has its last bit set if inexact, so that
+    the second rounding is correct."""
     exact = product(s, word(x), word(y))
     cut = total(s, word(exact), word(z), "rz")
     inexact = s.result("fset", ("set",), "lg", "f32", word(error_of_sum(s, exact, z)), s.src(Const(0)))
@@ -166,7 +168,7 @@ def sign(s: Selector, op: Op, x: Value) -> Value:
 
 @select("ftz", "canonical_nan")
 def flushed(s: Selector, op: Op, x: Value) -> Value:
-    """What the arithmetic does anyway; other values are marked, and change if someone reads their bits."""
+    """The arithmetic flushes subnormals anyway; other values are marked and flushed when their bits are read."""
     if op.type == "f16":
         if op.name == "ftz":
             raise refuse("f16 that flushes subnormals needs compute capability 5.3")
@@ -214,7 +216,7 @@ def fround(s: Selector, op: Op, x: Value) -> Value:
 
 
 def convert(s: Selector, x: Value, before: tuple[str, ...], of: str) -> int:
-    """A conversion of an f32 with its sign and magnitude."""
+    """Convert an f32, applying its sign and magnitude modifiers."""
     source = s.float_src(x)
     marks = tuple(m for m, asked in (("neg", source.negate), ("abs", source.absolute)) if asked)
     return arithmetic(s, "cvt", ("cvt", *marks, *before), of, replace(source, negate=False, absolute=False))
@@ -244,7 +246,8 @@ def f2i(s: Selector, op: Op, x: Value) -> Value:
 
 
 def to_pair(s: Selector, whole: int, signed: bool) -> Value:
-    """A 64-bit integer from a float without fraction: its upper word by a product with 2**-32, its lower one from what that leaves; both steps are exact."""
+    """Convert an integral float to a 64-bit integer: the upper word by a product with 2**-32, the lower word from the
+    remainder; both steps are exact."""
     size = s.src(s.raw(Float(whole, False, True)))
     upper = convert(s, product(s, size, s.src(Const(DOWN_32))), ("rzi", "u32"), "f32")
     taken = product(s, word(arithmetic(s, "cvt", ("cvt", "rz", "f32"), "u32", word(upper))), s.src(Const(UP_32)))
@@ -259,7 +262,7 @@ def to_pair(s: Selector, whole: int, signed: bool) -> Value:
         large = compare(s, "ge", "u32", upper, Const(SIGN))
         found = s.choose(large, Const(SIGN ^ SIGN), lower), s.choose(large, Const(SIGN), upper)
         turned = negated_pair(s, found)
-        most = logic(s, "and", large, invert(s, negative))  # beyond the largest: all ones but the sign
+        most = logic(s, "and", large, invert(s, negative))  # beyond the largest value: all ones except the sign
         found = (
             logic(s, "or", s.choose(negative, turned[0], found[0]), most),
             logic(s, "xor", s.choose(negative, turned[1], found[1]), most),
@@ -275,7 +278,8 @@ def negated_pair(s: Selector, x: tuple[Word, Word]) -> tuple[Word, Word]:
 
 
 def of_pair(s: Selector, x: Value, signed: bool, how: str) -> Value:
-    """A float from a 64-bit integer: its upper 32 bits, shifted to the top, with a last bit that says whether others were set."""
+    """Convert a 64-bit integer to a float from its upper 32 significant bits; the last bit is set if any lower bit was
+    set."""
     low, high = s.pair(x)
     negative: Word = shift(s, "s32", high, Const(31)) if signed else Const(0)
     if signed:
@@ -294,7 +298,7 @@ def of_pair(s: Selector, x: Value, signed: bool, how: str) -> Value:
 @select("i2f")
 def i2f(s: Selector, op: Op, x: Value) -> Value:
     sign_, how = op.attr
-    exact = op.type == "f16" and how == "rn"  # what 32 bits cannot hold is infinite in 16
+    exact = op.type == "f16" and how == "rn"  # Values that overflow 32 bits are infinite in f16.
     if not exact:
         single(s, op)
     if isinstance(x, tuple):
@@ -321,7 +325,8 @@ def fcvt(s: Selector, op: Op, x: Value) -> Value:
 
 @select("mufu")
 def mufu(s: Selector, op: Op, x: Value) -> Value:
-    """Functions of the SFU; roots are reciprocals of reciprocal roots, sines and powers take two instructions."""
+    """Functions of the SFU; a square root is the reciprocal of a reciprocal root, sines and powers take two
+    instructions."""
     single(s, op)
     source = s.float_src(x)
     if op.attr in ("rcp", "rsq", "lg2"):

@@ -1,4 +1,5 @@
-"""Selects instructions for integers: sums, products from 16-bit parts, shifts, comparisons, bit operations; 64 bits as pairs."""
+"""Selects integer instructions: sums, products from 16-bit parts, shifts, comparisons, bit operations; 64-bit values as
+pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from warpwright.isa.program import Kind, Operand
 NOWHERE = Operand(Kind.NAME, name="#")
 TRUE, FALSE = Const(MASK32), Const(0)
 SHORT = 0xFFFF
-"""The largest number whose products with its like are one instruction."""
+"""The largest factor for which a product is one instruction."""
 
 
 # --- 32-bit building blocks -----------------------------------------------------------------------
@@ -74,7 +75,7 @@ def invert(s: Selector, x: Word) -> Word:
 
 
 def shift(s: Selector, how: str, x: Word, n: Word) -> Word:
-    """``shl``, ``u32`` or ``s32``: amounts from 32 on give 0 or the sign."""
+    """``shl``, ``u32`` or ``s32``; amounts of 32 and more return 0 or the sign."""
     x, n = s.raw(x), s.raw(n)
     if isinstance(n, Const):
         if n.bits == 0:
@@ -95,7 +96,7 @@ def shift(s: Selector, how: str, x: Word, n: Word) -> Word:
 
 
 def compare(s: Selector, relation: str, type: str, x: Word, y: Word) -> Word:
-    """All ones where the relation (l, e, le …) holds."""
+    """All ones where the relation (l, e, le …) holds, else zero."""
     return s.result("iset", ("set",), relation, type, s.src(x), s.src(y))
 
 
@@ -124,18 +125,18 @@ def multiply(s: Selector, x: Word, y: Word) -> Word:
 
 
 def is_short(s: Selector, x: Word) -> bool:
-    """Whether a word is known to be below 2**16."""
+    """Whether a word is known to be less than 2**16."""
     return x.bits <= SHORT if isinstance(x, Const) else x in s.short
 
 
 def multiply24(s: Selector, x: Word, y: Word, signed: bool, high: bool) -> Word:
-    """The lower 32 bits of a product of 24-bit numbers, or its bits 47 to 16: one instruction of these chips."""
+    """Bits 31 to 0 or bits 47 to 16 of a product of 24-bit numbers: one instruction on these chips."""
     kind = "s24" if signed else "u24"
     return s.result("mul24", ("mul",), *(("high",) if high else ()), kind, s.src(x), s.src(y))
 
 
 def product_and_sum(s: Selector, x: Operand, y: Operand, z: int) -> int:
-    """Halves' product and a word."""
+    """The product of two halves plus a word."""
     return s.result("imad", ("add",), "(", "mul", "u16", x, y, ")", word(z))
 
 
@@ -160,7 +161,7 @@ def multiply_high_signed(s: Selector, x: Word, y: Word) -> Word:
 
 # --- 64 bits --------------------------------------------------------------------------------------
 def add_pair(s: Selector, x: Value, y: Value, subtract: bool = False) -> Value:
-    """A sum of two words each, the carry through a condition register."""
+    """A sum of two-word values; the carry passes through a condition register."""
     (x0, x1), (y0, y1) = s.pair(x), s.pair(y)
     if isinstance(x0, Const) and isinstance(y0, Const) and isinstance(x1, Const) and isinstance(y1, Const):
         a, b = x0.bits | x1.bits << 32, y0.bits | y1.bits << 32
@@ -184,7 +185,7 @@ def multiply_pair(s: Selector, x: Value, y: Value) -> Value:
 
 
 def shift_pair(s: Selector, name: str, x: Value, amount: Word) -> Value:
-    """Shifts of 64 bits.  Amounts beyond 31, negative ones among them, give 0 in each piece that is not theirs."""
+    """Shifts of 64-bit values.  An amount outside 0 to 31 gives 0 in each partial shift to which it does not apply."""
     low, high = s.pair(x)
     n = s.raw(amount)
     over, under = sub(s, n, Const(32)), sub(s, Const(32), n)
@@ -216,13 +217,13 @@ RELATIONS = {"lt": "l", "le": "le", "gt": "g", "ge": "ge"}
 
 
 def narrow(s: Selector, type: str, x: Word) -> Word:
-    """Zeros above a narrow integer."""
+    """Clear the bits above a narrow integer."""
     bits = width(type)
     return x if bits in (1, 32) else logic(s, "and", x, Const((1 << bits) - 1))
 
 
 def extended(s: Selector, type: str, x: Word) -> Word:
-    """A narrow integer with its sign above."""
+    """A sign-extended narrow integer."""
     bits, x = width(type), s.raw(x)
     if bits in (1, 32):
         return x
@@ -281,7 +282,7 @@ def _wide_high(s: Selector, op: Op, x: Value, y: Value) -> Value:
 
 
 def _each(op: Op, function: Callable[[Word, Word], Word], x: Value, y: Value) -> Value:
-    """Apply to each word."""
+    """Apply an operation to each word."""
     if isinstance(x, tuple) and isinstance(y, tuple):
         return tuple(function(a, b) for a, b in zip(x, y, strict=True))
     assert not isinstance(x, tuple)
@@ -372,7 +373,7 @@ def popcount(s: Selector, op: Op, x: Value) -> Value:
 
 
 def population(s: Selector, x: Word) -> Word:
-    """Sums of neighbours, twice as wide each time."""
+    """Population count: sums of neighbouring fields, twice as wide in each step."""
     x = sub(s, x, logic(s, "and", shift(s, "u32", x, Const(1)), Const(0x55555555)))
     x = add(s, logic(s, "and", x, Const(0x33333333)), logic(s, "and", shift(s, "u32", x, Const(2)), Const(0x33333333)))
     x = logic(s, "and", add(s, x, shift(s, "u32", x, Const(4))), Const(0x0F0F0F0F))
@@ -413,7 +414,7 @@ def _reversed(s: Selector, x: Word) -> Word:
 
 @select("lop3")
 def lop3(s: Selector, op: Op, x: Value, y: Value, z: Value) -> Value:
-    """The sum of the products that a truth table lists."""
+    """OR of the products that a truth table lists."""
     inputs = [s.raw(v) for v in (x, y, z)]
     total: Word = Const(0)
     for n in range(8):
@@ -428,7 +429,7 @@ def lop3(s: Selector, op: Op, x: Value, y: Value, z: Value) -> Value:
 
 @select("prmt")
 def prmt(s: Selector, op: Op, x: Value, selector: Value, y: Value) -> Value:
-    """Bytes of two words by a selector."""
+    """Select bytes of two words."""
     chosen = s.raw(selector)
     if op.attr != "idx":
         raise refuse(f"a permutation of bytes in the mode {op.attr}")
@@ -449,7 +450,7 @@ def prmt(s: Selector, op: Op, x: Value, selector: Value, y: Value) -> Value:
 
 
 def _permuted(s: Selector, x: Value, selector: Word, y: Value) -> Word:
-    """A permutation whose selector is known at run time only."""
+    """A byte permutation whose selector is known only at run time."""
     total: Word = FALSE
     for n in range(4):
         digit = shift(s, "u32", selector, Const(4 * n))

@@ -14,7 +14,7 @@ from warpwright.isa.program import Kind, Operand
 from warpwright.isa.ptx.meaning import Place
 
 GLOBAL_SPACE = 14
-"""The space that CUDA maps all of the device's memory to."""
+"""The generic space, in which CUDA maps all of the device's memory."""
 BITS = {1: "i8", 2: "i16", 4: "i32"}
 
 
@@ -53,7 +53,7 @@ def get_pred(s: Selector, op: Op) -> Value:
 
 
 def _set(s: Selector, number: int, value: Word) -> None:
-    """Write a register whose old value later operations of the step may still hold."""
+    """Write a register whose old value may still be needed by later operations of the step."""
     held = [n for n, v in s.values.items() if v == number or (isinstance(v, tuple) and number in v)]
     if held:
         copy = s.result("mov", ("mov", "b32"), word(number))
@@ -72,7 +72,7 @@ def set_reg(s: Selector, op: Op, value: Value) -> None:
 @select("set_reg64")
 def set_reg64(s: Selector, op: Op, value: Value) -> None:
     low, high = s.pair(value)
-    # Both words are read before either is written.
+    # Read both words before writing either.
     first, second = s.register(op.attr), s.register(op.attr + 1)
     if high == first:
         high = s.result("mov", ("mov", "b32"), word(first))
@@ -92,12 +92,12 @@ def get_barrier(s: Selector, op: Op) -> Value:
 
 @select("set_barrier", "touch", "gathers", "named", "aligned", "warpsync", "yield", "nanosleep")
 def nothing(s: Selector, op: Op, *values: Value) -> None:
-    """Lanes of a warp run in step; its stack says where they meet."""
+    """Nothing to do: lanes of a warp run in lockstep and reconverge by the warp's stack."""
 
 
 @select("fence")
 def fence(s: Selector, op: Op) -> None:
-    """Accesses of a thread stay in order; the instruction keeps the place."""
+    """A thread's accesses stay in order; the instruction only marks the position."""
     s.emit("nop", "nop")
 
 
@@ -156,7 +156,7 @@ def special(s: Selector, op: Op) -> Value:
 
 
 def _place(s: Selector, name: str) -> Word:
-    """Lane, warp and SM from ``$physid``."""
+    """Lane, warp and SM numbers from ``$physid``."""
     place = s.result("mov_from_sr", ("mov",), Operand(Kind.SPECIAL, 0, name="physid"))
     if name == "warpid":
         return logic(s, "and", shift(s, "u32", place, Const(8)), Const(0xFF))
@@ -194,7 +194,7 @@ def load_const(s: Selector, op: Op, address: Value) -> Value:
 
 
 def _words(s: Selector, op: Op, size: int, read: Callable[[int, str], Word]) -> Value:
-    """A value of ``size`` bytes by reads of at most four."""
+    """A value of ``size`` bytes, read in words of at most four bytes."""
     if size <= 4:
         return read(0, {1: "u8", 2: "u16", 4: "b32"}[size])
     return tuple(read(n, "b32") for n in range(0, size, 4))
@@ -209,7 +209,7 @@ def _user_constant(s: Selector, at: Word, n: int, type: str) -> Word:
 
 
 def read_shared(s: Selector, base: Word, offset: int, type: str) -> Word:
-    """A shared operand: near addresses directly, others through an address register."""
+    """Read a shared operand: nearby addresses directly, others through an address register."""
     scale = {"u8": 1, "u16": 2, "b32": 4}[type]
     if offset % scale or offset >= 32 * scale:
         base, offset = add(s, base, Const(offset)), 0
@@ -227,7 +227,7 @@ def read_shared(s: Selector, base: Word, offset: int, type: str) -> Word:
 
 # --- memory ---------------------------------------------------------------------------------------
 def split_address(s: Selector, op: Op) -> tuple[Word, int]:
-    """A base and a constant offset, where the address is such a sum."""
+    """Split an address into a base and a constant offset, if it is such a sum."""
     address = s.values[op.args[0]]
     low = s.raw(address[0] if isinstance(address, tuple) else address)
     made = s.ops[op.args[0]]
@@ -288,7 +288,7 @@ def store(s: Selector, op: Op, address: Value, value: Value) -> None:
             store_shared(s, base, offset + 4 * n, min(how.bytes, 4), s.reg(w))
         return
     if how.space == "local" and isinstance(s.ops[op.args[1]].attr, Place):
-        return  # a return address, which the warp's stack holds
+        return  # a return address, which is on the warp's stack
     place = _place_of(s, how, op)
     opcode = f"st_{how.space[0]}"
     if len(words) == 1:
@@ -328,7 +328,8 @@ EXCHANGES = ("exch", "cas")
 
 
 def _later_atomic(how: Access) -> str:
-    """Which capability an atomic on global memory needs that 1.1 lacks (CUDA C Programming Guide 3.2, table G-1)."""
+    """The compute capability that an atomic on global memory needs beyond 1.1 (CUDA C Programming Guide 3.2, table
+    G-1)."""
     if how.bytes == 4 and how.operation.startswith("f"):
         return "atomic sums of f32 need compute capability 2.0"
     if how.bytes == 8 and how.operation in ("add", *EXCHANGES):

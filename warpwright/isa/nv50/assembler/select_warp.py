@@ -1,7 +1,9 @@
-"""Selects instructions for what lanes of a warp tell each other: through shared memory, since the chip has no shuffles and no ballots.
+"""Selects instructions for exchanges between lanes of a warp: through shared memory, because the chip has no shuffles
+or ballots.
 
-A block that needs it has 128 bytes for each warp that an SM may hold, before its own shared memory.  The lanes of a warp run in step, so that a store and the
-loads after it need no barrier; as on every chip without independent threads, lanes that are in different branches do not meet here.
+A block that uses them reserves 128 bytes for each warp that an SM can hold, before its own shared memory.  The lanes of
+a warp run in lockstep, so that no barrier is needed between a store and the loads that follow; as on every chip without
+independent thread scheduling, lanes in different branches do not exchange values.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from warpwright.isa.program import Kind, Operand
 LANES = 32
 WARPS_PER_SM = 24
 EXCHANGE_BYTES = WARPS_PER_SM * LANES * 4
-"""A warp's place follows from its number among the warps of the SM, which ``$physid`` holds."""
+"""A warp's words are found by its number among the warps of the SM, which ``$physid`` holds."""
 EXCHANGES = frozenset(("shfl", "vote", "match", "activemask", "ldmatrix"))
-"""Instructions of PTX that need the place."""
+"""PTX instructions that need these words."""
 BALLOT_WORDS = LANES // 4
 
 
 def place_of_warp(s: Selector) -> tuple[Word, Word]:
-    """Lane, and the address of the warp's words."""
+    """Lane number and address of the warp's words."""
     if s.exchange_base == 0:
         raise refuse("lanes that exchange values in this instruction")
     if s.exchange is None:
@@ -36,7 +38,7 @@ def place_of_warp(s: Selector) -> tuple[Word, Word]:
 
 
 def word_of_lane(s: Selector, first: Word, lane: Word) -> int:
-    """The address of a lane's word."""
+    """Address of a lane's word."""
     return s.result("iadd", ("add", "b32"), s.src(first), s.src(shift(s, "shl", lane, Const(2))))
 
 
@@ -48,10 +50,10 @@ def shuffle(s: Selector, op: Op, value: Value, source: Value) -> Value:
 
 
 def gathered_bits(s: Selector, vote: Word) -> Word:
-    """A word of one bit for each lane that is here, set where ``vote`` is all ones.
+    """A word with one bit per active lane, set where ``vote`` is all ones.
 
-    Lane 8 i + k owns bit k of byte i.  Byte i of the k-th word is its vote, so that the eight words together are the answer; first they are cleared, for
-    lanes that are not here.
+    Lane 8 i + k owns bit k of byte i.  Byte i of the k-th word is its vote, so that the OR of the eight words is the
+    result.  They are cleared first, for inactive lanes.
     """
     lane, first = place_of_warp(s)
     below = logic(s, "and", lane, Const(7))
@@ -80,7 +82,8 @@ def active(s: Selector, op: Op) -> Value:
 
 @select("barrier_red")
 def barrier_red(s: Selector, op: Op, number: Value, count: Value, vote: Value) -> None:
-    """What all threads of a block vote: each warp leaves its part in its first word, of words that were cleared, and all add them up."""
+    """The vote of all threads of a block: each warp stores its part in its first word, after all words were cleared,
+    and every thread adds them up."""
     asked = s.raw(vote)
     if s.guard is not None or s.raw(count) != Const(0) or not isinstance(s.raw(number), Const):
         raise refuse("barriers for some threads of a block need compute capability 2.0")
@@ -106,7 +109,7 @@ def barrier_red(s: Selector, op: Op, number: Value, count: Value, vote: Value) -
 
 
 def wait(s: Selector, number: Value) -> None:
-    """Every warp of the block comes here."""
+    """Wait for every warp of the block."""
     found = s.raw(number)
     assert isinstance(found, Const)
     s.emit("bar", "bar", "inc", "wait", immediate(found.bits), "all")
@@ -114,7 +117,7 @@ def wait(s: Selector, number: Value) -> None:
 
 @select("match_any")
 def match_any(s: Selector, op: Op, value: Value) -> Value:
-    """Compares with every lane's word, one after the other."""
+    """Compare with every lane's word in turn."""
     here = gathered_bits(s, Const(0xFFFFFFFF))
     lane, first = place_of_warp(s)
     mine = s.reg(value)

@@ -1,8 +1,8 @@
-"""What all instruction selection shares: values, constants in registers, tests and address registers.
+"""Common parts of instruction selection: values, constants in registers, tests and address registers.
 
-A value of 32 bits or less is a virtual register or a constant, narrow integers with zeros above; one of 64 bits is a pair of those;
-a truth value is a register of all ones or none.  Whatever is not needed in the end (the upper words of addresses, above
-all) is dropped by ``cleanup``.
+A value of up to 32 bits is a virtual register or a constant; narrow integers are zero-extended.  A 64-bit value is a
+pair of those; a truth value is a register of all ones or all zeros.  ``cleanup`` removes what is not used in the end,
+above all the upper words of addresses.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from warpwright.isa.ptx.meaning import UnsupportedInstruction
 
 MASK32 = 0xFFFFFFFF
 CARRY_REGISTER = 3
-"""The condition register of sums of several words; the others hold tests."""
+"""The condition register for multi-word sums; the others hold tests."""
 TEST_REGISTERS = 3
 ADDRESS_REGISTERS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A known value of 32 bits or less."""
+    """A known value of up to 32 bits."""
 
     bits: int
 
 
 @dataclass(frozen=True, slots=True)
 class Float:
-    """A float register with a sign and a magnitude to be taken, or subnormals to be flushed, by whoever reads it."""
+    """A float register whose sign, magnitude or flush modifiers are to be applied by the instruction that reads it."""
 
     register: int
     negate: bool = False
@@ -55,29 +55,30 @@ class Selector:
     code: Code
     arch: int
     header_bytes: int
-    """Shared memory before the kernel's own."""
+    """Bytes of shared memory before the kernel's own."""
     parameter_base: int
     registers: dict[int, int] = field(default_factory=dict)
-    """Virtual register of each register of the common operations."""
+    """Virtual register for each register of the common operations."""
     predicates: dict[int, int] = field(default_factory=dict)
     labels: dict[object, int] = field(default_factory=dict)
-    """Numbers that stand for code addresses."""
+    """Numbers that represent code addresses."""
     line: tuple[str, int] | None = None
     guard: tuple[str, int] | None = None
     clean: set[int] = field(default_factory=set)
-    """Registers that hold results of float arithmetic: no subnormal, no odd NaN."""
+    """Registers that hold results of float arithmetic: no subnormals, only canonical NaNs."""
     short: set[int] = field(default_factory=set)
-    """Registers that hold less than 2**16: a block's and a grid's extents and places, what is masked or shifted so far."""
+    """Registers known to be less than 2**16: extents and indices of blocks and grids, and results of masks and
+    shifts."""
     ops: list[Op] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)
     position: int = 0
-    """Thread position's register, ``$r0`` at the start."""
+    """Register with the thread's position; it starts in ``$r0``."""
     exchange_base: int = 0
-    """Where in shared memory warps have words to exchange values; 0: nowhere."""
+    """Shared-memory address of the words for exchanges between lanes; 0 if there are none."""
     exchange: tuple[Word, Word] | None = None
-    """Lane, and address of the warp's words, where they are known."""
+    """Lane number and address of the warp's words, if known."""
     barrier_result: int = 0
-    """Holds what a block's threads voted at the last reducing barrier."""
+    """Result of the block's last reducing barrier."""
 
     def __post_init__(self) -> None:
         self.known: dict[int, Word] = {}
@@ -89,7 +90,7 @@ class Selector:
 
     # --- state of a block -------------------------------------------------------------------------
     def begin_block(self) -> None:
-        """Forget what was known of registers: control may come from elsewhere."""
+        """Forget what was known about registers, because control may come from another block."""
         self.known.clear()
         self.constants.clear()
         self.tests.clear()
@@ -97,7 +98,7 @@ class Selector:
         self.exchange = None
 
     def changed(self, number: int) -> None:
-        """A virtual register got another value."""
+        """Record that a virtual register has a new value."""
         self.known.pop(number, None)
         for register in [
             r for r, v in self.known.items() if v == number or (isinstance(v, Float) and v.register == number)
@@ -126,7 +127,7 @@ class Selector:
 
     # --- words ------------------------------------------------------------------------------------
     def raw(self, value: Value) -> int | Const:
-        """A word without pending changes."""
+        """A word with all pending modifiers applied."""
         if isinstance(value, tuple):
             return self.raw(value[0])
         if isinstance(value, Float):
@@ -166,7 +167,7 @@ class Selector:
 
     # --- truth values -----------------------------------------------------------------------------
     def test(self, value: Value) -> int:
-        """A condition register in which ``lg`` holds where a truth value is true."""
+        """A condition register on which ``lg`` is true where a truth value is true."""
         number = self.reg(value)
         if number in self.tests:
             return self.tests[number]
@@ -180,7 +181,7 @@ class Selector:
         return chosen
 
     def choose(self, condition: Value, yes: Value, no: Value) -> Word:
-        """One of two words."""
+        """Select one of two words."""
         c, x, y = self.raw(condition), self.raw(yes), self.raw(no)
         if isinstance(c, Const):
             return x if c.bits & 1 else y
@@ -213,10 +214,10 @@ class Selector:
 
     # --- operations -------------------------------------------------------------------------------
     def run(self, ops: list[Op], guard: tuple[str, int, bool] | None) -> None:
-        """One step.
+        """Emit one step.
 
         Raises:
-            UnsupportedInstruction: for what the chip has no equivalent of.
+            UnsupportedInstruction: for operations without an equivalent on the chip.
         """
         self.ops, self.values = ops, {}
         self.guard = None
@@ -263,7 +264,7 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def select(*names: str) -> Callable[[Handler], Handler]:
-    """Register a function as the choice of instructions for operations."""
+    """Register a function that selects instructions for the given operations."""
 
     def register(function: Handler) -> Handler:
         for name in names:

@@ -17,7 +17,7 @@ WITHOUT_RESULT = frozenset(
 )
 """Instructions whose first register is a source, or that have none."""
 KEPT = WITHOUT_RESULT | {"atomic_g", "mov_to_c"}
-"""Instructions that do more than to write a register."""
+"""Instructions with an effect other than writing a register."""
 ALLOCATED = frozenset(("shl_to_a", "add_a"))
 
 
@@ -30,11 +30,11 @@ class Inst:
     guard: tuple[str, int] | None = None
     tail: str = ""
     label: str = ""
-    """Of a ``label``: its name; of a branch: where it goes."""
+    """The name of a ``label``, or the target of a branch."""
     line: tuple[str, int] | None = None
 
     def registers(self) -> Iterable[tuple[int, Operand]]:
-        """Positions and operands of the general registers, those that are addresses included."""
+        """Positions and operands of the general registers, including those used as addresses."""
         for n, t in enumerate(self.tokens):
             if not isinstance(t, Operand):
                 continue
@@ -57,13 +57,13 @@ class Inst:
 
     @property
     def sources(self) -> list[Operand]:
-        """Registers read, without what a guard keeps."""
+        """Registers read, except those that a guarded write keeps."""
         found = [o for _, o in self.registers()]
         return found[1:] if self.result is not None else found
 
     @property
     def condition_written(self) -> int | None:
-        """The condition register written: the first token that is one."""
+        """The condition register written: the first token that is a condition register."""
         first = next((t for t in self.tokens if isinstance(t, Operand)), None)
         return first.index if first is not None and first.kind is Kind.PREDICATE else None
 
@@ -82,7 +82,7 @@ class Inst:
                 self.put(n, replace(o, index=names[o.index]))
 
     def put(self, n: int, o: Operand) -> None:
-        """Put a register where another is."""
+        """Replace one register by another."""
         old = self.tokens[n]
         assert isinstance(old, Operand)
         self.tokens[n] = replace(old, base=o) if old.kind is Kind.MEMORY else o
@@ -94,7 +94,7 @@ class Code:
 
     instructions: list[Inst] = field(default_factory=list)
     sizes: dict[int, int] = field(default_factory=dict)
-    """Words of virtual registers that have more than one."""
+    """Number of words of virtual registers that have more than one."""
     next_register: int = 0
 
     def new(self, words: int = 1) -> int:
