@@ -8,11 +8,10 @@ front end's ``meaning`` module, with a :class:`Builder`.
 Conventions
 -----------
 * Every value has one of the types in ``TYPES`` and exists per lane.  A wave has 16, 32 or 64 lanes (``Program.lanes``), and a mask is an
-  integer of as many bits (:func:`mask_type`).  The engine finds
-  out which values are uniform; the meaning never says so, except through ops that are
-  uniform by nature (``ballot``, ``active``).
+  integer of as many bits (:func:`mask_type`).  The engine infers which values are uniform; meanings never state it,
+  except through ops that are uniform by nature (``ballot``, ``active``).
 * An instruction runs under ``exec = active lanes AND guard``.  ``set_*``, ``store``, ``atomic``
-  and control operations act on ``exec`` lanes only: meanings never mask by hand.
+  and control operations act on ``exec`` lanes only; meanings never mask explicitly.
 * Integer arithmetic wraps.  Shift amounts are unsigned; an amount >= the width gives 0
   (``shl``, ``lshr``) or the sign (``ashr``), never poison.
 * Float operations are IEEE, no fast-math, subnormals kept; ``ftz`` flushes explicitly.
@@ -33,18 +32,19 @@ INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 FLOATS = ("f16", "bf16", "f32", "f64")
 
 FIRST_CLUSTERS = 90
-"""Compute capability times ten of the first chips with clusters of blocks."""
+"""Compute capability times ten of the first chips with thread block clusters."""
 SHARED_RANK_SHIFT = 24
-"""From there on a shared address of a cluster (i32, or the lower word of a generic one) holds the rank of the block that it names."""
+"""From this architecture on, a shared address (i32, or the lower word of a generic one) contains the rank of its block
+in the cluster."""
 
 WARP_LANES = 32
-"""Lanes of the warps for which tensor products, bulk copies, textures and the driver's functions are defined."""
+"""Warp width for which tensor products, bulk copies, textures and driver functions are defined."""
 WARP_ONLY = frozenset(("mma", "wgmma", "bulk", "texture", "service"))
-"""Operations of such warps alone."""
+"""Operations that exist only for that width."""
 
 
 def mask_type(lanes: int) -> str:
-    """Type of a value that has one bit for each lane of a wave."""
+    """Type of a mask with one bit per lane of a wave."""
     return f"i{lanes}"
 
 
@@ -53,7 +53,7 @@ Value = int
 
 
 class Op(NamedTuple):
-    """One operation: ``type`` is the result's type, ``args`` are values, ``attr`` whatever the name asks for."""
+    """One operation: ``type`` is the result's type, ``args`` are values, ``attr`` depends on the operation."""
 
     name: str
     type: str
@@ -62,11 +62,11 @@ class Op(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What the verifier checks and a reader looks up."""
+    """Types of an operation, as the verifier checks them."""
 
     args: str
-    """One word an argument: a type, ``T`` (the result's type), ``M`` a mask with one bit for each lane, ``N`` any integer, ``F`` any float,
-    ``*`` any; ``...`` more."""
+    """One word per argument: a type, ``T`` (the result's type), ``M`` (a mask with one bit per lane), ``N`` (any
+    integer), ``F`` (any float) or ``*`` (any); ``...`` stands for more arguments."""
     result: str
     """A type, ``T`` (given by the meaning), ``M`` or void."""
     effect: str
@@ -190,7 +190,7 @@ OPS: dict[str, Signature] = {
 # fmt: on
 
 SPECIALS = (
-    "barrier_result",  # of the last reducing barrier of this warp
+    "barrier_result",  # result of this warp's last reducing barrier
     *("tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z"),
     *("nctaid.x", "nctaid.y", "nctaid.z", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid"),
     *("lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"),
@@ -202,55 +202,61 @@ SPECIALS = (
 
 
 ATTRIBUTES = "ATTRIBUTES"
-"""``Access.cache`` of what stands for the on-chip inputs and outputs of graphics programs: no memory access, and no record of one."""
+"""``Access.cache`` of accesses that stand for on-chip inputs and outputs of graphics programs: not memory accesses, and
+not recorded."""
 
 
 class Access(NamedTuple):
     """Attribute of ``load``, ``store`` and ``atomic``."""
 
     space: str
-    """global | generic | shared | local; of ``touch`` also constant, whose addresses are offsets in the bank, and value, whose addresses are what the
-    lanes compare."""
+    """global | generic | shared | local; for ``touch`` also constant (addresses are offsets in the bank) and value
+    (addresses are the values that the lanes compare)."""
     bytes: int
-    """Per lane: 1, 2, 4, 8, 16."""
+    """Bytes per lane: 1, 2, 4, 8, 16."""
     strong: bool = False
-    """Volatile, relaxed, acquire or release: a stop point when timing is on, and a yield point in loops."""
+    """Volatile, relaxed, acquire or release: a stop point with timing enabled, and a yield point in loops."""
     operation: str = ""
-    """Atomics: add umin umax smin smax inc dec and or xor exch cas mskor (old & ~third | operand) fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax;
-    fadd_quiet (f64): a sum by arithmetic instructions, whose NaNs are quiet.  On one half of a word, whose first bit (0 or
-    16) is the third source: fadd_half (f16, bf16), cas_half (i32; the operand holds the new half and, above it, the compared one).
-    cast (i32, i64): a compare-and-swap that only the lowest of the lanes on a bank of shared memory tries (for 8 bytes of each half
-    of the warp); 1 where it was done, 0 where not.
-    mbarrier (i64): a change of sm_90's barrier objects (``isa/mbarrier.py``).  Loads: phase, a look at such an object."""
+    """Operation of an atomic: add umin umax smin smax inc dec and or xor exch cas mskor (old & ~third | operand)
+    fadd (f32/f64), fadd_ftz (f32), fadd_f16x2, fadd_bf16x2, fmin, fmax; fadd_quiet (f64): a sum by arithmetic
+    instructions,
+    whose NaNs are quiet.  For one half of a word, whose first bit (0 or 16) is the third source: fadd_half (f16, bf16),
+    cas_half (i32; the operand holds the new half and, above it, the expected one).  cast (i32, i64): a compare-and-swap
+    that
+    only the lowest lane on each bank of shared memory tries (with 8 bytes: in each half-warp); returns 1 where it was
+    done.
+    mbarrier (i64): a change of sm_90's barrier objects (``isa/mbarrier.py``).  For loads: phase, a test of such an
+    object."""
     type: str = "i32"
-    """Atomics: i32 i64 i128 (exch and cas of an i32x4) f32 f64 f16x2 bf16x2; of a half f16 bf16."""
+    """Type of an atomic: i32 i64 i128 (exch and cas of an i32x4) f32 f64 f16x2 bf16x2; for half words f16 bf16."""
     cache: str = ""
-    """Cache operator as printed (EF, EL, LU, CONSTANT, BYPASS …); timing reads it."""
+    """Cache operator as printed (EF, EL, LU, CONSTANT, BYPASS …); only timing uses it."""
     scope: str = ""
-    """Of a strong load: block when only threads of its block may have written what it is to see, so that L1 has it; "": wider."""
+    """Scope of a strong load: ``block`` if only threads of its block may have written the data, so that L1 may serve
+    it; "" for wider scopes."""
 
 
 class GroupProduct(NamedTuple):
-    """Attribute of ``wgmma``: operands of 32 bytes of depth (64 of B for a sparse product) from shared memory."""
+    """Attribute of ``wgmma``: operands from shared memory, 32 bytes deep (64 bytes for B of a sparse product)."""
 
     n: int
-    """Columns: a multiple of 8."""
+    """Number of columns, a multiple of 8."""
     element: str
-    """Of A and B: f16 bf16 tf32 e4m3 e5m2 s8 u8 b1, or those of both (``e4m3e5m2``, ``s8u8``)."""
+    """Element type of A and B: f16 bf16 tf32 e4m3 e5m2 s8 u8 b1, or the types of both (``e4m3e5m2``, ``s8u8``)."""
     accumulator: str
-    """f16 f32 s32."""
+    """Type of the accumulator: f16 f32 s32."""
     arch: int
     shared_a: bool
     """A comes from shared memory too."""
     transposed: tuple[bool, bool] = (False, False)
-    """A, B: elements that follow each other in memory follow along m or n, not along k."""
+    """For A and B: consecutive elements in memory follow m or n, not k."""
     negated: tuple[bool, bool] = (False, False)
     selector: int = -1
-    """Of a sparse product: which lanes hold the metadata (PTX's selector)."""
+    """For a sparse product: the lanes that hold the metadata (PTX's selector)."""
 
     @property
     def tile(self) -> tuple[str, str, str, int, int, int, int]:
-        """Attribute of the ``mma`` that gives 8 columns."""
+        """Attribute of the ``mma`` for one group of 8 columns."""
         width = {"f16": 16, "bf16": 16, "tf32": 32, "b1": 1}.get(self.element, 8)
         sparse = self.selector >= 0
         shape = f"m16n8k{256 // width * (2 if sparse else 1)}" + (f".sp{self.selector}" if sparse else "")
@@ -259,7 +265,7 @@ class GroupProduct(NamedTuple):
 
     @property
     def sign_bits(self) -> int:
-        """The sign of every element of a word."""
+        """The sign bits of all elements of a word."""
         return {"f16": 0x80008000, "bf16": 0x80008000, "tf32": 0x80000000}.get(self.element, 0x80808080)
 
 
@@ -275,8 +281,7 @@ class Lowered:
 class Builder:
     """Collects the operations of one instruction; every method returns the new value.
 
-    ``b.op("add", "i32", x, y)`` appends any operation; the helpers below cover what
-    meanings need all the time.
+    ``b.op("add", "i32", x, y)`` appends any operation; the helpers below cover the most common ones.
     """
 
     ops: list[Op] = field(default_factory=list)
@@ -350,7 +355,7 @@ class Builder:
 
 
 def verify(ops: Sequence[Op], lanes: int = 32) -> None:
-    """Check names, arity, argument types and order, for waves of so many lanes.
+    """Check names, arity, argument types and order, for waves of ``lanes`` lanes.
 
     Raises:
         ValueError: naming the operation and what is wrong with it.

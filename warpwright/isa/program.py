@@ -1,9 +1,8 @@
 """The common form of a program: what every instruction-set front end produces.
 
-A :class:`Program` is one kernel of one module: a table of decoded instructions with
-what the launch needs to know (parameters, registers, shared and local memory,
-barriers, constant banks).  Front ends (``isa/sass`` first) fill it; the engine gives
-it meaning through ``isa/ops.py`` and the timing model reads its control bits.
+A :class:`Program` is one kernel of one module: a table of decoded instructions and everything a launch needs
+(parameters, registers, shared and local memory, barriers, constant banks).  Front ends produce it, the engine executes
+its common operations (``isa/ops.py``), and the timing model reads its control bits.
 """
 
 from __future__ import annotations
@@ -37,19 +36,20 @@ class Kind(Enum):
     FLOAT = "fimm"
     """A floating-point immediate: ``value`` holds its encoded bits, ``suffix`` is empty."""
     CONSTANT = "c"
-    """Constant bank: ``index`` bank (or ``uniform`` for bindless cx[UR]), ``base`` register, ``value`` byte offset."""
+    """Constant bank: ``index`` is the bank (``uniform`` for bindless cx[UR]), ``base`` a register, ``value`` the byte
+    offset."""
     MEMORY = "mem"
     """Address [``base`` + ``uniform`` + ``value``], optional ``descriptor``."""
     LABEL = "label"
     """A code address: ``value`` is the byte offset within the function's section, or ``name`` a symbol."""
     SCOREBOARD = "SB"
     NAME = "name"
-    """Anything else that is printed as a bare word."""
+    """Anything else, printed as a bare word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand, typed, with its modifiers as the encoding holds them."""
+    """One operand, with its modifiers as encoded."""
 
     kind: Kind
     index: int = 0
@@ -70,7 +70,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Control bits of one instruction (facts: CuAssembler; Huerta et al., MICRO'25, section 4)."""
+    """Control bits of one instruction (sources: CuAssembler; Huerta et al., MICRO'25, section 4)."""
 
     stall_cycles: int = 1
     yield_flag: bool = False
@@ -96,7 +96,7 @@ class Instruction:
     modifiers: tuple[str, ...]
     """Without dots, in printed order: ``("WIDE", "U32")``."""
     operands: tuple[Operand, ...]
-    """In printed order: destinations first."""
+    """Operands in printed order, destinations first."""
     guard: Operand | None = None
     """Predicate (``invert`` = ``!``), or None when always executed."""
     control: Control = Control()
@@ -136,42 +136,44 @@ class Program:
     """Registers per thread, as allocated by the compiler."""
     shared_static_bytes: int = 0
     local_bytes_per_thread: int = 0
-    """Stack frame of the kernel together with everything it calls (or a default for recursion)."""
+    """Stack frame of the kernel and everything it calls, or a default if the depth is unknown (recursion)."""
     barriers: int = 0
     """Named barriers used (0..16)."""
     constant_banks: Mapping[int, bytes] = field(default_factory=dict)
     """Initial contents of banks other than 0 and, for compiler-made literals, of bank 0's tail."""
     max_threads_per_block: int = 1024
     source: str | None = None
-    """CUDA C++ text, when known: shown beside lines in errors and reports."""
+    """CUDA C++ source text, if known; shown with lines in errors and reports."""
     source_name: str = ""
-    """What lines of ``source`` call it. A file of that name may hold another text."""
+    """Name by which lines refer to ``source``.  A file of that name may hold a different text."""
     source_place: tuple[str, str, int] | None = None
-    """The text's name, and the file and line of another text that holds it: a kernel in a Python program's string."""
+    """The text's name, and file and line of the text that contains it: a kernel in a Python program's string."""
     symbols: Mapping[str, int] = field(default_factory=dict)
     """Global variables of the module by name: filled with device addresses when loaded."""
     facts: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
-    """Answers that take a look at every instruction, kept by whoever asked."""
+    """Results of analyses of all instructions, cached by their callers."""
     slow_paths: tuple[tuple[int, int], ...] = ()
-    """First byte and end of functions that the compiler adds for unusual arguments and calls after a test for them."""
+    """First byte and end of functions that the compiler adds for rare argument values and calls after a test."""
     functions: tuple[int, ...] = ()
-    """First byte of each function, the kernel's own included, in ascending order; empty when they are not known."""
+    """First byte of each function, including the kernel's own, in ascending order; empty if unknown."""
     taken: frozenset[int] = frozenset()
-    """First bytes of functions and services whose address is taken: what a call through a register may reach."""
+    """First bytes of functions and services whose address is taken: possible targets of a call through a register."""
     warp_masks: Mapping[int, tuple[str, int]] = field(default_factory=dict)
-    """Byte address of an instruction that a ``*_sync`` operation became: file (``reg``, ``ureg``) and number of the register that holds its mask there."""
+    """For the address of each instruction that a ``*_sync`` operation became: file (``reg``, ``ureg``) and number of
+    the register that holds its mask."""
     services: tuple[str, ...] = ()
-    """Functions of the driver that the kernel calls (``isa/services.py``)."""
+    """Driver functions that the kernel calls (``isa/services.py``)."""
     lanes: int = 32
-    """Lanes of a wave, the instruction set's only statement of its width: 16, 32 or 64."""
+    """Number of lanes of a wave, the only place where an instruction set states it: 16, 32 or 64."""
     code_base: int = 0
     """Virtual code address of the first byte (targets of indirect branches and calls are code_base + offset)."""
     work: Callable[[Instruction], Work] | None = field(default=None, repr=False, compare=False)
-    """The unit that executes an instruction; None: the table of its architecture's machine code."""
+    """The function that returns the unit that executes an instruction; None selects the table of the architecture's
+    machine code."""
     control_bits: bool = True
-    """Whether the code says when its instructions issue (``Control``); a scoreboard does without."""
+    """Whether the code states when its instructions issue (``Control``); otherwise a scoreboard decides."""
 
     @property
     def architecture(self) -> str:
-        """As messages call it: ``sm_80``."""
+        """The architecture's name in messages: ``sm_80``."""
         return f"sm_{self.arch}"

@@ -1,9 +1,9 @@
 """Volta's ``mma.m8n8k4``: four products of 8x4 by 4x8, each by eight lanes (4q..4q+3 and 16+4q..).
 
-Chips after sm_75 have no instruction for it; their compiler calls a function of shuffles and multiply-adds.  Its sums,
-read from machine code for sm_80 and sm_90: of an f32 result the four products are fused one after the other onto zero and the
-addend is added last; an f16 result is the addend, plus products 2 and 3, plus products 0 and 1, in f32, rounded at the end.
-Layouts: PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type".
+Chips after sm_75 have no instruction for it; their compiler calls a function of shuffles and multiply-adds.  Its order
+of summation, read from machine code for sm_80 and sm_90: for an f32 result, the four products are accumulated by fused
+multiply-adds from zero and the addend is added last; an f16 result is the addend, plus products 2 and 3, plus products
+0 and 1, in f32, rounded at the end. Layouts: PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def element(b: Builder, words: Words, lane: Value, index: Value) -> Value:
 def place(b: Builder, n: int, wide: bool) -> tuple[Value, Value, bool]:
     """(row in a half of four, column in a half of four, whether it is the upper half) of a lane's n-th result.
 
-    ``wide``: of an f32 result; an f16 result is a row by lane.
+    ``wide`` selects an f32 result; with an f16 result each lane holds a row.
     """
     lane = b.op("special", "i32", attr="laneid")
     if not wide:

@@ -1,8 +1,10 @@
-"""The interface between instruction sets and an SM's issue stage: what issue needs to know of an instruction.
+"""The interface between instruction sets and an SM's issue stage: everything that issue needs to know about an
+instruction.
 
-A front end gives one :class:`Issue` for each instruction.  Its :class:`Work` names the unit that executes it; registers, stall cycles
-and dependence counters say when it may issue.  Machine code that carries control bits gives them itself (``isa/sass/schedule.py``);
-for code without them a scoreboard does (``isa/scoreboard.py``).  The cycle model reads nothing else of an instruction.
+A front end returns one :class:`Issue` per instruction.  Its :class:`Work` names the unit that executes it; registers,
+stall cycles and dependence counters determine when it may issue.  For machine code with control bits they come from
+these bits (``isa/sass/schedule.py``), for other code from a scoreboard (``isa/scoreboard.py``).  The cycle model uses
+nothing else of an instruction.
 """
 
 from __future__ import annotations
@@ -14,31 +16,31 @@ from warpwright.errors import UnsupportedError
 from warpwright.isa.effects import Effect
 
 UNITS: dict[str, tuple[str, ...]] = {
-    # unit: the traits that its work may have
-    "alu": ("half_rate",),  # half_rate: holds the lanes twice as long
-    "fma": ("product",),  # product: nothing is added
-    "fma_heavy": ("wide", "half_rate"),  # integer products; wide: of 64 bits, or its upper half
+    # unit: the properties that its work may have
+    "alu": ("half_rate",),  # half_rate: occupies the lanes for twice as long
+    "fma": ("product",),  # product: without an addend
+    "fma_heavy": ("wide", "half_rate"),  # integer products; wide: 64-bit, or its upper half
     "half": ("tensor_path",),
     "fp64": (),
     "xu": ("wide_source",),
-    # amount: multiply-adds of the warp
+    # amount: number of the warp's multiply-adds
     "tensor": ("fp64", "sparse", "short", "bits1", "bits4", "bits8", "bits16", "bits32"),
-    "group_product": ("sparse", "first_in_registers"),  # of a warpgroup; amount: columns
-    "products_done": (),  # waits until the tensor pipe has nothing left to do
+    "group_product": ("sparse", "first_in_registers"),  # of a warpgroup; amount: number of columns
+    "products_done": (),  # waits until the tensor pipe is idle
     "uniform": (),
     "uniform_move": (),
-    "to_uniform": (),  # a vector register's value to a uniform one
+    "to_uniform": (),  # moves a vector register's value to a uniform register
     "branch": (),
     "indirect_branch": (),
-    "join": (),  # diverged lanes meet
+    "join": (),  # diverged lanes reconverge
     "yield": (),
-    "none": (),  # takes an issue slot and no pipe
+    "none": (),  # takes an issue slot but no pipe
     "shuffle": (),
     "reduction": (),
     "match": ("any", "wide"),
     "special": ("uniform",),  # special registers
-    "constant": (),  # through the memory queue
-    "uniform_constant": (),  # read before it issues, as operands are
+    "constant": (),  # through the MIO queue
+    "uniform_constant": (),  # read before issue, like operands
     "interpolation": (),
     "texture": ("fetch",),  # fetch: without filtering
     "mbarrier": ("try_wait", "no_result", "device_scope"),
@@ -50,8 +52,8 @@ UNITS: dict[str, tuple[str, ...]] = {
         "counts_lanes",
         "one_pass",
         "matrix_rows",
-        "global_share",  # of the whole chip
-        "second_word",  # with the access before it
+        "global_share",  # for the whole chip
+        "second_word",  # ordered with the access before it
     ),
     "invalidate": (),
     "cache_hint": (),
@@ -59,47 +61,47 @@ UNITS: dict[str, tuple[str, ...]] = {
     "block_barrier": ("deferred",),
     "barrier_result": (),
     "cluster_barrier": (),
-    "copies_done": (),  # asynchronous copies so far count on a dependence counter from here on
-    "counter_wait": (),  # amount: operations of a counter that may be left
+    "copies_done": (),  # a dependence counter counts the asynchronous copies issued so far
+    "counter_wait": (),  # amount: number of a counter's operations that may still be outstanding
     "fence": ("block", "system"),
     "sleep": (),
-    "launch_dependents": (),  # grids that wait for this one may begin, as far as its block is concerned
-    "grid_wait": (),  # until the grids that this one waits for have ended
+    "launch_dependents": (),  # dependent grids may start, as far as this block is concerned
+    "grid_wait": (),  # waits until the grids that this one depends on have ended
 }
 """Every unit that work may name; ``timing/pipes.py`` has a row for each."""
 
 
 COUNTERS = 6
-"""Dependence counters of a warp; numbers from there on are entries of its scoreboard."""
+"""Number of a warp's dependence counters; higher numbers are scoreboard entries."""
 
 
 SCOREBOARD_NOTE = "PTX, timed by a scoreboard: these are not the cycles of its machine code"
-"""What every account of such a launch says."""
+"""The sentence that every message about such a launch contains."""
 
 
 class UnknownTiming(UnsupportedError):
-    """An instruction that decodes and has no timing row."""
+    """An instruction that decodes but has no timing row."""
 
 
 class Work(NamedTuple):
-    """The unit that executes an instruction, and what the time there depends on."""
+    """The unit that executes an instruction, and the properties that its timing depends on."""
 
     unit: str
     """A key of ``UNITS``."""
     traits: frozenset[str] = frozenset()
     amount: int = 0
     instructions: int = 1
-    """The machine instructions that it represents, each dependent on the previous one."""
+    """Number of machine instructions that it represents, each dependent on the previous one."""
 
 
 SHORT_DEPTH_BITS = 128
-"""Of a row of A that a tensor core reads in one pass of two."""
+"""Depth in bits of a row of A for which a tensor core needs only one of its two passes."""
 
 
 def warp_product(rows: int, columns: int, depth: int, bits: int, sparse: bool) -> Work:
     """A warp's product on tensor cores: A [rows, depth] by B [depth, columns], elements ``bits`` wide, 64 for doubles.
 
-    A sparse A has half of its depth's elements.
+    A sparse A stores half of the elements along its depth.
     """
     kept = depth // 2 if sparse else depth
     if bits == 64:
@@ -117,7 +119,7 @@ class Source(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """A constant operand: its bank and byte offset; ``indexed``: a register is added."""
+    """A constant operand: its bank and byte offset; ``indexed`` if a register is added."""
 
     bank: int
     offset_bytes: int
@@ -131,23 +133,23 @@ class Issue:
     work: Work
     address: int
     reads: frozenset[Effect] = frozenset()
-    """Registers and predicates, its guard included."""
+    """Registers and predicates, including the guard."""
     writes: frozenset[Effect] = frozenset()
     sources: tuple[Source, ...] = ()
     factors: frozenset[int] = frozenset()
     """Registers that a wide integer product multiplies."""
     constant: Constant | None = None
     stall_cycles: int = 1
-    """Until the same warp may issue again, at the least."""
+    """Minimum cycles until the same warp may issue again."""
     yields: bool = False
-    """Another warp issues next, if one can."""
+    """Whether another warp should issue next."""
     waits: tuple[int, ...] = ()
-    """Dependence counters that must be zero before it issues, and entries of the scoreboard that must have been written."""
+    """Dependence counters that must be zero before issue, and scoreboard entries that must have been written."""
     write_counter: int = -1
-    """Counter or entry that counts it until its result is written; -1: none."""
+    """Counter or entry held until the result is written; -1 for none."""
     read_counter: int = -1
-    """Counter that counts it until its operands are read; -1: none."""
+    """Counter held until the operands are read; -1 for none."""
     awaited_counter: int = -1
-    """Of work ``counter_wait``: the counter of which ``work.amount`` operations may be left."""
+    """For the unit ``counter_wait``: the counter that may have ``work.amount`` operations outstanding."""
     bundle: int = -1
-    """Instructions of the same number, one after the other, may issue in one cycle; -1: alone."""
+    """Consecutive instructions with the same number may issue in one cycle; -1 for none."""

@@ -1,12 +1,17 @@
-"""Schedules from a scoreboard: code that does not say itself when its instructions may issue (PTX run as it is, NV50).
+"""Schedules from a scoreboard, for code without control bits (PTX executed directly, NV50).
 
-An instruction issues when no instruction before it has yet to write a register or predicate that it reads or writes; operands are read at
-issue, so that later writes need not wait for them.  This is the scoreboard of the chips before Kepler (Coon et al., US patent 7,634,621:
-registers that one instruction writes together share an entry).  How long each pipe takes is the chip's.
+An instruction issues once every earlier instruction has written the registers and predicates that it reads or writes;
+operands are read at issue, so later writes need not wait for them.  This is the scoreboard of chips before Kepler (Coon
+et al., US patent 7,634,621: registers that one instruction writes together share an entry).  The latency of each pipe
+is
+a property of the chip.
 
-Registers of the code are the front end's, any number of them.  They get entries as a compiler allocates registers: one for each set that an instruction
-writes together, for as long as the code names them, the entry that has been free longest first.  Two registers that share an entry one after the other may
-wait for each other, as two values in one hardware register do.
+The code uses the front end's registers, any number of them.  Entries are assigned as a compiler allocates registers:
+one
+for each set of registers that an instruction writes together, while the set is live, the entry that has been free
+longest
+first.  Two registers that use an entry one after the other may wait for each other, as two values in one hardware
+register do.
 """
 
 from __future__ import annotations
@@ -23,16 +28,16 @@ from warpwright.isa.program import Instruction, Kind, Program
 from warpwright.isa.schedule import COUNTERS, Constant, Issue, Work
 
 COPY_COUNTER = 0
-"""Counts groups of asynchronous copies, as machine code's does; entries of registers come after the counters."""
+"""Counter of groups of asynchronous copies, as in machine code; entries of registers follow the counters."""
 PREDICATES = 8
-"""Entries that a kernel has for predicates at the least."""
+"""Minimum number of entries for a kernel's predicates."""
 CONSTANT_BANK = 3
-"""Holds ``__constant__`` variables."""
+"""Constant bank of ``__constant__`` variables."""
 TRACKED = ("reg", "ureg", "pred", "upred")
 
 
 class Block(Protocol):
-    """The parts of a basic block that registers' lifetimes depend on."""
+    """The parts of a basic block that determine registers' lifetimes."""
 
     @property
     def first(self) -> int: ...
@@ -46,7 +51,7 @@ class Block(Protocol):
 
 @dataclass(slots=True)
 class _Lifetime:
-    """Instructions between which a set of registers is in use."""
+    """The range of instructions in which a set of registers is live."""
 
     first: int
     last: int
@@ -63,7 +68,7 @@ def _tracked(effects: Iterable[Effect]) -> frozenset[Effect]:
 
 
 class _Sets:
-    """Registers that some instruction writes together, by one of them."""
+    """Sets of registers that some instruction writes together, each named by one of them."""
 
     def __init__(self) -> None:
         self.parent: dict[Effect, Effect] = {}
@@ -81,7 +86,7 @@ class _Sets:
 
 
 def _live_at_starts(effects: Sequence[Effects], blocks: Sequence[Block], sets: _Sets) -> list[set[Effect]]:
-    """Sets of registers that are read before they are written from the start of each block on."""
+    """Sets of registers that are live at the start of each block."""
     reads: list[set[Effect]] = []
     writes: list[set[Effect]] = []
     for block in blocks:
@@ -109,7 +114,7 @@ def _live_at_starts(effects: Sequence[Effects], blocks: Sequence[Block], sets: _
 
 
 def _lifetimes(effects: Sequence[Effects], blocks: Sequence[Block], sets: _Sets) -> dict[Effect, _Lifetime]:
-    """From the first to the last instruction at which a set may hold a value that is read later."""
+    """The first and last instruction at which a set may hold a value that is read later."""
     found: dict[Effect, _Lifetime] = {}
     for position, (reads, writes) in enumerate(effects):
         for register in (*reads, *writes):
@@ -125,7 +130,7 @@ def _lifetimes(effects: Sequence[Effects], blocks: Sequence[Block], sets: _Sets)
 
 
 def _allocate(lifetimes: dict[Effect, _Lifetime], first: int, at_least: int) -> dict[Effect, int]:
-    """An entry for each set, numbered from ``first`` on: the one that has been free longest."""
+    """Assign an entry to each set, numbered from ``first`` on: the one that has been free longest."""
     free = deque(range(first, first + at_least))
     end = first + at_least
     held: list[tuple[int, int]] = []
@@ -142,7 +147,7 @@ def _allocate(lifetimes: dict[Effect, _Lifetime], first: int, at_least: int) -> 
 
 
 def entries_of(program: Program, effects: Sequence[Effects], blocks: Sequence[Block]) -> dict[Effect, int]:
-    """The scoreboard entry of each register and predicate; those that are written together share one."""
+    """The scoreboard entry of each register and predicate; registers written together share one."""
     sets = _Sets()
     for _, writes in effects:
         sets.join(writes)
@@ -151,7 +156,7 @@ def entries_of(program: Program, effects: Sequence[Effects], blocks: Sequence[Bl
 
 
 def _awaited(i: Instruction) -> int:
-    """Groups of copies that may be left: the number that ends the text of ``cp.async.wait_group 1``."""
+    """Number of groups of copies that may be outstanding: the number at the end of ``cp.async.wait_group 1``."""
     words = i.operands[0].name.rstrip("; ").split() if i.operands else []
     return int(words[-1], 0) if words and words[-1].isdigit() else 0
 
@@ -166,7 +171,8 @@ def _constant(i: Instruction, work: Work) -> Constant | None:
 def from_scoreboard(
     program: Program, lowered: Sequence[Lowered], blocks: Sequence[Block], work: Callable[[Instruction], Work]
 ) -> list[Issue]:
-    """The schedule that a scoreboard gives a program: each instruction waits for the entries of its registers, and counts on one until it has written."""
+    """The schedule of a program with a scoreboard: each instruction waits for the entries of its registers, and holds
+    one until it has written."""
     effects = []
     for meaning in lowered:
         reads, writes = register_effects(meaning)
@@ -194,7 +200,7 @@ def from_scoreboard(
             issue = replace(issue, write_counter=COPY_COUNTER)
         elif asks.unit == "counter_wait":
             issue = replace(issue, awaited_counter=COPY_COUNTER, work=asks._replace(amount=_awaited(instruction)))
-            if "wait_all" in instruction.modifiers:  # a group of its own, for which what follows waits
+            if "wait_all" in instruction.modifiers:  # a separate group, for which the following instructions wait
                 issue = replace(issue, work=Work("copies_done"), write_counter=COPY_COUNTER, awaited_counter=-1)
                 copies = True
         found.append(issue)

@@ -1,8 +1,8 @@
-"""Functions that the driver provides to kernels: printf, malloc, free, the failure of an assertion, launches of kernels.
+"""Functions that the driver provides to kernels: printf, malloc, free, assertion failures, kernel launches.
 
 Compiled code calls them by CUDA's ABI: arguments in registers from R4 on, each aligned to its size, the result in R4 (and
-R5), the return address in R20 and R21, before sm_70 on the reconvergence stack (read off the machine code that
-CUDA 12.9 makes for sm_60, sm_70, sm_80 and sm_90).  Here each is one operation, ``service``, whose arguments are 32-bit words.
+R5), the return address in R20 and R21, before sm_70 on the reconvergence stack (read from CUDA 12.9's machine code for
+sm_60, sm_70, sm_80 and sm_90).  Here each is one operation, ``service``, whose arguments are 32-bit words.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ SERVICES: dict[str, tuple[int, ...]] = {
     "malloc": (8,),
     "free": (8,),
     "__assertfail": (8, 8, 4, 8, 8),
-    # kernel, grid, block, bytes of shared memory: where its parameters go
+    # kernel, grid, block, bytes of shared memory; returns the address for the parameters
     "__cuda_syscall_cnpv2GetParameterBufferV2": (8, 4, 4, 4, 4, 4, 4, 4),
-    # that place, stream
+    # address of the parameters, stream
     "__cuda_syscall_cnpv2LaunchDeviceV2": (8, 8),
     "__cuda_syscall_cnpv2StreamCreate": (8, 4),
     "__cuda_syscall_cnpv2StreamDestroy": (8,),
     "__cuda_syscall_cnpv2SetLastError": (4,),
     "__cuda_syscall_cnpv2GetLastError": (),
-    # handle of a graph's condition, value
+    # handle of a graph condition, value
     "cudaGraphSetConditional": (8, 4),
 }
-"""Bytes of each argument, by name."""
+"""Size of each argument in bytes, by name."""
 RESULT_BYTES = {
     "vprintf": 4,
     "malloc": 8,
@@ -35,11 +35,11 @@ RESULT_BYTES = {
     "__cuda_syscall_cnpv2GetLastError": 4,
 }
 LAUNCHES = "__cuda_syscall_cnpv2GetParameterBufferV2"
-"""What every kernel calls that launches kernels."""
+"""The service that every kernel with device-side launches calls."""
 ENDING = frozenset(("__assertfail",))
-"""Services that do not come back."""
+"""Services that do not return."""
 SERVICE_BYTES = 32
-"""Distance of their code addresses: a multiple of every encoding's unit."""
+"""Distance of their code addresses: a multiple of every encoding's instruction size."""
 FIRST_REGISTER, RETURN_REGISTER = 4, 20
 
 

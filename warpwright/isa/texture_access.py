@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 SAMPLE, FETCH, GATHER, SLOPES, QUERY, LOAD, STORE, STORE_FORMATTED, REDUCE, REDUCE_FORMATTED = range(10)
-"""Operations: a filtered sample, a texel by integer coordinates, four texels' component, a sample whose level follows from given
-slopes, a question about the texture; surface loads, stores and reductions."""
+"""Operations: a filtered sample, a texel by integer coordinates, one component of four texels, a sample with explicit
+slopes, a texture query; surface loads, stores and reductions."""
 REDUCTIONS = ("ADD", "MIN", "MAX", "AND", "OR")
 IMPLICIT, ZERO, EXPLICIT = range(3)
-"""Where a sample's level comes from."""
+"""Where a sample's level of detail comes from."""
 IGNORE, CLAMP, TRAP = range(3)
-"""What a surface access outside does: nothing (loads give 0), the nearest element, an error."""
+"""Out-of-range surface accesses: ignored (loads return 0), clamped to the nearest element, or an error."""
 SHAPES = ("1D", "2D", "3D", "CUBE", "ARRAY_1D", "ARRAY_2D", "ARRAY_CUBE")
 AXES = {"1D": 1, "2D": 2, "3D": 3, "CUBE": 3, "ARRAY_1D": 1, "ARRAY_2D": 2, "ARRAY_CUBE": 3}
 FIELDS = {
@@ -30,11 +30,11 @@ FIELDS = {
     "reduction": 3,
     "signed": 1,
 }
-"""Bits of each field in :meth:`TextureAccess.word`, lowest first."""
+"""Number of bits of each field in :meth:`TextureAccess.word`, lowest first."""
 
 
 class TextureAccess(NamedTuple):
-    """Attribute of ``texture`` and ``surface``; the first fields are those that observers of any access read."""
+    """Attribute of ``texture`` and ``surface``; the first fields are those that observers read of any access."""
 
     space: str = "global"
     bytes: int = 4
@@ -45,16 +45,16 @@ class TextureAccess(NamedTuple):
     shape: str = "2D"
     level: int = IMPLICIT
     component: int = 0
-    """Of a gather: 0 to 3."""
+    """Component of a gather: 0 to 3."""
     outside: int = IGNORE
     size: int = 0
-    """Surfaces: bytes of a lane."""
+    """For surfaces: bytes per lane."""
     offsets: bool = False
-    """An argument holds texel offsets, four signed bits an axis."""
+    """Whether an argument holds texel offsets, four signed bits per axis."""
     reduction: int = 0
-    """Of REDUCTIONS."""
+    """One of REDUCTIONS."""
     signed: bool = False
-    """Of a reduction by bytes; a formatted one goes by the surface's format."""
+    """Type of an unformatted reduction; a formatted one uses the surface's format."""
 
     @property
     def layered(self) -> bool:
@@ -74,11 +74,11 @@ class TextureAccess(NamedTuple):
 
     @property
     def axes(self) -> int:
-        """Coordinates, the layer not counted."""
+        """Number of coordinates, without the layer."""
         return AXES[self.shape]
 
     def word(self) -> int:
-        """All of it that the work depends on, in one word."""
+        """All fields that the texture unit depends on, encoded in one word."""
         values = {**self._asdict(), "shape": SHAPES.index(self.shape)}
         word = shift = 0
         for name, bits in FIELDS.items():

@@ -1,4 +1,4 @@
-"""Inputs, outputs and constants of graphics programs as memory of the engine (``stage_words.py``)."""
+"""Inputs, outputs and constants of graphics programs, kept in the engine's memory (``stage_words.py``)."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def parameter(b: Nv50Emitter, name: str) -> Value:
 
 
 def wide(b: Nv50Emitter, low: Value) -> Value:
-    """A device address from its lower word."""
+    """A device address, given its lower word."""
     return b.op("pack64", "i64", low, b.const(b.window))
 
 
 def row_address(b: Nv50Emitter, base: str, row: Value, row_bytes: str) -> Value:
-    """Where the thread's word of a row is."""
+    """Address of the thread's word in a row."""
     first = b.add(parameter(b, base), b.mul(row, parameter(b, row_bytes)))
     return wide(b, b.add(first, get(b, INDEX)))
 
 
 def limited(b: Nv50Emitter, o: Operand, slot: Value, most: Value) -> Value:
-    """A slot; one beyond the last, which an address register may name, is the row after it."""
+    """A slot; an index beyond the last slot, which an address register may produce, selects the row after it."""
     return slot if o.base is None else b.binary("umin", slot, most)
 
 
@@ -57,7 +57,7 @@ def input_word(b: Nv50Emitter, o: Operand) -> Value:
 
 
 def _primitive_word(b: Nv50Emitter, o: Operand) -> Value:
-    """What precedes the vertices: their bases, and the primitive's number."""
+    """The words before the vertices: their bases, and the primitive's number."""
     at = b.and_(address(b, o), b.const(0xFFFC))
     base = b.mul(at, b.const(VERTEX_BASE // 4))
     if o.base is None and o.value != PRIMITIVE_ID_AT:
@@ -78,7 +78,7 @@ def _vertex_address(b: Nv50Emitter, o: Operand) -> Value:
 
 
 def output_address(b: Nv50Emitter, o: Operand) -> Value:
-    """Where a word of ``o[]`` is."""
+    """Address of a word of ``o[]``."""
     known = interface(b, "o[]")
     if known.stage == "fp":
         raise unsupported("pixel programs leave their results in registers, not in o[]")
@@ -89,14 +89,14 @@ def output_address(b: Nv50Emitter, o: Operand) -> Value:
 
 
 def put_output(b: Nv50Emitter, o: Operand, value: Value) -> None:
-    """A result that goes to ``o[]``."""
+    """Write a result to ``o[]``."""
     if b.type_of(value) == "i16":
         raise unsupported("an output of 16 bits has no meaning here")
     b.op("store", "void", output_address(b, o), b.bitcast(value, "i32"), attr=WORD)
 
 
 def constant_place(b: Nv50Emitter, o: Operand) -> tuple[int, Value]:
-    """The engine's bank and the byte in it of a constant operand; a space ends after 64 KiB."""
+    """The engine's bank, and the byte offset in it, of a constant operand; a constant space is 64 KiB long."""
     known = interface(b, "c[]")
     bank, first = known.bank_of(o.index)
     at = b.and_(address(b, o), b.const(SPACE_BYTES - 1)) if o.base is not None else b.const(o.value)

@@ -1,9 +1,8 @@
 """Condition registers ``$c0`` to ``$c3`` as predicates.
 
-Each has four flags: zero, sign, carry and overflow.  A guard asks one of 24 tests of them, of which 12 are the others'
-complements.  A test that some instruction of the program reads is a predicate of its own, computed where the register is
-written, so that a guard reads one predicate; tests that nobody reads cost nothing.  Formulas: envytools' documentation of the
-Tesla ISA, "Predicates".
+Each has four flags: zero, sign, carry and overflow.  A guard uses one of 24 tests, of which 12 are the complements of
+the others.  Each test that the program reads is a predicate, computed where the register is written, so that a guard
+reads one predicate; unused tests cost nothing.  Formulas: envytools' documentation of the Tesla ISA, "Predicates".
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ COMPLEMENTS = {
 }
 """Tests that are the complement of a canonical one."""
 ZERO, SIGN, CARRY, OVERFLOW = "eu", "s", "c", "o"
-"""The tests that give one flag each."""
+"""The tests of a single flag each."""
 
 
 def canonical(test: str) -> tuple[str, bool]:
-    """The canonical test and whether ``test`` is its complement."""
+    """The canonical test, and whether ``test`` is its complement."""
     found = COMPLEMENTS.get(test)
     return (test, False) if found is None else (found, True)
 
 
 def predicate(test: Test) -> int:
-    """The number of a canonical test's predicate."""
+    """Number of the predicate that holds a canonical test."""
     return FIRST_PREDICATE + 32 * test[0] + TESTS.index(test[1])
 
 
 def tests_read(instructions: Iterable[Instruction]) -> frozenset[Test]:
-    """Canonical tests that guards and operands of a program read."""
+    """Canonical tests that the guards and operands of a program read."""
     found: set[Test] = set()
     for i in instructions:
         if i.guard is not None and i.guard.suffix != "never":
@@ -60,7 +59,7 @@ def read(b: Builder, register: int, test: str) -> Value:
 
 
 class Flags:
-    """The four flags of a result; those that are not given are false."""
+    """The four flags of a result; flags that are not given are false."""
 
     def __init__(
         self, b: Builder, zero: Value, sign: Value, carry: Value | None = None, overflow: Value | None = None
@@ -91,7 +90,7 @@ class Flags:
         return rules[name]()
 
     def write(self, register: int, wanted: Iterable[Test]) -> None:
-        """Set the predicates of those tests of a register that are read."""
+        """Set the predicates of those tests of a register that the program reads."""
         values = {name: self.test(name) for number, name in sorted(wanted) if number == register}
         for name, value in values.items():
             self.b.op("set_pred", "void", value, attr=predicate((register, name)))

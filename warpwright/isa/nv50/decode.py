@@ -21,7 +21,8 @@ FEATURES: dict[int, frozenset[str]] = {
     12: frozenset({"sm11", "sm12", "d3d10_1"}),
     13: frozenset({"sm11", "sm12", "fp64"}),
 }
-"""What each compute capability has beyond G80: atomics, votes and 64-bit atomics, double precision (GT200), Direct3D 10.1 (GT215)."""
+"""Features by compute capability beyond G80: atomics, votes and 64-bit atomics, double precision (GT200), Direct3D 10.1
+(GT215)."""
 ROWS: tuple[Row, ...] = (*tables_arithmetic.ROWS, *tables_memory.ROWS)
 WORD_BYTES, LONG_BYTES = 4, 8
 
@@ -58,7 +59,7 @@ def find_row(word: int, context: Context) -> Row | None:
 
 
 def is_long(word: int) -> bool:
-    """Whether the word that begins with these 32 bits has 8 bytes."""
+    """Whether a word that begins with these 32 bits is 8 bytes long."""
     return bool(word & 1)
 
 
@@ -66,7 +67,7 @@ def tokens_of(word: int, context: Context) -> tuple[Row, list[Token]]:
     """The row of a word and its tokens.
 
     Raises:
-        UndefinedField: for a word that is no instruction.
+        UndefinedField: for a word that is not an instruction.
     """
     row = find_row(word, context)
     if row is None:
@@ -97,7 +98,7 @@ def decode(word: int, arch: int, address: int = 0, stage: str = "cp") -> Instruc
     """Decode one word of 32 or 64 bits that is at a byte address.
 
     Raises:
-        UnknownEncoding: for what is no instruction of that chip.
+        UnknownEncoding: for a word that is not an instruction of that chip.
         ValueError: for a chip outside sm_10 to sm_13.
     """
     try:
@@ -111,7 +112,7 @@ def decode_section(code: bytes, arch: int, base: int = 0, stage: str = "cp") -> 
     """Decode a program whose first byte has address ``base``.
 
     Raises:
-        ValueError: when the code is not a whole number of words, or a word of 8 bytes does not begin at a multiple of 8.
+        ValueError: if the code is not a whole number of words, or an 8-byte word is not aligned to 8 bytes.
     """
     if len(code) % WORD_BYTES:
         raise ValueError(f"code of {len(code)} bytes is not a whole number of 4-byte words")
@@ -134,10 +135,10 @@ def rows_called(opcode: str) -> tuple[Row, ...]:
 def encode(
     row: Row, tokens: Sequence[Token], context: Context, guard: tuple[str, int] | None = None, tail: str = ""
 ) -> int:
-    """The word of a row's form.
+    """Encode a row's form with these tokens.
 
     Raises:
-        DoesNotFit: when the form has no place for an operand, the guard or the tail.
+        DoesNotFit: if the form has no field for an operand, the guard or the tail.
     """
     word = row.write(tokens, context)
     if row.form == LONG:

@@ -1,4 +1,4 @@
-"""The builder of NV50 meanings, and what every part of them reads: registers and addresses."""
+"""The builder for NV50 meanings, and common access to registers and addresses."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ FIRST_ADDRESS_REGISTER = 128
 
 @dataclass(slots=True)
 class Nv50Emitter(Builder):
-    """A builder that knows the kernel around the instruction."""
+    """A builder that knows the kernel that contains the instruction."""
 
     arch: int = 10
     wanted: frozenset[Test] = frozenset()
-    """Tests of condition registers that someone reads."""
+    """Tests of condition registers that the program reads."""
     parameter_bytes: int = 0
-    """Size of the kernel's parameters, which are in shared memory from byte 16 on."""
+    """Size of the kernel's parameters, which start at byte 16 of shared memory."""
     window: int = 0
-    """Upper word of every address in global memory."""
+    """Upper word of every global address."""
     parameter_base_bytes: int = 0
-    """Where the launch keeps the parameters (constant bank 0 of the engine)."""
+    """Offset of the parameters in constant bank 0 of the engine."""
     targets: dict[int, int] = field(default_factory=dict)
-    """By the address of a ``join``: the address after it."""
+    """For the address of each ``join``, the address after it."""
     interface: StageInterface | None = None
-    """Of a graphics program."""
+    """Interface of a graphics program."""
 
 
 def unsupported(what: str) -> UnsupportedInstruction:
@@ -41,7 +41,8 @@ def get(b: Nv50Emitter, number: int) -> Value:
 
 
 def address(b: Nv50Emitter, o: Operand) -> Value:
-    """The byte address of a memory operand in its space; a stepping register is stepped on."""
+    """The byte address of a memory operand in its space; auto-increments the address register if the operand says
+    so."""
     if o.base is None:
         return b.const(0 if o.reuse else o.value)
     number = FIRST_ADDRESS_REGISTER + o.base.index
@@ -58,7 +59,7 @@ def lane_number(b: Nv50Emitter) -> Value:
 
 
 def for_lanes(b: Nv50Emitter, i: Instruction, d: Operand, value: Value) -> Value:
-    """A result for some lanes of each group of four; the others keep what they have."""
+    """A result for some lanes of each group of four; the other lanes keep their value."""
     named = next((m for m in i.modifiers if m.startswith("(l")), None)
     if named is None:
         return value

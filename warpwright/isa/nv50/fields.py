@@ -1,17 +1,19 @@
-"""Bit fields of NV50 words, as parts of a row that read and write.
+"""Bit fields of NV50 words, as parts of a row that can be read and written.
 
-A word of 4 bytes is *short* (bit 0 is 0); one of 8 bytes is *long*, *immediate* or *control*.  Bits are numbered through both
-halves: bit 32 is bit 0 of the second one.  Fields that most words share (envytools' documentation of the Tesla ISA,
+A 4-byte word is *short* (bit 0 is 0); an 8-byte word is *long*, *immediate* or *control*.  Bits are numbered through
+both
+halves: bit 32 is bit 0 of the second half.  Fields that most words share (envytools' documentation of the Tesla ISA,
 docs/hw/graph/tesla/cuda/isa.rst):
 
 * 2-8 destination (2-7 in short and immediate words), 9-15 source 1, 16-22 source 2, 46-52 source 3;
-* 23 and 24 put source 2 or 3 into a constant space (in short words 24 puts source 1 into shared memory), 25 lets an address
-  register step on, 26-27 and 34 name it;
-* long words: 32-33 ``join`` or ``exit``, 35 output instead of a register, 36-38 condition register written, 39-43 test and
+* 23 and 24 select a constant space for source 2 or 3 (in short words, 24 selects shared memory for source 1), 25
+  auto-increments an address register, 26-27 and 34 name it;
+* long words: 32-33 ``join`` or ``exit``, 35 output instead of a register, 36-38 condition register written, 39-43 test
+  and
   44-45 condition register of the guard, 53 source 1 in shared memory, 54-57 constant space.
 
-Each part reads *tokens* from a word: words of text and operands in the order in which ``envydis`` prints them.  Writing takes the
-same tokens from a list.
+Each part reads *tokens* from a word: words of text and operands in the order in which ``envydis`` prints them.  Writing
+takes the same tokens from a list.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ Token = str | Operand
 
 
 class UndefinedField(Exception):
-    """A field holds a value that names nothing."""
+    """A field holds an undefined value."""
 
 
 class DoesNotFit(Exception):
-    """A token cannot be written into a row's field."""
+    """A token cannot be encoded in a row's field."""
 
 
 class Context(NamedTuple):
-    """What decides between readings of the same bits."""
+    """Selects between interpretations of the same bits."""
 
     stage: str = "cp"
     """Kind of program: ``cp`` compute, ``vp`` vertex, ``gp`` geometry, ``fp`` fragment."""
@@ -60,7 +62,7 @@ def put(value: int, low: int, width: int) -> int:
 
 
 class Tokens:
-    """A list of tokens that is taken from its front."""
+    """A list of tokens, consumed from the front."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -114,12 +116,12 @@ def immediate(value: int) -> Operand:
 
 
 NOWHERE = Operand(Kind.NAME, name="#")
-"""A destination that is discarded."""
+"""A discarded destination."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of text that is always there."""
+    """A fixed word of text."""
 
     text: str
 
@@ -134,13 +136,13 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A field that names words: ``""`` prints nothing, None is undefined."""
+    """A field whose values stand for words: ``""`` prints nothing, None is undefined."""
 
     low: int
     width: int
     names: tuple[str | None, ...]
     feature: str = ""
-    """Without it the field is not there."""
+    """The field is present only if this condition holds."""
 
     def read(self, word: int, context: Context) -> Sequence[Token]:
         if self.feature and self.feature not in context.features:
@@ -171,7 +173,7 @@ def either(bit: int, zero: str, one: str) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A word of text from two fields (``low`` first)."""
+    """A word of text encoded in two fields (``low`` first)."""
 
     fields: tuple[tuple[int, int], ...]
     names: tuple[str | None, ...]
@@ -227,7 +229,7 @@ class Reg:
 
 @dataclass(frozen=True, slots=True)
 class AddressReg:
-    """An address register where one is named as an operand."""
+    """An address register as an operand."""
 
     fields: tuple[tuple[int, int], ...]
 
@@ -257,7 +259,7 @@ LONG_AREG = ((26, 2), (34, 1))
 
 @dataclass(frozen=True, slots=True)
 class CondReg:
-    """A condition register; ``optional``: bit 38 says whether it is written."""
+    """A condition register; if ``optional``, bit 38 says whether it is written."""
 
     low: int
     optional: bool = False
@@ -279,7 +281,7 @@ class CondReg:
 
 @dataclass(frozen=True, slots=True)
 class FirstCondition:
-    """``$c0``, which short and immediate words take their carry from."""
+    """``$c0``, from which short and immediate words take their carry."""
 
     def read(self, word: int, context: Context) -> Sequence[Token]:
         return (condition_register(0),) if word >> 22 & 1 and word >> 28 & 1 else ()
@@ -292,7 +294,7 @@ class FirstCondition:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """The condition register of ``addc``, where these bits say that it is one."""
+    """The condition register of ``addc``, where these bits say that there is one."""
 
     bits: tuple[int, int]
 
@@ -309,7 +311,7 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Imm:
-    """A number; ``pieces`` are (low, width), lowest first, ``sign`` prints it as a signed one."""
+    """A number; ``pieces`` are (low, width), lowest first; with ``sign`` it is printed as a signed number."""
 
     pieces: tuple[tuple[int, int], ...]
     sign: bool = False
@@ -359,14 +361,14 @@ class Space:
     width: int
     scale: int
     areg: tuple[tuple[int, int], ...] = ()
-    """Fields of the address register; none: the operand has none."""
+    """Fields of the address register; none if the operand has no address register."""
     steps: bool = False
-    """Whether bit 25 makes the register step on by a signed offset."""
+    """Whether bit 25 increments the register by a signed offset."""
     space: tuple[int, int] = ()  # type: ignore[assignment]
     """Field of the space's number."""
     step_sign: bool = True
     type: str = ""
-    """Printed before it: ``u16``."""
+    """Size printed before the operand, such as ``u16``."""
 
     def operand(self, word: int) -> Operand:
         value = bits_of(word, self.low, self.width) << self.scale
@@ -417,7 +419,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Global:
-    """``g14[$r5]``: the register holds the whole address."""
+    """``g14[$r5]``: the register holds the complete address."""
 
     space: int
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from warpwright.isa.ops import Builder, Value
 
 WORDS = {0x2: "ntid.x", 0x4: "ntid.y", 0x6: "ntid.z", 0x8: "nctaid.x", 0xA: "nctaid.y", 0xC: "ctaid.x", 0xE: "ctaid.y"}
-"""16-bit words by their address; word 0 is the grid's number, which nothing reads."""
+"""16-bit words by address; word 0 is the grid's number, which no program reads."""
 PARAMETERS_AT = 0x10
-"""Where parameters begin."""
+"""Offset of the parameters."""
 Y_SHIFT, Z_SHIFT = 16, 26
 X_MASK, Y_MASK = 0xFFFF, 0x3FF
 
@@ -22,10 +22,10 @@ def header_bytes(parameter_bytes: int) -> int:
 
 
 def read_launch_word(b: Builder, at: int, size: int, parameter_bytes: int, base: int) -> Value | None:
-    """The value of ``size`` bytes at a fixed address, None for memory of the kernel's own.
+    """The value of ``size`` bytes at a fixed address, or None if the address is in the kernel's own memory.
 
     Args:
-        base: where the launch keeps the parameters, in constant bank 0 of the engine.
+        base: offset of the parameters in constant bank 0 of the engine.
     """
     if at >= PARAMETERS_AT and at + size <= PARAMETERS_AT + parameter_bytes:
         return b.op("load_const", f"i{8 * size}", b.const(base + at - PARAMETERS_AT), attr=(0, size))
@@ -40,6 +40,6 @@ def read_launch_word(b: Builder, at: int, size: int, parameter_bytes: int, base:
 
 
 def thread_position(b: Builder) -> Value:
-    """``$r0`` as a thread begins."""
+    """Initial value of ``$r0``."""
     x, y, z = (b.op("special", "i32", attr=f"tid.{axis}") for axis in "xyz")
     return b.add(b.add(x, b.shl(y, b.const(Y_SHIFT))), b.shl(z, b.const(Z_SHIFT)))

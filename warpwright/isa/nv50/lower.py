@@ -27,7 +27,7 @@ def meaning_of(i: Instruction, emitter: Nv50Emitter) -> Lowered:
     """One instruction as operations, without its ``exit`` or ``join``.
 
     Raises:
-        UnsupportedInstruction: when it has no meaning in a program of its kind, or none yet.
+        UnsupportedInstruction: if it has no meaning in a program of this kind, or is not implemented.
     """
     graphics = emitter.interface is not None
     known = MEANINGS.get(i.opcode) or (GRAPHICS_MEANINGS.get(i.opcode) if graphics else None)

@@ -1,7 +1,8 @@
 """Lowers vertex, geometry and pixel programs to common operations.
 
-A program is the code that can be reached from its entry, whatever lies between; what the pipeline does before and after a thread's
-own code is an instruction before the first and operations before each ``exit``.
+A program is the code reachable from its entry, whatever lies between.  What the pipeline does before and after a
+thread's
+own code is an instruction before the first one, and operations before each ``exit``.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ ARCH = 10
 PROLOGUE_BYTES = 8
 MOST_INSTRUCTIONS = 1 << 16
 TAIL_AT = 4
-"""An ``exit`` or ``join`` that comes with an instruction is one of its own, so far after that one's address: the guard is not about it
-(Mesa ends programs with ``exit (never) nop``)."""
+"""Offset from an instruction to the separate ``exit`` or ``join`` made of its tail, because the guard does not apply to
+the tail (Mesa ends programs with ``exit (never) nop``)."""
 
 
 class BadProgram(WarpwrightError, ValueError):
-    """Code that no program can have: it leaves its segment, or a word is no instruction."""
+    """Invalid code: it leaves its segment, or a word is not an instruction."""
 
 
 def _next_addresses(i: Instruction) -> Iterator[int]:
-    """Where a program may continue after an instruction, and what it puts on the stack."""
+    """Addresses at which a program may continue after an instruction, and those that it pushes onto the stack."""
     for o in i.operands:
         if o.kind is Kind.LABEL:
             yield o.value
@@ -57,7 +58,7 @@ def _next_addresses(i: Instruction) -> Iterator[int]:
 
 
 def reachable(code: bytes, entry: int, stage: str) -> list[Instruction]:
-    """The instructions of a program in the order of their addresses.
+    """The reachable instructions of a program, sorted by address.
 
     Raises:
         BadProgram: naming the address.
@@ -92,7 +93,8 @@ def _moved(i: Instruction, by: int) -> Instruction:
 
 
 def make_program(instructions: list[Instruction], entry: int, name: str, local_bytes: int) -> Program:
-    """A :class:`Program` whose first instruction stands for the pipeline's part, with tails as instructions of their own."""
+    """A :class:`Program` whose first instruction represents the pipeline's part, with tails as separate
+    instructions."""
     by = PROLOGUE_BYTES - instructions[0].address
     made = [Instruction(0, "nop", (), (), encoding=entry + by)]
     for i in instructions:
@@ -144,7 +146,7 @@ def lower_graphics(program: Program, interface: StageInterface) -> list[Lowered]
 
 
 def _prologue(b: Nv50Emitter, entry: int, first: int) -> Lowered:
-    """Registers that the pipeline sets; threads beyond the last end at once."""
+    """Initialise the registers that the pipeline sets; threads beyond the last end at once."""
     known = b.interface
     assert known is not None
     block = b.mul(b.op("special", "i32", attr="ctaid.x"), b.const(32))
@@ -167,7 +169,7 @@ def _prologue(b: Nv50Emitter, entry: int, first: int) -> Lowered:
     if entry == first:
         b.op("exit", "void", absent)
         return Lowered(b.ops)
-    # The entry is not the lowest address; threads beyond the last have zeros for inputs and rows of their own.
+    # The entry is not the lowest address; threads beyond the last read zeros as inputs and have rows of their own.
     b.op("branch", "void", attr=entry)
     return Lowered(b.ops)
 

@@ -1,9 +1,9 @@
 """Semantics of NV50 words: the table, operand readers and writers.
 
 **Registers.** ``$r0`` to ``$r127`` are R0 to R127; the address registers ``$a1`` to ``$a7``, of 16 bits, are R128 and following.
-A half register is a part of its register.  **Shared memory** begins with what the launch writes there: the block's and the grid's
-extents and the kernel's parameters.  Operands that name these bytes by a fixed address read them from the launch
-(:mod:`launch_words`).
+A half register is part of its full register.  **Shared memory** begins with the words that the launch writes: the
+block's and the grid's extents and the kernel's parameters.  Operands that address these bytes directly read them from
+the launch (:mod:`launch_words`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ BANKS = {0: USER_CONSTANTS, 1: LITERALS}
 
 Meaning = Callable[[Instruction, Nv50Emitter], None]
 MEANINGS: dict[str, Meaning] = {}
-"""Of programs of every kind."""
+"""Meanings for programs of every kind."""
 GRAPHICS_MEANINGS: dict[str, Meaning] = {}
-"""Of vertex, geometry and pixel programs alone; a compute program that holds one is refused."""
+"""Meanings for vertex, geometry and pixel programs only; a compute program that contains one is refused."""
 
 
 def _registering(table: dict[str, Meaning], opcodes: tuple[str, ...]) -> Callable[[Meaning], Meaning]:
@@ -47,7 +47,7 @@ def meaning(*opcodes: str) -> Callable[[Meaning], Meaning]:
 
 
 def graphics_meaning(*opcodes: str) -> Callable[[Meaning], Meaning]:
-    """Register a function as the meaning of rows that compute programs may not hold."""
+    """Register a function as the meaning of rows that compute programs may not contain."""
     return _registering(GRAPHICS_MEANINGS, opcodes)
 
 
@@ -57,7 +57,7 @@ def is_condition(o: Operand) -> bool:
 
 
 def written(i: Instruction) -> tuple[Operand | None, Operand, tuple[Operand, ...]]:
-    """The condition register written, the destination and the sources of an instruction that begins with them."""
+    """The condition register written, the destination and the sources of an instruction with these operands first."""
     operands = i.operands
     condition = operands[0] if is_condition(operands[0]) else None
     if condition is not None:
@@ -118,7 +118,7 @@ SIZES = {
 
 
 def shared(b: Nv50Emitter, o: Operand) -> Value:
-    """What a shared-memory operand holds: i8, i16 or i32."""
+    """The contents of a shared-memory operand: i8, i16 or i32."""
     size = SIZES[o.suffix]
     if o.base is None:
         found = read_launch_word(b, o.value, size, b.parameter_bytes, b.parameter_base_bytes)
@@ -128,7 +128,7 @@ def shared(b: Nv50Emitter, o: Operand) -> Value:
 
 
 def float_source(b: Nv50Emitter, o: Operand) -> Value:
-    """An f32 source with its modifiers; subnormals count as zero."""
+    """An f32 source with its modifiers; subnormals are flushed to zero."""
     x = b.op("ftz", "f32", b.bitcast(source(b, o), "f32"))
     if o.absolute:
         x = b.op("fabs", "f32", x)
@@ -166,7 +166,7 @@ def finish(
     carry: Value | None = None,
     overflow: Value | None = None,
 ) -> None:
-    """Write an integer result and, where one is named, the condition register."""
+    """Write an integer result and, if there is one, the condition register."""
     condition, d, _ = written(i)
     put(b, d, value)
     if condition is not None:
@@ -177,7 +177,7 @@ def finish(
 
 
 def finish_float(b: Nv50Emitter, i: Instruction, value: Value) -> None:
-    """As :func:`finish` for an f32: a NaN counts as zero and negative."""
+    """As :func:`finish` for an f32; a NaN sets the zero and sign flags."""
     condition, d, _ = written(i)
     put(b, d, value)
     if condition is not None:

@@ -1,9 +1,10 @@
 """Branches, the warp's stack, barriers.
 
-``joinat`` pushes where lanes meet again and who runs, a branch that divides the warp pushes the lanes that wait, and an instruction
-with ``join`` sends its lanes to the topmost ``joinat``: when all have come they continue after it.  ``breakaddr`` and ``break``
-do the same for loops, ``call`` and ``ret`` for functions (envytools' documentation, "Control instructions").  These are the
-operations ``push``, ``pop`` and ``call``, which the stack of later chips has too.
+``joinat`` pushes the reconvergence point and the active lanes, a divergent branch pushes the lanes that wait, and an
+instruction with ``join`` sends its lanes to the topmost ``joinat``: when all have arrived, they continue after it.
+``breakaddr`` and ``break`` do the same for loops, ``call`` and ``ret`` for functions (envytools' documentation,
+"Control instructions").  These are the operations ``push``, ``pop`` and ``call``, which the stack of later chips also
+uses.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def brk(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("joinat")
 def joinat(i: Instruction, b: Nv50Emitter) -> None:
-    """Lanes continue after the join that is there, or with what is there instead: an exit that leaves no lane to be joined."""
+    """Lanes continue after the join at the target, or at the target itself if it is an exit, after which no lane is
+    left to join."""
     at = target_of(i)
     if at not in b.targets and b.interface is None:
         raise unsupported(f"the target {at:#x} is no instruction with join")
@@ -55,7 +57,7 @@ def joinat(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("bar")
 def bar(i: Instruction, b: Nv50Emitter) -> None:
-    """All warps of the block wait; other forms come with later chips."""
+    """Wait for all warps of the block; the other forms belong to later chips."""
     if not {"inc", "wait", "all"} <= set(i.modifiers):
         raise unsupported("a barrier for some warps of a block has no meaning here")
     b.op("barrier", "void", b.const(i.operands[0].value), b.const(0), attr="sync")
@@ -68,4 +70,4 @@ def trap(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("nop", "brkpt", "pmevent")
 def nop(i: Instruction, b: Nv50Emitter) -> None:
-    """Nothing that a program sees."""
+    """No effect that a program can observe."""

@@ -1,11 +1,11 @@
 """Floats: the SP's arithmetic and the SFU's functions.
 
-Sources that are subnormal count as zero of their sign, results that would be are flushed after rounding, a NaN is canonical
-(seed: Lindholm et al., IEEE Micro 2008, "Streaming processor").  The multiply-add truncates its product to 24 bits and
-rounds the sum; a product is rounded, not truncated, where the addend is zero (envytools, nvhw).
+Subnormal sources are read as zero of the same sign, subnormal results are flushed after rounding, and NaN results are
+canonical (seed: Lindholm et al., IEEE Micro 2008, "Streaming processor").  The multiply-add truncates its product to 24
+bits and rounds the sum; a product is rounded, not truncated, where the addend is zero (envytools, nvhw).
 
-Functions of the SFU are those of later chips (``engine/silicon_mufu.py``): reciprocal, reciprocal root, logarithm, power, sine and cosine have the same bits as
-envytools' model of the unit, which its author tested against G80 cards.
+Functions of the SFU are those of later chips (``engine/silicon_mufu.py``): reciprocal, reciprocal root, logarithm,
+power, sine and cosine equal envytools' model of the unit bit for bit, which its author tested against G80 cards.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ RELATIONS = {
     **{"lu": "ult", "eu": "ueq", "leu": "ule", "gu": "ugt", "lgu": "une", "geu": "uge"},
 }
 FIXED_NAN, FIXED_INFINITY = 0x40000000, 0x40800000
-"""What presin and preex2 give for what is no number, below the sign bit."""
+"""Results of presin and preex2 for infinities and NaN, without the sign bit."""
 PI_HALVES = 0xA2F983
-"""2/pi in 24 bits, the first of them 2**-1."""
+"""2/pi in 24 bits; the first bit has the weight 2**-1."""
 
 
 def plain(b: Nv50Emitter, x: Value) -> Value:
-    """A result as the machine leaves it: canonical NaN, no subnormals."""
+    """Apply the machine's rules to a result: canonical NaN, no subnormals."""
     return b.op("ftz", "f32", b.op("canonical_nan", "f32", x))
 
 
 def saturated(b: Nv50Emitter, i: Instruction, x: Value) -> Value:
-    """Clamped to [0, 1] where asked for; NaN becomes 0."""
+    """Clamp to [0, 1] if requested; NaN becomes 0."""
     if "sat" not in i.modifiers:
         return x
     low = b.op("fmax", "f32", x, b.const(0, "f32"), attr="number")
@@ -40,7 +40,7 @@ def saturated(b: Nv50Emitter, i: Instruction, x: Value) -> Value:
 
 
 def immediate_marks(i: Instruction) -> int:
-    """How often ``neg`` is as a word of its own: before an immediate or a product."""
+    """Number of separate ``neg`` tokens, before an immediate or a product."""
     return i.modifiers.count("neg")
 
 
@@ -76,7 +76,7 @@ def extreme(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("fset")
 def fset(i: Instruction, b: Nv50Emitter) -> None:
-    """All ones where the relation holds."""
+    """All ones where the relation holds, else zero."""
     o1, o2 = written(i)[2]
     x, y = float_source(b, o1), float_source(b, o2)
     relation = i.modifiers[i.modifiers.index("f32") - 1]
@@ -89,7 +89,7 @@ def fset(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("slct")
 def slct(i: Instruction, b: Nv50Emitter) -> None:
-    """The first source where the third is positive or zero."""
+    """Returns the first source where the third is positive or zero, else the second."""
     o1, o2, o3 = written(i)[2]
     chosen = b.fcmp("oge", float_source(b, o3), b.const(0, "f32"))
     finish(b, i, b.select(chosen, source(b, o1), source(b, o2)))
@@ -104,8 +104,8 @@ def function(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("presin", "preex2")
 def prepare(i: Instruction, b: Nv50Emitter) -> None:
-    """The argument in fixed point with 23 bits after the point, and its sign in bit 31; for presin in quarters of a turn, of which
-    four make one (envytools' documentation, "Transcendental instructions", and its model of the unit)."""
+    """The argument in fixed point with 23 fraction bits and its sign in bit 31; for presin in quarter turns (envytools'
+    documentation, "Transcendental instructions", and its model of the unit)."""
     bits = source(b, written(i)[2][0])
     o = written(i)[2][0]
     if o.absolute:
@@ -135,13 +135,13 @@ def prepare(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("sin", "cos", "ex2")
 def prepared(i: Instruction, b: Nv50Emitter) -> None:
-    """A function of what presin or preex2 made."""
+    """Apply an SFU function to the result of presin or preex2."""
     bits = source(b, written(i)[2][0])
     size = b.and_(bits, b.const(0x7FFFFFFF))
-    # A sine's 25 bits are more than f32 has digits: the first, half a turn, is a sign of the result.
+    # The 25 bits of a sine's argument exceed f32's precision: the first one, half a turn, becomes the result's sign.
     digits = size if i.opcode == "ex2" else b.and_(size, b.const(0xFFFFFF))
     x = b.op("i2f", "f32", digits, attr=(False, "rn"))
-    # 23 bits after the point; the unit's model takes turns for sines.
+    # 23 fraction bits; the unit's model takes turns for sines.
     scale = -23 if i.opcode == "ex2" else -25
     x = b.op("fmul", "f32", x, b.const(127 + scale << 23, "f32"), attr="rn")
     x = b.select(b.icmp("slt", bits, b.const(0)), b.op("fneg", "f32", x), x)
@@ -163,13 +163,13 @@ FLOAT_TYPES, ROUNDED = ("f16", "f32", "f64"), {"rni": "rn", "rmi": "rm", "rpi": 
 
 
 def types_of(i: Instruction) -> tuple[str, str]:
-    """Destination's and source's types, the last words of the row."""
+    """Destination and source types, the last words of the row."""
     found = [m for m in i.modifiers if m in FLOAT_TYPES or (m[0] in "us" and m[1:].isdigit())]
     return found[0], found[1]
 
 
 def signed_source(b: Nv50Emitter, o: Operand, type: str) -> tuple[Value, Value]:
-    """An integer source as i32 extended from its type, and whether it is negative."""
+    """An integer source, extended from its type to i32, and whether it is negative."""
     bits = int(type[1:])
     x = source(b, o, 16 if is_half(o) or (o.kind is not Kind.REGISTER and bits < 32) else 32)
     if bits < int(b.type_of(x)[1:]):
@@ -180,7 +180,7 @@ def signed_source(b: Nv50Emitter, o: Operand, type: str) -> tuple[Value, Value]:
 
 @meaning("cvt")
 def cvt(i: Instruction, b: Nv50Emitter) -> None:
-    """Magnitude, sign, conversion with its rounding, saturation, in this order."""
+    """Applies magnitude, sign, conversion with rounding, and saturation, in this order."""
     to, of = types_of(i)
     if "f64" in (to, of) or "64" in to + of:
         raise unsupported("conversions of 64 bits have no meaning yet")
@@ -219,7 +219,7 @@ def _from_float(b: Nv50Emitter, i: Instruction, o: Operand, of: str, to: str) ->
 
 
 def _clamped(b: Nv50Emitter, x: Value, to: str, from_signed: bool) -> Value:
-    """An i32 in the range of an integer type; i16 for the types that go to halves."""
+    """An i32 clamped to an integer type; i16 for types stored in half registers."""
     bits = int(to[1:])
     if to[0] == "s" and bits < 32:
         limit = (1 << bits - 1) - 1

@@ -1,7 +1,8 @@
 """Instructions of vertex, geometry and pixel programs: attributes, interpolation, quads, textures, discard, emitted vertices.
 
-Facts: envytools' documentation of the Tesla ISA (docs/hw/graph/tesla/cuda/misc.rst, texture.rst, control.rst).  No public model has the
-bits of an interpolation; here it is two fused multiply-adds, and one product where the instruction names a register.
+Facts: envytools' documentation of the Tesla ISA (docs/hw/graph/tesla/cuda/misc.rst, texture.rst, control.rst).  No
+public model reproduces an interpolation bit for bit; here it is two fused multiply-adds, followed by a product if the
+instruction names a register.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from warpwright.isa.ops import ATTRIBUTES, Access
 from warpwright.isa.program import Instruction, Kind, Operand
 
 PLANE_BYTES = 16
-"""Of an attribute: its value at the origin, its slopes along x and y, and the provoking vertex's value."""
+"""Words of an attribute: its value at the origin, its slopes along x and y, and the provoking vertex's value."""
 
 
 # --- attributes -----------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ def st_o(i: Instruction, b: Nv50Emitter) -> None:
 # --- pixels ---------------------------------------------------------------------------------------
 @graphics_meaning("interp")
 def interp(i: Instruction, b: Nv50Emitter) -> None:
-    """An attribute's plane at the sample or the centroid; ``flat`` gives the provoking vertex's value."""
+    """Evaluate an attribute's plane at the sample or the centroid; ``flat`` returns the provoking vertex's value."""
     interface(b, "interp")
     d, v, *scale = i.operands
     planes = b.add(parameter(b, "planes"), get(b, PLANE))
@@ -62,7 +63,8 @@ def interp(i: Instruction, b: Nv50Emitter) -> None:
 
 @graphics_meaning("discard")
 def discard(i: Instruction, b: Nv50Emitter) -> None:
-    """The pixel is not written.  Its thread continues for the derivatives of the others in its quad, and ends when all four are discarded."""
+    """Discard the pixel.  Its thread continues, because the quad's derivatives need it, and ends when all four pixels
+    are discarded."""
     known = interface(b, "discard")
     mine = b.and_(b.lshr(b.op("active", "i32"), lane_number(b)), b.const(1))
     killed = b.or_(get(b, KILLED), mine)
@@ -77,7 +79,8 @@ def discard(i: Instruction, b: Nv50Emitter) -> None:
 
 @graphics_meaning("quadop")
 def quadop(i: Instruction, b: Nv50Emitter) -> None:
-    """Each lane of a quad combines its second source with the first one of a lane; every lane has its own operation."""
+    """Combine each lane's second source with the first source of one lane of the quad; each lane has its own
+    operation."""
     start = i.modifiers.index("f32") + 1
     operations, lane = i.modifiers[start : start + 4], i.modifiers[start + 4]
     o1, o2 = written(i)[2]
@@ -105,13 +108,13 @@ def quadop(i: Instruction, b: Nv50Emitter) -> None:
 
 @graphics_meaning("quadon", "quadpop")
 def quadon(i: Instruction, b: Nv50Emitter) -> None:
-    """All lanes of a quad run, as they do here unless the program has divided them."""
+    """All lanes of a quad run; they do so here anyway unless the program has diverged."""
 
 
 # --- geometry -------------------------------------------------------------------------------------
 @graphics_meaning("emit")
 def emit(i: Instruction, b: Nv50Emitter) -> None:
-    """The vertex is complete; one more than the program may emit is dropped."""
+    """Complete the vertex; a vertex beyond the declared maximum is dropped."""
     known = interface(b, "emit")
     count, most = get(b, EMITTED), parameter(b, "most_vertices")
     more = b.icmp("ult", count, most)
@@ -129,7 +132,7 @@ def restart(i: Instruction, b: Nv50Emitter) -> None:
 
 # --- textures -------------------------------------------------------------------------------------
 def _vectors(i: Instruction, tokens: list[Token]) -> tuple[list[Operand], list[Operand]]:
-    """Destinations, with # where nothing is written, and coordinates."""
+    """Destinations (# where nothing is written) and coordinates."""
     groups: list[list[Operand]] = []
     inside = False
     for token in tokens:
@@ -145,7 +148,7 @@ def _vectors(i: Instruction, tokens: list[Token]) -> tuple[list[Operand], list[O
 
 @graphics_meaning("tex", "texsize")
 def tex(i: Instruction, b: Nv50Emitter) -> None:
-    """A texture instruction of any kind: the texture unit gives four words, of which those that are named are written."""
+    """A texture instruction of any kind: the texture unit returns four words, of which the named ones are written."""
     known = interface(b, "a texture instruction")
     _, tokens = tokens_of(i.encoding, known.context)
     to, coordinates = _vectors(i, tokens)

@@ -16,7 +16,8 @@ def operation(i: Instruction) -> str:
 
 
 def sum_of(b: Nv50Emitter, i: Instruction, x: Value, y: Value, carry_from: Operand | None) -> None:
-    """add, sub (x - y), subr (y - x) and addc: the result, its carry and its overflow; saturation where asked for."""
+    """add, sub (x - y), subr (y - x) and addc: returns the result, its carry and its overflow; saturates if
+    requested."""
     kind, how = b.type_of(x), operation(i)
     if how == "sub":
         y = b.not_(y)
@@ -45,7 +46,7 @@ def sum_of(b: Nv50Emitter, i: Instruction, x: Value, y: Value, carry_from: Opera
 
 
 def split_carry(sources: tuple[Operand, ...]) -> tuple[tuple[Operand, ...], Operand | None]:
-    """Sources without the condition register of ``addc``, and that register."""
+    """Separate the sources of ``addc`` from its condition register."""
     return (sources[:-1], sources[-1]) if is_condition(sources[-1]) else (sources, None)
 
 
@@ -66,7 +67,7 @@ def factors16(b: Nv50Emitter, o1: Operand, o2: Operand, signs: tuple[bool, bool]
 
 
 def factors24(b: Nv50Emitter, o1: Operand, o2: Operand, sign: bool, high: bool) -> Value:
-    """The lower 32 bits of a product of 24-bit numbers, or (``high``) its upper 32 of 48."""
+    """The lower 32 bits of a product of 24-bit numbers, or with ``high`` the upper 32 of its 48 bits."""
 
     def low24(o: Operand) -> Value:
         x = b.shl(source(b, o), b.const(8))
@@ -83,7 +84,7 @@ def factors24(b: Nv50Emitter, o1: Operand, o2: Operand, sign: bool, high: bool) 
 def mul16(i: Instruction, b: Nv50Emitter) -> None:
     kinds = [m for m in i.modifiers if m in ("u16", "s16")]
     o1, o2 = written(i)[2]
-    # A shared operand names its own type as well; the product's two come first.
+    # A shared operand also names its own type; the product's two types come first.
     finish(b, i, factors16(b, o1, o2, (kinds[0] == "s16", kinds[1] == "s16")))
 
 
@@ -118,7 +119,7 @@ def sad(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("iset", "hset")
 def iset(i: Instruction, b: Nv50Emitter) -> None:
-    """All ones where the relation holds."""
+    """All ones where the relation holds, else zero."""
     o1, o2 = written(i)[2]
     bits = 16 if i.opcode == "hset" else 32
     relation = next(m for m in i.modifiers if m in COMPARISONS or m in ("never", "always"))
@@ -142,7 +143,7 @@ def extreme(i: Instruction, b: Nv50Emitter) -> None:
 
 @meaning("shl", "hshl", "shr", "hshr")
 def shift(i: Instruction, b: Nv50Emitter) -> None:
-    """Counts are unsigned; from the width on everything is shifted out."""
+    """Shift counts are unsigned; a count of the width or more shifts everything out."""
     o1, o2 = written(i)[2]
     bits = 16 if i.opcode[0] == "h" else 32
     x, n = source(b, o1, bits), source(b, o2, bits)

@@ -1,6 +1,7 @@
 """Operands whose encoding depends on several fields: the sources and destinations that most rows share.
 
-Facts: envytools' documentation of the Tesla ISA; the same tables print what ``envydis`` prints (``tests/test_nv50_decode.py``).
+Source: envytools' documentation of the Tesla ISA; the tables print what ``envydis`` prints
+(``tests/test_nv50_decode.py``).
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class LongConstant:
 
     def _space(self, addressed: bool, steps: bool) -> Space:
         areg = LONG_AREG if addressed else ()
-        # Geometry programs print source 3's constants as halves; it is their only use of this form.
+        # Geometry programs print source 3's constants as halves, and use this form for nothing else.
         return Space("c", self.low, 7, 1 if self.half else 2, areg, steps=steps, space=(54, 4))
 
     @property
@@ -176,7 +177,7 @@ class LongConstant:
 
 @dataclass(frozen=True, slots=True)
 class Modified:
-    """A source with ``neg``, ``abs`` or ``not`` before it; bits are positions, None = not there."""
+    """A source with ``neg``, ``abs`` or ``not`` before it, given by bit position; None means that the form has none."""
 
     source: ShortSource | ShortConstant | LongSource | LongConstant | Reg
     negate: int | None = None
@@ -238,7 +239,7 @@ class LongDestination:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Different parts by the value of a field: None is undefined."""
+    """One of several parts, selected by the value of a field; None is undefined."""
 
     low: int
     width: int
@@ -272,7 +273,7 @@ class Vector:
     low: int
     width: int
     count: tuple[int, int] | None = None
-    """Field of the number of registers less one; None: four."""
+    """Field with the number of registers less one; None means four registers."""
     mask: tuple[tuple[int, int], ...] = ()
 
     def read(self, word: int, context: Context) -> Sequence[Token]:

@@ -1,4 +1,4 @@
-"""A row of the instruction tables: one instruction in one form, with the fields that all long words share."""
+"""Rows of the instruction tables: one instruction in one form, with the fields that all long words share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from warpwright.isa.program import Kind, Operand
 SHORT, LONG, IMMEDIATE, CONTROL, SHORT_CONTROL = "short", "long", "immediate", "control", "short control"
 FIRST_BITS = {SHORT: 0, LONG: 1, IMMEDIATE: 1, CONTROL: 3, SHORT_CONTROL: 2}
 TAILS = ("", "exit", "join")
-"""By bits 32 and 33 of a long word; 3 makes it an immediate one."""
+"""Tail by bits 32 and 33 of a long word; 3 makes it an immediate word."""
 TESTS: tuple[str | None, ...] = (
     *("never", "l", "e", "le", "g", "lg", "ge", "lge", "u", "lu", "eu", "leu", "gu", "lgu", "geu", ""),
     *("o", "c", "a", "s", None, None, None, None, None, None, None, None, "ns", "na", "nc", "no"),
 )
-"""Tests of a condition register: ordered relations of what set it (l, e, g, with u for unordered), and single flags."""
+"""Tests of a condition register: ordered relations (l, e, g, with u for unordered) and single flags."""
 ALWAYS = 15
 
 
@@ -27,12 +27,12 @@ class Row:
     opcode: str
     form: str
     where: tuple[tuple[int, int, int], ...]
-    """(low bit, width, value) of the fields that select it."""
+    """(low bit, width, value) of the fields that select this row."""
     parts: tuple[Part, ...]
     guarded: bool = True
-    """Control words: whether the guard's bits are one."""
+    """For control words: whether the guard's bits hold a guard."""
     stages: tuple[str, ...] = ()
-    """Kinds of program that have it; none: all."""
+    """Kinds of program that have this instruction; empty for all."""
     feature: str = ""
 
     @property
@@ -58,7 +58,7 @@ class Row:
         return [token for part in self.parts for token in part.read(word, context)]
 
     def write(self, tokens: Sequence[Token], context: Context) -> int:
-        """The word without guard and tail.
+        """Encode the word without guard and tail.
 
         Raises:
             DoesNotFit: when the row cannot hold these tokens.
@@ -75,12 +75,12 @@ class Row:
 
 
 def _registers(tokens: Sequence[Token]) -> list[tuple[int, str]]:
-    """The registers of an instruction, which short forms may name once for two of them."""
+    """The registers of an instruction; a short form may name one register for two operands."""
     return [(t.index, t.suffix) for t in tokens if isinstance(t, Operand) and t.kind is Kind.REGISTER]
 
 
 def read_guard(word: int) -> tuple[str, int] | None:
-    """Test and condition register of a guard, None where there is none."""
+    """Test and condition register of a guard, or None."""
     test = TESTS[bits_of(word, 39, 5)]
     if test is None:
         raise UndefinedField("the guard's test")
@@ -94,5 +94,5 @@ def write_guard(guard: tuple[str, int] | None) -> int:
 
 
 def guard_operand(guard: tuple[str, int]) -> Operand:
-    """As an instruction of the program holds it: the register and, in ``suffix``, the test."""
+    """The guard as a program's instruction holds it: the register and, in ``suffix``, the test."""
     return Operand(Kind.PREDICATE, guard[1], suffix=guard[0])

@@ -1,11 +1,13 @@
 """The units that execute NV50 instructions: rows for the opcodes of compute programs and of the graphics pipeline's programs.
 
 G80's multiprocessor has eight streaming processors, which add, multiply and compare, and two special-function units; double precision
-came with compute capability 1.3 (CUDA Programming Guide 1.1, appendix A; 2.3, section 5.1.1.1).  Conversions have the rate of additions; a
-sine, a cosine or a power of two takes the special-function units twice, for its range and its value (guide 1.1, section 5.1.1.1: 4, 32 cycles).
+came with compute capability 1.3 (CUDA Programming Guide 1.1, appendix A; 2.3, section 5.1.1.1).  Conversions have the
+throughput of additions; a sine, a cosine or a power of two uses the special-function units twice, for range reduction
+and evaluation (guide 1.1, section 5.1.1.1: 4, 32 cycles).
 
-Graphics programs find their inputs in the multiprocessor's memory and leave their outputs there (Lindholm et al., IEEE Micro 2008): a move of
-either takes the rate of an addition.  The special-function units interpolate; texture instructions go to the cluster's texture unit.
+Graphics programs read inputs from and write outputs to the multiprocessor's memory (Lindholm et al., IEEE Micro 2008);
+such a move has the throughput of an addition.  The special-function units interpolate; texture instructions go to the
+cluster's texture unit.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ TRAITS: dict[str, frozenset[str]] = {
     "ld_g": frozenset(("l2_only",)),
     "ld_l": frozenset(("l2_only",)),
 }
-"""Products may go to the special-function units; global and local memory have no cache in an SM (guide, section 5.1.2.1)."""
+"""Products may use the special-function units; an SM has no cache for global and local memory (guide, section
+5.1.2.1)."""
 WORKS: dict[str, Work] = {
     opcode: Work(unit, TRAITS.get(opcode, frozenset())) for unit, opcodes in UNITS.items() for opcode in opcodes
 }

@@ -9,7 +9,7 @@ from warpwright.isa.nv50.fields import Context, DoesNotFit, Token, Tokens, bits_
 from warpwright.isa.program import Kind, Operand
 
 NAMES = {0: "physid", 1: "clock", 3: "vstride", 4: "pm0", 5: "pm1", 6: "pm2", 7: "pm3", 8: "sampleid"}
-"""Special registers with a name; the sample's number came with Direct3D 10.1."""
+"""Special registers with names; the sample number came with Direct3D 10.1."""
 
 
 @dataclass(frozen=True, slots=True)

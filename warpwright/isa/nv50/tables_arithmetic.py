@@ -1,7 +1,7 @@
 """Rows of arithmetic, logic, moves, conversions and functions.
 
-Facts: envytools' documentation of the Tesla ISA (docs/hw/graph/tesla/cuda) and its disassembler, against which every form is tested
-with random words.  Names of rows are that documentation's: ``iadd``, ``hadd`` for halves, ``fmad`` …
+Facts: envytools' documentation of the Tesla ISA (docs/hw/graph/tesla/cuda) and its disassembler; every form is tested
+against it with random words.  Names of rows are that documentation's: ``iadd``, ``hadd`` for halves, ``fmad`` …
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ LANES = Choice(
         *("(l3)", "(l03)", "(l13)", "(l013)", "(l23)", "(l023)", "(l123)", ""),
     ),
 )
-"""Lanes of each group of four that a move is for."""
+"""The lanes of each group of four to which a move applies."""
 SIGN_16, SIGN_32 = either(59, "u16", "s16"), either(59, "u32", "s32")
 
-# Float sources: the sign's bits 58 and 59, the magnitude's 52 and 51.
+# Float sources: sign bits 58 and 59, magnitude bits 52 and 51.
 F1, F2 = Modified(LW, negate=58, absolute=52), Modified(C2, negate=59, absolute=51)
 FD1, FD2 = Modified(SD7, negate=58, absolute=52), Modified(TD7, negate=59, absolute=51)
 F1_REG = Modified(S7, negate=58, absolute=52)
@@ -227,7 +227,7 @@ INTEGER_SOURCE = OneOf(46, 3, (
 
 
 def cvt(kinds: int, wide: int, second: tuple[tuple[int, int, int], ...], *parts: Part, feature: str = "") -> Row:
-    """A conversion; every one begins with ``cvt`` and the source's modifiers."""
+    """A conversion; all of them begin with ``cvt`` and the source's modifiers."""
     return row("cvt", LONG, (top(10), (62, 2, kinds), (58, 1, wide), *second), W("cvt"), NEGATED, MAGNITUDE, *parts, feature=feature)
 
 

@@ -48,7 +48,7 @@ LOCAL = Space("l", 9, 16, 0, LONG_AREG, steps=True, step_sign=False)
 
 
 def wide_space(name: str, scale: int, number: bool = False, steps: bool = True) -> Space:
-    """A space with its whole range of 16 bits."""
+    """A space with its full 16-bit range."""
     return Space(name, 9, 16 - scale, scale, LONG_AREG, steps=steps, space=(54, 4) if number else (), step_sign=False)  # type: ignore[arg-type]
 
 
@@ -176,7 +176,7 @@ GRAPHICS = (
     row("pmevent", LONG, (top(15), sub(7), (34, 1, 1)), W("pmevent"), Imm(((10, 4),))),
 )
 
-# Textures: bits 24-27 of the first half say more about the kind.
+# Textures: bits 24-27 of the first half refine the kind.
 UNIT, SAMPLER = SpecialRegister(9, 8, "t"), SpecialRegister(17, 5, "s")
 TO, FROM, SHORT_TO, SHORT_FROM = Vector(2, 7, None, ((25, 2), (46, 2))), Vector(2, 7, (22, 2)), Vector(2, 6), Vector(2, 6, (22, 2))
 OFFSETS = tuple(Imm(((low, 4),), sign=True) for low in (56, 52, 48))

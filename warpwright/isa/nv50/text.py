@@ -47,7 +47,7 @@ def _memory(o: Operand) -> str:
 
 
 def text_of(word: int, arch: int, stage: str = "cp") -> str:
-    """A word as text; raises UndefinedField for what is no instruction."""
+    """A word as text.  Raises UndefinedField if it is not an instruction."""
     context = context_of(arch, stage)
     row, tokens = tokens_of(word, context)
     before = []

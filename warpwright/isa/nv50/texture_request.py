@@ -1,7 +1,7 @@
 """The attribute of the operation ``texture`` of NV50 programs.
 
-Its arguments are the coordinates in the order of the instruction's registers: x, y, z, array index, reference value, bias or level, of
-which an instruction has those that its texture and sampler take.
+Its arguments are the coordinates in the order of the instruction's registers: x, y, z, array index, reference value,
+bias or level, restricted to those that its texture and sampler need.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 AUTO, BIAS, LEVEL, FETCH, SIZE, SAMPLES = range(6)
-"""Where the level comes from: the quad's derivatives, these and a bias, an argument; a texel by integers; the size; a sample of CSAA."""
+"""Where the level of detail comes from: the quad's derivatives, derivatives plus a bias, an argument; also a texel by
+integer coordinates, the texture's size, a CSAA sample."""
 KINDS = ("texauto", "texbias", "texlod", "texfetch", "texsize", "texcsaa")
 FIELDS = (
     ("kind", 3),
@@ -23,11 +24,11 @@ FIELDS = (
     ("z", 4),
 )
 AT = {name: sum(bits for _, bits in FIELDS[:n]) for n, (name, _) in enumerate(FIELDS)}
-"""Where each field begins in :meth:`TextureRequest.word`."""
+"""First bit of each field in :meth:`TextureRequest.word`."""
 
 
 class TextureRequest(NamedTuple):
-    """Attribute of ``texture``; the first fields are those that observers of any access read."""
+    """Attribute of ``texture``; the first fields are those that observers read of any access."""
 
     space: str = "global"
     bytes: int = 4
@@ -38,10 +39,10 @@ class TextureRequest(NamedTuple):
     unit: int = 0
     sampler: int = 0
     arguments: int = 2
-    """How many there are."""
+    """Number of coordinates."""
     cube: bool = False
     derivatives: bool = False
-    """Coordinates of the quad's four threads give the level; without, they count as equal."""
+    """Whether the level is computed from the coordinates of the quad's four threads; otherwise they count as equal."""
     x: int = 0
     y: int = 0
     z: int = 0
@@ -56,7 +57,7 @@ class TextureRequest(NamedTuple):
         return False
 
     def word(self) -> int:
-        """All of it that the work depends on, in one word."""
+        """All fields that the texture unit depends on, encoded in one word."""
         values = self._asdict()
         word = shift = 0
         for name, bits in FIELDS:
@@ -66,7 +67,7 @@ class TextureRequest(NamedTuple):
 
     @classmethod
     def of_word(cls, word: int) -> TextureRequest:
-        """What :meth:`word` made."""
+        """Decode what :meth:`word` returned."""
         values: dict[str, int] = {}
         for name, bits in FIELDS:
             values[name] = word & ((1 << bits) - 1)

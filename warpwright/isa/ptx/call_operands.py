@@ -34,7 +34,7 @@ def argument_words(b: Emitter, argument: Operand, size: int) -> list[int]:
 
 
 def copy_in(b: Emitter, argument: Operand, variable: Variable, at: int) -> None:
-    """An argument into the callee's frame: a parameter variable's bytes, or a value."""
+    """Copy an argument into the callee's frame: a parameter variable's bytes, or a value."""
     if isinstance(argument, Symbol):
         storage = b.context.symbols(argument.name)
         if storage.space == "local":
@@ -52,7 +52,7 @@ def copy_out(b: Emitter, result: Operand, variable: Variable, at: int) -> None:
 
 
 def copy_bytes(b: Emitter, from_: int, to: int, size: int, alignment: int) -> None:
-    """Local memory to local memory, in pieces that the alignment allows."""
+    """Copy from local memory to local memory, in pieces as large as the alignment allows."""
     done = 0
     while done < size:
         piece = next(p for p in (4, 2, 1) if p <= alignment and done + p <= size)
@@ -71,7 +71,7 @@ def registers_of(variable: Variable) -> Operand:
 
 
 def elements_of(o: Operand, variable: Variable) -> list[tuple[int, Operand]]:
-    """(offset, operand) of a value, or of each component of a vector."""
+    """(offset, operand) for a value, or for each component of a vector."""
     items = o.items if isinstance(o, Vector) and variable.vector > 1 else (o,)
     return [(n * variable.element_bytes, item) for n, item in enumerate(items)]
 

@@ -1,14 +1,14 @@
 """Control flow of one PTX function: basic blocks, and where diverged lanes reconverge.
 
-PTX says nothing about reconvergence.  Here the lanes that a branch parts meet at its immediate post-dominator J, as
-compilers for this machine place it: a convergence barrier is filled (``bssy``) where all of them still run together
-and awaited (``bsync``) on the edges into J.  Where the branch is on a cycle that avoids J (a loop's exit), the
-barrier is filled on the way into the cycle: the strongly connected component of the graph without J.  Loops
-that wait for other threads (compare-and-swap, exchange, volatile or acquiring loads) get no barrier, because lanes
-that hold a lock must not wait for lanes that spin on it; their back edges yield.  Where the way to J holds an
-instruction that gathers the whole warp, the branch takes all lanes together, or a lane that goes round must not be
-waited for: no barrier either.  There are 16 barrier
-registers; a region that finds none free does without, which costs speed but is never wrong.
+PTX does not specify reconvergence.  Here diverged lanes reconverge at the immediate post-dominator J of their branch,
+where NVIDIA's compilers also place it: a convergence barrier is set (``bssy``) while all of them still run together,
+and awaited (``bsync``) on the edges into J.  If the branch is on a cycle that avoids J (a loop's exit), the barrier is
+set on the edges into the cycle, that is, into the strongly connected component of the graph without J.  Loops that wait
+for other threads (compare-and-swap, exchange, volatile or acquiring loads) get no barrier, because lanes that hold a
+lock must not wait for lanes that spin on it; their back edges yield.  There is no barrier either if the path to J
+contains an instruction that gathers the whole warp: either all lanes take the branch together, or lanes must not wait
+for one that stays in the loop.  There are 16 barrier registers; a region for which none is free gets no barrier, which
+costs speed but not correctness.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ Guard = tuple[str, int, bool]
 
 @dataclass(slots=True)
 class Step:
-    """One machine step: operations of (a part of) a PTX instruction."""
+    """One machine step: the operations of a PTX instruction or of a part of one."""
 
     ops: list[Op]
     guard: Guard | None
     instruction: Instruction | None
     opcode: str = ""
-    """Instead of the instruction's, for steps that no instruction wrote."""
+    """Replaces the instruction's text in steps that do not come from an instruction."""
     returns_to: str = ""
-    """For a call: the label where it comes back; the branch itself leaves the function."""
+    """For a call: the label at which it returns; the branch itself leaves the function."""
     leaves: bool = False
-    """A return: its branch leaves the function."""
+    """For a return: the branch leaves the function."""
 
 
 @dataclass(slots=True)
 class Block:
-    """Steps that run from first to last; only the last one branches."""
+    """Steps that execute from first to last; only the last one branches."""
 
     label: str
     steps: list[Step] = field(default_factory=list)
     next: str | None = None
-    """Where it falls through to; None when it never does."""
+    """The block that it falls through to, or None."""
 
     def targets(self) -> list[str]:
         """Labels that the last step branches to."""
@@ -63,7 +63,7 @@ class Block:
         return []
 
     def retarget(self, old: str, new: str) -> None:
-        """Let every edge to ``old`` go to ``new``."""
+        """Redirect every edge from ``old`` to ``new``."""
         if self.next == old:
             self.next = new
         if old not in self.targets():
@@ -73,14 +73,14 @@ class Block:
         if op.name == "branch":
             step.ops[-1] = op._replace(attr=Place(new))
         else:
-            # The addresses are constants of the same step.
+            # The addresses are constants in the same step.
             step.ops = [
                 o._replace(attr=Place(new)) if o.name == "const" and o.attr == Place(old) else o for o in step.ops[:-1]
             ] + [op._replace(attr=tuple(Place(new) if p == Place(old) else p for p in op.attr))]
 
 
 def ends_run(step: Step) -> bool:
-    """Whether nothing follows the step: an unguarded branch, exit, trap or return."""
+    """Whether control never continues after the step: an unguarded branch, exit, trap or return."""
     if not step.ops or step.guard is not None or step.returns_to:
         return False
     op = step.ops[-1]
@@ -91,7 +91,7 @@ ENDS = frozenset(("branch", "branch_indirect", "exit", "trap"))
 
 
 def split_blocks(items: Iterable[Step | str]) -> list[Block]:
-    """Blocks from steps and labels in order; nothing branches to the first."""
+    """Split steps and labels into blocks; nothing branches to the first block."""
     blocks = [Block("@entry")]
     serial = 0
     for item in items:
@@ -110,7 +110,7 @@ def split_blocks(items: Iterable[Step | str]) -> list[Block]:
     return blocks
 
 
-# --- graphs over block numbers; sets of blocks are integers with one bit for each ------------------
+# --- graphs over block numbers; a set of blocks is an integer with one bit per block ----------------
 def bits(mask: int) -> list[int]:
     """The numbers in a set."""
     found = []
@@ -122,7 +122,7 @@ def bits(mask: int) -> list[int]:
 
 
 class Graph:
-    """Edges between blocks and what follows from them; block ``exit`` stands for the end of the function."""
+    """Edges between blocks and properties derived from them; block ``exit`` is the end of the function."""
 
     def __init__(self, blocks: list[Block]) -> None:
         number = {block.label: n for n, block in enumerate(blocks)}
@@ -192,7 +192,7 @@ class Graph:
         return seen
 
     def cycle(self, block: int, without: int) -> int:
-        """The strongly connected component of a block in the graph without another; 0 when it is on no cycle."""
+        """The strongly connected component of a block in the graph without another block; 0 if it is not on a cycle."""
         ahead = self.reach(block, without)
         behind = self.reach(block, without, self.predecessors)
         both = ahead & behind
@@ -200,7 +200,7 @@ class Graph:
 
 
 def is_strong(step: Step) -> bool:
-    """Whether the step may be what a spin loop waits for."""
+    """Whether the step may be an access on which a spin loop waits."""
     for op in step.ops:
         if op.name == "atomic" and op.attr.operation in ("cas", "cas_half", "exch"):
             return True
@@ -221,13 +221,14 @@ def gathers_warp(step: Step) -> bool:
 
 @dataclass(slots=True)
 class Region:
-    """One convergence barrier: filled at ``at`` (a block's end, or the ways into a cycle), awaited before ``join``."""
+    """One convergence barrier: set at ``at`` (the end of a block, or the edges into a cycle) and awaited before
+    ``join``."""
 
     join: int
     at: int
     cycle: int
     inside: int
-    """Blocks between, as a set."""
+    """Blocks in between, as a set."""
 
 
 def find_regions(blocks: list[Block], graph: Graph) -> tuple[list[Region], int]:
@@ -273,7 +274,7 @@ def find_regions(blocks: list[Block], graph: Graph) -> tuple[list[Region], int]:
 
 
 def diverges(block: Block) -> bool:
-    """Whether lanes may part at the block's end."""
+    """Whether lanes may diverge at the end of the block."""
     last = block.steps[-1] if block.steps else None
     if last is None or last.instruction is None:
         return False
@@ -281,7 +282,7 @@ def diverges(block: Block) -> bool:
 
 
 def reconverge(blocks: list[Block]) -> list[Block]:
-    """The same function with convergence barriers and yields."""
+    """Add convergence barriers and yields to a function."""
     graph = Graph(blocks)
     regions, spinning = find_regions(blocks, graph)
     labels = [block.label for block in blocks]
@@ -301,14 +302,14 @@ def reconverge(blocks: list[Block]) -> list[Block]:
 def _pads(
     chosen: list[tuple[Region, int]], blocks: list[Block], labels: list[str], before: dict[str, list[Block]]
 ) -> list[Block]:
-    """A block for each region that awaits its barrier, on every edge from the region to its join."""
+    """One block per region that awaits its barrier, on every edge from the region to its join."""
     pads: list[Block] = []
     for serial, (region, number) in enumerate(chosen):
         join = labels[region.join]
-        # Regions with the same join: the inner one (later here) is awaited first.
+        # Of regions with the same join, the inner one (later in this list) is awaited first.
         earlier = [n for n in range(serial) if chosen[n][0].join == region.join and chosen[n][0].inside & region.inside]
         pad = Block(f"@join{serial}", next=pads[earlier[-1]].label if earlier else join)
-        # A lane whose own bit is not in its barrier does not wait: cleared after, a barrier is never met when stale.
+        # A lane whose own bit is not in its barrier does not wait: barriers are cleared after use, so that a stale one is never awaited.
         pad.steps = [
             Step([Op("bsync", "void", (), number)], None, None, "bsync"),
             Step([Op("const", "i32", (), 0), Op("set_barrier", "void", (0,), number)], None, None, "bclear"),
@@ -328,7 +329,7 @@ def _fills(
     pads: list[Block],
     before: dict[str, list[Block]],
 ) -> None:
-    """Fill each barrier: before its branch, or on the ways into its cycle."""
+    """Set each barrier: before its branch, or on the edges into its cycle."""
     ways: list[Block] = []
     for serial, (region, number) in enumerate(chosen):
         fill = Op("bssy", "void", (), (number, Place(pads[serial].label)))
@@ -351,7 +352,7 @@ def _fills(
 
 
 def ends_spin(n: int, blocks: list[Block], graph: Graph) -> bool:
-    """Whether a block branches back in a loop that may wait for others; loops within such a one need not."""
+    """Whether a block ends a loop that may wait for other threads; loops nested in such a loop are not counted."""
     for header in graph.successors[n]:
         body = 1 << header | (graph.reach(n, header, graph.predecessors) if header < n else 0)
         if header <= n and any(is_strong(step) for m in bits(body) for step in blocks[m].steps):
@@ -360,7 +361,7 @@ def ends_spin(n: int, blocks: list[Block], graph: Graph) -> bool:
 
 
 def _colours(regions: list[Region]) -> list[int | None]:
-    """A barrier register for each region, different where regions overlap."""
+    """Assign a barrier register to each region, so that overlapping regions have different ones."""
     numbers: list[int | None] = []
     for n, region in enumerate(regions):
         taken = {numbers[m] for m in range(n) if regions[m].inside & region.inside}

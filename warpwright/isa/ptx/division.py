@@ -25,12 +25,12 @@ NAN64 = 0x7FF8 << 48
 
 # --- integers -------------------------------------------------------------------------------------
 def divide(b: Emitter, type: str, x: Value, y: Value) -> Value:
-    """Quotient towards zero."""
+    """Quotient, rounded towards zero."""
     return _signed(b, type, x, y)[0]
 
 
 def remainder(b: Emitter, type: str, x: Value, y: Value) -> Value:
-    """What is left, with the dividend's sign."""
+    """Remainder with the dividend's sign."""
     return _signed(b, type, x, y)[1]
 
 
@@ -69,7 +69,7 @@ def _unsigned32(b: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     estimate = b.op("fmul", "f64", wide_x, reciprocal(b, wide_y), attr="rn")
     quotient = b.op("f2i", "i32", estimate, attr=(False, "rz"))
     rest = b.sub(x, b.mul(quotient, safe))
-    # The estimate errs by far less than one: the quotient is right, one too high or one too low.
+    # The estimate's error is far less than one: the quotient is exact, one too high or one too low.
     high = b.icmp(
         "slt", b.sub(b.zext(x, "i64"), b.mul(b.zext(quotient, "i64"), b.zext(safe, "i64"))), b.const(0, "i64")
     )
@@ -85,7 +85,7 @@ def _unsigned64(b: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     zero, one = b.const(0, "i64"), b.const(1, "i64")
     by_zero = b.icmp("eq", y, zero)
     safe = b.select(by_zero, one, y)
-    # A reciprocal that is certainly too small: of the divisor rounded up, times 1 - 2**-48.
+    # A reciprocal that is never too large: of the divisor rounded up, times 1 - 2**-48.
     above = b.op("i2f", "f64", safe, attr=(False, "rp"))
     shrink = b.const(ONE - (1 << 5), "f64")
     inverse = b.op("fmul", "f64", reciprocal(b, above), shrink, attr="rz")
@@ -104,7 +104,7 @@ def _unsigned64(b: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
 
 # --- floats of 32 bits ----------------------------------------------------------------------------
 def _odd(b: Emitter, x: Value, error: Value) -> Value:
-    """x (f64) rounded to odd, where ``error`` has the sign of exact minus x; x is not zero."""
+    """x (f64) rounded to odd; ``error`` has the sign of (exact value - x), and x is not zero."""
     bits = b.bitcast(x, "i64")
     zero = b.const(0, "f64")
     inexact = b.fcmp("une", error, zero)
@@ -131,7 +131,7 @@ def divide32(b: Emitter, x: Value, y: Value, rounding: str) -> Value:
 
 
 def _special32(b: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
-    """Whether an operand is zero, infinite or NaN, and what to multiply x with then."""
+    """Whether an operand is zero, infinite or NaN, and the factor for x in that case."""
     x_bits, y_bits = b.bitcast(x, "i32"), b.bitcast(y, "i32")
     infinity, magnitude = b.const(0x7F800000), b.const(0x7FFFFFFF)
     x_size, y_size = b.and_(x_bits, magnitude), b.and_(y_bits, magnitude)
@@ -153,7 +153,7 @@ def root32(b: Emitter, x: Value, rounding: str) -> Value:
     special = b.icmp("uge", b.sub(bits, b.const(1)), b.const(0x7F7FFFFF))
     q, left = _root(b, b.select(special, b.const(ONE, "f64"), wide))
     result = b.op("fcvt", "f32", _odd(b, q, left), attr=rounding)
-    # Zeros, +infinity and NaN stay; what is below zero has no root.
+    # Zeros, +infinity and NaN are returned unchanged; negative numbers have no root.
     kept = b.select(b.fcmp("olt", x, b.const(0, "f32")), b.const(0x7FFFFFFF, "f32"), x)
     return b.select(special, kept, result)
 

@@ -22,7 +22,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """One word."""
+    """One token."""
 
     kind: str
     """string | float | integer | directive | word | mark | end."""
@@ -33,10 +33,10 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, name: str = "PTX") -> list[Token]:
-    """Every word of ``text``, with an ``end`` after the last.
+    """All tokens of ``text``, followed by an ``end`` token.
 
     Raises:
-        PtxError: at a character that begins no word.
+        PtxError: at a character that cannot begin a token.
     """
     found: list[Token] = []
     line, position, end = 1, 0, len(text.rstrip("\0 \n\t"))

@@ -20,10 +20,10 @@ def program_from_ptx(
     Args:
         text: PTX text, or the module that :func:`~warpwright.isa.ptx.parser.parse` made of it.
         kernel: name of an ``.entry``.
-        arch: compute capability times ten (70, 80, 90 …): where bank 0 holds parameters.
+        arch: compute capability times ten (70, 80, 90 …): determines where bank 0 holds parameters.
         symbols: device address of each ``.global`` variable and offset in constant bank 3 of each ``.const`` one;
-            without it every global is at address 0, which is enough for looking at the code.
-        name: what messages call the text.
+            without it every global is at address 0, which suffices to inspect the code.
+        name: name of the text in messages.
 
     Raises:
         PtxError: for text that is not PTX.
@@ -38,10 +38,10 @@ def program_from_ptx(
 
 
 def find_kernel(module: Module, kernel: str, name: str) -> Function:
-    """The entry of that name.
+    """The entry point with that name.
 
     Raises:
-        KernelNotFoundError: lists the entries there are.
+        KernelNotFoundError: lists the module's entry points.
     """
     function = module.functions.get(module.aliases.get(kernel, kernel))
     if function is None or not function.is_kernel or not function.defined:
@@ -68,11 +68,11 @@ def constant_layout(module: Module) -> tuple[dict[str, int], int]:
 
 
 def initial_bytes(variable: Variable, address_of: Mapping[str, int]) -> bytes:
-    """A variable's first contents.
+    """A variable's initial contents.
 
     Args:
-        address_of: address of each variable or function that initialisers name, in its own state space; of
-            ``generic(name)`` under that name.
+        address_of: address of each variable or function that initialisers name, in its own state space; for
+        ``generic(name)``, its generic address, under that name.
     """
     size = variable.element_bytes
     data = bytearray(variable.size_bytes)

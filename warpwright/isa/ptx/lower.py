@@ -1,8 +1,8 @@
 """Lowers one kernel of a parsed module to a :class:`Program` and its common operations.
 
 The kernel comes first, then every device function that it can reach.  Each function becomes steps (``meaning``),
-blocks with convergence barriers (``flow``) and calls with frames (``frames``); then all of them are laid out, 16 bytes
-a step, and the places that attributes name become addresses.
+blocks with convergence barriers (``control_flow``) and calls with frames (``stack_frames``); then all functions are
+laid out, 16 bytes per step, and the places that attributes name become addresses.
 """
 
 from __future__ import annotations
@@ -85,33 +85,33 @@ from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
 
 STEP_BYTES = 16
 RECURSION_STACK_BYTES = 16 << 10
-"""Local memory after the known frames where recursion or calls through pointers leave the depth open."""
+"""Local memory after the known frames if recursion or calls through pointers make the depth unknown."""
 FIRST_COMPILED = 50
-"""The first architecture whose compiler there is."""
+"""The first architecture for which a compiler is available."""
 MOST_REGISTERS = 64
-"""Bound of the register estimate: what lets a block of 1,024 threads fit any chip."""
+"""Limit of the register estimate: the number at which a block of 1,024 threads fits on any chip."""
 FERMI_REGISTERS = 63 & ~1
-"""CUDA C Programming Guide 3.2, appendix F: 63 registers of a thread; a warp's are even in number."""
+"""CUDA C Programming Guide 3.2, appendix F: at most 63 registers per thread; the number per warp is even."""
 STACK, CARRY = 1, 0
-"""Register of the frame's offset, and predicate of the carry flag: each is one for all functions."""
+"""Register with the frame's offset, and predicate of the carry flag; both are shared by all functions."""
 FIRST_REGISTER, FIRST_PREDICATE = meaning_stack.TAKEN + 1, 1
 
 
 @dataclass(slots=True)
 class Unit:
-    """One function on its way."""
+    """One function while it is lowered."""
 
     function: Function
     frame: Frame
     context: Context
     blocks: list[Block] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
-    """Functions that it calls; "*" for a call through a pointer."""
+    """Functions that it calls; "*" stands for a call through a pointer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """A kernel as the engines take it."""
+    """A kernel in the form that the engines take."""
 
     program: Program
     lowered: list[Lowered]
@@ -120,11 +120,11 @@ class Lowering:
 
 
 class Assembler:
-    """Makes one kernel of a module.
+    """Lowers one kernel of a module.
 
     Args:
         symbols: device address of each global variable, and offset in bank 3 of each constant one.
-        name: what messages call the PTX text.
+        name: name of the PTX text in messages.
     """
 
     def __init__(self, module: Module, kernel: Function, arch: int, symbols: Mapping[str, int], name: str) -> None:
@@ -158,7 +158,7 @@ class Assembler:
         self.shared, self.shared_bytes = place_shared(shared)
 
     def translate(self) -> None:
-        """Functions to blocks of steps."""
+        """Translate functions to blocks of steps."""
         for function in self.reachable():
             self.units[function.name] = self.begin(function)
         for unit in self.units.values():
@@ -171,7 +171,7 @@ class Assembler:
         return steps_of(context, i)
 
     def reachable(self) -> list[Function]:
-        """The kernel, then what it may call or takes the address of, in the order in which it is met."""
+        """The kernel and all functions that it may call or take the address of, in the order of discovery."""
         found = {self.kernel.name: self.kernel}
         queue = [self.kernel]
 
@@ -206,7 +206,7 @@ class Assembler:
 
     # --- one function -----------------------------------------------------------------------------
     def begin(self, function: Function) -> Unit:
-        """Number its registers and place its variables."""
+        """Number the function's registers and place its variables."""
         registers: dict[str, tuple[int, str]] = {}
         for name, type in function.registers.items():
             if type == "pred":
@@ -256,7 +256,7 @@ class Assembler:
         return resolve
 
     def emit(self, unit: Unit) -> None:
-        """Statements to steps, blocks and convergence barriers."""
+        """Translate statements to steps, blocks and convergence barriers."""
         function = unit.function
         items: list[Step | str] = []
         at_entry: list[Step] = []
@@ -294,7 +294,7 @@ class Assembler:
         unit.blocks = reconverge(split_blocks(items))
 
     def check_targets(self, function: Function, items: list[Step | str]) -> None:
-        """Raise PtxError for a branch to what is no label of the function."""
+        """Raise PtxError for a branch to an undefined label."""
         labels = {item for item in items if isinstance(item, str)}
         for item in items:
             if isinstance(item, str) or item.returns_to or item.leaves or not item.ops:
@@ -309,16 +309,16 @@ class Assembler:
                     )
 
     def ret(self, unit: Unit, i: Instruction) -> list[Step]:
-        """A kernel's thread ends; a function's goes to its one place of return."""
+        """Return: a kernel's thread ends, a device function branches to its single return point."""
         guard = guard_of(unit.context, i)
         if unit.function.is_kernel:
             return [Step([Op("exit", "void", ())], guard, i)]
-        # It may part lanes like a branch.
+        # It may diverge like a branch.
         branch = Instruction("bra", () if guard else ("uni",), (), i.guard, i.line, i.text, i.source)
         return [Step([Op("branch", "void", (), Place("@return"))], guard, branch, "ret")]
 
     def parameters_to_registers(self, unit: Unit) -> list[Step]:
-        """Parameters declared as registers are read from the frame."""
+        """Read parameters that are declared as registers from the frame."""
         steps = []
         for variable in unit.function.prototype.parameters:
             if variable.space == "reg":
@@ -329,7 +329,7 @@ class Assembler:
         return steps
 
     def epilogue(self, unit: Unit) -> list[Step]:
-        """Results declared as registers go to the frame; back to the caller."""
+        """Write results that are declared as registers to the frame, and return to the caller."""
         steps = []
         for variable in unit.function.prototype.results:
             if variable.space == "reg":
@@ -345,7 +345,7 @@ class Assembler:
 
     # --- calls ------------------------------------------------------------------------------------
     def call(self, unit: Unit, i: Instruction) -> list[Step | str]:
-        """Arguments after the own frame, the branch, and what follows the return."""
+        """Write the arguments after the caller's own frame, branch, and continue after the return."""
         results, target, arguments, listed = call_parts(i)
         if isinstance(target, Symbol) and target.name in SERVICES and not self.defines(target.name):
             return self.service(unit, i, target.name, results, arguments)
@@ -410,7 +410,7 @@ class Assembler:
     def service(
         self, unit: Unit, i: Instruction, name: str, results: tuple[Operand, ...], arguments: tuple[Operand, ...]
     ) -> list[Step | str]:
-        """A function that the driver provides."""
+        """A call of a function that the driver provides."""
         if len(arguments) != len(SERVICES[name]):
             raise unsupported(f"{name} takes {len(SERVICES[name])} arguments, not {len(arguments)}")
         if name not in self.services:
@@ -435,7 +435,7 @@ class Assembler:
         return [Step(b.ops, guard_of(unit.context, i), i)]
 
     def callee(self, unit: Unit, target: Operand, listed: Operand | None) -> tuple[Prototype, list[str]]:
-        """Signature and possible functions of a call."""
+        """Signature and possible targets of a call."""
         if isinstance(target, Symbol):
             name = self.module.aliases.get(target.name, target.name)
             return self.module.functions[name].prototype, [name]
@@ -448,7 +448,7 @@ class Assembler:
         return unit.function.prototypes[named], [n for n in sorted(self.taken) if n in self.units]
 
     def may_reenter(self, unit: Unit) -> bool:
-        """Whether a call of this function may come back into it."""
+        """Whether a call of this function may re-enter it."""
         todo, met = [unit], set()
         while todo:
             for name in todo.pop().calls:
@@ -474,12 +474,12 @@ class Assembler:
             slots = {s for s in live[id(last)] if (everything or s[0] == "barrier") and s != ("reg", STACK)}
             save, restore = save_steps(unit.frame, slots, unit.context.stack)
             block.steps[-1:-1] = save
-            # The first step after the return brings the frame's register back.
+            # The first step after the return restores the frame register.
             by_label[last.returns_to].steps[1:1] = restore
 
     # --- layout -----------------------------------------------------------------------------------
     def finish(self) -> Lowering:
-        """Lay out all blocks and replace what attributes name by what it is."""
+        """Lay out all blocks and replace symbolic attributes by their values."""
         steps: list[tuple[Unit, Step]] = []
         places: dict[tuple[str, str], int] = {}
         functions: dict[str, int] = {}
@@ -527,13 +527,13 @@ class Assembler:
     def describe(self, n: int, step: Step, ops: list[Op]) -> ProgramInstruction:
         """The step as an instruction of the program, for messages."""
         i = step.instruction
-        # In capitals, as machine code's are, so that messages tell reads from writes.
+        # Opcode in capitals, as in machine code, so that messages distinguish reads from writes.
         opcode = (step.opcode or (i.opcode if i is not None else "")).upper()
         modifiers = i.modifiers if i is not None and not step.opcode else ()
         operands: list[ProgramOperand] = []
         if i is not None:
             operands.append(ProgramOperand(Kind.NAME, name=i.text))
-        # A cooperative kernel is known by the constants that it reads.
+        # A cooperative kernel is recognised by the constants that it reads.
         for op in ops:
             if op.name == "load_const" and ops[op.args[0]].name == "const":
                 operands.append(ProgramOperand(Kind.CONSTANT, index=op.attr[0], value=ops[op.args[0]].attr))
@@ -541,7 +541,7 @@ class Assembler:
         return ProgramInstruction(STEP_BYTES * n, opcode, modifiers, tuple(operands), line=line)
 
     def line_of(self, i: Instruction) -> tuple[str, int] | None:
-        """The line of the compiled program, or of the PTX text when it names no files."""
+        """The line of the source program, or of the PTX text if it names no files."""
         if not self.module.files:
             return self.name, i.line
         if i.source is None or i.source[0] not in self.module.files:
@@ -581,7 +581,7 @@ class Assembler:
         )
 
     def takes_parameter_addresses(self) -> bool:
-        """Whether code makes generic addresses of the kernel's parameters, which then must be in memory."""
+        """Whether code takes generic addresses of the kernel's parameters, which must then be in memory."""
         statements = (s for unit in self.units.values() for s in unit.function.statements)
         return any(
             isinstance(s, Instruction)
@@ -591,13 +591,13 @@ class Assembler:
         )
 
     def local_bytes(self) -> int:
-        """Local memory of a thread: the deepest frames, and what ``alloca`` may take."""
+        """Local memory per thread: the deepest chain of frames, and the space for ``alloca``."""
         frames = {name: unit.frame.aligned_bytes for name, unit in self.units.items()}
         room = meaning_stack.ROOM_BYTES if takes_stack(u.function for u in self.units.values()) else 0
         return self.depth(self.kernel.name, frames, ()) + room
 
     def depth(self, name: str, frames: Mapping[str, int], above: tuple[str, ...]) -> int:
-        """Bytes of the deepest chain of frames from a function on."""
+        """Bytes of the deepest chain of frames that starts at a function."""
         if name in above:
             return RECURSION_STACK_BYTES
         calls = self.units[name].calls

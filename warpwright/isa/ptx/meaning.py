@@ -1,8 +1,8 @@
-"""What all PTX semantics share: the table, operand readers and writers, modifiers.
+"""Common parts of PTX semantics: the table of meanings, operand readers and writers, modifiers.
 
-Virtual registers live in the common register file: 16 bits and less in one 32-bit register (upper bits zero),
-64 bits in a pair, predicates in the predicate file, the carry flag in a predicate of its own.  One PTX instruction
-may need several machine steps (a gathering of lanes before an exchange): ``Emitter.step`` ends one and begins the next.
+Virtual registers live in the common register file: up to 16 bits in one 32-bit register (upper bits zero), 64 bits in a
+pair, predicates in the predicate file, the carry flag in a predicate of its own.  If a PTX instruction needs several
+machine steps (gathering lanes before an exchange), ``Emitter.step`` ends one and begins the next.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from warpwright.isa.ptx.syntax import (
 
 
 class UnsupportedInstruction(NotImplementedError):
-    """A PTX instruction or modifier without a meaning here."""
+    """A PTX instruction or modifier that is not implemented."""
 
 
 def unsupported(what: str) -> UnsupportedInstruction:
@@ -39,7 +39,7 @@ def unsupported(what: str) -> UnsupportedInstruction:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A code address that is known once the whole program is laid out: is in attributes until then."""
+    """A code address that is known once the program is laid out; attributes hold it until then."""
 
     name: str
     """A label of the function, or a function."""
@@ -50,7 +50,7 @@ _ENVIRONMENT = frozenset(map(str, range(ENVIRONMENT_COUNT)))
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where a variable is."""
+    """The location of a variable."""
 
     space: str
     """global (device address) | const (offset in bank 3) | shared | local (offset in the frame) | param (offset in
@@ -60,7 +60,7 @@ class Storage:
 
 @dataclass(slots=True)
 class Context:
-    """What meanings know of the function around an instruction."""
+    """What meanings know about the function that contains the instruction."""
 
     arch: int
     registers: dict[str, tuple[int, str]]
@@ -68,16 +68,17 @@ class Context:
     carry: int
     """Predicate number of the condition code's carry flag (CC.CF)."""
     symbols: Callable[[str], Storage]
-    """Where a name is; raises UnsupportedInstruction for an unknown one."""
+    """The location of a name; raises UnsupportedInstruction for an unknown one."""
     stack: int | None = None
-    """Register that holds the frame's offset in local memory; None in a kernel, whose frame begins at 0."""
+    """Register with the frame's offset in local memory; None in a kernel, whose frame begins at 0."""
     constant_window_bytes: int = 0x50
     """Offset in bank 0 of the generic address of constant bank 3."""
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parameter_window_bytes: int | None = None
-    """Offset in bank 0 of the generic addresses of the parameters' first and last byte, on chips that have it."""
+    """Offset in bank 0 of the generic addresses of the parameters' first and last byte, on chips that have them."""
     bank_window_bytes: tuple[int, int] | None = None
-    """Offsets in bank 0 of its own generic address and of the offset of the parameters' last byte, on chips that have those."""
+    """Offsets in bank 0 of its own generic address and of the offset of the parameters' last byte, on chips that have
+    them."""
     parameter_base_bytes: int = 0
     """Offset in bank 0 of the parameters."""
 
@@ -96,7 +97,7 @@ class Emitter(Builder):
         return self.context.arch
 
     def step(self) -> None:
-        """End a machine step; values do not live on."""
+        """End a machine step; values are not available in the next one."""
         self.steps.append(self.ops)
         self.ops = []
 
@@ -196,7 +197,7 @@ class Emitter(Builder):
         return self.add(at, self.zext(self.shl(rank, self.const(SHARED_RANK_SHIFT)), "i64"))
 
     def frame(self, offset: int) -> Value:
-        """The local address (i32) of a byte of the frame."""
+        """The local address (i32) of a byte in the frame."""
         if self.context.stack is None:
             return self.const(offset)
         base = self.op("get_reg", "i32", attr=self.context.stack)
@@ -204,7 +205,7 @@ class Emitter(Builder):
 
     # --- writing ----------------------------------------------------------------------------------
     def result(self, o: Operand, value: Value, signed: bool = False) -> None:
-        """Write a destination; a wider register takes the zero- or sign-extended value."""
+        """Write a destination; a wider register receives the zero- or sign-extended value."""
         if isinstance(o, Sink):
             return
         if isinstance(o, Pair):
@@ -315,7 +316,7 @@ MEANINGS: dict[str, Meaning] = {}
 
 
 def meaning(*names: str) -> Callable[[Meaning], Meaning]:
-    """Enter a function into the table under one or more opcodes."""
+    """Register a function as the meaning of one or more opcodes."""
 
     def enter(function: Meaning) -> Meaning:
         for name in names:
@@ -341,7 +342,7 @@ def type_of(i: Instruction) -> str:
 
 
 def only(i: Instruction, *known: str | Iterable[str]) -> None:
-    """Raise unless every modifier but types is known: nothing is ignored in silence."""
+    """Raise unless every modifier other than types is known, so that none is silently ignored."""
     allowed: set[str] = set()
     for k in known:
         allowed |= {k} if isinstance(k, str) else set(k)
@@ -359,14 +360,14 @@ def only_types(i: Instruction, *known: str) -> str:
 
 
 def count_operands(i: Instruction, low: int, high: int | None = None) -> None:
-    """Raise when there are too few or too many operands."""
+    """Raise if there are too few or too many operands."""
     if not low <= len(i.operands) <= (high or low):
         wanted = str(low) if high is None else f"{low} to {high}"
         raise unsupported(f"{i.opcode} takes {wanted} operands, not {len(i.operands)}")
 
 
 def elementwise(b: Emitter, type: str, function: Callable[..., Value], *values: Value) -> Value:
-    """Apply to a value of a scalar type, or to both halves of a packed one."""
+    """Apply an operation to a scalar, or to both halves of a packed value."""
     if not type.endswith("x2"):
         return function(*values)
     part_type = value_type({"u16x2": "u16", "s16x2": "s16"}.get(type, type[:-2]))
@@ -378,7 +379,7 @@ def elementwise(b: Emitter, type: str, function: Callable[..., Value], *values: 
 
 
 def half(b: Emitter, x: Value, n: int, type: str) -> Value:
-    """Half ``n`` of an i32."""
+    """Half ``n`` of an i32, as 16 bits."""
     word = b.lshr(x, b.const(16)) if n else x
     return b.bitcast(b.trunc(word, "i16"), type)
 

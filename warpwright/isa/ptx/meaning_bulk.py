@@ -27,7 +27,7 @@ def emit(b: Emitter, what: Bulk, words: dict[int, Value]) -> None:
 
 
 def copy(i: Instruction, b: Emitter) -> None:
-    """cp.async.bulk and cp.reduce.async.bulk, with ``.tensor`` too; groups of them are complete at once."""
+    """cp.async.bulk and cp.reduce.async.bulk, with and without ``.tensor``; groups complete at once."""
     if any(m in i.modifiers for m in DONE):
         return
     modifiers = [m for m in i.modifiers if not m.startswith("L2::")]

@@ -12,7 +12,7 @@ from warpwright.isa.ptx.syntax import Immediate, Instruction, Register
 
 @meaning("cp")
 def cp(i: Instruction, b: Emitter) -> None:
-    """cp.async: complete at once, so that waiting for groups does nothing."""
+    """cp.async: completes at once, so that waiting for groups has no effect."""
     if i.modifiers[:2] == ("async", "mbarrier"):
         copies_arrive(i, b)
         return
@@ -43,7 +43,7 @@ def cp(i: Instruction, b: Emitter) -> None:
         value = read(b, "global", source, size, Access("global", size, cache=cache_of(i)), where)
         words = split_words(b, value)
     else:
-        # Bytes after the source's size are zero and not read.
+        # Bytes beyond the source size are zero and not read.
         for n in range(0, size, 4):
             some = b.icmp("ugt", filled, b.const(n))
             word = read(b, "global", offset_by(b, source, n), 4, Access("global", 4, cache=cache_of(i)), some)
@@ -55,9 +55,9 @@ def cp(i: Instruction, b: Emitter) -> None:
 
 
 def copies_arrive(i: Instruction, b: Emitter) -> None:
-    """``cp.async.mbarrier.arrive``: the copies are complete, so it is an arrival at once.
+    """``cp.async.mbarrier.arrive``: arrives at once, because the copies are already complete.
 
-    Without ``.noinc`` the arrival is expected in addition, which leaves the object as it is.
+    Without ``.noinc`` the expected count grows by the same arrival, so the object does not change.
     """
     check(i, "async", "mbarrier", "arrive", "noinc", "b64")
     if "noinc" in i.modifiers:

@@ -1,7 +1,7 @@
 """Floating-point arithmetic (PTX ISA, sections 9.7.3 to 9.7.5): f32, f64, half precision and packed halves.
 
-NaN results of arithmetic are canonical.  ``.approx`` functions follow the machine's own sequences around its
-special-function unit (which flushes subnormals, so that arguments are scaled around it), as compiled code shows them.
+NaN results of arithmetic are canonical.  ``.approx`` functions follow the instruction sequences of compiled code around
+the special-function unit, which flushes subnormals, so that arguments are scaled first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIGN_BITS = {"f16": 0x8000, "bf16": 0x8000, "f32": 0x80000000, "f64": 1 << 63}
 def either(
     if_integer: Callable[[Instruction, Emitter], None], if_float: Callable[[Instruction, Emitter], None]
 ) -> Callable[[Instruction, Emitter], None]:
-    """One opcode for integers and floats: the type chooses."""
+    """One opcode for integers and floats; the type selects the meaning."""
 
     def choose(i: Instruction, b: Emitter) -> None:
         (if_float if type_of(i) in FLOATS else if_integer)(i, b)
@@ -55,7 +55,7 @@ def saturate(b: Emitter, x: Value) -> Value:
 
 
 def finish(b: Emitter, i: Instruction, x: Value, *factors: Value) -> Value:
-    """What follows the rounding: NaN, flush (of a product or multiply-add of ``factors``), saturation, ReLU."""
+    """Steps after rounding: canonical NaN, flush (of a product or multiply-add of ``factors``), saturation, ReLU."""
     type = b.type_of(x)
     if type != "f64":
         x = b.op("canonical_nan", type, x)
@@ -84,7 +84,7 @@ def arithmetic(name: str, inputs: int) -> Callable[[Instruction, Emitter], None]
             if i.opcode == "sub":
                 flushed[1] = b.op("fneg", kind, flushed[1])
             result = b.op(name, kind, *flushed, attr=rounding(i))
-            if kind == "f64":  # the machine's order: the last factor, the addend, the first factor
+            if kind == "f64":  # operand order of the machine: last factor, addend, first factor
                 result = b.op("nan_of", kind, result, *plain[1:], plain[0])
             return finish(b, i, result, *(flushed if name != "fadd" else ()))
 
@@ -94,7 +94,8 @@ def arithmetic(name: str, inputs: int) -> Callable[[Instruction, Emitter], None]
 
 
 def extreme(i: Instruction, b: Emitter) -> None:
-    """min and max: the other operand instead of NaN, or NaN with .NaN; .xorsign.abs gives the product's sign."""
+    """min and max: return the other operand instead of NaN, or NaN with .NaN; .xorsign.abs applies the product's
+    sign."""
     only(i, "ftz", "NaN", "xorsign", "abs")
     type = only_types(i, *FLOATS)
     how = "nan" if "NaN" in i.modifiers else "number"
@@ -104,7 +105,7 @@ def extreme(i: Instruction, b: Emitter) -> None:
         x, y = (flush(b, i, v) for v in values)
         if "xorsign" not in i.modifiers:
             found = b.op("f" + i.opcode, kind, x, y, attr=how)
-            # Code for chips after sm_62, which have no instruction for it, selects among the operands' bits.
+            # Chips after sm_62 have no instruction for this; their code selects among the operands' bits.
             by_selection = kind == "f64" and b.arch >= 70
             return b.op("nan_of", kind, found, y, x) if by_selection else b.op("canonical_nan", kind, found)
         found = b.op("f" + i.opcode, kind, b.op("fabs", kind, x), b.op("fabs", kind, y), attr=how)
@@ -116,7 +117,7 @@ def extreme(i: Instruction, b: Emitter) -> None:
 
 
 def sign(name: str) -> Callable[[Instruction, Emitter], None]:
-    """neg and abs: the sign bit alone."""
+    """neg and abs: change only the sign bit."""
 
     def emit(i: Instruction, b: Emitter) -> None:
         only(i, "ftz")
@@ -124,7 +125,7 @@ def sign(name: str) -> Callable[[Instruction, Emitter], None]:
 
         def one(x: Value) -> Value:
             changed = b.op(name, b.type_of(x), flush(b, i, x))
-            # The machine adds -0.0 in f64, which leaves a NaN its sign.
+            # The machine adds -0.0 in f64, which preserves the sign of a NaN.
             return b.op("nan_of", "f64", changed, x) if type == "f64" else b.op("canonical_nan", b.type_of(x), changed)
 
         b.result(i.operands[0], elementwise(b, type, one, b.source(i.operands[1], type)))
@@ -147,7 +148,7 @@ def finish32(b: Emitter, i: Instruction, x: Value) -> Value:
 
 
 def mufu(b: Emitter, name: str, x: Value) -> Value:
-    """The special-function unit: subnormals count as zero on both sides."""
+    """The special-function unit; it flushes subnormal arguments and results to zero."""
     result = b.op("mufu", "f32", b.op("ftz", "f32", x), attr=name)
     return b.op("ftz", "f32", b.op("canonical_nan", "f32", result))
 
@@ -184,7 +185,7 @@ def float_div(i: Instruction, b: Emitter) -> None:
         quotient = finish32(b, i, divide32(b, x, y, rounding(i)))
         b.result(d, flushed_quotient(b, i, x, y, quotient) if "ftz" in i.modifiers else quotient)
         return
-    # The divisor is brought to where its reciprocal is normal.
+    # Scale the divisor so that its reciprocal is normal.
     by = b.const(power(0), "f32")
     if "full" in i.modifiers:
         large = b.fcmp("ogt", b.op("fabs", "f32", y), b.const(power(126), "f32"))
@@ -197,7 +198,8 @@ def float_div(i: Instruction, b: Emitter) -> None:
 
 
 def flushed_quotient(b: Emitter, i: Instruction, x: Value, y: Value, quotient: Value) -> Value:
-    """Tininess counts before the exponent's limit: what was rounded up to the smallest normal number becomes zero."""
+    """Tininess is detected before the exponent is limited: a result that was rounded up to the smallest normal number
+    becomes zero."""
     small = is_small(b, x, 3)
     larger = divide32(b, scaled(b, x, small, 64), y, rounding(i))
     tiny = b.and_(small, is_small(b, larger, -62))
@@ -233,7 +235,8 @@ def rcp(i: Instruction, b: Emitter) -> None:
 
 
 def upper_half(b: Emitter, x: Value, name: str) -> Value:
-    """rcp and rsqrt of f64, approximate: from the argument's upper word to the result's, the lower words zero."""
+    """Approximate rcp and rsqrt of f64: computed from the argument's upper word to the result's upper word; the lower
+    words are zero."""
     high = b.op("extract", "i32", b.bitcast(x, "i64"), attr=1)
     wide = b.bitcast(b.op("pack64", "i64", b.const(0), high), "f64")
     result = b.op("mufu", "f64", b.op("ftz", "f64", wide), attr=name)
@@ -257,7 +260,7 @@ def sqrt(i: Instruction, b: Emitter) -> None:
 
 
 def rooted(b: Emitter, i: Instruction, x: Value, name: str, back: int) -> Value:
-    """A root function; without .ftz subnormal arguments are multiplied by 2**24 before and the result by 2**back."""
+    """A root function; without .ftz, subnormal arguments are multiplied by 2**24 first and the result by 2**back."""
     if "ftz" in i.modifiers:
         return mufu(b, name, x)
     small = is_small(b, x, -126)
@@ -279,7 +282,8 @@ def rsqrt(i: Instruction, b: Emitter) -> None:
 
 
 def reciprocal_root64(b: Emitter, x: Value) -> Value:
-    """rsqrt.approx.f64: the unit's value of the upper word and one step of a cubic iteration, as compiled code has it."""
+    """rsqrt.approx.f64: the unit's value for the upper word, refined by one step of a cubic iteration, as in compiled
+    code."""
     one = b.const(ONES["f64"], "f64")
     bits = b.bitcast(x, "i64")
     special = b.icmp("uge", b.sub(bits, b.const(1, "i64")), b.const((0x7FF << 52) - 1, "i64"))
@@ -304,7 +308,7 @@ def reciprocal_root64(b: Emitter, x: Value) -> Value:
 # --- transcendental functions ---------------------------------------------------------------------
 @meaning("sin", "cos")
 def sin(i: Instruction, b: Emitter) -> None:
-    """The unit takes turns: the argument is multiplied by 1/2pi, towards zero."""
+    """The unit takes turns: the argument is multiplied by 1/(2 pi), rounded towards zero."""
     only(i, "approx", "ftz")
     only_types(i, "f32")
     d, o = i.operands
@@ -327,7 +331,7 @@ def lg2(i: Instruction, b: Emitter) -> None:
 
 
 def exp2(b: Emitter, x: Value, ftz: bool) -> Value:
-    """2**x; without .ftz arguments below -126 are halved before and the result squared."""
+    """2**x; without .ftz, arguments below -126 are halved first and the result is squared."""
     if ftz:
         return mufu(b, "ex2", x)
     small = b.fcmp("olt", x, b.const(0xC2FC0000, "f32"))
@@ -392,7 +396,7 @@ def testp(i: Instruction, b: Emitter) -> None:
         "infinite": lambda: b.icmp("eq", size, infinity),
         "number": lambda: b.icmp("ule", size, infinity),
         "notanumber": lambda: b.icmp("ugt", size, infinity),
-        # Compiled code takes zero for normal.
+        # Compiled code treats zero as normal.
         "normal": lambda: b.or_(b.and_(finite, b.icmp("uge", size, smallest)), b.icmp("eq", size, b.like(0, x))),
         "subnormal": lambda: b.and_(b.icmp("ult", size, smallest), b.icmp("ne", size, b.like(0, x))),
     }

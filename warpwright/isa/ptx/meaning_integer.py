@@ -55,7 +55,8 @@ def add_sub(i: Instruction, b: Emitter) -> None:
 
 @meaning("addc", "subc")
 def addc(i: Instruction, b: Emitter) -> None:
-    """With carry in.  Subtraction adds the complement: its flag is set where nothing was borrowed, as on the machine."""
+    """addc and subc.  Subtraction adds the complement: its carry flag is set if nothing was borrowed, as on the
+    machine."""
     only(i, "cc")
     type = only_types(i, "u32", "s32", "u64", "s64")
     d, *inputs = i.operands
@@ -70,7 +71,7 @@ def addc(i: Instruction, b: Emitter) -> None:
 
 
 def product(b: Emitter, i: Instruction, type: str, x: Value, y: Value) -> Value:
-    """The part of a product that .lo, .hi or .wide names."""
+    """The part of a product that .lo, .hi or .wide selects."""
     bits = BITS[type]
     if "wide" in i.modifiers:
         to = f"i{2 * bits}"
@@ -160,7 +161,7 @@ def rem(i: Instruction, b: Emitter) -> None:
     type = only_types(i, *INTEGERS)
     d, *inputs = i.operands
     x, y = (b.source(o, type) for o in inputs)
-    # A remainder by zero is all ones in compiled code.
+    # Compiled code returns all ones for a remainder by zero.
     nothing = b.icmp("eq", y, b.like(0, y))
     b.result(d, b.select(nothing, b.like(-1, x), remainder(b, type, x, y)), is_signed(type))
 
@@ -213,7 +214,7 @@ def count_bits(i: Instruction, b: Emitter) -> None:
 
 @meaning("bfind")
 def bfind(i: Instruction, b: Emitter) -> None:
-    """Position of the highest bit that differs from the sign; -1 without one."""
+    """Position of the highest bit that differs from the sign; -1 if there is none."""
     only(i, "shiftamt")
     type = only_types(i, "u32", "s32", "u64", "s64")
     x = b.source(i.operands[1], type)
@@ -233,7 +234,7 @@ def fns(i: Instruction, b: Emitter) -> None:
     mask, base, n = (b.source(o, "b32") for o in inputs)
     down = b.icmp("slt", n, b.const(0))
     count = b.select(down, b.neg(n), n)
-    # Downwards is upwards in the mirrored word.
+    # Searching downwards is searching upwards in the bit-reversed word.
     word = b.select(down, b.op("bitreverse", "i32", mask), mask)
     start = b.select(down, b.sub(b.const(31), base), base)
     word = b.and_(word, b.shl(b.const(-1), start))
@@ -252,7 +253,8 @@ def fns(i: Instruction, b: Emitter) -> None:
 
 
 def field_place(b: Emitter, o: Operand, bits: int) -> Value:
-    """Position or length of a bit field: the low eight bits; 64-bit fields, which compiled code shifts, take all."""
+    """Position or length of a bit field: its low eight bits; for 64-bit fields, which compiled code shifts, all
+    bits."""
     x = b.source(o, "u32")
     return b.and_(x, b.const(0xFF)) if bits == 32 else b.binary("umin", x, b.const(0xFF))
 
@@ -275,7 +277,7 @@ def bfe(i: Instruction, b: Emitter) -> None:
     last = b.binary("umin", b.sub(b.add(position, length), b.const(1)), b.const(bits - 1))
     sign = b.ashr(b.shl(x, b.zext(b.sub(b.const(bits - 1), last), kind)), b.const(bits - 1, kind))
     inside = b.and_(b.lshr(x, shift), mask)
-    # Above the word's end the field takes the sign as well.
+    # Bits of the field beyond the end of the word are copies of the sign.
     held = b.binary("umin", length, b.binary("umax", b.sub(b.const(bits), position), b.const(0)))
     held = b.select(b.icmp("ugt", position, b.const(bits)), b.const(0), held)
     kept = b.sub(b.shl(b.const(1, kind), b.zext(held, kind)), b.const(1, kind))
@@ -308,7 +310,7 @@ def bmsk(i: Instruction, b: Emitter) -> None:
 
 @meaning("szext")
 def szext(i: Instruction, b: Emitter) -> None:
-    """Keep ``b`` bits, extended from the highest of them (.s32) or by zeros."""
+    """Keep ``b`` bits, sign-extended (.s32) or zero-extended."""
     only(i, "clamp", "wrap")
     type = only_types(i, "u32", "s32")
     d, *inputs = i.operands
@@ -449,7 +451,7 @@ COMBINATIONS = ("and", "or", "xor")
 
 
 def compare(b: Emitter, i: Instruction, type: str, x: Value, y: Value) -> Value:
-    """The comparison that the modifiers name."""
+    """The comparison that the modifiers specify."""
     relation = next((m for m in i.modifiers if m in RELATIONS or m in FLOAT_RELATIONS), None)
     if relation is None:
         raise unsupported(f"{i.opcode} without a comparison")
@@ -499,7 +501,7 @@ TRUE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
 @meaning("set")
 def set_(i: Instruction, b: Emitter) -> None:
-    """The comparison as 1.0, or as all ones in an integer."""
+    """The comparison result as 1.0, or as all ones in an integer."""
     only(i, "ftz", *RELATIONS, *FLOAT_RELATIONS, *COMBINATIONS)
     to, type = types_of(i)
     d, o1, o2, *more = i.operands
@@ -529,7 +531,7 @@ def selp(i: Instruction, b: Emitter) -> None:
 
 @meaning("slct")
 def slct(i: Instruction, b: Emitter) -> None:
-    """``a`` where c >= 0 (-0.0 counts, NaN does not), else ``b``."""
+    """``a`` where c >= 0 (true for -0.0, false for NaN), else ``b``."""
     only(i, "ftz")
     type, by = types_of(i)
     d, o1, o2, o3 = i.operands

@@ -41,7 +41,7 @@ def mbarrier(i: Instruction, b: Emitter) -> None:
 
 
 def arrive(i: Instruction, b: Emitter, operands: list[Operand], leaves: bool) -> None:
-    """An arrival, with the state before it, also together with expected bytes."""
+    """An arrival, optionally with expected bytes; returns the state before it."""
     d, o, *more = operands
     space, at = locate(b, o, space_of(i))
     given = b.zext(b.source(more[0], "u32"), "i64") if more else None
@@ -55,7 +55,7 @@ def arrive(i: Instruction, b: Emitter, operands: list[Operand], leaves: bool) ->
 
 
 def wait(i: Instruction, b: Emitter, operands: list[Operand]) -> None:
-    """Whether the phase of a state (or of a parity) has ended."""
+    """Whether the phase given by a state or a parity has ended."""
     d, o, which, *_ = operands
     space, at = locate(b, o, space_of(i))
     now = b.op("extract", "i32", b.op("load", "i32x2", at, attr=Access(space, 8, True, "phase")), attr=1)

@@ -1,8 +1,8 @@
 """Loads, stores, atomics, fences and cache hints (PTX ISA, sections 9.7.9 and 9.7.13).
 
-Addresses: global and generic are i64; shared, local and kernel parameters are 32-bit offsets, whatever register
-holds them.  ``.const`` is bank 3, kernel parameters are in bank 0; parameters of device functions and what is passed to
-them are in the frame, in local memory.
+Global and generic addresses are i64; shared, local and kernel-parameter addresses are 32-bit offsets, whatever register
+holds them.  ``.const`` is bank 3, kernel parameters are in bank 0; parameters of device functions and call arguments
+are in the frame, in local memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPACES = {
     **{s: s for s in ("global", "shared", "local", "const", "param")},
     **{"shared::cta": "shared", "shared::cluster": "cluster", "param::entry": "param", "param::func": "param"},
 }
-"""State spaces of PTX by modifier; ``cluster`` is reached by generic addresses."""
+"""State spaces of PTX by modifier; the ``cluster`` space is accessed by generic addresses."""
 ORDERS = ("weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio")
 SCOPES = ("cta", "gpu", "sys", "cluster")
 CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc")
@@ -34,12 +34,12 @@ WORDS = {4: "i32", 8: "i32x2", 16: "i32x4"}
 
 
 def is_hint(modifier: str) -> bool:
-    """Cache levels and eviction priorities: they change no result."""
+    """Whether a modifier is a cache level or eviction priority, which does not affect results."""
     return modifier.startswith(("L1::", "L2::")) or modifier == "unified"
 
 
 def check(i: Instruction, *known: str) -> None:
-    """Like ``only``, with spaces, orders, scopes and hints allowed."""
+    """Like ``only``, but also allows spaces, memory orders, scopes and hints."""
     hints = [m for m in i.modifiers if is_hint(m)]
     only(i, SPACES, ORDERS, SCOPES, CACHE, VECTORS, hints, known)
 
@@ -141,7 +141,7 @@ def split_words(b: Emitter, value: Value) -> list[Value]:
 
 
 def elements_of(i: Instruction, registers: Operand) -> tuple[Operand, ...]:
-    """The registers of a load or store, as many as its ``.v2`` or ``.v4`` says."""
+    """The registers of a load or store: one, or as many as ``.v2`` or ``.v4`` specifies."""
     count = next((VECTORS[m] for m in i.modifiers if m in VECTORS), 1)
     items: tuple[Operand, ...] = registers.items if isinstance(registers, Vector) else (registers,)
     if len(items) != count:
@@ -156,7 +156,7 @@ def ld(i: Instruction, b: Emitter) -> None:
     d, o, *_ = i.operands
     items = elements_of(i, d)
     space, at = locate(b, o, space_of(i))
-    if space == CONSTANTS and b.ops[at].name != "const":  # whose time depends on the lanes' offsets
+    if space == CONSTANTS and b.ops[at].name != "const":  # its time depends on the lanes' offsets
         b.op("touch", "void", at, attr=Access("constant", BITS[type] // 8))
     values = read_elements(b, i, space, at, BITS[type] // 8, len(items))
     if "acquire" in i.modifiers:
@@ -288,7 +288,7 @@ def atom(i: Instruction, b: Emitter) -> None:
 
 
 def vector_atomic(b: Emitter, space: str, at: Value, name: str, type: str, d: Operand | None, values: Operand) -> None:
-    """``.v2`` to ``.v8``: each word by itself; two 16-bit elements share one."""
+    """``.v2`` to ``.v8``: each word is atomic separately; two 16-bit elements share a word."""
     if not isinstance(values, Vector) or not (d is None or isinstance(d, Vector)):
         raise unsupported("a vector atomic without vectors")
     paired = type in ("f16", "bf16")
@@ -315,9 +315,9 @@ def operation_of(name: str, type: str, space: str) -> tuple[str, str]:
         kind = type
         if name == "add":
             operation = "fadd" if type in ("f32", "f64") else f"fadd_{type}"
-            if type == "f32" and space != "shared":  # PTX ISA, ``atom``: subnormals are flushed in global memory
+            if type == "f32" and space != "shared":  # PTX ISA, ``atom``: subnormals are flushed for global memory
                 operation = "fadd_ftz"
-            if type == "f64" and space == "shared":  # compiled code adds and compares-and-swaps
+            if type == "f64" and space == "shared":  # compiled code adds and uses compare-and-swap
                 operation = "fadd_quiet"
         elif name in ("min", "max"):
             operation = f"f{name}"
@@ -342,7 +342,8 @@ def word_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values:
 
 
 def half_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values: list[Operand]) -> Value:
-    """Addition or compare-and-swap of one half of a word, which compiled code does by compare-and-swap of the word."""
+    """Addition or compare-and-swap of one half of a word; compiled code does it by compare-and-swap of the whole
+    word."""
     if (name, type) not in (("add", "f16"), ("add", "bf16"), ("cas", "b16")):
         raise unsupported(f"atom.{name}.{type}")
     word = b.and_(at, b.like(-4, at))
@@ -358,7 +359,7 @@ def half_atomic(b: Emitter, space: str, at: Value, name: str, type: str, values:
 
 
 def store_async(i: Instruction, b: Emitter) -> None:
-    """st.async: a store to a block of the cluster that completes its bytes at an mbarrier."""
+    """st.async: a store to a block of the cluster that signals its bytes to an mbarrier."""
     o, value, barrier = i.operands
     type = type_of(i)
     items: tuple[Operand, ...] = value.items if isinstance(value, Vector) else (value,)
@@ -369,7 +370,7 @@ def store_async(i: Instruction, b: Emitter) -> None:
 
 
 def reduce_async(i: Instruction, b: Emitter) -> None:
-    """red.async: the same with an atomic operation."""
+    """red.async: as st.async, with an atomic operation."""
     o, value, barrier = i.operands
     type = type_of(i)
     size = BITS[type] // 8
@@ -390,16 +391,16 @@ def fence(i: Instruction, b: Emitter) -> None:
 
 @meaning("prefetch", "prefetchu", "applypriority", "discard", "pmevent", "nop", "setmaxnreg", "brkpt")
 def hint(i: Instruction, b: Emitter) -> None:
-    """Changes no result."""
+    """A hint, which does not affect results."""
 
 
 @meaning("griddepcontrol")
 def griddepcontrol(i: Instruction, b: Emitter) -> None:
-    """Without time launches run one after the other, so what the grid waits for has ended."""
+    """Without timing, launches run one after the other, so the grids that this one depends on have already ended."""
     b.op("nanosleep", "void", b.const(0), attr="grid")
 
 
 @meaning("createpolicy")
 def createpolicy(i: Instruction, b: Emitter) -> None:
-    """A cache policy is a hint: its register holds zero."""
+    """A cache policy is a hint; its register holds zero."""
     b.result(i.operands[0], b.const(0, "i64"))

@@ -47,7 +47,7 @@ def mov(i: Instruction, b: Emitter) -> None:
 
 
 def mov128(b: Emitter, i: Instruction) -> None:
-    """Packing and unpacking 128-bit registers, which are four consecutive ones."""
+    """Packing and unpacking of 128-bit registers, which are four consecutive 32-bit ones."""
     d, o = i.operands
     if isinstance(o, Register):
         words = b.words(o, 4)
@@ -112,12 +112,12 @@ def cvt(i: Instruction, b: Emitter) -> None:
 
 
 def flush_f32(b: Emitter, i: Instruction, x: Value) -> Value:
-    """.ftz acts on f32 alone."""
+    """.ftz applies to f32 only."""
     return b.op("ftz", "f32", x) if "ftz" in i.modifiers and b.type_of(x) == "f32" else x
 
 
 def narrowed(b: Emitter, i: Instruction, x: Value, to: str) -> Value:
-    """f32 to a half-precision format, with ReLU and finite saturation; .ftz does nothing in compiled code."""
+    """f32 to a half-precision format, with ReLU and finite saturation; .ftz has no effect in compiled code."""
     rounding = next((m for m in i.modifiers if m in ROUNDINGS), "rn")
     y = b.op("canonical_nan", to, b.op("fcvt", to, x, attr=rounding))
     if "relu" in i.modifiers:
@@ -144,7 +144,7 @@ def to_fp8(b: Emitter, i: Instruction, x: Value, format: str) -> Value:
     drop = 23 - fraction
     rounded = b.add(b.add(size, b.const((1 << drop - 1) - 1)), b.and_(b.lshr(size, b.const(drop)), b.const(1)))
     normal = b.sub(b.lshr(rounded, b.const(drop)), b.const(127 - bias << fraction))
-    # Adding a power of two whose last place is the smallest subnormal number rounds to it.
+    # Adding a power of two whose last place is the smallest subnormal number rounds to that number.
     anchor = b.const(127 + 23 + 1 - bias - fraction << 23)
     total = b.op("fadd", "f32", b.bitcast(size, "f32"), b.bitcast(anchor, "f32"), attr="rn")
     small = b.sub(b.bitcast(total, "i32"), anchor)
@@ -184,7 +184,7 @@ def tf32(b: Emitter, i: Instruction, x: Value) -> Value:
 
 
 def away_tf32(b: Emitter, i: Instruction, bits: Value) -> Value:
-    """.rna, as compiled code has it: infinity and NaNs only lose their lower bits; .satfinite takes them down by one step."""
+    """.rna as in compiled code: infinity and NaN only lose their lower bits; .satfinite reduces them by one step."""
 
     def beyond(word: Value) -> Value:
         return b.icmp("uge", b.and_(word, b.const(0x7FFFFFFF)), b.const(0x7F800000))
@@ -197,7 +197,8 @@ def away_tf32(b: Emitter, i: Instruction, bits: Value) -> Value:
 
 
 FIRST_HALF_TO_DOUBLE = 70
-"""The first architecture with conversions between f16 and f64; before it the compiler's code goes by way of f32, whose NaN is one."""
+"""The first architecture with conversions between f16 and f64; for earlier ones the compiler's code converts through
+f32, which makes NaN canonical."""
 
 
 def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
@@ -220,7 +221,7 @@ def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value
     elif (from_, to) == ("bf16", "f32") and "ftz" not in i.modifiers:
         y = b.bitcast(b.shl(b.zext(b.bitcast(x, "i16"), "i32"), b.const(16)), "f32")
     else:
-        if from_ == "f32" and "ftz" in i.modifiers:  # an instruction of its own, with its own NaN
+        if from_ == "f32" and "ftz" in i.modifiers:  # a separate instruction, with its own NaN
             x = b.op("canonical_nan", "f32", flush_f32(b, i, x))
         if (from_, to) == ("f16", "f64") and b.arch < FIRST_HALF_TO_DOUBLE:
             from_, x = "f32", b.op("canonical_nan", "f32", b.op("fcvt", "f32", x, attr="rn"))
@@ -234,11 +235,12 @@ def to_float(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value
 
 
 FIRST_NARROW_F2I = 70
-"""The first architecture that converts f64 to integers of 8 and 16 bits at once."""
+"""The first architecture that converts f64 directly to 8- and 16-bit integers."""
 
 
 def float_to_integer(b: Emitter, i: Instruction, from_: str, to: str, x: Value) -> Value:
-    """Saturates; NaN gives zero where neither side has 64 bits, else only the highest bit set (PTX ISA, ``cvt``)."""
+    """Saturates.  NaN becomes zero if neither side has 64 bits, otherwise only the highest bit is set (PTX ISA,
+    ``cvt``)."""
     rounding = next((TO_INTEGRAL[m] for m in i.modifiers if m in TO_INTEGRAL), None)
     if rounding is None:
         raise unsupported("cvt to an integer without .rni, .rzi, .rmi or .rpi")
@@ -248,7 +250,7 @@ def float_to_integer(b: Emitter, i: Instruction, from_: str, to: str, x: Value) 
     if from_ == "f64" and bits <= 32:
         nan = 1 << bits - 1
         if b.arch < FIRST_NARROW_F2I and bits < 32 and not is_signed(to):
-            nan = (1 << bits) - 1  # the compiler's code converts to 32 bits and saturates these
+            nan = (1 << bits) - 1  # the compiler's code converts to 32 bits and then saturates
         value = b.select(b.fcmp("uno", x, x), b.const(nan, f"i{bits}"), value)
     return value
 
@@ -274,7 +276,7 @@ PACKED_INTEGERS = ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2")
 
 
 def cvt_pack(i: Instruction, b: Emitter) -> None:
-    """``cvt.pack.sat.T.s32 d, a, b[, c]``: saturate two integers and put them into the low part of d, above it c."""
+    """``cvt.pack.sat.T.s32 d, a, b[, c]``: saturates two integers into the low part of d, with c above."""
     only(i, "pack", "sat", *PACKED_INTEGERS)
     to = next(m for m in i.modifiers if m in PACKED_INTEGERS)
     d, o1, o2, *more = i.operands
@@ -302,7 +304,7 @@ def window(b: Emitter, space: str) -> Value:
     if space == "const":
         return b.op("load_const", "i64", b.const(b.context.constant_window_bytes), attr=(0, 8))
     if space == "param":
-        # A parameter's own address counts from the constant bank's start.
+        # A parameter's address counts from the start of the constant bank.
         return b.sub(parameter_bounds(b)[0], b.const(b.context.parameter_base_bytes, "i64"))
     low, high = (b.op("special", "i32", attr=f"{space}_window_{part}") for part in ("lo", "hi"))
     return b.op("pack64", "i64", low, high)
@@ -343,7 +345,7 @@ def cvta(i: Instruction, b: Emitter) -> None:
 
 WINDOW_BYTES = 1 << 24
 CLUSTER_BYTES = 1 << 32
-"""Of the window of shared memory of all blocks of a cluster."""
+"""Size of the shared memory window of all blocks of a cluster."""
 
 
 @meaning("isspacep")
@@ -364,7 +366,7 @@ def isspacep(i: Instruction, b: Emitter) -> None:
         b.result(d, b.not_(b.or_(inside("shared"), inside("local"))))
     elif space.startswith(("shared", "local")):
         b.result(d, inside(space))
-    elif space == "const":  # compiled code asks for an address from the window on and before it
+    elif space == "const":  # compiled code checks that an address is in the window by comparing with its start and end
         b.result(d, b.const(0, "i1"))
     else:
         first, last = parameter_bounds(b)
@@ -378,7 +380,7 @@ def rank_of(b: Emitter, low: Value) -> Value:
 
 @meaning("mapa")
 def mapa(i: Instruction, b: Emitter) -> None:
-    """The same place in the shared memory of another block of the cluster."""
+    """The same offset in the shared memory of another block of the cluster."""
     only(i, "shared::cluster")
     type = only_types(i, "u32", "u64")
     d, o, rank = i.operands

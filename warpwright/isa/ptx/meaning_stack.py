@@ -1,7 +1,7 @@
 """Stack allocation by the program (PTX ISA, section 9.7.17): alloca, stacksave, stackrestore.
 
-Memory is taken from the end of local memory downwards, where no frame reaches.  A register, one for all functions, counts the
-bytes taken; a function that takes some gives them back when it returns.
+Memory is allocated downwards from the end of local memory, where no frame reaches.  One register, shared by all
+functions, counts the allocated bytes; a function frees its own when it returns.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from warpwright.isa.ptx.stack_frames import Frame, LocalEnd
 from warpwright.isa.ptx.syntax import Function, Immediate, Instruction
 
 TAKEN = 2
-"""The register that counts."""
+"""The register that counts the allocated bytes."""
 ROOM_BYTES = 1024
-"""For all that a thread takes: the driver's default stack (cudaLimitStackSize)."""
+"""Size of the stack for all allocations of a thread: the driver's default (cudaLimitStackSize)."""
 LEAST_ALIGNMENT = 8
 OPCODES = ("alloca", "stacksave", "stackrestore")
 
@@ -28,7 +28,8 @@ def takes_stack(functions: Iterable[Function]) -> bool:
 
 
 def at_entry(function: Function, frame: Frame, stack: int | None) -> tuple[list[Step], list[Step]]:
-    """Steps at a function's entry and before it returns: a kernel begins with nothing taken, others leave what they found."""
+    """Steps at a function's entry and before its return: a kernel starts with nothing allocated, other functions
+    restore the count."""
     if function.is_kernel:
         return [Step([Op("const", "i32", (), 0), Op("set_reg", "void", (0,), TAKEN)], None, None, "stack")], []
     how = Access("local", 4)

@@ -1,9 +1,9 @@
 """Matrix instructions (PTX ISA, sections 9.7.14 and 9.7.15): mma.sync, wmma, ldmatrix, stmatrix, movmatrix.
 
-``mma.sync`` is the common operation fragment for fragment.  The layout of wmma's fragments is the machine's own affair;
-here they are those of ``mma.sync``: m16n16k16 is two m16n8k16 side by side, m8n32k16 four of which the lower rows
-are empty, m32n8k16 two one above the other.  Registers that a fragment has beyond that hold zero.
-8-bit floats' ``mma`` is a product of its own on sm_89; sm_90's machine code converts them.
+``mma.sync`` maps to the common operation, fragment by fragment.  The layout of wmma's fragments is
+implementation-defined; here it is that of ``mma.sync``: m16n16k16 is two m16n8k16 side by side, m8n32k16 is four with
+empty lower rows, m32n8k16 is two, one above the other.  Unused registers of a fragment hold zero. ``mma`` of 8-bit
+floats is a separate product on sm_89; sm_90's machine code converts them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def shape_of(i: Instruction) -> str:
 
 
 def element_types(i: Instruction) -> list[str]:
-    """The types among the modifiers, those that no register has included."""
+    """The types among the modifiers, including those that no register has."""
     return [m for m in i.modifiers if m in BITS or m in NARROW]
 
 
@@ -46,7 +46,7 @@ def extents(shape: str) -> tuple[int, int, int]:
 
 
 def registers(b: Emitter, o: Operand) -> list[Value]:
-    """The 32-bit words of a fragment, whatever type its registers have."""
+    """The 32-bit words of a fragment, whatever the type of its registers."""
     if not isinstance(o, Vector):
         raise unsupported("a fragment that is no list of registers")
     return [b.source(item, "b32") for item in o.items]
@@ -113,7 +113,7 @@ def mma(i: Instruction, b: Emitter) -> None:
 def quad_product(
     b: Emitter, i: Instruction, types: tuple[str, str], words: tuple[list[Value], list[Value], list[Value]]
 ) -> list[Value]:
-    """m8n8k4, by Volta's steps or as later chips' code has it; ``types`` of D and C."""
+    """m8n8k4, by Volta's steps or as in later chips' code; ``types`` are those of D and C."""
     left, right, total = words
     layouts = [m for m in i.modifiers if m in LAYOUTS]
     if b.arch >= 80:
@@ -128,7 +128,7 @@ def quad_product(
 
 
 def number(o: Operand) -> int:
-    """An operand that the instruction holds itself."""
+    """An immediate operand of the instruction."""
     if isinstance(o, Negated) and o.sign == "-":
         return -number(o.operand)
     if not isinstance(o, Immediate) or o.float_bits:
@@ -154,7 +154,8 @@ def write_f64(b: Emitter, i: Instruction, d: Operand, words: list[Value]) -> Non
 # --- wmma -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One operation's part of a wmma fragment: rows and columns from an origin, held in some of its registers."""
+    """The part of a wmma fragment that one operation handles: rows and columns from an origin, held in some of its
+    registers."""
 
     row: int
     column: int
@@ -165,7 +166,7 @@ class Tile:
 
 
 def tiles(role: str, shape: str, per: int) -> list[Tile]:
-    """The parts of fragment a, b or c; ``per`` elements are in a register."""
+    """The parts of fragment a, b or c; each register holds ``per`` elements."""
     m, n, k = extents(shape)
     found: list[Tile] = []
     if role == "a":
@@ -246,7 +247,7 @@ def wmma_address(
 
 
 def wmma_move(i: Instruction, b: Emitter) -> None:
-    """``wmma.load.a|b|c`` and ``wmma.store.d``: every element by itself."""
+    """``wmma.load.a|b|c`` and ``wmma.store.d``, element by element."""
     shape = shape_of(i)
     only(i, "load", "store", "a", "b", "c", "d", "sync", "aligned", *LAYOUTS, *SPACES, shape)
     type = types_of(i)[-1]
@@ -266,7 +267,7 @@ def wmma_move(i: Instruction, b: Emitter) -> None:
     words: list[Value] = [b.const(0)] * len(fragment.items) if loads else registers(b, fragment)
     where = elements(role, shape, per)
     for register, part, row, column, row_factor, column_factor in where:
-        # b's columns go with the group, all other rows do.
+        # Columns of b follow the group; otherwise rows do.
         across = role == "b"
         r = b.like(row, base)
         c = b.like(column, base)
@@ -318,7 +319,7 @@ def wmma_multiply(i: Instruction, b: Emitter) -> None:
             c = total[len(words) : len(words) + held] + [zero] * (whole - held)
             parts = (
                 2 if element == "tf32" else 1
-            )  # the assembler makes two products of four columns each, which round twice
+            )  # the assembler generates two products of four columns each, which round twice
             for n in range(parts):
                 one, other = (w[n * len(w) // parts : (n + 1) * len(w) // parts] for w in (own, mine))
                 c = matrix_products.product(b, b.arch, (f"m16n8k{k // parts}", element, sum_type), one, other, c, [])

@@ -1,7 +1,7 @@
 """tex, tld4, txq, suld, sust and suq through objects (PTX ISA, sections 9.7.9 and 9.7.10), as ptxas implements them.
 
-A texture of one axis is sampled as one of two at height 0; a sample without a level asks for one below all; a cube's direction
-is divided by its largest component with the special-function unit; a layer is at most 65,535.
+A 1D texture is sampled as a 2D texture at height 0; a sample without a level requests a level below all others; the
+special-function unit divides a cube map's direction by its largest component; a layer is at most 65,535.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _layer(b: Emitter, o: Operand) -> Value:
 
 
 def _offsets(b: Emitter, o: Operand, axes: int, bits: int, step: int) -> Value:
-    """Texel offsets packed as the instruction takes them."""
+    """Texel offsets, packed as in the instruction."""
     total = b.const(0)
     for n, item in enumerate(_items(o)[:axes]):
         part = b.and_(b.source(item, "s32"), b.const((1 << bits) - 1))
@@ -79,7 +79,7 @@ def _offsets(b: Emitter, o: Operand, axes: int, bits: int, step: int) -> Value:
 
 
 def _direction(b: Emitter, coordinates: list[Value]) -> list[Value]:
-    """A cube's direction, its largest component one."""
+    """A cube map's direction, scaled so that its largest component is one."""
     floats = [b.bitcast(x, "f32") for x in coordinates]
     sizes = [b.op("fabs", "f32", x) for x in floats]
     largest = b.op("fmax", "f32", b.op("fmax", "f32", sizes[0], sizes[1], attr="number"), sizes[2], attr="number")

@@ -1,13 +1,13 @@
 """Scalar video instructions (PTX ISA, section 9.7.18): an operation on parts of words, saturation, a second operation.
 
-Chips before sm_70 have machine instructions for them, which follow the manual.  For later chips the compiler writes
-64-bit arithmetic, so that is what they do; read from its code for sm_90 and checked by an H200, it departs from the manual:
+Chips before sm_70 have machine instructions for them, which follow the manual.  For later chips the compiler generates
+64-bit arithmetic, which departs from the manual as follows (read from its code for sm_90 and checked on an H200):
 
-- a saturated byte or half is the largest one for every value outside it, for negative values too; a shift saturates to a word;
-- a saturated word of an unsigned sum or difference is limited below, not above;
-- ``min`` and ``max`` compare 64 bits: those of a sum, a difference or a saturated shift are its word, sign-extended;
-- the upper half of the result takes the upper half of the operation's word;
-- factors and addend of ``vmad`` are signed words; so they are before sm_70 where a factor is a whole word, which has no instruction.
+- a byte or half saturates to its largest value for every value out of range, including negative ones; a shift saturates
+to a word; - a saturated word of an unsigned sum or difference is limited below, not above; - ``min`` and ``max``
+compare 64 bits: for a sum, a difference or a saturated shift, its word is sign-extended; - the upper half of the result
+is the upper half of the operation's word; - factors and addend of ``vmad`` are signed words; before sm_70 this applies
+if a factor is a whole word, for which there is no instruction.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from warpwright.isa.ptx.meaning import Emitter, count_operands, is_signed, meani
 from warpwright.isa.ptx.syntax import Instruction, Negated, Operand, Register
 
 FIRST_WRITTEN = 70
-"""The first architecture on which the compiler writes video instructions as arithmetic."""
+"""The first architecture for which the compiler generates arithmetic for video instructions."""
 RESULT_BITS = 34
-"""Of the operation's signed result (section 9.7.18); only a left shift has more."""
+"""Width of the operation's signed result (section 9.7.18); only a left shift has more."""
 SECOND = ("add", "min", "max")
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 SHIFTS = ("vshl", "vshr")
@@ -42,7 +42,7 @@ def place(o: Operand) -> tuple[int, int]:
 
 
 def part(b: Emitter, o: Operand, type: str) -> Value:
-    """A byte, half or whole of a word as i64, extended as its type says."""
+    """A byte, half or whole word as i64, extended according to its type."""
     whole = Register(o.name) if isinstance(o, Register) else o
     return extended(b, b.source(whole, "b32"), *place(o), is_signed(type))
 
@@ -65,7 +65,7 @@ def compared(b: Emitter, i: Instruction, x: Value, y: Value) -> Value:
 
 
 def combined(b: Emitter, i: Instruction, name: str, x: Value, y: Value) -> Value:
-    """The operation itself on two signed i64; ``name`` is the opcode without its count of lanes."""
+    """The operation itself on two signed i64; ``name`` is the opcode without its lane count."""
     if name in ("vadd", "vsub"):
         return b.binary(name[1:], x, y)
     if name == "vavrg":
@@ -83,7 +83,7 @@ def combined(b: Emitter, i: Instruction, name: str, x: Value, y: Value) -> Value
 
 
 def saturated(b: Emitter, i: Instruction, x: Value, signed: bool, bits: int) -> Value:
-    """``.sat``: the value within its type, or what the compiler's code makes of it."""
+    """``.sat``: the value clamped to its type, or saturated as the compiler's code does it."""
     if i.opcode == "vshl":
         above = b.const(64 - RESULT_BITS, "i64")
         x = b.ashr(b.shl(x, above), above)
@@ -111,7 +111,7 @@ def second(b: Emitter, i: Instruction, x: Value, addend: Value, signed: bool) ->
 
 
 def merged(b: Emitter, x: Value, rest: Value, at: int, bits: int) -> Value:
-    """The part of a word that begins at bit ``at`` from ``x`` (i32), the others from ``rest``."""
+    """A word whose part from bit ``at`` on is ``x`` (i32) and whose other bits are those of ``rest``."""
     mask = (1 << bits) - 1 << at
     own_half = b.arch >= FIRST_WRITTEN and (at, bits) == (16, 16)
     moved = x if own_half or not at else b.shl(x, b.const(at))
@@ -147,7 +147,7 @@ def video(i: Instruction, b: Emitter) -> None:
 def vmad(i: Instruction, b: Emitter) -> None:
     """``vmad.dtype.atype.btype{.sat}{.scale} d, {-}a, {-}b, {-}c``; ``.po`` adds one.
 
-    What is negated is complemented and one is added; a negated operand or a signed factor makes the result signed.
+    Negation is complement plus one; a negated operand or a signed factor makes the result signed.
     """
     only(i, "sat", "shr7", "shr15", "po")
     count_operands(i, 4)

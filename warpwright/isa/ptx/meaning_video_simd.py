@@ -12,7 +12,7 @@ LETTERS = {2: "h", 4: "b"}
 
 
 def digits(o: Operand, lanes: int, default: str) -> tuple[int, ...]:
-    """The numbers of a selector or a mask, the last first: that of lane 0."""
+    """The digits of a selector or a mask, last digit (lane 0) first."""
     selector = o.part if isinstance(o, Register) and o.part else LETTERS[lanes] + default
     numbers = tuple(int(c) for c in reversed(selector[1:]))
     if selector[0] != LETTERS[lanes] or len(numbers) > lanes:

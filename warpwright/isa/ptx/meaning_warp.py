@@ -1,7 +1,7 @@
 """Control flow, barriers and operations across lanes (PTX ISA, sections 9.7.12, 9.7.13 and 9.7.19).
 
-``.sync`` instructions gather the threads of their member mask first (a step of its own); what they give is then
-restricted to the mask, since other threads may be at the same place.
+``.sync`` instructions first gather the threads of their member mask, in a separate step; their result is then
+restricted to the mask, because other threads may be at the same instruction.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FULL = 0xFFFFFFFF
 
 
 def gather(b: Emitter, mask: Operand | None) -> None:
-    """Wait for the threads of a mask; ends the step."""
+    """Wait for the threads of a mask, and end the step."""
     members = b.const(FULL) if mask is None else b.source(mask, "b32")
     b.op("warpsync", "void", members, attr="collective")
     b.step()
 
 
 def members(b: Emitter, mask: Operand, lanes: Value) -> Value:
-    """The lanes that are in the mask."""
+    """The mask of the lanes that are in the member mask."""
     if isinstance(mask, Immediate) and mask.bits & FULL == FULL:
         return lanes
     return b.and_(lanes, b.source(mask, "b32"))
@@ -150,7 +150,7 @@ def match(i: Instruction, b: Emitter) -> None:
     d, x, mask = i.operands
     gather(b, mask)
     value = b.source(x, type)
-    if "any" in i.modifiers:  # whose time depends on how many different values there are
+    if "any" in i.modifiers:  # its time depends on the number of distinct values
         b.op("touch", "void", value, attr=Access("value", 8 if type == "b64" else 4))
     if type == "b64":
         low, high = b.high_low(value)
@@ -175,7 +175,7 @@ def activemask(i: Instruction, b: Emitter) -> None:
 
 @meaning("elect")
 def elect(i: Instruction, b: Emitter) -> None:
-    """One thread of the mask: the lowest."""
+    """Elects the lowest thread of the mask."""
     only(i, "sync")
     d, mask = i.operands
     gather(b, mask)
@@ -190,7 +190,7 @@ def elect(i: Instruction, b: Emitter) -> None:
 
 @meaning("redux")
 def redux(i: Instruction, b: Emitter) -> None:
-    """Threads outside the mask that are here too would be counted: they contribute the neutral element."""
+    """Active threads outside the mask would be counted, so they contribute the neutral element."""
     only(i, "sync", "add", "min", "max", "and", "or", "xor")
     type = only_types(i, "u32", "s32", "b32")
     d, x, mask = i.operands
@@ -211,7 +211,7 @@ SHUFFLES = ("up", "down", "bfly", "idx")
 
 @meaning("shfl")
 def shfl(i: Instruction, b: Emitter) -> None:
-    """The last operand but the mask holds the clamp in bits 4..0 and the segment mask in bits 12..8."""
+    """The second-to-last operand holds the clamp in bits 4..0 and the segment mask in bits 12..8."""
     only(i, "sync", *SHUFFLES)
     if BITS[type_of(i)] != 32:
         raise unsupported("shfl of other than 32 bits")

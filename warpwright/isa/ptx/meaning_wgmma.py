@@ -1,7 +1,7 @@
 """Warpgroup products (PTX ISA, "Asynchronous warpgroup level matrix instructions"): wgmma.
 
-Each warp computes its 16 rows when it gets there, as the machine code's front end has it; the ordering instructions
-(fence, commit_group, wait_group) then have nothing to do.
+Each warp computes its 16 rows when it executes the instruction, as in the machine code's front end, so the ordering
+instructions (fence, commit_group, wait_group) have no effect.
 """
 
 from __future__ import annotations

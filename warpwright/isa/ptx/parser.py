@@ -1,8 +1,7 @@
 """Parses PTX text to typed records, by recursive descent in the order of the PTX ISA manual's grammar.
 
 A name declared in an inner ``{ }`` hides an outer one; it is renamed ``name@n`` so that names are unique in their
-function.  What a compiler writes for debuggers (``.section``, ``@@DWARF``) is skipped; ``.loc`` gives every
-instruction its line of the compiled program.
+function.  Debug information (``.section``, ``@@DWARF``) is skipped; ``.loc`` gives every instruction its source line.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def parse(text: str, name: str = "PTX") -> Module:
     """Read a module.
 
     Args:
-        name: what messages call the text.
+        name: name of the text in messages.
 
     Raises:
         PtxError: with line and what was expected.
@@ -59,12 +58,12 @@ def parse(text: str, name: str = "PTX") -> Module:
 
 @dataclass(slots=True)
 class _Scope:
-    """Names declared between two braces: what they are and how they are called in the function."""
+    """Names declared between two braces: what they are, and their unique names in the function."""
 
     names: dict[str, Register | Symbol | Vector] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     lists: list[str] = field(default_factory=list)
-    """Lists of targets declared here."""
+    """Target lists declared in this scope."""
     first_statement: int = 0
 
 
@@ -186,7 +185,7 @@ class _Parser(Reader):
                 while not self.accept(")"):
                     self.advance()
             elif name == "ptr":
-                # Says where the pointer points: .ptr [.space] [.align n]
+                # Says what the pointer points to: .ptr [.space] [.align n]
                 if self.word.text[1:] in SPACES:
                     self.advance()
                 if self.accept(".align"):
@@ -225,7 +224,7 @@ class _Parser(Reader):
         return Variable(name, space, type, align or bytes_each, tuple(shape), vector, initial, linking, line)
 
     def initializer(self, shape: list[int], vector: int) -> list[Immediate | Symbol]:
-        """Elements in order; what an inner brace leaves out is zero."""
+        """Elements in order; elements omitted from inner braces are zero."""
         if not self.at("{"):
             return [self.initial_value()]
         extents = [*shape, vector] if vector > 1 else list(shape)
@@ -364,7 +363,7 @@ class _Parser(Reader):
             self.statement(function)
         self.scopes.pop()
         if scope.labels:
-            # Branches inside this block mean its own labels.
+            # Branches inside this block refer to its own labels.
             for name in scope.lists:
                 function.targets[name] = tuple(scope.labels.get(t, t) for t in function.targets[name])
             for n in range(scope.first_statement, len(function.statements)):
@@ -392,7 +391,7 @@ class _Parser(Reader):
             function.statements.append(Label(self.own_label(name), line))
 
     def own_label(self, name: str) -> str:
-        """A label's name in the function: another one than that of a label outside an inner block."""
+        """A label's unique name in the function, different from that of the same label outside an inner block."""
         if len(self.scopes) <= 2:
             return name
         self.renamed += 1
@@ -432,7 +431,7 @@ class _Parser(Reader):
     def loc(self) -> None:
         line = self.advance().line
         file, number = self.integer(), self.integer()
-        # Line 0 is code of the compiler's own; the names of files may be at the text's end.
+        # Line 0 is compiler-generated code; file names may come at the end of the text.
         self.location = (file, number) if number else None
         while self.word.line == line and self.word.kind != "end":
             self.advance()
@@ -458,7 +457,7 @@ class _Parser(Reader):
             scope.names[variable.name] = Symbol(own)
 
     def new_register(self, function: Function, name: str, variable: Variable) -> Register | Vector:
-        """One register, or one for each component of a vector."""
+        """Declare one register, or one for each component of a vector."""
         names = [name] if variable.vector == 1 else [f"{name}.{c}" for c in "xyzw"[: variable.vector]]
         for one in names:
             function.registers[one] = variable.type
@@ -520,7 +519,7 @@ class _Parser(Reader):
         return Immediate(value) if isinstance(value, int) else value
 
     def constant_follows(self) -> bool:
-        """Whether a parenthesis holds a constant expression rather than a call's arguments."""
+        """Whether a parenthesis begins a constant expression rather than a call's arguments."""
         follows = self.tokens[self.position + 1]
         return follows.kind in ("integer", "float") and self.tokens[self.position + 2].text not in (",", ")")
 
@@ -554,7 +553,7 @@ class _Parser(Reader):
         return Address(base, offset, tuple(more))
 
     def operand_name(self, name: str) -> Operand:
-        """What a name stands for: the innermost declaration, a special register, a function or a label."""
+        """What a name refers to: the innermost declaration, a special register, a function or a label."""
         if name == "_":
             return Sink()
         for scope in reversed(self.scopes):

@@ -1,4 +1,4 @@
-"""A position in PTX text: reads tokens one after the other, and constant expressions (PTX ISA, section 4.6)."""
+"""A position in PTX text: reads tokens in sequence, and constant expressions (PTX ISA, section 4.6)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PRECEDENCE = ("||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "
 
 
 class Reader:
-    """Reads words; errors name the text, the line and what was found.
+    """Reads tokens; errors name the text, the line and the token found.
 
     Args:
-        name: what messages call the text.
+        name: name of the text in messages.
     """
 
     def __init__(self, text: str, name: str) -> None:

@@ -6,7 +6,7 @@ from warpwright.isa.ptx.syntax import Address, Function, Instruction, Module, Op
 
 
 def referenced(functions: list[Function]) -> set[str]:
-    """Names that instructions of these functions mention."""
+    """Names that the instructions of these functions mention."""
     found: set[str] = set()
 
     def visit(o: Operand | None) -> None:

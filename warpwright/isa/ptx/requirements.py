@@ -1,8 +1,11 @@
-"""What chips before compute capability 5.0 lack of PTX: refused by name, or done as their own code did it.
+"""PTX that chips before compute capability 5.0 lack: refused by name, or executed as their own code did it.
 
-Their programs are compiled for the oldest target that NVRTC has, which is 5.0, so that two kinds of instructions come that Fermi does not know.  What the program
-asks for (shuffles, matrix products, asynchronous copies) is refused.  What the compiler chose for an ordinary program (``lop3``, funnel shifts, ``ld.global.nc``,
-branch tables), and votes in the only spelling that CUDA 12 has, have equivalents there and are executed; ``schedule_fermi.py`` counts their instructions.
+Programs for these chips are compiled for the oldest target that NVRTC supports, which is 5.0, so that two kinds of
+instructions appear that Fermi does not have.  Features that the program requests (shuffles, matrix products,
+asynchronous
+copies) are refused.  Instructions that the compiler selects for ordinary programs (``lop3``, funnel shifts,
+``ld.global.nc``, branch tables), and votes in the only spelling of CUDA 12, have equivalents on Fermi and are executed;
+``schedule_fermi.py`` counts the instructions of these equivalents.
 
 Source: PTX ISA 8.8, "Target ISA Notes" of each instruction.
 """
@@ -25,7 +28,7 @@ OPCODES: dict[str, str] = {
     **dict.fromkeys(("wgmma", "stmatrix", "elect", "mapa", "getctarank", "tensormap"), "9.0"),
     **dict.fromkeys(("griddepcontrol", "setmaxnreg"), "9.0"),
 }
-"""Compute capability that an instruction needs, whatever its modifiers."""
+"""Compute capability that an instruction requires with any modifiers."""
 ATOMICS = ("atom", "red")
 MEMORY = ("ld", "st", *ATOMICS)
 ORDERED = ("relaxed", "acquire", "release", "acq_rel", "mmio")
@@ -33,11 +36,11 @@ HALF_TYPES = {"f16": "5.3", "f16x2": "5.3", "bf16": "8.0", "bf16x2": "8.0"}
 WIDE_TYPES = ("u64", "s64", "b64")
 WIDE_OPERATIONS = ("min", "max", "and", "or", "xor")
 CALLS = {"__cuda_syscall": "3.5", "cudaGraphSetConditional": "9.0", "cudaCGGetIntrinsicHandle": "6.0"}
-"""What names of functions of the driver begin with that launch kernels, or meet those of a grid."""
+"""Name prefixes of driver functions that launch kernels or synchronise a grid."""
 
 
 def needed(opcode: str, modifiers: Sequence[str]) -> str:
-    """The compute capability that an instruction needs, if that is more than 2.0; empty otherwise."""
+    """The compute capability that an instruction requires if it is more than 2.0; empty otherwise."""
     if opcode in OPCODES:
         return OPCODES[opcode]
     own = set(modifiers)
@@ -65,7 +68,7 @@ def _atomic(own: set[str]) -> str:
 
 
 def lacks(i: Instruction, arch: int) -> str:
-    """Why a chip does not execute an instruction; empty if it does, and for chips that NVRTC compiles for."""
+    """Why a chip does not execute an instruction; empty if it does, and for chips that NVRTC supports."""
     if not 20 <= arch < 50:
         return ""
     capability = needed(i.opcode, i.modifiers)

@@ -1,8 +1,8 @@
-"""The units that execute PTX instructions, for a machine that runs PTX as it is.
+"""The units that execute PTX instructions, for a machine that runs PTX directly.
 
-One row for each opcode; the type decides where several units do the same operation.  Where machine code needs several instructions for one of
-PTX, ``Work.instructions`` is how many: those that ptxas 12.9 makes for sm_80 and that run, counted on the way that ordinary values take.
-They are dependent on each other, and are charged to the unit of most of them.
+One row per opcode; the type selects among several units.  If machine code needs several instructions for a PTX
+instruction, ``Work.instructions`` is the number that ptxas 12.9 generates for sm_80 and that execute for ordinary
+operand values.  They depend on each other and are charged to the unit of most of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPECIAL = (
         "%pm",
     ),
 )
-"""What names of special registers begin with."""
+"""Name prefixes of special registers."""
 
 
 def _types(m: Modifiers) -> list[str]:
@@ -50,7 +50,7 @@ def _types(m: Modifiers) -> list[str]:
 
 
 def first_type(m: Modifiers) -> str:
-    """The result's type; ``b32`` where the modifiers name none."""
+    """The result's type; ``b32`` if the modifiers name none."""
     found = _types(m)
     return found[0] if found else "b32"
 
@@ -60,7 +60,7 @@ def _words(m: Modifiers) -> int:
 
 
 def _simple(m: Modifiers) -> Work:
-    """Integers and logic: an instruction for each 32 bits."""
+    """Integer and logic operations: one instruction per 32 bits."""
     kind = first_type(m)
     if kind == "f64":
         return Work("alu", instructions=2)
@@ -77,7 +77,7 @@ def _sum(m: Modifiers) -> Work:
 
 
 def _product(m: Modifiers) -> Work:
-    """mul and mad: of integers the lower half, the upper half, or all of it."""
+    """mul and mad; for integers the lower half, the upper half, or the full product."""
     kind = first_type(m)
     if kind[0] == "f" or kind in HALF_TYPES:
         return _sum(m)
@@ -118,7 +118,7 @@ def _remainder(m: Modifiers) -> Work:
 
 
 def _root(m: Modifiers) -> Work:
-    """rcp and sqrt: rounded as IEEE 754 says, or as the special-function unit gives them."""
+    """rcp and sqrt: IEEE-rounded, or the approximation of the special-function unit."""
     if first_type(m) == "f64":
         return Work("fp64", instructions=1 if "approx" in m else 14)
     if "approx" in m:
@@ -131,7 +131,7 @@ def _function(m: Modifiers) -> Work:
 
 
 def _scaled(m: Modifiers) -> Work:
-    """lg2, rsqrt: without ``.ftz`` subnormal arguments are scaled before and after."""
+    """lg2, rsqrt: without ``.ftz``, subnormal arguments are scaled before and after."""
     return Work("xu") if "ftz" in m or first_type(m) != "f32" else Work("xu", instructions=2)
 
 
@@ -183,7 +183,7 @@ FACTOR_BITS = {
     **dict.fromkeys(("s4", "u4"), 4),
     "b1": 1,
 }
-"""Of a product's elements by the first type that is named; otherwise 16."""
+"""Width of a product's elements by the first type that is named; otherwise 16."""
 
 
 def _tensor(m: Modifiers) -> Work:
@@ -251,7 +251,7 @@ def _match(m: Modifiers) -> Work:
 
 
 def _move_matrix(m: Modifiers) -> Work:
-    return Work("alu")  # MOVM, of which nothing has been measured
+    return Work("alu")  # MOVM, for which there are no measurements
 
 
 ALU = (
@@ -351,14 +351,14 @@ STEPS: dict[str, Work] = {
     **dict.fromkeys(("argument", "parameter", "result", "save", "restore"), Work("memory")),
     **dict.fromkeys(("called", "stack"), Work("alu")),
 }
-"""Steps that the front end adds: where lanes meet, what calls pass through frames, registers that they save."""
+"""Steps that the front end adds: reconvergence points, call arguments and results, saved registers."""
 
 
 WAITS = ("copies_done", "counter_wait", "fence", "products_done")
 
 
 def takes_time(opcode: str, modifiers: Modifiers) -> bool:
-    """Whether an instruction that computes nothing here is kept, since others wait for it in time."""
+    """Whether an instruction that computes nothing here is kept because others wait for it in simulated time."""
     return opcode in WORKS and WORKS[opcode](modifiers).unit in WAITS
 
 
@@ -372,7 +372,7 @@ def work_of(i: Instruction) -> Work:
 
 
 def find_work(i: Instruction, works: Mapping[str, Callable[[Modifiers], Work]]) -> Work:
-    """What a chip's table has for a step; errors as ``work_of``."""
+    """The row of a chip's table for a step; errors as in ``work_of``."""
     name = i.opcode.lower()
     if name in STEPS:
         return STEPS[name]
@@ -383,7 +383,7 @@ def find_work(i: Instruction, works: Mapping[str, Callable[[Modifiers], Work]]) 
     if name == "mov" and any(special in text for special in SPECIAL):
         return Work("special")
     if name in ("ld", "ldu") and {"param"} & {*i.modifiers}:
-        return Work("alu", instructions=_words(i.modifiers))  # a constant operand, as machine code has it
+        return Work("alu", instructions=_words(i.modifiers))  # a constant operand, as in machine code
     if name == "ld" and "const" in i.modifiers:
         return Work("constant")
     return known(i.modifiers)

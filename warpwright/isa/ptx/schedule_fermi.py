@@ -1,8 +1,11 @@
-"""The units that execute PTX on Fermi, and the machine instructions that it takes there.
+"""The units that execute PTX on Fermi, and the number of machine instructions there.
 
-Sources: CUDA C Programming Guide 3.2, table 5-1: of an SM's 32 lanes per clock, integer products, shifts, conversions and counts have 16; the
-instructions of Fermi's machine code by envytools' description of it (``gf100``: a product gives one half of its bits; fields, counts,
-votes and sums of absolute differences are single instructions; there is no three-operand logic and no funnel shift).
+Sources: CUDA C Programming Guide 3.2, table 5-1 (an SM executes 32 lanes per clock, but 16 for integer products,
+shifts,
+conversions and bit counts); envytools' description of Fermi's machine code (``gf100``: a product returns one half of
+its
+bits; bit fields, counts, votes and sums of absolute differences are single instructions; there is no three-operand
+logic and no funnel shift).
 """
 
 from __future__ import annotations
@@ -17,17 +20,17 @@ HALF_RATE = frozenset(("half_rate",))
 
 
 def _half_rate(m: Modifiers) -> Work:
-    """One instruction for each 32 bits."""
+    """One instruction per 32 bits."""
     return Work("alu", HALF_RATE, instructions=WORDS.get(first_type(m), 1))
 
 
 def _shift(m: Modifiers) -> Work:
-    """Of 64 bits: a shift of each half, one of what passes between them, and their union."""
+    """For 64 bits: a shift of each half, one for the bits that cross, and an OR."""
     return Work("alu", HALF_RATE, instructions=4 if first_type(m) in WORDS else 1)
 
 
 def _product(m: Modifiers) -> Work:
-    """The lower half, the upper half, or one of each; of 64 bits by their parts."""
+    """The lower half, the upper half, or one instruction for each; 64-bit products from their parts."""
     kind = first_type(m)
     if kind[0] == "f":
         return WORKS["mul"](m)
@@ -46,7 +49,7 @@ def _logic_of_three(m: Modifiers) -> Work:
 
 
 def _funnel_shift(m: Modifiers) -> Work:
-    """Two shifts and their union."""
+    """Two shifts and an OR."""
     return Work("alu", HALF_RATE, instructions=3)
 
 

@@ -1,6 +1,6 @@
 """Predefined registers (PTX ISA, chapter 10) as special registers of the common operations.
 
-A launch without clusters is one of clusters of one block, as the manual defines it.
+A launch without clusters counts as one with clusters of one block, as the manual defines it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ SPECIALS: dict[str, str | int] = {
     **{"reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 0, "reserved_smem_offset_cap": 0},
     **{"reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0},
 }
-"""By name without the percent sign: the special register's name, or the constant that it always holds."""
+"""For each name without the percent sign: the special register's name, or its constant value."""
 WIDE = ("clock64", "globaltimer")
-"""Those of 64 bits."""
+"""Registers of 64 bits."""

@@ -4,7 +4,7 @@ A function's frame in local memory holds, from its start: the return address (8 
 signature, its own local and parameter variables, and what it saves around calls.  A register holds the frame's offset;
 the kernel's own frame begins at 0.  A caller writes arguments and return address after its own frame, moves the
 register up and branches; the callee returns through the address in its frame.  Virtual registers belong to a function,
-not to a call: what lives on after a call that may come back into the same function is saved in the caller's frame.
+not to a call: values that are live after a call that may re-enter the same function are saved in the caller's frame.
 Convergence barriers are saved around every call.
 """
 
@@ -38,19 +38,19 @@ def signature(prototype: Prototype) -> tuple[list[int], int]:
 
 @dataclass(frozen=True, slots=True)
 class FrameSize:
-    """A function's frame size, in an attribute until it is known."""
+    """A function's frame size; held in an attribute until it is known."""
 
     function: str
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEnd:
-    """A thread's local memory in bytes, in an attribute until it is known."""
+    """A thread's local memory in bytes; held in an attribute until it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """The places that a function may return to, in an attribute until they are known."""
+    """The addresses that a function may return to; held in an attribute until they are known."""
 
     function: str
 
@@ -64,7 +64,7 @@ class Frame:
     size_bytes: int = 0
 
     def take(self, size: int, alignment: int) -> int:
-        """Room at the frame's end."""
+        """Reserve space at the frame's end."""
         place = align(self.size_bytes, alignment)
         self.size_bytes = place + size
         return place
@@ -75,7 +75,7 @@ class Frame:
 
 
 def make_frame(function: Function, parameter_base: int) -> Frame:
-    """Place everything but shared variables."""
+    """Place all variables except shared ones."""
     frame = Frame(function)
     if function.is_kernel:
         for variable, offset in zip(
@@ -94,7 +94,8 @@ def make_frame(function: Function, parameter_base: int) -> Frame:
 
 
 def kernel_parameters(function: Function, parameter_base: int) -> list[int]:
-    """Offsets of a kernel's parameters from the start of the parameter area, whose place counts for their alignment."""
+    """Offsets of a kernel's parameters from the start of the parameter area, whose own address counts for their
+    alignment."""
     offset, places = 0, []
     for variable in function.prototype.parameters:
         offset = align(parameter_base + offset, variable.align) - parameter_base
@@ -104,7 +105,7 @@ def kernel_parameters(function: Function, parameter_base: int) -> list[int]:
 
 
 def place_shared(variables: Iterable[Variable]) -> tuple[dict[str, Storage], int]:
-    """Shared variables from 0, the unsized ones after all others, where the launch's dynamic part begins."""
+    """Place shared variables from 0 on; unsized ones come last, where the launch's dynamic part begins."""
     places: dict[str, Storage] = {}
     offset, dynamic_alignment = 0, 1
     known = {v.name: v for v in variables}.values()
@@ -123,13 +124,13 @@ def place_shared(variables: Iterable[Variable]) -> tuple[dict[str, Storage], int
     return places, offset
 
 
-# --- what lives on after calls -------------------------------------------------------------------
+# --- values that are live after calls ---------------------------------------------------------------
 Slot = tuple[str, int]
 """A register file ('reg', 'pred', 'barrier') and a number."""
 
 
 def effects(step: Step) -> tuple[set[Slot], set[Slot]]:
-    """(reads, writes) of a step; a guarded write does not end what lived before."""
+    """(reads, writes) of a step; a guarded write does not end the lifetime of the old value."""
     reads: set[Slot] = set()
     writes: set[Slot] = set()
     if step.guard is not None:
@@ -150,7 +151,7 @@ def effects(step: Step) -> tuple[set[Slot], set[Slot]]:
 
 
 def live_after_calls(blocks: list[Block]) -> dict[int, set[Slot]]:
-    """What is read after each call before it is written, by the id of the calling step."""
+    """Registers that are live after each call, by the id of the calling step."""
     graph = Graph(blocks)
     entry: list[set[Slot]] = [set() for _ in range(len(blocks) + 1)]
     facts = [[effects(step) for step in block.steps] for block in blocks]
@@ -178,7 +179,7 @@ def live_after_calls(blocks: list[Block]) -> dict[int, set[Slot]]:
 
 
 def max_live(blocks: list[Block]) -> int:
-    """The most 32-bit registers that live at once at the end of a block: an estimate of what a compiler would need."""
+    """The largest number of 32-bit registers live at the end of a block: an estimate of a compiler's register count."""
     graph = Graph(blocks)
     entry: list[set[Slot]] = [set() for _ in range(len(blocks) + 1)]
     gains = []
@@ -204,7 +205,7 @@ def max_live(blocks: list[Block]) -> int:
 
 
 def save_steps(frame: Frame, slots: Iterable[Slot], stack: int | None) -> tuple[list[Step], list[Step]]:
-    """Steps that save registers in the frame, and that bring them back; room is taken from the frame."""
+    """Steps that save registers in the frame and restore them; space is reserved in the frame."""
     save: list[Step] = []
     restore: list[Step] = []
     for file, number in sorted(slots):

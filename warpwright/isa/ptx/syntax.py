@@ -22,7 +22,7 @@ OPAQUE = ("texref", "samplerref", "surfref")
 
 
 class PtxError(WarpwrightError, ValueError):
-    """Text that is not PTX: says line, text and what was expected."""
+    """Text that is not PTX: names the line, the text and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Register:
     part: str = ""
     """Part of a video instruction's operand: ``b0``, ``h1``, or lanes: ``b7531``, ``h20`` …"""
     offset: int = 0
-    """Added to the value: ``register + 1`` as an operand."""
+    """Offset added to the value: ``register + 1`` as an operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,13 @@ class Symbol:
     generic: bool = False
     """Written ``generic(name)`` in an initialiser."""
     mask: int = 0
-    """``mask(symbol)`` in an initialiser: the byte of the address that is meant, 0xFF shifted; 0 = all of it."""
+    """``mask(symbol)`` in an initialiser: which byte of the address is used, as a shifted 0xFF; 0 for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``[base + offset]``: a register, a variable or an absolute address; ``more`` are further parts in the brackets."""
+    """``[base + offset]``: a register, a variable or an absolute address; ``more`` holds further parts in the
+    brackets."""
 
     base: Register | Symbol | None
     offset: int = 0
@@ -97,7 +98,7 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """``_``: a destination that is dropped."""
+    """``_``: a destination that is discarded."""
 
 
 Operand = Register | Special | Immediate | Symbol | Address | Vector | Pair | Negated | Sink
@@ -115,19 +116,19 @@ class Instruction:
     line: int
     """Line in the PTX text."""
     text: str
-    """As written, spaces collapsed."""
+    """As written, with spaces collapsed."""
     source: tuple[int, int] | None = None
-    """Number in ``Module.files`` and line of the program that was compiled to PTX (``.loc``)."""
+    """File number in ``Module.files`` and line of the source program (``.loc``)."""
 
     @property
     def name(self) -> str:
-        """``cvt.rn.f32.s32``."""
+        """Opcode with modifiers: ``cvt.rn.f32.s32``."""
         return ".".join((self.opcode, *self.modifiers))
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place in the code."""
+    """A label in the code."""
 
     name: str
     line: int
@@ -168,13 +169,13 @@ class Variable:
 
     @property
     def unsized(self) -> bool:
-        """``extern .shared name[]``: takes what the launch gives."""
+        """Whether the variable is ``extern .shared name[]``, whose size the launch determines."""
         return 0 in self.shape
 
 
 @dataclass(slots=True)
 class Prototype:
-    """Parameters and results: of a function, or named by ``.callprototype``."""
+    """Parameters and results of a function, or of a named ``.callprototype``."""
 
     results: list[Variable] = field(default_factory=list)
     parameters: list[Variable] = field(default_factory=list)
@@ -217,5 +218,5 @@ class Module:
 
     @property
     def kernels(self) -> list[str]:
-        """Names of the entries with a body, sorted."""
+        """Names of the entry points with a body, sorted."""
         return sorted(f.name for f in self.functions.values() if f.is_kernel and f.defined)

@@ -1,4 +1,4 @@
-"""An assembler for programs that no compiler makes: global data share, image reads, clauses of a known length.
+"""An assembler for programs that no compiler generates: global data share, image reads, clauses of a given length.
 
 A program is lines of text, with the names of AMD's manuals::
 
@@ -19,7 +19,7 @@ A program is lines of text, with the names of AMD's manuals::
         PRED_SETGT_INT _, T6.x, 10
     end
 
-A number is an inline constant or a literal.  ``_`` is no destination.  Clauses are split where they are too long.
+A number is an inline constant or a literal.  ``_`` discards a result.  Clauses that are too long are split.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SOURCE = re.compile(
 
 
 class AssemblyError(ValueError):
-    """A line that is no instruction; the message has its number and text."""
+    """A line that is not a valid instruction; the message has its number and text."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class _Clause:
     units: list[list[int]] = field(default_factory=list)
     """Bundles or fetches, as words of 64 bits."""
     most: int = 0
-    """Words of a clause; of fetches, their number."""
+    """Number of words of a clause; for fetches, number of fetches."""
 
 
 def assemble(text: str, generation: str) -> bytes:
@@ -142,7 +142,7 @@ class _Assembler:
             self.random_access(name, rest)
 
     def leave_loop(self) -> None:
-        """After a clause that breaks: those that it chose leave the loop."""
+        """End a clause that breaks: the lanes that it selected leave the loop."""
         if self.breaks:
             self.breaks = False
             after = len(self.control) + 3
@@ -166,7 +166,7 @@ class _Assembler:
         self.control.append(_Clause(layouts.RAT[self.generation], fields))
 
     def add(self, words: list[int]) -> None:
-        """Words of the clause that is open; a new one begins where it is full."""
+        """Add words to the open clause; begin a new one when it is full."""
         clause = self.control[-1]
         is_alu = self.section == "alu"
         size = sum(map(len, clause.units)) if is_alu else len(clause.units)
@@ -178,7 +178,7 @@ class _Assembler:
         clause.units.append(words)
 
     def placed(self) -> bytes:
-        """Control flow first, then the clauses, fetches at even addresses."""
+        """The final layout: control flow first, then the clauses, with fetches at even addresses."""
         at = len(self.control) + len(self.control) % 2
         words: dict[int, int] = {}
         for clause in self.control:
@@ -311,7 +311,7 @@ def _register(text: str) -> tuple[int, str]:
 
 
 def _selects(channels: str) -> dict[str, int]:
-    """Each channel of the destination that is written takes the result's next one."""
+    """Selects by which each written channel of the destination takes the result's next channel."""
     found = dict.fromkeys((f"dst_sel_{c}" for c in "xyzw"), NOTHING)
     return found | {f"dst_sel_{c}": n for n, c in enumerate(channels)}
 

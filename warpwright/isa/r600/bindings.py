@@ -1,6 +1,7 @@
 """What a graphics driver binds to a compute program: constant buffers, resources for fetches and random access targets.
 
-A program is made for the kinds of its bindings; their addresses, sizes and constants are words of the launch, in the place of CUDA's parameters.
+A program is compiled for its kinds of bindings; their addresses, sizes and constants are words of the launch, in place
+of CUDA's parameters.
 """
 
 from __future__ import annotations
@@ -10,30 +11,30 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 LINE_BYTES = 256
-"""Of a constant cache: 16 constants of four words."""
+"""A line of a constant cache: 16 constants of four words."""
 RECORD_BYTES = 16
-"""What the launch has of a resource or a target: address (8 bytes), size and number of elements."""
+"""A launch's record of a resource or a target: address (8 bytes), size and number of elements."""
 
 
 class Resource(NamedTuple):
     """A buffer that fetches read."""
 
     at: int
-    """Where its record is among the launch's words."""
+    """Offset of its record in the launch's words."""
     stride_bytes: int
     data_format: int
     number_format: int
-    """0: a fraction of the largest value, 1: an integer, 2: a number."""
+    """Number format: 0 a fraction of the largest value, 1 an integer, 2 a number."""
     signed: bool
     selects: tuple[int, int, int, int]
-    """Channels of the element that a fetch gets which takes the format from here."""
+    """Channels of the element, for a fetch that takes its format from the resource."""
 
 
 class Target(NamedTuple):
     """A buffer that random accesses write."""
 
     at: int
-    """Where its record is among the launch's words."""
+    """Offset of its record in the launch's words."""
     element_bytes: int
 
 
@@ -42,10 +43,10 @@ class Bindings:
     """The bindings of a program."""
 
     lines: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    """Where the launch's words have a line of a constant buffer, by the buffer's number and the line's."""
+    """Offset in the launch's words of a line of a constant buffer, by the buffer's number and the line's."""
     resources: Mapping[int, Resource] = field(default_factory=dict)
     targets: Mapping[int, Target] = field(default_factory=dict)
     returns: Mapping[int, int] = field(default_factory=dict)
-    """Resources that have the old values which atomics return, with the target of those."""
+    """Resources that hold the old values returned by atomics, with the target of those atomics."""
     size_bytes: int = 0
-    """Of the launch's words."""
+    """Number of the launch's words."""

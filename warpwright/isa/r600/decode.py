@@ -1,6 +1,7 @@
 """Decodes programs of Cypress and Cayman by the tables.
 
-Control-flow words are read from the first one to the one that ends the program; each clause is read where one of them says.
+Control-flow words are read from the first to the one that ends the program; each clause is read at the address that a
+control-flow word gives.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ WORD_BYTES = 8
 SLOTS = {EVERGREEN: "xyzwt", CAYMAN: "xyzw"}
 _ALU_CLAUSE_BIT = 1 << 61
 _INDEX_MODES = frozenset({0, 4, 5, 6})
-"""Relative to AR.x, to the loop's index, to the register file, to both the file and AR.x."""
+"""Index modes: relative to AR.x, to the loop's index, to the register file, to both the file and AR.x."""
 _UNDEFINED_SOURCES = frozenset({*range(192, 219), 225, 226, 239, *range(320, 448)})
 
 
@@ -68,7 +69,7 @@ def _control_layout(operation: ControlOperation, generation: str) -> Layout:
 
 
 def decode_alu(word: int, generation: str, address: int = 0, taken: str = "") -> AluWord:
-    """Decode one ALU word of 64 bits, which comes after words of its bundle in the slots ``taken``.
+    """Decode one ALU word of 64 bits, given the slots that earlier words of its bundle have ``taken``.
 
     Raises:
         UndefinedWord: when the chip has no such operation, or no slot is left for it.
@@ -96,7 +97,7 @@ def decode_alu(word: int, generation: str, address: int = 0, taken: str = "") ->
 
 
 def _slot(allowed: str, channel: str, taken: str, generation: str) -> str:
-    """The slot of an operation: that of its channel, or the fifth one where that is taken."""
+    """The slot of an operation: that of its channel, or the fifth one if that is taken."""
     order = SLOTS[generation]
     wanted = [channel] * ("v" in allowed) + ["t"] * ("t" in allowed)
     for slot in wanted:
@@ -152,7 +153,7 @@ def decode_bundle(words: Sequence[int], generation: str, address: int = 0) -> Bu
     """Decode the bundle at the front of ``words``, with its literals.
 
     Raises:
-        UndefinedWord: when a word is none, the last one is not marked, or literals are cut off.
+        UndefinedWord: if a word is invalid, the last one is not marked, or literals are cut off.
     """
     found: list[AluWord] = []
     taken = ""
@@ -203,7 +204,7 @@ def decode_program(code: bytes, generation: str) -> Listing:
     """Decode a program that begins at the first byte of ``code``.
 
     Raises:
-        UndefinedWord: with the address of the word, for what is no program of the chip.
+        UndefinedWord: with the word's address, if the code is not a program of the chip.
         ValueError: for a generation that is neither evergreen nor cayman.
     """
     if generation not in GENERATIONS:

@@ -11,7 +11,7 @@ from warpwright.isa.r600.tables_control import ControlOperation
 from warpwright.isa.r600.tables_fetch import FetchOperation
 
 LITERAL = 253
-"""``sel`` of a source that is one of the bundle's literals, by its channel."""
+"""``sel`` of a source that is one of the bundle's literals, by channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Word:
     """The bits of one word."""
 
     address: int
-    """In units of 64 bits, as the code itself counts."""
+    """Address in units of 64 bits, as the code itself counts."""
     layout: Layout
     fields: Mapping[str, int]
 
@@ -64,23 +64,23 @@ class AluWord(Word):
 
     @property
     def writes(self) -> bool:
-        """Whether the destination register takes the result; PV and PS always do."""
+        """Whether the result is written to the destination register; PV and PS always receive it."""
         return "dst_gpr" in self.fields and bool(self.fields.get("write_mask", 1))
 
     @property
     def lds_offset(self) -> int:
-        """The six bits of an access to local data share that are spread over its word."""
+        """The six offset bits of a local data share access, which are scattered over its word."""
         return sum(self.fields.get(f"idx_offset_{i}", 0) << i for i in range(6))
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Operations that execute together: each reads before any writes."""
+    """Operations that execute together: all read their sources before any writes."""
 
     address: int
     words: tuple[AluWord, ...]
     literals: tuple[int, ...]
-    """Two or four values of 32 bits after the operations, or none."""
+    """Two or four 32-bit values after the operations, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class FetchWord(Word):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What a control-flow word runs: bundles or fetches, never both."""
+    """The words that a control-flow word executes: bundles or fetches, never both."""
 
     address: int
     end: int
@@ -106,7 +106,7 @@ class ControlWord(Word):
 
     operation: ControlOperation
     rat_operation: str = ""
-    """What a word on a random access target does there."""
+    """Operation of a word on a random access target."""
 
     @property
     def ends_program(self) -> bool:
@@ -115,9 +115,9 @@ class ControlWord(Word):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A whole program."""
+    """A complete program."""
 
     generation: str
     control: tuple[ControlWord, ...]
     clauses: Mapping[int, Clause]
-    """By address, in ascending order."""
+    """Clauses by address, in ascending order."""

@@ -1,4 +1,4 @@
-"""Words as named bit fields, to be read and written."""
+"""Words as named bit fields that can be read and written."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from functools import cached_property
 
 
 class UndefinedWord(ValueError):
-    """A word that is no instruction of the chip, or one whose place in the program is wrong."""
+    """A word that is not an instruction of the chip, or that is not allowed at its place in the program."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The fields of a word of several 32-bit parts; bits that no field has are reserved, and zero.
+    """The fields of a word of several 32-bit parts; bits outside all fields are reserved and zero.
 
     Args:
-        name: as AMD's manuals call the word.
-        parts: for each 32 bits the fields, as (lowest bit, highest bit) by name.
+        name: the word's name in AMD's manuals.
+        parts: for each 32-bit part, its fields as (lowest bit, highest bit) by name.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Layout:
 
     @cached_property
     def reserved(self) -> int:
-        """Bits that are zero in every word."""
+        """Mask of the bits that are zero in every word."""
         used = sum(mask << low for _, low, mask in self.places)
         return ((1 << 32 * len(self.parts)) - 1) & ~used
 
@@ -49,10 +49,10 @@ class Layout:
         return {name: word >> low & mask for name, low, mask in self.places}
 
     def write(self, fields: Mapping[str, int]) -> int:
-        """The word that has these fields; a field that is not named is zero.
+        """The word with these field values; fields that are not named are zero.
 
         Raises:
-            UndefinedWord: for a name that is no field, or a value too wide for its field.
+            UndefinedWord: for an unknown field, or a value too wide for its field.
         """
         word, left = 0, dict(fields)
         for name, low, mask in self.places:

@@ -1,7 +1,8 @@
-"""A program in the order of its execution: what its clauses hold, between what its control-flow words do.
+"""A program in execution order: the contents of its clauses, interleaved with the actions of its control-flow words.
 
-Each item is one instruction of the model.  Lanes leave the execution mask by branching to where they come back: an ``ELSE``, a ``POP``, the
-end of a loop.  The words' structure determines that place, so it is followed once for the whole program.
+Each item is one instruction of the model.  Lanes leave the execution mask by branching to the point at which they are
+enabled again: an ``ELSE``, a ``POP``, the end of a loop.  That point follows from the structure of the words, which is
+analysed once for the whole program.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 
 class Flow(Enum):
-    """What an item does to the flow of control."""
+    """The effect of an item on the flow of control."""
 
     NONE = "none"
     PUSH = "push"
-    """A region begins; lanes meet at its label."""
+    """A region begins; lanes reconverge at its label."""
     LEAVE = "leave"
-    """Lanes that have done their part of the region wait at its label."""
+    """Lanes that have finished their part of the region wait at its label."""
     LOOP = "loop"
     TURN = "turn"
-    """A turn of a loop begins, in which lanes may go on to its end."""
+    """A loop iteration begins, in which lanes may continue to the iteration's end."""
     BREAK = "break"
     CONTINUE = "continue"
     REPEAT = "repeat"
@@ -33,17 +34,17 @@ class Flow(Enum):
 
 @dataclass(eq=False)
 class Region:
-    """A conditional or a loop; its ends are numbers of items."""
+    """A conditional or a loop; its boundaries are item numbers."""
 
     is_loop: bool
     after: int = -1
     otherwise: int = -1
-    """The first item of the other side; -1: there is none."""
+    """The first item of the other side; -1 if there is none."""
     leave: int = -1
     """Where lanes that skip the region leave it."""
     start: int = -1
     turn: int = -1
-    """Where lanes of a loop's turn meet; -1: nothing in it continues."""
+    """Where the lanes of a loop iteration reconverge; -1 if the loop has no continue."""
     continues: bool = False
 
 
@@ -54,23 +55,23 @@ class Item:
     flow: Flow = Flow.NONE
     region: Region | None = None
     control: ControlWord | None = None
-    """The control-flow word, of an item that is none of a clause."""
+    """The control-flow word, for an item that is not part of a clause."""
     bundle: Bundle | None = None
     following: Bundle | None = None
-    """The next bundle of its clause, which may read this one's results as PV and PS."""
+    """The next bundle of its clause, which may read this bundle's results as PV and PS."""
     fetch: FetchWord | None = None
     clause: ControlWord | None = None
-    """The word that runs the clause, with its constant cache."""
+    """The word that executes the clause, with its constant cache."""
     masks: Region | None = None
-    """Lanes without the predicate leave for this region's other side, or its end."""
+    """Lanes without the predicate branch to this region's other side, or to its end."""
     second_read: bool = False
-    """The second of two values that the bundle before it reads from local data share."""
+    """The second of two values that the previous bundle reads from local data share."""
     free: bool = False
-    """Part of another word: takes no time of its own."""
+    """Part of another word; it takes no time of its own."""
     tests_bounds: bool = False
-    """Finds which lanes of the random access after it are inside its target."""
+    """Determines which lanes of the following random access are inside its target."""
     reads: tuple[int, ...] = field(default=())
-    """Entries of the queue that the bundle takes, and that its access fills."""
+    """Queue entries that the bundle consumes, and that its access fills."""
     fills: tuple[int, ...] = field(default=())
 
 
@@ -85,10 +86,10 @@ def items_of(listing: Listing, bounds: bool = False) -> list[Item]:
     """The items of a program.
 
     Args:
-        bounds: random accesses are to targets that have a size.
+        bounds: whether random access targets have a size.
 
     Raises:
-        UnsupportedInstruction: naming what has no meaning here, or a structure of words that is none.
+        UnsupportedInstruction: naming what is not implemented, or an invalid structure of words.
     """
     return _Walk(listing, bounds).run()
 
@@ -100,7 +101,7 @@ class _Walk:
     items: list[Item] = field(default_factory=list)
     open: list[Region] = field(default_factory=list)
     queue: _Queue = field(default_factory=lambda: _Queue())
-    """A value may be taken in a clause after the one that asked for it, in the order of the words."""
+    """A clause may consume a value that an earlier clause requested, in the order of the words."""
 
     def run(self) -> list[Item]:
         continuing = _loops_that_continue(self.listing)
@@ -170,7 +171,7 @@ class _Walk:
 
     # --- regions ------------------------------------------------------------------------------------------------
     def innermost(self, word: ControlWord) -> Region:
-        """The conditional that is open here."""
+        """The innermost open conditional."""
         if not self.open or self.open[-1].is_loop:
             raise UnsupportedInstruction(f"{word.operation.name} changes the execution mask outside of a conditional")
         return self.open[-1]
@@ -218,7 +219,7 @@ class _Walk:
 
 
 def _loops_that_continue(listing: Listing) -> set[int]:
-    """Addresses of the words that begin loops in which lanes go on to the end of a turn."""
+    """Addresses of the words that begin loops with a continue."""
     open_loops: list[int] = []
     found = set()
     for word in listing.control:
@@ -232,18 +233,19 @@ def _loops_that_continue(listing: Listing) -> set[int]:
 
 
 OUTPUT_QUEUE_POP, OUTPUT_QUEUE_B_POP, OUTPUT_QUEUE, OUTPUT_QUEUE_B = 221, 222, 219, 220
-"""Sources that are what local data share has returned: the oldest value of queue A or B, taken or left there."""
+"""Sources that read what local data share has returned: the oldest value of queue A or B, removed from the queue or
+left there."""
 
 
 @dataclass
 class _Queue:
-    """The values that local data share has returned and that are not taken yet, of queues A and B."""
+    """The values in queues A and B that local data share has returned and that have not been consumed."""
 
     filled: int = 0
     taken: int = 0
 
     def pass_bundle(self, bundle: Bundle) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The entry that a bundle takes, and the one that its access fills."""
+        """The entry that a bundle consumes, and the one that its access fills."""
         sources = {s.select for w in bundle.words for s in w.sources}
         reads: tuple[int, ...] = ()
         if sources & {OUTPUT_QUEUE, OUTPUT_QUEUE_B, OUTPUT_QUEUE_POP, OUTPUT_QUEUE_B_POP}:

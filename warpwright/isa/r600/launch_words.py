@@ -1,7 +1,8 @@
-"""What a launch gives a compute program: the first constant buffer and two registers.
+"""Data that a launch passes to a compute program: the first constant buffer and two registers.
 
-The layout is that of LLVM's back end: the extents of the grid in blocks and in threads and of a block, three words each, and after them
-the kernel's parameters.  Register T0 holds the thread's position in its block, T1 the block's in the grid.
+The layout is that of LLVM's back end: the extents of the grid in blocks, of the grid in threads and of a block, three
+words each, followed by the kernel's parameters.  Register T0 holds the thread's position in its block, T1 the block's
+in the grid.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from warpwright.isa.ops import Builder, Value
 GRID_AT, GLOBAL_AT, BLOCK_AT = 0, 12, 24
 PARAMETERS_AT = 36
 ENGINE_PARAMETERS_AT = PARAMETER_BASE[0]
-"""Where the engines keep the parameters."""
+"""Offset at which the engines keep the parameters."""
 AXES = "xyz"
 FIRST_REGISTERS = tuple(f"{name}.{axis}" for name in ("tid", "ctaid") for axis in AXES)
 
@@ -30,7 +31,7 @@ def launch_word(b: Builder, at: int) -> Value:
 
 
 def launch_word_at(b: Builder, at: Value) -> Value:
-    """The word at a byte offset that is a register: the back end makes one load of a choice between two words."""
+    """The word at a byte offset held in a register: the back end combines a choice between two words into one load."""
     parameters = b.icmp("uge", at, b.const(PARAMETERS_AT))
     place = b.add(b.select(parameters, at, b.const(PARAMETERS_AT)), b.const(ENGINE_PARAMETERS_AT - PARAMETERS_AT))
     found = b.op("load_const", "i32", place, attr=(0, 4))

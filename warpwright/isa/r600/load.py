@@ -1,4 +1,4 @@
-"""From machine code of Cypress and Cayman to a :class:`Program`."""
+"""Turns machine code of Cypress and Cayman into a :class:`Program`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpwright.isa.r600.text import alu_text, control_text, fetch_text, literal
 
 LANES = 64
 STEP_BYTES = 16
-"""Instructions of the model are numbered in the order of execution, this many bytes apart."""
+"""Address distance of the model's instructions, which are numbered in execution order."""
 MOST_THREADS = 1024
 
 
@@ -26,11 +26,11 @@ class R600Program(Program):
     generation: str = ""
     items: list[Item] = field(default_factory=list)
     global_share_address: int = 0
-    """Device address of the chip's global data share; 0: the program has none."""
+    """Device address of the chip's global data share; 0 if the program does not use it."""
     images: dict[int, Image] = field(default_factory=dict)
-    """What its texture fetches read, by resource."""
+    """The images that its texture fetches read, by resource."""
     bindings: Bindings | None = None
-    """What a graphics driver has bound to it; None: a program of LLVM's, or in assembly."""
+    """The bindings of a graphics driver; None for a program compiled by LLVM or written in assembly."""
 
     @property
     def architecture(self) -> str:
@@ -41,10 +41,10 @@ def program_from_code(code: bytes, generation: str, name: str, bindings: Binding
     """Decode a kernel.
 
     Args:
-        bindings: of a graphics driver's compute program.
+        bindings: the bindings of a graphics driver's compute program.
 
     Raises:
-        UndefinedWord: for what is no program of the chip.
+        UndefinedWord: if the code is not a program of the chip.
         UnsupportedInstruction: for words without a meaning in a compute program.
     """
     items = items_of(decode_program(code, generation), bounds=bindings is not None)
@@ -69,7 +69,7 @@ def _instruction(n: int, item: Item, generation: str) -> Instruction:
 
 
 def described(item: Item, generation: str) -> tuple[str, tuple[str, ...], str]:
-    """Name, the names of a bundle's operations, and the text of an item."""
+    """Name, operation names of a bundle, and text of an item."""
     if item.bundle is not None:
         words = item.bundle.words
         texts = [alu_text(word).strip() for word in words]

@@ -35,7 +35,7 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 _FILLED = (meaning_float, meaning_integer)
 MULTIPLIERS = {1: 0x40000000, 2: 0x40800000, 3: 0x3F000000}
-"""2, 4 and a half, by output modifier."""
+"""Factors of the output modifiers: 2, 4 and 1/2."""
 PREDICATE_ZERO, PREDICATE_ONE = 2, 3
 
 
@@ -66,7 +66,7 @@ def lower(program: R600Program) -> list[Lowered]:
 
 
 def first_registers(b: R600Emitter) -> None:
-    """T0 and T1 hold positions when a program begins."""
+    """Set T0 and T1 to the positions, as a program expects at its start."""
     for n, name in enumerate(FIRST_REGISTERS):
         register = register_name(n // 3, "xyz"[n % 3])
         value = b.op("special", "i32", attr=name)
@@ -90,10 +90,10 @@ def highest_register(items: list[Item]) -> int:
 
 
 def bundle_guard(item: Item, bound: bool) -> tuple[str, int, bool] | None:
-    """The predicate of a bundle that accesses local data share under one: all its operations have the same.
+    """The predicate of a bundle that accesses local data share under a predicate, which all its operations share.
 
     Args:
-        bound: random accesses are those of a program with bindings, which are done inside their targets alone.
+        bound: whether the program has bindings, so that random accesses outside their targets are ignored.
     """
     if bound and item.control is not None and item.control.rat_operation and not item.tests_bounds:
         return "pred", INSIDE, False
@@ -135,7 +135,7 @@ def lower_item(b: R600Emitter, program: R600Program) -> None:
 
 
 def lower_fetch(b: R600Emitter, program: R600Program) -> None:
-    """A fetch, by its kind."""
+    """Lower a fetch according to its kind."""
     word = b.item.fetch
     assert word is not None
     if word.operation.kind is FetchKind.GLOBAL_SHARE:
@@ -149,7 +149,7 @@ def lower_fetch(b: R600Emitter, program: R600Program) -> None:
 
 
 def lower_flow(b: R600Emitter) -> None:
-    """What a control-flow word does, by the warp's stack."""
+    """Lower a control-flow word, using the warp's stack."""
     flow, region = b.item.flow, b.item.region
     if flow is Flow.EXIT:
         b.op("exit", "void")
@@ -173,7 +173,7 @@ def lower_flow(b: R600Emitter) -> None:
 
 # --- bundles --------------------------------------------------------------------------------------------------
 def lower_bundle(b: R600Emitter, bundle: Bundle) -> None:
-    """Every operation reads before any writes."""
+    """Lower a bundle, whose operations all read before any writes."""
     forwarded = _forwarded(b.item.following)
     results: list[tuple[AluWord, Value]] = []
     tests: list[tuple[AluWord, Value]] = []
@@ -223,7 +223,7 @@ def _forwards(word: AluWord, forwarded: frozenset[str]) -> bool:
 
 
 def _test_result(b: R600Emitter, name: str, test: Value) -> Value:
-    """All ones for integers and DX10's comparisons, 1.0 for the others, 0 for what is false."""
+    """The result of a comparison: all ones for integer and DX10 comparisons, 1.0 for the others; 0 if false."""
     is_float = name.startswith("SET") and not name.endswith(("_INT", "_UINT", "_DX10"))
     return truth(b, test, 0x3F800000 if is_float else 0xFFFFFFFF)
 
@@ -232,7 +232,8 @@ LANES_BELOW = "MBCNT_32LO_ACCUM_PREV_INT"
 
 
 def _lanes_below(b: R600Emitter, word: AluWord, bundle: Bundle) -> Value:
-    """Set bits of a mask at lower lanes of the first half, plus what the slot after this one counts of the second."""
+    """The number of set bits of a mask below each lane in the first half, plus the count for the second half from the
+    next slot."""
     others = [w for w in bundle.words if w.slot == {"x": "y", "z": "w"}.get(word.slot)]
     if not others:
         raise UnsupportedInstruction(f"{LANES_BELOW} with nothing in the slot after it has no meaning here")
@@ -245,7 +246,7 @@ def _result(b: R600Emitter, word: AluWord) -> Value:
     sources = [source(b, word, s) for s in word.sources]
     if name in INTEGER_MEANINGS:
         found = INTEGER_MEANINGS[name](b, sources)
-        # Moves, choices and conversions give floats too, to which modifiers apply.
+        # Moves, selections and conversions also return floats, to which modifiers apply.
         return _modified(b, word, as_float(b, found)) if _has_modifier(word) else found
     known = FLOAT_MEANINGS.get(name)
     if known is None:
@@ -258,7 +259,7 @@ def _has_modifier(word: AluWord) -> bool:
 
 
 def _modified(b: R600Emitter, word: AluWord, value: Value) -> Value:
-    """A float with its output modifiers, as a word."""
+    """A float with its output modifiers applied, as a word."""
     multiplier = MULTIPLIERS.get(word.fields.get("omod", 0))
     if multiplier is not None:
         value = rounded(b, b.op("fmul", "f32", value, b.single(multiplier), attr="rn"))
@@ -269,7 +270,7 @@ def _modified(b: R600Emitter, word: AluWord, value: Value) -> Value:
 
 
 def write(b: R600Emitter, word: AluWord, value: Value, forwarded: frozenset[str]) -> None:
-    """A result to its register, under the predicate, and to PV or PS where the next bundle reads it."""
+    """Write a result to its register under the predicate, and to PV or PS if the next bundle reads it."""
     if word.slot in forwarded:
         b.set("PS" if word.slot == "t" else f"PV.{word.slot}", value)
     if not word.writes:

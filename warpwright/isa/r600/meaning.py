@@ -1,7 +1,8 @@
-"""Meanings of a bundle's operations: the table, and how sources are read and results written.
+"""Meanings of a bundle's operations: the table, readers of sources and writers of results.
 
 Every register is a word of 32 bits: ``T5.Y``, the previous bundle's results ``PV.X`` to ``PV.W`` and ``PS``, the address register, the
-values that local data share has returned.  Single precision flushes subnormals, in and out; a NaN that arithmetic makes is CUDA's.
+values that local data share has returned.  Single precision flushes subnormal inputs and outputs; arithmetic returns
+CUDA's canonical NaN.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction
 PREVIOUS, PREVIOUS_SCALAR = 254, 255
 INLINE = {248: 0, 249: 0x3F800000, 250: 1, 251: 0xFFFFFFFF, 252: 0x3F000000}
 INLINE_DOUBLES = {244: 0, 245: 0x3FF00000, 246: 0, 247: 0x3FE00000}
-"""The words of 1.0 and of 0.5 in double precision."""
+"""Upper words of 1.0 and 0.5 in double precision."""
 TIME_HIGH, TIME_LOW = 227, 228
 WAVE_NUMBER, ENGINE_NUMBER = 231, 233
 SIGN, MAGNITUDE = 0x80000000, 0x7FFFFFFF
 EXECUTES, PREDICATE, INSIDE = 1, 2, 3
-"""Predicates of the common operations: whether a lane stays in the execution mask, the predicate bit of bundles, and whether a lane's random access is
-inside its target."""
+"""Predicates of the common operations: whether a lane is in the execution mask, the predicate bit of bundles, and
+whether a lane's random access is inside its target."""
 
 
 @dataclass
 class Names:
-    """Numbers of a program's registers, in the order in which they are met."""
+    """Numbers of a program's registers, assigned in order of first use."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     highest: int = 0
-    """The highest register that the program names: what relative addresses can reach."""
+    """The highest register that the program names: the limit of relative addressing."""
 
     def number(self, name: str) -> int:
         return self.numbers.setdefault(name, len(self.numbers))
@@ -54,7 +55,7 @@ class R600Emitter(Builder):
     item: Item = field(default_factory=Item)
     bindings: Bindings | None = None
     guarded: bool = False
-    """The whole bundle is under a predicate."""
+    """Whether the whole bundle is predicated."""
     read_words: dict[str, Value] = field(default_factory=dict)
     """Values of registers before the item writes any."""
 
@@ -75,11 +76,11 @@ class R600Emitter(Builder):
 
 Meaning = Callable[[R600Emitter, list[Value]], Value]
 INTEGER_MEANINGS: dict[str, Meaning] = {}
-"""Of operations whose sources and result are words."""
+"""Meanings of operations on words."""
 FLOAT_MEANINGS: dict[str, Meaning] = {}
-"""Of operations whose sources and result are f32; output modifiers and clamping apply to them."""
+"""Meanings of operations on f32; output modifiers and clamping apply to them."""
 TEST_MEANINGS: dict[str, Meaning] = {}
-"""Comparisons of words or floats; the result is an i1 (:func:`tested`)."""
+"""Comparisons of words or floats; they return an i1 (:func:`tested`)."""
 
 
 def meaning(table: dict[str, Meaning], *names: str) -> Callable[[Meaning], Meaning]:
@@ -101,7 +102,7 @@ def register_name(number: int, channel: str) -> str:
 
 
 def relative(b: R600Emitter, first: int, channel: str) -> Value:
-    """The register ``first`` + AR: one of those that the program has."""
+    """The register ``first`` + AR, limited to the program's registers."""
     index = b.get("AR")
     found = b.get(register_name(first, channel))
     for n in range(first + 1, b.names.highest + 1):
@@ -119,7 +120,7 @@ def set_relative(b: R600Emitter, first: int, channel: str, value: Value) -> None
 
 # --- sources --------------------------------------------------------------------------------------------------
 def source(b: R600Emitter, word: AluWord, s: Source) -> Value:
-    """A source's word with its modifiers."""
+    """A source as a word, with its modifiers applied."""
     value = _plain(b, word, s)
     if s.absolute:
         value = b.and_(value, b.number(MAGNITUDE))
@@ -164,7 +165,7 @@ CACHE_LINE_CONSTANTS = LINE_BYTES // 16
 
 
 def _constant(b: R600Emitter, bank: int, index: int, channel: int) -> Value:
-    """A constant that the clause has locked in its cache."""
+    """A constant that the clause has locked in the constant cache."""
     assert b.item.clause is not None
     f = b.item.clause.fields
     if not f[f"kcache_mode{bank}"]:
@@ -180,7 +181,7 @@ def _constant(b: R600Emitter, bank: int, index: int, channel: int) -> Value:
 
 
 def launch_bytes(b: R600Emitter, at: int, type: str) -> Value:
-    """A word, or two of them, of a launch with bindings."""
+    """One or two words of a launch with bindings."""
     return b.op("load_const", type, b.const(ENGINE_PARAMETERS_AT + at), attr=(0, 8 if type == "i64" else 4))
 
 
@@ -190,7 +191,7 @@ def as_float(b: R600Emitter, x: Value) -> Value:
 
 
 def rounded(b: R600Emitter, x: Value) -> Value:
-    """What the chip makes of an exact result: one NaN, no subnormals."""
+    """Apply the chip's rules to an exact result: one NaN, no subnormals."""
     return b.op("ftz", "f32", b.op("canonical_nan", "f32", x))
 
 

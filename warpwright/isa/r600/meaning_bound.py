@@ -1,6 +1,7 @@
-"""Meanings of accesses to what a graphics driver has bound: fetches from resources, stores and atomics on random access targets.
+"""Meanings of accesses to bindings of a graphics driver: fetches from resources, stores and atomics on random access
+targets.
 
-Fetches outside of a resource give zeros, stores and atomics outside of a target do nothing.
+Fetches outside a resource return zeros; stores and atomics outside a target have no effect.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from warpwright.isa.r600.meaning_memory import RAT_ATOMICS, put_selected
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 SIZE_AT, ELEMENTS_AT = 8, 12
-"""In a record, after the address."""
+"""Offsets in a record, after the address."""
 FRACTION, INTEGER, NUMBER = range(3)
 """Number formats."""
 FORMATS: dict[int, tuple[int, int, bool]] = {
-    # number: bits of a component, components, whether they are floats
+    # bits per component, number of components, whether they are floats
     **{0x01: (8, 1, False), 0x07: (8, 2, False), 0x1A: (8, 4, False)},
     **{0x05: (16, 1, False), 0x0F: (16, 2, False), 0x1F: (16, 4, False)},
     **{0x06: (16, 1, True), 0x10: (16, 2, True), 0x20: (16, 4, True)},
@@ -27,12 +28,12 @@ FORMATS: dict[int, tuple[int, int, bool]] = {
     **{0x0E: (32, 1, True), 0x1E: (32, 2, True), 0x30: (32, 3, True), 0x23: (32, 4, True)},
 }
 ZERO, ONE = 4, 5
-"""Selects of a constant."""
+"""Selects that mean a constant."""
 
 
 # --- fetches ----------------------------------------------------------------------------------------------------
 def bound_fetch(b: R600Emitter) -> None:
-    """A fetch from a resource, what an atomic has returned, or a resource's size.
+    """A fetch from a resource, of an atomic's old value, or of a resource's size.
 
     Raises:
         UnsupportedInstruction: naming what has no meaning here.
@@ -62,12 +63,12 @@ def _bindings(b: R600Emitter) -> Bindings:
 
 
 def returned_name(target: int) -> str:
-    """The register of the old value that an atomic on a target has returned."""
+    """The register that holds the old value returned by an atomic on a target."""
     return f"RETURNED{target}"
 
 
 def _load(b: R600Emitter, resource: Resource) -> None:
-    """An element, with its channels chosen."""
+    """Load an element and select its channels."""
     word = b.item.fetch
     assert word is not None
     f = word.fields
@@ -83,7 +84,7 @@ def _load(b: R600Emitter, resource: Resource) -> None:
     size = bits * components // 8
     inside = _within(b, offset, launch_bytes(b, resource.at + SIZE_AT, "i32"), size)
     if resource.stride_bytes:
-        # A large index times the stride may wrap.
+        # The product of a large index and the stride may wrap.
         inside = b.and_(inside, b.icmp("ult", index, launch_bytes(b, resource.at + ELEMENTS_AT, "i32")))
     at = b.add(launch_bytes(b, resource.at, "i64"), b.zext(offset, "i64"))
     values = _components(b, at, inside, bits, components)
@@ -103,13 +104,13 @@ def _channel(b: R600Emitter, values: list[Value], select: int, one: Value) -> Va
 
 
 def _within(b: R600Emitter, offset: Value, limit: Value, size: int) -> Value:
-    """Whether bytes from an offset on are below a limit."""
+    """Whether ``bytes`` from an offset on are below a limit."""
     enough = b.icmp("uge", limit, b.number(size))
     return b.and_(enough, b.icmp("ule", offset, b.sub(limit, b.number(size))))
 
 
 def _components(b: R600Emitter, at: Value, inside: Value, bits: int, components: int) -> list[Value]:
-    """The components of an element as words."""
+    """The components of an element, as words."""
     if components == 1:
         loaded = b.op("load", f"i{bits}", at, inside, attr=Access("global", bits // 8))
         return [loaded if bits == 32 else b.zext(loaded, "i32")]
@@ -134,7 +135,7 @@ def _components(b: R600Emitter, at: Value, inside: Value, bits: int, components:
 
 
 def _converted(b: R600Emitter, x: Value, bits: int, is_float: bool, kind: int, signed: bool) -> Value:
-    """A component as a register has it: an integer, or a float of its number or of its fraction."""
+    """A component in register form: an integer, or a float of its number or fraction."""
     if is_float:
         if bits == 32:
             return x
@@ -142,7 +143,7 @@ def _converted(b: R600Emitter, x: Value, bits: int, is_float: bool, kind: int, s
     if signed and bits < 32:
         x = b.ashr(b.shl(x, b.number(32 - bits)), b.number(32 - bits))
     if kind == INTEGER or bits == 32:
-        # Of 32 bits a number is a float already.
+        # A 32-bit number is already a float.
         return x
     value = b.op("i2f", "f32", x, attr=(signed, "rn"))
     if kind == FRACTION:
@@ -168,14 +169,14 @@ def _target(b: R600Emitter) -> Target:
 
 
 def _offset(b: R600Emitter, target: Target) -> Value:
-    """Of the element that the index register names, in bytes."""
+    """Byte offset of the element that the index register selects."""
     assert b.item.control is not None
     index = b.get(register_name(b.item.control.fields["index_gpr"], "x"))
     return b.mul(index, b.number(target.element_bytes))
 
 
 def test_bounds(b: R600Emitter) -> None:
-    """Find which lanes of the access that follows are inside its target.
+    """Determine which lanes of the following access are inside its target.
 
     Raises:
         UnsupportedInstruction: naming what has no meaning here.
@@ -189,7 +190,7 @@ def test_bounds(b: R600Emitter) -> None:
 
 
 def access_target(b: R600Emitter, generation: str) -> None:
-    """A store or an atomic on a target, of lanes that are inside of it.
+    """A store or an atomic on a target, for the lanes inside it.
 
     Raises:
         UnsupportedInstruction: naming what has no meaning here.
@@ -223,6 +224,6 @@ _STORES: dict[int, Callable[[R600Emitter, list[Value]], Value]] = {
 
 
 def _store(b: R600Emitter, at: Value, data: list[Value], target: Target) -> None:
-    """The words of an element, which are stored as they are."""
+    """The words of an element, stored without conversion."""
     value = _STORES[target.element_bytes](b, data)
     b.op("store", "void", at, value, attr=Access("global", target.element_bytes))

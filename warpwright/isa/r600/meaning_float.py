@@ -1,6 +1,6 @@
 """Meanings of single-precision operations.
 
-RECIP, RECIPSQRT, EXP, LOG, SIN and COS are those of the engines' special-function unit: AMD publishes no tables of its own.
+RECIP, RECIPSQRT, EXP, LOG, SIN and COS use the engines' special-function unit, because AMD publishes no tables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ meaning(FLOAT_MEANINGS, "FMA")(_exact("fma"))
 
 
 def _product(b: R600Emitter, x: Value, y: Value, ieee: bool) -> Value:
-    """A rounded product; without IEEE's rules zero times anything is zero."""
+    """A rounded product; in non-IEEE mode zero times anything is zero."""
     found = rounded(b, b.op("fmul", "f32", x, y, attr="rn"))
     if ieee:
         return found
@@ -104,7 +104,7 @@ FUNCTIONS = {
     **{"RECIP_IEEE": "rcp", "RECIPSQRT_IEEE": "rsq", "SQRT_IEEE": "sqrt", "EXP_IEEE": "ex2", "LOG_IEEE": "lg2"},
     **{"SIN": "sin", "COS": "cos"},
 }
-"""Sines and cosines take turns: a source of 1 is a whole circle."""
+"""Sines and cosines take turns: a source of 1 is a full circle."""
 for _name, _unit in FUNCTIONS.items():
     meaning(FLOAT_MEANINGS, _name)(_function(_unit))
 
@@ -174,7 +174,7 @@ for _short, _relation in RELATIONS.items():
 
 
 def _choose(relation: str) -> Meaning:
-    """The second or the third source, as it is."""
+    """The second or the third source, unchanged."""
 
     def mean(b: R600Emitter, x: list[Value]) -> Value:
         return b.select(b.fcmp(relation, as_float(b, x[0]), b.single(0)), x[1], x[2])

@@ -1,7 +1,7 @@
-"""Meanings of image reads: a texel (LD), or four of them and their mean by distance (SAMPLE_LZ, bilinear).
+"""Meanings of image reads: a single texel (LD), or the bilinear interpolation of four (SAMPLE_LZ).
 
-An image is rows of texels in global memory, of one or four channels of 32 bits.  Texels outside of it are zeros for LD; filtering takes the
-nearest one inside.  Coordinates of SAMPLE_LZ are from 0 to 1 over the image.
+An image consists of rows of texels in global memory, with one or four 32-bit channels.  LD returns zeros for texels
+outside the image; filtering takes the nearest texel inside.  Coordinates of SAMPLE_LZ are from 0 to 1 over the image.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 
 class Image(NamedTuple):
-    """What a resource is, for a program."""
+    """A resource as a program sees it."""
 
     parameter_offset: int
-    """Where among the kernel's parameters its address is."""
+    """Offset of its address among the kernel's parameters."""
     width: int
     height: int
     channels: int
-    """1 or 4."""
+    """Number of channels, 1 or 4."""
 
 
 def read_image(b: R600Emitter, images: dict[int, Image]) -> None:
@@ -48,7 +48,7 @@ def read_image(b: R600Emitter, images: dict[int, Image]) -> None:
 
 
 def texel(b: R600Emitter, image: Image, x: Value, y: Value) -> list[Value]:
-    """The channels of a texel, zeros outside of the image."""
+    """The channels of a texel; zeros outside the image."""
     inside = b.and_(b.icmp("ult", x, b.number(image.width)), b.icmp("ult", y, b.number(image.height)))
     size = 4 * image.channels
     place = b.mul(b.add(b.mul(y, b.number(image.width)), x), b.number(size))
@@ -62,7 +62,7 @@ def texel(b: R600Emitter, image: Image, x: Value, y: Value) -> list[Value]:
 
 
 def _position(b: R600Emitter, coordinate: Value, extent: int) -> tuple[list[Value], Value]:
-    """The two texels beside a place, and how far it is from the first, of one axis."""
+    """The two nearest texels along one axis, and the distance from the first."""
     size = b.op("i2f", "f32", b.number(extent), attr=(False, "rn"))
     place = b.op("fma", "f32", as_float(b, coordinate), size, b.single(0xBF000000), attr="rn")
     whole = b.op("fround", "f32", place, attr="rm")
@@ -74,7 +74,7 @@ def _position(b: R600Emitter, coordinate: Value, extent: int) -> tuple[list[Valu
 
 
 def bilinear(b: R600Emitter, image: Image, u: Value, v: Value) -> list[Value]:
-    """The mean of the four texels around a place."""
+    """The interpolation of the four texels around a position."""
     columns, across = _position(b, u, image.width)
     rows, down = _position(b, v, image.height)
     corners = [[texel(b, image, x, y) for x in columns] for y in rows]

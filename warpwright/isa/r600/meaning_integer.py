@@ -13,7 +13,7 @@ from warpwright.isa.r600.meaning import (
 )
 
 ALMOST_TWO_TO_32 = 0x4F7FFFFE
-"""The largest float below 2**32 that leaves a reciprocal's error on the low side."""
+"""The largest float below 2**32 with which a reciprocal is never too large."""
 
 
 @meaning(INTEGER_MEANINGS, "MOV")
@@ -81,7 +81,7 @@ def bfrev(b: R600Emitter, x: list[Value]) -> Value:
 
 
 def _first(b: R600Emitter, x: Value, leading: Value) -> Value:
-    """A count of bits, -1 where there is none to find."""
+    """A bit position, or -1 if there is none."""
     return b.select(b.icmp("eq", x, b.number(0)), b.number(-1), leading)
 
 
@@ -97,7 +97,7 @@ def ffbl(b: R600Emitter, x: list[Value]) -> Value:
 
 @meaning(INTEGER_MEANINGS, "FFBH_INT")
 def ffbh_int(b: R600Emitter, x: list[Value]) -> Value:
-    """Bits from the top that are as the sign."""
+    """Number of leading bits equal to the sign bit."""
     folded = b.xor(x[0], b.ashr(x[0], b.number(31)))
     return _first(b, folded, b.op("clz", "i32", folded))
 
@@ -121,7 +121,7 @@ def bfe_uint(b: R600Emitter, x: list[Value]) -> Value:
 
 @meaning(INTEGER_MEANINGS, "BFE_INT")
 def bfe_int(b: R600Emitter, x: list[Value]) -> Value:
-    """A field that goes beyond the top keeps the sign of the word."""
+    """A signed bit field; beyond the top of the word it is filled with the word's sign."""
     width, offset = low_bits(b, x[2]), low_bits(b, x[1])
     room = b.sub(b.number(32), width)
     left = b.op("umin", "i32", offset, room)
@@ -143,7 +143,7 @@ def byte_align(b: R600Emitter, x: list[Value]) -> Value:
 
 
 def _aligned(b: R600Emitter, x: list[Value], by: Value) -> Value:
-    """A word from two, so many bits from the lower end; a shift by 32 gives nothing."""
+    """A word extracted from two, at a bit offset from the lower end; a shift by 32 gives zero."""
     upper = b.shl(x[0], b.sub(b.number(32), by))
     return b.or_(b.lshr(x[1], by), upper)
 
@@ -189,7 +189,8 @@ def muladd_int24(b: R600Emitter, x: list[Value]) -> Value:
 
 @meaning(INTEGER_MEANINGS, "RECIP_UINT")
 def recip_uint(b: R600Emitter, x: list[Value]) -> Value:
-    """2**32 by the source, never too large: what LLVM's division computes on Cayman, which has no such operation."""
+    """2**32 divided by the source, never too large: what LLVM's division computes on Cayman, which lacks the
+    operation."""
     reciprocal = b.op("mufu", "f32", b.op("i2f", "f32", x[0], attr=(False, "rn")), attr="rcp")
     scaled = b.op("fmul", "f32", reciprocal, b.single(ALMOST_TWO_TO_32), attr="rn")
     return b.op("f2i", "i32", scaled, attr=(False, "rz"))
@@ -224,7 +225,7 @@ HALF_LANES = 32
 
 
 def lanes_below(b: R600Emitter, mask: Value, first: int) -> Value:
-    """Set bits of a mask at lanes below one's own, of the 32 lanes from ``first`` on."""
+    """Number of set bits of a mask below one's own lane, among the 32 lanes from ``first`` on."""
     lane = b.op("special", "i32", attr="laneid")
     below = b.sub(b.shl(b.number(1), b.sub(lane, b.number(first)) if first else lane), b.number(1))
     if first:

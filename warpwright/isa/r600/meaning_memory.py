@@ -1,8 +1,8 @@
 """Meanings of accesses: local data share, fetches from buffers, random access targets.
 
-A buffer begins at the first byte of the device's addresses, of which code has the lower 32 bits.  Buffer 3 has the launch's words, as LLVM's back end
-reads them where it makes one load of a choice between two; from ``RETURNS_AT`` on it is where an atomic leaves the old value, which each thread fetches from its
-own word: a register here.
+A buffer begins at the first byte of device memory; code uses the lower 32 bits of addresses.  Buffer 3 holds the
+launch's words, which LLVM's back end reads when it combines a choice between two words into one load.  From
+``RETURNS_AT`` on, it holds the old values of atomics, one word per thread, which are modelled as a register.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from warpwright.isa.r600.meaning import R600Emitter, source
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 SECOND_ADDRESS = "LDS2"
-"""The register of the second address of two."""
+"""The register of the second address of an access with two."""
 WINDOW = 0x7F00
 """Upper word of the device's addresses (``engine/abi.py``, DEVICE_BASE)."""
 GLOBAL_BUFFER, RETURN_BUFFER = 1, 3
 RETURNS_AT = 1 << 30
-"""Where old values begin in their buffer."""
+"""Offset of the old values in their buffer."""
 LDS_ATOMICS = {
     **{"ADD": "add", "INC": "inc", "DEC": "dec", "MIN_INT": "smin", "MAX_INT": "smax", "MIN_UINT": "umin"},
     **{
@@ -61,7 +61,7 @@ def extended(b: R600Emitter, x: Value, signed: bool) -> Value:
 
 # --- local data share -----------------------------------------------------------------------------------------
 def local_data_share(b: R600Emitter, word: AluWord) -> None:
-    """An access of a bundle; what it returns goes to the queue.
+    """An access by a bundle; its result is appended to the queue.
 
     Raises:
         UnsupportedInstruction: naming an operation without a meaning here.
@@ -86,7 +86,7 @@ def local_data_share(b: R600Emitter, word: AluWord) -> None:
 
 
 def second_read(b: R600Emitter) -> None:
-    """The second value of two, which goes to queue B."""
+    """The second of two values, which is appended to queue B."""
     found = b.op("load", "i32", b.get(SECOND_ADDRESS), attr=Access("shared", 4))
     b.set(f"OQB{b.item.fills[0]}", found)
 
@@ -98,7 +98,7 @@ def _lds_atomic(b: R600Emitter, name: str, address: Value, data: list[Value]) ->
     if operation is None:
         raise UnsupportedInstruction(f"{name} has no meaning here")
     if operation == "cas":
-        # The word that is compared comes first.
+        # The expected value comes first.
         data = [data[1], data[0]]
     return b.op(
         "atomic",
@@ -111,7 +111,8 @@ def _lds_atomic(b: R600Emitter, name: str, address: Value, data: list[Value]) ->
 
 # --- buffers --------------------------------------------------------------------------------------------------
 FORMATS = {1: (1, 1), 5: (2, 1), 0x0D: (4, 1), 0x0E: (4, 1), 0x1D: (8, 2), 0x1E: (8, 2), 0x22: (16, 4), 0x23: (16, 4)}
-"""Bytes and components of the data formats of plain memory: integers of 8 to 128 bits, and floats of 32-bit components."""
+"""Bytes and components of the data formats for plain memory: 8- to 128-bit integers, and floats with 32-bit
+components."""
 ZERO_SELECT, ONE_SELECT, NOTHING_SELECT = 4, 5, 7
 
 
@@ -120,7 +121,7 @@ def device_address(b: R600Emitter, low: Value) -> Value:
 
 
 def fetch(b: R600Emitter) -> None:
-    """A fetch from a buffer, with its result's channels chosen.
+    """A fetch from a buffer, with channel selection.
 
     Raises:
         UnsupportedInstruction: naming what has no meaning here.
@@ -134,7 +135,7 @@ def fetch(b: R600Emitter) -> None:
         at = b.get(f"T{f['src_gpr']}.{'xyzw'[f['src_sel_x']]}")
         at = b.add(at, b.number(f["offset"])) if f["offset"] else at
         old = b.icmp("uge", at, b.number(RETURNS_AT))
-        # An old value's lane also reads some word of the launch.
+        # The lane of an old value also reads some word of the launch.
         launched = launch_word_at(b, b.select(old, b.number(PARAMETERS_AT), at))
         put_selected(b, f, [b.select(old, b.get("RETURNED"), launched)])
         return
@@ -158,7 +159,7 @@ def fetch(b: R600Emitter) -> None:
 
 
 def put_selected(b: R600Emitter, fields: Mapping[str, int], values: list[Value]) -> None:
-    """The channels of a fetch's result that its destination selects."""
+    """Write the channels of a fetch's result that its destination selects."""
     for channel in "xyzw":
         select = fields[f"dst_sel_{channel}"]
         if select == NOTHING_SELECT:
@@ -174,11 +175,11 @@ def put_selected(b: R600Emitter, fields: Mapping[str, int], values: list[Value])
 
 # --- random access targets ------------------------------------------------------------------------------------
 STORED_WORDS = {1: 1, 3: 2, 15: 4}
-"""Components that a store writes, by its mask."""
+"""Components that a store writes, by mask."""
 
 
 def random_access(b: R600Emitter, generation: str) -> None:
-    """A store or an atomic on global memory; the address is a number of a word.
+    """A store or an atomic on global memory; the address is a word index.
 
     Raises:
         UnsupportedInstruction: naming what has no meaning here.

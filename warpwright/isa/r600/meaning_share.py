@@ -9,10 +9,10 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 SHARE_BYTES = 64 << 10
 COUNTERS = 12
-"""Append counters of Cypress, each a word that a fetch names by its number; here after the share."""
+"""Append counters of Cypress, each a word that a fetch selects by number; stored after the share."""
 ALL_BYTES = SHARE_BYTES + 4 * COUNTERS
 WORD_ADDRESSES = SHARE_BYTES - 4
-"""The bits of an address that count."""
+"""Mask of the significant address bits."""
 
 
 def global_data_share(b: R600Emitter, base: int) -> None:
@@ -45,7 +45,7 @@ def global_data_share(b: R600Emitter, base: int) -> None:
 
 
 def _selected(b: R600Emitter, register: int, select: int) -> Value:
-    """A channel of a register, or zero or one."""
+    """A channel of a register, or the constant zero or one."""
     if select in (ZERO_SELECT, ONE_SELECT):
         return b.number(select - ZERO_SELECT)
     return b.get(register_name(register, "xyzw"[select & 3]))
@@ -65,6 +65,6 @@ def _atomic(b: R600Emitter, name: str, at: Value, data: list[Value]) -> Value:
     if operation is None:
         raise UnsupportedInstruction(f"{name} has no meaning here")
     if operation == "cas":
-        # The word that is compared comes first.
+        # The expected value comes first.
         operands = [data[1], data[0]]
     return b.op("atomic", "i32", at, *operands, attr=Access("global", 4, operation=operation))

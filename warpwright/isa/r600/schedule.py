@@ -1,8 +1,9 @@
-"""When a wavefront's clauses issue: what the issue stage is told of them.
+"""Schedules of clauses: when each instruction of a wavefront may issue.
 
-An ALU bundle takes a quarter of a wavefront each cycle, four cycles in all, and the next bundle of the wavefront is due four cycles later:
-its results are there for it, and another wavefront's bundle goes in between.  The fetches of a clause go out one after the
-other; the wavefront continues when all have answered.  Values of local data share are awaited by the bundle that takes them.
+An ALU bundle processes a quarter of a wavefront per cycle, four cycles in all, and the next bundle of the same
+wavefront issues four cycles after that: its operands are then available, and another wavefront's bundle issues in
+between.  The fetches of a clause issue in sequence; the wavefront continues when all have returned.  A bundle that
+consumes values from local data share waits for them.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from warpwright.isa.r600.meaning_memory import RETURN_BUFFER
 from warpwright.isa.schedule import Issue, UnknownTiming, Work
 
 BUNDLE_CYCLES = 8
-"""From a bundle of a wavefront to its next one: two wavefronts take turns, four cycles each."""
+"""Cycles from one bundle of a wavefront to its next: two wavefronts alternate, four cycles each."""
 FETCHES, QUEUE, RETURNS = 0, 1, 2
-"""Dependence counters: fetches of a clause, values of local data share, old values of atomics."""
+"""Dependence counters: fetches of a clause, values from local data share, old values of atomics."""
 GLOBAL_SHARE = frozenset(("global_share",))
 
 
 def work_of(i: Instruction) -> Work:
-    """The unit that executes an instruction, by its name alone.
+    """The unit that executes an instruction, determined by its name alone.
 
     Raises:
-        UnknownTiming: the name has no row.
+        UnknownTiming: if the table has no row for the name.
     """
     if i.opcode.startswith("GDS_"):
         return Work("memory", GLOBAL_SHARE)
@@ -56,7 +57,7 @@ WORKS: dict[str, Work] = {
     "BUNDLE": Work("alu"),
     "LDS_READ2_RET": Work("memory", frozenset(("second_word",))),
     **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ")},
-    # A resource's size comes without an access to memory.
+    # A resource's size is returned without a memory access.
     "GET_BUFFER_RESINFO": Work("none"),
     "BOUNDS": Work("none"),
     "MEM_RAT": Work("memory"),
@@ -71,7 +72,7 @@ def from_clauses(program: R600Program) -> list[Issue]:
     """The schedule of a program.
 
     Raises:
-        UnknownTiming: an instruction has no timing row.
+        UnknownTiming: if an instruction has no timing row.
     """
     issues = []
     pending: set[int] = set()
@@ -103,7 +104,7 @@ def from_clauses(program: R600Program) -> list[Issue]:
 
 
 def _returned(item: Item, bindings: Bindings | None) -> bool:
-    """Whether an item fetches what an atomic has returned."""
+    """Whether an item fetches the old value of an atomic."""
     if item.fetch is None:
         return False
     return item.fetch.fields.get("buffer_id") in ((RETURN_BUFFER,) if bindings is None else bindings.returns)
@@ -126,7 +127,7 @@ def _work(item: Item, i: Instruction, returned: bool) -> Work:
 
 
 def _stall(item: Item) -> int:
-    """Cycles until the wavefront's next instruction."""
+    """Cycles until the wavefront's next instruction may issue."""
     if item.second_read:
         return BUNDLE_CYCLES - 1
     if item.bundle is not None:

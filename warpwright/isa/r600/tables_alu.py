@@ -1,7 +1,7 @@
 """Operations of ALU words: opcode, name, number of sources and the slots that can execute them.
 
-Rows are runs of consecutive opcodes, ``-`` where an opcode is free.  Cypress has the slots x, y, z and w and a fifth, t, for
-transcendental functions and 32-bit products; Cayman executes those in x, y and z together (or all four).
+Rows are runs of consecutive opcodes; ``-`` marks an unused opcode.  Cypress has the slots x, y, z and w and a fifth, t,
+for transcendental functions and 32-bit products; Cayman executes these in x, y and z together (or in all four).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from warpwright.isa.r600.layouts import CAYMAN, EVERGREEN
 
 
 class Slots(NamedTuple):
-    """Where each generation executes an operation: ``v`` in the slot of its destination's channel, ``t`` in the fifth, "" nowhere."""
+    """Where each generation executes an operation: ``v`` in the slot of its destination's channel, ``t`` in the fifth
+    slot, "" not at all."""
 
     evergreen: str
     cayman: str
@@ -120,7 +121,7 @@ OP3: tuple[AluOperation, ...] = (
 """Operations of three sources."""
 
 LDS_INDEXED = 0x11
-"""Opcode among those of three sources whose word is an access to local data share; ``lds_op`` says which."""
+"""Three-source opcode of words that access local data share; ``lds_op`` selects the operation."""
 
 LDS: tuple[AluOperation, ...] = (
     *run(0x00, 2, VECTOR, "LDS_ADD LDS_SUB LDS_RSUB LDS_INC LDS_DEC LDS_MIN_INT LDS_MAX_INT LDS_MIN_UINT LDS_MAX_UINT"),

@@ -9,7 +9,7 @@ from warpwright.isa.r600.layouts import CAYMAN, EVERGREEN
 
 
 class Role(Enum):
-    """What kind of word a control-flow word is; decides its layout and its text."""
+    """The kind of a control-flow word; decides its layout and its text."""
 
     PLAIN = "plain"
     JUMP = "jump"
@@ -95,7 +95,7 @@ RAT_OPERATIONS: dict[int, str] = {
     ),
     **_numbered(49, "MSKOR_RTN INC_UINT_RTN DEC_UINT_RTN"),
 }
-"""``rat_inst``; the ones that end in RTN also write the old value to memory."""
+"""``rat_inst``; operations whose names end in RTN also write the old value to memory."""
 
 
 def _index(rows: tuple[ControlOperation, ...], generation: str) -> dict[int, ControlOperation]:

@@ -9,7 +9,7 @@ from warpwright.isa.r600.layouts import CAYMAN, EVERGREEN
 
 
 class FetchKind(Enum):
-    """Which layout a fetch word has."""
+    """The layout of a fetch word."""
 
     VERTEX = "vertex"
     SEMANTIC = "semantic vertex"
@@ -37,7 +37,7 @@ VERTEX_OPERATIONS: dict[int, FetchOperation] = {
 }
 
 MEMORY_INSTRUCTION = 0x02
-"""``inst`` of the words that ``mem_op`` tells apart."""
+"""``inst`` of the words that ``mem_op`` distinguishes."""
 MEMORY_OPERATIONS: dict[int, FetchOperation] = {
     0: FetchOperation(0, "READ_SCRATCH", FetchKind.MEMORY),
     2: FetchOperation(2, "READ_MEM", FetchKind.MEMORY),
@@ -95,7 +95,7 @@ TEXTURE_OPERATIONS: dict[int, FetchOperation] = dict(
     )
 )
 GATHERS = frozenset({0x15, 0x17, 0x1D, 0x1F})
-"""Texture fetches whose ``inst_mod`` names the component that is gathered."""
+"""Texture fetches whose ``inst_mod`` selects the gathered component."""
 
 _GLOBAL_SHARE_NAMES = {
     0x00: "ADD SUB RSUB INC DEC MIN_INT MAX_INT MIN_UINT MAX_UINT AND OR XOR MSKOR WRITE WRITE_REL WRITE2 CMP_STORE"
@@ -112,4 +112,4 @@ GLOBAL_SHARE_OPERATIONS: dict[int, FetchOperation] = {
 }
 
 BITS_OF_FORMAT: dict[int, tuple[int, int]] = {1: (8, 1), 5: (16, 1), 0x0D: (32, 1), 0x1D: (64, 2), 0x22: (128, 4)}
-"""Bits of an element and its number of components, for the data formats that loads of plain memory use."""
+"""Bits per element and number of components of the data formats that plain loads use."""

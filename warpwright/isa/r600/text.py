@@ -1,4 +1,4 @@
-"""Prints programs of Cypress and Cayman: AMD's names, in the arrangement of LLVM's assembly."""
+"""Prints programs of Cypress and Cayman: AMD's names, in the layout of LLVM's assembly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONSTANTS = {
     **dict(enumerate(("1_DBL_L", "1_DBL_M", "0_5_DBL_L", "0_5_DBL_M", "0.0", "1.0", "1", "-1", "0.5"), 244)),
     255: "PS",
 }
-"""Sources that are one value whatever their channel."""
+"""Sources with a single value for all channels."""
 BANKS = ((128, "KC0"), (160, "KC1"), (256, "KC2"), (288, "KC3"))
 INDICES = {0: "AR.x", 4: "LOOP_IDX", 5: "GLOBAL", 6: "GLOBAL + AR.x"}
 
@@ -104,7 +104,7 @@ def _selected(word: FetchWord, prefix: str, channels: str) -> str:
 
 
 def fetch_text(word: FetchWord) -> str:
-    """A fetch: a load of plain memory by its width, others by the operation's name."""
+    """A fetch: a load of plain memory by its width, other fetches by the operation's name."""
     f, name = word.fields, word.operation.name
     if word.operation.kind in (FetchKind.VERTEX, FetchKind.SEMANTIC):
         return _vertex(word)
@@ -178,7 +178,7 @@ def _export(word: ControlWord, generation: str) -> str:
 
 
 def format_program(program: Listing) -> list[str]:
-    """The lines of a program: control-flow words, then each clause under a line with its address."""
+    """The lines of a program: control-flow words, then each clause below a line with its address."""
     lines = [control_text(word, program.generation) for word in program.control]
     for clause in program.clauses.values():
         lines.append(f"{'ALU' if clause.bundles else 'Fetch'} clause starting at {clause.address}:")

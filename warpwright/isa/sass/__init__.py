@@ -1,4 +1,4 @@
-"""SASS front end: machine code of sm_70 to sm_90 (128-bit encodings) to programs.
+"""SASS front end: turns machine code of sm_70 to sm_90 (128-bit encodings) into programs.
 
 ``fields`` bit-field readers · ``names`` enumerations · ``tables_*`` one row per instruction · ``decode`` words to records ·
 ``text`` records to nvdisasm's text · ``load`` cubins to programs · ``meaning*``, ``lower`` what instructions do.

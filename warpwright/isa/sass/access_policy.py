@@ -1,7 +1,8 @@
-"""Which SASS memory instructions name an access policy of their own, and in which uniform register.
+"""Finds SASS memory instructions with an access policy, and the uniform registers that hold the policies.
 
-Global accesses name a descriptor, ``desc[UR4][R2.64]``.  Nearly all of them have it from constant bank 0, where it asks for nothing; one that
-``createpolicy`` has made holds the policy in its upper word.  Its bits were read off what the compiler makes of each form:
+Global accesses name a descriptor, ``desc[UR4][R2.64]``.  Nearly all of them load it from constant bank 0, where it
+requests no policy; a descriptor made by ``createpolicy`` holds the policy in its upper word.  The bits were derived
+from the compiler's code for each form:
 
 ======  ==========================================================================================================
 31..28  1: there is a policy
@@ -34,7 +35,7 @@ def _descriptor(i: Instruction) -> int | None:
 
 
 def _written(i: Instruction) -> Iterator[int]:
-    """Uniform registers that an instruction may write; of those that write several the first two."""
+    """Uniform registers that an instruction may write; for those that write several, the first two."""
     if i.operands and i.operands[0].kind is Kind.UNIFORM_REGISTER:
         yield i.operands[0].index
         yield i.operands[0].index + 1
@@ -43,8 +44,9 @@ def _written(i: Instruction) -> Iterator[int]:
 def policy_registers(program: Program) -> dict[int, int]:
     """By index of an instruction: the uniform register with the upper word of its access policy.
 
-    What has the descriptor of constant bank 0 is left out, by the write that comes last before it in the code.  Where a path from elsewhere brings the
-    other kind, a policy is missed, or one that asks for nothing is looked at.
+    Accesses with the descriptor from constant bank 0 are omitted; the last write before the access in the code decides.
+    If another path brings the other kind of descriptor, a policy is missed, or an empty one is read, which has no
+    effect.
     """
     offset = MEMORY_DESCRIPTOR.get(program.arch // 10)
     if offset is None:

@@ -2,14 +2,14 @@
 
 The tables of the ``tables_*`` modules are joined once per chip into an index by the twelve opcode
 bits.  Decoding one word is: find the row whose further fields fit, let every entry of the
-row read its part, then add guard and control bits.  Results are remembered by word.
+row read its part, then add guard and control bits.  Results are cached by word.
 
-How records follow the print of NVIDIA's disassembler
-------------------------------------------------------
-* Operands are in printed order, destinations first.  An operand that the print leaves out is left out here too,
-  and always has its neutral value: a carry-out that goes to PT, a ``.X``-less carry-in, a predicate that is PT.
-* ``IMMEDIATE``: ``value`` is the encoded bits as an unsigned 32-bit number; ``name`` is ``"signed"`` where
-  the print shows a sign, ``"offset"`` for the signed displacement after a register (BRX, JMX, RET, CALL), else empty.
+How records correspond to NVIDIA's disassembly
+---------------------------------------------
+* Operands are in printed order, destinations first.  An operand that is not printed is omitted here too, and always has
+  its neutral value: a carry-out that goes to PT, a ``.X``-less carry-in, a predicate that is PT.
+* ``IMMEDIATE``: ``value`` is the encoded bits as an unsigned 32-bit number; ``name`` is ``"signed"`` if it is printed
+  with a sign, ``"offset"`` for the signed displacement after a register (BRX, JMX, RET, CALL), else empty.
 * ``FLOAT``: ``value`` is the encoded bits, ``name`` the format: ``f32``, ``f64`` (64 bits, lower word zero), ``f16``,
   ``bf16``.  A packed-half immediate is two operands as printed: the upper half first.
 * ``LABEL``: ``value`` is the absolute byte offset within the section.
@@ -84,7 +84,7 @@ NOT_MODELLED: dict[str, tuple[int, ...]] = {
         *range(0xF97, 0xF9E),
     ),
 }
-"""Opcode bits (as nvdisasm reads them) of whole families that the tables leave out, for an error that names them."""
+"""Opcode bits (in nvdisasm's terms) of whole families that the tables omit, for an error that names them."""
 
 
 class UnknownEncoding(ValueError):
@@ -122,7 +122,7 @@ def find_row(word: int, arch: int) -> tuple[Row, Form] | None:
 
 @lru_cache(maxsize=1 << 17)
 def _decode_at_zero(word: int, arch: int) -> Instruction:
-    """The instruction as if it stood at address 0; its label operands still count from the next instruction."""
+    """The instruction decoded as if at address 0; its label operands are still relative to the next instruction."""
     found = find_row(word, arch)
     if found is None:
         family = next((name for name, codes in NOT_MODELLED.items() if word & 0xFFF in codes), None)

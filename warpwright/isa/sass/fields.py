@@ -1,11 +1,11 @@
 """Bit fields of the 128-bit SASS encodings: the vocabulary in which the instruction tables are written.
 
 A row of a table (:class:`Row`) names the opcode bits, then lists modifiers and operands
-in printed order.  Every entry is a small reader: given the 128-bit word it returns what
-the record holds.  Nothing here knows an instruction.
+in printed order.  Every entry is a small reader: given the 128-bit word, it returns part of the record.  No specific
+instruction is known here.
 
-Layout shared by all encodings from sm_70 to sm_90 (facts: CuAssembler; NAK; found again here by
-flipping bits and asking NVIDIA's disassembler):
+Layout shared by all encodings from sm_70 to sm_90 (sources: CuAssembler; NAK; confirmed here by flipping bits and
+comparing with NVIDIA's disassembler):
 
 * bits 0–8 opcode, bits 9–11 *form*: which of the sources B and C is a register, an
   immediate, a constant or a uniform register (:data:`FORMS`);
@@ -51,7 +51,7 @@ class Bits:
         return sum(((1 << width) - 1) << low for low, width in self.pieces)
 
     def put(self, value: int) -> int:
-        """The word that holds ``value`` in this field and zero elsewhere."""
+        """A word with ``value`` in this field and zero elsewhere."""
         word = 0
         for low, width in self.pieces:
             word |= (value & ((1 << width) - 1)) << low
@@ -60,7 +60,7 @@ class Bits:
 
 
 def at(*numbers: int) -> Bits:
-    """``at(low, width, low, width, …)``."""
+    """The field with these pieces: ``at(low, width, low, width, …)``."""
     return Bits(tuple(zip(numbers[::2], numbers[1::2], strict=True)))
 
 
@@ -85,7 +85,7 @@ def control(word: int) -> Control:
 # --- forms ----------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Where the sources B and C of one form are."""
+    """Where a form encodes the sources B and C."""
 
     number: int
     b: str
@@ -110,9 +110,9 @@ FORMS = {
     7: Form(7, "register 64", "uniform"),
 }
 B_FORMS = (1, 4, 5, 6)
-"""Instructions without a C source, or whose C is always a register."""
+"""Forms of instructions without a C source, or whose C is always a register."""
 C_FORMS = (1, 2, 3, 7)
-"""Instructions without a B source: C takes its place."""
+"""Forms of instructions without a B source: C takes its position."""
 ALL_FORMS = (1, 2, 3, 4, 5, 6, 7)
 NO_FORM = Form(0, "", "")
 
@@ -169,7 +169,8 @@ REUSE_A, REUSE_B, REUSE_C = 122, 123, 124
 
 @dataclass(frozen=True, slots=True)
 class Reg:
-    """A register (``uniform``: of the uniform file).  Modifier bits are bit positions; ``None`` = not there."""
+    """A register (``uniform``: of the uniform file).  Modifiers are given by bit position; ``None`` means that there is
+    none."""
 
     low: int
     negate: int | None = None
@@ -179,7 +180,7 @@ class Reg:
     suffix: Choice | str = ""
     uniform: bool = False
     optional: bool = False
-    """Not printed, and not in the record, when it is RZ."""
+    """Omitted from text and record if it is RZ."""
 
     def read(self, word: int, form: Form) -> tuple[Operand, ...]:
         width, zero = (6, URZ) if self.uniform else (8, RZ)
@@ -215,7 +216,7 @@ class Pred:
     invert: int | None = None
     uniform: bool = False
     optional: bool = False
-    """Not printed, and not in the record, when it is PT (as source: true; as destination: dropped)."""
+    """Omitted from text and record if it is PT (as a source: true; as a destination: discarded)."""
 
     def read(self, word: int, form: Form) -> tuple[Operand, ...]:
         index = word >> self.low & 7
@@ -233,7 +234,7 @@ class Imm:
     is_signed: bool = False
     scale: int = 1
     optional: bool = False
-    """Not printed, and not in the record, when zero."""
+    """Omitted from text and record if it is zero."""
 
     def read(self, word: int, form: Form) -> tuple[Operand, ...]:
         value = self.bits.get(word) * self.scale
@@ -257,8 +258,8 @@ def constant_operand(word: int, negate: bool = False, absolute: bool = False, in
 class Slot:
     """The source B or C: register, immediate, constant or uniform register, as the form says.
 
-    ``marks`` lists the modifiers that the instruction gives to it: ``-`` negate, ``|`` absolute, ``~`` complement.
-    Their bits follow the place: 63, 62 at bit 32; 75, 74 at bit 64 (84, 83 for packed halves).
+    ``marks`` lists the modifiers that the instruction supports: ``-`` negate, ``|`` absolute, ``~`` complement. Their
+    bits depend on the position: 63, 62 at bit 32; 75, 74 at bit 64 (84, 83 for packed halves).
     """
 
     which: str
@@ -266,14 +267,14 @@ class Slot:
     immediate: str = "int"
     """``int``, ``signed``, ``f32``, ``f64`` (the upper word), ``f16`` or ``bf16`` (two halves), ``half`` (one ``f16``)."""
     halves: bool = False
-    """Packed halves: the place holds a swizzle (60–61 or 81–82)."""
+    """Packed halves: the position includes a swizzle (60–61 or 81–82)."""
     swizzle: bool = True
     conjugate: bool = False
     """Bit 86 negates the upper half of this source (``.H0_NH1``, from sm_86 on)."""
     low_register: bool = False
     """A C source that is at bit 32 in form 1 (instructions without B)."""
     suffix: Choice | None = None
-    """Which part of the source is read."""
+    """The part of the source that is read."""
 
     def read(self, word: int, form: Form) -> tuple[Operand, ...]:
         place = form.b if self.which == "B" else form.c
@@ -324,7 +325,7 @@ class Slot:
 
 
 PACKED = "packed"
-"""Name of a constant operand of which a part may be selected (printed with a gap: ``c[0x0] [0x170]``)."""
+"""Name of a constant operand of which a part may be selected (printed with a space: ``c[0x0] [0x170]``)."""
 HALVES = ("", ".F32", ".H0_H0", ".H1_H1")
 """Swizzle of a packed-half source: both halves in order, one half twice."""
 
@@ -373,7 +374,7 @@ class Target:
 
 
 NEXT = "+next"
-"""Name of a label operand whose value still counts from the next instruction."""
+"""Name of a label operand whose value is still relative to the next instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +394,7 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """An operand that is there only when ``bits`` hold one of ``values``."""
+    """An operand that is present only if ``bits`` hold one of ``values``."""
 
     bits: Bits
     values: tuple[int, ...]
@@ -439,12 +440,12 @@ class Row:
 
     opcode: str
     code: int
-    """Nine bits when ``forms`` are given, twelve bits otherwise."""
+    """Nine bits if ``forms`` are given, otherwise twelve bits."""
     forms: tuple[int, ...] = ()
     modifiers: tuple[Modifier, ...] = ()
     operands: tuple[Source | When, ...] = ()
     where: tuple[tuple[Bits, int], ...] = ()
-    """Further fields that select this row among those of the same opcode bits."""
+    """Further fields that distinguish this row from others with the same opcode bits."""
     first: int = FIRST_ARCH
     last: int = LAST_ARCH
     uniform: bool = False
@@ -457,7 +458,7 @@ class Row:
         return [(number << 9 | self.code, FORMS[number]) for number in self.forms]
 
     def conditions(self, form: Form) -> tuple[int, int]:
-        """Mask and value that a word must have beyond its opcode bits."""
+        """Mask and value that a word must match beyond its opcode bits."""
         mask = value = 0
         if form.number and not form.constant and not self.uniform:
             mask, value = 1 << 91, int(form.uniform) << 91

@@ -20,9 +20,9 @@ from warpwright.toolchain.relocation import Image, code_layout, relocate
 
 _ADDRESSES = f".nv.constant{ADDRESS_BANK}"
 NOP_WORD = 0x000FC000000000000000000000007918
-"""Fills the gaps between sections."""
+"""Fills the space between sections."""
 SLOW_PATH = re.compile(r"__internal_\d+_\$.*(slowpath|mediumpath|(div|rem)_[us]64)")
-"""Names of functions that the compiler calls after a test for arguments that its code in line does not serve."""
+"""Names of functions that the compiler calls for argument values that its inline code does not handle."""
 
 
 def _laid_out(
@@ -34,7 +34,7 @@ def _laid_out(
     services: Mapping[str, int],
     routines: Mapping[str, tuple[int, bytes]],
 ) -> list[Instruction]:
-    """Instructions of all sections, then of what the driver provides, at their places; NOPs between."""
+    """Instructions of all sections at their addresses, followed by driver functions; NOPs fill the space between."""
     instructions: list[Instruction] = []
     for section, base in bases.items():
         start = base - code_base
@@ -62,12 +62,12 @@ def program_from_cubin(
 
     ``bases`` gives the virtual code address of every section to include, the kernel's own first and in ascending
     order (:func:`~warpwright.toolchain.relocation.code_layout`); ``image`` the sections' contents relocated to these
-    places (:func:`~warpwright.toolchain.relocation.relocate`).  Without ``image`` every variable and driver function
-    is at address 0, which is enough for looking at the code.  A call to a driver function is a ``LABEL`` that
-    bears the function's name.
+    places (:func:`~warpwright.toolchain.relocation.relocate`).  Without ``image`` every variable and driver function is
+    at address 0, which suffices to inspect the code.  A call to a driver function is a ``LABEL`` with the function's
+    name.
 
-    ``services`` gives code addresses, after all sections, of functions that the driver provides: one SERVICE each;
-    ``routines``, after these, addresses and machine code of those that it provides as code.
+    ``services`` gives the code addresses, after all sections, of functions that the driver provides, one SERVICE each;
+    ``routines`` gives, after these, addresses and machine code of functions that it provides as code.
 
     Raises :class:`~warpwright.isa.sass.decode.UnknownEncoding` for machine code outside the tables and
     :class:`~warpwright.errors.KernelNotFoundError` for an unknown kernel.
@@ -102,7 +102,7 @@ def program_from_cubin(
 def places_of(
     module: Module, kernel: str | Kernel, image: Image | None, bases: Mapping[str, int] | None
 ) -> tuple[Kernel, Image, Mapping[str, int], int]:
-    """A kernel's record, the relocated sections, their code addresses and that of the kernel's own section."""
+    """A kernel's record, the relocated sections, their code addresses, and the address of the kernel's own section."""
     found = kernel if isinstance(kernel, Kernel) else module.find(kernel)
     bases = code_layout(module, found.name) if bases is None else bases
     image = image_without_addresses(module, found.name, bases) if image is None else image
@@ -110,7 +110,7 @@ def places_of(
 
 
 def _driver_addresses_taken(module: Module, routines: Mapping[str, int], services: Mapping[str, int]) -> set[int]:
-    """Driver functions, by name, whose addresses the code takes other than to call them."""
+    """Names of driver functions whose addresses the code takes other than for a call."""
     taken = [r for r in module.relocations if r.type not in CALL_RELOCATIONS]
     return {routines[r.symbol] for r in taken if r.symbol in routines} | {
         services[r.symbol] for r in taken if r.symbol in services and r.section != _ADDRESSES
@@ -118,7 +118,7 @@ def _driver_addresses_taken(module: Module, routines: Mapping[str, int], service
 
 
 def _nops(before: list[Instruction], until: int, arch: int) -> list[Instruction]:
-    """What fills the code up to an offset."""
+    """NOPs that fill the code up to an offset."""
     start = WORD_BYTES * len(before)
     return decode_section(NOP_WORD.to_bytes(WORD_BYTES, "little") * ((until - start) // WORD_BYTES), arch, start)
 
@@ -154,13 +154,14 @@ def program_of(
 
 
 _MASK_FILES = {0x05: ("reg", RZ), 0x0B: ("ureg", URZ)}
-"""The file of a mask's register by the upper byte of EIATTR_COOP_GROUP_MASK_REGIDS (nvJitLink 12.9: ``R`` and ``UR``), and the file's zero."""
+"""Register file of a mask's register by the upper byte of EIATTR_COOP_GROUP_MASK_REGIDS (nvJitLink 12.9: ``R`` and
+``UR``), and the file's zero register."""
 
 
 def warp_masks(kernel: Kernel) -> dict[int, tuple[str, int]]:
     """Registers of the masks of ``*_sync`` operations by byte address, where the cubin names them.
 
-    Machine code does without the mask where the lanes are known to be together; its register stays for tools.
+    Machine code omits the mask where the lanes are known to be converged; its register is recorded for tools.
     """
     if len(kernel.warp_offsets) != len(kernel.warp_masks):
         return {}
@@ -173,7 +174,7 @@ def warp_masks(kernel: Kernel) -> dict[int, tuple[str, int]]:
 
 
 def constants_of(kernel: Kernel, image: Image) -> dict[int, bytes]:
-    """Contents of the constant banks that a kernel sees, relocated where the image has them."""
+    """Contents of the constant banks that a kernel sees, relocated if there is an image."""
     banks = dict(kernel.constant_banks)
     for bank in banks:
         for name in (f".nv.constant{bank}.{kernel.name}", f".nv.constant{bank}"):

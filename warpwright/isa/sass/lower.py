@@ -29,7 +29,7 @@ from warpwright.isa.sass.meaning_pairs import fuse
 
 
 def describe(i: Instruction) -> str:
-    """The instruction in nvdisasm's manner, good enough for an error message."""
+    """The instruction in the style of nvdisasm, for error messages."""
 
     def operand(o: Operand) -> str:
         mark = ("~" if o.invert and o.kind is not Kind.PREDICATE else "!" if o.invert else "") + (
@@ -49,10 +49,10 @@ def describe(i: Instruction) -> str:
 
 
 def lower_instruction(i: Instruction, arch: int, code_base: int = 0, exclusive: Operand | None = None) -> Lowered:
-    """One instruction as operations; ``exclusive`` as :class:`Emitter` has it.
+    """One instruction as operations; ``exclusive`` as in :class:`Emitter`.
 
     Raises:
-        UnsupportedInstruction: when the opcode or one of its modifiers has no meaning.
+        UnsupportedInstruction: if the opcode or one of its modifiers has no meaning.
     """
     known = MEANINGS.get(i.opcode)
     if known is None:
@@ -64,27 +64,27 @@ def lower_instruction(i: Instruction, arch: int, code_base: int = 0, exclusive: 
             return Lowered([])
         guard = ("pred" if i.guard.kind is Kind.PREDICATE else "upred", i.guard.index, i.guard.invert)
     known(i, emitter)
-    within = i.opcode == "BRA" and bool({"DIV", "CONV", "ANY"} & set(i.modifiers))  # its meaning takes the guard itself
+    within = i.opcode == "BRA" and bool({"DIV", "CONV", "ANY"} & set(i.modifiers))  # it applies its guard itself
     return Lowered(emitter.ops, None if within else guard)
 
 
 def depends_on_place(opcode: str) -> bool:
-    """Whether an instruction means something else at another address."""
+    """Whether an instruction's meaning depends on its address."""
     return opcode == "LEPC" or opcode not in MEANINGS or MEANINGS[opcode].__module__ == meaning_control.__name__
 
 
 @lru_cache(maxsize=1 << 15)
 def _lower_word(word: int, arch: int) -> Lowered:
-    """What a machine word means at any address, verified."""
+    """The verified meaning of a machine word at any address."""
     lowered = lower_instruction(decode(word, arch), arch)
     verify(lowered.ops)
     return lowered
 
 
 def lower_at(i: Instruction, arch: int, code_base: int, exclusive: Operand | None) -> Lowered:
-    """As :func:`lower_instruction`, verified; equal words of all programs share what they mean.
+    """As :func:`lower_instruction`, verified; equal words of all programs share one meaning.
 
-    Not where the loader has put something else in a word's place.
+    Words that the loader has replaced are not shared.
     """
     if exclusive is None and i.encoding and not depends_on_place(i.opcode):
         word = decode(i.encoding, arch)
@@ -134,8 +134,8 @@ def _exclusive_reduction(
 ) -> Lowered | None:
     """REDUX inside WARPSYNC.EXCLUSIVE, where every group of threads has its own result in the same uniform register.
 
-    The groups run together here, so the reduction takes place where its result is moved to a vector register.
-    ``reductions`` holds those under way by uniform register.  Returns None for any other instruction.
+    The groups run together here, so the reduction is computed where its result is moved to a vector register.
+    ``reductions`` holds pending ones by uniform register.  Returns None for any other instruction.
     """
     if exclusive is None:
         return None
@@ -158,7 +158,7 @@ def _exclusive_reduction(
 def exclusive_mask(i: Instruction, current: Operand | None) -> Operand | None:
     """The mask register of the WARPSYNC.EXCLUSIVE or .COLLECTIVE region that ``i`` is in, or None.
 
-    Regions are short straight code; any branch ends one.
+    Regions are short straight-line code; any branch ends one.
     """
     if i.opcode == "WARPSYNC":
         opens = bool({"EXCLUSIVE", "COLLECTIVE"} & set(i.modifiers)) and bool(i.operands)
@@ -167,12 +167,13 @@ def exclusive_mask(i: Instruction, current: Operand | None) -> Operand | None:
 
 
 def fuse_pairs(lowered: Sequence[Lowered], program: Program, leaders: Iterable[int] | None = None) -> list[Lowered]:
-    """64-bit idioms of two instructions as one real 64-bit operation; the other instruction becomes empty.
+    """Fuse 64-bit idioms of two instructions into one 64-bit operation; the other instruction becomes empty.
 
-    Only where it is provably the same (``meaning_pairs`` says how); results, guards and carry predicates stay.
+    Pairs are fused only if this provably changes nothing (see ``meaning_pairs``): results, guards and carry predicates
+    are preserved.
 
     Args:
         lowered: from :func:`lower` for the same program.
-        leaders: indices where basic blocks begin, when the caller knows them.
+        leaders: indices at which basic blocks begin, if the caller knows them.
     """
     return fuse(program, lowered, register_effects, leaders)

@@ -2,13 +2,13 @@
 
 One short function for each opcode lives in the ``meaning_*`` modules, registered by
 :func:`meaning` under every opcode that shares it (``IADD3`` and ``UIADD3`` differ only
-in the register file that their operands name).  Facts: NVIDIA's CUDA Binary Utilities
+in the register file that their operands name).  Sources: NVIDIA's CUDA Binary Utilities
 (the instruction lists), the PTX ISA manual for the operations that they implement, and the
 code sequences that the compiler emits (64-bit carries, division, conversions), which
 tests check against references.
 
-Operands come in printed order.  Readers below turn one operand into a value with all
-of its modifiers applied; writers drop results that go to RZ, URZ or PT.
+Operands are in printed order.  Readers below turn one operand into a value with all
+of its modifiers applied; writers discard results to RZ, URZ or PT.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class UnsupportedInstruction(UnsupportedError):
 
 @dataclass(slots=True)
 class Emitter(Builder):
-    """A builder that knows where its instruction is."""
+    """A builder that knows its instruction's address and context."""
 
     arch: int = 80
     """Compute capability times ten."""
     code_base: int = 0
     """Virtual address of the program's first byte."""
     exclusive: Operand | None = None
-    """Inside WARPSYNC.EXCLUSIVE … WARPSYNC.ALL: the mask whose threads run by themselves."""
+    """Inside WARPSYNC.EXCLUSIVE … WARPSYNC.ALL: the mask of the threads that run exclusively."""
 
 
 Meaning = Callable[[Instruction, Emitter], None]
@@ -61,7 +61,7 @@ def unsupported(what: str) -> UnsupportedInstruction:
 
 
 def only(i: Instruction, *known: str) -> None:
-    """Raise unless every modifier of ``i`` is one of ``known``: nothing is ignored in silence."""
+    """Raise unless every modifier of ``i`` is one of ``known``, so that none is silently ignored."""
     for modifier in i.modifiers:
         if modifier not in known:
             raise unsupported(f"modifier .{modifier} of {i.opcode} has no meaning yet")
@@ -99,7 +99,7 @@ def is_true(operand: Operand) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Operands of an arithmetic instruction by place: ``D, [P, [P]] sources… [, P…]``."""
+    """Operands of an arithmetic instruction by position: ``D, [P, [P]] sources… [, P…]``."""
 
     destination: Operand | None
     predicates_out: tuple[Operand, ...]
@@ -122,7 +122,7 @@ def split(i: Instruction, destination: bool = True) -> Split:
 
 # --- readers --------------------------------------------------------------------------------------
 def raw32(b: Builder, o: Operand, word: int = 0) -> Value:
-    """32 bits of an operand without modifiers; ``word`` 1 is the upper half of a pair."""
+    """32 bits of an operand without its modifiers; ``word`` 1 selects the upper half of a pair."""
     if o.kind is Kind.REGISTER:
         return b.const(0) if o.index == RZ else b.op("get_reg", "i32", attr=o.index + word)
     if o.kind is Kind.UNIFORM_REGISTER:
@@ -137,7 +137,7 @@ def raw32(b: Builder, o: Operand, word: int = 0) -> Value:
 
 
 def constant_offset(b: Builder, o: Operand, more_bytes: int = 0) -> Value:
-    """Where ``c[bank][R + offset]`` is in its bank, in bytes."""
+    """Byte offset of ``c[bank][R + offset]`` in its bank."""
     if o.uniform is not None:
         raise unsupported("a bindless constant bank cx[UR]")
     offset = b.const(o.value + more_bytes)
@@ -145,7 +145,7 @@ def constant_offset(b: Builder, o: Operand, more_bytes: int = 0) -> Value:
 
 
 def constant(b: Builder, o: Operand, type: str, more_bytes: int = 0) -> Value:
-    """A constant-bank operand; ``c[bank][R + offset]`` takes its base register into account."""
+    """A constant-bank operand; ``c[bank][R + offset]`` includes its base register."""
     size = {"i8": 1, "i16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8, "i32x2": 8, "i32x4": 16}[type]
     return b.op("load_const", type, constant_offset(b, o, more_bytes), attr=(o.index, size))
 
@@ -168,7 +168,7 @@ def src32(b: Builder, o: Operand) -> Value:
 
 
 def half_integer(b: Builder, x: Value, suffix: str) -> Value:
-    """Part selection of integer sources (.B0 … .B3, .H0, .H1); other suffixes say nothing about the value."""
+    """Part selection of integer sources (.B0 … .B3, .H0, .H1); other suffixes do not affect the value."""
     part = suffix.lstrip(".")
     if part in ("B0", "B1", "B2", "B3"):
         return b.and_(b.lshr(x, b.const(8 * int(part[1]))), b.const(0xFF))

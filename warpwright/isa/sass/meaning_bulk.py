@@ -1,9 +1,9 @@
-"""UBLKCP, UTMALDG and their kin: bulk copies of bytes and of boxes of tensors (``isa/bulk.py``).
+"""UBLKCP, UTMALDG and related instructions: bulk copies of bytes and of boxes of tensors (``isa/bulk.py``).
 
-Operands are runs of uniform registers: ``[UR8]`` of a copy to shared memory stands for the shared address, the mbarrier's and
-then the coordinates; of a copy from shared memory for the shared address and the coordinates.  The register after holds
-sizes in units of 16 bytes (or im2col's offsets, 16, 8 or 5 bits each) and, in its upper half, the mask of a multicast.
-Facts: how ptxas fills these registers for each form of cp.async.bulk.
+Operands are runs of uniform registers: in a copy to shared memory ``[UR8]`` names the shared address, the mbarrier's
+address and then the coordinates; in a copy from shared memory, the shared address and the coordinates.  The next
+register holds sizes in units of 16 bytes (or im2col offsets, 16, 8 or 5 bits each) and, in its upper half, the
+multicast mask. Source: how ptxas fills these registers for each form of cp.async.bulk.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ OPERATIONS = tuple(str(name) for name in OPERATION.names)
 TYPE_MODIFIERS = frozenset(part for name in TYPE.names if name for part in str(name).split("."))
 DIMENSIONS = {f"{n}D": n for n in range(1, 6)}
 OFFSET_BITS = {3: 16, 4: 8, 5: 5}
-"""Width of each of im2col's offsets by the tensor's rank."""
+"""Width of each im2col offset, by the tensor's rank."""
 
 
 def run(i: Instruction, place: int) -> Operand:
-    """The first uniform register that the place-th operand names."""
+    """The first uniform register that the n-th operand names (n is ``place``)."""
     operand = i.operands[place]
     uniform = operand.uniform if operand.kind is Kind.MEMORY else operand
     if uniform is None:
@@ -112,4 +112,5 @@ def UTMA(i: Instruction, b: Emitter) -> None:
 
 @meaning("UTMACCTL", "UTMACMDFLUSH")
 def UTMACCTL(i: Instruction, b: Emitter) -> None:
-    """The cache of tensor maps, and the end of a group of copies: they are complete at once."""
+    """The cache of tensor maps, and the end of a group of copies; copies complete at once, so there is nothing to
+    do."""

@@ -1,10 +1,10 @@
-"""Branches, calls, convergence barriers, block barriers, and what crosses lanes.
+"""Branches, calls, convergence barriers, block barriers, and cross-lane operations.
 
-Calls keep no hardware stack: the code itself moves the return address into a register pair,
+Calls use no hardware stack: the code itself moves the return address into a register pair,
 ``CALL`` is a branch and ``RET`` a branch to the pair (plus, for ``.REL``, the printed label, to
 which the pair is relative).  Code addresses are ``Program.code_base`` + byte offset.
-``BRA.DIV`` leaves when some thread of the mask is elsewhere, so that the code at its target
-gathers the threads with ``WARPSYNC.COLLECTIVE`` first.
+``BRA.DIV`` branches if some thread of the mask is elsewhere; the code at its target first gathers the threads with
+``WARPSYNC.COLLECTIVE``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from warpwright.isa.services import RETURN_REGISTER
 
 INSTRUCTION_BYTES = 16
 RETURN_PC = {"Rpc.LO": RZ + 1, "Rpc.HI": RZ + 2}
-"""Rpc, 64 bits of a thread that code of sm_90 keeps values in: registers after those that operands can name."""
+"""Rpc, 64 bits per thread in which code for sm_90 keeps values; stored after the registers that operands can name."""
 
 
 def conditions(b: Emitter, i: Instruction) -> list[Value]:
-    """Predicate operands of a control instruction, PT left out."""
+    """Predicate operands of a control instruction, without PT."""
     return [predicate(b, o) for o in i.operands if is_predicate(o) and not is_true(o)]
 
 
@@ -52,14 +52,14 @@ def BRA(i: Instruction, b: Emitter) -> None:
     if "DIV" in i.modifiers or "CONV" in i.modifiers:
         guard = b.const(1, "i1") if i.guard is None else predicate(b, i.guard)
         mask = next((o for o in i.operands if o.kind in REGISTERS), None)
-        # Without a register (sm_70) the whole warp is meant.
+        # Without a register (sm_70), the mask is the whole warp.
         whole = mask is None or (mask.invert and is_zero(Operand(mask.kind, mask.index)))
         value = b.const(0xFFFFFFFF) if mask is None or whole else src32(b, mask)
         relation = "ne" if "DIV" in i.modifiers else "eq"
-        # The guard takes part in what is compared, not in who branches: all threads that are here go one way.
+        # The guard is part of the comparison, not of the decision who branches: all active threads take the same path.
         holds.append(b.icmp(relation, b.op("ballot", "i32", guard), value))
     elif "ANY" in i.modifiers:
-        # All threads that are here branch when one of them would.
+        # All active threads branch if one of them would.
         guard = b.const(1, "i1") if i.guard is None else predicate(b, i.guard)
         holds.append(b.icmp("ne", b.op("ballot", "i32", guard), b.const(0)))
     while len(holds) > 1:
@@ -188,9 +188,10 @@ def BMOV(i: Instruction, b: Emitter) -> None:
 def WARPSYNC(i: Instruction, b: Emitter) -> None:
     """Gather the threads of a mask.
 
-    ``COLLECTIVE`` (up to ENDCOLLECTIVE) and ``EXCLUSIVE`` (up to WARPSYNC.ALL) let them run by themselves: votes and
-    matches inside see no others, which ``lower`` tells their meanings through ``Emitter.exclusive``.  Threads
-    at different ``COLLECTIVE`` ones have come for each other; without it only threads at the same place have.
+    In ``COLLECTIVE`` (up to ENDCOLLECTIVE) and ``EXCLUSIVE`` (up to WARPSYNC.ALL) regions they run separately: votes
+    and matches inside see no other threads, which ``lower`` passes to their meanings through ``Emitter.exclusive``.
+    Threads at different ``COLLECTIVE`` instructions gather with each other; otherwise only threads at the same
+    instruction do.
     """
     only(i, "COLLECTIVE", "EXCLUSIVE", "ALL", "RECONVERGENT")
     how = next((m.lower() for m in ("COLLECTIVE", "EXCLUSIVE") if m in i.modifiers), None)
@@ -200,13 +201,14 @@ def WARPSYNC(i: Instruction, b: Emitter) -> None:
 
 @meaning("PMTRIG")
 def PMTRIG(i: Instruction, b: Emitter) -> None:
-    """Nothing that a program sees: a trigger for performance monitors."""
+    """A trigger for performance monitors, without an effect that a program can observe."""
     only(i)
 
 
 @meaning("ACQBULK", "PREEXIT")
 def ACQBULK(i: Instruction, b: Emitter) -> None:
-    """``griddepcontrol.wait`` and ``launch_dependents``: without time launches run one after the other, so what the grid waits for has ended."""
+    """``griddepcontrol.wait`` and ``launch_dependents``: without timing, launches run one after the other, so the grids
+    that this one depends on have already ended."""
     only(i)
     b.op("nanosleep", "void", b.const(0), attr="grid")
 
@@ -218,7 +220,8 @@ def YIELD(i: Instruction, b: Emitter) -> None:
 
 @meaning("NANOSLEEP")
 def NANOSLEEP(i: Instruction, b: Emitter) -> None:
-    """With SYNCS, after a try_wait that was held back in vain, an H200 continues at once, whatever the time (bench.micro ``waits``)."""
+    """With SYNCS, after a try_wait that timed out, an H200 continues at once whatever the duration (bench.micro
+    ``waits``)."""
     only(i, "WARP", "SYNCS")
     source = next(o for o in i.operands if not is_predicate(o))
     b.op("nanosleep", "void", b.const(0) if "SYNCS" in i.modifiers else src32(b, source))
@@ -231,7 +234,7 @@ def BAR(i: Instruction, b: Emitter) -> None:
     number = b.const(0) if not numbers or "ALL" in i.modifiers else src32(b, numbers[0])
     count = src32(b, numbers[1]) if len(numbers) > 1 else b.const(0)
     if len(numbers) > 1 and all(o.kind in REGISTERS for o in numbers):
-        # Two registers are one word, packed by the code before: the number in bits 0..3, the threads in bits 16..27.
+        # One word instead of two registers, packed by preceding code: the number in bits 0..3, the threads in bits 16..27.
         number, count = b.and_(number, b.const(15)), b.and_(b.lshr(count, b.const(16)), b.const(0xFFF))
     if "RED" in i.modifiers:
         vote = next(o for o in i.operands if is_predicate(o))
@@ -243,7 +246,7 @@ def BAR(i: Instruction, b: Emitter) -> None:
 
 # --- across lanes ---------------------------------------------------------------------------------
 def exclusively(b: Emitter, mask: Value) -> Value:
-    """A lane mask without the lanes that run in other groups of a WARPSYNC.EXCLUSIVE."""
+    """A lane mask without the lanes of other groups of a WARPSYNC.EXCLUSIVE."""
     return mask if b.exclusive is None else b.and_(mask, src32(b, b.exclusive))
 
 
@@ -295,7 +298,7 @@ def REDUX(i: Instruction, b: Emitter) -> None:
 
 
 def reduction(i: Instruction) -> str:
-    """The operation of REDUX; without a name it is AND."""
+    """The operation of REDUX; the default is AND."""
     only(i, "SUM", "MIN", "MAX", "AND", "OR", "XOR", "S32", "U32")
     name = next((m for m in i.modifiers if m not in ("S32", "U32")), "AND")
     return {"SUM": "add", "AND": "and", "OR": "or", "XOR": "xor"}.get(
@@ -307,7 +310,7 @@ NEUTRAL = {"and": 0xFFFFFFFF, "umin": 0xFFFFFFFF, "smin": 0x7FFFFFFF, "smax": 0x
 
 
 def reduce_groups(i: Instruction, d: Operand, b: Emitter) -> None:
-    """REDUX of each group of an exclusive region by its own mask, to a vector register: lane by lane."""
+    """REDUX of each group of an exclusive region with its own mask, to a vector register, computed lane by lane."""
     operation, x = reduction(i), src32(b, i.operands[1])
     assert b.exclusive is not None
     group, neutral = src32(b, b.exclusive), b.const(NEUTRAL.get(operation, 0))
@@ -358,7 +361,7 @@ def SHFL(i: Instruction, b: Emitter) -> None:
 
 @meaning("ELECT")
 def ELECT(i: Instruction, b: Emitter) -> None:
-    """One active lane: the lowest."""
+    """Elects the lowest active lane."""
     only(i)
     lane = b.op("special", "i32", attr="laneid")
     first = b.op("first_lane", "i32", lane)
@@ -371,7 +374,8 @@ def ELECT(i: Instruction, b: Emitter) -> None:
 
 @meaning("USETMAXREG")
 def USETMAXREG(i: Instruction, b: Emitter) -> None:
-    """Give registers back to the block's pool, or ask for more: a thread has all that its code names, so asking succeeds."""
+    """Release registers to the block's pool, or request more; a request always succeeds, because a thread has all
+    registers that its code names."""
     only(i, "DEALLOC", "TRY_ALLOC", "CTAPOOL")
     if is_predicate(i.operands[0]):
         set_predicate(b, i.operands[0], b.const(1, "i1"))
@@ -379,7 +383,7 @@ def USETMAXREG(i: Instruction, b: Emitter) -> None:
 
 @meaning("RPCMOV")
 def RPCMOV(i: Instruction, b: Emitter) -> None:
-    """A word between a register and one half of Rpc."""
+    """Move a word between a register and one half of Rpc."""
     only(i, "32")
     d, x = i.operands
     if d.kind is Kind.NAME:

@@ -1,6 +1,6 @@
 """Conversions between floats and integers of all widths, roundings to integral values, packing.
 
-``.NTZ`` asks that NaN becomes zero; without it a 32-bit result of NaN is 0x80000000.
+With ``.NTZ``, NaN becomes zero; without it, a 32-bit result of NaN is 0x80000000.
 Integer results saturate.  A 16- or 8-bit result is the saturated value in a 32-bit register.
 """
 
@@ -111,7 +111,7 @@ def F2I(i: Instruction, b: Emitter) -> None:
 
 
 def integer_source(b: Emitter, o: Operand, type: str) -> Value:
-    """An integer source of the given width, selected part included."""
+    """An integer source of the given width, with part selection."""
     bits = int(type[1:])
     if bits == 64:
         return src64(b, o)
@@ -137,7 +137,7 @@ def I2F(i: Instruction, b: Emitter) -> None:
 
 @meaning("F2FP")
 def F2FP(i: Instruction, b: Emitter) -> None:
-    """Two floats to a pair of halves: the first source becomes the upper half.  Eight-bit floats: `eight_bit_pair`."""
+    """Two floats to a pair of halves; the first source becomes the upper half.  8-bit floats: `eight_bit_pair`."""
     if "E4M3" in i.modifiers or "E5M2" in i.modifiers:
         eight_bit_pair(i, b)
         return
@@ -186,7 +186,7 @@ class EightBit(NamedTuple):
     mantissa_bits: int
     bias: int
     largest: int
-    """Bits of the largest finite number."""
+    """Bit pattern of the largest finite number."""
 
 
 EIGHT_BIT = {"E4M3": EightBit(3, 7, 0x7E), "E5M2": EightBit(2, 15, 0x7B)}
@@ -200,7 +200,7 @@ def to_eight_bits(b: Emitter, x: Value, format: EightBit) -> Value:
     tie_to_even = b.and_(b.lshr(magnitude, b.const(dropped)), b.const(1))
     rounded = b.add(b.add(magnitude, b.const((1 << dropped - 1) - 1)), tie_to_even)
     normal = b.sub(b.lshr(rounded, b.const(dropped)), b.const(127 - format.bias << format.mantissa_bits))
-    # Added to a power of two whose unit in the last place is the smallest number, a small one is rounded to it.
+    # Added to the power of two whose unit in the last place is the smallest subnormal, a small number is rounded to it.
     smallest_exponent = 1 - format.bias - format.mantissa_bits
     scale = b.const(127 + smallest_exponent + 23 << 23, "f32")
     small = b.sub(
@@ -214,13 +214,14 @@ def to_eight_bits(b: Emitter, x: Value, format: EightBit) -> Value:
 
 
 def no_less_than_zero(b: Emitter, half: Value) -> Value:
-    """The f16 bits of a number, 0 for negative ones; NaN stays."""
+    """The f16 bits of a number; 0 for negative numbers, NaN is preserved."""
     negative = b.icmp("ult", b.sub(half, b.const(0x8000)), b.const(0x7C01))
     return b.select(negative, b.const(0), half)
 
 
 def eight_bit_pair(i: Instruction, b: Emitter) -> None:
-    """UNPACK_B: two 8-bit floats to two f16.  MERGE_C: two f32 or f16 to 8-bit floats, below the lower half of C."""
+    """UNPACK_B: two 8-bit floats to two f16.  MERGE_C: two f32 or f16 to 8-bit floats; the lower half of C becomes the
+    upper half of the result."""
     only(i, *EIGHT_BIT, "F16", "F32", "SATFINITE", "RELU", "UNPACK_B", "UNPACK_B_MERGE_C", "PACK_AB_MERGE_C")
     name = next(m for m in i.modifiers if m in EIGHT_BIT)
     d, *sources = i.operands
@@ -268,13 +269,13 @@ def clamp(b: Emitter, x: Value, to: str, signed: bool) -> Value:
         low, high = 0, (1 << bits) - 1
     if not signed:
         return b.binary("umin", x, b.const(high))
-    # Compared as signed numbers, none of which is above U32's range.
+    # Compared as signed numbers, none of which exceeds U32's range.
     return b.binary("smin", b.binary("smax", x, b.const(low)), b.const(min(high, 0x7FFFFFFF)))
 
 
 @meaning("I2IP")
 def I2IP(i: Instruction, b: Emitter) -> None:
-    """Two integers, saturated and packed, below what is left of the third source."""
+    """Two integers, saturated and packed, with the remaining bits of the third source above."""
     only(i, *INTEGER_TYPES, *SMALL_INTEGERS, "SAT")
     to = i.modifiers[0]
     d, x, y, z = i.operands
@@ -286,7 +287,7 @@ SMALL_INTEGERS = ("U2", "S2", "U4", "S4")
 
 
 def joined(b: Emitter, high: Value, low: Value, bits: int, rest: Operand) -> Value:
-    """Two fields of some bits, and above them the third source's lower (or upper half's) bits."""
+    """Two fields of the given width, with bits of the third source (of its lower or upper half) above."""
     mask = b.const((1 << bits) - 1)
     pair = b.or_(b.shl(b.and_(high, mask), b.const(bits)), b.and_(low, mask))
     if is_zero(rest) or bits == 16:
@@ -299,7 +300,7 @@ def joined(b: Emitter, high: Value, low: Value, bits: int, rest: Operand) -> Val
 
 @meaning("F2IP")
 def F2IP(i: Instruction, b: Emitter) -> None:
-    """Two floats as bytes, saturated, below the lower (or upper) half of the third source."""
+    """Two floats converted to saturated bytes, with the lower or upper half of the third source above."""
     only(i, "U8", "S8", "F32", "NTZ", "TRUNC")
     to = i.modifiers[0]
     d, x, y, z = i.operands

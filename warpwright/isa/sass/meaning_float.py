@@ -1,9 +1,8 @@
 """Single and double precision arithmetic, comparisons and the special-function unit.
 
-NaN results of arithmetic are the canonical 0x7fffffff (f32) and 0xfff8000000000000's
-positive kin as PTX prescribes them; ``canonical_nan`` says so.  MUFU flushes subnormal
-inputs and outputs whatever its modifiers, but for TANH (the compiler scales around it when
-it must keep them); SIN and COS take turns (the compiler multiplies by 1/2pi before).
+NaN results of arithmetic are canonical, 0x7fffffff (f32) and 0x7ff8000000000000 (f64), as PTX prescribes;
+``canonical_nan`` expresses this.  MUFU flushes subnormal inputs and outputs with any modifiers, except for TANH (the
+compiler scales arguments if it must keep them); SIN and COS take turns (the compiler multiplies by 1/(2 pi) first).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ RELATIONS = {
 
 
 SCALES = {"D8": 0.125, "D4": 0.25, "D2": 0.5, "M2": 2.0, "M4": 4.0, "M8": 8.0}
-"""FMUL's modifiers that scale the product before it is rounded."""
+"""FMUL's modifiers that scale the product before rounding."""
 
 
 def rounding(i: Instruction) -> str:
@@ -69,7 +68,7 @@ def saturate(b: Emitter, x: Value) -> Value:
 
 
 def finish(b: Emitter, i: Instruction, x: Value, *factors: Value) -> Value:
-    """What follows the rounding: canonical NaN, flush (of a product or multiply-add of ``factors``), saturation."""
+    """Steps after rounding: canonical NaN, flush (of a product or multiply-add of ``factors``), saturation."""
     x = b.op("canonical_nan", b.type_of(x), x)
     if factors and "FTZ" in i.modifiers:
         x = b.op("ftz_of", b.type_of(x), x, *factors, attr=rounding(i))
@@ -96,7 +95,7 @@ def FMUL(i: Instruction, b: Emitter) -> None:
         product = b.op("fmul", "f32", *factors, attr=rounding(i))
         set_f32(b, d, finish(b, i, product, *factors))
         return
-    else:  # in f64 the product and its multiple by a power of two are exact
+    else:  # in f64 the product and its power-of-two multiple are exact
         wide = b.op("fmul", "f64", *(b.op("fcvt", "f64", f, attr="rn") for f in factors), attr="rn")
         bits = int.from_bytes(struct.pack(">d", scale), "big")
         product = b.op("fcvt", "f32", b.op("fmul", "f64", wide, b.const(bits, "f64"), attr="rn"), attr=rounding(i))
@@ -112,7 +111,7 @@ def FFMA(i: Instruction, b: Emitter) -> None:
 
 
 def plain(b: Emitter, o: Operand) -> Value:
-    """An f64 source without its sign modifiers, which a NaN that continues does not feel."""
+    """An f64 source without its sign modifiers, which do not affect a propagated NaN."""
     return src_f64(b, replace(o, negate=False, absolute=False) if o.negate or o.absolute else o)
 
 
@@ -125,7 +124,7 @@ def DADD(i: Instruction, b: Emitter) -> None:
 
 
 def two_sources(i: Instruction) -> tuple[Operand, Operand, Operand]:
-    """Destination and two sources; a printed RZ placeholder between them does not exist in this form."""
+    """Destination and two sources; this form has no printed RZ placeholder between them."""
     d, x, y = i.operands
     return d, x, y
 
@@ -165,7 +164,7 @@ def FSETP(i: Instruction, b: Emitter) -> None:
 
 @meaning("DSETP")
 def DSETP(i: Instruction, b: Emitter) -> None:
-    """Comparisons; MIN and MAX tell whether the first source is the result, and whether both are NaN."""
+    """Comparisons; MIN and MAX return whether the first source is the result, and whether both are NaN."""
     only(i, "MIN", "MAX", *RELATIONS, *COMBINATIONS)
     first, second, x, y, with_ = i.operands
     if i.modifiers[0] in ("MIN", "MAX"):
@@ -181,7 +180,7 @@ def DSETP(i: Instruction, b: Emitter) -> None:
 
 @meaning("FSET")
 def FSET(i: Instruction, b: Emitter) -> None:
-    """A comparison as 1.0 (BF) or all ones."""
+    """A comparison result as 1.0 (BF) or as all ones."""
     only(i, "FTZ", "BF", *RELATIONS, *COMBINATIONS)
     d, x, y, with_ = i.operands
     result = b.fcmp(relation(i), flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y)))
@@ -198,7 +197,7 @@ def FSEL(i: Instruction, b: Emitter) -> None:
 
 
 def float_pick(b: Emitter, selector: Operand, x: Value, y: Value, nan: str, signs: bool = False) -> Value:
-    """fmin where the predicate holds, else fmax; with ``signs`` of the magnitudes, with the product's sign."""
+    """fmin where the predicate holds, else fmax; with ``signs``, of the magnitudes, with the sign of the product."""
     type = b.type_of(x)
     if signs:
         found = float_pick(b, selector, b.op("fabs", type, x), b.op("fabs", type, y), nan)
@@ -216,7 +215,7 @@ def FMNMX(i: Instruction, b: Emitter) -> None:
     only(i, "FTZ", "NAN", "XORSIGN")
     d, x, y, p = i.operands
     left, right = flush(b, i, src_f32(b, x)), flush(b, i, src_f32(b, y))
-    if "XORSIGN" in i.modifiers:  # the signs are those of the registers, whatever their bars
+    if "XORSIGN" in i.modifiers:  # the signs are those of the registers, without absolute value
         left, right = (flush(b, i, src_f32(b, replace(o, absolute=False))) for o in (x, y))
     result = float_pick(b, p, left, right, "nan" if "NAN" in i.modifiers else "number", "XORSIGN" in i.modifiers)
     set_f32(b, d, b.op("canonical_nan", "f32", result))
@@ -232,9 +231,10 @@ def DMNMX(i: Instruction, b: Emitter) -> None:
 
 @meaning("FCHK")
 def FCHK(i: Instruction, b: Emitter) -> None:
-    """True where a division needs the slow path: by the exponents alone, as an H200 does for all pairs of them (``bench.micro divisions``).
+    """True where a division needs the slow path.  Only the exponents decide, as on an H200 for all pairs of them
+    (``bench.micro divisions``).
 
-    The fast path is right when dividend, divisor's reciprocal, quotient and remainder all stay normal.
+    The fast path is correct if dividend, divisor's reciprocal, quotient and remainder are all normal.
     """
     only(i, "DIVIDE")
     p, x, y = i.operands
@@ -256,7 +256,8 @@ FUNCTIONS = ("RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH")
 
 @meaning("MUFU")
 def MUFU(i: Instruction, b: Emitter) -> None:
-    """The unit flushes by itself (but for TANH), gives the canonical NaN, and cuts f32 for its forms of 16 bits."""
+    """The unit flushes subnormals itself (except for TANH), returns the canonical NaN, and truncates f32 for its 16-bit
+    forms."""
     only(i, *FUNCTIONS, "RCP64H", "RSQ64H", "F16", "BF16")
     d, x = i.operands
     name = i.modifiers[0]

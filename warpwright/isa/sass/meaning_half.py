@@ -1,7 +1,7 @@
 """Packed half-precision arithmetic: two f16 or two bf16 in a register.
 
-Each source chooses its halves (``.H0_H0``, ``.H1_H1``; nothing means both in place) or is one
-f32 (``.F32``, truncated to a half: the compiler rounds towards zero with it).  An immediate is printed as two numbers, the upper half first.
+Each source selects its halves (``.H0_H0``, ``.H1_H1``; the default is both in order) or is one f32 (``.F32``, truncated
+to a half; the compiler uses it to round towards zero).  An immediate is printed as two numbers, the upper half first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMATS = ("OOB", "XORSIGN", "F16_V2", "BF16_V2", "BF16", "F32", "MMA", "FTZ", "
 
 
 def sources(i: Instruction, skip: int) -> list[Operand | tuple[Operand, Operand]]:
-    """Sources after ``skip`` destinations; two immediates in a row are one pair."""
+    """Sources after ``skip`` destinations; two consecutive immediates form a pair."""
     result: list[Operand | tuple[Operand, Operand]] = []
     rest = [o for o in i.operands[skip:] if not is_predicate(o)]
     while rest:
@@ -109,7 +109,7 @@ def packed(i: Instruction, b: Emitter, operation: str) -> None:
 
 
 def moves_constant(inputs: list[Operand | tuple[Operand, Operand]]) -> bool:
-    """``-RZ * RZ + immediate``: the compiler's way to load a constant through another pipe."""
+    """``-RZ * RZ + immediate``: how the compiler loads a constant through another pipe."""
     x, y, z = inputs
     if isinstance(x, tuple) or isinstance(y, tuple) or not isinstance(z, tuple):
         return False
@@ -137,7 +137,7 @@ def HMNMX2(i: Instruction, b: Emitter) -> None:
     type = format_of(i)
     selector = i.operands[-1]
     inputs = sources(i, 1)
-    if "XORSIGN" in i.modifiers:  # the signs are those of the registers, whatever their bars
+    if "XORSIGN" in i.modifiers:  # the signs are those of the registers, without absolute value
         inputs = [o if isinstance(o, tuple) else replace(o, absolute=False) for o in inputs]
     pairs = [halves(b, o, type) for o in inputs]
     how = "nan" if "NAN" in i.modifiers else "number"
@@ -150,7 +150,8 @@ def HMNMX2(i: Instruction, b: Emitter) -> None:
 
 @meaning("HSETP2")
 def HSETP2(i: Instruction, b: Emitter) -> None:
-    """Two comparisons: lower halves to the first predicate, upper to the second (``H_AND``: both to one)."""
+    """Two comparisons: the lower halves set the first predicate, the upper halves the second (``H_AND``: both set
+    one)."""
     only(i, *FORMATS, *RELATIONS, *COMBINATIONS, "H_AND")
     type = format_of(i)
     first, second = i.operands[:2]
@@ -168,7 +169,7 @@ def HSETP2(i: Instruction, b: Emitter) -> None:
 
 @meaning("HSET2")
 def HSET2(i: Instruction, b: Emitter) -> None:
-    """Two comparisons as 1.0 (BF) or all ones in each half."""
+    """Two comparison results as 1.0 (BF) or as all ones, one in each half."""
     only(i, *FORMATS, *RELATIONS, *COMBINATIONS, "BF")
     type = format_of(i)
     with_ = i.operands[-1]

@@ -1,13 +1,13 @@
 """Integer arithmetic, logic and shifts, vector and uniform forms.
 
-Facts about the less obvious instructions (the compiler's own sequences rely on each):
+The less obvious instructions (the compiler's sequences rely on each of them):
 
-* ``IADD3`` without ``.X`` takes ``-x`` as ``~x + 1`` *without* dropping the carry, so that
-  ``0 - 0`` carries; with ``.X`` negation is printed as ``~x`` and the carries come in as
-  predicates.  The first carry-out is ``sum >= 2**32``, the second ``sum >= 2**33``.
+* ``IADD3`` without ``.X`` computes ``-x`` as ``~x + 1`` and *keeps* the carry, so that ``0 - 0`` carries; with ``.X``
+  negation is printed as ``~x`` and the carries come in as predicates.  The first carry-out is ``sum >= 2**32``, the
+  second ``sum >= 2**33``.
 * ``IMAD.HI`` adds a 64-bit pair and keeps the upper word.
 * ``LEA.HI`` shifts the pair (hi operand : lo operand) and adds to its upper word.
-* ``ISETP.EX`` completes a 64-bit comparison: its last predicate is the lower words' result.
+* ``ISETP.EX`` completes a 64-bit comparison: its last predicate is the result for the lower words.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def VIADD(i: Instruction, b: Emitter) -> None:
 
 
 def by_halves(b: Emitter, words: list[Value], rule: Callable[[list[Value]], Value], signed: bool = False) -> Value:
-    """Apply ``rule`` to the lower and to the upper 16-bit halves, widened to 32 bits; its low half is the result."""
+    """Apply ``rule`` to the lower and the upper 16-bit halves, widened to 32 bits; the lower 16 bits are kept."""
     widen = b.sext if signed else b.zext
     low, high = (
         b.and_(rule([widen(b.trunc(b.lshr(w, b.const(at)), "i16"), "i32") for w in words]), b.const(0xFFFF))
@@ -232,7 +232,7 @@ COMBINATIONS = {"AND": "and", "OR": "or", "XOR": "xor"}
 
 
 def combine(b: Emitter, i: Instruction, result: Value, with_: Operand) -> Value:
-    """``result AND|OR|XOR predicate``; AND with PT and OR with !PT vanish."""
+    """``result AND|OR|XOR predicate``; AND with PT and OR with !PT are omitted."""
     name = next((COMBINATIONS[m] for m in i.modifiers if m in COMBINATIONS), "and")
     if with_.index == 7 and ((name == "and" and not with_.invert) or (name in ("or", "xor") and with_.invert)):
         return result
@@ -274,14 +274,14 @@ def ISETP(i: Instruction, b: Emitter) -> None:
 
 
 def pick(b: Emitter, selector: Operand, low: str, high: str, x: Value, y: Value) -> Value:
-    """min where the predicate holds, else max; constant predicates give one of them."""
+    """min where the predicate holds, else max; a constant predicate selects one of them."""
     if selector.index == 7:
         return b.binary(high if selector.invert else low, x, y)
     return b.select(predicate(b, selector), b.binary(low, x, y), b.binary(high, x, y))
 
 
 def least_or_most(i: Instruction, b: Emitter, selector: Operand, values: list[Value]) -> Value:
-    """min or max of 32-bit integers or of both 16-bit halves, with the floor at zero of RELU."""
+    """min or max of 32-bit integers or of both 16-bit halves, clamped to at least zero with RELU."""
     packed = "U16x2" in i.modifiers or "S16x2" in i.modifiers
     sign = "u" if "U32" in i.modifiers or "U16x2" in i.modifiers else "s"
 
@@ -296,7 +296,7 @@ def least_or_most(i: Instruction, b: Emitter, selector: Operand, values: list[Va
 
 @meaning("IMNMX", "VIMNMX")
 def IMNMX(i: Instruction, b: Emitter) -> None:
-    """The predicates after the destination (lower half first) tell whether the first source was taken."""
+    """The predicates after the destination (lower half first) return whether the first source was selected."""
     only(i, "U32", "S32", "U16x2", "S16x2", "RELU")
     d, *chosen, x, y, p = i.operands
     left, right = src32(b, x), src32(b, y)
@@ -344,7 +344,8 @@ def VABSDIFF(i: Instruction, b: Emitter) -> None:
 
 @meaning("VABSDIFF4")
 def VABSDIFF4(i: Instruction, b: Emitter) -> None:
-    """Absolute differences of four bytes: in place (no third source has a part in it), or with ACC their sum plus that source."""
+    """Absolute differences of four bytes: kept in their bytes (the third source must be zero), or with ACC summed and
+    added to the third source."""
     only(i, "U8", "S8", "ACC")
     d, x, y, z = i.operands
     left, right = src32(b, x), src32(b, y)
@@ -383,7 +384,7 @@ def boolean(b: Emitter, sources: list[Operand], lut: int) -> Value:
         return b.const(0)
     if lut == 0xFF:
         return b.const(0xFFFFFFFF)
-    if is_zero(z):  # only the rows with c = 0 count
+    if is_zero(z):  # only the rows with c = 0 matter
         lut = (lut & 0x55) | (lut & 0x55) << 1
         if lut in TWO_INPUTS:
             return b.binary(TWO_INPUTS[lut], src32(b, x), src32(b, y))
@@ -404,14 +405,14 @@ def PLOP3(i: Instruction, b: Emitter) -> None:
     first, second, x, y, z, table, other = i.operands
     values = [
         predicate(b, o) if is_predicate(o) else b.icmp("slt", raw32(b, o), b.const(0)) for o in (x, y, z)
-    ]  # of registers (.SIGN) the sign bits
+    ]  # for registers (.SIGN), the sign bits
     results = [(o, truth(b, values, t.value & 0xFF)) for o, t in ((first, table), (second, other)) if o.index != 7]
     for o, result in results:
         set_predicate(b, o, result)
 
 
 def truth(b: Emitter, values: list[Value], lut: int) -> Value:
-    """A three-input truth table on predicates, as the sum of its products."""
+    """A three-input truth table on predicates, as an OR of products."""
     constant = [b.ops[v].attr if b.ops[v].name == "const" else None for v in values]
     rows = [r for r in range(8) if all(c is None or c == (r >> (2 - n)) & 1 for n, c in enumerate(constant))]
     on = [r for r in rows if lut >> r & 1]

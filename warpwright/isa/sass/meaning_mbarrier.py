@@ -1,13 +1,13 @@
 """Barriers in shared memory (PTX ``mbarrier``): arrivals, transactions, phases.
 
-A barrier is one 64-bit word whose layout the compiled code takes part in: it writes the initial value and takes
-tokens apart.  Both layouts count up, so that the last arrival carries into the phase bit 63:
+A barrier is one 64-bit word.  Compiled code depends on its layout: it writes the initial value and decomposes tokens.
+Both layouts count up, so that the last arrival carries into the phase, bit 63:
 
 * sm_80: bits 32–62 hold 2**31 − pending, bits 0–29 hold 2**30 − expected (``ATOMS.ARRIVE``, or ``ATOM.ARRIVE`` where PTX has a generic
   address; a load tests the phase);
 * sm_90: ``isa/mbarrier.py``.
 
-Facts: the values that NVRTC's code for ``mbarrier.init``, ``.pending_count`` and ``.test_wait`` computes with.
+Source: the values that NVRTC's code for ``mbarrier.init``, ``.pending_count`` and ``.test_wait`` computes with.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from warpwright.isa.sass.meaning_memory import IGNORED, SIZES, address, size_of,
 PHASE = 1 << 63
 ARRIVALS = {"": ("one", "register"), "A1T0": ("one", ""), "ART0": ("register", ""), "A0TR": ("", "register")}
 ARRIVALS |= {"A0T1": ("", "one"), "A0TX": ("", "complete")}
-"""Suffix of SYNCS.ARRIVE: where the arrivals and the transactions come from."""
+"""Suffix of SYNCS.ARRIVE: where arrivals and transaction counts come from."""
 
 
 def add(b: Emitter, space: str, at: Value, change: Value) -> tuple[Value, Value]:
-    """Add to the barrier's word: (what it held, what it holds)."""
+    """Add to the barrier's word; returns its old and new value."""
     old = b.op("atomic", "i64", at, change, attr=Access(space, 8, space != "shared", "add", "i64"))
     return old, b.add(old, change)
 
 
 def arrive_80(b: Emitter, at: Value, space: str = "shared") -> Value:
-    """One arrival of every lane; the last of a phase begins the next one.  Returns the word before."""
+    """One arrival per lane; the last of a phase begins the next phase.  Returns the old word."""
     old, new = add(b, space, at, b.const(1 << 32, "i64"))
     last = b.icmp("slt", b.xor(old, new), b.const(0, "i64"))
     again = b.and_(b.add(new, b.const(1 << 30, "i64")), b.const((1 << 31) - 1, "i64"))
@@ -43,7 +43,8 @@ def arrive_80(b: Emitter, at: Value, space: str = "shared") -> Value:
 
 @meaning("ARRIVES")
 def ARRIVES(i: Instruction, b: Emitter) -> None:
-    """Arrive when this thread's copies have completed: at once.  Also sm_80's ``ATOMS.ARRIVE`` and ``ATOM.ARRIVE``, which give the token."""
+    """Arrive when this thread's copies have completed, which is at once.  Also sm_80's ``ATOMS.ARRIVE`` and
+    ``ATOM.ARRIVE``, which return the token."""
     generic = i.opcode == "ATOM"
     only(i, "LDGSTSBAR", "ARRIVE", "64", "ARVCNT", "TRANSCNT", *(IGNORED if generic else ()))
     at = address(b, i.operands[-1], generic)
@@ -77,7 +78,7 @@ def SYNCS(i: Instruction, b: Emitter) -> None:
         given = b.zext(raw32(b, last), "i64")
         sources = {"": None, "one": b.const(1, "i64"), "register": given, "complete": b.sub(b.const(0, "i64"), given)}
         space = "shared"
-        if "RED" in i.modifiers:  # of any block of the cluster
+        if "RED" in i.modifiers:  # for any block of the cluster
             space, at = "generic", cluster_address(b, at)
         old = change(b, space, at, sources[how_many], sources[transactions], "OPTOUT" in i.modifiers)
         if not is_zero(i.operands[0]):
@@ -87,13 +88,13 @@ def SYNCS(i: Instruction, b: Emitter) -> None:
 
 
 def cluster_address(b: Emitter, at: Value) -> Value:
-    """The generic address of a shared address (i32) that holds its block's rank."""
+    """The generic address for a shared address (i32) that contains its block's rank."""
     return b.add(b.zext(at, "i64"), window(b, "shared"))
 
 
 @meaning("STAS")
 def STAS(i: Instruction, b: Emitter) -> None:
-    """A store to a block of the cluster that tells the mbarrier whose address is in the second register."""
+    """A store to a block of the cluster that signals the mbarrier whose address is in the second register."""
     only(i, *SIZES)
     memory, data = i.operands
     size, _ = size_of(i)

@@ -2,10 +2,9 @@
 
 Addresses: global and generic are 64-bit (a register pair, ``.U32`` widens one register,
 plus a uniform pair, plus a displacement); shared and local are 32-bit offsets.  On sm_90 a
-shared address is formed as ``(cluster CTA id << 24) + offset`` with offsets from 0x400, because
-the first KiB belongs to the system: offsets are taken as they are, so a block's shared
-memory begins at 0 on every chip and is 1 KiB longer on sm_90.
-Values of atomics are raw bits (i32 or i64) whatever the type that they are added in.
+shared address is formed as ``(cluster CTA id << 24) + offset`` with offsets from 0x400, because the first KiB is
+reserved for the system.  Offsets are used unchanged, so a block's shared memory begins at 0 on every chip and is 1 KiB
+longer on sm_90. Values of atomics are raw bits (i32 or i64), whatever their arithmetic type.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def load(b: Emitter, i: Instruction, space: str, d: Operand, at: Value) -> None:
 
 
 def words(b: Emitter, o: Operand, size: int) -> Value:
-    """The value that a store of ``size`` bytes takes from consecutive registers."""
+    """The value that a store of ``size`` bytes reads from consecutive registers."""
     if size < 4:
         return b.trunc(raw32(b, o), "i8" if size == 1 else "i16")
     if size == 4:
@@ -187,7 +186,7 @@ VECTOR_ATOMICS = {
     **{"F32x2": ("f32", 2), "F32x4": ("f32", 4)},
     **{f"{name}x{n}": (f"{name.lower()}x2", n // 2) for name in ("F16", "BF16") for n in (4, 8)},
 }
-"""Vector atomics of sm_90: type and number of words; each word is atomic by itself."""
+"""Vector atomics of sm_90: type and number of words; each word is atomic separately."""
 
 
 def vector_atomic(i: Instruction, b: Emitter, type: str, words: int) -> None:
@@ -279,7 +278,7 @@ def ATOM(i: Instruction, b: Emitter) -> None:
         set_words(b, d, done_here)
         return
     if operation == "cas":
-        if len(sources) == 1:  # the pair (or quad) of registers holds compare, then value
+        if len(sources) == 1:  # the register pair (or quad) holds the comparand, then the value
             sources = [sources[0], Operand(sources[0].kind, sources[0].index + size // 4)]
         compare, value = (atomic_value(b, o, size) for o in sources[:2])
         old = b.op("atomic", result_type, at, value, compare, attr=access(i, space, size, "cas", type))
@@ -288,7 +287,7 @@ def ATOM(i: Instruction, b: Emitter) -> None:
         old = b.op("atomic", result_type, at, value, attr=access(i, space, size, operation, type))
     if d is not None and d.index != RZ:
         set_words(b, d, old)
-    if done is not None:  # false asks the code to work around a space that has no such atomic
+    if done is not None:  # false makes the code work around a space without such an atomic
         set_predicate(b, done, b.const(1, "i1"))
 
 
@@ -325,8 +324,8 @@ def window(b: Emitter, space: str) -> Value:
 def LDGSTS(i: Instruction, b: Emitter) -> None:
     """Copy from global to shared memory; complete at once in the functional engine.
 
-    With ZFILL only some leading bytes are copied and the rest is zeros: none where the predicate is false, else as
-    many as the low bits of the global address leave (the compiler adds ``-valid & 15`` to an aligned address).
+    With ZFILL only some leading bytes are copied and the rest is filled with zeros: no bytes if the predicate is false,
+    otherwise 16 minus the low bits of the global address (the compiler adds ``-valid & 15`` to an aligned address).
     """
     only(i, *SIZES, *IGNORED, "ZFILL")
     to, source, *rest = i.operands
@@ -335,7 +334,7 @@ def LDGSTS(i: Instruction, b: Emitter) -> None:
     how = access(i, "global", size)
     at = address(b, source, True)
     if "ZFILL" not in i.modifiers:
-        # A false predicate copies nothing and writes zeros (a source size of 0, which the compiler can tell from 16).
+        # A false predicate copies nothing and writes zeros (a source size of 0, which the compiler can distinguish from 16).
         value = b.op("load", WORDS[size], at, *wanted[:1], attr=how)
     else:
         value = filled(b, at, size, wanted[0] if wanted else b.const(1, "i1"), how)
@@ -343,7 +342,7 @@ def LDGSTS(i: Instruction, b: Emitter) -> None:
 
 
 def filled(b: Emitter, at: Value, size: int, wanted: Value, how: Access) -> Value:
-    """A load of the leading bytes; whole elements with one access, the others word by word."""
+    """A load of the leading bytes; complete elements by one access, others word by word."""
     skipped = b.trunc(b.and_(at, b.const(size - 1, "i64")), "i32")
     whole = b.icmp("eq", skipped, b.const(0))
     aligned = b.and_(at, b.const(-size, "i64"))
@@ -376,7 +375,7 @@ def LDSM(i: Instruction, b: Emitter) -> None:
     count = next(int(m) for m in i.modifiers[::-1] if m in ("1", "2", "4")) if i.modifiers[-1] in ("2", "4") else 1
     at = address(b, memory, False)
     lane = b.op("special", "i32", attr="laneid")
-    # The machine reads a row of 16 bytes for each lane that names one.
+    # The machine reads one row of 16 bytes for each lane that addresses one.
     names_row = b.icmp("ult", lane, b.const(8 * count))
     b.op("aligned", "void", at, names_row, attr=access(i, "shared", 16))
     b.op("touch", "void", at, names_row, attr=access(i, "shared", 16))
@@ -400,7 +399,8 @@ def LDSM(i: Instruction, b: Emitter) -> None:
 
 @meaning("STSM")
 def STSM(i: Instruction, b: Emitter) -> None:
-    """8x8 matrices of 16-bit elements to shared memory: lane 8m + r addresses row r of matrix m; LDSM the other way."""
+    """Stores 8x8 matrices of 16-bit elements to shared memory, the reverse of LDSM: lane 8m + r addresses row r of
+    matrix m."""
     only(i, "16", "M88", "MT88", "2", "4")
     memory, data = i.operands
     count = int(i.modifiers[-1]) if i.modifiers[-1] in ("2", "4") else 1
@@ -437,4 +437,4 @@ def FENCE(i: Instruction, b: Emitter) -> None:
 
 @meaning("ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "UCCTL", "DEPBAR", "NOP", "ENDCOLLECTIVE")
 def NOP(i: Instruction, b: Emitter) -> None:
-    """Order and caches only: the functional memory is coherent and copies are complete at once."""
+    """Affects only order and caches: functional memory is coherent and copies complete at once."""

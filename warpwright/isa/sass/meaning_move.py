@@ -1,4 +1,4 @@
-"""Moves, selections, special registers and the ways between register files."""
+"""Moves, selections, special registers, and transfers between register files."""
 
 from __future__ import annotations
 
@@ -44,17 +44,18 @@ SPECIAL_NAMES = {
     "SR_CgaCtaId": "cluster_ctaid",
     "SR_CgaSize": "cluster_nctaid",
 }
-"""Special registers by printed name; ``SR_TID.X`` and its kin follow their pattern."""
+"""Special registers by printed name; ``SR_TID.X`` and related names follow a pattern."""
 
 PACKED = {"SR_VIRTID": (("warpid", 8), ("smid", 20)), "SR_VIRTCFG": (("nwarpid", 8), ("nsmid", 20))}
-"""Registers of several fields: those that compiled code extracts, and their lowest bits (nvJitLink 12.9 for sm_60 and sm_90)."""
+"""Special registers with several fields: the fields that compiled code extracts, and their lowest bits (nvJitLink 12.9
+for sm_60 and sm_90)."""
 
 
 def special(b: Emitter, o: Operand) -> Value:
     """The value of a special register."""
     name = o.name
     if name in ("SRZ", "SR_LMEMHIOFF"):
-        # LMEMHIOFF: the offset in local memory down to which the stack may grow, which debug code asks on entry.
+        # LMEMHIOFF: the offset in local memory down to which the stack may grow; debug code reads it on entry.
         return b.const(0)
     if name in SPECIAL_NAMES:
         return b.op("special", "i32", attr=SPECIAL_NAMES[name])
@@ -104,11 +105,11 @@ def SEL(i: Instruction, b: Emitter) -> None:
 
 @meaning("R2UR")
 def R2UR(i: Instruction, b: Emitter) -> None:
-    """The lowest lane's value; the predicate tells each lane whether its own value is another.
+    """Returns the lowest lane's value; the predicate is true in lanes whose own value differs.
 
-    The predicate's meaning follows from its use: the compiler guards a BRA.DIV with its complement, so that threads
-    whose masks differ take the slow path of a reduction by the warp.  With OR it stays true where it was: a loop over
-    the warp's distinct 64-bit values asks so for the second word.
+    The predicate's meaning was inferred from its use: the compiler guards a BRA.DIV with its complement, so that
+    threads with different masks take the slow path of a warp reduction.  With OR, the predicate stays true where it
+    was: a loop over the warp's distinct 64-bit values tests the second word this way.
     """
     only(i, "OR")
     d, x = (o for o in i.operands if o.kind in REGISTERS)
@@ -123,7 +124,7 @@ def R2UR(i: Instruction, b: Emitter) -> None:
 
 @meaning("P2R", "UP2UR")
 def P2R(i: Instruction, b: Emitter) -> None:
-    """Predicates 0 to 6 (masked) into the low bits, or the byte that is named, of a register."""
+    """Move predicates 0 to 6 (masked) to the low bits of a register, or to its named byte."""
     only(i, *_BYTES)
     d, _pr, x, mask = i.operands
     byte = _byte((*i.modifiers, *d.suffix.split(".")))
@@ -147,7 +148,7 @@ def _byte(names: Iterable[str]) -> int:
 
 @meaning("R2P", "UR2UP")
 def R2P(i: Instruction, b: Emitter) -> None:
-    """A register's low bits, or those of the byte named, to the (masked) predicates 0 to 6."""
+    """Move the low bits of a register, or of its named byte, to predicates 0 to 6 (masked)."""
     only(i)
     x = i.operands[1]
     chosen = i.operands[2].value if len(i.operands) > 2 else 0x7F
@@ -177,7 +178,7 @@ def B2R(i: Instruction, b: Emitter) -> None:
 
 @meaning("LEPC")
 def LEPC(i: Instruction, b: Emitter) -> None:
-    """The address of this instruction, or of the label beside it."""
+    """The address of this instruction, or of the given label."""
     only(i)
     target = b.code_base + (i.operands[1].value if len(i.operands) > 1 else i.address)
     set64(b, i.operands[0], b.const(target, "i64"))

@@ -1,11 +1,12 @@
 """Fuses 64-bit arithmetic that the compiler splits into two 32-bit instructions.
 
 Recognised within one basic block: ``IADD3``/``UIADD3`` with a carry and its ``IADD3.X`` or ``IMAD.X``; ``LEA`` with a carry
-and ``LEA.HI.X`` (also ``.SX32``, and after ``IADD3``); the two halves of a shift by a constant; ``ISETP`` and ``ISETP.EX``.  One of the two
-instructions gets the 64-bit operation and every result of both (the carry predicate too: whoever compiles removes what
-nobody reads), the other becomes empty.  A pair is fused only where moving one instruction to the other's place
-changes nothing: no instruction between writes what the moved one reads, or reads or writes what it writes, both have
-the same guard, and the lower half hands nothing but its carry to the upper.
+and ``LEA.HI.X`` (also ``.SX32``, and after ``IADD3``); the two halves of a shift by a constant; ``ISETP`` and
+``ISETP.EX``.  One of the two instructions receives the 64-bit operation and all results of both (including the carry
+predicate; the compiler removes unused results), and the other becomes empty.  A pair is fused only if one instruction
+can be moved to the other's position without effect: no instruction in between writes a source of the moved one, or
+reads or writes its results; both have the same guard; and the upper half depends on the lower half only through the
+carry.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from warpwright.isa.sass.meaning import (
 from warpwright.isa.sass.meaning_integer import RELATIONS, set_comparison
 
 WINDOW = 32
-"""How far apart, in instructions, the two halves may be."""
+"""Maximum distance of the two halves, in instructions."""
 
 Effect = tuple[str, int]
 Effects = tuple[frozenset[Effect], frozenset[Effect]]
 Build = Callable[[Emitter], None]
 Signs = Mapping[int, int]
-"""Registers that hold the sign, in all bits, of another register: the upper half of its extension."""
+"""For registers that hold a sign extension (all bits equal to the sign): the register whose sign it is."""
 CONTROL = frozenset(
     ("branch", "branch_indirect", "exit", "trap", "bssy", "bsync", "break", "warpsync", "yield", "nanosleep")
 ) | {"barrier", "barrier_red"}
@@ -44,7 +45,7 @@ LEAS = {"LEA": "LEA", "ULEA": "ULEA"}
 
 
 def block_leaders(program: Program, lowered: Sequence[Lowered]) -> set[int]:
-    """Indices at which control may arrive from elsewhere, jump tables in constant banks included."""
+    """Indices of possible branch targets, including those of jump tables in constant banks."""
     index_of = {i.address: n for n, i in enumerate(program.instructions)}
     leaders = {0}
     displacements = {0, program.code_base}
@@ -74,7 +75,7 @@ def block_leaders(program: Program, lowered: Sequence[Lowered]) -> set[int]:
 
 
 def same(x: Operand, y: Operand) -> bool:
-    """Whether two operands name the same value."""
+    """Whether two operands have the same value."""
     return (x.kind, x.index, x.value, x.negate, x.invert, x.absolute, x.base) == (
         y.kind,
         y.index,
@@ -110,7 +111,7 @@ def adjacent(low: Operand, high: Operand) -> bool:
 
 
 def extends(low: Operand, high: Operand, signs: Signs) -> bool:
-    """Whether the upper half only holds the sign of the lower."""
+    """Whether the upper half is only the sign extension of the lower half."""
     return low.kind is Kind.REGISTER and high.kind is Kind.REGISTER and signs.get(high.index) == low.index
 
 
@@ -140,7 +141,7 @@ def write(b: Emitter, low: Operand, high: Operand, value: Value) -> None:
 
 # --- the patterns ---------------------------------------------------------------------------------
 def upper_sources(i: Instruction, carry: Operand) -> tuple[Operand, list[Operand]] | None:
-    """(destination, addends) of an instruction that adds a carry and nothing else unusual."""
+    """(destination, addends) of an instruction that adds a carry and has no other special features."""
     if "X" not in i.modifiers:
         return None
     s = split(i)
@@ -370,11 +371,11 @@ def fuse(
     effects: Callable[[Lowered], Effects],
     leaders: Iterable[int] | None = None,
 ) -> list[Lowered]:
-    """The same program with 64-bit pairs fused; see the module's text for what is guaranteed.
+    """Fuse the 64-bit pairs of a program; the module's docstring states what is guaranteed.
 
     Args:
         effects: ``register_effects``.
-        leaders: indices where basic blocks begin; found here when None.
+        leaders: indices at which basic blocks begin; computed if None.
     """
     result = list(lowered)
     starts = block_leaders(program, lowered) if leaders is None else set(leaders)
@@ -410,7 +411,8 @@ def fuse(
 def signs_of(
     program: Program, lowered: Sequence[Lowered], known: Sequence[Effects], starts: set[int]
 ) -> list[dict[int, int]]:
-    """For each instruction, the signs that registers hold before it, made by ``SHF.R.S32.HI Rd, RZ, 0x1f, Rx`` in its block."""
+    """For each instruction, the sign extensions that registers hold before it, made by ``SHF.R.S32.HI Rd, RZ, 0x1f,
+    Rx`` in its block."""
     found: list[dict[int, int]] = []
     now: dict[int, int] = {}
     for n, i in enumerate(program.instructions):
@@ -440,7 +442,8 @@ def emit(result: list[Lowered], lowered: Sequence[Lowered], at: int, build: Buil
 
 
 def still_valid(lowered: Sequence[Lowered], known: Sequence[Effects], k: int, m: int) -> bool:
-    """Whether ``m`` may compute what ``k`` computed: same guard, and neither ``k``'s sources nor its results changed."""
+    """Whether the result of ``k`` can be computed at ``m``: same guard, and neither ``k``'s sources nor its results
+    have changed."""
     if lowered[k].guard != lowered[m].guard:
         return False
     reads, writes = known[k]
@@ -449,7 +452,7 @@ def still_valid(lowered: Sequence[Lowered], known: Sequence[Effects], k: int, m:
 
 
 def pair_place(lowered: Sequence[Lowered], known: Sequence[Effects], k: int, m: int) -> int | None:
-    """Where a pair may be executed as one: ``m``, else ``k``, else None."""
+    """The position at which a pair can be executed as one: ``m``, else ``k``, else None."""
     if lowered[k].guard != lowered[m].guard:
         return None
     (reads_k, writes_k), (reads_m, writes_m) = known[k], known[m]

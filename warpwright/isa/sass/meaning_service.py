@@ -1,6 +1,6 @@
-"""SERVICE: what is at the address of a function that the driver provides, and returns to its caller.
+"""SERVICE: stands at the address of a function that the driver provides, and returns to the caller.
 
-No chip has this opcode: the loader puts one after the code for each such function that a kernel calls.
+No chip has this opcode: the loader appends one to the code for each driver function that a kernel calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from warpwright.isa.services import ENDING, FIRST_REGISTER, RESULT_BYTES, RETURN
 
 
 def serve(name: str, b: Emitter) -> bool:
-    """Arguments from registers, the service, its result into registers; whether it comes back."""
+    """Read the arguments from registers, run the service, write its result to registers; returns whether it returns to
+    the caller."""
     words = [b.op("get_reg", "i32", attr=r) for r in argument_registers(name)]
     result = b.op("service", "i64", *words, attr=name)
     if name in ENDING:

@@ -1,10 +1,11 @@
 """Tensor-core instructions as the ``mma`` operation, and the transposition that goes with them.
 
-``HMMA.16816`` and its kin are PTX's ``mma.sync`` of the same shape, fragment for fragment.  Volta's ``HMMA.884``
-computes one part of PTX's ``mma.m8n8k4`` at a time, by eight lanes each (lanes 4q..4q+3 and 16+4q..): with an f32
-accumulator STEP s gives the PTX results 2s and 2s+1 of every lane (rows + 2 (s & 1), columns + 4 (s >> 1)), with an f16
-accumulator STEP s gives the four columns from 4s.  An f16 addend of an f32 result is fetched first: its rows are by lane.  The operands' ``.ROW`` and ``.COL`` are PTX's layouts.
-The shape in the operation's attribute names all of it: ``m8n8k4.row.col.2``.
+``HMMA.16816`` and related instructions are PTX's ``mma.sync`` of the same shape, fragment by fragment.  Volta's
+``HMMA.884`` computes one part of PTX's ``mma.m8n8k4`` at a time, by eight lanes each (lanes 4q..4q+3 and 16+4q..): with
+an f32 accumulator STEP s gives the PTX results 2s and 2s+1 of every lane (rows + 2 (s & 1), columns + 4 (s >> 1)), with
+an f16 accumulator STEP s gives the four columns from 4s.  An f16 addend of an f32 result is rearranged first, because
+each of its lanes holds a row.  The operands' ``.ROW`` and ``.COL`` are PTX's layouts. The operation's shape attribute
+encodes all of this: ``m8n8k4.row.col.2``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def registers(b: Emitter, o: Operand, count: int) -> list[Value]:
 
 
 def metadata(b: Emitter, i: Instruction) -> tuple[str, list[Value]]:
-    """What a sparse instruction adds to its shape, and the register with its metadata."""
+    """The suffix that a sparse instruction adds to its shape, and the register with its metadata."""
     if "SP" not in i.modifiers:
         return "", []
     register, selector = [o for o in i.operands if not is_predicate(o)][4:6]
@@ -39,7 +40,7 @@ def metadata(b: Emitter, i: Instruction) -> tuple[str, list[Value]]:
 
 
 def emit(b: Emitter, i: Instruction, shape: str, elements: tuple[str, str], accumulator: str, n_c: int) -> None:
-    """The operation and the writes of its result."""
+    """Emit the operation and the writes of its results."""
     d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
     element = elements[0] if elements[0] == elements[1] else "".join(elements)
     sparse, chosen = metadata(b, i)
@@ -82,7 +83,8 @@ def QMMA(i: Instruction, b: Emitter) -> None:
 
 
 def mixed(b: Emitter, i: Instruction, shape: str, step: int) -> None:
-    """HMMA.884.F32.F16: an f32 result of an f16 addend, whose registers hold the half of the columns that the step is of."""
+    """HMMA.884.F32.F16: an f32 result with an f16 addend, whose registers hold the half of the columns to which the
+    step belongs."""
     d, x, y, z = [o for o in i.operands if not is_predicate(o)][:4]
     words = registers(b, z, 2)
     addend = [b.bitcast(half_addend(b, words, 2 * step + n), "i32") for n in range(2)]

@@ -1,9 +1,10 @@
 """Textures and surfaces.
 
-How arguments are in registers was read off code of NVRTC 12.9 for kernels that use each form: a list [layer, coordinates,
-handle (bindless), level, offsets], in two groups of registers.  With ``.SCR`` the groups share it by halves (of four and fewer
-words); else the second begins after the coordinates.  Slopes take all of the second group, and the layer then follows the
-coordinates.  The first two results that the mask names go to the first destination, the others to the second.
+The register layout of the arguments was read from NVRTC 12.9's code for kernels that use each form: a list [layer,
+coordinates, handle (bindless), level, offsets] in two groups of registers.  With ``.SCR`` each group holds half of the
+list (up to four words); otherwise the second group begins after the coordinates.  Slopes take all of the second group,
+and the layer then follows the coordinates.  The first two results that the mask selects go to the first destination,
+the others to the second.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from warpwright.isa.texture_access import (
 
 PLAIN = ("SCR", "B", "EF", "EL", "LU", "EU", "NA", "NODEP", "AOFFI", "LZ", "LL", "LB", "LC", "LB.LC")
 SHARES = {1: (1, 0), 2: (1, 1), 3: (2, 1), 4: (2, 2)}
-"""Words in the two groups of .SCR."""
+"""Number of words in each of the two groups of .SCR."""
 CONSTANT_FORM = (0x5, 0x2)
 FULL = 15
 
@@ -44,7 +45,7 @@ def _word(b: Emitter, group: Operand, n: int) -> Value:
 
 
 def _split(i: Instruction) -> tuple[list[Operand], list[Operand]]:
-    """Register operands from the first on, and what follows them."""
+    """Register operands from the first on, and the operands that follow them."""
     operands = [o for o in i.operands if o.kind is not Kind.PREDICATE]
     if any(o.kind is Kind.PREDICATE and o.index != PT for o in i.operands):
         raise unsupported("the residency that a sparse texture reports in a predicate")
@@ -53,7 +54,7 @@ def _split(i: Instruction) -> tuple[list[Operand], list[Operand]]:
 
 
 def _handle(b: Emitter, i: Instruction, rest: list[Operand]) -> Value | None:
-    """The object's handle; None when it is among the arguments (bindless)."""
+    """The object's handle; None if it is among the arguments (bindless)."""
     if rest and rest[0].kind is Kind.UNIFORM_REGISTER:
         return raw32(b, rest[0])
     if len(rest) > 1 and rest[0].kind is Kind.IMMEDIATE and rest[1].kind is Kind.IMMEDIATE and _by_constant(i):
@@ -103,7 +104,7 @@ def _shape(rest: list[Operand]) -> str:
 
 @meaning("TEX", "TLD", "TLD4")
 def TEX(i: Instruction, b: Emitter) -> None:
-    """A sample, a texel by whole coordinates, or one channel of four texels."""
+    """A filtered sample, a texel by integer coordinates, or one channel of four texels."""
     gather = i.opcode == "TLD4"
     components = [n for n in ("R", "G", "A") if n in i.modifiers] if gather else []
     only(i, *PLAIN, "F16.RN", "F16.RZ", "CL", *(("R", "G", "A") if gather else ("NDV",)))
@@ -137,7 +138,7 @@ def TEX(i: Instruction, b: Emitter) -> None:
 
 @meaning("TXD")
 def TXD(i: Instruction, b: Emitter) -> None:
-    """A sample whose level follows from given slopes."""
+    """A sample whose level follows from explicit slopes."""
     only(i, *PLAIN[:7], "NODEP", "F16.RN", "F16.RZ")
     registers, rest = _split(i)
     access = TextureAccess(request=SLOPES, shape=_shape(rest))
@@ -153,7 +154,7 @@ def TXD(i: Instruction, b: Emitter) -> None:
 
 @meaning("TXQ")
 def TXQ(i: Instruction, b: Emitter) -> None:
-    """Width, height, depth (or layers) and levels, those that the mask names."""
+    """Width, height, depth (or layers) and levels, as selected by the mask."""
     only(i, "B", "NODEP")
     registers, rest = _split(i)
     if _shape(rest) != "TEX_HEADER_DIMENSION":
@@ -170,7 +171,7 @@ SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 CHANNELS = ("R", "RG")
 SIGNED_NUMBERS, WIDE_NUMBERS = ("S32", "S64"), ("U64", "S64", "SD64")
 SAMPLES = ("SD32", "SD64")
-"""Types of reductions; the last ones are as the surface's format says, x counting elements."""
+"""Types of reductions; the last ones follow the surface's format, with x counted in elements."""
 
 
 def _surface(b: Emitter, i: Instruction, operation: int) -> tuple[TextureAccess, list[Value]]:
@@ -226,7 +227,7 @@ def SUST(i: Instruction, b: Emitter) -> None:
 
 
 def _data(b: Emitter, i: Instruction, count: int) -> list[Value]:
-    """The words after the place."""
+    """The data words after the coordinates."""
     place = next(n for n, o in enumerate(i.operands) if o.kind is Kind.MEMORY)
     data = i.operands[place + 1]
     return [_word(b, data, n) if data.index != 255 else b.const(0) for n in range(count)]

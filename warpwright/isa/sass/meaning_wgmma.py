@@ -1,8 +1,8 @@
 """Warpgroup instructions as the operation ``wgmma``: each of the four warps computes its 16 rows when it executes it.
 
-The machine computes them later: a program reads the sums after ``WARPGROUP.DEPBAR`` and leaves operands in peace until then
-(PTX ISA, "wgmma.wait_group"), and what it does otherwise is undefined.  So here they are complete at once, and the ordering
-instructions do nothing.
+The machine computes them asynchronously: a program must not read the sums or change the operands before
+``WARPGROUP.DEPBAR`` (PTX ISA, "wgmma.wait_group"); otherwise the result is undefined.  Here they complete at once, and
+the ordering instructions have no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def group_product(i: Instruction, b: Emitter) -> None:
     sources = [o for o in i.operands if o.kind in (Kind.REGISTER, Kind.UNIFORM_REGISTER, Kind.IMMEDIATE)]
     d, *rest = sources
     if d.index == RZ:
-        # The compiler leaves such a one where it found that nobody needs the product.
+        # The compiler leaves such an instruction where the product is not used.
         return
     shared_a = rest[0].name == GROUP_DESCRIPTOR
     named = rest[0] if shared_a else rest[1]
@@ -51,7 +51,7 @@ def group_product(i: Instruction, b: Emitter) -> None:
     args = [b.and_(b.op("special", "i32", attr="warpid"), b.const(3))]
     if not shared_a:
         args += registers(b, Operand(rest[0].kind, rest[0].index), 4)
-    # Two pairs of registers: A's descriptor and B's; the first is not used where A comes from registers.
+    # Two register pairs: the descriptors of A and B; the first is unused if A comes from registers.
     args += [raw32(b, plain, n) for n in ((0, 1, 2, 3) if shared_a else (2, 3))]
     args += [raw32(b, metadata[0])] if metadata else []
     result = b.op("wgmma", "words", *args, *start, attr=how)

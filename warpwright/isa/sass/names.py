@@ -1,6 +1,6 @@
 """Names of the field values in the SASS encodings: comparisons, booleans, roundings, special registers.
 
-Facts: NVIDIA's disassembler, asked for every value of each field.
+Source: NVIDIA's disassembler, queried for every value of each field.
 """
 
 from __future__ import annotations
@@ -54,4 +54,4 @@ def _special_name(number: int) -> str:
 
 
 SPECIAL_REGISTERS = tuple(_special_name(number) for number in range(256))
-"""Special registers by number, as printed for sm_90; all that programs read have these numbers from sm_70 on."""
+"""Special registers by number, as printed for sm_90; those that programs read have the same numbers from sm_70 on."""

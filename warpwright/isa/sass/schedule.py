@@ -1,4 +1,5 @@
-"""Schedules from control bits: machine code of sm_50 to sm_90, whose compiler has written down when each instruction may issue.
+"""Schedules from control bits: in machine code for sm_50 to sm_90, the compiler encodes when each instruction may
+issue.
 
 ``work_of`` is the table from opcodes to units.  The assignment is the one that NVIDIA's profiler reports (inst_executed_pipe_*).
 """
@@ -24,12 +25,14 @@ ALU = (
     *("ISCADD", "ISCADD32I", "BFE", "BFI", "PSET", "FCMP", "VADD", "VMNMX", "VSHL", "VSHR", "VSET", "VSETP"),
 )
 ASSUMED_ALU = ("MOVM", "QSPC", "CGAERRBAR", "FENCE", "UTMACCTL", "UTMAPF")
-"""Timed as one ALU instruction: nothing has been measured of them."""
+"""Timed as one ALU instruction, because there are no measurements."""
 MADE_BY_THE_LOADER = ("SERVICE",)
-"""A function of the driver, in the place of a call of it; timed as one ALU instruction: the time of the driver is not modelled."""
+"""A driver function, in place of a call of it; timed as one ALU instruction, because the driver's time is not
+modelled."""
 FMA = ("FFMA", "FADD", "FMUL", "FADD32I", "FFMA32I", "FMUL32I", "FSWZADD")
 FMA_HEAVY = ("IMAD", "IMUL", "IDP", "XMAD", "IMUL32I", "VMAD", "IMADSP", "VIADD")
-"""VIADD too, though it only adds: beside IMAD 4 cycles a pair, beside ALU instructions 2 (bench.micro ``issue_pairs`` on an H200)."""
+"""Includes VIADD, although it only adds: alternating with IMAD it takes 4 cycles per pair, with ALU instructions 2
+(bench.micro ``issue_pairs`` on an H200)."""
 HALF = ("HADD2", "HMUL2", "HFMA2", "HADD2_32I", "HMUL2_32I", "HFMA2_32I")
 FP64 = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "DSET")
 XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2I", "RRO")
@@ -40,7 +43,7 @@ UNIFORM = (
     *("UFLO", "UBREV", "USGXT", "UBMSK", "UP2UR", "UR2UP", "VOTEU", "UBLKPF", "UBLKCP", "USETMAXREG"),
 )
 INDIRECT = ("BRX", "JMX", "RET")
-"""Branches whose target a register holds; CALL may be one."""
+"""Branches whose target is in a register; CALL may be one."""
 BRANCH = (
     *("BRA", "JMP", "BSSY", "BREAK", "WARPSYNC", "BMOV", "BPT", "PRET", "RPCMOV", "ELECT", "ENDCOLLECTIVE"),
     *("SSY", "SYNC", "PBK", "BRK", "PCNT", "CONT", "CAL", "JCAL", "KIL"),
@@ -55,14 +58,14 @@ TEXTURE = ("TEX", "TLD4", "TXD", "TXQ")
 # fmt: on
 
 SHAPE = re.compile(r"(8|16)x?8x?(256|128|64|32|16|8|4)")
-"""Shape of a tensor instruction, M x 8 x K, as its modifier has it: 16816, DMMA's 16x8x16."""
+"""Shape M x 8 x K of a tensor instruction by its modifier: 16816; DMMA's is 16x8x16."""
 VOLTA_SHAPE, VOLTA_FMA = "884", 8 * 8 * 4
-"""HMMA.884: one of four steps, a quarter of a warp's four products of 8x8x4."""
+"""HMMA.884: one of four steps, each a quarter of a warp's four products of 8x8x4."""
 ELEMENT_BITS = {"S8": 8, "U8": 8, "S4": 4, "U4": 4, "TF32": 32}
-"""By an instruction's modifiers; otherwise 16."""
+"""Element width by an instruction's modifiers; otherwise 16."""
 PRODUCT_BITS = {"DMMA": 64, "BMMA": 1, "QMMA": 8}
 WIDE_SOURCES = {"F2F": ("F64",), "F2I": ("F64",), "FRND": ("F64",), "I2F": ("S64", "U64")}
-"""Types that make a conversion take 64 bits per lane: the type of the source is named last where both are."""
+"""Types that make a conversion take 64 bits per lane; if both types are named, the source's is the last."""
 
 
 def _some(**traits: bool) -> frozenset[str]:
@@ -105,12 +108,12 @@ def _call(i: Instruction) -> Work:
 
 
 def _uniform_constant(i: Instruction) -> Work:
-    """A ULDC that no dependence counter guards reads its line before it issues."""
+    """A ULDC without a dependence counter reads its line before it issues."""
     return Work("uniform_constant" if i.control.write_barrier >= COUNTERS else "constant")
 
 
 def _no_result(i: Instruction) -> bool:
-    """Whether an atomic gives nothing back."""
+    """Whether an atomic returns no value."""
     return i.opcode == "RED" or i.control.write_barrier >= COUNTERS
 
 
@@ -130,7 +133,7 @@ def _memory(i: Instruction) -> Work:
         _some(
             no_result=_no_result(i),
             device_scope=_device_scope(i),
-            l2_only="BYPASS" in modifiers or "CG" in modifiers,  # Pascal: cached in L2 only
+            l2_only="BYPASS" in modifiers or "CG" in modifiers,  # Pascal: cached only in L2
             counts_lanes="POPC" in modifiers,
             one_pass=i.opcode == "ATOMS" and "CAST" in modifiers,
             matrix_rows=i.opcode == "LDSM",
@@ -220,8 +223,8 @@ def work_of(i: Instruction) -> Work:
 def stall_cycles(control: Control) -> int:
     """Cycles until the same warp may issue again (bench/micro on H200, machine code with edited control bits).
 
-    A warp that does not yield waits as many as the field says up to 11; 12 to 14 act as 1, 15 and 0 as 2.  One that gives
-    way waits at least 2, and 34 when the field is 0.
+    A warp that does not yield waits for the number of cycles in the field up to 11; 12 to 14 act as 1, 15 and 0 as 2.
+    A warp that yields waits at least 2 cycles, and 34 if the field is 0.
     """
     stall = control.stall_cycles
     if control.yield_flag:
@@ -237,7 +240,7 @@ def _sources(instruction: Instruction, writes: frozenset[Effect]) -> list[Operan
     if operands and ("reg", operands[0].index) in writes and instruction.operands[0] is operands[0]:
         operands = operands[1:]
     elif len(operands) > 1 and ("reg", operands[0].index) in writes:
-        operands = operands[1:]  # predicate destinations are printed around the register
+        operands = operands[1:]  # predicate destinations are printed before or after the register
     return operands
 
 
@@ -265,9 +268,10 @@ LAST_PAIRED = 62
 def _bundles(program: Program) -> list[int]:
     """The pair to which each instruction belongs, -1 for none.
 
-    On sm_50 to sm_62 a stall count of 0 from an instruction that does not give way lets the next one issue beside it (Gray's maxas, "Control Codes").  Of the corpus's
-    17,175 instructions for sm_60 a tenth are so marked: always arithmetic first, then what another unit executes (memory, branches, special functions), never two of
-    arithmetic.
+    On sm_50 to sm_62, a stall count of 0 on an instruction that does not yield lets the next one issue in the same
+    cycle (Gray's maxas, "Control Codes").  A tenth of the corpus's 17,175 instructions for sm_60 are marked in this
+    way: always an arithmetic instruction first, then one for another unit (memory, branches, special functions), never
+    two arithmetic ones.
     """
     found = [-1] * len(program.instructions)
     if program.arch > LAST_PAIRED:
@@ -282,7 +286,7 @@ def _bundles(program: Program) -> list[int]:
 def from_control_bits(
     program: Program, lowered: Sequence[Lowered], work: Callable[[Instruction], Work] = work_of
 ) -> list[Issue]:
-    """The schedule that the compiler has written into a program's instructions."""
+    """The schedule that the compiler has encoded in a program's instructions."""
     found = []
     bundles = _bundles(program)
     for instruction, meaning, bundle in zip(program.instructions, lowered, bundles, strict=True):

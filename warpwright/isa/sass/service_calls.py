@@ -1,8 +1,8 @@
-"""Calls of driver functions, where the code shows which function is called.
+"""Resolves calls of driver functions if the code shows which function is called.
 
-``CALL.ABS`` of a label does, and so does a call through a register that was loaded, just before, from a word of constant bank 4
-that a relocation fills: whole programs that are linked reach ``malloc`` in this way.  Such a call becomes the service itself, which
-continues after it, so that calls of one function do not meet in one piece of code.
+This is the case for ``CALL.ABS`` with a label, and for a call through a register that was just loaded from a word of
+constant bank 4 that a relocation fills: linked programs call ``malloc`` in this way.  Such a call is replaced by the
+service itself, after which execution continues, so that the calls of a function do not share one piece of code.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from dataclasses import replace
 from warpwright.isa.program import PT, Instruction, Kind, Operand
 
 ADDRESS_BANK = 4
-"""Constant bank of addresses that the loader fills in."""
+"""Constant bank of addresses that the loader fills."""
 _MARK = "SERVICE"
 _MOVES = frozenset(("BRA", "BRX", "JMP", "JMX", "CALL", "RET", "EXIT", "BSYNC", "BSSY", "WARPSYNC", "BREAK", "SERVICE"))
 _LONGEST_WAY = 24
-"""How many instructions before a call are looked at."""
+"""How many instructions before a call are examined."""
 
 
 def service_of(i: Instruction) -> str:
-    """The service that a call has become; empty for other instructions."""
+    """The service that replaced a call; empty for other instructions."""
     return i.modifiers[-1] if len(i.modifiers) > 1 and i.modifiers[-2] == _MARK else ""
 
 
 def resolve_calls(
     instructions: Sequence[Instruction], services: Mapping[int, str], words: Mapping[int, str]
 ) -> tuple[list[Instruction], frozenset[str]]:
-    """Turn calls of services into the services.
+    """Replace calls of services by the services.
 
     Args:
         services: name by offset in the program.
         words: name by offset in constant bank 4.
 
     Returns:
-        The instructions, and services that some other call through a register may reach.
+        The instructions, and the services that other calls through registers may reach.
     """
     landings = {o.value for i in instructions for o in i.operands if o.kind is Kind.LABEL}
     found = list(instructions)
@@ -74,7 +74,7 @@ def _in_bank(o: Operand) -> bool:
 
 
 def _definition(instructions: Sequence[Instruction], before: int, register: int, count: int, landings: set[int]) -> int:
-    """The instruction in straight code that last wrote one of ``count`` registers, or -1."""
+    """Index of the instruction in straight-line code that last wrote one of ``count`` registers, or -1."""
     for index in range(before - 1, max(before - _LONGEST_WAY, 0) - 1, -1):
         if instructions[index + 1].address in landings or instructions[index].opcode in _MOVES:
             return -1
@@ -101,7 +101,7 @@ def _load_before(instructions: Sequence[Instruction], call: int, register: Opera
 
 
 def _bank_offset(instructions: Sequence[Instruction], load: int, landings: set[int]) -> int:
-    """Byte offset in the bank that an instruction reads, -1 when it is not known."""
+    """Byte offset in the bank that an instruction reads, or -1 if unknown."""
     o = next((o for o in instructions[load].operands if _in_bank(o)), None)
     if o is None:
         return -1

@@ -1,7 +1,7 @@
-"""Rows of Hopper's bulk copies: UBLKCP and its kin move bytes, UTMALDG and its kin boxes of tensors.
+"""Rows of Hopper's bulk copies: UBLKCP and related instructions copy bytes, UTMALDG and related ones boxes of tensors.
 
-Facts: nvdisasm's text of what ptxas makes of every form of cp.async.bulk, cp.reduce.async.bulk and their tensor forms, field by
-field.
+Source: nvdisasm's text of ptxas's code for every form of cp.async.bulk, cp.reduce.async.bulk and their tensor forms,
+field by field.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AT_32, AT_24 = _place(32), _place(24)
 
 
 def _rows(opcode: str, code: int, modifiers: tuple[Modifier, ...], operands: tuple[Source | When, ...]) -> list[Row]:
-    """With and without a cache policy."""
+    """The rows with and without a cache policy."""
     return [
         Row(opcode, code, (), modifiers, operands, (WITH_UR, PLAIN), first=90, uniform=True),
         Row(opcode, code, (), modifiers, (*operands, Custom(_policy)), (WITH_UR, CACHED), first=90, uniform=True),

@@ -1,7 +1,7 @@
 """Rows of control flow, convergence, barriers and the instructions around them.
 
-Targets are absolute byte offsets once decoded.  A predicate before a target is a further condition
-beside the guard.  Facts: as in :mod:`tables_integer`.
+Targets are absolute byte offsets once decoded.  A predicate before a target is a condition in addition to the guard.
+Facts: as in :mod:`tables_integer`.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ SCOREBOARD = Named(at(44, 3), tuple(f"SB{n}" for n in range(6)), Kind.SCOREBOARD
 
 
 def scoreboard_set(word: int, form: Form) -> tuple[Operand, ...]:
-    """Further scoreboards that must be zero: ``value`` is the mask, the name as printed ``{3,1}``."""
+    """Further scoreboards that must be zero: ``value`` is the mask, the name is as printed, for example ``{3,1}``."""
     mask = word >> 32 & 63
     members = ",".join(str(n) for n in reversed(range(6)) if mask >> n & 1)
     return (Operand(Kind.NAME, value=mask, name=f"{{{members}}}"),) if mask else ()
 
 
 def barrier_rows(code: int, number: tuple[Imm | Reg, ...], count: Imm | Reg, always: Imm | Reg) -> tuple[Row, ...]:
-    """BAR in one of its four forms; ``count`` may be absent, ``always`` is printed even when it is zero."""
+    """BAR in one of its four forms; ``count`` may be absent, and is printed with ``always`` even if it is zero."""
     return (
         Row("BAR", code, (), (Fixed("SYNC"), DEFER_SET), (*number, count), ((BARRIER_MODE, 0),)),
         Row("BAR", code, (), (Fixed("ARV"), DEFER_SET), (*number, always), ((BARRIER_MODE, 1),)),

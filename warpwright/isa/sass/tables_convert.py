@@ -1,7 +1,7 @@
 """Rows of the conversions between number formats, and of rounding to an integral value.
 
 ``F2I``, ``I2F`` and ``F2F`` print only the formats that are not the default (F32, S32).
-Opcodes come in two: one for 32-bit and narrower operands, one when an operand has 64 bits.
+Each conversion has two opcodes: one for operands of up to 32 bits, one for 64-bit operands.
 Facts: as in :mod:`tables_integer`.
 """
 
@@ -30,7 +30,7 @@ INTEGER_PARTS = (
 )
 UNSIGNED_PARTS = (*INTEGER_PARTS[:2], (2, Slot("B")), (3, Slot("B")))
 NAMED_PARTS = tuple((sign, *part) for sign, parts in ((0, UNSIGNED_PARTS), (1, INTEGER_PARTS)) for part in parts)
-"""Source of I2F by its size: bytes and half words may be any part of the register."""
+"""Source of I2F by size: bytes and half words may be any part of the register."""
 RELU = flag(75, "RELU")
 MERGED = Reg(64, reuse=124, suffix=flag(72, "H1"))
 SATFINITE = flag(77, "SATFINITE")
@@ -45,7 +45,7 @@ PACKED_INTEGERS = (
         for code, kind in ((6, "U4"), (7, "S4"))
     ),
 )
-"""Type codes of I2IP with the part of C that stays."""
+"""Type codes of I2IP, with the part of C that is kept."""
 PACK = Choice(at(79, 2), ("", None, None, "RZ"))
 
 # fmt: off
@@ -79,12 +79,12 @@ ROWS = (
         (D, reg_a(), Slot("B", "", "f32")), ((at(78, 1), 0), (at(72, 3), 0), (at(81, 2), 0), (at(86, 2), 0), (at(89, 2), 0)), first=89),
     Row("F2FP", 0x03e, B_FORMS, (SATFINITE, RELU, flag(76, "BF16.F32", "F16.F32"), Fixed("MERGE_C"), PACK),
         (D, Slot("B", "", "f32"), Slot("C")), ((at(78, 1), 1), (at(72, 3), 0), (at(81, 2), 0), (at(86, 2), 0), (at(89, 2), 0)), first=89),
-    # saturated packing: two results join what is left of C
+    # saturated packing: two results, with the rest of C above
     *(Row("I2IP", 0x039, B_FORMS, (Fixed(f"{kind}.S32.SAT"),), (D, reg_a(), Slot("B", "", "signed"), part), ((at(74, 2), saturates), (at(76, 3), code), *where), first=first, last=last)
       for saturates, first, last in ((0, 72, 89), (1, 90, 90)) for code, kind, part, where in PACKED_INTEGERS),
     Row("F2IP", 0x043, B_FORMS, (Choice(at(76, 2), ("U8", "S8")), Fixed("F32"), Choice(at(78, 2), ("", None, None, "TRUNC")), flag(74, "NTZ"), RELU),
         (D, reg_a(), Slot("B", "", "f32"), MERGED), first=86),
-    # eight-bit floats: the result joins one half of C
+    # 8-bit floats: the result is combined with one half of C
     Row("F2FP", 0x03e, B_FORMS, (RELU, Fixed("F16"), flag(73, "E4M3", "E5M2"), Fixed("UNPACK_B")),
         (D, Slot("B", suffix=flag(88, "H1"))), ((at(74, 1), 1), (at(76, 1), 0), (at(79, 3), 0), (at(86, 2), 0), (at(89, 2), 1)), first=89),
     Row("F2FP", 0x03e, B_FORMS, (RELU, Fixed("TF32.F32"), Choice(at(89, 1), ("MERGE_C", "PACK_B")), PACK), (D, Slot("B", "", "f32")),

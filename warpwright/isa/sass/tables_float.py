@@ -53,10 +53,10 @@ RELU_IN = When(at(79, 1), (1,), Pred(87, 90, optional=True))
 
 @dataclass(frozen=True)
 class PackedHalf:
-    """A packed-half instruction, whose fp16 and bf16 rows differ in ``format_bit`` and in their immediates.
+    """A packed-half instruction, with fp16 and bf16 rows that differ in ``format_bit`` and in their immediates.
 
-    ``before`` and ``after`` are the operands around the sources A, B (``has_b``) and C (``has_c``; an
-    instruction with C alone finds it at bit 32).
+    ``before`` and ``after`` are the operands around the sources A, B (``has_b``) and C (``has_c``; an instruction with
+    only C encodes it at bit 32).
     """
 
     opcode: str

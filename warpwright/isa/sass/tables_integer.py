@@ -1,8 +1,7 @@
 """Rows of the integer, logic, move and predicate instructions (sm_70 to sm_90).
 
-Facts: found by flipping bits of compiled instructions under NVIDIA's disassembler and
-cross-checked on every instruction of the test corpus; names as in NVIDIA's CUDA Binary
-Utilities manual.
+Sources: flipping bits of compiled instructions and disassembling them with NVIDIA's disassembler, cross-checked on
+every instruction of the test corpus; names as in NVIDIA's CUDA Binary Utilities manual.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ P_OUT = Pred(81, optional=True)
 P_OUT_2 = Pred(84, optional=True)
 P81, P84 = Pred(81), Pred(84)
 HIGHER, HIGHER_2 = When(at(81, 3), tuple(range(7)), P81), When(at(81, 3), tuple(range(7)), P84)
-"""Which operand of each half won: both are printed unless the first is PT."""
+"""The predicates for each half that say which operand was selected; both are printed unless the first is PT."""
 P_IN = Pred(87, 90)
 P_IN_2 = Pred(77, 80)
 X_OFF, X_ON = (at(74, 1), 0), (at(74, 1), 1)
@@ -49,7 +48,7 @@ PRODUCT_PLUS_CARRY = (reg_a(), Slot("B", "", "signed"), Slot("C", "~", "signed")
 
 
 def imad_alias(word: int, form: Form) -> str:
-    """IMAD prints as what it computes when its operands make it a move, an addition or a shift."""
+    """IMAD is printed as a move, an addition or a shift if its operands make it one."""
     unsigned = "" if word >> 73 & 1 else ".U32"
     a, second = word >> 24 & 255, word >> 64 & 255
     first = word >> 32 & (255 if form.number == 1 else 0xFFFFFFFF)
@@ -68,7 +67,7 @@ def imad_alias(word: int, form: Form) -> str:
 
 
 SIGN = Choice(at(9, 1), ("SIGN", "SIGN"))
-"""PLOP3 of registers reads their sign bits."""
+"""PLOP3 on registers reads their sign bits."""
 
 # fmt: off
 ROWS = (

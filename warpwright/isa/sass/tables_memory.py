@@ -1,8 +1,8 @@
 """Rows of the loads, stores, atomics and fences.
 
-Global addresses changed with the chips: sm_70 prints ``[R2]`` and names the scope always
-(``.SYS``), sm_75 adds a uniform register, sm_80 encodes ordering and scope together and may name a
-descriptor ``desc[UR4][R2.64]`` (always printed from sm_90 on).  Facts: as in :mod:`tables_integer`.
+The format of global addresses depends on the chip: sm_70 prints ``[R2]`` and always names the scope (``.SYS``), sm_75
+adds a uniform register, sm_80 encodes ordering and scope together and may name a descriptor ``desc[UR4][R2.64]``
+(always printed from sm_90 on).  Facts: as in :mod:`tables_integer`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _offset(word: int, low: int = 40, width: int = 24) -> int:
 
 
 def _address(base: int, suffix: str, offset: int, uniform: Operand | None = None, always: bool = False) -> Operand:
-    """``[base + uniform + offset]``: a base RZ is left out when anything else is there (unless ``always``)."""
+    """``[base + uniform + offset]``; a base RZ is omitted if anything else is present (unless ``always``)."""
     left_out = base == RZ and not suffix.startswith(".X") and not always and (uniform is not None or offset != 0)
     register = None if left_out else Operand(Kind.REGISTER, base, suffix=suffix)
     return Operand(Kind.MEMORY, value=offset, base=register, uniform=uniform)
@@ -91,8 +91,9 @@ def uniform_global(
 ) -> Custom:
     """A global address with a uniform register at bit ``low``.
 
-    ``wide_bit`` tells a 64-bit from a 32-bit register; ``descriptor_bit`` makes the uniform register a descriptor, which
-    sm_80 to sm_89 print only when bit 101 is set (``hidden``).  ``always`` prints a base register RZ (sm_90).
+    ``wide_bit`` distinguishes a 64-bit from a 32-bit register; ``descriptor_bit`` makes the uniform register a
+    descriptor, which sm_80 to sm_89 print only when bit 101 is set (``hidden``).  ``always`` prints a base register RZ
+    (sm_90).
     """
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
@@ -116,7 +117,7 @@ def shared_address(low: int | None, scaled: bool = True) -> Custom:
         base = word >> 24 & 255
         suffix = SCALES[word >> 78 & 3] if scaled and not (low is None and base == RZ) else ""
         handle = None if low is None else Operand(Kind.UNIFORM_REGISTER, word >> low & 63)
-        # Without any register the displacement is an address: unsigned.
+        # Without a register, the displacement is an (unsigned) address.
         offset = word >> 40 & 0xFFFFFF if low is None and base == RZ else _offset(word)
         return (_address(base, suffix, offset, handle),)
 
@@ -147,7 +148,7 @@ def copy_target(word: int, form: Form) -> tuple[Operand, ...]:
 
 
 def cluster_address(word: int, form: Form) -> tuple[Operand, ...]:
-    """``[R2.64+UR4+0x10]`` of a store to another block's shared memory; a uniform register URZ is left out."""
+    """``[R2.64+UR4+0x10]`` of a store to another block's shared memory; URZ is omitted."""
     handle = word >> 64 & 63
     uniform = None if handle == URZ else Operand(Kind.UNIFORM_REGISTER, handle)
     base = Operand(Kind.REGISTER, word >> 24 & 255, suffix=".64" if word >> 90 & 1 else ".U32")
@@ -155,7 +156,7 @@ def cluster_address(word: int, form: Form) -> tuple[Operand, ...]:
 
 
 def uniform_shared(low: int) -> Custom:
-    """``[UR4+0x10]``: a shared address in a uniform register alone."""
+    """``[UR4+0x10]``: a shared address given by a uniform register only."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         handle = Operand(Kind.UNIFORM_REGISTER, word >> low & 63)

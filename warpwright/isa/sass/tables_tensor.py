@@ -32,7 +32,7 @@ IMMA_A = Choice(at(76, 1, 83, 1), ("U8", "S8", "U4", "S4"))
 IMMA_B = Choice(at(78, 1, 84, 1), ("U8", "S8", "U4", "S4"))
 IMMA_A_90 = Choice(at(76, 1, 83, 1), ("U8", "S8"))
 IMMA_B_90 = Choice(at(78, 1, 84, 1), ("U8", "S8"))
-"""sm_90's code makes products of nibbles from those of bytes."""
+"""sm_90's code computes products of nibbles from products of bytes."""
 IMMA_SAT = flag(82, "SAT")
 BMMA_SHAPE = Choice(at(75, 2), ("88128", "168128", "168256"))
 BMMA_MODE = Choice(at(78, 1), ("XOR.POPC", "AND.POPC"))

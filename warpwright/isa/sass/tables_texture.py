@@ -1,9 +1,9 @@
 """Rows of textures and surfaces.
 
 A handle is a word: of constant bank 0 (sm_70 to sm_89, ``0x0, 0x58``: bank and word), in a uniform register (sm_90), or in a
-register (``.B``, bindless).  ``.SCR`` deals the coordinates out to two short register groups instead of one long one.
-Results fill two registers from the second destination on and two from the first, those that the mask names.
-Facts: bits flipped one by one, read by NVIDIA's disassembler, for code of NVRTC 12.9.
+register (``.B``, bindless).  ``.SCR`` distributes the coordinates over two short register groups instead of one long
+group. The results that the mask selects fill two registers from the second destination on and two from the first.
+Source: code of NVRTC 12.9, its bits flipped one by one and disassembled by NVIDIA's disassembler.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _texture(
     operands: tuple[Source, ...],
     last: tuple[Source | When, ...],
 ) -> tuple[Row, ...]:
-    """The three ways to name the handle.  ``modifiers`` hold BINDLESS, which sm_90 lacks."""
+    """The three ways to encode the handle.  ``modifiers`` include BINDLESS, which sm_90 lacks."""
     plain = tuple(m for m in modifiers if m is not BINDLESS)
     return (
         Row(opcode, 5 << 9 | code, modifiers=modifiers, operands=(*operands, *CONSTANT, *last), last=89),
@@ -99,7 +99,8 @@ def _surface(
     opcode: str, code: int, bindless: int, constant: int, before: tuple[Modifier, ...], after: tuple[Modifier, ...],
     orders: tuple[tuple[Modifier, ...], tuple[Modifier, ...]], operands: tuple[Source, ...],
 ) -> tuple[Row, ...]:  # fmt: skip
-    """The same for surfaces; ``orders`` are those up to sm_79 and from sm_80 on, ``constant`` the form of the constant bank."""
+    """The same for surfaces; ``orders`` are the memory orders up to sm_79 and from sm_80 on, ``constant`` is the form
+    of the constant bank."""
     rows = []
     for order, first, last in ((orders[0], 70, 79), (orders[1], 80, 90)):
         modifiers = (*before, *order, *after, OUTSIDE)

@@ -38,7 +38,7 @@ SIGNED_B = Imm(at(32, 32), is_signed=True)
 
 
 def source(low: int, marks: str = "") -> Reg:
-    """A uniform source register with the modifier bits of its place."""
+    """A uniform source register, with the modifier bits of its position."""
     bit = {24: 72, 32: 63, 64: 75}[low]
     return Reg(low, negate=bit if "-" in marks else None, invert=bit if "~" in marks else None, uniform=True)
 
@@ -49,7 +49,8 @@ A, B, C = source(24), source(32), source(64)
 def uniform_rows(opcode: str, code: int, modifiers: tuple[Choice | Fixed, ...], before: tuple[Reg | Pred, ...],
                  second: tuple[str, Imm], after: tuple[Reg | Pred | Imm, ...],
                  where: tuple[tuple[Bits, int], ...] = (), first: int = 75) -> tuple[Row, ...]:  # fmt: skip
-    """The register row (0x2xx) and the immediate row (0x8xx) of a uniform instruction; ``second`` is its source B: modifiers as a register, and immediate."""
+    """The register row (0x2xx) and the immediate row (0x8xx) of a uniform instruction; ``second`` describes source B:
+    its modifiers as a register, and its immediate."""
     return (
         Row(opcode, 0x200 | code, (), modifiers, (*before, source(32, second[0]), *after), (*where, HANDLES), first=first, uniform=True),
         Row(opcode, 0x800 | code, (), modifiers, (*before, second[1], *after), (*where, HANDLES), first=first, uniform=True),

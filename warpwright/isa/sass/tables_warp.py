@@ -1,4 +1,4 @@
-"""Rows of the instructions across the lanes of a warp: votes, shuffles, matches, reductions, predicates to registers.
+"""Rows of the cross-lane instructions: votes, shuffles, matches, reductions, predicates to registers.
 
 Facts: as in :mod:`tables_integer`.
 """

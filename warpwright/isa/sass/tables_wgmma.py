@@ -1,8 +1,8 @@
 """Rows of Hopper's warpgroup instructions: HGMMA, IGMMA, BGMMA, QGMMA, and WARPGROUP, which orders them.
 
-An operand from shared memory is named by a matrix descriptor in a pair of uniform registers, of two operands the pairs follow each
-other: ``gdesc[UR4]`` (name ``gdesc``; transposed and negated operands are in its suffix).  Facts: as in
-:mod:`tables_integer`; found by flipping bits and asking NVIDIA's disassembler.
+An operand in shared memory is given by a matrix descriptor in a pair of uniform registers; the pairs of two operands
+are consecutive: ``gdesc[UR4]`` (name ``gdesc``; transposed and negated operands are in its suffix).  Facts: as in
+:mod:`tables_integer`; found by flipping bits and comparing with NVIDIA's disassembler.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def half_shape(depth: int) -> Choice:
 
 
 def descriptor(low: int, first: bool) -> Custom:
-    """``first``: A comes from shared memory too."""
+    """The matrix descriptor; with ``first``, A is in shared memory too."""
 
     def read(word: int, form: Form) -> tuple[Operand, ...]:
         marks = [(72, "negA"), (63, "negB"), (61, "tnspA"), (62, "tnspB")]
@@ -74,7 +74,7 @@ SATURATE = flag(75, "SAT")
 
 
 def integer_shape(sparse: bool) -> Choice:
-    """Every third code, those after them for sparse products."""
+    """Shape of an integer product: every third code, followed by those of sparse products."""
     names: list[str | None] = [None] * 64
     for n, shape in enumerate(shapes(WIDER_COLUMNS, 64 if sparse else 32)):
         names[3 * n + sparse] = shape
@@ -82,7 +82,7 @@ def integer_shape(sparse: bool) -> Choice:
 
 
 def rows(opcode: str, code: int, modifiers: tuple[Modifier, ...], sparse: bool, *where: tuple[Bits, int]) -> list[Row]:
-    """Both places of A."""
+    """Rows for A in registers and in shared memory."""
     tail: tuple[Source | When, ...] = (C, LATE)
     if sparse:
         tail += (METADATA, SELECTOR) if opcode == "HGMMA" else (METADATA,)

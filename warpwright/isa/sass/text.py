@@ -1,6 +1,6 @@
 """Prints decoded instructions as NVIDIA's ``nvdisasm`` does.
 
-The text is made from the record alone, so that a record that prints right is complete.
+The text is generated from the record alone, so that a record that prints correctly is complete.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def hexadecimal(value: int) -> str:
 
 
 def _dressed(operand: Operand, name: str) -> str:
-    """Sign, complement, bars, reuse mark and suffix around a name; the suffix of a register is outside the bars."""
+    """Add sign, complement, bars, reuse mark and suffix to a name; the suffix of a register is outside the bars."""
     is_register = operand.kind is Kind.REGISTER
     if not is_register:
         name += operand.suffix
@@ -84,7 +84,7 @@ def _immediate(operand: Operand, labels: Labels) -> str:
 
 
 def float_value(bits: int, form: str) -> float:
-    """The number after the bits of an ``f16``, ``bf16``, ``f32`` or ``f64``."""
+    """The decimal text of the bits of an ``f16``, ``bf16``, ``f32`` or ``f64``."""
     if form == "f64":
         return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
     if form == "f16":
@@ -96,7 +96,7 @@ def float_value(bits: int, form: str) -> float:
 
 SIGN_BIT = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63}
 BIGGEST_PLAIN = 1e9
-"""From here on magnitudes are printed with an exponent and twenty digits after the point."""
+"""Magnitudes from here on are printed with an exponent and twenty decimal places."""
 
 
 def _float(operand: Operand, labels: Labels) -> str:
@@ -114,7 +114,7 @@ def _float(operand: Operand, labels: Labels) -> str:
 
 
 def format_number(value: float) -> str:
-    """Twenty significant digits, as C prints them; large numbers in the long exponent form."""
+    """Twenty significant digits, as in C; large numbers in exponential form."""
     if abs(value) >= BIGGEST_PLAIN:
         return f"{value:.20e}"
     return f"{value:.20g}"
@@ -128,7 +128,7 @@ def _constant(operand: Operand, labels: Labels) -> str:
         bank = f"c[{operand.index:#x}]"
     inner = hexadecimal(operand.value)
     if operand.base is None and operand.uniform is None:
-        # A bank has 64 KiB: this is the place there, which is printed as a signed offset.
+        # A bank has 64 KiB: the offset wraps, and is printed as a signed number.
         inner = hexadecimal(signed(operand.value, 16))
     elif operand.base is not None:
         inner = format_operand(operand.base, labels) + (f"+{inner}" if operand.value else "")

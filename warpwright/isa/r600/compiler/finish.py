@@ -1,7 +1,7 @@
-"""What the compiled code still lacks: atomics that give the old value.
+"""Completes compiled code with atomics that return the old value.
 
-They come as typed stores whose target's number says the operation (:mod:`memory`); here each becomes that atomic on target 0.  Where
-nothing fetches an old value, the atomics leave none.
+The compiler emits them as typed stores whose target's number encodes the operation (:mod:`memory_accesses`); here each
+becomes that atomic on target 0.  If no old value is fetched, the atomics do not return one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ AMD_NAMES = {
     },
 }
 RETURN_BUFFER = 3
-"""The buffer of loads from the address space of old values."""
+"""The buffer for loads from the address space of old values."""
 _NUMBERS = {name: number for number, name in RAT_OPERATIONS.items()}
 
 
 def finished(code: bytes, generation: str) -> bytes:
-    """The code with atomics in the place of their stores."""
+    """The code with atomics in place of their stores."""
     words = list(struct.unpack(f"<{len(code) // 8}Q", code))
     listing = decode_program(code, generation)
     fetches = [f for clause in listing.clauses.values() for f in clause.fetches]

@@ -1,7 +1,8 @@
 """Compiles a kernel of OpenCL C, as bitcode of clang, to R600 machine code.
 
-Clang's functions are kept as they are, but for what LLVM's back end cannot select or would read from where a launch puts nothing:
-atomics on global memory, fences, the launch's implicit words and constant variables.  A kernel of our own takes the arguments as words, in PTX's layout, and calls them.
+Clang's functions are kept unchanged, except for operations that LLVM's back end cannot select or that read data which a
+launch does not provide: atomics on global memory, fences, the launch's implicit words and constant variables.  A
+generated kernel takes the arguments as words, in PTX's layout, and calls clang's kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ GLOBAL, SHARED, CONSTANT, IMPLICIT = 1, 3, 4, 7
 POINTER_BYTES = 8
 LOCAL_ALIGN_BYTES = VARIABLE_ALIGN_BYTES = 16
 IMPLICIT_BASE = 4096
-"""Stands for the address of the implicit words: the number of dimensions, then the offsets of the grid, which are zeros."""
+"""Placeholder for the address of the implicit words: the number of dimensions, then the grid's offsets, which are
+zero."""
 _NAME = r'(?:[\w.$-]+|"[^"]*")'
 _VALUE = rf"(?:%{_NAME}|@{_NAME}|[-\w.]+)"
 _ATOMIC = re.compile(
@@ -94,7 +96,7 @@ define linkonce_odr void @ww.fence() alwaysinline {{
 declare void @llvm.r600.rat.store.typed(<4 x i32>, <4 x i32>, i32)
 """
 FENCES = ("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej")
-"""``mem_fence`` and its relatives, which libclc lacks for these chips: a thread's accesses stay in order anyway."""
+"""``mem_fence`` and related functions, which libclc lacks for these chips; a thread's accesses stay in order anyway."""
 _READ = ("tgid", "ngroups", "local.size", "tidig", "global.size")
 _CHANGE = f"""
 define linkonce_odr i32 @ww.atomic.{{name}}(ptr addrspace({GLOBAL}) %p, i32 %value, i32 %compare) alwaysinline {{{{
@@ -122,9 +124,9 @@ class OpenClParameter:
 
     name: str
     type: str
-    """In LLVM IR."""
+    """Type in LLVM IR."""
     space: int
-    """Address space of a pointer; 0: none, or a pointer to private memory."""
+    """Address space of a pointer; 0 if it is not a pointer, or a pointer to private memory."""
     size_bytes: int
     align_bytes: int
 
@@ -134,7 +136,7 @@ class OpenClParameter:
 
     @property
     def declared(self) -> str:
-        """The parameter in PTX."""
+        """The parameter's declaration in PTX."""
         if self.is_local:
             return f".param .u32 {self.name}"
         if self.space:
@@ -155,12 +157,12 @@ class Compiled:
 
 
 def ptx_name(name: str) -> str:
-    """A variable's name in PTX: those of a function's scope have a dot in LLVM IR."""
+    """A variable's name in PTX; names of function-scope variables contain a dot in LLVM IR."""
     return name.replace(".", "$")
 
 
 class OpenClProgram:
-    """A program of OpenCL C: its kernels, and what it keeps in memory."""
+    """A program of OpenCL C: its kernels and its variables."""
 
     def __init__(self, bitcode: bytes, generation: str, name: str) -> None:
         self.generation, self.name = generation, name
@@ -212,7 +214,7 @@ class OpenClProgram:
 
     @property
     def declarations(self) -> str:
-        """The variables in PTX, and the kernels without their code."""
+        """Declarations of the variables and kernels in PTX, without code."""
         found = [
             f".visible .global .align {VARIABLE_ALIGN_BYTES} .b8 {ptx_name(name)}[{len(contents)}] "
             f"= {{{', '.join(map(str, contents))}}};\n"
@@ -227,7 +229,7 @@ class OpenClProgram:
 
     @cached_property
     def variables(self) -> dict[str, bytes]:
-        """The initial contents of the variables of the program's scope."""
+        """The initial contents of the program-scope variables."""
         types = "\n".join(_TYPE.findall(self.text))
         lines = [f"@{m['name']} = addrspace({GLOBAL}) global {m['rest']}" for m in _VARIABLE.finditer(self.text)]
         return variable_images(f"{types}\n" + "\n".join(lines), self.generation) if lines else {}
@@ -236,7 +238,7 @@ class OpenClProgram:
         """Compile one kernel.
 
         Args:
-            parameters: where a launch puts the arguments.
+            parameters: offsets at which a launch passes the arguments.
             addresses: device address of each variable.
 
         Raises:
@@ -268,7 +270,7 @@ class OpenClProgram:
 
     # --- text -------------------------------------------------------------------------------------------------
     def helpers(self, addresses: Mapping[str, int]) -> str:
-        """Clang's module with everything in it that the back end and a launch know."""
+        """Clang's module, with everything replaced that the back end or a launch does not support."""
         text = re.sub(r"^target [^\n]*$", "", self.text, flags=re.MULTILINE)
         text = text.replace("amdgpu_kernel ", "")
         text = _VARIABLE.sub("", text)
@@ -285,7 +287,7 @@ class OpenClProgram:
         for name in FENCES:
             line = f"define linkonce_odr void @{name}(i32 %flags) alwaysinline {{\n  ret void\n}}"
             text = re.sub(rf"^declare [^\n]*@{name}\([^\n]*$", line, text, flags=re.MULTILINE)
-        # "noinline" and "optnone" beside "alwaysinline" are an error; "target-features" are those of the machine.
+        # "noinline" and "optnone" together with "alwaysinline" are an error; "target-features" are those of clang's target.
         text = re.sub(r"^(attributes #\d+ = \{.*?)\b(noinline|optnone)\b", r"\1", text, flags=re.MULTILINE)
         added = "".join(_CHANGE.format(name=n, number=GLOBAL_ATOMICS.index(n)) for n in sorted(used))
         declared = [f"declare i32 @llvm.r600.read.{r}.{axis}()" for r in _READ for axis in "xyz"]
@@ -293,7 +295,7 @@ class OpenClProgram:
         return "\n".join((text, HELPERS, added, *fresh, ""))
 
     def entry(self, kernel: str, parameters: Sequence[Parameter], local_base: int) -> str:
-        """The kernel that takes words and calls clang's."""
+        """The kernel that takes words and calls clang's kernel."""
         lines: list[str] = []
         arguments = []
         local = str(local_base)
@@ -333,10 +335,10 @@ class OpenClProgram:
 
 
 def _change(match: re.Match[str], used: set[str]) -> str:
-    """A call in the place of an atomic on global memory.
+    """A call that replaces an atomic on global memory.
 
     Raises:
-        UnsupportedError: the chip has no such atomic.
+        UnsupportedError: if the chip has no such atomic.
     """
     groups = match.groupdict()
     name = _RMW.get(groups.get("name") or "", groups.get("name") or "cas")
@@ -362,7 +364,7 @@ def _change(match: re.Match[str], used: set[str]) -> str:
 
 
 def _from_words(n: int, placed: Parameter, parameter: OpenClParameter) -> list[str]:
-    """The lines that make an argument of the launch's words."""
+    """The lines that assemble an argument from the launch's words."""
     first, value = placed.offset_bytes // 4, f"%argument{n}"
     if parameter.type in ("i32", "float") and placed.offset_bytes % 4 == 0:
         return [f"  {value} = bitcast i32 %parameter{first} to {parameter.type}"]

@@ -1,7 +1,7 @@
 """Compiles a kernel of a PTX module to R600 machine code.
 
-The PTX front end gives blocks of common operations; they become LLVM IR of one thread, with calls inlined, 32-bit pointers and the kernel's
-parameters as words; LLVM's back end makes the code.
+The PTX front end produces blocks of common operations; they become scalar LLVM IR of one thread, with calls inlined,
+32-bit pointers and the kernel's parameters as words; LLVM's back end generates the code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILLED = (llvm_values, memory_accesses, lanes)
 LOWERED_AS = 10 * memory_accesses.FRONT_END_MAJOR
 THREADS_PER_BLOCK = 1024
 PLAIN = frozenset(("set_reg", "set_reg64", "set_pred"))
-"""State that a guard selects; every other effect is jumped over."""
+"""Operations on state for which a guard selects the new value; every other effect is jumped over."""
 _MOVES = frozenset(("load", "store", "atomic", "load_const", "fence", "barrier", "barrier_red", "trap", "special"))
 _LANES = frozenset(("shuffle", "ballot", "active", "match_any"))
 
@@ -54,18 +54,18 @@ def compile_kernel(
         generation: evergreen or cayman.
         symbols: device address of each global variable, offset in the constant variables' memory of each constant one.
         constants_address: device address of that memory.
-        name: what messages call the PTX text.
+        name: name of the PTX text in messages.
 
     Raises:
-        UnsupportedInstruction: naming kernel, line and text of what the chip or its compiler has no equivalent of.
-        KernelNotFoundError: for an unknown kernel.
+        UnsupportedInstruction: naming kernel, line and text of an instruction that the chip or its compiler has no
+        equivalent of. KernelNotFoundError: for an unknown kernel.
     """
     return _Compiler(module, find_kernel(module, kernel, name), generation, symbols, constants_address, name).compiled()
 
 
 @dataclass
 class _Place:
-    """Where a function is inlined."""
+    """A call site at which a function is inlined."""
 
     unit: Unit
     prefix: str
@@ -77,7 +77,7 @@ class _Place:
 
 
 class _Compiler(Assembler):
-    """The PTX front end with LLVM IR in the place of virtual registers."""
+    """The PTX front end with LLVM IR instead of virtual registers."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class _Compiler(Assembler):
         self.prepare()
         limit = self.block_limit()
         exchange = lanes.exchange_bytes(limit) if self.instructions_named(lanes.EXCHANGES, "red") else 0
-        # The words that lanes exchange come first in local data share.
+        # Local data share begins with the words through which lanes exchange values.
         self.shared = {n: Storage(p.space, p.offset + exchange) for n, p in self.shared.items()}
         self.translate()
         w = Writer(
@@ -150,7 +150,7 @@ class _Compiler(Assembler):
         program.max_threads_per_block = self.block_limit()
 
     def instructions_named(self, opcodes: frozenset[str], modifier: str = "") -> bool:
-        """Whether the kernel, or a function that it may call, has such an instruction."""
+        """Whether the kernel, or a function that it may call, contains one of these instructions."""
         functions = [f for f in self.module.functions.values() if not f.is_kernel or f is self.kernel]
         return any(
             isinstance(i, Instruction)
@@ -160,7 +160,7 @@ class _Compiler(Assembler):
         )
 
     def takes_addresses(self, space: str) -> bool:
-        """Whether code makes generic addresses of a space."""
+        """Whether code takes generic addresses of a space."""
         functions = [f for f in self.module.functions.values() if not f.is_kernel or f is self.kernel]
         return any(
             isinstance(i, Instruction)
@@ -202,7 +202,7 @@ class _Compiler(Assembler):
         )
 
     def return_slot(self, w: Writer) -> None:
-        """The thread's number in the grid, where it finds old values."""
+        """The thread's number in the grid, which selects its slot of old values."""
         groups = [w.call("i32", f"llvm.r600.read.tgid.{axis}") for axis in "xyz"]
         counts = [w.call("i32", f"llvm.r600.read.ngroups.{axis}") for axis in "xy"]
         sizes = [w.call("i32", f"llvm.r600.read.local.size.{axis}") for axis in "xyz"]
@@ -213,7 +213,7 @@ class _Compiler(Assembler):
         w.emit(f"store i32 {slot}, ptr addrspace(5) %return_slot")
 
     def write(self, w: Writer, place: _Place) -> None:
-        """A function's blocks, at one place where it is inlined."""
+        """Write a function's blocks for one call site."""
         unit = place.unit
         inlined: list[_Place] = []
         for block in unit.blocks:
@@ -227,7 +227,7 @@ class _Compiler(Assembler):
             self.write(w, callee)
 
     def write_step(self, w: Writer, place: _Place, step: Step, inlined: list[_Place]) -> bool:
-        """One step; whether control never passes it."""
+        """Write one step; returns whether control never continues after it."""
         ops = [self.resolved(op) for op in step.ops]
         try:
             return self.write_operations(w, place, step, ops, inlined)
@@ -253,7 +253,8 @@ class _Compiler(Assembler):
         return self.write_jump(w, place, step, ops, condition, inlined)
 
     def write_plain(self, w: Writer, ops: list[Op], condition: str) -> None:
-        """A step that control passes: register writes select, everything else is jumped over."""
+        """Write a step after which control continues: register writes become selects, all other effects are jumped
+        over."""
         if not condition or not any(op.name in _MOVES or op.name in _LANES for op in ops):
             w.guard = condition
             w.run(ops)
@@ -269,7 +270,7 @@ class _Compiler(Assembler):
     def write_jump(
         self, w: Writer, place: _Place, step: Step, ops: list[Op], condition: str, inlined: list[_Place]
     ) -> bool:
-        """A step that ends its block; whether control never passes it."""
+        """Write a step that ends its block; returns whether control never continues after it."""
         last = ops[-1]
         after = w.new_label("after")
         if condition and (len(ops) > 1 or step.returns_to or step.leaves or last.name == "branch_indirect"):
@@ -304,7 +305,7 @@ class _Compiler(Assembler):
         return True
 
     def inline(self, w: Writer, place: _Place, step: Step, last: Op, inlined: list[_Place]) -> None:
-        """The callee's blocks for this call alone."""
+        """Write the callee's blocks for this call only."""
         if last.name != "branch":
             raise refuse("calls through pointers: the chip's stack holds no addresses of functions")
         name = self.module.aliases.get(last.attr.name, last.attr.name)
@@ -317,14 +318,14 @@ class _Compiler(Assembler):
         inlined.append(callee)
 
     def write_table(self, w: Writer, place: _Place, last: Op) -> None:
-        """A jump by one of the labels' numbers."""
+        """Jump to one of several numbered labels."""
         number = w.word(w.values[last.args[0]], "i64")
         targets = list(dict.fromkeys(last.attr))
         rows = [f'i32 {w.labels.setdefault(p, len(w.labels) + 1)}, label %"{place.label(p.name)}"' for p in targets[1:]]
         w.emit(f'switch i32 {number}, label %"{place.label(targets[0].name)}" [ {" ".join(rows)} ]')
 
     def resolved(self, op: Op) -> Op:
-        """An operation with what its attribute names."""
+        """An operation whose attribute names are resolved."""
         if isinstance(op.attr, FrameSize):
             return op._replace(attr=self.units[op.attr.function].frame.aligned_bytes)
         if isinstance(op.attr, LocalEnd):

@@ -1,7 +1,8 @@
-"""LLVM IR of what lanes of a warp tell each other: through local data share, since the chip has no shuffles and no ballots.
+"""LLVM IR of exchanges between lanes of a warp: through local data share, because the chip has no shuffles or ballots.
 
-A warp is half a wavefront.  Each thread of a block has a word in local data share; the lanes of a wavefront run in step, so that a
-store and the loads after it need no barrier.  The functions are unknown to LLVM until its passes have run (``toolchain/r600.py``).
+A warp is half a wavefront.  Each thread of a block has a word in local data share; the lanes of a wavefront run in
+lockstep, so that no barrier is needed between a store and the loads that follow.  The functions are opaque to LLVM
+until its passes have run (``toolchain/r600.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from warpwright.isa.r600.compiler.memory_accesses import linear_thread
 from warpwright.isa.r600.compiler.writer import PRIVATE, Writer, operation, refuse
 
 EXCHANGES = frozenset(("shfl", "vote", "match", "activemask", "ldmatrix"))
-"""Instructions of PTX that need the words."""
+"""PTX instructions that need these words."""
 USERS = ("ww.shuffle", "ww.ballot", "ww.match", "ww.block")
 """The functions that use them."""
 BLOCK_WORD_BYTES = 16
@@ -85,7 +86,7 @@ _MATCH = """  %s{n} = or i32 %group, {n}
 
 
 def exchange_bytes(threads: int) -> int:
-    """Local data share of a block of so many threads."""
+    """Bytes of local data share for a block of this many threads."""
     return -(-4 * threads // 16) * 16 + BLOCK_WORD_BYTES
 
 
@@ -126,7 +127,7 @@ def match_any(w: Writer, op: Op, value: int) -> str:
 
 @operation("barrier_red")
 def barrier_red(w: Writer, op: Op, number: int, count: int, vote: int) -> str:
-    """What all threads of a block vote: how many, whether any, whether all."""
+    """The vote of all threads of a block: how many, whether any, whether all."""
     if w.constant(count) != 0 or w.constant(number) is None:
         raise refuse("barriers for some threads of a block: the chip has one barrier for all of them")
     asked = w.values[vote]

@@ -1,6 +1,6 @@
 """LLVM IR of registers, integers and floats.
 
-Single precision is the chip's: subnormals count as zero, so that flushing needs no instruction.
+Single precision follows the chip: subnormals are flushed to zero, so that flushing needs no instruction.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def get_barrier(w: Writer, op: Op) -> str:
 
 @operation("set_barrier", "touch", "gathers", "named", "aligned", "warpsync", "yield", "nanosleep", "bssy", "bsync")
 def nothing(w: Writer, op: Op, *args: int) -> None:
-    """The lanes of a wavefront run in step, and where they meet again is LLVM's to find."""
+    """Nothing to do: the lanes of a wavefront run in lockstep, and LLVM determines where they reconverge."""
 
 
 @operation("select")
@@ -132,7 +132,7 @@ def high_product(w: Writer, op: Op, x: int, y: int) -> str:
 
 @operation("shl", "lshr", "ashr")
 def shift(w: Writer, op: Op, x: int, y: int) -> str:
-    """An amount of the width or more gives 0, or the sign."""
+    """A shift; an amount of the width or more gives 0, or the sign."""
     bits, amount = BITS[op.type], w.constant(y)
     if amount is not None and amount >= bits:
         return w.let(f"ashr {w.typed(x)}, {bits - 1}") if op.name == "ashr" else "0"
@@ -142,7 +142,7 @@ def shift(w: Writer, op: Op, x: int, y: int) -> str:
     if op.name == "ashr":
         least = w.let(f"select i1 {fits}, {w.typed(y)}, {w.type_of(y)} {bits - 1}")
         return w.let(f"ashr {w.typed(x)}, {least}")
-    # An amount that is too large is poison where nothing reads it.
+    # An amount that is too large gives poison, but only where the result is unused.
     moved = w.let(f"{op.name} {w.typed(x)}, {w.let(f'and {w.typed(y)}, {bits - 1}')}")
     return w.let(f"select i1 {fits}, {op.type} {moved}, {op.type} 0")
 
@@ -161,7 +161,7 @@ def compare(w: Writer, op: Op, x: int, y: int) -> str:
 
 @operation("lop3")
 def lop3(w: Writer, op: Op, *args: int) -> str:
-    """The sum of products of a truth table."""
+    """OR of the products of a truth table."""
     plain = [w.values[a] for a in args]
     inverted = [w.let(f"xor i32 {v}, -1") for v in plain]
     found = "0"
@@ -174,7 +174,7 @@ def lop3(w: Writer, op: Op, *args: int) -> str:
 
 @operation("prmt")
 def prmt(w: Writer, op: Op, x: int, selector: int, y: int) -> str:
-    """Bytes of two words."""
+    """Select bytes of two words."""
     both, chosen = _pair(w, w.values[x], w.values[y]), w.values[selector]
     found = "0"
     for n in range(4):
@@ -194,7 +194,7 @@ ROUNDINGS = {"rn": "rint", "rz": "trunc", "rm": "floor", "rp": "ceil"}
 
 
 def _single(w: Writer, position: int) -> str:
-    """A half or a single as ``float``."""
+    """A half or single as ``float``."""
     if w.ops[position].type == "f16":
         return w.let(f"fpext half {w.values[position]} to float")
     return w.values[position]
@@ -245,7 +245,7 @@ def fabs(w: Writer, op: Op, x: int) -> str:
 
 @operation("ftz", "canonical_nan", "ftz_of")
 def same(w: Writer, op: Op, x: int, *others: int) -> str:
-    """The chip flushes subnormals, and its NaNs are its own."""
+    """The value unchanged: the chip flushes subnormals itself and has its own NaNs."""
     return w.values[x]
 
 
@@ -276,7 +276,7 @@ def fcvt(w: Writer, op: Op, x: int) -> str:
 
 @operation("f2i")
 def f2i(w: Writer, op: Op, x: int) -> str:
-    """The instruction saturates."""
+    """A conversion; the instruction saturates."""
     signed, rounding = op.attr
     value = _single(w, x)
     if rounding != "rz":

@@ -1,8 +1,9 @@
 """LLVM IR of loads, stores, atomics, launch values and control flow.
 
-LLVM's back end selects no atomic on global memory that gives the old value.  It does select a typed store with a register of four
-channels for the data and one for the address, so that atomics are written as such stores: the number of their target says the
-operation, which :mod:`finish` puts in its place.  The old value comes back through a buffer with a word for each thread.
+LLVM's back end cannot select atomics on global memory that return the old value.  It does select a typed store with a
+four-channel register for the data and one for the address, so atomics are written as such stores: the number of their
+target encodes the operation, which :mod:`finish` substitutes.  The old value returns through a buffer with one word per
+thread.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from warpwright.isa.r600.compiler.writer import (
 from warpwright.isa.r600.meaning_memory import RETURNS_AT
 
 FRONT_END_MAJOR = 6
-"""The compute capability whose meanings of PTX are compiled."""
+"""The compute capability whose meanings of PTX instructions are compiled."""
 SHARED_HIGH, LOCAL_HIGH = 0x7E00, 0x7E01
 """Upper words of generic addresses of shared and local memory (``engine/abi.py``)."""
 GLOBAL_ATOMICS = ("add", "exch", "cas", "umin", "umax", "smin", "smax", "and", "or", "xor", "inc", "dec")
-"""By the number of the target that stands for it."""
+"""Atomic operation by the number of the target that represents it."""
 LDS_ATOMICS = {"exch": "xchg", "smin": "min", "smax": "max", "inc": "uinc_wrap", "dec": "udec_wrap"}
 
 
-# --- what the launch says --------------------------------------------------------------------------------------
+# --- launch values ---------------------------------------------------------------------------------------------
 def linear_thread(w: Writer) -> str:
     """The thread's number in its block."""
     x, y, z = (w.call("i32", f"llvm.r600.read.tidig.{axis}") for axis in "xyz")
@@ -127,13 +128,13 @@ def _align(type: str) -> int:
 
 
 def _load(w: Writer, type: str, space: int, address: str, how: str) -> str:
-    # Local memory is registers: what is there in parts is read in parts.
+    # Local memory is in registers: data stored in parts is read in parts.
     align = min(_align(type), 4) if space == PRIVATE else _align(type)
     return w.let(f"{how} {IR_TYPES[type]}, {pointer(w, space, address)}, align {align}")
 
 
 def _spaces(w: Writer, access: Access) -> list[int]:
-    """Where an address may be, the most likely last."""
+    """Spaces that an address may be in, the most likely last."""
     if access.space != "generic":
         if access.space not in SPACES:
             raise refuse(f"accesses to {access.space} memory")
@@ -142,7 +143,8 @@ def _spaces(w: Writer, access: Access) -> list[int]:
 
 
 def _by_space(w: Writer, access: Access, address: int) -> tuple[str, list[tuple[int, str]], str]:
-    """The address's lower word, for each space the block that accesses it, and the block after them; branches there."""
+    """Branch on an address's space: returns its lower word, a block for the access to each space, and the block after
+    them."""
     low = w.word(w.values[address], w.type_of(address))
     spaces = _spaces(w, access)
     if len(spaces) == 1:
@@ -219,12 +221,12 @@ def atomic(w: Writer, op: Op, address: int, operand: int, *compare: int) -> str:
 
 
 def _bits(w: Writer, position: int) -> str:
-    """A value of 32 bits as an integer: operands of atomics on floats come as words and as floats."""
+    """A 32-bit value as an integer, because atomics on floats take words as well as floats."""
     return w.let(f"bitcast {w.typed(position)} to i32") if w.type_of(position) == "float" else w.values[position]
 
 
 def _changed(w: Writer, space: int, low: str, name: str, value: str, compare: str) -> str:
-    """The old value of a word that an integer operation changes."""
+    """The new value of a word after an integer operation."""
     if space == SHARED:
         at = pointer(w, SHARED, low)
         if name == "cas":
@@ -246,7 +248,7 @@ def _changed(w: Writer, space: int, low: str, name: str, value: str, compare: st
 
 
 def _float_sum(w: Writer, space: int, low: str, value: str) -> str:
-    """The old word of a sum of floats by a loop of compare-and-swaps: the chip's atomics are of integers."""
+    """The old word of a float sum, by a compare-and-swap loop: the chip's atomics are integer only."""
     before, again, done = (w.new_label(stem) for stem in ("before", "try", "summed"))
     how = pointer(w, space, low)
     first = w.let(f"load volatile i32, {how}, align 4")
@@ -266,7 +268,7 @@ def _float_sum(w: Writer, space: int, low: str, value: str) -> str:
 
 @operation("fence")
 def fence(w: Writer, op: Op) -> None:
-    """Nothing moves across it; the chip keeps a thread's accesses in order."""
+    """A compiler fence: nothing moves across it, and the chip keeps a thread's accesses in order."""
     w.call("void", "ww.fence")
 
 
@@ -296,5 +298,5 @@ _refused("trap: the chip cannot report one", "trap")
 
 @operation("exit")
 def exit_(w: Writer, op: Op, *condition: int) -> None:
-    """The kernel's end; :mod:`from_ptx` writes the branch around it."""
+    """The kernel's end; :mod:`from_ptx` generates the branch around it."""
     w.jump("end")

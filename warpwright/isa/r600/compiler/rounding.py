@@ -1,6 +1,7 @@
-"""LLVM IR of sums and products that are rounded down, up or to zero: the chip rounds to the nearest, and the sign of the error says which way.
+"""LLVM IR of sums and products that are rounded down, up or towards zero: the chip rounds to nearest, and the sign of
+the error tells in which direction to correct.
 
-The errors are those of two-sum (Knuth) and of a fused product: each is a float, as long as nothing under- or overflows.
+The errors are those of two-sum (Knuth) and of a fused product: each is a float, unless there is under- or overflow.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ def _difference(w: Writer, a: str, b: str) -> str:
 
 
 def sum_error(w: Writer, a: str, b: str, total: str) -> str:
-    """The exact sum less ``total``, its nearest float."""
+    """The exact sum minus ``total``, its nearest float."""
     second = _difference(w, total, a)
     first = _difference(w, total, second)
     return _sum(w, _difference(w, a, first), _difference(w, b, second))
 
 
 def product_error(w: Writer, a: str, b: str, product: str) -> str:
-    """The exact product less ``product``, its nearest float."""
+    """The exact product minus ``product``, its nearest float."""
     return fused(w, a, b, w.let(f"fneg float {product}"))
 
 
 def fused_error(w: Writer, a: str, b: str, c: str, nearest: str) -> str:
-    """A float with the sign of the exact product and sum less ``nearest``."""
+    """A float with the sign of the exact value (product plus sum) minus ``nearest``."""
     product = w.let(f"fmul float {a}, {b}")
     low = product_error(w, a, b, product)
     total = _sum(w, product, c)
@@ -49,13 +50,14 @@ def fused_error(w: Writer, a: str, b: str, c: str, nearest: str) -> str:
 
 
 def directed(w: Writer, rounding: str, nearest: str, error: str) -> str:
-    """The neighbour of ``nearest`` where the error says so; ``error``: the exact value less ``nearest``."""
+    """The neighbour of ``nearest`` in the required direction if the error demands it; ``error`` is the exact value
+    minus ``nearest``."""
     bits = w.let(f"bitcast float {nearest} to i32")
     positive = w.let(f"fcmp ogt float {nearest}, 0.0")
     negative = w.let(f"fcmp olt float {nearest}, 0.0")
     below = w.let(f"fcmp olt float {error}, 0.0")
     above = w.let(f"fcmp ogt float {error}, 0.0")
-    # A step in the bits goes away from zero.
+    # Incrementing the bits moves away from zero.
     if rounding == "rz":
         chosen_in, chosen_out = _either(w, _both(w, positive, below), _both(w, negative, above)), "false"
     elif rounding == "rm":

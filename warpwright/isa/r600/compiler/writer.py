@@ -1,7 +1,7 @@
 """LLVM IR of one thread, written operation by operation.
 
-A register of the common operations is a variable of 32 bits, a predicate one of a single bit; LLVM makes values of them.  Addresses are
-the lower 32 bits of what PTX computes.
+A register of the common operations is a 32-bit variable, a predicate a 1-bit variable; LLVM promotes them to SSA
+values.  Addresses are the lower 32 bits of PTX's addresses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IR_TYPES = {
     **{"f16": "half", "f32": "float", "f64": "double", "i32x2": "<2 x i32>", "i32x4": "<4 x i32>", "bf16": "i16"},
 }
 GLOBAL, SHARED, PRIVATE, RETURNED = 1, 3, 5, 7
-"""Address spaces; loads from the last one are fetches from the buffer where atomics leave old values."""
+"""Address spaces; loads from the last one are fetches from the buffer in which atomics store old values."""
 
 
 def refuse(why: str) -> UnsupportedInstruction:
@@ -30,23 +30,23 @@ class Writer:
     """The text of one kernel's function."""
 
     parameter_base: int
-    """Where the parameters begin, in the constant bank of the PTX front end."""
+    """Offset of the parameters in the PTX front end's constant bank."""
     constants_address: int = 0
     """Device address of constant bank 3."""
     local_words: int = 0
     exchange_base: int = 0
-    """Where in local data share the threads of a block have a word each; used with ``exchanges``."""
+    """Address in local data share of the threads' words, one each; used with ``exchanges``."""
     shared_pointers: bool = False
-    """Generic addresses of shared memory may exist."""
+    """Whether generic addresses of shared memory may exist."""
     local_pointers: bool = False
     lines: list[str] = field(default_factory=list)
     registers: set[int] = field(default_factory=set)
     predicates: set[int] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
     labels: dict[object, int] = field(default_factory=dict)
-    """Numbers that stand for code addresses."""
+    """Numbers that represent code addresses."""
     guard: str = ""
-    """The condition under which register writes count; "": always."""
+    """The condition under which register writes take effect; "" for always."""
     serial: int = 0
     ops: list[Op] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Writer:
         self.emit(f'br i1 {condition}, label %"{yes}", label %"{no}"')
 
     def call(self, type: str, name: str, *arguments: str, attributes: str = "") -> str:
-        """A call of a function that is declared with the arguments' types; each argument is a type and a value."""
+        """Call a function that is declared with the arguments' types; each argument is a type and a value."""
         types = ", ".join(a.rpartition(" ")[0] for a in arguments)
         tail = f" {attributes}" if attributes else ""
         self.declared.add(f"declare {type} @{name}({types}){tail}")
@@ -97,7 +97,7 @@ class Writer:
         return f"{self.type_of(position)} {self.values[position]}"
 
     def constant(self, position: int) -> int | None:
-        """An operation's value where it is a constant."""
+        """An operation's value, if it is a constant."""
         op = self.ops[position]
         return op.attr if op.name == "const" and isinstance(op.attr, int) else None
 
@@ -123,7 +123,7 @@ class Writer:
         return self.let(f"load i1, {self.predicate(number)}")
 
     def write(self, place: str, type: str, value: str) -> None:
-        """Set a variable, under the guard."""
+        """Set a variable under the current guard."""
         if self.guard:
             value = self.let(f"select i1 {self.guard}, {type} {value}, {type} {self.let(f'load {type}, {place}')}")
         self.emit(f"store {type} {value}, {place}")
@@ -133,7 +133,7 @@ class Writer:
         """The operations of one step.
 
         Raises:
-            UnsupportedInstruction: for what the back end has no equivalent of.
+            UnsupportedInstruction: for operations that the back end has no equivalent of.
         """
         self.ops, self.values = ops, []
         for op in ops:
@@ -159,7 +159,8 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def operation(*names: str) -> Callable[[Handler], Handler]:
-    """Register a function as the text of common operations: it gets the writer, the operation and its arguments' positions."""
+    """Register a function that writes common operations; it receives the writer, the operation and its arguments'
+    positions."""
 
     def register(function: Handler) -> Handler:
         for name in names:
@@ -183,7 +184,7 @@ def literal(type: str, bits: Any) -> str:
 
 
 def widened(bits: int) -> int:
-    """The bits in double precision of a single: LLVM writes floats so."""
+    """The bits of a single, widened to double: LLVM IR writes floats in this form."""
     sign, exponent, fraction = bits >> 31 << 63, bits >> 23 & 255, bits & 0x7FFFFF
     if exponent == 255:
         return sign | 0x7FF << 52 | fraction << 29
