@@ -1,8 +1,8 @@
 """Access policies: the data that a program asks L2 to keep.
 
-A launch may have one window of addresses (``CUaccessPolicyWindow``): a share of the lines in it, the hit ratio, gets one property and the
-others another.  Persisting lines use the part of L2 that is set aside for them (CUDA C++ Programming Guide, "Device Memory L2 Access
-Management"; NVIDIA A100 whitepaper, "L2 Cache Residency Control").
+A launch may have one window of addresses (``CUaccessPolicyWindow``): a share of its lines, the hit ratio, has one
+property and the others another.  Persisting lines use the part of L2 that is set aside for them (CUDA C++ Programming
+Guide, "Device Memory L2 Access Management"; NVIDIA A100 whitepaper, "L2 Cache Residency Control").
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AccessWindow:
     address: int
     size_bytes: int
     hit_ratio: float
-    """Of the window's lines that get ``hit``."""
+    """Fraction of the window's lines that have the property ``hit``."""
     hit: AccessProperty = AccessProperty.PERSISTING
     miss: AccessProperty = AccessProperty.STREAMING
 

@@ -1,7 +1,7 @@
 """Kernel arguments: packs Python values into the bytes of a kernel's parameters.
 
-A cubin tells the size and offset of each parameter and nothing else.  PTX adds whether a scalar is a float, and
-CUDA C++ adds names, pointee types and const.  :func:`describe_parameters` takes what is known of the three;
+A cubin gives the size and offset of each parameter and nothing else.  PTX adds whether a scalar is a float, and
+CUDA C++ adds names, pointee types and const.  :func:`describe_parameters` combines what is available of the three;
 :func:`pack` turns Python values into the parameter bytes of constant bank 0 and moves host arrays to the device.
 """
 
@@ -24,7 +24,7 @@ from warpwright.toolchain.demangle import plain_name
 
 POINTER_BYTES = 8
 
-# C++ element type -> NumPy dtype names that an array of it may have.  Signedness is not held against anyone.
+# C++ element type -> NumPy dtype names that an array of it may have.  Signedness need not match.
 _POINTEES: dict[str, tuple[str, ...]] = {
     "float": ("float32",),
     "double": ("float64",),
@@ -62,14 +62,14 @@ class ParameterType:
     """``pointer``, ``integer``, ``float``, ``bytes`` (a struct) or ``unknown`` (from a cubin alone)."""
     name: str = ""
     declared: str = ""
-    """Its C++ type, as the source has it: ``const float *``."""
+    """Its C++ type as written in the source: ``const float *``."""
     const: bool = False
-    """True when it points to const: the array is not copied back and may be read-only."""
+    """True if it points to const: the array is not copied back and may be read-only."""
     dtypes: tuple[str, ...] = ()
-    """NumPy dtypes that fit the pointee; empty when any does."""
+    """NumPy dtypes that match the pointee; empty if any does."""
 
     def __str__(self) -> str:
-        """``argument 2 'x' of saxpy``: ordinals count from 1, as a reader does."""
+        """``argument 2 'x' of saxpy``; arguments are numbered from 1."""
         name = f" '{self.name}'" if self.name else ""
         return f"argument {self.ordinal + 1}{name} of {self.kernel}"
 
@@ -95,7 +95,7 @@ def _split_top_level(text: str) -> list[str]:
 
 
 def _from_source(source: str, kernel: str) -> list[tuple[str, str]] | None:
-    """(declared type, name) of each parameter of a kernel in CUDA C++ text, or None when it is not found there."""
+    """(declared type, name) of each parameter of a kernel in CUDA C++ text, or None if the kernel is not found."""
     text = _COMMENTS.sub(" ", source)
     base = re.escape(kernel.rsplit("::", 1)[-1])
     for match in re.finditer(rf"__global__\b[^;{{}}]*?\b{base}\s*\(", text):
@@ -118,7 +118,7 @@ def _from_source(source: str, kernel: str) -> list[tuple[str, str]] | None:
 
 
 def _pointee_dtypes(declared: str) -> tuple[str, ...]:
-    """NumPy dtypes for ``const float *`` and the like; () when the element type is not a known number."""
+    """NumPy dtypes for ``const float *`` and similar types; () if the element type is not a known number."""
     if declared.count("*") != 1:
         return ()
     words = _QUALIFIERS.sub(" ", declared.split("*")[0]).split()
@@ -143,7 +143,7 @@ def _scalar_kind(declared: str) -> str:
 
 
 def _from_ptx(ptx: str, symbol: str) -> list[str] | None:
-    """Kind of each parameter of an entry in PTX text, or None when the entry is not there."""
+    """Kind of each parameter of an entry point in PTX text, or None if there is no such entry."""
     match = re.search(rf"\.entry\s+{re.escape(symbol)}\s*\(([^)]*)\)", ptx)
     if match is None:
         return None
@@ -199,7 +199,7 @@ def describe_parameters(program: Program, source: str | None = None, ptx: str | 
 class DevicePointer(Protocol):
     """An object on the device: returns its address, or raises if it was freed.
 
-    It may have a ``dtype``, and a ``memory``, the only one where the address means it.
+    It may have a ``dtype``, and a ``memory``, the only one in which the address is valid.
     """
 
     def device_address(self) -> int: ...
@@ -241,7 +241,7 @@ class PackedArguments:
     buffers: list[HostBuffer] = field(default_factory=list)
 
     def copy_back(self) -> None:
-        """Copy what the kernel may have written to the host arrays."""
+        """Copy back to the host arrays that the kernel may have written."""
         for buffer in self.buffers:
             if buffer.writable and buffer.allocation is not None and buffer.size_bytes:
                 buffer.bytes()[...] = self.memory.view(buffer.allocation.address, buffer.size_bytes)
@@ -302,8 +302,8 @@ def pack(
 def _place_arrays(pointers: Sequence[tuple[ParameterType, npt.NDArray[Any]]], packed: PackedArguments) -> None:
     """Copy arrays in, one allocation for each group of arrays that overlap on the host.
 
-    Device addresses depend on the order of the arguments alone, never on where arrays are on the host: addresses
-    decide cache sets and memory channels, and the same program must take the same cycles every time.
+    Device addresses depend only on the order of the arguments, never on host addresses: addresses determine cache sets
+    and memory channels, and the same program must take the same cycles every time.
     """
     ordered = sorted(pointers, key=lambda p: int(p[1].ctypes.data))
     held: list[tuple[ParameterType, int, HostBuffer]] = []
@@ -359,7 +359,7 @@ def _check_array(parameter: ParameterType, array: npt.NDArray[Any]) -> None:
 def _dtype_fits(wanted: tuple[str, ...], dtype: np.dtype[Any]) -> bool:
     if not wanted or dtype.names is not None or dtype.name in wanted:
         return True
-    # Complex numbers are pairs of floats; raw 1-byte data may stand for anything; bfloat16 bits may come as uint16.
+    # Complex numbers are pairs of floats; 1-byte data may be raw bytes of anything; bfloat16 bits may be passed as uint16.
     same_bits = {"complex64": "float32", "complex128": "float64"}
     if dtype.itemsize == 1 and dtype.kind in "uV":
         return True
@@ -380,7 +380,7 @@ def _float_bytes(parameter: ParameterType, value: float) -> bytes:
     if parameter.kind in ("integer", "pointer", "bytes") or parameter.size_bytes not in codes:
         raise ArgumentError(f"{parameter} takes {parameter.wanted}, not the float {value!r}")
     if parameter.size_bytes == 4:
-        # struct refuses what rounds to infinity; the silicon's conversion does not.
+        # struct rejects values that round to infinity; the silicon's conversion does not.
         with np.errstate(over="ignore"):
             return bytes(np.float32(value).tobytes())
     return struct.pack(codes[parameter.size_bytes], value)
@@ -447,7 +447,7 @@ def _null_bytes(parameter: ParameterType, value: None) -> bytes:
     return bytes(POINTER_BYTES)
 
 
-# NumPy scalars come first: np.float64 is a Python float as well, and its size is meant.
+# Test NumPy scalars first: np.float64 is also a Python float, but its size must be checked.
 _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[ParameterType, Any], bytes]], ...] = (
     (np.void, lambda p, v: _exact_bytes(p, v.tobytes(), "a struct")),
     (np.generic, _numpy_scalar_bytes),

@@ -1,10 +1,10 @@
 """Basic blocks of a kernel: the unit in which both engines execute and the trace counts.
 
-A block is entered only at its first instruction and left only after its last.  Leaders are: the
-first instruction, targets of branches and of BSSY, what follows a control operation, convergence
-points (BSYNC, WARPSYNC: lanes may have to wait before them), indirect branches (they run again for
-each target that lanes have), block barriers with a guard (they run again for the lanes that wait), and strong accesses to global
-or generic memory and clock reads, so that a traced warp can stop *before* them.
+A block is entered only at its first instruction and left only after its last.  Leaders are: the first instruction,
+targets of branches and of BSSY, instructions after a control operation, convergence points (BSYNC, WARPSYNC: lanes may
+have to wait before them), indirect branches (executed again for each target), block barriers with a guard (executed
+again for the waiting lanes), and strong accesses to global or generic memory and clock reads, so that a traced warp can
+stop *before* them.
 
 Calls through registers and returns are indirect branches (``meaning_control``), so a block that ends
 in one has every possible target as successor: functions whose address is taken, the places after the calls of a function,
@@ -31,27 +31,27 @@ ENDS_BLOCK = frozenset(
         *("barrier_red", "pop", "call"),
     )
 )
-"""Control operations after which a new block begins."""
+"""Control operations that end a block."""
 STARTS_BLOCK = frozenset(("bsync", "warpsync", "branch_indirect"))
-"""Operations that lanes may wait before, or that run once for each of their targets."""
+"""Operations before which lanes may wait, or that are executed once for each of their targets."""
 BULK_ACCESS = Access("global", 16)
-"""What stands for a bulk copy, whose record says the rest."""
+"""Represents a bulk copy, which its record describes."""
 PHASE = "phase"
-"""``Access.operation`` of a look at an mbarrier: a traced warp stops before it as before a clock read, so that it sees what has
-arrived by the cycle of its issue."""
+"""``Access.operation`` of a test of an mbarrier: a traced warp stops before it as before a clock read, so that the test
+sees the arrivals up to the cycle of its issue."""
 CLOCKS = frozenset(("clock", "clock_lo", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi"))
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """What a block's trace has a record of, in their order: a memory instruction, or half of an asynchronous copy."""
+    """A memory instruction, or half of an asynchronous copy: one record in a block's trace, in this order."""
 
     instruction: int
     """Index in ``Program.instructions``."""
     space: str
     """global | generic | shared | local."""
     bytes: int
-    """Per lane."""
+    """Bytes per lane."""
     kind: str
     """load | store | atomic | bulk."""
     access: Access | TextureAccess
@@ -71,7 +71,7 @@ class BasicBlock:
 
 
 def address_index(program: Program) -> dict[int, int]:
-    """Byte address of each instruction to its index."""
+    """Index of each instruction by byte address."""
     if 50 <= program.arch < 70:  # a jump to a control word lands after it
         found = {i.address - 8: n for n, i in enumerate(program.instructions) if i.address % 32 == 8}
         return found | {instruction.address: index for index, instruction in enumerate(program.instructions)}
@@ -84,12 +84,12 @@ def is_clock(op: Op) -> bool:
 
 
 def judged(program: Program, lowered: Sequence[Lowered]) -> bool:
-    """Whether what a kernel does next follows from its own state and memory alone."""
+    """Whether a kernel's behaviour follows from its own state and memory alone."""
     return not program.services and not any(is_clock(op) for one in lowered for op in one.ops)
 
 
 def stop_before(lowered: Lowered) -> str:
-    """Why a traced warp stops before this instruction, whatever the kernel: "" | strong | clock."""
+    """Why a traced warp stops before this instruction in any kernel: "" | strong | clock."""
     for op in lowered.ops:
         if op.name == "load" and op.attr.operation == PHASE:
             return "clock"
@@ -103,7 +103,7 @@ def stop_before(lowered: Lowered) -> str:
 
 
 def waits_under_guard(lowered: Lowered) -> bool:
-    """Whether it is a block barrier at which only the lanes wait that a guard names."""
+    """Whether this is a block barrier at which only the lanes wait that satisfy a guard."""
     waits = (op.name in ("barrier", "barrier_red") and op.attr in ("sync", "popc", "and", "or") for op in lowered.ops)
     return lowered.guard is not None and any(waits)
 
@@ -111,8 +111,8 @@ def waits_under_guard(lowered: Lowered) -> bool:
 def recorded_accesses(lowered: Lowered) -> tuple[int, ...]:
     """The memory operations of an instruction that leave a trace record, as positions.
 
-    One record stands for the instruction, however many operations make up its meaning: the one that its meaning names with
-    ``touch``, else the first.  An asynchronous copy has two, its global load and its shared store.
+    One record represents the instruction, however many operations its meaning has: the one marked with ``touch``, else
+    the first.  An asynchronous copy has two, its global load and its shared store.
     """
     places = [n for n, op in enumerate(lowered.ops) if op.name in ("touch", "bulk")]
     if places:
@@ -144,19 +144,20 @@ def _recorded(index: int, op: Op) -> MemoryAccess:
 
 
 def return_sites(program: Program) -> list[int]:
-    """Indices of the instructions after every CALL: where returns may land."""
+    """Indices of the instructions after every CALL, which are the possible targets of returns."""
     last = len(program.instructions) - 1
     return [i + 1 for i, x in enumerate(program.instructions) if x.opcode in ("CALL", "CAL", "JCAL") and i < last]
 
 
 def indirect_targets(program: Program, lowered: Sequence[Lowered]) -> dict[int, tuple[int, ...]]:
-    """For each instruction that ends in an indirect branch: indices of the instructions where it may land.
+    """For each instruction that ends in an indirect branch: indices of its possible targets.
 
-    Where the loader knows the functions, a call through a register reaches those whose address is taken, and a return the
+    If the loader knows the functions, a call through a register may reach those whose address is taken, and a return
+    the
     places after the calls of its function.
     """
     index_of = address_index(program)
-    # Before Volta calls return by the reconvergence stack, not by a register.
+    # Before Volta, calls return through the reconvergence stack, not through a register.
     sites = tuple(return_sites(program)) if program.arch >= 70 else ()
     result: dict[int, tuple[int, ...]] = {}
     tables: tuple[int, ...] | None = None
@@ -190,8 +191,8 @@ RETURNS = ("RET", "SERVICE")
 def _functions_by_register(program: Program, lowered: Sequence[Lowered], index_of: dict[int, int]) -> frozenset[int]:
     """First bytes of functions that a call through a register may reach.
 
-    Code that is compiled as a whole names a kernel's functions without a relocation: by their places in a table of its own in a
-    constant bank, or in constants of instructions, relative to the kernel's code as its calls take them.
+    Whole-program code refers to a kernel's functions without relocations: by their offsets in a table in a constant
+    bank, or in instructions' constants, relative to the kernel's code, as its calls use them.
     """
     if not any(
         low.ops and low.ops[-1].name == "branch_indirect" and not low.ops[-1].attr and i.opcode not in RETURNS
@@ -201,7 +202,7 @@ def _functions_by_register(program: Program, lowered: Sequence[Lowered], index_o
     places = {program.instructions[n].address for n in _addresses_in_tables(program, lowered, index_of)}
     constants = {bits - program.code_base for bits in _constants(lowered)}
     places |= {bits + displacement for bits in constants for displacement in _displacements(program, lowered)}
-    # Nothing calls a kernel; services are known by their relocations.
+    # A kernel is never called; services are known by their relocations.
     functions = set(program.functions) - {0}
     return program.taken | {
         a for a in places & functions if a in index_of and program.instructions[index_of[a]].opcode != "SERVICE"
@@ -213,12 +214,12 @@ def _signed(bits: int) -> int:
 
 
 def _constants(lowered: Sequence[Lowered]) -> set[int]:
-    """Every constant that instructions hold."""
+    """All constants in instructions."""
     return {_signed(op.attr) for low in lowered for op in low.ops if op.name == "const" and op.type in ("i32", "i64")}
 
 
 def _displacements(program: Program, lowered: Sequence[Lowered]) -> set[int]:
-    """What indirect branches may add to the word that they are given."""
+    """Displacements that indirect branches may add to the word that they receive."""
     found = {0, program.code_base}
     for low in lowered:
         if low.ops and low.ops[-1].name == "branch_indirect":
@@ -227,7 +228,7 @@ def _displacements(program: Program, lowered: Sequence[Lowered]) -> set[int]:
 
 
 class _Returns:
-    """Where each function may return to: after the calls of it, and of functions that jump into it."""
+    """Possible return addresses of each function: after its calls, and after calls of functions that jump into it."""
 
     def __init__(self, program: Program, lowered: Sequence[Lowered], callable_: frozenset[int]) -> None:
         self._functions = program.functions
@@ -240,13 +241,13 @@ class _Returns:
                     if index < last:
                         calls.append((index + 1, (op.attr,)))
                 elif op.name == "branch_indirect" and i.opcode == "CALL":
-                    # A call that became a service names the place after it.
+                    # A call that became a service names the address after it.
                     if index < last and not op.attr:
                         calls.append((index + 1, callable_))
                 elif op.name == "branch":
                     self._join(i.address, op.attr)
                 elif op.name == "branch_indirect" and i.opcode not in RETURNS:
-                    # JMX may continue in another function, which then returns to the caller of this one.
+                    # JMX may continue in another function, which then returns to this function's caller.
                     for target in op.attr or (callable_ if i.opcode.startswith("JMX") else ()):
                         self._join(i.address, target)
         self._sites: dict[int, set[int]] = {}
@@ -255,11 +256,11 @@ class _Returns:
                 self._sites.setdefault(self._root(callee), set()).add(site)
 
     def of(self, address: int) -> tuple[int, ...]:
-        """Indices of instructions where a return at ``address`` may land."""
+        """Indices of possible targets of a return at ``address``."""
         return tuple(sorted(self._sites.get(self._root(address), ())))
 
     def _root(self, address: int) -> int:
-        """The group of functions that stands for the one that holds an address."""
+        """The representative of the group of functions to which an address belongs."""
         function = self._functions[max(bisect_right(self._functions, address) - 1, 0)]
         while self._group[function] != function:
             function = self._group[function]
@@ -285,14 +286,14 @@ def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of:
                 if target is not None:
                     found.add(target)
     if not found:
-        # No table: addresses formed by the code itself (function pointers in registers).
+        # No table: addresses are computed by the code itself (function pointers in registers).
         constants = {bits - program.code_base for bits in _constants(lowered)}
         found.update(index_of[c] for c in constants if c in index_of and c)
     return tuple(sorted(found))
 
 
 def _stops(lowered: Sequence[Lowered], index_of: dict[int, int]) -> Callable[[int], str]:
-    """Why a traced warp stops before an instruction, by its index; empty where it does not."""
+    """Why a traced warp stops before an instruction, by index; empty if it does not."""
     looks = polls(lowered, index_of)
     waits = block_looks(lowered, index_of)
 
@@ -337,7 +338,7 @@ def _leaders(
 
 
 def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBlock]:
-    """Cut a kernel into basic blocks.
+    """Split a kernel into basic blocks.
 
     Args:
         lowered: one entry for each instruction of ``program``.
@@ -390,7 +391,8 @@ def _ways_out(
     indirect: Mapping[int, Iterable[int]],
     landings: Mapping[int, Iterable[int]],
 ) -> tuple[set[int], bool]:
-    """Instructions to which a block's last one, at ``index``, jumps, and whether the block also falls through."""
+    """Instructions to which the last instruction of a block, at ``index``, may jump, and whether the block also falls
+    through."""
     final = last.ops[-1] if last.ops else None
     if final is None:
         return set(), True

@@ -1,12 +1,13 @@
 """Bulk copies: moves bytes and boxes of tensors between global and shared memory (``isa/bulk.py``), for both engines.
 
 A box is copied row by row in shared memory (innermost dimension, then the next); elements outside of the tensor read as the
-map's fill and are not written.  Swizzled rows lie as far apart as the swizzle's span, and the innermost coordinate must be a
-multiple of 16 bytes and none negative in a store: so an H200 does (``tests/bulk_cases.py`` ran there, all bytes equal).  im2col walks pixels of a bounding box
-from the given one on, along the width, then the
-height, the depth and the images, and adds the offsets to each (PTX ISA, "Tensor tiling modes"); it must begin in the
-bounding box, and for stores that must not begin before the tensor.  Interleaved maps: :meth:`TensorMap.unfolded`.
-The asynchronous engine may complete a copy at any time before the mbarrier's phase ends; here it does at once.
+map's fill and are not written.  The pitch of swizzled rows is the swizzle's span; the innermost coordinate must be a
+multiple of 16 bytes, and stores allow no negative coordinate.  This is the behaviour of an H200
+(``tests/bulk_cases.py`` ran on one, all bytes equal).  im2col visits pixels of a bounding box from a given one on,
+along the width, then the height, the depth and the images, and adds the offsets to each (PTX ISA, "Tensor tiling
+modes"); the first pixel must be inside the bounding box, which must not begin before the tensor for stores.
+Interleaved maps: :meth:`TensorMap.unfolded`. Hardware may complete a copy at any time before the mbarrier's phase ends;
+here copies complete at once.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from warpwright.isa.bulk import Bulk
 
 Bytes = npt.NDArray[np.uint8]
 LEAST_BYTES = 16
-"""Copies move multiples of this many bytes between addresses that are multiples of it."""
+"""Sizes and addresses of copies must be multiples of this many bytes."""
 TENSOR_ALIGNMENT_BYTES = 128
 FILL_NAN = 0x7FF7
-"""The value of each 16 bits outside a tensor if NaN is requested (an H200, f32)."""
+"""The 16-bit pattern of elements outside a tensor if NaN is requested (an H200, f32)."""
 INTEGERS = {"u32": "u4", "s32": "i4", "u64": "u8", "s64": "i8"}
 
 
 class BulkFault(Exception):
-    """A copy that reaches what it must not."""
+    """A copy that accesses memory it must not access."""
 
     def __init__(self, kind: FaultKind, address: int, size: int) -> None:
         super().__init__(f"{kind.name}: {size} bytes at {address:#x}")
@@ -62,24 +63,24 @@ class Transfer:
     """The traffic of a copy, for the timing model."""
 
     bytes: int
-    """In shared memory (or into L2)."""
+    """Bytes in shared memory (or prefetched into L2)."""
     address: int
-    """Of the first row in global memory."""
+    """Address of the first row in global memory."""
     row_bytes: int
     rows: tuple[tuple[int, int], ...] = ()
-    """(count, stride in bytes) of the rows by further dimension."""
+    """(count, stride in bytes) of the rows in each further dimension."""
     barrier: int = -1
     """Offset of the mbarrier that is updated, -1 for none."""
     ranks: int = 0
     """Mask of the blocks whose mbarrier is updated."""
     shared: int = -1
-    """Place in shared memory, ``offset | bytes << 32``; -1 for none."""
+    """Position in shared memory, ``offset | bytes << 32``; -1 for none."""
     targets: int = 0
-    """Mask of the blocks whose shared memory is written there; 0: the own block's is read."""
+    """Mask of the blocks whose shared memory is written at that position; 0 if the own block's is read."""
     part: bool = False
-    """Whether some elements of the box are outside the tensor, or not at their rows' places (im2col)."""
+    """Whether some elements of the box are outside the tensor, or not at their rows' positions (im2col)."""
     source: int = -1
-    """Place in the own block's shared memory that is read for another block's."""
+    """Position in the own block's shared memory that is read for another block's."""
 
 
 def signed(word: int) -> int:
@@ -90,10 +91,10 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     """Move the bytes; the caller updates the mbarriers (:func:`tell`).
 
     Args:
-        words: one lane's, at the places that ``isa/bulk.py`` names.
+        words: one lane's words, at the positions that ``isa/bulk.py`` names.
 
     Raises:
-        BulkFault: an address that is not aligned, outside of its memory or of no block.
+        BulkFault: for an address that is misaligned, outside its memory, or of no block.
     """
     if what.rank:
         return _tensor(what, words, memory)
@@ -102,7 +103,7 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     if size % LEAST_BYTES or (size and what.direction != "within" and address % LEAST_BYTES):
         raise BulkFault(FaultKind.MISALIGNED, address, LEAST_BYTES)
     if what.direction == "prefetch":
-        # It moves nothing that code sees: CUB rounds one up to 16 bytes, past an allocation's end, and an H200 takes that.
+        # It moves no data that code can see: CUB rounds a size up to 16 bytes, past an allocation's end, which an H200 accepts.
         return Transfer(size, address, size)
     if what.direction == "store":
         source = shared_range(memory, words[bulk.SHARED], size)
@@ -130,19 +131,19 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
 
 
 def shared_place(address: int, size: int) -> int:
-    """``Transfer.shared`` of bytes at a shared address."""
+    """``Transfer.shared`` for bytes at a shared address."""
     return address & SHARED_OFFSETS | size << 32
 
 
 def ranks_of(what: Bulk, words: list[int]) -> list[int]:
-    """Blocks that get a copy."""
+    """Ranks of the blocks that receive a copy."""
     if what.multicast:
         return [n for n in range(16) if words[bulk.RANKS] >> n & 1]
     return [words[bulk.SHARED] >> SHARED_RANK_SHIFT]
 
 
 def told(what: Bulk, words: list[int], memory: Memory) -> tuple[int, int]:
-    """(offset of the mbarrier, mask of the blocks whose own hears of the copy)."""
+    """(offset of the mbarrier, mask of the blocks whose mbarrier is signalled)."""
     ranks = sum(1 << n for n in ranks_of(what, words))
     if not what.multicast:
         ranks = 1 << (words[bulk.BARRIER] >> SHARED_RANK_SHIFT)
@@ -150,7 +151,7 @@ def told(what: Bulk, words: list[int], memory: Memory) -> tuple[int, int]:
 
 
 def tell(transfer: Transfer, memory: Memory) -> None:
-    """The bytes have arrived: complete them at the mbarriers."""
+    """Signal the mbarriers that the bytes have arrived."""
     if transfer.barrier < 0:
         return
     by = (-transfer.bytes & mb.BYTES_MASK) << mb.OPERAND_BYTES_AT
@@ -163,14 +164,14 @@ def tell(transfer: Transfer, memory: Memory) -> None:
 def global_range(memory: Memory, address: int, size: int) -> Bytes:
     """A part of global memory.
 
-    No byte may be anywhere, here and in shared memory: CUB gives the null pointer or an odd place for an empty range, and
-    an H200 takes them.
+    An empty range may have any address, here and in shared memory: CUB passes the null pointer or a misaligned address
+    for one, which an H200 accepts.
     """
     return memory.view(address, size) if size else np.empty(0, np.uint8)
 
 
 def shared_range(memory: Memory, address: int, size: int, rank: int | None = None, aligned: int = LEAST_BYTES) -> Bytes:
-    """Bytes of shared memory; ``rank`` in place of the address's own."""
+    """Bytes of shared memory; ``rank`` replaces the address's own."""
     offset = address & SHARED_OFFSETS
     chosen = address >> SHARED_RANK_SHIFT if rank is None else rank
     if size and offset % aligned:
@@ -190,7 +191,7 @@ def combine(target: Bytes, source: Bytes, operation: str, type: str) -> None:
 
 
 def reduced(old: Bytes, by: Bytes, operation: str, type: str) -> Bytes:
-    """The bytes that a reduction leaves."""
+    """The result of a reduction, as bytes."""
     if type in INTEGERS:
         x, y = (np.ascontiguousarray(v).view(INTEGERS[type]) for v in (old, by))
         zero, one = x.dtype.type(0), x.dtype.type(1)
@@ -223,14 +224,14 @@ def reduced(old: Bytes, by: Bytes, operation: str, type: str) -> Bytes:
 # --- tensors --------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Neighbouring elements of a box: where they begin in global memory, and which of them the tensor has."""
+    """Neighbouring elements of a box: their start in global memory, and which of them are inside the tensor."""
 
     place: int
-    """Number of the row in the box."""
+    """Index of the row in the box."""
     address: int
-    """Address of element 0 of the row, whether or not the tensor has it."""
+    """Address of element 0 of the row, whether or not it is inside the tensor."""
     first: int
-    """First and one past the last element that the tensor has."""
+    """First element, and one past the last, that are inside the tensor."""
     end: int
 
 
@@ -294,14 +295,17 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
 
 @lru_cache(64)
 def _places(start: int, count: int, line: int, pitch: int, swizzle: int) -> npt.NDArray[np.int64]:
-    """The offset of each byte of a box's rows from the box's start, which is ``start`` bytes after a multiple of 1,024. Rows are ``pitch`` bytes apart; in rows of 128 bytes, the row's number determines the places of chunks of 16 bytes."""
+    """The offset of each byte of a box's rows from the box's start, which is ``start`` bytes after a multiple of 1,024.
+
+    Rows are ``pitch`` bytes apart; in rows of 128 bytes, the row's number determines the positions of 16-byte chunks.
+    """
     offsets = start + pitch * np.arange(count)[:, None] + np.arange(line)
     places: npt.NDArray[np.int64] = (offsets ^ ((offsets >> 7) & ((1 << swizzle) - 1)) << 4) - start
     return places
 
 
 def _span(start: int, count: int, size: int) -> tuple[int, int]:
-    """Elements of ``start … start + count - 1`` that a dimension of ``size`` has, counted from ``start``."""
+    """The elements of ``start … start + count - 1`` that are inside a dimension of ``size``, counted from ``start``."""
     return max(0, -start), max(0, min(count, size - start))
 
 
@@ -319,7 +323,7 @@ def _tiles(tensor: TensorMap, start: list[int], counts: tuple[int, ...]) -> Iter
 
 
 def _begins_inside(tensor: TensorMap, start: list[int]) -> bool:
-    """Whether the first pixel of im2col lies in the bounding box."""
+    """Whether the first pixel of im2col is inside the bounding box."""
     corners = zip(start[1:], tensor.lower or (), tensor.sizes[1:], tensor.upper, strict=False)
     return all(lower <= position < size + upper for position, lower, size, upper in corners)
 
@@ -345,5 +349,5 @@ def _pixels(tensor: TensorMap, start: list[int], offsets: list[int]) -> Iterator
 
 
 def lane_words(words: Any, lane: int) -> list[int]:
-    """One lane's words of arrays by place."""
+    """One lane's words of arrays that are indexed by word."""
     return [int(w[lane]) for w in words]

@@ -25,7 +25,7 @@ def _word(address: int) -> int:
 
 
 class _BlockMemory:
-    """Memory as one block reaches it."""
+    """Memory as accessible to one block."""
 
     def __init__(self, copies: BulkCopies, block: int) -> None:
         self.copies, self.block = copies, block

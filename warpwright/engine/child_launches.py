@@ -1,8 +1,8 @@
 """Kernels that a kernel launches: recorded during the parent launch and run after it.
 
-Since CUDA 12 a kernel cannot wait for those that it launches (CUDA C++ Programming Guide, "CUDA Dynamic Parallelism"), and its
-own launch has ended only when they have; so they run after it, in the order of their launches, each with all that it launches
-itself.  What the parent wrote before is there, as it must be.
+Since CUDA 12 a kernel cannot wait for kernels that it launches (CUDA C++ Programming Guide, "CUDA Dynamic
+Parallelism"), and its own launch ends only when they have ended.  They therefore run after it, in launch order, each
+followed by its own child launches, and see all the parent's writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.launch import Dim3
 
 PENDING_LAUNCHES = 2048
-"""cudaLimitDevRuntimePendingLaunchCount's default."""
+"""The default of cudaLimitDevRuntimePendingLaunchCount."""
 PARAMETER_BYTES = 4 << 20
 _ALIGNMENT_BYTES = 64
 _FIRST_STREAM = 0x100
@@ -23,7 +23,7 @@ INVALID_CONFIGURATION = 9
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A launch that a kernel asked for."""
+    """A launch requested by a kernel."""
 
     symbol: str
     grid: Dim3
@@ -36,7 +36,7 @@ class DeviceLaunches:
     """Launches of one running kernel.
 
     Args:
-        find: symbol and bytes of parameters of the kernel at a code address; KeyError for any other address.
+        find: returns symbol and parameter size of the kernel at a code address; raises KeyError for any other address.
     """
 
     def __init__(self, memory: DeviceMemory, find: Callable[[int], tuple[str, int]]) -> None:
@@ -48,10 +48,10 @@ class DeviceLaunches:
         self._asked: dict[int, tuple[str, int, Dim3, Dim3, int]] = {}
         self._streams = 0
         self.last_error = 0
-        """What the kernel last set it to (``cudaSetLastError``)."""
+        """The last error that the kernel set (``cudaSetLastError``)."""
 
     def parameters(self, kernel: int, grid: Dim3, block: Dim3, shared: int) -> int:
-        """Where a kernel's parameters go; 0 when there is no such kernel or no room."""
+        """Address for a kernel's parameters; 0 if there is no such kernel or no room."""
         try:
             symbol, size = self._find(kernel)
         except KeyError:
@@ -65,7 +65,7 @@ class DeviceLaunches:
         return address
 
     def launch(self, address: int) -> int:
-        """Take a launch whose parameters are in place; 0, or the error's number."""
+        """Record a launch whose parameters are in place; returns 0 or the error's number."""
         asked = self._asked.pop(address, None)
         if asked is None or 0 in asked[2] or 0 in asked[3]:
             return INVALID_CONFIGURATION
@@ -75,10 +75,10 @@ class DeviceLaunches:
         return 0
 
     def new_stream(self) -> int:
-        """A handle; launches of all streams run in order."""
+        """A new handle; launches of all streams run in order."""
         self._streams += 1
         return _FIRST_STREAM + self._streams
 
     def release(self) -> None:
-        """Give the parameters' memory back."""
+        """Free the parameters' memory."""
         self.memory.free(self.place)

@@ -1,7 +1,8 @@
 """Runs a launch in compiled code without timing, on one host thread, or on several if the result cannot depend on it.
 
-Threads draw blocks in order from one counter.  More than one runs only when asked for, and only kernels without atomics
-and volatile accesses to global memory: blocks of others may see each other, and then their order decides.
+Threads draw blocks in order from one counter.  More than one thread is used only if requested, and only for kernels
+without atomics or volatile accesses to global memory, because the blocks of other kernels may communicate, so that
+their order matters.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class CompiledExecution:
     Args:
         context: the launch structure.
         kernel: compiled for the launch's block shape, without tracing.
-        resident_blocks: how many blocks the chip holds at once.
+        resident_blocks: number of blocks that the chip holds at once.
         threads: host threads.
     """
 
@@ -61,7 +62,7 @@ class CompiledExecution:
         return total
 
     def run_range(self, first: int, count: int) -> Counts:
-        """Run ``count`` blocks (or clusters, of a launch with them) from the linear number ``first`` on.
+        """Run ``count`` blocks (or clusters, in launches with clusters) from the linear number ``first`` on.
 
         Raises:
             Cancelled: when the launch structure's ``cancel`` was set.
@@ -81,7 +82,7 @@ class CompiledExecution:
             raise self.kernel.whole.failure
         stopped = [o for o in outcomes if o.status is not Status.EXIT]
         if stopped:
-            # Threads draw blocks in order, so the lowest block that fails is the same on any number of them.
+            # Threads draw blocks in order, so the lowest failing block is the same for any number of threads.
             raise stop_error(self.context, min(stopped, key=lambda o: o.block_index[::-1]))
         total = Counts()
         for o in outcomes:
@@ -113,7 +114,7 @@ class CompiledExecution:
 
 
 def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | UnsupportedError:
-    """The exception for a run of blocks that did not end by itself."""
+    """The exception for a run of blocks that did not complete."""
     program, geometry = context.program, context.geometry
     block = outcome.block_index
     if outcome.status is Status.DEADLOCK:

@@ -12,7 +12,7 @@ from warpwright.engine.device_memory import DeviceMemory
 
 
 class Recurrence:
-    """Remembers one state of a launch; ``jit/livelock.py`` has the same for compiled code.
+    """Keeps one state of a launch for comparison; ``jit/livelock.py`` does the same in compiled code.
 
     Args:
         first_pass: passes without the end of a block before states are compared.
@@ -26,9 +26,9 @@ class Recurrence:
         """Whether the state after this pass was seen before.
 
         Args:
-            passes: since a block ended last.
-            warps: digest of what the warps hold.
-            memory: digest of all memory that they can write; only asked for when the warps' digest comes back.
+            passes: number of passes since a block last ended.
+            warps: digest of the warps' state.
+            memory: returns the digest of all memory that they can write; called only if the warps' digest recurs.
         """
         if passes < self.first_pass:
             return False
@@ -39,7 +39,7 @@ class Recurrence:
             return False
         before, self._memory = self._memory, memory()
         if before and before != self._memory:
-            # Work is being done; look again when as many passes have gone by.
+            # Progress is being made; compare again after as many further passes.
             self._warps = b""
         return before == self._memory
 
@@ -48,9 +48,9 @@ def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]], without
     """Digest of all memory that warps can write.
 
     Args:
-        memory: the device's.
-        own: shared and local memory of the resident blocks, in an order that stays.
-        without: addresses of allocations that are left out.
+        memory: the device's memory.
+        own: shared and local memory of the resident blocks, in a fixed order.
+        without: addresses of allocations to omit.
     """
     digest = hashlib.blake2b(digest_size=16)
     for contents in own:

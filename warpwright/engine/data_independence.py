@@ -1,12 +1,14 @@
 """Kernels whose control flow and addresses do not depend on data in memory (memory-oblivious: Goldreich and Ostrovsky, JACM'96).
 
-A value is *data* when it may come from memory: what loads, atomics and textures bring, what other lanes pass on, clocks, and whatever is
-computed from such a value.  A kernel in which no branch, no guard, no barrier and no address is data makes the same accesses in the same
-order in every launch of one geometry and one set of constant banks.  Checks and the timing model ask, in ``known_launches.py`` and ``timing_cache.py``.
+A value is *data* if it may come from memory: the results of loads, atomics and textures, values from other lanes,
+clocks, and whatever is computed from such values.  A kernel in which no branch, guard, barrier or address is data makes
+the same accesses in the same order in every launch with the same geometry and constant banks.  The checks
+(``known_launches.py``) and the timing model (``timing_cache.py``) use this.
 
-Registers are followed through the graph of basic blocks.  An instruction without a guard frees what it writes of what was there before; one under a
-predicate leaves the old value where the predicate does not hold, which nobody reads who is under the same predicate.  Uniform registers
-and predicates and convergence barriers, which lanes on other ways share, are never freed.
+Registers are followed through the graph of basic blocks.  An unguarded instruction replaces the old status of its
+results; a guarded one keeps the old value where the predicate does not hold, which instructions under the same
+predicate do not read.  Uniform registers, uniform predicates and convergence barriers, which lanes on other paths
+share, keep their old status.
 """
 
 from __future__ import annotations
@@ -21,41 +23,41 @@ from warpwright.isa.program import Program
 
 Effects = frozenset[Effect]
 DATA: Effect = ("data", 0)
-"""What a value depends on that may come from memory; registers that are data are in the same sets."""
+"""The sources of a value that may be data; registers that are data are in the same sets."""
 BRINGS_DATA = frozenset(("load", "atomic", "texture", "service", "barrier_red", "shuffle", "mma", "wgmma"))
-"""Of a shuffle and of matrices, other lanes' registers, which may be elsewhere."""
+"""For shuffles and matrix operations: other lanes' registers, which may be elsewhere in the code."""
 SPECIAL_DATA = CLOCKS | {"barrier_result", "gridid"}
 PASSED_ON = {"store": 1, "atomic": 1, "barrier_red": 2}
-"""The argument that is written to memory, or voted: it may be data."""
+"""The argument that is written to memory or voted on; it may be data."""
 SHARED_FILES = frozenset(("ureg", "upred", "barrier"))
 NOT_SEEN = frozenset(("load_const", "wgmma"))
-"""Operations of memory whose addresses no check looks at."""
+"""Memory operations whose addresses no check examines."""
 
 
 Guard = tuple[str, int, bool] | None
-"""File and number of a predicate, and whether it is inverted; None: in all lanes."""
+"""File and number of a predicate, and whether it is inverted; None for all lanes."""
 Facts = dict[Effect, Guard]
-"""Registers that are data, and in which lanes: those for which a predicate holds now."""
+"""Registers that are data, and the lanes in which they are: those in which a predicate currently holds."""
 
 
 class Step(NamedTuple):
-    """What an instruction does to what is data."""
+    """The effect of an instruction on the set of data."""
 
     guard: Guard
-    """Not a uniform predicate: under one, what is written depends on what was there before."""
+    """The guard, unless it is a uniform predicate, under which the result also depends on the old value."""
     decides: Effects
-    """What its accesses, its way and its barriers depend on."""
+    """Dependences of its accesses, branches and barriers."""
     writes: tuple[tuple[Effect, Effects], ...]
-    """Registers, and what their new values depend on."""
+    """Registers written, and the dependences of their new values."""
 
 
 def is_oblivious(
     program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], constants: bool = False
 ) -> bool:
-    """Whether what a kernel does follows from its code, geometry and constant banks; looked up once.
+    """Whether a kernel's behaviour follows from its code, geometry and constant banks; computed once.
 
     Args:
-        constants: also which constants it reads.
+        constants: also depends on which constants it reads.
     """
     name = "oblivious of constants" if constants else "oblivious"
     if name not in program.facts:
@@ -65,7 +67,7 @@ def is_oblivious(
 
 
 def _follows(blocks: Sequence[BasicBlock], steps: Sequence[Step]) -> bool:
-    """Whether no data decides anything."""
+    """Whether no decision depends on data."""
     begin: Facts = {DATA: None}
     known: list[Facts | None] = [begin, *[None] * (len(blocks) - 1)]
     work = [0]
@@ -86,12 +88,12 @@ def _follows(blocks: Sequence[BasicBlock], steps: Sequence[Step]) -> bool:
 
 
 def _is_data(now: Facts, registers: Effects, guard: Guard) -> bool:
-    """Whether one of some registers is data for lanes under a guard."""
+    """Whether one of some registers is data in the lanes under a guard."""
     return any(r in now and (guard is None or now[r] != _opposite(guard)) for r in registers)
 
 
 def _write(now: Facts, step: Step) -> None:
-    """Go after an instruction."""
+    """Update the state after an instruction."""
     new = [(register, _is_data(now, sources, step.guard)) for register, sources in step.writes]
     for register, data in new:
         held = now.get(register, step.guard)
@@ -114,7 +116,7 @@ def _opposite(guard: tuple[str, int, bool]) -> Guard:
 
 
 def _join(one: Facts, other: Facts) -> Facts:
-    """What may be data on one of two ways."""
+    """The registers that may be data on one of two paths."""
     return {**other, **{r: where if other.get(r, where) == where else None for r, where in one.items()}}
 
 
@@ -139,7 +141,7 @@ def _step(lowered: Lowered, unseen: frozenset[str] = NOT_SEEN) -> Step:
 
 
 def _acts(op: Op, unseen: frozenset[str]) -> bool:
-    """Whether an operation leaves a record, takes a way, waits or names who should come."""
+    """Whether an operation leaves a record, branches, waits, or names lanes to wait for."""
     if op.name == "touch" and op.attr.space in ("constant", "value"):
         return False
     effect = OPS[op.name].effect

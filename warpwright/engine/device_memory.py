@@ -1,10 +1,10 @@
 """Device memory: one reserved host mapping is the device's global address space.
 
 A device address is a host address minus a constant (``host_minus_device``), so compiled code reaches memory
-with one addition.  The mapping is reserved, not filled: a page costs host memory when it is first written and
-is given back when its allocation is freed.  Between any two allocations is a gap that belongs to none, so
-that an access just off the end of one never lands in its neighbour: the sorted allocation table, which every
-access is checked against, makes it a fault that names the nearest allocation.
+with one addition.  The mapping is reserved, not committed: a page takes host memory once it is first written and is
+returned to the host when its allocation is freed.  An unallocated gap separates any two allocations, so that an access
+just past the end of one never reaches its neighbour: every access is checked against the sorted allocation table, and
+the fault names the nearest allocation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from warpwright.errors import FreedArrayError, OutOfMemoryError
 from warpwright.quantity_text import size_text
 
 ALIGNMENT_BYTES = 1024
-"""Every allocation begins at a multiple of this: small arrays are in L2 as those of a card do, whose first ones begin at a multiple of 2 MiB."""
+"""Every allocation begins at a multiple of this, so that small arrays map to L2 as on a card, whose first allocations
+begin at multiples of 2 MiB."""
 FIRST_OFFSET_BYTES = 1 << 16
 """Offset of the first allocation; nothing is allocated before it."""
 GAP_BYTES = 512
@@ -50,24 +51,26 @@ GAP_BYTES = 512
 SMALLEST_MAPPING_BYTES = 1 << 26
 HUGE_PAGE_BYTES = 1 << 21
 HUGE_FROM_BYTES = 1 << 19
-"""Arrays of this size on are in huge pages: columns of a matrix touch a page in every row or two, and in memory that is whole
-all sets of the host's second-level cache get equally many lines of them."""
+"""Arrays of at least this size use huge pages: a column of a matrix touches a page in every row or two, and with
+contiguous physical memory its lines are spread evenly over the sets of the host's second-level cache."""
 FREED_REMEMBERED = 64
-"""Number of freed allocations that are remembered, so that a use after free can be reported."""
+"""Number of freed allocations that are remembered to report uses after free."""
 
 UNIFIED_BASE = 0x2000_0000_0000
-"""Where the memory of a device with unified addresses is placed: a part of the address space that Linux gives to nothing else
-(programs are below 2**46 + 2**44 only at their own low addresses, libraries and stacks near 2**47), and the same in every
-process, because addresses decide cache sets and memory channels."""
+"""Base address for devices with unified addresses: a part of the address space that Linux does not otherwise use
+(programs are below 2**46 + 2**44 only at their own low addresses, libraries and stacks near 2**47), the same in every
+process, because addresses determine cache sets and memory channels."""
 UNIFIED_SPACING_BYTES = 1 << 40
-"""Between the memories of two devices of one process."""
+"""Distance between the memories of two devices of one process."""
 MOST_DEVICES = 16
 UNIFIED_ROUNDS = 3
-"""How often that part has room for so many devices."""
+"""Number of times that this part has room for so many devices."""
 UNIFIED_PLACE_BYTES = 1 << 38
-"""What a device's memory takes of its part at most; another memory of the same number, not yet freed, may be beside it."""
+"""Maximum part of its range that a device's memory takes; another memory of the same number, not yet freed, may be next
+to it."""
 HOST_BASE = 0x6000_0000_0000
-"""Where caches and channels take the host's registered memory to be, in the order of registration: its own addresses differ from process to process."""
+"""Addresses by which caches and channels know the host's registered memory, in the order of registration, because its
+own addresses differ between processes."""
 
 _MAP_FIXED_NOREPLACE = 0x100000
 _NO_ACCESS = 0
@@ -78,20 +81,20 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(slots=True, eq=False)
 class Allocation:
-    """A range of device memory with the name that faults call it by."""
+    """A range of device memory, and the name that faults use for it."""
 
     address: int
     """Device address of the first byte."""
     size_bytes: int
     name: str
-    """Its description for a reader: ``argument 2 'x' of saxpy``, ``array float32[1024]``, ``symbol 'table'``."""
+    """Its description in messages: ``argument 2 'x' of saxpy``, ``array float32[1024]``, ``symbol 'table'``."""
     freed: bool = False
     mapped: bool = False
-    """True for host memory, or memory mapped into a reserved range: freeing it gives no device memory back."""
+    """True for host memory, or memory mapped into a reserved range: freeing it returns no device memory."""
     place: int = HERE
-    """``HERE``, ``HOST``, ``MIGRATES``, ``PEER`` or ``peer_place`` of a device: only time differs."""
+    """``HERE``, ``HOST``, ``MIGRATES``, ``PEER`` or ``peer_place`` of a device; affects only timing."""
     moved_bytes: int = 0
-    """Its address less the one that caches and channels know it by, which is the same in every process."""
+    """Its address minus the one by which caches and channels know it, which is the same in every process."""
 
     @property
     def end(self) -> int:
@@ -123,44 +126,45 @@ def _reserve(wanted_bytes: int) -> mmap.mmap:
 
 @dataclass(frozen=True, slots=True)
 class PeerRoute:
-    """Times of accesses of a device's kernels to one peer's memory, in place of the chip's ``[elsewhere]``."""
+    """Times of accesses by a device's kernels to one peer's memory, instead of the chip's ``[elsewhere]``."""
 
     gang: int
-    """Routes of the same gang share their first links; gangs are numbered from 0 on."""
+    """Routes with the same gang share their first links; gangs are numbered from 0."""
     ask_ns: float
-    """Of the gang's way out, for a request to read."""
+    """Occupancy of the gang's outgoing links by a read request."""
     packet_ns: float
     sector_ns: float
     latency_ns: float
-    """Of a load, beyond an L2 hit."""
+    """Latency of a load beyond an L2 hit."""
     write_latency_ns: float
     atomic_latency_ns: float
     errors_per_million_packets: float = 0.0
-    """Packets that arrive broken and are sent again."""
+    """Fraction of packets that arrive corrupted and are retransmitted."""
     replay_ns: float = 0.0
-    """Of the way, beside the packet: until the sender knows, and sends again what followed it."""
+    """Time until the sender knows of the error and retransmits all packets since, beyond the packet's own."""
 
 
 class Observer(Protocol):
-    """Whoever wants to know what the host does to device memory."""
+    """Interface for observers of host accesses to device memory."""
 
     def allocated(self, allocation: Allocation, undefined: bool) -> None:
-        """An allocation was made; ``undefined``: its contents are undefined until they are written."""
+        """An allocation was made; if ``undefined``, its contents are undefined until they are written."""
 
     def freed(self, allocation: Allocation) -> None:
-        """An allocation was given back."""
+        """An allocation was freed."""
 
     def filled(self, address: int, size_bytes: int, contents: Bytes | None = None) -> None:
-        """The host wrote bytes, or got a view through which it may; ``contents``: as :meth:`contents` has it, of what it copied."""
+        """The host wrote bytes, or got a writable view; ``contents``: what :meth:`contents` returned for the copied
+        bytes."""
 
     def contents(self, address: int, size_bytes: int) -> Bytes | None:
-        """255 for each byte that something wrote, 0 for others; None when all were written."""
+        """255 for each byte that was written, 0 for others; None if all were written."""
 
     def read_by_host(self, rows: Sequence[tuple[int, Bytes]], size_bytes: int) -> None:
-        """So many bytes are copied to the host, not all of which were written: address and :meth:`contents` of such rows."""
+        """Bytes are copied to the host, not all of which were written: address and :meth:`contents` of such rows."""
 
     def emptied(self, address: int, size_bytes: int) -> None:
-        """Bytes are undefined again until they are written."""
+        """Bytes become undefined again until they are written."""
 
 
 class _PlacedMapping:
@@ -195,7 +199,7 @@ class _PlacedMapping:
 
 
 def _reserve_at(address: int, wanted_bytes: int) -> _PlacedMapping | None:
-    """A mapping at ``address``, smaller where the host grants no more; None when something is there already."""
+    """A mapping at ``address``, smaller if the host grants no more; None if the address range is in use."""
     size = wanted_bytes
     while size >= SMALLEST_MAPPING_BYTES:
         try:
@@ -209,12 +213,14 @@ def _reserve_at(address: int, wanted_bytes: int) -> _PlacedMapping | None:
 
 @cache
 def _keep_windows_clear() -> list[_PlacedMapping]:
-    """Take the host's addresses of the shared and local windows, so that no pointer that a device shares with the host is in one.
+    """Reserve the host addresses of the shared and local windows, so that no pointer that a device shares with the host
+    is in one.
 
-    An access there would be taken for one of shared or local memory. What another mapping has already is left to it.
+    An access there would be taken for an access to shared or local memory. Parts that are already mapped are left
+    alone.
     """
     end = LOCAL_WINDOW + WINDOW_BYTES
-    # At once, or where something is there already, around it.
+    # In one piece, or around existing mappings.
     for step in (end - SHARED_WINDOW, WINDOW_BYTES) if sys.platform.startswith("linux") else ():
         taken: list[_PlacedMapping] = []
         for start in range(SHARED_WINDOW, end, step):
@@ -226,7 +232,7 @@ def _keep_windows_clear() -> list[_PlacedMapping]:
 
 
 def _reserve_unified(ordinal: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
-    """A mapping at the first free place for a device of this number, or anywhere when all are taken."""
+    """A mapping at the first free position for a device of this number, or anywhere if all are taken."""
     for number in range(UNIFIED_ROUNDS):
         part = UNIFIED_BASE + (number * MOST_DEVICES + ordinal) * UNIFIED_SPACING_BYTES
         for address in range(part, part + UNIFIED_SPACING_BYTES, UNIFIED_PLACE_BYTES):
@@ -240,9 +246,9 @@ class DeviceMemory:
     """Global memory of one device.
 
     Args:
-        size_bytes: memory of the chip.  When the host refuses to reserve so much address space, less is taken:
-            ``capacity_bytes`` tells.
-        unified: device addresses are the host's own, so that host memory can be mapped (:meth:`map`) and one pointer
+        size_bytes: memory of the chip.  If the host refuses to reserve so much address space, less is reserved (see
+        ``capacity_bytes``). unified: device addresses are the host's own, so that host memory can be mapped
+        (:meth:`map`) and one pointer
             serves both, as under CUDA's unified addressing.
         ordinal: which of a process's devices it is; each has its own part of the unified addresses.
     """
@@ -265,7 +271,7 @@ class DeviceMemory:
         """First device address."""
         self.host_minus_device = self.host_base - self.base
         self.moved_bytes = self.base - (UNIFIED_BASE + ordinal * UNIFIED_SPACING_BYTES) if unified else 0
-        """``base`` less that of the first memory of this number, where caches and channels take it to be."""
+        """``base`` minus that of the first memory of this number, which caches and channels use."""
         self._registered_bytes = 0
         self.used_bytes = 0
         self._starts: list[int] = []
@@ -277,23 +283,25 @@ class DeviceMemory:
         self._table: npt.NDArray[np.uint64] | None = None
         self._elsewhere: npt.NDArray[np.int64] | None = None
         self._abandoned: deque[Allocation] = deque()
-        # Not reentrant: a finalizer that frees memory may run in the middle of anything, in any thread.
+        # Not re-entrant: a finalizer that frees memory may run at any point, in any thread.
         self._lock = threading.Lock()
         self._kept_pages: list[tuple[int, int]] = []
         self._open_to: list[DeviceMemory] = []
         self.peer_routes: dict[int, PeerRoute] = {}
-        """By the number of another device; a peer without a route has the times of the chip's ``[elsewhere]``."""
+        """Routes by number of the other device; a peer without a route has the times of the chip's ``[elsewhere]``."""
         self._seen: dict[int, dict[DeviceMemory, Allocation]] = {}
         self._lent: set[tuple[int, DeviceMemory]] = set()
         self.observer: Observer | None = None
         self.compressible: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
-        """By address: bytes of memory that may be compressed, and a word for each of its lines (``timing/compression.py``)."""
+        """By address: bytes of memory that may be compressed, and one word for each of its lines
+        (``timing/compression.py``)."""
         self._places: dict[tuple[str, int], list[int]] = {}
-        """Addresses that the next allocations of a name and size get."""
+        """Addresses reserved for the next allocations of a name and size."""
         self._withheld: list[tuple[int, int]] = []
-        """Sorted ranges that no new allocation gets: pages that failed."""
+        """Sorted ranges excluded from new allocations: failed pages."""
         self.host_watch: Callable[[int, int, bool], None] | None = None
-        """Called with address, bytes and whether they are only read before the host accesses them: errors of memory."""
+        """Called with address, size and whether the access only reads, before the host accesses memory: injects memory
+        errors."""
 
     # --- allocations ------------------------------------------------------------------------------
     def allocate(
@@ -308,8 +316,8 @@ class DeviceMemory:
 
         Args:
             undefined: the program may not rely on the contents (cudaMalloc); the observer is notified.
-            place: where a card would have the bytes; their addresses are this memory's all the same.
-            alignment_bytes: what the address is a multiple of: itself one of ``ALIGNMENT_BYTES``.
+            place: where a card would store the bytes; their addresses belong to this memory in any case.
+            alignment_bytes: alignment of the address, itself a multiple of ``ALIGNMENT_BYTES``.
 
         Raises:
             OutOfMemoryError: states the requested size, how much is in use and by what.
@@ -354,7 +362,7 @@ class DeviceMemory:
         return allocation
 
     def _usable_start(self, begin: int, span: int, alignment_bytes: int) -> int:
-        """The first offset from ``begin`` on where a span touches no withheld range."""
+        """The first offset from ``begin`` on at which a range touches no withheld range."""
         start = begin + -(self.base + begin) % alignment_bytes
         for first, last in self._withheld:
             if start < last and first < start + span:
@@ -363,7 +371,7 @@ class DeviceMemory:
 
     @contextmanager
     def placing(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Iterator[None]:
-        """Within the block, allocations of these names and sizes get these addresses, one after the other."""
+        """Within the ``with`` block, allocations of these names and sizes get these addresses, in order."""
         self._places = {key: list(addresses) for key, addresses in places.items()}
         try:
             yield
@@ -371,12 +379,12 @@ class DeviceMemory:
             self._places = {}
 
     def withhold(self, first: int, last: int) -> None:
-        """Exclude a range (offsets) from new allocations; existing ones keep it."""
+        """Exclude a range (offsets) from new allocations; existing allocations keep it."""
         with self._lock:
             self._withheld = sorted([*self._withheld, (first, last)])
 
     def use_again(self, first: int, last: int) -> None:
-        """End what :meth:`withhold` began."""
+        """Undo :meth:`withhold`."""
         with self._lock:
             self._withheld.remove((first, last))
 
@@ -400,14 +408,14 @@ class DeviceMemory:
     def map(
         self, host_address: int, size_bytes: int, name: str, place: int = HOST, moved_bytes: int | None = None
     ) -> Allocation:
-        """Let kernels reach host memory that is not the device's, at its own address; needs ``unified``.
+        """Make host memory accessible to kernels at its own address; requires ``unified``.
 
         Args:
-            place: where a card has these bytes.
-            moved_bytes: the address less where caches and channels take it to be; None: chosen here.
+            place: where a card stores these bytes.
+            moved_bytes: the address minus the one by which caches and channels know it; None to choose one.
 
         Raises:
-            ValueError: the range overlaps an allocation.
+            ValueError: if the range overlaps an allocation.
         """
         with self._lock:
             self._collect()
@@ -421,7 +429,7 @@ class DeviceMemory:
             return allocation
 
     def _chosen_move(self, address: int, size_bytes: int) -> int:
-        """Distance of a mapped range from the addresses by which caches and channels know it."""
+        """Distance between a mapped range and the addresses by which caches and channels know it."""
         if self.holds(address):
             return self.moved_bytes
         if self.device_at(address) is not None:
@@ -433,41 +441,43 @@ class DeviceMemory:
         return moved
 
     def unmap(self, allocation: Allocation) -> None:
-        """End what :meth:`map` began; the memory itself stays as it is."""
+        """Undo :meth:`map`; the memory itself is not changed."""
         self.free(allocation)
 
     # --- other devices of the process ---------------------------------------------------------------
     def open_to(self, other: DeviceMemory) -> None:
-        """Let another device's kernels reach this memory at its own addresses, what is here now and later; both ``unified``."""
+        """Make this memory, with all later allocations, accessible to another device's kernels at its own addresses;
+        both must be ``unified``."""
         self._open_to.append(other)
         for allocation in self:
             if not allocation.mapped:
                 self._let_see(allocation, [other])
 
     def close_to(self, other: DeviceMemory) -> None:
-        """End what :meth:`open_to` began; what was shown by :meth:`show_to` stays."""
+        """Undo :meth:`open_to`; allocations shown by :meth:`show_to` remain accessible."""
         self._open_to.remove(other)
         for address, seen in list(self._seen.items()):
             if other in seen and (address, other) not in self._lent:
                 other.free(seen.pop(other))
 
     def show_to(self, other: DeviceMemory, allocation: Allocation) -> None:
-        """Let another device's kernels reach one allocation, until it is freed."""
+        """Make one allocation accessible to another device's kernels until it is freed."""
         self._lent.add((allocation.address, other))
         self._let_see(allocation, [other])
 
     def hide_from(self, other: DeviceMemory, allocation: Allocation) -> None:
-        """End what :meth:`show_to` began."""
+        """Undo :meth:`show_to`."""
         self._lent.discard((allocation.address, other))
         if other not in self._open_to and other in self._seen.get(allocation.address, {}):
             other.free(self._seen[allocation.address].pop(other))
 
     def holds(self, address: int) -> bool:
-        """Whether an address is one of this memory's own, allocated or not."""
+        """Whether an address belongs to this memory, allocated or not."""
         return self.base <= address < self.base + self.capacity_bytes
 
     def device_at(self, address: int) -> int | None:
-        """Which other device of the process an address belongs to, if this memory is one of several with unified addresses."""
+        """The other device of the process to which an address belongs, if this memory is one of several with unified
+        addresses."""
         part, own = ((at - UNIFIED_BASE) // UNIFIED_SPACING_BYTES for at in (address, self.base))
         parts = UNIFIED_ROUNDS * MOST_DEVICES
         if not (0 <= part < parts and 0 <= own < parts):
@@ -476,7 +486,7 @@ class DeviceMemory:
         return ordinal if ordinal != self._ordinal else None
 
     def _let_see(self, allocation: Allocation, others: list[DeviceMemory]) -> None:
-        # Outside of this memory's lock: two memories may be open to each other.
+        # Outside this memory's lock: two memories may be open to each other.
         for other in others:
             seen = self._seen.setdefault(allocation.address, {})
             if other not in seen:
@@ -485,7 +495,7 @@ class DeviceMemory:
                     allocation.address, allocation.size_bytes, allocation.name, place, allocation.moved_bytes
                 )
                 if self.observer is not None:
-                    # What the other's kernels write there is not known here.
+                    # Writes by the other device's kernels are not known here.
                     self.observer.filled(allocation.address, allocation.size_bytes)
 
     def _let_see_no_longer(self, allocation: Allocation) -> None:
@@ -495,7 +505,7 @@ class DeviceMemory:
                 other.free(seen)
 
     def hide(self, allocation: Allocation) -> None:
-        """Keep an allocation's range, but let kernels reach it no longer and give its pages back: reserved addresses."""
+        """Reserve an allocation's range but make it inaccessible to kernels and return its pages to the host."""
         self._let_see_no_longer(allocation)
         with self._lock:
             position = bisect_left(self._starts, allocation.address)
@@ -505,18 +515,18 @@ class DeviceMemory:
             self._scrub(allocation.address - self.base, allocation.size_bytes)
 
     def keep_pages(self, start: int, end: int) -> None:
-        """Never give these pages back to the host (offsets): they are another mapping's, which others see."""
+        """Never return these pages (offsets) to the host: they belong to another mapping that is visible elsewhere."""
         self._kept_pages.append((start, end))
 
     def show(self, allocation: Allocation) -> None:
-        """End what :meth:`hide` began."""
+        """Undo :meth:`hide`."""
         with self._lock:
             self._insert(allocation)
             self.used_bytes += allocation.size_bytes
         self._let_see(allocation, self._open_to)
 
     def abandon(self, allocation: Allocation) -> None:
-        """Free later, at the next allocation or launch: for finalizers, which may run in the middle of anything."""
+        """Free at the next allocation or launch: for finalizers, which may run at any point."""
         self._let_see_no_longer(allocation)
         self._abandoned.append(allocation)
 
@@ -527,14 +537,14 @@ class DeviceMemory:
                 self._free(allocation)
 
     def free(self, allocation: Allocation) -> None:
-        """Give an allocation back; its pages return to the host.
+        """Free an allocation and return its pages to the host.
 
         Raises:
-            FreedArrayError: when it was freed before.
+            FreedArrayError: if it was freed before.
         """
         self._let_see_no_longer(allocation)
         if not self._lock.acquire(blocking=False):
-            # Another thread is at it, or this call comes out of a finalizer in the middle of it: later.
+            # Another thread holds the lock, or a finalizer interrupted its holder: free later.
             if allocation.freed:
                 raise FreedArrayError(f"{allocation.name} was freed before")
             self._abandoned.append(allocation)
@@ -568,7 +578,7 @@ class DeviceMemory:
             self._free_ends.insert(i, end)
 
     def _scrub(self, start: int, size_bytes: int) -> None:
-        """Zero a freed range, whole pages by giving them back to the host."""
+        """Zero a freed range; whole pages are returned to the host instead."""
         end = start + size_bytes
         first = (start + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE
         last = end // mmap.PAGESIZE * mmap.PAGESIZE
@@ -585,7 +595,7 @@ class DeviceMemory:
             self._bytes[start:end] = 0
 
     def _ask_for_huge_pages(self, start: int, size_bytes: int) -> None:
-        """For all huge pages that a range touches, since neighbours that come later would be too late for them."""
+        """Request all huge pages that a range touches, because for later neighbours it would be too late."""
         host = self.host_base
         first = (host + start) // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES - host
         last = -(-(host + start + size_bytes) // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES - host
@@ -593,7 +603,7 @@ class DeviceMemory:
         self._advise(first, last - first, "MADV_HUGEPAGE")
 
     def _advise(self, start: int, size_bytes: int, advice: str) -> bool:
-        """madvise on whole pages inside the range; False where the host knows no such advice."""
+        """madvise on whole pages inside the range; False if the host does not support the advice."""
         option = getattr(mmap, advice, None)
         if option is None:
             return False
@@ -614,7 +624,7 @@ class DeviceMemory:
     def table(self) -> npt.NDArray[np.uint64]:
         """Sorted pairs (first byte, one past the last) of device addresses, shape (n, 2): LAUNCH.allocations.
 
-        The array is never changed in place: a launch may hold it while others allocate.
+        The array is never modified in place, because a launch may use it while others allocate.
         """
         with self._lock:
             return self._sorted_table()
@@ -628,11 +638,11 @@ class DeviceMemory:
         return self._table
 
     def elsewhere(self) -> npt.NDArray[np.int64]:
-        """What a card has on the host or on another device: rows by address, shape (n, 4).
+        """Ranges that a card stores on the host or on another device: rows by address, shape (n, 4).
 
-        A row is (first byte, one past the last, ``HOST`` or ``PEER``, ``moved_bytes``).  Above the bits of ``PEER`` is the place of the device's route among
-        the ``peer_routes`` in the order of their devices, plus one; 0 for a device without a route.  The array is never changed in place: a launch may hold it
-        while others allocate.
+        A row is (first byte, one past the last, ``HOST`` or ``PEER``, ``moved_bytes``).  The bits above ``PEER`` hold
+        the index of the device's route among the ``peer_routes``, in device order, plus one; 0 for a device without a
+        route.  The array is never modified in place, because a launch may use it while others allocate.
         """
         with self._lock:
             self._collect()
@@ -648,22 +658,22 @@ class DeviceMemory:
             return self._elsewhere
 
     def compress(self, address: int, size_bytes: int, line_bytes: int) -> None:
-        """Lines of this memory may be compressed from now on."""
+        """From now on, lines of this memory may be compressed."""
         self.compressible[address] = (size_bytes, np.zeros(size_bytes // line_bytes, np.int64))
 
     @property
     def has_mapped(self) -> bool:
-        """Whether kernels reach host memory outside the device's own range (:meth:`map`)."""
+        """Whether kernels can access host memory outside the device's own range (:meth:`map`)."""
         with self._lock:
             return any(a.mapped and not self.base <= a.address < self.base + self.capacity_bytes for a in self._live)
 
     def find(self, address: int) -> Allocation | None:
-        """The live allocation that holds ``address``, or None."""
+        """The live allocation that contains ``address``, or None."""
         position = bisect_right(self._starts, address) - 1
         try:
             found = self._live[position] if position >= 0 else None
         except IndexError:
-            # Another thread freed something meanwhile.
+            # Another thread has freed an allocation in the meantime.
             return self.find(address)
         return found if found is not None and found.address <= address < found.end else None
 
@@ -672,18 +682,18 @@ class DeviceMemory:
         return (addresses >= self.base) & (addresses < self.base + self.capacity_bytes)
 
     def nearest(self, address: int) -> Allocation | None:
-        """The live allocation closest to ``address``, or None when there is none."""
+        """The live allocation closest to ``address``, or None if there is none."""
         position = bisect_right(self._starts, address)
         around = self._live[max(0, position - 1) : position + 1]
         return min(around, key=lambda a: max(a.address - address, address - a.end + 1, 0), default=None)
 
     def freed_at(self, address: int) -> Allocation | None:
-        """The most recently freed allocation that held ``address``, if it is still remembered."""
+        """The most recently freed allocation that contained ``address``, if it is still remembered."""
         return next((a for a in reversed(self._freed) if a.address <= address < a.end), None)
 
     # --- contents ---------------------------------------------------------------------------------
     def view(self, address: int, size_bytes: int, *, read_only: bool = False) -> Bytes:
-        """Host view of device bytes, shape (size_bytes,): writes through.
+        """A writable host view of device bytes, shape (size_bytes,).
 
         Args:
             read_only: the caller promises not to write, so the observer is not notified of a write.
@@ -712,11 +722,11 @@ class DeviceMemory:
         return self.view(allocation.address, allocation.size_bytes, read_only=True).copy()
 
     def restore(self, allocation: Allocation, contents: Bytes) -> None:
-        """Put a snapshot back."""
+        """Restore a snapshot."""
         self.view(allocation.address, allocation.size_bytes, read_only=True)[:] = contents
 
     def copy_in(self, address: int, data: npt.NDArray[np.generic]) -> None:
-        """Copy a host array (any layout: taken in C order) to ``address``."""
+        """Copy a host array of any layout to ``address``, in C order."""
         if data.nbytes:
             self.view(address, data.nbytes).view(data.dtype).reshape(data.shape)[...] = data
 

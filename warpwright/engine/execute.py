@@ -1,4 +1,4 @@
-"""What all functional executions of a launch share: counts, termination by the host, the order of blocks."""
+"""Common parts of all functional executions of a launch: counts, cancellation by the host, the order of blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Cancelled(Exception):
     """The launch was cancelled by the host.
 
     Args:
-        where: at which source lines the warps were; empty when that is not known.
+        where: source lines at which the warps were; empty if unknown.
     """
 
     def __init__(self, where: str = "") -> None:

@@ -1,6 +1,6 @@
 """Builds error messages for faults and deadlocks: what, where in the source, which thread, nearest allocation.
 
-A stopped warp leaves kind, address, lanes and instruction in its WARP structure (``engine/abi.py``); this module
+A stopped warp stores kind, address, lanes and instruction in its WARP structure (``engine/abi.py``); this module
 turns them into the exceptions of ``warpwright.errors``.
 """
 
@@ -43,7 +43,7 @@ _SHARED = ("LDS", "STS", "ATOMS")
 _LOCAL = ("LDL", "STL")
 _SHARED_FAULTS = (FaultKind.SHARED_OUT_OF_BOUNDS, FaultKind.NO_SUCH_BLOCK, FaultKind.BLOCK_HAS_EXITED)
 _VOLTA = 70
-"""From this architecture on, lanes of a warp continue independently."""
+"""From this architecture on, lanes of a warp have independent thread scheduling."""
 _SHOWN_WARPS = 8
 
 
@@ -54,12 +54,12 @@ class Stop:
     block: Dim3
     warp_in_block: int
     lanes: int
-    """Mask of the lanes concerned."""
+    """Mask of the affected lanes."""
     instruction: int
     """Byte address in the program."""
     kind: int = 0
     address: int = 0
-    """Device address of the first of the lanes, or byte offset in shared or local memory."""
+    """Device address accessed by the first of these lanes, or byte offset in shared or local memory."""
     bytes: int = 0
 
 
@@ -69,12 +69,13 @@ class WaitingWarp:
 
     warp_in_block: int
     state: str
-    """``exited``, ``barrier``, ``cluster`` (its barrier) or ``converge`` (its own lanes wait for each other)."""
+    """``exited``, ``barrier``, ``cluster`` (at its cluster's barrier) or ``converge`` (its own lanes wait for each
+    other)."""
     barrier: int = 0
     barrier_threads: int = 0
-    """Threads that the barrier expects; 0 for the whole block."""
+    """Number of threads that the barrier expects; 0 for the whole block."""
     instruction: int = -1
-    """Byte address of the instruction it waits at; -1 when not known."""
+    """Byte address of the instruction at which it waits; -1 if unknown."""
     lanes: int = 0
 
 
@@ -90,7 +91,7 @@ def instruction_at(program: Program, address: int) -> Instruction | None:
 def source_line(program: Program, address: int) -> str | None:
     """``saxpy.cu:5: y[i] = a * x[i] + y[i];`` for an instruction, or None without line information.
 
-    The text comes from the program's own source when the line is one of its lines, otherwise from disk.
+    The text comes from the program's own source if the line is in it, otherwise from disk.
     """
     instruction = instruction_at(program, address)
     if instruction is None or instruction.line is None:
@@ -145,9 +146,9 @@ def _access_word(instruction: Instruction | None, meant: Op | None) -> str:
 
 
 def _meant(program: Program, kind: FaultKind, instruction: Instruction | None, size: int) -> Op | None:
-    """The operation of an instruction that failed, for chips before Fermi and AMD's, whose opcodes do not name their accesses.
+    """The operation that failed, for chips before Fermi and AMD's, whose opcodes do not identify their accesses.
 
-    G80's arithmetic reads shared memory, its moves write there, and R600's bundles hold any operation.
+    G80's arithmetic instructions read shared memory, its moves write it, and R600's bundles contain any operation.
     """
     if program.arch >= FIRST_FERMI or instruction is None:
         return None
@@ -159,7 +160,8 @@ def _meant(program: Program, kind: FaultKind, instruction: Instruction | None, s
 
 
 def _space(kind: FaultKind, instruction: Instruction | None, meant: Op | None, address: int) -> str:
-    """The space of an access: by its fault, else by its operation or opcode, else by the window that its generic address is in."""
+    """The space of an access: from its fault, else from its operation or opcode, else from the window of its generic
+    address."""
     opcode = instruction.opcode if instruction is not None else ""
     space = meant.attr.space if meant is not None else ""
     if kind in _SHARED_FAULTS or space == "shared" or opcode.startswith(_SHARED):
@@ -171,7 +173,7 @@ def _space(kind: FaultKind, instruction: Instruction | None, meant: Op | None, a
 
 
 def _nearest(memory: DeviceMemory, address: int) -> str:
-    """A description of what surrounds a device address."""
+    """Describes the surroundings of a device address."""
     if address == 0 or address < 4096:
         return "the address is a null pointer or next to one"
     last = memory.base + memory.capacity_bytes - 1
@@ -187,7 +189,7 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
             "is a host pointer or an uninitialised value used as an address?"
         )
     freed = memory.freed_at(address)
-    # Next to a live allocation an access has more likely run off its end than hit what lay there before.
+    # Next to a live allocation, an access past its end is more likely than a use after free.
     if freed is not None and distance >= GAP_BYTES:
         return f"the address is in {freed.name}, which was freed"
     if near is None:
@@ -244,7 +246,7 @@ def fault_error(
 
 
 def _illegal(kind: FaultKind, stop: Stop, kernel: str) -> tuple[str, ...] | None:
-    """The error of an instruction itself, and advice; None for accesses."""
+    """Message and advice for an error of an instruction itself; None for accesses."""
     if kind is FaultKind.STACK_OVERFLOW:
         return (
             f"the reconvergence stack of a warp overflows in kernel {kernel}",
@@ -270,7 +272,7 @@ def _illegal(kind: FaultKind, stop: Stop, kernel: str) -> tuple[str, ...] | None
 def _wrong_access(
     program: Program, geometry: Geometry, memory: DeviceMemory, stop: Stop, shared_bytes: int, access: str
 ) -> tuple[str, str]:
-    """Description of an access and its place, and the reason why it is an error."""
+    """Description of an access and its location, and the reason why it is an error."""
     kernel, kind = plain_name(program.name), FaultKind(stop.kind)
     size = f"{stop.bytes} byte{'s' if stop.bytes != 1 else ''}"
     what = "atomic access" if access == "atomic" else access
@@ -308,7 +310,7 @@ def _wrong_access(
 def _memory_fault(
     program: Program, geometry: Geometry, stop: Stop, head: str, tail: str, **more: Any
 ) -> MemoryFaultError:
-    """The common message of memory faults: what, where, why; ``more``: the exception's own arguments."""
+    """The common message of memory faults: what, where, why; ``more`` are the exception's other arguments."""
     instruction = instruction_at(program, stop.instruction)
     return MemoryFaultError(
         f"{head}\n  {_place(program, geometry, stop)}\n  {tail}",
@@ -325,7 +327,7 @@ def _memory_fault(
 
 
 def _texture_error(program: Program, geometry: Geometry, stop: Stop) -> MemoryFaultError:
-    """A handle that is none, or a surface access that traps."""
+    """An invalid handle, or a surface access that traps."""
     kernel = plain_name(program.name)
     if stop.kind == FaultKind.TEXTURE_HANDLE:
         what = "texture" if stop.bytes == 1 else "surface"
@@ -348,7 +350,7 @@ def trap_error(program: Program, geometry: Geometry, stop: Stop) -> TrapError:
 
 
 def wrap_error(program: Program, geometry: Geometry, stop: Stop) -> UnsupportedError:
-    """The error of an index that passes 2**31 between two threads of a warp, which compiled code does not follow."""
+    """The error for an index that passes 2**31 between two threads of a warp, which compiled code does not support."""
     return UnsupportedError(
         f"a 32-bit index passes 2**31 between threads of one warp in kernel {program.name}\n"
         f"  {_place(program, geometry, stop)}\n"
@@ -385,7 +387,7 @@ def _describe_wait(program: Program, warp: WaitingWarp) -> str:
 
 
 def _warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
-    """Warps with what each does as lines, those that do the same in one."""
+    """Lines that state what each warp does, with warps in the same state combined."""
     groups: dict[str, list[int]] = {}
     for number, what in described:
         groups.setdefault(what, []).append(number)
@@ -432,12 +434,12 @@ def _describe_groups(program: Program, groups: Sequence[Group], words: Mapping[s
 
 
 def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int) -> str:
-    """The places of a launch's warps when the host stopped it.
+    """The positions of a launch's warps when the host stopped it.
 
     Args:
         block: the block that ran last, or the first resident one.
-        warps: its warps' numbers and where their lanes are; nowhere once they have exited.
-        resident_blocks: how many blocks had begun and not ended.
+        warps: its warps' numbers and the positions of their lanes, without exited ones.
+        resident_blocks: number of blocks that had begun and not ended.
     """
     shown = _warp_rows((number, _describe_groups(program, groups, _RUNS)) for number, groups in warps)
     if resident_blocks > 1:
@@ -448,12 +450,12 @@ def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence
 def standstill_error(
     program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int
 ) -> DeadlockError:
-    """The exception for warps that run forever: each only repeats what it did, and memory stays as it is.
+    """The exception for warps that run forever: each repeats its states, and memory does not change.
 
     Args:
-        block: the first of the blocks that are resident.
-        warps: its warps' numbers and where their lanes are; nowhere once they have exited.
-        resident_blocks: how many blocks are in this state.
+        block: the first resident block.
+        warps: its warps' numbers and the positions of their lanes, without exited ones.
+        resident_blocks: number of blocks in this state.
     """
     kernel = plain_name(program.name)
     shown = _warp_rows((number, _describe_groups(program, groups)) for number, groups in warps)

@@ -1,7 +1,7 @@
 """Values of graph conditions, which kernels set with ``cudaGraphSetConditional``.
 
-The driver makes the handles, and reads a value when a graph comes to the node that depends on it (CUDA C++ Programming Guide,
-"Conditional Graph Nodes").  A handle that the driver did not make has no value, and setting it changes nothing.
+The driver creates the handles, and reads a value when a graph reaches the node that depends on it (CUDA C++ Programming
+Guide, "Conditional Graph Nodes").  Setting an unknown handle has no effect.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _values: dict[int, int] = {}
 
 
 def new_condition(handle: int, value: int) -> None:
-    """Begin to keep the value of a handle."""
+    """Start to record the value of a handle."""
     _values[handle] = value
 
 
@@ -19,11 +19,11 @@ def drop_condition(handle: int) -> None:
 
 
 def set_condition(handle: int, value: int) -> None:
-    """What a kernel does; ``value`` is unsigned, of 32 bits."""
+    """Set a value from a kernel; ``value`` is an unsigned 32-bit number."""
     if handle in _values:
         _values[handle] = value
 
 
 def condition(handle: int) -> int:
-    """The value that was last set."""
+    """The value that was set last."""
     return _values[handle]

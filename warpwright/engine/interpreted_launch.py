@@ -32,8 +32,8 @@ class InterpretedExecution:
     Args:
         context: the launch structure.
         kernel: the lowered program.
-        resident_blocks: how many blocks the chip holds at once.
-        judged: end a launch that comes back to a state that it was in.
+        resident_blocks: number of blocks that the chip holds at once.
+        judged: whether to end a launch that returns to an earlier state.
     """
 
     def __init__(self, context: LaunchContext, kernel: Kernel, resident_blocks: int, judged: bool) -> None:
@@ -54,10 +54,10 @@ class InterpretedExecution:
         self.counts = Counts()
         self.resident: list[BlockRun] = []
         self.following = 0
-        """Clusters that have become resident so far."""
+        """Number of clusters that have become resident so far."""
         self._fruitless = 0
         self._left: list[BlockRun] = []
-        """Blocks that have not had their turn in this pass."""
+        """Blocks that have not yet had their turn in this pass."""
         self._past = Recurrence(FIRST_PASS)
 
     @property
@@ -66,10 +66,10 @@ class InterpretedExecution:
         return self.counts.blocks_done
 
     def run(self) -> Counts:
-        """Run every block, one after the other; further ones join when those that run only spin.
+        """Run every block in sequence; further blocks join if the resident ones only spin.
 
         Raises:
-            Cancelled: when the launch structure's ``cancel`` was set.
+            Cancelled: if the launch structure's ``cancel`` was set.
             ExecutionError: a fault, trap or deadlock.
         """
         while self.advance():
@@ -77,10 +77,10 @@ class InterpretedExecution:
         return self.counts
 
     def advance(self) -> bool:
-        """Give each resident block a turn, and let one more join where it may; False once every block has ended.
+        """Give each resident block a turn, and let one more join if allowed; returns False once every block has ended.
 
         Raises:
-            Paused: the launch is watched, and a warp was stopped; the next call continues with it.
+            Paused: if the launch is watched and a warp was stopped; the next call continues with it.
         """
         if not self._left and not self._begin_pass():
             return False
@@ -128,19 +128,20 @@ class InterpretedExecution:
             raise standstill_error(self.context.program, first.block.index, _standing(first), len(self.resident))
 
     def state(self) -> tuple[Any, ...]:
-        """The state of every resident warp and how far the launch is, without global memory; for :meth:`become`."""
+        """The state of every resident warp and the progress of the launch, without global memory; for
+        :meth:`become`."""
         runs = (self.resident, self._left)
         return copy.deepcopy((*runs, self.following, self._fruitless, self.counts, self.launch.clock))
 
     def become(self, state: tuple[Any, ...]) -> None:
-        """Make the warps again as they were."""
+        """Restore the warps to a saved state."""
         self.resident, self._left, self.following, self._fruitless, self.counts, self.launch.clock = copy.deepcopy(
             state
         )
         self._past = Recurrence(FIRST_PASS)
 
     def error_of(self, outcome: Outcome) -> ExecutionError:
-        """The exception for a block that did not end well."""
+        """The exception for a block that ended with an error."""
         context = self.context
         program, geometry = context.program, context.geometry
         if outcome.status is Status.DEADLOCK:
@@ -166,5 +167,5 @@ class InterpretedExecution:
 
 
 def _standing(run: BlockRun) -> list[tuple[int, list[Group]]]:
-    """The numbers of a block's warps, and where their lanes are."""
+    """The numbers of a block's warps, and the positions of their lanes."""
     return [(w.warp_in_block, groups_of(w)) for w in run.block.warps]

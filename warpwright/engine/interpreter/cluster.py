@@ -12,7 +12,7 @@ from warpwright.engine.launch import Dim3
 
 
 class ClusterState:
-    """The blocks of a cluster (one, in launches without clusters) by rank."""
+    """The blocks of a cluster by rank (one block in launches without clusters)."""
 
     def __init__(self, launch: Launch, number: int, trace: bool = False) -> None:
         x, y, _ = launch.geometry.grid
@@ -25,7 +25,7 @@ class ClusterState:
             block.populate(trace)
 
     def complete_barrier(self) -> bool:
-        """Release the warps at the cluster's barrier once every living lane has arrived; True if any waited."""
+        """Release the warps at the cluster's barrier once every live lane has arrived; returns whether any waited."""
         warps = [warp for block in self.blocks for warp in block.warps]
         if not any(warp.cluster_arrived.any() for warp in warps):
             return False
@@ -57,14 +57,14 @@ class BlockState:
         self.warps: list[WarpState] = []
 
     def populate(self, trace: bool) -> None:
-        """Make the warps, once the whole cluster is known; with ``trace`` each keeps its records."""
+        """Create the warps, once the whole cluster is known; with ``trace`` each keeps its records."""
         self.warps = [WarpState(self.launch, self, w) for w in range(self.launch.geometry.warps_per_block)]
         if trace:
             for warp in self.warps:
                 warp.trace = []
 
     def complete_barriers(self) -> bool:
-        """Release the waiting lanes of every barrier that has all its threads; True when there was one."""
+        """Release the waiting lanes of every complete barrier; returns whether there was one."""
         waiting: dict[int, list[tuple[WarpState, npt.NDArray[np.bool_]]]] = {}
         living = 0
         for warp in self.warps:

@@ -164,19 +164,21 @@ class Code:
     """One instruction, ready to run."""
 
     run: Callable[[Any, Array, Sequence[Any]], Any] | None
-    """Executes everything but the control operation for a warp, lanes and ``values``; returns the control operation's argument values."""
+    """Executes everything except the control operation for a warp, lanes and ``values``; returns the control
+    operation's arguments."""
     guard: tuple[str, int, bool] | None
     control: str = ""
     attr: Any = None
     records: int = 0
-    """Memory records that a trace has of it."""
+    """Number of memory records in a trace."""
     values: Sequence[Any] = ()
-    """What distinguishes the instruction from others with the same function: numbers of registers, constants, kinds of access."""
+    """What distinguishes the instruction from others with the same function: register numbers, constants, kinds of
+    access."""
 
 
 @lru_cache(maxsize=1 << 13)
 def function_of(source: str) -> Callable[[Any, Array, Sequence[Any]], Any]:
-    """The Python function of a text; instructions of the same form have the same."""
+    """The Python function for a text; instructions of the same form share it."""
     namespace = dict(HELPERS)
     exec(compile(source, "<lowered instruction>", "exec"), namespace)
     return namespace["run"]
@@ -199,7 +201,7 @@ class Writer:
         }
 
     def name(self, value: Any) -> str:
-        """The name by which the code refers to an object."""
+        """The name by which the generated code refers to an object."""
         self.values.append(value)
         return f"k[{len(self.values) - 1}]"
 
@@ -237,7 +239,7 @@ class Writer:
         return Code(run, self.lowered.guard, control, attr, len(self.recorded), self.values)
 
     def expression(self, op: Op) -> str | None:
-        """The Python expression of an operation; None when it was written as statements."""
+        """The Python expression of an operation; None if it was written as statements."""
         name, a = op.name, [f"v{x}" for x in op.args]
         known = getattr(self, "op_" + name, None)
         if known is not None:
@@ -432,7 +434,8 @@ class Writer:
 
 KEPT = 1 << 15
 _made: dict[tuple[int, int], tuple[Lowered, Code]] = {}
-"""By the identity of what was lowered, which it holds, and lanes: equal machine words of all programs share it."""
+"""By identity of the lowered instruction (which the entry keeps alive) and lanes; equal machine words of all programs
+share an entry."""
 
 
 def generate(lowered: Lowered, lanes: int = 32) -> Code:

@@ -1,4 +1,4 @@
-"""Groups of a warp's lanes: which group runs, which ones wait, and which runs next."""
+"""Groups of a warp's lanes: which group runs, which groups wait, and which runs next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpwright.engine.interpreter.gather_scatter import mask_bits, mask_dtype
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4
 """Ensures that spinning lanes and lanes that yielded before them do not wait for each other forever."""
 RUNNING, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER = -1, 16, 17, 18
-"""The state for which a lane waits: none, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
+"""What a lane waits for: nothing, B register 0..15, a WARPSYNC, a block barrier, its cluster's barrier."""
 
 
 def lane_mask(bits: int, lanes: int) -> npt.NDArray[np.bool_]:
@@ -21,7 +21,7 @@ def lane_mask(bits: int, lanes: int) -> npt.NDArray[np.bool_]:
 
 
 class Groups:
-    """The lanes of one warp by groups.
+    """The lanes of one warp, in groups.
 
     ``pcs`` int64 [lanes] as instruction indices, ``exited`` bool and ``waiting`` [lanes], ``barriers`` [16, lanes] masks.
     """
@@ -31,31 +31,33 @@ class Groups:
         self.pcs = np.zeros(self.lanes, np.int64)
         self.exited = exited
         self.collective = collective
-        """WARPSYNCs at which lanes of different ones meet."""
+        """WARPSYNCs whose lanes meet with those of other WARPSYNCs."""
         self.barriers = np.zeros((16, self.lanes), mask_dtype(self.lanes))
         self.waiting = np.full(self.lanes, RUNNING)
         self.sync_masks = np.zeros(self.lanes, mask_dtype(self.lanes))
         self.stack: list[tuple[int, npt.NDArray[np.bool_]]] = [(0, ~exited)]
-        """Groups that could run: instruction index and lanes; the last goes first."""
+        """Runnable groups: instruction index and lanes; the last one runs first."""
         self.apart = False
-        """Whether the last one was pushed after the last choice from the stack: it runs by itself, those under another one join."""
+        """Whether the last one was pushed after the last choice from the stack: it then runs alone, while those below
+        another one are joined."""
         self.going: tuple[int, npt.NDArray[np.bool_]] | None = None
-        """The group that continues without having waited."""
+        """The group that continues without waiting."""
         self.yielded = np.zeros(self.lanes, np.bool_)
         self.yields = 0
         """Lanes of groups that yielded and have not run since."""
 
     def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
-        """Count an instruction that the lanes execute as they are released."""
+        """Count an instruction that the lanes execute when they are released."""
         raise NotImplementedError
 
     def push(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
-        """Let a group wait its turn before all others."""
+        """Queue a group to run before all others."""
         self.stack.append((pc, lanes))
         self.apart = True
 
     def ready(self, lanes: npt.NDArray[np.bool_]) -> None:
-        """Lanes no longer wait: a group for each instruction at which they are, of which the last one continues if nobody else does."""
+        """Lanes no longer wait: queue a group for each instruction at which they are; the last one continues if no
+        other does."""
         groups = [(pc, lanes & (self.pcs == pc)) for pc in sorted({int(pc) for pc in self.pcs[lanes]})]
         if self.going is None:
             self.going = groups.pop()
@@ -63,10 +65,10 @@ class Groups:
             self.push(pc, part)
 
     def release(self, arriving: npt.NDArray[np.bool_] | None = None) -> bool:
-        """Push the lanes whose convergence barrier or WARPSYNC is complete; True when there were some.
+        """Push the lanes whose convergence barrier or WARPSYNC is complete; returns whether there were any.
 
-        ``arriving``: lanes that have just arrived, when only their convergence point is asked; a WARPSYNC that they
-        alone complete is not run again.
+        ``arriving``: lanes that have just arrived, if only their convergence point is to be tested; a WARPSYNC that
+        they alone complete is not executed again.
         """
         dead, gave_way = mask_bits(self.exited), mask_bits(self.yielded | (self.waiting == AT_WARPSYNC))
         found = False
@@ -84,7 +86,7 @@ class Groups:
                 if wanted & ~excused & ~mask_bits(group) == 0:
                     leaving |= group
                     if number != AT_WARPSYNC:
-                        # Who yielded no longer waits for anybody there.
+                        # Lanes that yielded no longer wait for others there.
                         masks[~leaving & (masks == wanted)] = 0
             if not leaving.any():
                 continue
@@ -100,7 +102,8 @@ class Groups:
         return found
 
     def let_go(self) -> None:
-        """Push the lanes at BSYNCs for which no lane is missing any more, because others left by BREAK or EXIT; they run the BSYNC again."""
+        """Push the lanes at BSYNCs for which no lane is missing any more, because others left by BREAK or EXIT; they
+        execute the BSYNC again."""
         dead = mask_bits(self.exited)
         for pc in sorted({int(pc) for pc in self.pcs[(self.waiting >= 0) & (self.waiting < AT_WARPSYNC)]}):
             here = (self.pcs == pc) & (self.waiting >= 0) & (self.waiting < AT_WARPSYNC)
@@ -115,16 +118,17 @@ class Groups:
                 self.push(pc, leaving)
 
     def met(self, group: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.bool_]]:
-        """Lanes of one mask that wait at a WARPSYNC, by those that have met: at one place, or at COLLECTIVE ones."""
+        """Lanes with the same mask that wait at a WARPSYNC, grouped by those that meet: at one address, or at
+        COLLECTIVE ones."""
         apart = [self.pcs == pc for pc in {int(p) for p in self.pcs[group]} - self.collective]
         together = group & ~np.logical_or.reduce([np.zeros(self.lanes, np.bool_), *apart])
         return [group & place for place in apart] + ([together] if together.any() else [])
 
     def give_way(self, pc: int, lanes: npt.NDArray[np.bool_], yields: bool) -> bool:
-        """Let another group continue; False when none can.
+        """Let another group continue; returns False if none can.
 
-        YIELD does not wake groups that yielded themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time: who was let go first goes
-        on first (``bench/micro/spins.cu``, cas_once).
+        YIELD does not wake groups that yielded themselves, except every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time; the
+        group released first continues first (``bench/micro/spins.cu``, cas_once).
         """
         self.yields += yields
         patient = yields and self.yields % YIELDS_BEFORE_ALL_TAKE_TURNS
@@ -138,8 +142,9 @@ class Groups:
     def choose(self) -> tuple[int, npt.NDArray[np.bool_]] | None:
         """(instruction index, lanes) of the next group, or None.
 
-        A group that others were pushed upon takes along all that are at its instruction: those of the stack and those that wait there at a
-        BSYNC, which they execute again (``bench/micro/divergence.cu``, count_leaves and leave_apart).
+        A group that others were pushed on top of is joined by all lanes at its instruction: those on the stack and
+        those that wait there at a BSYNC, which they execute again (``bench/micro/divergence.cu``, count_leaves and
+        leave_apart).
         """
         if self.going is None and not self.stack:
             self.release()
@@ -156,11 +161,11 @@ class Groups:
         return pc, group
 
     def turns(self) -> list[tuple[int, npt.NDArray[np.bool_]]]:
-        """The groups that could run, in their order."""
+        """The runnable groups, in order."""
         return [*([] if self.going is None else [self.going]), *reversed(self.stack)]
 
     def join(self, pc: int, group: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """All lanes that are at an instruction, which wait no longer."""
+        """All lanes that are at an instruction; they stop waiting."""
         mates = [lanes for other, lanes in self.stack if other == pc]
         self.stack = [entry for entry in self.stack if entry[0] != pc]
         waits = (self.waiting >= 0) & (self.waiting < AT_WARPSYNC) & (self.pcs == pc)

@@ -64,7 +64,7 @@ def global_memory(memory: DeviceMemory) -> GlobalBytes:
 
 
 class MemoryFault(Exception):
-    """An access outside its space or not aligned."""
+    """A misaligned access, or one outside its space."""
 
     def __init__(self, kind: FaultKind, address: int, lanes: int, size: int) -> None:
         super().__init__(f"{kind.name}: {size} bytes at {address:#x}")
@@ -80,16 +80,16 @@ def mask_bits(m: Mask) -> int:
 
 
 def mask_dtype(lanes: int) -> type[np.unsignedinteger[Any]]:
-    """Of a mask with one bit for each lane."""
+    """Type of a mask with one bit per lane."""
     return DTYPES[lanes // 8]
 
 
 class Space:
-    """One address space: where a lane's bytes are in a flat array, and what is a fault."""
+    """One address space: the position of a lane's bytes in a flat array, and what counts as a fault."""
 
     out_of_bounds = FaultKind.OUT_OF_BOUNDS
     journal: list[tuple[Words, Words, Words]] | None = None
-    """Where a launch may be taken back: array, places in it and what they held, write after write."""
+    """Journal for undoing a launch: array, positions in it and their old contents, for each write."""
 
     def __init__(self, data: npt.NDArray[np.uint8]) -> None:
         self._look_at(data[: len(data) // 16 * 16])
@@ -99,7 +99,7 @@ class Space:
         self.views = {n: whole.view(DTYPES[n]) for n in (1, 2, 4, 8)}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Space:
-        # Its views have to be of one array again.
+        # Its views must refer to one array again.
         twin = copy.copy(self)
         twin._look_at(self.data.copy())
         return twin
@@ -134,12 +134,12 @@ class Space:
         return 4
 
     def note(self, view: Words, places: Words) -> None:
-        """Remember what a write is about to change."""
+        """Record the old contents of a write."""
         if self.journal is not None:
             self.journal.append((view, places, view[places]))
 
     def take_back(self) -> None:
-        """Undo every write since the journal was empty."""
+        """Undo every write recorded in the journal."""
         assert self.journal is not None
         while self.journal:
             view, places, before = self.journal.pop()
@@ -171,7 +171,7 @@ class Space:
             self.views[4][places] = value[n, lanes]
 
     def atomic(self, at: Words, operand: Words, compare: Words | None, how: Access, m: Mask) -> Words:
-        """Lane after lane, lowest first."""
+        """Lane by lane, lowest first."""
         if how.bytes == 16:
             return self.exchange(at, operand, compare, m)
         if how.operation == "cast":
@@ -194,7 +194,8 @@ class Space:
         return old
 
     def cast(self, at: Words, operand: Words, compare: Words, size: int, m: Mask) -> Words:
-        """Compare and swap by the lowest lane on each bank (for 8 bytes of each half of the warp): 1 where it was done."""
+        """Compare-and-swap by the lowest lane on each bank (with 8 bytes: in each half-warp); returns 1 where it was
+        done."""
         lanes, offsets = self.places(at, size, m)
         view, places = self.views[size], offsets // size
         self.note(view, places)
@@ -209,7 +210,7 @@ class Space:
         return done
 
     def exchange(self, at: Words, operand: Words, compare: Words | None, m: Mask) -> Words:
-        """Exchange, or compare and swap, of 16 bytes: words [4, lane]."""
+        """Exchange or compare-and-swap of 16 bytes: words [4, lane]."""
         lanes, offsets = self.places(at, 16, m)
         rows = self.views[4].reshape(-1, 4)
         self.note(rows, offsets // 16)
@@ -230,7 +231,7 @@ class GlobalSpace(Space):
         self.ends = memory.table[:, 1].astype(np.int64)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Space:
-        # A copy of warps is one of their own state; global memory, all of the device's, is kept apart from it.
+        # A copy of warps is a copy of their own state; global memory, which belongs to the device, is copied separately.
         return self
 
     def outside(self, addresses: Words, size: int) -> Mask:
@@ -280,7 +281,8 @@ class LocalSpace(Space):
         return 4 * self.lanes
 
     def atomic(self, at: Words, operand: Words, compare: Words | None, how: Access, m: Mask) -> Words:
-        """Of a value whose words are apart: no other lane reaches it, so it is read, changed and written."""
+        """For values whose words are not adjacent: no other lane can access them, so they are read, changed and
+        written."""
         if how.bytes == 4:
             return super().atomic(at, operand, compare, how, m)
         values = _Values(self.load(at, how.bytes, m))
@@ -290,7 +292,7 @@ class LocalSpace(Space):
 
 
 class _Values(Space):
-    """One value of several words for each lane, whatever its address."""
+    """One value of several words per lane, independent of its address."""
 
     def __init__(self, words: Words) -> None:
         super().__init__(np.ascontiguousarray(words.T).view(np.uint8).reshape(-1))
@@ -320,7 +322,7 @@ INTEGER_ATOMICS: dict[str, Callable[[Words, Words], Words]] = {
 
 
 def change_half(how: Access, old: Words, operand: Words, place: Words) -> Words:
-    """One half of a word: ``place`` is its first bit, the other half stays as it is."""
+    """One half of a word: ``place`` is its first bit; the other half does not change."""
     before = (old >> place).astype(np.uint16)
     if how.operation == "cas_half":
         after = np.where(before == (operand >> 16).astype(np.uint16), operand.astype(np.uint16), before)
@@ -332,7 +334,7 @@ def change_half(how: Access, old: Words, operand: Words, place: Words) -> Words:
 
 
 def combine(how: Access, old: Words, operand: Words, third: Words | None = None) -> Words:
-    """What an atomic leaves in memory, for arrays of one element of raw bits."""
+    """The result of an atomic in memory, for arrays of one element of raw bits."""
     name = how.operation
     if name in ("cas_half", "fadd_half"):
         assert third is not None
@@ -364,7 +366,7 @@ def combine(how: Access, old: Words, operand: Words, third: Words | None = None)
         total = numerics.canonical_nan(how.type, numerics.fadd(how.type, old, operand, "rn"))
         if how.type != "f64":
             return total
-        # A NaN in the operand, or else in memory, goes on as it is.
+        # A NaN in the operand, or else in memory, is propagated unchanged.
         total = np.where(numerics.is_nan("f64", old), old, total)
         return np.where(numerics.is_nan("f64", operand), operand, total)
     if name == "fadd_quiet":
@@ -387,7 +389,7 @@ def pairwise(type: str, operation: Any, old: Words, operand: Words) -> Words:
 
 
 class Member(Protocol):
-    """What a block's warps must know of it to reach its cluster's memory."""
+    """What a block's warps need to know to access their cluster's memory."""
 
     @property
     def shared(self) -> SharedSpace: ...
@@ -406,7 +408,7 @@ class Members(Protocol):
 
 @dataclass(slots=True)
 class Memories:
-    """The spaces that one warp reaches."""
+    """The spaces that one warp can access."""
 
     globals: GlobalSpace
     block: Member
@@ -418,11 +420,11 @@ class Memories:
         return self.block.shared
 
     def parts(self, at: Words, space: str, m: Mask) -> list[tuple[Space, Words, Mask]]:
-        """(space, addresses in it, lanes): generic addresses are sorted by their window."""
+        """(space, addresses in it, lanes): generic addresses are separated by window."""
         if space == "global":
             return [(self.globals, at, m)]
         if space == "shared":
-            # In a cluster, the rank that the address of a block's own memory may carry counts for nothing.
+            # In a cluster, an address of a block's own memory may contain a rank, which is ignored.
             alone = len(self.block.cluster.blocks) == 1
             return [(self.shared, at if alone else at & at.dtype.type(SHARED_OFFSETS), m)]
         if space == "local":
@@ -442,7 +444,7 @@ class Memories:
         return found
 
     def of_cluster(self, at: Words, m: Mask) -> list[tuple[Space, Words, Mask]]:
-        """Lanes by the block that their addresses in the shared window name."""
+        """Lanes grouped by the block that their addresses in the shared window name."""
         found: list[tuple[Space, Words, Mask]] = []
         ranks = at >> np.uint64(SHARED_RANK_SHIFT)
         blocks = self.block.cluster.blocks
@@ -474,7 +476,7 @@ class Memories:
 
 
 class ClusterMemory:
-    """What a warp's bulk copies reach."""
+    """Memory accessible to a warp's bulk copies."""
 
     def __init__(self, warp: WarpState) -> None:
         self.warp = warp

@@ -1,4 +1,4 @@
-"""Runs blocks of a grid in the interpreter, one warp after the other."""
+"""Runs blocks of a grid in the interpreter, warp by warp."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpwright.engine.interpreter.warp import Fault, Launch, OverLimit, Paused,
 from warpwright.engine.launch import Dim3
 
 PASSES_BEFORE_NEXT_BLOCK = 32
-"""Fruitless passes over the resident blocks before one more becomes resident."""
+"""Number of passes without progress over the resident blocks before another block becomes resident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +71,23 @@ def run_warp(w: WarpState) -> Status:
 
 
 class BlockRun:
-    """A block on its way: every call of :meth:`step` runs each of its warps once."""
+    """A running block: every call of :meth:`step` runs each of its warps once."""
 
     def __init__(self, block: BlockState) -> None:
         self.block = block
         self.cluster = [self]
-        """The runs of its cluster's blocks."""
+        """The other running blocks of its cluster."""
         self.statuses = [Status.YIELD] * len(block.warps)
         self.stuck = False
         """No warp can continue unless another block of the cluster does."""
         self.turn = 0
-        """The warp that runs next in this pass over them."""
+        """The next warp to run in this pass."""
 
     def step(self) -> Outcome | None:
         """Run each warp that can continue until it stops; returns the outcome once the block has ended.
 
         Raises:
-            Paused: a warp was stopped in the middle; the next call continues with it.
+            Paused: if a warp was stopped in the middle; the next call continues with it.
         """
         block = self.block
         while self.turn < len(block.warps):
@@ -123,7 +123,7 @@ class BlockRun:
         return None
 
     def wake(self) -> None:
-        """Warps that waited at a barrier may run."""
+        """Let warps that waited at a barrier run."""
         self.stuck = False
         self.statuses = [Status.YIELD if s in (Status.BARRIER, Status.DEADLOCK) else s for s in self.statuses]
 
@@ -142,7 +142,7 @@ class BlockRun:
 
 
 def runs_of(cluster: ClusterState) -> list[BlockRun]:
-    """Each block of a cluster on its way."""
+    """A run for each block of a cluster."""
     found = [BlockRun(block) for block in cluster.blocks]
     for run in found:
         run.cluster = found
@@ -165,7 +165,8 @@ def describe_wait(w: WarpState, status: Status) -> Wait:
 
 
 def run_block(launch: Launch, index: Dim3, trace: bool = False) -> tuple[Outcome, BlockState]:
-    """Run one block (of a launch without clusters) to its end; with ``trace`` each warp keeps its records in ``trace``."""
+    """Run one block (in a launch without clusters) to its end; with ``trace`` each warp keeps its records in
+    ``trace``."""
     x, y, _ = launch.geometry.grid
     block = ClusterState(launch, index[0] + x * (index[1] + y * index[2]), trace).blocks[0]
     run = BlockRun(block)
@@ -179,8 +180,8 @@ def run_grid(launch: Launch, resident_blocks: int = 1 << 30, instruction_limit: 
     """Run every block in order of its index.
 
     One block (or cluster) is resident at first; another joins whenever the resident ones only spin, up to
-    ``resident_blocks``, so that blocks may wait for each other.  The first block that does not end
-    well ends the launch.
+    ``resident_blocks``, so that blocks may wait for each other.  The first block that ends with an error ends the
+    launch.
     """
     pending = iter(range(launch.geometry.blocks // launch.geometry.cluster_blocks))
     resident: list[BlockRun] = []

@@ -1,6 +1,6 @@
 """Detects endless loops in the interpreter from digests of its warps and memory.
 
-The interpreter keeps every register, those that nobody will read again included; they too come back when a loop does.
+The interpreter keeps every register, including dead ones; they recur too when a loop does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warpwright.engine.interpreter.warp import WarpState
 from warpwright.engine.lane_positions import Group
 
 FIRST_PASS = 2 * PASSES_BEFORE_NEXT_BLOCK
-"""Blocks that might end the wait have joined before; a pass is hundreds of iterations of a loop here."""
+"""Blocks that might end the wait have joined before; a pass is hundreds of loop iterations here."""
 
 
 def warps_digest(resident: Sequence[BlockRun]) -> bytes:
@@ -46,7 +46,7 @@ def memories(resident: Sequence[BlockRun]) -> Iterator[npt.NDArray[np.uint8]]:
 
 
 def groups_of(w: WarpState) -> list[Group]:
-    """Where the living lanes of a warp are, the group that runs first."""
+    """The positions of a warp's live lanes, starting with the group that runs first."""
     addresses = w.launch.kernel.addresses
     found: list[Group] = []
     seen = w.exited.copy()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def specials(block: BlockState, warp_in_block: int) -> dict[str, npt.NDArray[np.uint32]]:
-    """The special registers that do not change while the warp runs, uint32 [lanes], by name."""
+    """The special registers that are constant while the warp runs, uint32 [lanes], by name."""
     x, y, _ = block.launch.geometry.block
     lanes = block.launch.kernel.program.lanes
     linear = warp_in_block * lanes + np.arange(lanes)
@@ -35,7 +35,7 @@ def specials(block: BlockState, warp_in_block: int) -> dict[str, npt.NDArray[np.
 
 
 def of_block(block: BlockState) -> dict[str, int]:
-    """Those that are the same for every thread of a block."""
+    """Those that are equal for every thread of a block."""
     launch = block.launch
     geometry = launch.geometry
     values = {

@@ -1,11 +1,11 @@
 """The interpreter's run loop for chips before Volta: one program counter for a warp, and a stack of waiting lanes.
 
-The stack's entries are (kind, instruction index, lanes): ``ssy``, ``brk``, ``cnt`` and ``ret`` say where lanes meet again,
-``div`` is a side of a divided branch that waits for its turn.  Lanes run until they reach a SYNC, BRK, CONT or RET (``pop``) or exit;
-when none is left to run, the top of the stack runs next.  Of a divided branch the side that takes the jump runs first
-(Coon and Lindholm, US patents 7,353,369 and 7,617,384).
+The stack's entries are (kind, instruction index, lanes): ``ssy``, ``brk``, ``cnt`` and ``ret`` are reconvergence
+points, ``div`` is a side of a divergent branch that waits for its turn.  Lanes run until they reach a SYNC, BRK, CONT
+or RET (``pop``) or exit; when none is left to run, the top of the stack runs next.  After a divergent branch, the taken
+side runs first (Coon and Lindholm, US patents 7,353,369 and 7,617,384).
 
-A block barrier counts the warp: threads of it that are elsewhere count as arrived (PTX ISA, ``bar``: before sm_70 a
+A block barrier counts whole warps: threads that are elsewhere count as arrived (PTX ISA, ``bar``: before sm_70 a
 barrier is executed for the warp as if all its threads did).
 """
 
@@ -23,13 +23,13 @@ from warpwright.engine.interpreter.volta import arrive_at_barrier
 from warpwright.engine.interpreter.warp import WarpState
 
 MOST_ENTRIES = 1024
-"""Depth of the stack (model: the chip spills its stack to memory that the driver sizes)."""
+"""Depth of the stack (assumed: the chip spills its stack to memory that the driver sizes)."""
 
 Mask = npt.NDArray[np.bool_]
 
 
 def leave(w: WarpState, kind: str, lanes: Mask) -> bool:
-    """Take lanes out of every entry above the topmost one of a kind; False when there is none."""
+    """Remove lanes from every entry above the topmost one of a kind; returns False if there is none."""
     for entry in reversed(w.entries):
         if entry[0] == kind:
             w.running &= ~lanes
@@ -39,7 +39,7 @@ def leave(w: WarpState, kind: str, lanes: Mask) -> bool:
 
 
 def resume(w: WarpState) -> bool:
-    """Run the top of the stack: the topmost entry that still has lanes; False when the stack is empty."""
+    """Run the top of the stack: the topmost entry that still has lanes; returns False if the stack is empty."""
     while w.entries:
         _, index, lanes = w.entries.pop()
         lanes = lanes & ~w.exited
@@ -81,7 +81,7 @@ def run_stacked(w: WarpState) -> Status:
 
 
 class _Run:
-    """Control operations, by their names: each gives the next instruction, or the status with which the warp stops."""
+    """Control operations by name: each returns the next instruction, or the status with which the warp stops."""
 
     def __init__(self, w: WarpState) -> None:
         self.w = w
@@ -141,7 +141,7 @@ class _Run:
         return self._after_leaving(pc)
 
     def _after_leaving(self, pc: int) -> int | Status:
-        """The next instruction of the lanes that are left, or of those on top of the stack."""
+        """The next instruction of the remaining lanes, or of those on top of the stack."""
         w = self.w
         if w.running.any():
             return pc + 1
@@ -168,9 +168,10 @@ class _Run:
 
 
 def divide(w: WarpState, pc: int, e: Mask, addresses: Any) -> Status | None:
-    """A branch through a register: the lanes that go to the lowest address run on, at their ``pcs``; the others wait on the stack.
+    """A branch through a register: the lanes with the lowest target continue at their ``pcs``; the others wait on the
+    stack.
 
-    A status where a lane's address is none of the code's.
+    Returns a status if a lane's target is not an address of the code.
     """
     kernel = w.launch.kernel
     targets: dict[int, Mask] = {}

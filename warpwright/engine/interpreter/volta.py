@@ -45,7 +45,7 @@ def run_groups(w: WarpState) -> Status:
                     continue
                 rest = m & ~taken
                 if count < lanes:
-                    # The smaller part continues, the one that falls through when they are equal.
+                    # The smaller part continues; of equal parts, the one that falls through.
                     if count < lanes - count:
                         w.push(pc + 1, rest)
                     else:
@@ -85,7 +85,7 @@ def change_masks(w: WarpState, c: Code, e: Array, values: Any) -> None:
 
 
 def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -> Status | None:
-    """Everything but direct branches and masks: the group ends here; those that follow it are pushed."""
+    """All control operations except direct branches and masks: the group ends here, and its successors are pushed."""
     kernel = w.launch.kernel
     past = m & ~e
     w.pcs[m] = pc + 1
@@ -99,7 +99,7 @@ def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -
         if index is None:
             return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(here), Status.FAULT, offset)
         if rest.any() and rest.sum() < here.sum():
-            # The others run the instruction again; the smaller part goes first.
+            # The others execute the instruction again; the smaller part goes first.
             w.push(index, here)
             w.going = pc, rest
             return None

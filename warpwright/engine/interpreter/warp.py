@@ -50,23 +50,23 @@ Array = npt.NDArray[Any]
 
 
 class Kernel:
-    """A lowered program, ready to be interpreted; made once for all launches."""
+    """A lowered program, ready to be interpreted; created once for all launches."""
 
     @cached_property
     def blocks(self) -> list[BasicBlock]:
-        """What records of traces are about."""
+        """The basic blocks to which trace records refer."""
         return basic_blocks(self.program, self.lowered)
 
     @cached_property
     def block_at(self) -> dict[int, BasicBlock]:
-        """By the index of a block's first instruction."""
+        """Block by the index of its first instruction."""
         return {block.first: block for block in self.blocks}
 
     def __init__(self, program: Program, lowered: Sequence[Lowered]) -> None:
         self.program = program
         self.lowered = lowered
         self.code: list[Code | None] = [None] * len(lowered)
-        """Of the instructions that a warp has come to."""
+        """Code of the instructions that a warp has reached."""
         self.index_of = address_index(program)
         self.addresses = [i.address for i in program.instructions]
         self.registers, self.predicates = file_sizes(lowered)
@@ -77,7 +77,8 @@ class Kernel:
         """Whether warps reconverge by a stack (chips before Volta)."""
 
     def code_at(self, index: int) -> Code:
-        """The code of an instruction, made when a warp first comes to it: most of a kernel with slow paths never is reached."""
+        """The code of an instruction, generated when a warp first reaches it, because most slow paths of a kernel are
+        never reached."""
         code = self.code[index]
         if code is None:
             code = self.code[index] = generate(self.lowered[index], self.program.lanes)
@@ -85,7 +86,7 @@ class Kernel:
 
 
 def file_sizes(lowered: Sequence[Lowered]) -> tuple[int, int]:
-    """Registers and predicates of a lane: machine code's 256 and 8, or what virtual registers need."""
+    """Registers and predicates per lane: machine code's 256 and 8, or as many as virtual registers need."""
     registers, predicates = 256, 8
     for one in lowered:
         if one.guard is not None and one.guard[0] == "pred":
@@ -99,28 +100,28 @@ def file_sizes(lowered: Sequence[Lowered]) -> tuple[int, int]:
 
 
 class OverLimit(Exception):
-    """A launch is longer than it may be here."""
+    """A launch exceeds the limits of this execution."""
 
 
 TURN_BACK_EDGES = 256
-"""Few enough that warps which spin until another has done its part do not take most of a launch's time."""
+"""Few enough that warps that spin until another warp has done its part do not take most of a launch's time."""
 
 
 @dataclass(slots=True)
 class Limits:
-    """What a launch may do before it raises :class:`OverLimit`; it does so as well where a warp yields to others."""
+    """Limits of a launch; it raises :class:`OverLimit` beyond them, and also when a warp yields to others."""
 
     instructions: int
-    """Warp-instructions of the launch."""
+    """Number of warp-instructions of the launch."""
     back_edges: int
-    """Jumps back of one warp."""
+    """Number of backward branches of one warp."""
 
 
 class Launch:
     """State that all warps of one launch share.
 
     Args:
-        banks: contents of the constant banks by number, bank 0 included; space beyond reads 0.
+        banks: contents of the constant banks by number, including bank 0; bytes beyond their end read as 0.
     """
 
     def __init__(
@@ -143,19 +144,20 @@ class Launch:
         }
         self.sm_count = sm_count
         self.sms = range(sm_count) if sms is None else sms
-        """Numbers of the SMs that take blocks."""
+        """Numbers of the SMs that run blocks."""
         self.services = services
         self.textures = textures
         self.clock = 0
         self.limits: Limits | None = None
         self.turn_back_edges = TURN_BACK_EDGES
-        """Jumps back after which a warp yields to others."""
+        """Number of backward branches after which a warp yields to others."""
         self.before: Callable[[WarpState, int, Array], None] | None = None
-        """Called before each instruction with the warp, the instruction's index and the lanes; may raise :class:`Paused`."""
+        """Called before each instruction with the warp, the instruction's index and the lanes; may raise
+        :class:`Paused`."""
         self._constants: dict[tuple[int, int, int], Array] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Launch:
-        # A copy of warps is one of their state; they stay warps of this launch.
+        # A copy of warps is a copy of their state; they remain warps of this launch.
         return self
 
     def constant(self, bank: int, offset: int, size: int) -> Array:
@@ -191,11 +193,11 @@ class Fault:
 
 
 class Paused(Exception):
-    """Somebody who watches the launch (``Launch.before``) stops a warp before an instruction; run again, it continues there.
+    """The watcher of a launch (``Launch.before``) stopped a warp before an instruction; run again, it continues there.
 
     Args:
-        index: of the instruction.
-        lanes: that would execute it.
+        index: index of the instruction.
+        lanes: the lanes that would execute it.
     """
 
     def __init__(self, index: int, lanes: Array) -> None:
@@ -213,7 +215,7 @@ class Stopped(Exception):
 
 
 NOTHING = Code(None, None)
-"""The effect of an instruction whose guard holds in no lane."""
+"""The result of an instruction whose guard holds in no lane."""
 
 
 class WarpState(Groups):
@@ -236,7 +238,7 @@ class WarpState(Groups):
         self.upreds = np.zeros((8, self.lanes), np.bool_)
         self.preds[7] = self.upreds[7] = True
         self.entries: list[list[Any]] = []
-        """Before Volta: (kind, instruction index, lanes) of what waits; see ``stack.py``."""
+        """Before Volta: (kind, instruction index, lanes) of the waiting entries; see ``stack.py``."""
         self.running = ~self.exited
         self.started = False
         self.barrier_id = np.zeros(self.lanes, np.int64)
@@ -250,7 +252,7 @@ class WarpState(Groups):
         self.thread_instructions = 0
         self.back_edges = 0
         self.turn_back_edges = 0
-        """Jumps back since the warp's turn began."""
+        """Number of backward branches since the warp's turn began."""
         self.trace: list[int] | None = None
         self.fault: Fault | None = None
         self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program), lanes))
@@ -273,7 +275,7 @@ class WarpState(Groups):
         return np.full(self.lanes, value & 0xFFFFFFFF, np.uint32)
 
     def special64(self, name: str) -> Array:
-        """A 64-bit special register: the count of executed instructions stands for both clocks."""
+        """A 64-bit special register; the number of executed instructions serves as both clocks."""
         return np.full(self.lanes, self.launch.clock, np.uint64)
 
     def service(self, name: str, words: list[Array], m: Array) -> Array:
@@ -314,7 +316,7 @@ class WarpState(Groups):
         return result
 
     def bulk(self, what: Bulk, words: list[Array], m: Array) -> None:
-        """Bulk copies, complete at once."""
+        """Bulk copies, which complete at once."""
         memory = ClusterMemory(self)
         lanes = np.flatnonzero(m)
         for lane in lanes[:1] if what.once else lanes:
@@ -329,7 +331,7 @@ class WarpState(Groups):
         return self.spaces.load(at, how, m)
 
     def aligned(self, at: Array, how: Access, m: Array) -> None:
-        """A fault where an executing lane's address is no multiple of the access's bytes."""
+        """Raise a fault if an executing lane's address is not a multiple of the access size."""
         wrong = (at.astype(np.int64) & (how.bytes - 1)) != 0
         if (wrong & m).any():
             bits = mask_bits(wrong & m)
@@ -381,7 +383,7 @@ class WarpState(Groups):
         return [bits | lanes] if head_words(self.lanes) == 1 else [bits, lanes]
 
     def count(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
-        """Count one executed instruction, which is a basic block of its own."""
+        """Count one executed instruction, which is a separate basic block here."""
         if self.trace is not None:
             self.trace += self.head(TAG_BLOCK << 60 | self.launch.kernel.block_at[pc].number << 32, mask_bits(lanes))
         self.instructions += 1
@@ -389,26 +391,26 @@ class WarpState(Groups):
         self.launch.clock += 1
 
     def stop(self, kind: FaultKind, index: int, lanes: int, status: Status, address: int = 0, size: int = 0) -> Status:
-        """Note why the warp ends at an instruction; gives ``status`` back."""
+        """Record why the warp stops at an instruction; returns ``status``."""
         addresses = self.launch.kernel.addresses
         place = addresses[index] if 0 <= index < len(addresses) else index * 16
         self.fault = Fault(kind, address, size, lanes, place)
         return status
 
     def jump_back(self) -> None:
-        """Count a jump back where a launch has limits."""
+        """Count a backward branch if the launch has limits."""
         if self.launch.limits is not None:
             self.back_edges += 1
             self.check_limits(self.launch.limits)
 
     def check_limits(self, limits: Limits) -> None:
-        """Raise :class:`OverLimit` where there was too much."""
+        """Raise :class:`OverLimit` if a limit is exceeded."""
         if self.back_edges > limits.back_edges or self.launch.clock > limits.instructions:
             raise OverLimit
 
     # --- one instruction --------------------------------------------------------------------------
     def execute(self, pc: int, m: Array) -> tuple[Code, Array, Any]:
-        """Execute all but the control operation of an instruction for the running lanes.
+        """Execute an instruction, except its control operation, for the running lanes.
 
         Returns the instruction, the lanes whose guard holds, and the arguments of the control operation.
 
