@@ -1,7 +1,7 @@
 """The fast functional engine: common operations compiled by LLVM for a whole warp at a time.
 
-``codegen.py`` is the entry; ``live_ranges``, ``flow`` and ``shapes`` analyse a kernel; ``function_writer``, ``arithmetic``,
-``cross_lane``, ``control`` and ``trace`` write its code, ``addressing``, ``checks``, ``loads``, ``stores``, ``atomics`` and
-``constants`` that of memory accesses; ``shared_code`` is code that all kernels share (checks and faults, atomics, the block
-scheduler); ``workspace`` runs blocks of a launch.
+``codegen.py`` is the entry point.  ``live_ranges``, ``flow`` and ``shapes`` analyse a kernel; ``function_writer``,
+``arithmetic``, ``cross_lane``, ``control`` and ``trace`` write its code; ``addressing``, ``checks``, ``loads``,
+``stores``, ``atomics`` and ``constants`` write memory accesses; ``shared_code`` is code that all kernels share (checks
+and faults, atomics, the block scheduler); ``workspace`` runs blocks of a launch.
 """

@@ -13,9 +13,9 @@ from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR
 from warpwright.isa.ops import Access
 
 WINDOW_LIMIT_BYTES = 512
-"""Longest extent that a patterned load reads as one window."""
+"""Maximum extent in bytes that a patterned load reads as one window."""
 FEW_PLACES = 4
-"""A patterned load of so few different places takes each of them once and spreads it."""
+"""A patterned load with at most this many distinct addresses reads each of them once and broadcasts it."""
 
 
 def is_uniform(value: Val) -> bool:
@@ -27,16 +27,16 @@ def parts_of(type: str) -> int:
 
 
 class Spread(NamedTuple):
-    """How the lanes of an access are laid out, by the pattern of their addresses."""
+    """The layout of an access's lanes, given by the pattern of their addresses."""
 
     low: int
-    """The least offset, in bytes."""
+    """The lowest offset, in bytes."""
     span: int
-    """Bytes from it to the greatest one."""
+    """Distance in bytes from the lowest to the highest offset."""
     offsets: Sequence[int] | None
-    """Each lane's distance from the least, in accesses; None where these are not whole ones."""
+    """Each lane's distance from the lowest offset, in units of the access size; None if it is not a whole number."""
     places: int
-    """How many different ones there are."""
+    """Number of distinct offsets."""
 
 
 @cache
@@ -49,7 +49,7 @@ def spread_of(pattern: Pattern, size: int) -> Spread:
 
 
 class Place:
-    """Address of one access: what is checked and how lanes spread from it."""
+    """Address of one access: its checked part, and how lanes spread from it."""
 
     def __init__(
         self, w: FunctionWriter, address: Val, access: Access, store: bool = False, exact: bool = False
@@ -67,10 +67,10 @@ class Place:
         self.extent = spread.span + self.size
         self.offsets: Sequence[int] | None = None
         self.runs: Sequence[tuple[int, int]] = ()
-        """(first lane, lanes) of neighbouring places, where few of them make up a store."""
+        """(first lane, number of lanes) of runs of neighbouring addresses, if a store consists of few of them."""
         self.group: AccessGroup | None = None
         self.proven = self._is_proven()
-        """No lane can be at fault, whatever the launch."""
+        """Whether no lane can fault in any launch."""
         if w.setting.clustered and access.space == "shared" and not self.proven:
             self.address = offset_of(w, address)
         if self.pattern is not None:
@@ -81,12 +81,12 @@ class Place:
                 length = self.extent // min(self.size, 4)
                 readable = spread.places <= FEW_PLACES or length & (length - 1) == 0
                 if store and not self.consecutive:
-                    # Later runs, of higher lanes, overwrite earlier ones.
+                    # Later runs have higher lanes and overwrite earlier ones.
                     runs = runs_of(self.offsets)
                     self.runs = runs if len(runs) <= FEW_PLACES else ()
                 self.scattered = not (self.consecutive or self.runs if store else readable)
         elif not self.scattered and access.space == "generic":
-            # A uniform generic address may be local memory, which differs from lane to lane.
+            # A uniform generic address may be in local memory, which differs from lane to lane.
             self.offsets = [0] * w.lanes
         if self.scattered or exact:
             self.extent = self.size
@@ -110,15 +110,16 @@ class Place:
         return self.offsets == self.w.all_lanes
 
     def start(self) -> str:
-        """Address of the lowest byte that any lane touches."""
+        """Address of the lowest byte that any lane accesses."""
         base = self.w.scalar(self.address)
         return base if not self.low else self.w.op(f"add {self.kind} {base}, {self.low}")
 
 
 def offset_of(w: FunctionWriter, address: Val) -> Val:
-    """A shared address without its block's rank: the block's own memory is meant, whatever the rank says.
+    """A shared address without its block's rank, because it refers to the block's own memory whatever the rank.
 
-    Addresses that are after the window's end only because of this are set right where their check fails (``exact_accesses.py``).
+    Addresses that exceed the window only because of their rank are corrected when their check fails
+    (``exact_accesses.py``).
     """
     shape = address.shape
     if shape.kind == UNSET_KIND:
@@ -135,7 +136,7 @@ def offset_of(w: FunctionWriter, address: Val) -> Val:
 
 
 def runs_of(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """(first lane, lanes) of each longest run of lanes whose offsets count up by one."""
+    """(first lane, number of lanes) of each maximal run of lanes whose offsets increase by one."""
     lanes = len(offsets)
     firsts = [n for n in range(lanes) if n == 0 or offsets[n] != offsets[n - 1] + 1]
     return [(a, b - a) for a, b in zip(firsts, [*firsts[1:], lanes], strict=True)]
@@ -152,7 +153,7 @@ def addresses_vector(w: FunctionWriter, place: Place) -> str:
 
 
 def settle(w: FunctionWriter, address: Val) -> None:
-    """Give an address its LLVM name before control flow splits."""
+    """Give an address an LLVM name before control flow splits."""
     if address.rows:
         return
     if address.shape.kind == VECTOR_KIND:
@@ -162,7 +163,7 @@ def settle(w: FunctionWriter, address: Val) -> None:
 
 
 def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> str:
-    """Pointer of a further word: next to it, or a row below in local memory."""
+    """Pointer to a further word: adjacent, or one row below in local memory."""
     if part == 0:
         return pointer
     step = w.row_bytes * part if place.access.space == "local" else 4 * part
@@ -172,8 +173,8 @@ def part_pointer(w: FunctionWriter, place: Place, pointer: str, part: int) -> st
 def lanes_to_touch(w: FunctionWriter, pointers: str) -> tuple[str, str]:
     """(pointers, vector of i1) of a gather or scatter by the executing lanes.
 
-    Machines without registers for masks mostly take lane by lane, each with a branch of its own.  There the others touch
-    scratch memory.
+    Machines without mask registers mostly execute gathers lane by lane, with a branch for each.  On these, inactive
+    lanes access scratch memory instead.
     """
     mask = w.mask_vector(w.exec)
     if w.registers.masks or w.exec.bits == "-1":
@@ -185,7 +186,7 @@ def lanes_to_touch(w: FunctionWriter, pointers: str) -> tuple[str, str]:
 
 
 def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, Sequence[int]]], align: int) -> None:
-    """Store vectors' elements that belong to executing lanes.
+    """Store the elements of vectors that belong to executing lanes.
 
     Args:
         parts: vector, pointer and each element's lane.
@@ -200,7 +201,7 @@ def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, 
         return
     end = ""
     if not w.registers.masks:
-        # There a masked store takes many times as long as a plain one.
+        # A masked store takes many times as long as a plain one there.
         whole, some, end = w.new_label("whole"), w.new_label("some"), w.new_label("done")
         w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {w.exec.bits}, -1')}, label %{whole}, label %{some}, !prof !0")
         w.label(whole)
@@ -218,12 +219,12 @@ def masked_stores(w: FunctionWriter, type: str, parts: Sequence[tuple[str, str, 
 
 
 def word_lanes(lanes: Iterable[int], count: int) -> tuple[int, ...]:
-    """The lane of each word of lanes' elements of ``count`` words."""
+    """The lane of each word in elements of ``count`` words."""
     return tuple(lane for lane in lanes for _ in range(count))
 
 
 def mask_literal(indices: Iterable[int]) -> str:
-    """Lane numbers of a shuffle, as LLVM text."""
+    """Lane numbers of a shuffle as LLVM text."""
     return _mask_literal(tuple(indices))
 
 

@@ -1,6 +1,6 @@
 """Makes blocks resident and removes them: initialises a block's structures before its warps run.
 
-The blocks of a cluster become resident together and leave one by one.
+The blocks of a cluster become resident together and are removed individually.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ LINE_BYTES = 64
 def clear_lines(at: int, size: int) -> None:
     """Zero a range that begins at a cache line and may end with one.
 
-    The C library's memset takes a string instruction for more than 2 KiB, which at some distances between a block's areas
-    takes many times as long.
+    The C library's memset uses a string instruction for more than 2 KiB, which is many times slower at some distances
+    between a block's areas.
     """
     for line in range(at, at + size, LINE_BYTES):
         clear_line(line)
@@ -25,7 +25,7 @@ def clear_lines(at: int, size: int) -> None:
 
 @core
 def place(number: int, width: int, height: int) -> tuple[int, int, int]:
-    """x, y and z of the ``number``-th place of a box."""
+    """x, y and z of the ``number``-th position in a box."""
     rows = divide(number, width)
     planes = divide(rows, height)
     return number - rows * width, rows - planes * height, planes
@@ -40,7 +40,7 @@ def admit_warp(launch: Launch, space: Space, block: Block, number: int, n: int) 
     warp["block"] = block
     warp["warp_in_block"] = n
     lanes = launch["lanes"]
-    # Of 64 lanes the mask has no bit to spare.
+    # A mask of 64 lanes has no spare bit.
     warp["lanes"] = (1 << min(space["block_threads"] - n * lanes, lanes) - 1) * 2 - 1
     warp["local_base"] = block + space["local_at"] + n * space["local_bytes"]
     clear_lines(warp["local_base"], space["local_bytes"])
@@ -55,7 +55,7 @@ def admit_warp(launch: Launch, space: Space, block: Block, number: int, n: int) 
 
 @apart
 def admit(launch: Launch, space: Space, slot: int, number: int) -> None:
-    """Make a block resident in a slot, as a cluster of its own."""
+    """Make a block resident in a slot, as a cluster of one block."""
     block: Block = slot_block(space, slot)
     x, y, z = place(number, launch["grid_x"], launch["grid_y"])
     block["index_x"] = x
@@ -76,7 +76,7 @@ def admit(launch: Launch, space: Space, slot: int, number: int) -> None:
 
 @core
 def join_cluster(block: Block, rank: int, rx: int, ry: int, rz: int, x: int, y: int, z: int) -> None:
-    """Tell a block its place in its cluster, and its cluster's in the grid."""
+    """Set a block's position in its cluster, and its cluster's position in the grid."""
     block["cluster_rank"] = rank
     block["cluster_index_x"] = rx
     block["cluster_index_y"] = ry
@@ -105,7 +105,7 @@ def admit_cluster(launch: Launch, space: Space, order: int, number: int) -> None
 
 @apart
 def leave(launch: Launch, block: Block) -> None:
-    """A block has ended: the others of its cluster no longer reach it."""
+    """Remove an ended block from the view of its cluster."""
     for rank in range(launch["cluster_count"]):
         other = peek(block + BLOCK["cluster_blocks"] + rank * 8)
         if other != 0:

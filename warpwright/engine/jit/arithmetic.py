@@ -33,9 +33,9 @@ def emit_pure(w: Text, op: Op, args: list[Val], shape: Shape) -> Val:
 
 
 def _predicates(w: Text, op: Op, args: list[Val], shape: Shape) -> Val:
-    """An operation on predicates where no register has a bit for each lane."""
+    """An operation on predicates, on machines without a mask register."""
     if op.name != "select" and all(a.vector and a.place == w.place and not a.bits for a in args):
-        # They have just been compared: as long as the numbers.
+        # The operands were just compared and are as wide as the compared numbers.
         form = Form(w, True)
         words = [form.cast("sext", "i1", "i32", a.vector) for a in args]
         both = ("xor", words[0], form.const("i32", 0xFFFFFFFF)) if op.name == "not" else (op.name, *words)

@@ -1,4 +1,4 @@
-"""Functions for atomics, which process one lane after the other, generated on demand (``shared_code.py``)."""
+"""Functions for atomics, which process one lane at a time; generated on demand (``shared_code.py``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpwright.isa.ops import Op
 
 SCALAR = Shape(SCALAR_KIND)
 WORDS = {"i64": 2, "f64": 2, "i128": 4}
-"""32-bit words of a type that has more than one."""
+"""Number of 32-bit words of types that have more than one."""
 
 
 def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
@@ -38,7 +38,7 @@ def _floating(t: Text, name: str, type: str, old: str, operand: str) -> str:
     if flushes:
         result = emit_pure(t, Op("ftz", type, (0,)), [result], SCALAR)
     if name == "fadd" and type == "f64":
-        # A NaN in the operand, or else in memory, goes on as it is; where code adds, that in memory first, made quiet.
+        # A NaN in the operand, or else in memory, is propagated; for additions, the one in memory takes precedence and is made quiet.
         for x in reversed(inputs) if quiets else inputs:
             single = t.scalar(x)
             nan = t.op(f"fcmp uno double {single}, {single}")
@@ -62,23 +62,24 @@ DIRECT = {
     "xor": "xor",
     "exch": "xchg",
 }
-"""LLVM's names of the operations that ``atomicrmw`` has."""
+"""LLVM's names of the operations that ``atomicrmw`` supports."""
 HALVES = ("cas_half", "fadd_half")
-"""Operations on one half of a word, which the third operand names."""
+"""Operations on one half of a word, which the third operand selects."""
 THREE_OPERANDS = (*HALVES, "mskor")
 
 
 def atomic_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """``ww_atomic_<operation>_<type>``: old values replace the operands in ``%values``.
 
-    ``ww_at_…`` does the same given the lanes' host pointers, ``ww_own_…`` to words that nobody else can change meanwhile.
+    ``ww_at_…`` does the same given the lanes' host pointers, ``ww_own_…`` on words that no other thread can change
+    meanwhile.
     """
     given = not name.startswith("ww_atomic_")
     stem = next(stem for stem in ("ww_own_", "ww_at_", "ww_atomic_") if name.startswith(stem))
     operation, kind = name.removeprefix(stem).rsplit("_", 1)
     t = Text(wave.lanes)
     t.emit("%low_p = getelementptr i32, ptr %values, i64 %n")
-    # A lane's words of local memory are apart, and no other lane reaches them.
+    # The words of a lane's value in local memory are not adjacent, and no other lane can access them.
     words = WORDS.get(kind, 1)
     apart = words > 1 and not given and operation != "cast"
     atomic = _Atomic(t, wave, operation, kind, _gathered(t, words) if apart else "%host")
@@ -127,7 +128,7 @@ class _Atomic:
         return value
 
     def exchange(self, own: bool) -> str:
-        """Change the value in memory; returns the old one.  ``own``: nobody else can change it meanwhile."""
+        """Change the value in memory and return the old one.  ``own``: no other thread can change it meanwhile."""
         t, type, host, size = self.t, self.type, self.host, self.size
         if own and self.kind != "i128":
             old = t.op(f"load {type}, ptr {host}, align {size}")
@@ -135,7 +136,7 @@ class _Atomic:
             t.emit(f"store {type} {new}, ptr {host}, align {size}")
             return old
         if self.kind == "i128":
-            # Kernels with atomics run on one thread: no host needs an instruction for 16 bytes at once.
+            # Kernels with these atomics run on one host thread, so no 16-byte atomic instruction is needed.
             old, operand = t.op(f"load i128, ptr {host}, align {size}"), self.operand
             if self.operation == "cas":
                 equal = t.op(f"icmp eq i128 {old}, {self.read(1)}")
@@ -154,7 +155,7 @@ class _Atomic:
         return self.retried()
 
     def new(self, old: str) -> str:
-        """The value that takes the place of an old one."""
+        """The value that replaces an old one."""
         t, type = self.t, self.type
         if self.operation in DIRECT:
             return _changed(t, self.operation, type, old, self.operand)
@@ -170,7 +171,7 @@ class _Atomic:
         return _combined(t, self.operation, self.kind, type, old, self.operand)
 
     def retried(self) -> str:
-        """A loop of compare-and-swaps, for what the host has no instruction for."""
+        """A compare-and-swap loop, for operations without a host instruction."""
         t, type, host, size = self.t, self.type, self.host, self.size
         first = t.op(f"load atomic {type}, ptr {host} monotonic, align {size}")
         t.emit("br label %try")
@@ -185,7 +186,7 @@ class _Atomic:
         return "%seen"
 
     def leave(self, old: str) -> None:
-        """Put the old value where the operand was."""
+        """Store the old value in place of the operand."""
         t = self.t
         for n in range(self.words):
             part = t.op(f"lshr {self.type} {old}, {32 * n}") if n else old
@@ -194,7 +195,7 @@ class _Atomic:
 
 
 def _gathered(t: Text, words: int) -> str:
-    """The place of a value: its own, or for one whose words are apart a copy."""
+    """Address of a value: its own, or that of a copy if its words are not adjacent."""
     t.emit("%apart = icmp ne i64 %step, 4")
     t.emit("%copy = alloca i128, align 16")
     for n in range(words):
@@ -205,7 +206,7 @@ def _gathered(t: Text, words: int) -> str:
 
 
 def _scattered(t: Text, words: int) -> None:
-    """Back from the copy, where there is one (of no words otherwise); ends the lane."""
+    """Write back the copy, if there is one (of no words otherwise); ends the lane."""
     if not words:
         t.emit("br label %lane_done")
         return
@@ -222,7 +223,7 @@ def _word_apart(t: Text, n: int) -> str:
 
 
 def _changed(t: Text, operation: str, type: str, old: str, operand: str) -> str:
-    """The result of an integer operation of one instruction, or of a comparison."""
+    """The result of a single-instruction integer operation, or of a comparison."""
     if operation == "exch":
         return operand
     if operation in ("add", "and", "or", "xor"):
@@ -232,13 +233,14 @@ def _changed(t: Text, operation: str, type: str, old: str, operand: str) -> str:
 
 
 TRIED = ("  %tried = phi i32 [ 0, %0 ], [ %tried_after, %lane_done ]", "  %tried_after = or i32 %tried, %bank_bit")
-"""The banks that lanes of a ``cast`` have tried, from lane to lane."""
+"""The banks that lanes of a ``cast`` have already used."""
 
 
 def _cast(t: Text, type: str, size: int, compare: str, operand: str) -> str:
-    """A compare-and-swap that a lane does only where none before it came to its bank: 1 where it was done.
+    """A compare-and-swap that a lane performs only if no lower lane has used its bank; returns 1 where it was done.
 
-    bench.micro ``tries`` on an H200: 32 lanes on 32 words of a bank take 32 tries, as on one word; words of 8 bytes 16, a half of the warp beside the other.
+    bench.micro ``tries`` on an H200: 32 lanes on 32 words of one bank take 32 tries, as on one word; words of 8 bytes
+    take 16, because each half-warp proceeds separately.
     """
     at = t.op("load i64, ptr " + t.op("getelementptr i64, ptr %addresses, i64 %n"))
     place = t.op(f"trunc i64 {t.op(f'lshr i64 {at}, {size.bit_length() - 1}')} to i32")
@@ -260,7 +262,7 @@ def _mbarrier(t: Text, old: str, by: str) -> str:
         return t.op(f"and i64 {t.op(f'lshr i64 {word}, {low}') if low else word}, {mask}")
 
     def missing(count: str) -> str:
-        """2**20 less a count, 0 for 0."""
+        """2**20 minus a count, or 0 for a count of 0."""
         return t.op(f"and i64 {t.op(f'sub i64 {1 << mb.COUNT_BITS}, {count}')}, {mb.COUNT_MASK}")
 
     arrivals = field(by, 0, mb.COUNT_MASK)
@@ -283,7 +285,7 @@ def _mbarrier(t: Text, old: str, by: str) -> str:
 
 
 def _changed_half(t: Text, operation: str, kind: str, old: str, operand: str, place: str) -> str:
-    """One half of a word: ``place`` is its first bit, the other half stays as it is."""
+    """One half of a word: ``place`` is its first bit; the other half does not change."""
     before = t.op(f"trunc i32 {t.op(f'lshr i32 {old}, {place}')} to i16")
     after = t.op(f"trunc i32 {operand} to i16")
     if operation == "cas_half":

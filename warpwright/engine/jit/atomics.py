@@ -1,8 +1,8 @@
 """Atomics, executed lane by lane in shared functions.
 
-One check tells whether all lanes' addresses are fine; else each is looked up.  Shared memory belongs to a block, whose warps run on one host
-thread: its words are changed by plain loads and stores, where a host's locked instruction takes some twenty cycles.  With
-clusters other blocks may change them meanwhile.
+One check covers the addresses of all lanes; if it fails, each is looked up.  Shared memory belongs to a block, whose
+warps run on one host thread, so its words are changed by plain loads and stores, because a locked host instruction
+takes about twenty cycles.  With clusters, other blocks may change them concurrently.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR
 from warpwright.isa.ops import Access, Op
 
 EXACT = ("mbarrier", "cast")
-"""Operations on words that copying units change as well, or that depend on their addresses."""
+"""Operations on words that copy engines also change, or that depend on the words' addresses."""
 
 
 def atomic_name(access: Access) -> str:
-    """Operation and type of an atomic, as the shared function is called."""
+    """Operation and type of an atomic, as in the name of its shared function."""
     name = access.operation
     if name in ("fmin", "fmax") and access.type in ("f16x2", "bf16x2"):
         name = f"{name}_{access.type}"
@@ -28,7 +28,7 @@ def atomic_name(access: Access) -> str:
 
 
 def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
-    """Lane after lane, lowest first, each one atomically."""
+    """Execute lane by lane, lowest first, each atomically."""
     access: Access = op.attr
     place = Place(w, args[0], access, exact=True)
     tr.record_access(w, place.address, access)
@@ -53,7 +53,7 @@ def emit_atomic(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
 
 
 def _change(w: FunctionWriter, place: Place, access: Access) -> None:
-    """Change the executing lanes' words; the old ones take the operands' place."""
+    """Change the executing lanes' words; the old values replace the operands."""
     name = atomic_name(access)
     number = w.add_site() if place.wide else -1
     site = site_pointer(w, number) if place.wide else "null"

@@ -1,8 +1,8 @@
 """Barriers of a block and of a cluster without timing: counts arrivals and releases warps.
 
-Barriers count threads: a barrier of the whole block expects all living threads; one with an explicit count takes a
-warp of which all living lanes arrived as whole (PTX ISA, ``barrier``).  A cluster's barrier is complete when every living
-lane of its blocks has arrived (PTX ISA, ``barrier.cluster``).
+Barriers count threads: a barrier of the whole block expects all live threads; for one with an explicit count, a warp
+whose live lanes have all arrived counts as a full warp (PTX ISA, ``barrier``).  A cluster's barrier is complete when
+every live lane of its blocks has arrived (PTX ISA, ``barrier.cluster``).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from warpwright.native.intrinsics import apart, core, lowest_bit, peek, poke, po
 
 SYNC, ARRIVE, POPC, AND, OR, CLUSTER_ARRIVE, CLUSTER_WAIT = range(len(BARRIER_MODES))
 BARRIERS = 16
-"""Named barriers of a block."""
+"""Number of named barriers of a block."""
 
 
 @apart
 def arrive(launch: Launch, block: Block, warp: Warp) -> None:
-    """Count a warp in that has come to a barrier."""
+    """Count the arrival of a warp at a barrier."""
     mode, lanes = warp["barrier_mode"], warp["barrier_lanes"]
     if mode == CLUSTER_ARRIVE:
         warp["cluster_arrived"] |= lanes
         set_state(warp, READY)
     elif mode == CLUSTER_WAIT:
-        # Whose arrival has been taken back is past the barrier already.
+        # A warp whose arrival has been revoked is already past the barrier.
         set_state(warp, AT_CLUSTER if lanes & warp["cluster_arrived"] else READY)
     else:
         at = (warp["barrier_id"] & BARRIERS - 1) * 8
@@ -51,17 +51,18 @@ def arrive(launch: Launch, block: Block, warp: Warp) -> None:
 
 @apart
 def arrive_all(launch: Launch, space: Space, block: Block, number: int) -> None:
-    """Count in those of a block's first warps that have reached a barrier without being counted."""
+    """Count the arrivals of a block's first warps that have reached a barrier without being counted."""
     for n in range(number):
         warp: Warp = block["warps"] + n * space["warp_bytes"]
-        # Of warps that have run this round, those in the middle of a loop (STEP) have no lanes there.
+        # Of the warps that have run in this round, those in the middle of a loop (STEP) have no lanes there.
         if state_of(warp) == READY and warp["barrier_lanes"] != 0:
             arrive(launch, block, warp)
 
 
 @core
 def is_plain(block: Block, warp: Warp) -> bool:
-    """Whether a warp that reached a barrier waits, with all of its lanes, for the whole block, and no other warp has arrived before."""
+    """Whether a warp at a barrier waits, with all of its lanes, for the whole block, and no other warp has arrived
+    before."""
     if warp["barrier_mode"] != SYNC or warp["barrier_threads"] != 0:
         return False
     arrived = peek(block + BLOCK["barriers"] + (warp["barrier_id"] & BARRIERS - 1) * 8)
@@ -75,7 +76,7 @@ def waits_at(warp: Warp, barrier: int) -> bool:
 
 @apart
 def release(space: Space, block: Block) -> bool:
-    """Release every barrier that all of its threads have reached; whether any was."""
+    """Release every complete barrier; returns whether there was one."""
     warps, stride, count = block["warps"], space["warp_bytes"], block["warp_count"]
     threads = 0
     waited_at = 0
@@ -112,7 +113,7 @@ def wake(space: Space, block: Block, barrier: int) -> None:
             mode = warp["barrier_mode"]
             if mode == POPC:
                 warp["barrier_result"] = votes
-            elif mode == AND:  # those against were counted
+            elif mode == AND:  # votes against were counted
                 warp["barrier_result"] = votes == 0
             elif mode == OR:
                 warp["barrier_result"] = votes != 0
@@ -120,7 +121,7 @@ def wake(space: Space, block: Block, barrier: int) -> None:
 
 @apart
 def release_cluster(launch: Launch, space: Space, block: Block) -> bool:
-    """Release a block's cluster from its barrier when every living lane has arrived; whether it did."""
+    """Release a block's cluster from its barrier once every live lane has arrived; returns whether it was released."""
     some = False
     for rank in range(launch["cluster_count"]):
         member: Block = peek(block + BLOCK["cluster_blocks"] + rank * 8)
@@ -140,7 +141,7 @@ def release_cluster(launch: Launch, space: Space, block: Block) -> bool:
 
 @core
 def wake_cluster(space: Space, block: Block) -> None:
-    """Let a block's warps continue from its cluster's barrier."""
+    """Let a block's warps continue after its cluster's barrier."""
     for n in range(space["warp_count"]):
         warp: Warp = block["warps"] + n * space["warp_bytes"]
         warp["cluster_arrived"] = 0

@@ -11,7 +11,7 @@ from warpwright.isa.ops import Op
 
 
 def emit_bulk(w: FunctionWriter, op: Op, args: list[Val]) -> None:
-    """Leaves through 'fault' when a copy is at fault."""
+    """Execute a bulk copy; branches to 'fault' if it faults."""
     what: Bulk = op.attr
     settle_faults(w)
     for n, value in enumerate(args):

@@ -1,8 +1,8 @@
 """Delays canonical NaNs: finds sums that are only used in further arithmetic.
 
-Arithmetic gives CUDA's canonical NaN, but a NaN's payload cannot be seen until something other than
-arithmetic reads it.  A web whose every write is such a result (or a number) may hold any NaN; reads that are not
-arithmetic make it canonical then.  This takes the check out of the chain of a multiply-add loop.
+Arithmetic returns CUDA's canonical NaN, but a NaN's payload is invisible until something other than arithmetic reads
+it. A web that is only written with such results (or numbers) may therefore hold any NaN; other reads make it canonical.
+This removes the check from the dependence chain of a multiply-add loop.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ ARITHMETIC = frozenset(("fadd", "fmul", "fma"))
 
 @dataclass(slots=True)
 class LateNans:
-    """What the code generator does differently."""
+    """Changes to the generated code."""
 
     skip: set[tuple[int, int]] = field(default_factory=set)
-    """canonical_nan operations to leave out."""
+    """canonical_nan operations to omit."""
     finish: set[tuple[int, int]] = field(default_factory=set)
     """Register reads that must make the value canonical."""
 
@@ -35,13 +35,13 @@ def _users(ops: Sequence[Op]) -> list[list[int]]:
 
 
 def _is_number(op: Op) -> bool:
-    """Whether the words of a constant are numbers or canonical."""
+    """Whether the words of a constant are numbers or canonical NaNs."""
     words = (int(op.attr) & 0xFFFFFFFF, int(op.attr) >> 32 & 0xFFFFFFFF)
     return all(bits & 0x7FFFFFFF <= 0x7F800000 or bits == 0x7FFFFFFF for bits in words)
 
 
 def _only_arithmetic(ops: Sequence[Op], users: list[list[int]], position: int) -> bool:
-    """Whether a float value is only used where its NaN's payload does not matter."""
+    """Whether a float value is only used where its NaN payload does not matter."""
     for user in users[position]:
         op = ops[user]
         if op.name == "fneg":
@@ -68,7 +68,7 @@ def late_nans(lowered: Sequence[Lowered], webs: Webs) -> LateNans:
                 continue
             reference = webs.references[index, position]
             if op.name == "set_reg64" and ops[op.args[0]].name == "const" and reference.low != reference.high:
-                # Two registers at once, each a word of the constant.
+                # Two registers at once, each one word of the constant.
                 if not _is_number(ops[op.args[0]]):
                     excluded.update((reference.low, reference.high))
                 continue

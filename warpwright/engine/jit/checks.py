@@ -1,9 +1,9 @@
 """Address checks of memory accesses: one for a whole warp if the distances between its lanes are known.
 
 Each access site of global or generic memory keeps the last allocation it hit (first byte, number of valid starting
-places) in its thread's cache; an access that stays inside goes straight to memory.  Everything else, partial warps
-at an array's end included, takes a shared function that checks every lane exactly, then refills the cache or
-records the fault.  The check rotates the offset by the access size, so that a misaligned address fails it too.
+places) in its thread's cache; an access that stays inside goes straight to memory.  Everything else, including partial
+warps at an array's end, calls a shared function that checks every lane exactly, then refills the cache or records the
+fault.  The check rotates the offset by the access size, so that a misaligned address fails it too.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Shape
 
 SITE_BYTES = 16
 MOST_KEPT = 8
-"""Registers that a slow path seems to read at most."""
+"""Maximum number of registers that a slow path appears to read."""
 GROUP_LIMIT_BYTES = 1024
-"""Loads from one base share a check when together they span no more, multiples of a stride aside."""
+"""Maximum span in bytes of loads from one base that share a check, not counting multiples of a stride."""
 GROUP_LIMIT_STRIDES = 1 << 10
 STRIDE_LIMIT_BYTES = 1 << 48
-"""Longer strides fail the check of a group: multiples of shorter ones cannot wrap around the address space."""
+"""Maximum stride for which a group's check succeeds: multiples of shorter strides cannot wrap around the address
+space."""
 MOST_ROOMS = 64
-"""Windows' copies in the scratch memory of a warp function."""
+"""Number of copies of windows in the scratch memory of a warp function."""
 STEP_LIMIT = 1 << 30
 SPACES = {"global": 0, "generic": 1, "shared": 2, "local": 3}
 
@@ -51,7 +52,7 @@ def rotated(w: FunctionWriter, type: str, value: str, size: int) -> str:
 
 
 def shared_limit(w: FunctionWriter, extent: int, size: int) -> str:
-    """Number of valid starting places of an extent in shared memory (made once, at entry)."""
+    """Number of valid starting positions for an extent in shared memory (computed once, at entry)."""
     return w.shared_limits.setdefault((extent, size), f"%shared_limit_{extent}_{size}")
 
 
@@ -68,7 +69,7 @@ def instruction_address(w: FunctionWriter) -> int:
 
 
 def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: str, extra: str = "") -> str:
-    """The exact way: lanes one by one, in a shared function; leaves through 'fault' when a lane is at fault."""
+    """The exact path: lane by lane, in a shared function; branches to 'fault' if a lane faults."""
     w.emit(f"store {w.vec64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
     w.declare(name, "i1", f"ptr, ptr, ptr, ptr, {w.mask_type}, i32, i32, i32, i64" + (", i32" if extra else ""))
     fault = w.op(
@@ -82,7 +83,7 @@ def call_slow(w: FunctionWriter, name: str, place: Place, site: str, exec_bits: 
 
 
 def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | None) -> int:
-    """Number of the access in the table for the slow path; ``offsets`` from :meth:`Place.start`, or addresses given."""
+    """Index of the access in the slow path's table; ``offsets`` from :meth:`Place.start`, or given addresses."""
     lanes = "null"
     if offsets is not None:
         lanes = w.table(("offsets", tuple(offsets)), "i32", offsets, w.lanes)
@@ -98,19 +99,19 @@ def describe(w: FunctionWriter, place: Place, site: int, offsets: list[int] | No
 
 
 def note_exec(w: FunctionWriter) -> None:
-    """Tell slow paths which lanes execute."""
+    """Pass the executing lanes to slow paths."""
     if w.noted_exec != w.exec.bits:
         w.noted_exec = w.exec.bits
         w.emit(f"store {w.mask_type} {w.exec.bits}, ptr %noted_exec")
 
 
 def lane_offsets(place: Place) -> list[int]:
-    """Bytes from the lowest address to each lane's."""
+    """Bytes from the lowest address to each lane's address."""
     return [p - place.low for p in place.pattern or (0,) * place.w.lanes]
 
 
 def window_of_group(w: FunctionWriter, place: Place) -> str:
-    """Pointer to the bytes of a load from a group, in windows that earlier loads have asked for where it is in one of them."""
+    """Pointer to the bytes of a load from a group: in a window that an earlier load requested, if it is inside one."""
     name = w.scalar(place.address)
     sum_ = w.sums.get(name, Sum(name))
     start = sum_.step + place.low
@@ -125,7 +126,7 @@ def window_of_group(w: FunctionWriter, place: Place) -> str:
     before = w.accesses[window.last]
     scratch = slow_path.scratch_of(w.lanes)
     if before.room == scratch.window_at:
-        # The copy must last while other windows are served.
+        # The copy must remain valid while other windows are served.
         window.room = before.room = scratch.bytes + slow_path.WINDOW_BYTES * w.rooms
         w.rooms += window.rooms
         w.most_rooms = max(w.most_rooms, w.rooms)
@@ -137,13 +138,14 @@ def window_of_group(w: FunctionWriter, place: Place) -> str:
 
 
 def _joins(w: FunctionWriter, window: Window, start: int, times: int, extent: int) -> bool:
-    """Whether a load is in a window, or in one of those that follow it a stride apart, and there is room for their copies."""
+    """Whether a load is inside a window, or inside one of those that follow it a stride apart, and there is room for
+    their copies."""
     inside = 0 <= start - window.start <= slow_path.WINDOW_BYTES - extent and 0 <= times - window.times < window.rooms
     return inside and (window.room > 0 or w.rooms + window.rooms <= MOST_ROOMS)
 
 
 def _pointer_at(w: FunctionWriter, window: Window, times: int) -> str:
-    """Pointer to a window that is some strides after the first."""
+    """Pointer to a window some strides after the first."""
     known = window.pointers
     if times not in known:
         before = _earlier(known, times)
@@ -153,10 +155,11 @@ def _pointer_at(w: FunctionWriter, window: Window, times: int) -> str:
 
 
 def _earlier(known: Mapping[int, str], times: int) -> int:
-    """How many strides the pointer is after the first that one ``times`` strides after is made of.
+    """Number of strides from the first pointer to the one from which the pointer ``times`` strides after it is
+    computed.
 
-    x86-64 adds one, two, four or eight times a register to an address for nothing: so most pointers need no instruction that
-    are such a distance from every third one.
+    x86-64 addressing adds one, two, four or eight times a register to an address at no cost, so most pointers need no
+    instruction if they are such a distance away from one of every three.
     """
     for scales, spacing in (((1, 2, 4, 8), 3), ((3, 6, 1, 2, 4, 8), 1)):
         for scale in scales:
@@ -168,10 +171,10 @@ def _earlier(known: Mapping[int, str], times: int) -> int:
 def checked_window(
     w: FunctionWriter, place: Place, site: int, fine: str, host: str, stride: str = ""
 ) -> tuple[str, str]:
-    """Pointer to the bytes of a load: memory itself where they are ``fine``, else a copy (zeros after a fault).
+    """Pointer to the bytes of a load: in memory itself if the access is ``fine``, else in a copy (zeros after a fault).
 
-    With a ``stride`` (an LLVM value), what is a multiple of it away may be read as well, as many multiples of the stride
-    returned away: loads described as further accesses of this one (``slow_path.ACCESS``).
+    With a ``stride`` (an LLVM value), bytes at multiples of it may be read as well, at multiples of the returned
+    stride: loads described as further accesses of this one (``slow_path.ACCESS``).
     """
     number = describe(w, place, site, lane_offsets(place))
     note_exec(w)
@@ -201,7 +204,7 @@ def checked_window(
 
 
 def settle_faults(w: FunctionWriter) -> None:
-    """Leave when a load of this block was at fault: before anything that others could see, and at the block's end."""
+    """Branch to 'fault' if a load of this block faulted: before any visible effect, and at the block's end."""
     if not w.unsettled:
         return
     w.unsettled = False
@@ -212,7 +215,7 @@ def settle_faults(w: FunctionWriter) -> None:
 
 
 def call_slow_path(w: FunctionWriter, name: str, place: Place, site: int) -> tuple[str, str]:
-    """(address of the served values, label after the call); leaves through 'fault' when a lane is at fault."""
+    """(address of the served values, label after the call); branches to 'fault' if a lane faults."""
     if place.scattered or place.address.shape.kind == VECTOR_KIND:
         w.emit(f"store {w.vec64} {addresses_vector(w, place)}, ptr %lane_addresses, align 64")
         start, offsets = "0", None
@@ -224,7 +227,7 @@ def call_slow_path(w: FunctionWriter, name: str, place: Place, site: int) -> tup
     number = describe(w, place, site, offsets)
     if w.noted_exec != w.exec.bits:
         note_exec(w)
-        w.noted_exec = ""  # only on this way
+        w.noted_exec = ""  # only on this path
     if w.calls.keeps_registers:
         served = w.op(slow_path.call(name, start, number, _kept(w)))
     else:
@@ -238,7 +241,7 @@ def call_slow_path(w: FunctionWriter, name: str, place: Place, site: int) -> tup
 
 
 def _kept(w: FunctionWriter) -> list[str]:
-    """Results since the last access, as operands of the width of a register."""
+    """Results since the last access, as operands as wide as a register."""
     width = w.calls.lanes
     if not width or len(w.fresh) * w.lanes // width > MOST_KEPT:
         return []
@@ -252,9 +255,9 @@ def _kept(w: FunctionWriter) -> list[str]:
 
 
 def host_pointer(w: FunctionWriter, root: str, step: int, shared: bool = False) -> str:
-    """Host address of root + step bytes; the root's is made once in a block.
+    """Host address of root + step bytes; the root's address is computed once per block.
 
-    In shared memory the sum must be known to be in it: as a signed number, the root then is the sum less the step.
+    In shared memory the sum must be known to be in range: as a signed number, the root then is the sum minus the step.
     """
     key = ("host", root, shared)
     known = w.numbered.get(key)
@@ -270,7 +273,7 @@ def host_pointer(w: FunctionWriter, root: str, step: int, shared: bool = False) 
 
 
 def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
-    """(i1 whether the whole extent is fine, host pointer of its start) for addresses with a scalar part."""
+    """(i1 whether the whole extent is valid, host pointer of its start) for addresses with a scalar part."""
     if place.proven:
         root, step = w.offsets_of.get(base := w.scalar(place.address), (base, 0))
         if abs(step) >= STEP_LIMIT:
@@ -296,17 +299,19 @@ def check(w: FunctionWriter, place: Place, site: str) -> tuple[str, str]:
 
 
 def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, Callable[[], str]]:
-    """(allocation cache, whether all loads of this block from the same base are fine, writer of this one's host pointer).
+    """(allocation cache, whether all loads of this block from the same base are valid, writer of this one's host
+    pointer).
 
     Addresses of a group are ``base + times * stride + step`` with constant steps in ``low .. high`` and times in
-    ``least .. most``.  What begins and ends in an allocation is in it altogether, so that two places are checked, the
-    first and the last multiple of the stride.  When a group's check fails, each of its loads takes the exact way for itself.
+    ``least .. most``.  A range that begins and ends in an allocation is entirely inside it, so that only two positions
+    are checked, the first and the last multiple of the stride.  If a group's check fails, each of its loads takes the
+    exact path separately.
     """
     name = w.scalar(place.address)
     sum_ = w.sums.get(name, Sum(name))
     low = sum_.step + place.low
     high = low + place.extent
-    # Under a guard the whole group may well be outside: only strides that all lanes go count together.
+    # Under a guard, the whole group may be out of range: only strides that all lanes execute are checked together.
     lanes = w.exec.bits if sum_.stride else ""
     key = (w.block, sum_.root, sum_.stride, lanes, place.size, low % place.size)
     group = w.open_groups.get(key)
@@ -344,7 +349,7 @@ def check_group(w: FunctionWriter, place: Place) -> tuple[int, str, Callable[[],
 
 
 def finish_groups(w: FunctionWriter, text: str) -> str:
-    """A module's text with the extents of all groups of loads."""
+    """Insert the extents of all groups of loads into a module's text."""
     values = {
         "LOW": lambda g: g.low,
         "EXTENT": lambda g: g.high - g.low,
@@ -357,11 +362,11 @@ def finish_groups(w: FunctionWriter, text: str) -> str:
 
 
 def check_lanes(w: FunctionWriter, place: Place, site: str, exec_: Masks) -> tuple[str, str]:
-    """(i1 whether every executing lane is fine, <32 x ptr>) for scattered addresses."""
+    """(i1 whether every executing lane is valid, <32 x ptr>) for scattered addresses."""
     vector = w.vector(place.address)
     if place.wide:
         first = w.splat("i64", w.op(f"load i64, ptr {site}"))
-        # The cache counts places for this site's extent, which may be longer than one lane's access.
+        # The cache counts positions for this site's extent, which may be longer than one lane's access.
         count = w.splat("i64", w.op(f"load i64, ptr {w.field(site, 8)}"))
         offset = w.op(f"sub {w.vec64} {vector}, {first}")
         inside = w.op(f"icmp ult {w.vec64} {rotated(w, w.vec64, offset, place.size)}, {count}")

@@ -44,7 +44,7 @@ from warpwright.native.intrinsics import source_digest
 from warpwright.toolchain.cache import DiskCache, cache_key
 
 BANK_0_KNOWN_BYTES = 0x160
-"""The values that every launch provides in constant bank 0, in addition to the parameters."""
+"""Words of constant bank 0 that every launch provides, in addition to the parameters."""
 MODULE_FOOTER = """
 !0 = !{!"branch_weights", i32 2000, i32 1}
 !1 = !{}
@@ -73,23 +73,23 @@ class CompiledKernel:
     trace: bool
     lanes: int = 32
     site_bytes: int = 0
-    """Size of the allocation caches, which warps of one thread may share."""
+    """Size of the allocation caches, which the warps of one host thread may share."""
     trace_words: int = 0
-    """Records that the function may write beyond WARP.trace_limit."""
+    """Number of record words that the function may write beyond WARP.trace_limit."""
     saved_positions: SavedPositions = field(default_factory=SavedPositions, repr=False)
-    """Location of the groups of a stopped warp."""
+    """Where the groups of a stopped warp are stored."""
     judged: bool = False
     """Whether a recurring state means that the kernel never ends: it reads no clock and does not depend on the host."""
     ir: str = field(default="", repr=False)
     whole: Whole | None = field(default=None, repr=False)
-    """Compiles the rest, if the function was made without its slow paths."""
+    """Compiles the rest, if the function was generated without its slow paths."""
     idle: list[Any] = field(default_factory=list, repr=False)
-    """Small workspaces of ended launches, for the next ones (``jit/workspace.py``)."""
+    """Small workspaces of ended launches, kept for later ones (``jit/workspace.py``)."""
 
 
 @dataclass(slots=True)
 class Target:
-    """The machine that code is made for."""
+    """The machine for which code is generated."""
 
     machine: Any
     quick: Any
@@ -101,7 +101,7 @@ class Target:
 
     @property
     def triple(self) -> str:
-        """LLVM's name of the kind of machine."""
+        """LLVM's triple of the machine."""
         return str(self.machine.triple)
 
 
@@ -121,7 +121,7 @@ def make_target(cpu: str | None = None) -> Target:
         name = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features().flatten()
         if llvm.get_process_triple().startswith("x86_64"):
-            # 512-bit vectors are what a warp wants, whatever the tuning of the CPU prefers. Elsewhere LLVM warns of the name.
+            # Warps benefit from 512-bit vectors whatever the CPU's tuning prefers. LLVM warns about the option on other machines.
             features += ",-prefer-256-bit"
         calls = slow_path.host_calls()
     else:
@@ -135,7 +135,7 @@ def make_target(cpu: str | None = None) -> Target:
 
 @cache
 def _source_digest() -> str:
-    """Digest of this package and what it takes from others: a change of the compiler is a change of the code."""
+    """Digest of this package and its dependencies, because a change of the compiler changes the code."""
     folder = Path(__file__).parent
     above = folder.parent
     names = (
@@ -151,18 +151,19 @@ def _disk() -> DiskCache:
 
 
 MOST_CHOICES = 1_000_000
-"""Basic blocks of LLVM times variables in a function whose variables become registers.
+"""Maximum of (LLVM basic blocks times variables) for a function whose variables become registers.
 
-In larger ones, most of them with calls through pointers, groups of a warp may be at many places, and each variable
-would need a choice among as many values at the place that takes the next group: code generation would take minutes (a
-kernel of Numba's run-time with 3,844 blocks and 875 variables: 4.7 s without the choices, more than 100 s with them).
-What such code waits for is memory, so its generation is not to take time either (``memcpy_async`` of the CUDA headers on
-sm_70, 1,072 instructions: 5 s instead of 28).
+In larger functions, most of which have calls through pointers, groups of a warp may be at many places, and each
+variable would need a phi with as many values where the next group is selected.  Code generation would then take minutes
+(a kernel of Numba's run-time with 3,844 blocks and 875 variables: 4.7 s without the phis, more than 100 s with them).
+Such code waits for memory anyway, so optimising it does not pay (``memcpy_async`` of the CUDA headers on sm_70, 1,072
+instructions: 5 s instead of 28).
 """
 
 
 def optimise(module: Any, target: Target, variables: int) -> bool:
-    """Variables, of which there are so many, into registers; the rest is left to code generation.  Whether all functions are small."""
+    """Promote variables to registers, unless there are too many; the rest is left to code generation.  Returns whether
+    all functions are small."""
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     builder = llvm.create_pass_builder(target.machine, options)
     manager = llvm.create_new_function_pass_manager()
@@ -179,7 +180,7 @@ def optimise(module: Any, target: Target, variables: int) -> bool:
 
 
 def to_object(text: str, target: Target, whole: bool = False) -> bytes:
-    """Object code of a module's text; ``whole`` runs all of LLVM's passes, for what is compiled once."""
+    """Object code of a module's text; ``whole`` runs all of LLVM's passes, for code that is compiled only once."""
     module = llvm.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.machine.target_data)
@@ -198,7 +199,7 @@ def load_object(data: bytes, target: Target) -> Any:
     """An execution engine that holds the code; kept alive for the process."""
     empty = llvm.parse_assembly("")
     machine = target.machine
-    # An engine takes its machine's options, not the machine itself.
+    # An engine copies its machine's options and does not keep the machine itself.
     engine = llvm.create_mcjit_compiler(empty, machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
@@ -223,10 +224,10 @@ def _shared_object(name: str, lanes: int, text: Callable[[], str], target: Targe
 
 
 class Library:
-    """Addresses of the functions that kernels share, for one target; each is loaded when a kernel needs it first."""
+    """Addresses of the functions that kernels share, for one target; each is loaded when a kernel first needs it."""
 
     linked: Library | None = None
-    """Whose functions LLVM's linker finds by name."""
+    """The engine by which LLVM's linker finds functions by name."""
 
     def __init__(self, target: Target, lanes: int) -> None:
         self.target = target
@@ -246,7 +247,7 @@ class Library:
         Library.linked = None
 
     def link(self, names: Iterable[str]) -> None:
-        """Make functions known by name to code that is loaded next."""
+        """Make functions available by name to code that is loaded later."""
         for name in names:
             if name not in self.addresses:
                 self._link()
@@ -267,7 +268,7 @@ class Library:
 
 @cache
 def shared_library(cpu: str | None = None, lanes: int = 32) -> Library:
-    """The functions that kernels for a CPU share, of waves of so many lanes."""
+    """The functions that kernels for a CPU share, for waves of this many lanes."""
     return Library(make_target(cpu), lanes)
 
 
@@ -280,7 +281,7 @@ def known_banks(program: Program) -> dict[int, int]:
 
 
 def _check_width(program: Program, lowered: Sequence[Lowered]) -> None:
-    """Refuse waves of a width that does not exist, and operations that are defined for warps of 32 lanes only."""
+    """Reject unsupported wave widths, and operations that are defined only for warps of 32 lanes."""
     if program.lanes not in WIDTHS:
         raise ValueError(f"kernel {program.name}: waves of {program.lanes} lanes; there are those of {WIDTHS}")
     if program.lanes == WARP_LANES:
@@ -296,14 +297,14 @@ def _check_width(program: Program, lowered: Sequence[Lowered]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CodeOptions:
-    """How a kernel's code is written, whatever it is compiled for."""
+    """How a kernel's code is written, independent of the target."""
 
     trace: bool
     """Write trace records and stop before strong accesses and clock reads."""
     calls: slow_path.Calls
     """How slow paths are called."""
     registers: Registers = AVX512
-    """What the machine has."""
+    """Registers of the machine."""
 
 
 def write_module(
@@ -316,12 +317,12 @@ def write_module(
     leave_out: bool = False,
     layout: Layout | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """LLVM text of a kernel and the sizes that go with it.
+    """LLVM text of a kernel and its sizes.
 
     Args:
-        leave_out: do without slow paths and remainders, if there are any: then the sizes have a ``layout``.
-        layout: of the function that was made without them, for the whole one.  Where it is only remainders that are missing
-            and lanes of a warp never part, that is all that can come after one.
+        leave_out: omit slow paths and remainders, if there are any; the sizes then have a ``layout``.
+        layout: layout of the function without them, for the whole function.  If only remainders are missing and
+            warps never diverge, the whole function contains only code that can follow a remainder.
     """
     _check_width(program, lowered)
     lowered = widen(blocks, lowered)
@@ -369,7 +370,7 @@ def write_module(
 
 
 def _leave_out_remainders(writer: FunctionWriter, rest: Bits, leave_out: bool, rare: Bits) -> None:
-    """Leave out remainders; or, in the whole function where only they are missing, all that cannot come after one."""
+    """Omit remainders; or, in the whole function if only they are missing, omit all code that cannot follow one."""
     if leave_out:
         writer.left_out |= rest
     elif rest and not rare:
@@ -449,7 +450,7 @@ def setting_of(
 
 
 def has_code(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool) -> bool:
-    """Whether :func:`compile_kernel` need not compile: this process or the disk has the code."""
+    """Whether the code is available in this process or on disk, so that :func:`compile_kernel` need not compile."""
     target = make_target()
     key = kernel_key(program, lowered, setting, CodeOptions(trace, target.calls, target.registers), target)
     return key in _memory or _disk().path("object", key).is_file()
@@ -477,18 +478,18 @@ def compile_kernel(
         lowered: one entry for each instruction of ``program``.
         block_shape: blockDim (x, y, z); the code is only right for launches with this shape.
         trace: write trace records and stop before strong accesses and clock reads.
-        cpu: LLVM's name of the CPU to make code for; when None, what WARPWRIGHT_CPU names, else the host's.
+        cpu: LLVM's name of the target CPU; None for the one that WARPWRIGHT_CPU names, or the host's.
         patterns: False compiles without lane patterns (for tests of the general paths).
-        grid_fits: False makes code for launches with gridDim.x * blockDim.x of 2**31 and more.
+        grid_fits: False generates code for launches with gridDim.x * blockDim.x of 2**31 and more.
         speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
-        clustered: makes code for launches with clusters of several blocks.
-        watched: with ``trace``, also record what the checks ask of warp-wide operations.
-        ordinary_calls: make no use of inline assembly (for tests of what other machines than x86-64 do).
-        registers: make code as for a machine that has these (for tests); any machine can run it.
+        clustered: generates code for launches with clusters of several blocks.
+        watched: with ``trace``, also record what the checks need to know about warp-wide operations.
+        ordinary_calls: do not use inline assembly (to test the code for machines other than x86-64).
+        registers: generate code as for a machine with these registers (for tests); any machine can run it.
         use_cache: False always compiles anew.
 
     Raises:
-        ValueError: when the code cannot be compiled, naming the kernel.
+        ValueError: if the code cannot be compiled, naming the kernel.
     """
     setting = setting_of(program, block_shape, patterns, grid_fits, speculate, clustered, watched)
     target = make_target(cpu)
@@ -507,7 +508,7 @@ def compile_kernel(
 
 @dataclass(slots=True)
 class _Compiler:
-    """Compiles a kernel's function, and its whole form when a warp first needs that."""
+    """Compiles a kernel's function, and its whole form once a warp needs it."""
 
     program: Program
     lowered: Sequence[Lowered]
@@ -516,10 +517,10 @@ class _Compiler:
     options: CodeOptions
     target: Target
     key: str
-    """Of the code on disk; empty: it is neither read nor kept."""
+    """Key of the code on disk; if empty, the code is neither read nor stored."""
 
     def compile(self, name: str, shared: Library) -> CompiledKernel:
-        """The kernel's function, without what is rarely needed where it has no trace."""
+        """Compile the kernel's function; without tracing, its rarely needed parts are omitted."""
 
         def compile_whole() -> int:
             with _lock:
@@ -550,10 +551,10 @@ class _Compiler:
     def load(
         self, part: str, name: str, shared: Library, leave_out: bool = False, layout: Layout | None = None
     ) -> tuple[Any, str, dict[str, Any]]:
-        """Engine, text and sizes of the function, or of one of its two forms; without text where it was on disk.
+        """Engine, text and sizes of the function, or of one of its two forms; without text if it was on disk.
 
         Raises:
-            ValueError: LLVM refuses the code.
+            ValueError: if LLVM rejects the code.
         """
         data = _disk().get("object", self.key + part) if self.key else None
         text = ""

@@ -1,8 +1,8 @@
 """Accesses of consecutive addresses per row of lanes: rows known at compile time, or found at run time.
 
-A block's own rows (``rowwise.py``) need no search.  Addresses that no shape describes (an index taken modulo something)
-mostly still count up by one access within each half of a warp: comparing them with that takes a few instructions, a gather
-of 32 lanes with a check of each many times as long.
+A block's own rows (``rowwise.py``) need no search.  Addresses without a known shape (such as an index modulo something)
+are mostly still consecutive within each half-warp.  Testing for that takes a few instructions; a gather of 32 lanes
+with a check for each takes many times as long.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from warpwright.engine.jit.rowwise import firsts
 
 
 def may_have_rows(place: Place) -> bool:
-    """Whether an access is worth the test: one of global memory whose addresses no pattern describes.
+    """Whether an access is worth the test: an access to global memory whose addresses have no known pattern.
 
-    Unknown addresses in shared memory mostly are what they seem to be.
+    Unknown addresses in shared memory are mostly irregular indeed.
     """
     return place.wide and place.scattered and place.pattern is None
 
 
 def are_known(w: FunctionWriter, place: Place) -> bool:
-    """Whether the lanes' places follow each other in every row of the block."""
+    """Whether the addresses of the lanes are consecutive in every row of the block."""
     length = w.row_length
     return length > 0 and place.address.shape.rows == tuple(place.size * (n % length) for n in range(w.lanes))
 
 
 def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str]]:
-    """(i1 whether all executing lanes are in rows without fault, host pointers of the rows)."""
+    """(i1 whether all executing lanes are in rows without a fault, host pointers of the rows)."""
     if are_known(w, place):
         length, fine, starts = w.row_length, "true", list(place.address.rows)
     else:
@@ -36,7 +36,7 @@ def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str
         fine, starts = _test(w, place)
     first = w.op(f"load i64, ptr {site}")
     words = w.op(f"load i64, ptr {w.field(site, 8)}")
-    # The cache counts places of one access; a row takes several of them.
+    # The cache counts positions of one access; a row takes several.
     w.declared["llvm.usub.sat.i64"] = "declare i64 @llvm.usub.sat.i64(i64, i64)"
     limit = w.op(f"call i64 @llvm.usub.sat.i64(i64 {words}, i64 {length - 1})")
     hosts = []
@@ -48,7 +48,8 @@ def find_rows(w: FunctionWriter, place: Place, site: str) -> tuple[str, list[str
 
 
 def _test(w: FunctionWriter, place: Place) -> tuple[str, list[str]]:
-    """(i1 whether the executing lanes of each half count up by one access, the addresses of the first ones)."""
+    """(i1 whether the addresses of the executing lanes of each half are consecutive, the addresses of the first
+    lanes)."""
     half = w.lanes // 2
     vector = w.vector(place.address)
     starts = [w.op(f"extractelement {w.vec64} {vector}, i64 {n}") for n in firsts(w, half)]
@@ -63,7 +64,7 @@ def _test(w: FunctionWriter, place: Place) -> tuple[str, list[str]]:
 
 
 def load_rows(w: FunctionWriter, hosts: list[str], size: int) -> str:
-    """The rows one after the other, in memory's order."""
+    """Load the rows in sequence, in memory order."""
     words = max(1, size // 4)
     length, element = w.lanes // len(hosts) * words, f"i{8 * min(size, 4)}"
     rows = [w.op(f"load <{length} x {element}>, ptr {host}, align {min(size, 4)}") for host in hosts]
@@ -78,7 +79,7 @@ def load_rows(w: FunctionWriter, hosts: list[str], size: int) -> str:
 
 
 def store_rows(w: FunctionWriter, hosts: list[str], value: str, size: int, whole_warp: bool) -> None:
-    """Store the executing lanes' elements, given in memory's order; ``whole_warp`` when all of them are known to execute here."""
+    """Store the executing lanes' elements, given in memory order; ``whole_warp`` if all lanes are known to execute."""
     length, words, element = w.lanes // len(hosts), max(1, size // 4), f"i{8 * min(size, 4)}"
     whole = f"<{w.lanes * words} x {element}>"
     parts = []

@@ -1,8 +1,9 @@
 """The warp function: its entry, its blocks, and how it stops and resumes.
 
 Labels: ``e<n>`` enters block n with the lanes in ``p<n>``, ``b<n>`` is its body after the stop check of a traced
-strong access, ``finish`` is reached when no group can run; ``convergence.py`` has those between groups.  ``resume_points.py`` has what a stopped warp
-keeps, ``instructions.py`` what an instruction does, ``jumps.py`` where a block ends.
+strong access, ``finish`` is reached when no group can run; ``convergence.py`` defines the labels between groups.
+``resume_points.py`` handles the state of a stopped warp, ``instructions.py`` the operations of an instruction,
+``jumps.py`` the ends of blocks.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from warpwright.engine.jit.function_writer import Masks, ResumePoint
 from warpwright.engine.jit.jumps import INSTRUCTIONS_BETWEEN_CANCEL_CHECKS, Jumps
 
 TURNS_AT = 24
-"""Offset in the save area of the count of back edges, which outlives returns."""
+"""Offset in the save area of the count of backward branches, which is kept between calls."""
 YIELDS_AT = 28
-"""The same of the count of YIELDs."""
+"""The same for the count of YIELDs."""
 
 
 class WarpFunction(Jumps):
@@ -51,11 +52,11 @@ class WarpFunction(Jumps):
         return [head, *entry, *body, *tail, *returns, "}"]
 
     def _given(self) -> str:
-        """The function's argument: the warp, or the first one."""
+        """The function's argument: the warp, or the first warp."""
         return "%given" if self.in_step else "%warp"
 
     def _slow_path_entries(self) -> Bits:
-        """Blocks left out that the others lead to."""
+        """Omitted blocks to which remaining blocks branch."""
         w = self.w
         entries = self.groups.pushed
         for block in w.blocks:
@@ -63,7 +64,7 @@ class WarpFunction(Jumps):
                 entries |= sum(1 << s for s in set(block.successors))
         return entries & w.left_out
 
-    # --- beginning and going on -------------------------------------------------------------------
+    # --- start and resumption ----------------------------------------------------------------------
 
     def _entry(self) -> None:
         w = self.w
@@ -101,7 +102,7 @@ class WarpFunction(Jumps):
         self._enter_warp()
 
     def _enter_warp(self) -> None:
-        """What differs from warp to warp, and the way to where this one continues."""
+        """Load the state that differs from warp to warp, and branch to where this warp continues."""
         w = self.w
         w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
         for web in w.webs.webs:
@@ -141,7 +142,7 @@ class WarpFunction(Jumps):
             w.label("nowhere")
             w.emit("unreachable")
         elif w.left_out:
-            # A place that this function does not know is one of the whole function's.
+            # A resume point that this function does not know belongs to the whole function.
             w.emit(f"switch i32 {number}, label %whole [i32 0, label %start {cases}]")
         else:
             w.emit(f"switch i32 {number}, label %start [{cases}]")
@@ -162,7 +163,7 @@ class WarpFunction(Jumps):
             if size == 8:
                 w.emit(f"store i64 0, ptr %{name}")
         w.emit(f"store {w.mask_type} %lanes, ptr %p0")
-        # Where shapes rely on gridDim.x * blockDim.x staying below 2**31, launches see to it (grid_fits).
+        # Where shapes rely on gridDim.x * blockDim.x being below 2**31, the launch guarantees it (grid_fits).
         w.emit("br label %e0")
 
     def _is_left_out(self, resume: ResumePoint) -> bool:
@@ -217,14 +218,14 @@ class WarpFunction(Jumps):
             w.emit(f"br label %e{resume.block}")
 
     def _lanes_held(self) -> str:
-        """The lanes that have reached block barriers which the rest of the warp may not have reached."""
+        """The lanes at block barriers that the rest of the warp may not have reached."""
         held = "0"
         for n in self.held_barriers:
             held = self.w.op(f"or {self.w.mask_type} {held}, " + self.w.op(f"load {self.w.mask_type}, ptr %q{n}"))
         return held
 
     def _finish_red(self, n: int, lanes: str) -> None:
-        """The rest of a reducing barrier's instruction, once its result is there."""
+        """Finish the instruction of a reducing barrier, once its result is available."""
         w = self.w
         index = w.blocks[n].first + w.blocks[n].count - 1
         w.block = n
@@ -237,7 +238,7 @@ class WarpFunction(Jumps):
     # --- ending -----------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """No group can run: every lane has ended, or they wait at a block barrier, or for each other."""
+        """No group can run: all lanes have ended, or they wait at a block barrier, or for each other."""
         w = self.w
         w.label("finish")
         if not self.groups.syncs and not self.held_barriers:
@@ -344,7 +345,7 @@ class WarpFunction(Jumps):
             self._ask_for_room(n, start)
 
     def _hold_back(self, n: int) -> None:
-        """Stop again before a try_wait whose phase has not ended, if who runs the warp says so."""
+        """Stop again before a try_wait whose phase has not ended, if the caller of the warp function says so."""
         w = self.w
         index = w.blocks[n].first
         ops = w.lowered[index].ops
@@ -370,7 +371,7 @@ class WarpFunction(Jumps):
         return w.op(f"lshr i64 {w.op(f'sub i64 {at}, {start}')}, 3")
 
     def _stop_when_full(self, label: str) -> None:
-        """Leave through a save label when the record buffer is full."""
+        """Branch to a save label if the record buffer is full."""
         w = self.w
         limit = w.load_field("%warp", WARP["trace_limit"])
         full = w.op(f"icmp ugt i64 {self._trace_used()}, {limit}")
@@ -382,7 +383,7 @@ class WarpFunction(Jumps):
         w.label(go)
 
     def _ask_for_room(self, n: int, start: int) -> None:
-        """Put the question whether there is room for its records before a block, where it is due.
+        """Check before a block, where needed, whether the buffer has room for its records.
 
         A warp that stops before the block for another reason has an empty buffer there.
         """

@@ -1,21 +1,23 @@
 """Groups of a warp in compiled code: lanes that run together, the stack of waiting groups, and joining.
 
-One group runs.  Where its lanes part, the smaller part continues and the other is pushed; of two equal parts the one
-that falls through continues.  A group runs until it waits, ends or yields; then the last one pushed continues.  One that was pushed after
-the last choice stays by itself.  Where another had been pushed upon it, it takes along all that are at its instruction, on the stack or
-waiting there at a BSYNC, which they run again (``leave_apart``, ``count_leaves``).  Otherwise only
-BSYNC and WARPSYNC join groups: two that meet at one instruction run it one after the other.  An indirect
-branch takes the lanes that share the target of the lowest lane; the others run it again.  A WARPSYNC that groups
-reached apart runs once more for all.  So does an H200 (``bench/micro/divergence.cu``).
+One group runs.  When its lanes diverge, the smaller part continues and the other is pushed; of two equal parts, the one
+that falls through continues.  A group runs until it waits, ends or yields; then the last group pushed continues.  If it
+was pushed after the last such choice, it runs alone.  If another group had been pushed on top of it, it is joined by
+all lanes at its instruction, on the stack or waiting there at a BSYNC, which they execute again (``leave_apart``,
+``count_leaves``).  Otherwise only BSYNC and WARPSYNC join groups: two groups at the same instruction execute it
+separately.  An indirect branch takes the lanes that share the target of the lowest lane; the others execute it again.
+A WARPSYNC that groups reached separately is executed once more for all.  This is the behaviour of an H200
+(``bench/micro/divergence.cu``).
 
-YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other can run, lanes that wait at a
-BSYNC only for such a group continue without it.  YIELD does not wake groups that yielded themselves: who was let go first continues first
-(``bench/micro/spins.cu``).  So they do without lanes that wait at a WARPSYNC
+YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other group can run, lanes that wait at a
+BSYNC only for such a group continue without it.  YIELD does not wake groups that yielded themselves; the group released
+first continues first (``bench/micro/spins.cu``).  Lanes also continue without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Lanes that are left behind do not wait for others at that BSYNC.
 
-The stack is in the warp's save area: an entry is block number and lanes, ``apart`` says whether the last one stays by itself.  ``a<n>`` are the lanes that wait at
-convergence point n, ``p<n>`` the lanes that enter block n.  Labels: ``next`` takes the next group, ``scan`` looks
-for a convergence point that may let go, ``c<n>`` asks one, ``finish`` is reached when no group can run.
+The stack is in the warp's save area: an entry is a block number and lanes, and ``apart`` says whether the last one runs
+alone.  ``a<n>`` are the lanes that wait at convergence point n, ``p<n>`` the lanes that enter block n.  Labels:
+``next`` takes the next group, ``scan`` searches for a convergence point that can release lanes, ``c<n>`` tests one,
+``finish`` is reached when no group can run.
 """
 
 from __future__ import annotations
@@ -57,11 +59,11 @@ br label %mate
 met:
 store i64 %kept, ptr %depth
 br label %chosen"""
-"""Takes the entries of one block out of the stack."""
+"""Removes the entries of one block from the stack."""
 
 
 class Groups:
-    """Writes what happens between groups; ``warp_function`` writes what happens within one."""
+    """Writes the code between groups; ``WarpFunction`` writes the code within a group."""
 
     def __init__(self, w: FunctionWriter, held_barriers: list[int]) -> None:
         self.w = w
@@ -73,23 +75,23 @@ class Groups:
         self.points = [n for n in members(facts.waiting) if w.flow.starts[n]]
         """Blocks that are a convergence point at which lanes wait."""
         self.syncs = [n for n in self.points if not w.left_out >> n & 1]
-        """Those in this function: lanes wait at the others in the whole one only."""
+        """Those in this function; at the others, lanes wait only in the whole function."""
         self.waits: Bits = sum(1 << n for n in self.syncs)
         self.exist = bool(self.stands or self.points or held_barriers)
         """Whether more than one group can exist."""
         self.yields = bool(w.flow.gives_way) and self.exist
         self.pushed: Bits = sum(1 << (n + 1) for n in held_barriers)
-        """Blocks that code pushes groups for, known when all blocks are written."""
+        """Blocks for which code pushes groups; known once all blocks are written."""
 
         for n in self.points:
             if w.lowered[w.blocks[n].first].guard is not None:
                 self.stands |= 1 << (n + 1)
         self.held_barriers = held_barriers
         self.counted: dict[str, str] = {}
-        """How many lanes there are in a mask that was a block's."""
+        """Number of lanes in a mask that was a block's."""
 
     def variables(self) -> list[tuple[str, int]]:
-        """Names and bytes of what is in the save area."""
+        """Names and sizes of the variables in the save area."""
         if not self.exist:
             return []
         found = [("depth", 8), ("apart", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
@@ -97,10 +99,10 @@ class Groups:
         return [*found, ("stack", self.w.entry_bytes * (self.w.lanes + 1))]
 
     def enters(self, n: int) -> bool:
-        """Whether a block is entered from elsewhere than the blocks before it."""
+        """Whether a block can be entered from other blocks than its predecessors."""
         return bool(self.stands >> n & 1) or (n > 0 and bool(self.waits >> (n - 1) & 1))
 
-    # --- small things -----------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------
     def count(self, lanes: str) -> str:
         if lanes == "-1":
             return str(self.w.lanes)
@@ -110,7 +112,8 @@ class Groups:
         return count if kind == "i32" else w.op(f"{'trunc' if w.lanes > 32 else 'zext'} {kind} {count} to i32")
 
     def executed(self, lanes: str, count: int, again: bool = False) -> None:
-        """Count instructions that a group executes; ``again``: a block that surely ran before may have counted them."""
+        """Count instructions that a group executes; with ``again``, a block that certainly ran before may have counted
+        them."""
         w = self.w
         made = w.op("load i64, ptr %instructions")
         w.emit(f"store i64 {w.op(f'add i64 {made}, {count}')}, ptr %instructions")
@@ -138,7 +141,7 @@ class Groups:
         w = self.w
         return w.op(f"trunc {w.entry_type} {w.op(f'lshr {w.entry_type} {entry}, 32')} to {w.mask_type}")
 
-    # --- parting ----------------------------------------------------------------------------------
+    # --- divergence -------------------------------------------------------------------------------
     def push(self, block: int, lanes: str) -> None:
         """Put a group on the stack."""
         w = self.w
@@ -151,7 +154,7 @@ class Groups:
     def part(
         self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
     ) -> None:
-        """Both parts have lanes: the smaller continues, or ``first`` if they are equal; the other waits."""
+        """Both parts have lanes: the smaller one continues, or ``first`` if they are equal; the other waits."""
         w = self.w
         smaller = w.op(f"icmp ult i32 {self.count(second_lanes)}, {self.count(first_lanes)}")
         one, two = w.new_label("part"), w.new_label("part")
@@ -164,10 +167,11 @@ class Groups:
     def _goes_first(
         self, n: int, first: int, first_lanes: str, second: int, second_lanes: str, go: Callable[[int, str], None]
     ) -> None:
-        """Of two parts ``first`` continues."""
+        """Whether part ``first`` continues."""
         w = self.w
         if self.waits >> first & 1 and w.flow.joined_by.get(first, 0) >> n & 1:
-            # No lane leaves such a BSYNC before the other part has come, whose turn it is at once: it stays as it was, and others are under it.
+            # No lane leaves such a BSYNC before the other part arrives, which runs next: its state is unchanged, and
+            # other groups are below it.
             self._arrives(first, first_lanes)
             w.emit("store i64 0, ptr %apart")
             go(second, second_lanes)
@@ -192,9 +196,9 @@ class Groups:
         w.trace_words = words + 1
 
     def give_way(self, target: int, lanes: str, alone: Callable[[], None]) -> None:
-        """A YIELD: let another group continue first; ``alone`` writes what happens when there is none.
+        """A YIELD: let another group continue first; ``alone`` writes the code for the case that there is none.
 
-        It does not wake groups that yielded themselves, but every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time.
+        It does not wake groups that yielded themselves, except every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time.
         """
         w = self.w
         if not self.exist:
@@ -237,7 +241,7 @@ class Groups:
         self.w.emit(f"store {self.w.mask_type} {yielded}, ptr %yielded")
 
     def step_back(self, target: int, lanes: str) -> None:
-        """Put a group at the bottom of the stack, as one that yielded."""
+        """Put a group at the bottom of the stack, as one that has yielded."""
         w = self.w
         entry = self.entry(target, lanes)
         depth = w.op("load i64, ptr %depth")
@@ -251,7 +255,7 @@ class Groups:
 
     # --- joining ----------------------------------------------------------------------------------
     def converge(self, n: int, warpsync_mask: Callable[[int], Val]) -> None:
-        """A block that is one BSYNC or WARPSYNC, entered by the lanes ``p<n>``."""
+        """A block that consists of one BSYNC or WARPSYNC, entered by the lanes ``p<n>``."""
         w = self.w
         index = w.blocks[n].first
         arriving = w.op(f"load {w.mask_type}, ptr %p{n}")
@@ -272,7 +276,7 @@ class Groups:
             w.label(none)
             arriving = waits
             w.forget()
-        if w.flow.replays & self.stands & 1 << n:  # else one mask is all lanes'
+        if w.flow.replays & self.stands & 1 << n:  # otherwise all lanes have the same mask
             arriving = self._lanes_of_one_mask(n, arriving, warpsync_mask(index))
             w.forget()
         if w.trace and w.setting.watched and w.flow.starts[n] == "warpsync":
@@ -288,7 +292,7 @@ class Groups:
         self._ask(n, warpsync_mask)
 
     def _lanes_of_one_mask(self, n: int, arriving: str, wanted: Val) -> str:
-        """The lanes of the lowest lane's mask; the others run the instruction again by themselves."""
+        """The lanes with the lowest lane's mask; the others execute the instruction again separately."""
         w = self.w
         leader = w.lowest_lane(arriving)
         mask = w.op(f"extractelement {w.vecmask} {w.vector(wanted)}, {w.mask_type} {leader}")
@@ -304,7 +308,7 @@ class Groups:
         return here
 
     def _ask(self, n: int, warpsync_mask: Callable[[int], Val]) -> None:
-        """Whether lanes that wait may continue."""
+        """Whether waiting lanes may continue."""
         w = self.w
         bsync = w.flow.starts[n] == "bsync"
         index = w.blocks[n].first
@@ -332,7 +336,7 @@ class Groups:
             self._leave_behind(web, wanted, leaving)
         if not bsync:
             if w.trace and w.setting.watched:
-                # No living lane is missing: lanes of the mask that are not here have ended.
+                # No live lane is missing: lanes of the mask that are not here have ended.
                 absent = w.op(
                     f"and {w.mask_type} {self._named(wanted, leaving)}, {w.op(f'load {w.mask_type}, ptr %exited')}"
                 )
@@ -351,7 +355,7 @@ class Groups:
             w.emit("br label %next")
 
     def _complete(self, n: int, wanted: str, arrived: str, here: str) -> str:
-        """Of the lanes that have arrived those for which nobody is missing, with ``here`` alone being there."""
+        """The arrived lanes that are complete; with ``here``, only these lanes count as arrived."""
         w = self.w
         alive = self._alive()
         if w.flow.saved >> n & 1:
@@ -363,9 +367,9 @@ class Groups:
         return w.op(f"and {w.mask_type} {arrived}, {w.bits_of(complete)}")
 
     def _met(self, n: int, wanted: Val, arrived: str, warpsync_mask: Callable[[int], Val]) -> str:
-        """Of the lanes that wait at a WARPSYNC those whose mask has come, with the same mask.
+        """The lanes waiting at a WARPSYNC whose mask has arrived completely, with the same mask.
 
-        Lanes with another mask are there for others: of nested loops that end lane by lane, those of the inner one.
+        Lanes with another mask wait for others, for example in the inner one of nested loops that end lane by lane.
         """
         w = self.w
         alive = self._alive()
@@ -390,7 +394,8 @@ class Groups:
         return self._by_mask(arrived, w.vector(wanted), leaving)
 
     def _by_mask(self, lanes: str, masks: str, found: Callable[[str, str, str], str]) -> str:
-        """Joins what ``found`` gives for each mask that lanes have: of the mask, the same in all lanes, and the lanes that have it."""
+        """Joins the results of ``found`` for each mask that lanes have, called with the mask and the lanes that have
+        it."""
         w = self.w
         before, head, body, done = (w.new_label(stem) for stem in ("masks", "mask", "same", "met"))
         left, total, still, more = (f"%{w.new_label(stem)}" for stem in ("left", "total", "still", "more"))
@@ -418,7 +423,8 @@ class Groups:
         return self.w.op(f"and {self.w.mask_type} %lanes, {self.w.op(f'xor {self.w.mask_type} {gone}, -1')}")
 
     def let_go(self, block: int, broken: int = -1) -> None:
-        """Lanes leave by EXIT, or by BREAK a barrier (web ``broken``): push those for whom nobody is missing any more; they run the BSYNC again."""
+        """Lanes leave by EXIT, or by BREAK a barrier (web ``broken``): push those for which no lane is missing any
+        more; they execute the BSYNC again."""
         w = self.w
         for n in self.syncs:
             if w.flow.starts[n] != "bsync" or not w.facts.together[block] >> n & 1:
@@ -441,17 +447,17 @@ class Groups:
             w.label(done)
 
     def _passed_without(self, n: int) -> list[int]:
-        """WARPSYNCs whose waiting lanes do not hold up a BSYNC."""
+        """WARPSYNCs whose waiting lanes do not delay a BSYNC."""
         flow = self.w.flow
         return [s for s in self.syncs if flow.starts[s] == "warpsync" and flow.inside.get(n, -1) >> s & 1]
 
     def _meets(self, n: int) -> list[int]:
-        """Other WARPSYNCs whose lanes have come for those of WARPSYNC ``n``."""
+        """Other WARPSYNCs whose lanes meet with those of WARPSYNC ``n``."""
         together = self.w.flow.collective
         return [s for s in self.syncs if s != n and together >> s & 1] if together >> n & 1 else []
 
     def _named(self, wanted: Val, lanes: str) -> str:
-        """All lanes that the masks of some lanes name."""
+        """All lanes that are in the masks of some lanes."""
         w = self.w
         reduce = f"llvm.vector.reduce.or.v{w.lanes}{w.mask_type}"
         w.declared[reduce] = f"declare {w.mask_type} @{reduce}({w.vecmask})"
@@ -461,7 +467,7 @@ class Groups:
         return w.op(f"call {w.mask_type} @{reduce}({w.vecmask} {own})")
 
     def _let_others_go(self, n: int, wanted: Val, leaving: str) -> None:
-        """Lanes of the mask that wait with it at other WARPSYNCs go on as well, later."""
+        """Lanes of the mask that wait with it at other WARPSYNCs will continue as well."""
         w = self.w
         others = self._meets(n)
         if not others:
@@ -480,7 +486,7 @@ class Groups:
             w.label(none)
 
     def _leave_behind(self, web: int, wanted: Val, leaving: str) -> None:
-        """Lanes without which others of their mask went on wait for nobody there."""
+        """Lanes without which others of their mask continued do not wait for any lane there."""
         w = self.w
         some, none = w.new_label("behind"), w.new_label("together")
         masks = w.vector(wanted)
@@ -489,7 +495,7 @@ class Groups:
         behind = w.op(f"and {w.mask_type} {w.bits_of(left)}, {w.op(f'xor {w.mask_type} {leaving}, -1')}")
         w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {behind}, 0')}, label %{some}, label %{none}")
         w.label(some)
-        # In recursive code, lanes that wait in an outer call also have a mask with those lanes, but a different one.
+        # In recursive code, lanes that wait in an outer call have a mask that includes those lanes, but it is a different mask.
         alike = self._by_mask(
             leaving, masks, lambda _, every, own: w.bits_of(w.op(f"icmp eq {w.vecmask} {masks}, {every}"))
         )
@@ -503,8 +509,8 @@ class Groups:
     def _missing_in_groups(self, wanted: str, arrived: str, here: str, alive: str) -> str:
         """For each lane, the live lanes that have not arrived in its group, as a vector.
 
-        In recursive code lanes of several depths wait at one BSYNC: one that waits for an inner group, which does not
-        hold this lane, has not arrived in the group of this lane.
+        In recursive code, lanes of several depths wait at one BSYNC: a lane that waits for an inner group without this
+        lane has not arrived in this lane's group.
         """
         w = self.w
         rows = "zeroinitializer"
@@ -521,7 +527,7 @@ class Groups:
 
     # --- between groups ---------------------------------------------------------------------------
     def write(self) -> None:
-        """Write ``next`` and ``scan``; what they find enters its block, else control reaches ``finish``."""
+        """Write ``next`` and ``scan``: the group found enters its block, otherwise control reaches ``finish``."""
         w = self.w
         w.label("next")
         depth = w.op("load i64, ptr %depth")
@@ -564,7 +570,8 @@ class Groups:
         w.emit(f"br i1 {w.op(f'icmp eq i64 {depth}, 0')}, label %finish, label %pop")
 
     def _join(self, entry: str, top: str) -> tuple[str, str]:
-        """The entry of the stack that was taken with all that are at its block, unless it was the last one pushed; whether they join."""
+        """Join the entry taken from the stack with all lanes at its block, unless it was the last one pushed; returns
+        whether they join."""
         w = self.w
         apart = w.op("load i64, ptr %apart")
         w.emit("store i64 0, ptr %apart")
@@ -578,7 +585,7 @@ class Groups:
         return "%chosen_entry", "%joins"
 
     def _who_waits_there(self, n: int, lanes: str, joins: str) -> str:
-        """A group that joins takes along who waits at its BSYNC, which they execute again."""
+        """A group that joins is joined by lanes that wait at its BSYNC, which they execute again."""
         w = self.w
         if n not in self.points or w.flow.starts[n] != "bsync":
             return lanes

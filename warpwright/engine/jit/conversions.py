@@ -49,7 +49,7 @@ def _f2i(f: Form, op: Op, args: list[Val]) -> str:
     x = f.w.operand(args[0], f.vector)
     if type in ("f16", "bf16"):
         x, type = to_single(f, type, x), "f32"
-    # The conversion itself cuts.
+    # The conversion itself truncates.
     whole = x if rounding == "rz" else f.call(ROUND[rounding], type, x)
     name = "fptosi.sat" if signed else "fptoui.sat"
     result = f.call(name, type, whole, result=op.type)
@@ -67,11 +67,11 @@ def _i2f(f: Form, op: Op, args: list[Val]) -> str:
         if rounding == "rn" or (op.type == "f64" and source != "i64"):
             return f.cast(text, source, op.type, x)
         if not signed and source != "i64":
-            # Where a host converts signed numbers only, LLVM's way for unsigned 0 ends in 2**52 - 2**52: -0 when rounding down.
+            # On hosts that convert only signed numbers, LLVM converts an unsigned 0 as 2**52 - 2**52, which is -0 when rounding down.
             text, source, x = "sitofp", "i64", f.cast("zext", source, "i64", x)
         return directed(f, text, op.type, [source], [x], rounding)
     if source == "i64":
-        # Beyond 2**53 every half overflows or only needs the sticky bit that rounding to odd keeps.
+        # Beyond 2**53, every half overflows or needs only the sticky bit that rounding to odd preserves.
         double = directed(f, text, "f64", [source], [x], "rz")
         back = f.call("fptosi.sat" if signed else "fptoui.sat", "f64", double, result="i64")
         word = f.cast("bitcast", "f64", "i64", double)

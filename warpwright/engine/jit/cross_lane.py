@@ -98,7 +98,7 @@ def mma(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
 
 
 def service(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
-    """A function of the driver: words through memory to the launch's own function."""
+    """A driver function: passes words through memory to the launch's own function."""
     for n, value in enumerate(args):
         pointer = w.op(f"getelementptr i8, ptr %lane_values, i64 {w.row_bytes * n}") if n else "%lane_values"
         w.emit(f"store {w.vec32} {w.vector(value)}, ptr {pointer}, align 64")
@@ -162,7 +162,7 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
 
 
 def special64(w: FunctionWriter, name: str) -> Val:
-    """A clock: the timing model's when tracing, else the warp's count of instructions."""
+    """A clock: the timing model's with tracing, else the warp's count of instructions."""
     field = WARP["globaltimer_ns"] if name == "globaltimer" else WARP["clock"]
     value = w.load_field("%warp", field)
     if not w.trace:
@@ -182,7 +182,7 @@ CLUSTER_FIELDS = {
     "clusterid": ("%block", BLOCK, "cluster_id"),
     "nclusterid": ("%launch", LAUNCH, "clusters"),
 }
-"""Where special registers with an axis are."""
+"""Positions of special registers that have an axis."""
 
 
 def _cluster_field(w: FunctionWriter, name: str, shape: Shape) -> Val:

@@ -1,10 +1,11 @@
 """Accesses of 8 and 16 bytes per lane: converts between the layout in memory and vectors of words in registers.
 
-A register is a vector of one word for each lane, while memory has all words of a lane's element side by side.  Here an
-access moves elements: lines and rows of them as they are, others as pairs of words, lane by lane.  Between
-elements and registers are two steps of shuffles; what is only copied never takes them (``FunctionWriter.elements``).
+A register is a vector of one word per lane, whereas in memory all words of a lane's element are adjacent.  These
+accesses move elements: contiguous ones directly, others as pairs of words, lane by lane.  The conversion between
+elements and registers takes two steps of shuffles, which are omitted for data that is only copied
+(``FunctionWriter.elements``).
 
-Local memory has its words in rows of lanes and is not accessed so.
+Local memory is stored as rows of lanes and does not need this.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from warpwright.engine.jit.prefetch import fetch_ahead
 
 
 def elements_type(w: FunctionWriter, count: int) -> str:
-    """LLVM type of a warp's elements of ``count`` words, in memory's order."""
+    """LLVM type of a warp's elements of ``count`` words, in memory order."""
     return f"<{w.lanes * count} x i32>"
 
 
-# --- memory's order and registers' ----------------------------------------------------------------
+# --- memory order and register order ---------------------------------------------------------------
 def words_of(w: FunctionWriter, elements: str, count: int) -> list[str]:
     """The vectors of the first, second … words of all elements."""
     vectors, length = [elements], w.lanes * count
     while length > w.lanes:
-        # Every second word of each; a warp's first words are every fourth one of 16-byte elements.
+        # Every second word; a warp's first words are every fourth one of 16-byte elements.
         kind = f"<{length} x i32>"
         length //= 2
         orders = [mask_literal(range(first, 2 * length, 2)) for first in (0, 1)]
@@ -50,7 +51,7 @@ def words_of(w: FunctionWriter, elements: str, count: int) -> list[str]:
 
 
 def elements_of(w: FunctionWriter, words: Sequence[str]) -> str:
-    """The elements of which these are the words: as they were loaded, or put together."""
+    """The elements with these words: as they were loaded, or assembled."""
     if tuple(words) in w.elements:
         return w.elements[tuple(words)]
     vectors, length = list(words), w.lanes
@@ -64,7 +65,7 @@ def elements_of(w: FunctionWriter, words: Sequence[str]) -> str:
 
 
 def chosen_elements(w: FunctionWriter, inside: str, words: Sequence[str], chosen: Sequence[str]) -> None:
-    """Note the elements of words that were chosen from a load's and zeros, where lanes are ``inside``."""
+    """Record the elements of words that were selected from a load's and zeros, where lanes are ``inside``."""
     if tuple(words) in w.elements:
         count, kind = len(words), elements_type(w, len(words))
         lanes = w.op(
@@ -76,7 +77,7 @@ def chosen_elements(w: FunctionWriter, inside: str, words: Sequence[str], chosen
 
 # --- loads ----------------------------------------------------------------------------------------
 def load_elements(w: FunctionWriter, place: Place, count: int) -> list[str]:
-    """Load elements that are not in one window: rows of them, or each by itself; their words."""
+    """Load elements that are not in one window, as rows or individually; returns their words."""
     number = w.add_site() if place.wide else -1
     site = site_pointer(w, number) if place.wide else "null"
     settle(w, place.address)
@@ -114,13 +115,13 @@ def load_elements(w: FunctionWriter, place: Place, count: int) -> list[str]:
 
 
 def _forget_lanes(place: Place) -> None:
-    """Lanes' addresses made of rows' are made again on each way that needs them."""
+    """Lanes' addresses computed from rows' addresses are computed again on each path that needs them."""
     if place.address.rows:
         place.address = Val(place.address.type, place.address.shape, rows=place.address.rows)
 
 
 def _gather(w: FunctionWriter, pointers: str, count: int) -> str:
-    """Each executing lane's element; zeros where a lane does not execute."""
+    """Gather each executing lane's element; zeros in other lanes."""
     pointers, mask = lanes_to_touch(w, pointers)
     name = f"llvm.masked.gather.v{w.lanes}i64.v{w.lanes}p0"
     w.declared[name] = f"declare {w.vec64} @{name}({w.vecptr}, i32, {w.vecbool}, {w.vec64})"
@@ -136,7 +137,7 @@ def _gather(w: FunctionWriter, pointers: str, count: int) -> str:
 
 
 def _scatter(w: FunctionWriter, pointers: str, elements: str, count: int) -> None:
-    """Each executing lane's element to a pointer of its own, from the lowest lane on."""
+    """Store each executing lane's element to its own pointer, from the lowest lane on."""
     pointers, mask = lanes_to_touch(w, pointers)
     name = f"llvm.masked.scatter.v{w.lanes}i64.v{w.lanes}p0"
     w.declared[name] = f"declare void @{name}({w.vec64}, {w.vecptr}, i32, {w.vecbool})"
@@ -158,7 +159,7 @@ def _pairs_pointers(w: FunctionWriter, pointers: str, count: int) -> list[str]:
 
 # --- stores ---------------------------------------------------------------------------------------
 def store_elements(w: FunctionWriter, place: Place, words: Sequence[Val]) -> None:
-    """Store the executing lanes' elements; of lanes with the same address the highest wins."""
+    """Store the executing lanes' elements; if lanes share an address, the highest one wins."""
     count = len(words)
     elements = elements_of(w, [w.vector(word) for word in words])
     settle(w, place.address)
@@ -196,7 +197,7 @@ def store_elements(w: FunctionWriter, place: Place, words: Sequence[Val]) -> Non
 
 
 def _store_fast(w: FunctionWriter, place: Place, pointer: str, elements: str, count: int) -> None:
-    """Elements whose places were checked: runs of neighbours, or each by itself."""
+    """Store elements whose addresses were checked: runs of neighbours, or individually."""
     kind = elements_type(w, count)
     if place.scattered:
         _scatter(w, pointer, elements, count)

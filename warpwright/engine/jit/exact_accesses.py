@@ -22,7 +22,7 @@ from warpwright.engine.jit.wave import Wave
 
 
 def _windows() -> str:
-    """The space of a generic address, and the block that one of a block's own or of shared memory names."""
+    """The space of a generic address, and the block that an address of shared memory names."""
     return f"""\
 own_shared:
   ; In a cluster, the rank that the address of a block's own memory may carry counts for nothing.
@@ -67,7 +67,7 @@ not_shared:
 
 
 def _in_shared() -> str:
-    """An address of shared memory against the block's bytes."""
+    """Check an address of shared memory against the block's size."""
     return f"""\
 shared:
   %s = phi i64 [ %own_offset, %own_shared ], [ %in_block, %member ]
@@ -94,7 +94,7 @@ shared_ok:
 
 
 def _in_local(wave: Wave) -> str:
-    """An address of local memory: a row of words for each word of a lane, a column for each lane."""
+    """Check an address of local memory: one row of words for each word of a lane, one column per lane."""
     return f"""\
 local:
   %l = phi i64 [ %address, %0 ], [ %in_local, %not_shared ]
@@ -130,7 +130,7 @@ local_ok:
 
 
 def _allocation() -> str:
-    """The allocation that an address of global memory is in, by bisection of the table of allocations."""
+    """Find the allocation that contains an address of global memory, by bisection of the allocation table."""
     return f"""\
 search:
   %launch_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
@@ -177,7 +177,7 @@ candidate:
 
 
 def _in_global() -> str:
-    """The address on the host, and what the access's site keeps of the allocation."""
+    """The address on the host, and the data that the access site caches about the allocation."""
     return f"""\
 outside:
   store i32 {int(FaultKind.OUT_OF_BOUNDS)}, ptr %kind
@@ -236,7 +236,7 @@ global:
 
 
 def _serve_lanes(wave: Wave) -> str:
-    """The look-up of each lane, and the lanes that are at fault for the reason that is reported."""
+    """Look up each lane; collects the lanes that fault for the reported reason."""
     kind = wave.mask_type
     return each_lane(
         wave,
@@ -277,7 +277,7 @@ def _serve_lanes(wave: Wave) -> str:
 
 
 def _report_fault(wave: Wave) -> str:
-    """What a warp records of the lanes at fault."""
+    """Record the faulting lanes in the warp."""
     kind = wave.mask_type
     return f"""
   %fine = icmp eq {kind} %bad, 0
@@ -326,7 +326,7 @@ begin:
 
 
 def access_arguments(wave: Wave) -> str:
-    """Of a function that serves one access."""
+    """Arguments of a function that serves one access."""
     given = f"ptr %warp, ptr %site, ptr %addresses, ptr %values, {wave.mask_type} %exec"
     return f"{given}, i32 %bytes, i32 %space, i32 %extent, i64 %instruction"
 
@@ -334,7 +334,7 @@ def access_arguments(wave: Wave) -> str:
 def lane_loop(wave: Wave, body: str, carried: str = "", joined: str = "") -> str:
     """A function's body up to label ``end``: serve the addresses, then run ``body`` for each executing lane.
 
-    ``carried``, ``joined``: what goes from lane to lane (``each_lane``), from entry ``0``.
+    ``carried``, ``joined``: values passed from lane to lane (``each_lane``), from entry ``0``.
     """
     before = f"""
   %hosts = alloca [{wave.lanes} x i64]
@@ -399,7 +399,7 @@ def store(wave: Wave) -> str:
 
 
 def _constant_words(wave: Wave) -> str:
-    """One lane's words of a constant bank, byte by byte; what is beyond the bank is zero."""
+    """One lane's words of a constant bank, byte by byte; bytes beyond the bank are zero."""
     return f"""\
 word:
   %w = phi i32 [ 0, %go ], [ %w1, %stored ]
@@ -475,5 +475,5 @@ declare i32 @llvm.umin.i32(i32, i32)
 
 
 def exact_accesses(wave: Wave) -> str:
-    """Text of all of them."""
+    """Text of all these functions."""
     return "\n".join((resolve(wave), serve(wave), load(wave), store(wave), load_constant(wave)))

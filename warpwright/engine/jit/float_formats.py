@@ -59,7 +59,7 @@ def odd_single(f: Form, x: str) -> str:
 
 
 def exact_sum(f: Form, x: str, y: str) -> tuple[str, str]:
-    """Two doubles' sum, rounded to nearest, and what the rounding lost."""
+    """The sum of two doubles rounded to nearest, and the rounding error."""
     total = f.op("fadd", "f64", x, y)
     back = f.op("fsub", "f64", total, x)
     lost = f.op("fsub", "f64", x, f.op("fsub", "f64", total, back))
@@ -103,7 +103,7 @@ def round_single(f: Form, type: str, x: str, rounding: str) -> str:
 
 
 def _directed_half(f: Form, x: str, rounding: str) -> str:
-    """f32 to f16 in a direction: the nearest number, or its neighbour."""
+    """f32 to f16 in a given direction: the nearest number, or its neighbour."""
     nearest = f.cast("fptrunc", "f32", "f16", x)
     back = f.cast("fpext", "f16", "f32", nearest)
     word = f.cast("bitcast", "f16", "i16", nearest)
@@ -123,7 +123,8 @@ def _directed_half(f: Form, x: str, rounding: str) -> str:
 
 
 def directed(f: Form, name: str, type: str, types: list[str], args: list[str], rounding: str) -> str:
-    """An operation in a rounding direction: a shared function that sets the machine's direction around it."""
+    """An operation in a rounding direction: calls a shared function that sets the machine's rounding direction around
+    it."""
     kind = {"fadd": "fadd", "fmul": "fmul", "fma": "fma", "fptrunc": "fptrunc"}.get(name, name)
     function = f"ww_{kind}_{'_'.join([*types, type])}_{rounding}"
     w = f.w

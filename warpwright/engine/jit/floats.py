@@ -40,7 +40,7 @@ def _float_binary(name: str) -> Handler:
                 return f.call("fma", type, *values)
             return f.op(name, type, *values)
         if name != "fma":
-            # Both halves have at most half of f64's digits less two, so rounding twice is rounding once.
+            # Both halves have at most half of f64's digits less two, so double rounding equals single rounding.
             wide = [to_double(f, type, v) for v in values]
             return round_single(f, type, odd_single(f, f.op(name, "f64", *wide)), rounding)
         x, y, z = (to_double(f, type, v) for v in values)
@@ -126,14 +126,15 @@ def _ftz_of(f: Form, op: Op, args: list[Val]) -> str:
 
 
 LEAST_PRODUCT = 2.0**-100
-"""Of products from here on f32 holds the error of rounding."""
+"""For products of at least this magnitude, f32 can hold the rounding error."""
 INFINITY = 0x7F800000
 
 
 def _fmad(f: Form, op: Op, args: list[Val]) -> str:
-    """In f32 where the product is neither too small for its error nor too large; else in f64.
+    """Computed in f32 if the product is neither too small for its error nor too large; else in f64.
 
-    The error of rounding the product has the sign that says whether it was rounded away from zero: then one unit less is the product cut.
+    The sign of the product's rounding error tells whether it was rounded away from zero; subtracting one unit then
+    gives the truncated product.
     """
     x, y, z = (f.w.operand(a, f.vector) for a in args)
     zero = f.const("f32", 0)
@@ -156,7 +157,7 @@ def _fmad(f: Form, op: Op, args: list[Val]) -> str:
         wide = [f.cast("fpext", "f32", "f64", v) for v in (x, y, z)]
         exact = f.op("fmul", "f64", wide[0], wide[1])
         kept = f.op("and", "i64", bits(f, "f64", exact), f.const("i64", ~((1 << 29) - 1)))
-        # A NaN's bits are above those that are cut.
+        # The bits of a NaN are above those that are truncated.
         chosen = f.select("f64", f.op("fcmp oeq", "f32", z, zero), exact, from_bits(f, "f64", kept))
         return f.cast("fptrunc", "f64", "f32", f.op("fadd", "f64", chosen, wide[2]))
 
@@ -164,9 +165,9 @@ def _fmad(f: Form, op: Op, args: list[Val]) -> str:
 
 
 def rarely(f: Form, type: str, lanes: str, usual: str, fix: Callable[[], str]) -> str:
-    """``usual``, or what ``fix`` makes of it: computed only when one of ``lanes`` needs it.
+    """``usual``, or the result of ``fix``, which is computed only if one of ``lanes`` needs it.
 
-    ``fix`` must not read a register: what it uses was made before.
+    ``fix`` must not read a register; its operands must exist before.
     """
     if not f.vector:
         return f.select(type, lanes, fix(), usual)

@@ -1,10 +1,10 @@
 """Control-flow analysis: where lanes of one warp can be at the same time.
 
-Lanes that part at a branch run as groups, one at a time, until BSYNC or WARPSYNC joins them (``convergence.py``).  A group
-that does not run is at the start of a block: after the branch that it came from, after a YIELD, or at a
-convergence point.  ``concurrency`` says, for each block, where other groups can be while it runs;
-everything else follows from it: which writes must keep other lanes' values, what is live at a stop, and
-which BSYNC must really wait: one is free where nothing between it and its BSSY can part lanes.
+Lanes that diverge at a branch run as groups, one at a time, until BSYNC or WARPSYNC joins them (``convergence.py``).  A
+group that does not run is at the start of a block: after the branch that it came from, after a YIELD, or at a
+convergence point.  ``concurrency`` determines, for each block, where other groups can be while it runs.  Everything
+else follows from this: which writes must keep other lanes' values, what is live at a stop, and which BSYNC must wait; a
+BSYNC costs nothing if lanes cannot diverge between its BSSY and it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
-    """Bodies of loops, one for each target of a jump back."""
+    """Bodies of loops, one for each target of a backward branch."""
     predecessors: list[list[int]] = [[] for _ in blocks]
     for b in blocks:
         for s in b.successors:
@@ -76,16 +76,16 @@ def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
 
 
 def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs) -> list[bool]:
-    """Blocks of loops whose exit waits for what others write.
+    """Blocks of loops whose exit waits for a write by another thread.
 
-    A loop qualifies when a value that a strong load or an atomic in it brings decides any of its branches, or a value
-    from shared memory decides whether it ends (a flag that is read with a plain load because it is volatile).
+    A loop qualifies if the result of a strong load or an atomic in it decides any of its branches, or if a value from
+    shared memory decides whether it ends (a volatile flag that is read with a plain load).
     """
     fair = [False] * len(blocks)
     uses = cache(lambda n: _uses(blocks[n], lowered, webs))
     for body in _loops(blocks):
         inside = members(body)
-        # From the operations: a look at an mbarrier leaves no trace record, so the blocks' accesses lack it.
+        # Uses the operations, because a test of an mbarrier leaves no trace record and is missing from the blocks' accesses.
         spans = [range(blocks[n].first, blocks[n].first + blocks[n].count) for n in inside]
         ops = [op for span in spans for index in span for op in lowered[index].ops if op.name in ("load", "atomic")]
         strong = any(op.name == "atomic" or op.attr.strong for op in ops)
@@ -103,12 +103,12 @@ DECIDES = frozenset(("branch", "exit", "branch_indirect", "pop"))
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """What the instructions of a block write, and what decides its branches."""
+    """The results of a block's instructions, and the conditions of its branches."""
 
     writes: list[tuple[int, tuple[int, tuple[int, ...]]]]
-    """(Web, (instruction, values in it that it is made of))."""
+    """(Web, (instruction, values from which it is computed))."""
     decides: list[tuple[bool, tuple[int, tuple[int, ...]]]]
-    """(Whether it ends lanes, (instruction, values in it that decide))."""
+    """(Whether it ends lanes, (instruction, values that decide))."""
 
 
 def _uses(block: BasicBlock, lowered: Sequence[Lowered], webs: Webs) -> _Uses:
@@ -133,11 +133,11 @@ def _decided_by(
 ) -> bool:
     """Whether values loaded in a loop reach one of its branches (or, ``exits_only``, one that leaves it).
 
-    Found backwards: from what decides to what that was made of in the loop.
+    Searched backwards, from the deciding values to the values in the loop from which they are computed.
     """
     writes: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
     work: list[tuple[int, tuple[int, ...]]] = []
-    """Instructions and the values in them that matter."""
+    """Instructions and their relevant values."""
     inside = members(body)
     within = frozenset(inside)
     for n in inside:
@@ -249,7 +249,7 @@ def make_flow(program: Program, blocks: Sequence[BasicBlock], lowered: Sequence[
 
 
 def _find_regions(flow: Flow, program: Program, lowered: Sequence[Lowered]) -> None:
-    """Find the blocks between each BSYNC and its BSSYs, and the BSYNCs that surely join what parts there."""
+    """Find the blocks between each BSYNC and its BSSYs, and the BSYNCs that certainly join lanes that diverge there."""
     setters: dict[int, list[tuple[int, int]]] = {}
     breaks: dict[int, Bits] = {}
     moved: set[int] = set()
@@ -269,7 +269,7 @@ def _find_regions(flow: Flow, program: Program, lowered: Sequence[Lowered]) -> N
         if number in moved:
             flow.saved |= 1 << b.number
             continue
-        # BSSY names the place at its BSYNC or directly after it.
+        # BSSY names the BSYNC or the address directly after it.
         at = program.instructions[b.first].address
         found = setters.get(number, [])
         own = [n for n, place in found if at <= place <= at + INSTRUCTION_BYTES] or [n for n, _ in found]
@@ -286,7 +286,7 @@ def _find_regions(flow: Flow, program: Program, lowered: Sequence[Lowered]) -> N
 
 
 def join_of(flow: Flow, n: int) -> int:
-    """The BSYNC block that surely brings together what parts after block ``n``, or -1."""
+    """The BSYNC block that certainly joins lanes that diverge after block ``n``, or -1."""
     if flow.replays >> n & 1 and not flow.region[n]:
         return -1
     join = flow.post_dominator[n]
@@ -300,7 +300,7 @@ def join_of(flow: Flow, n: int) -> int:
 
 
 def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
-    """Where groups can be.  A BSYNC that lanes may pass early is taken out of ``flow.joined_by``.
+    """Determine where groups can be.  A BSYNC that lanes may pass early is removed from ``flow.joined_by``.
 
     Args:
         divergent: blocks whose last instruction may send lanes to different places.
@@ -323,10 +323,10 @@ def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
 
 
 def _concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
-    """:func:`concurrency` where the BSYNCs of ``flow.joined_by`` join all that parted."""
+    """:func:`concurrency` if the BSYNCs of ``flow.joined_by`` join all diverged lanes."""
     count = len(flow.blocks)
     beside: dict[Bits, Bits] = {}
-    """Blocks on a side of a branch: the blocks of its other sides."""
+    """For blocks on a side of a branch: the blocks of its other sides."""
     stands = 0
     for d in members(divergent):
         successors = flow.blocks[d].successors
@@ -341,7 +341,7 @@ def _concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
         else:
             sides = [flow.reach(s, -1, everywhere=True) for s in successors]
         if itself:
-            # The lanes for other targets stay at the instruction.
+            # The lanes with other targets stay at the instruction.
             everything = itself
             for side in sides:
                 everything |= side

@@ -13,7 +13,7 @@ Bits = int
 
 def members(bits: Bits) -> list[int]:
     """Block numbers in a set, ascending."""
-    # In text, since arithmetic on large sets copies all of them for each member.
+    # Uses text, because arithmetic on large sets copies the whole set for each member.
     digits = f"{bits:b}"[::-1]
     found = []
     at = digits.find("1")
@@ -29,7 +29,7 @@ def set_of(flags: bytearray) -> Bits:
 
 
 _DIGITS = bytes((ord("0"), ord("1"), *(0 for _ in range(254))))
-"""Of the bytes 0 and 1."""
+"""Translation table for the bytes 0 and 1."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Flow:
     starts: list[str]
     """'bsync' or 'warpsync' when the block begins with one, else ""."""
     inner: list[tuple[int, ...]]
-    """Successors within the same function: a call leads to its return site, a return nowhere."""
+    """Successors within the same function: a call leads to its return site, a return has none."""
     region: list[tuple[int, ...]]
     """``inner`` and the entries of called functions."""
     post_dominator: list[int]
@@ -52,30 +52,30 @@ class Flow:
     gives_way: Bits = 0
     """Blocks after which another group may continue: they end in YIELD or NANOSLEEP."""
     replays: Bits = 0
-    """Blocks of one instruction that runs once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE; barriers with a guard,
-    for lanes that wait after those that pass."""
+    """Blocks of one instruction that is executed once for each target or mask: indirect branches, WARPSYNC.EXCLUSIVE;
+    and barriers with a guard, whose waiting lanes come after the others."""
     collective: Bits = 0
-    """Blocks of a WARPSYNC.COLLECTIVE, which lets lanes continue that wait at another."""
+    """Blocks of a WARPSYNC.COLLECTIVE, which can release lanes that wait at another one."""
     inside: dict[int, Bits] = field(default_factory=dict)
-    """BSYNC block: the blocks from its BSSY to it; left out where nobody knows, since the register is moved."""
+    """For each BSYNC block, the blocks from its BSSY to it; absent if unknown, because the register is moved."""
     saved: Bits = 0
     """BSYNC blocks whose register is saved and restored: lanes may wait there for different groups."""
     stacked: bool = False
     """Chips before Volta: lanes reconverge by a stack (``stack_flow``)."""
     pushes: dict[int, Bits] = field(default_factory=dict)
-    """Targets of pushes: the blocks that push them."""
+    """For each target of a push: the blocks that push it."""
     falls: list[bool] = field(default_factory=list)
-    """Whether lanes may go on to the next block after a block's last instruction."""
+    """Whether lanes may continue with the next block after a block's last instruction."""
     anywhere: bool = False
-    """Calls through registers: lanes of a divided warp may be anywhere."""
+    """Whether there are calls through registers: lanes of a diverged warp may then be anywhere."""
     joined_by: dict[int, Bits] = field(default_factory=dict)
-    """BSYNC block that no lane passes early or avoids: the blocks whose divergence surely ends at it.
+    """For each BSYNC block that no lane passes early or avoids: the blocks whose divergence certainly ends there.
 
-    Lanes pass early without those that yielded or wait at a WARPSYNC between BSSY and BSYNC.
+    Lanes pass early if other lanes yielded or wait at a WARPSYNC between BSSY and BSYNC.
     """
 
     reached: dict[tuple[int, int, bool], Bits] = field(default_factory=dict)
-    """What :meth:`reach` has found."""
+    """Cache of :meth:`reach`."""
 
     def reach(self, start: int, stop: int, everywhere: bool = False) -> Bits:
         """Blocks reachable from ``start`` (included) without entering ``stop``."""
@@ -87,7 +87,7 @@ class Flow:
         return known
 
     def _walk(self, start: int, stop: int, everywhere: bool) -> Bits:
-        # In bytes, since each new member of a large set would copy all of it.
+        # In bytes, because each new member of a large integer set would copy all of it.
         seen = bytearray(len(self.blocks) + 1)
         seen[start] = 1
         if stop >= 0:

@@ -1,7 +1,7 @@
 """Writes the LLVM text of one warp function: values, masks, variables.
 
-A :class:`Val` is one operation's result.  Scalars are plain LLVM values with the lane offsets kept aside in
-their shape; a vector form is made when something needs it and kept for the rest of the block.
+A :class:`Val` is one operation's result.  Scalars are plain LLVM values, with the lane offsets recorded in their shape;
+a vector form is created when needed and kept for the rest of the block.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Val:
     rows: tuple[str, ...] = ()
     """The scalar of each row of lanes (``rowwise.py``)."""
     single: str = ""
-    """The bits of a uniform i32 as a float, where a vector register is the better place for them."""
+    """The bits of a uniform i32 as a float, if it is better kept in a vector register."""
     bits: str = ""
-    """The lanes of a predicate as an i32, where the machine has no registers for masks."""
+    """The lanes of a predicate as an i32, on machines without mask registers."""
     place: str = ""
-    """There: the LLVM block in which ``vector`` was made, the only one that uses it while there are ``bits``."""
+    """On those: the LLVM block that created ``vector``, the only one that uses it while there are ``bits``."""
 
 
 @dataclass(slots=True)
@@ -55,14 +55,14 @@ class Masks:
     """The lanes of the current block or instruction."""
 
     bits: str
-    """One bit for each lane, an integer of as many bits."""
+    """An integer with one bit per lane."""
     vector: str = ""
-    """A vector of i1, made on demand."""
+    """A vector of i1, created on demand."""
 
 
 @dataclass(slots=True)
 class ResumePoint:
-    """One way back into the function."""
+    """A place at which the function can be resumed."""
 
     number: int
     kind: str
@@ -72,40 +72,41 @@ class ResumePoint:
 
 @dataclass
 class Text:
-    """LLVM text with the values in it: all that does not depend on a kernel."""
+    """LLVM text and its values: everything independent of the kernel."""
 
     lanes: int = 32
-    """Of a wave: the instruction set's (``Program.lanes``)."""
+    """Number of lanes of a wave, from the instruction set (``Program.lanes``)."""
     lines: list[str] = field(default_factory=list)
     globals: list[str] = field(default_factory=list)
     declared: dict[str, str] = field(default_factory=dict)
     count: int = 0
     tables: dict[object, str] = field(default_factory=dict)
     bits_from: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Results of bitcasts: LLVM type and name of what they were made of."""
+    """Results of bitcasts: their source's LLVM type and name."""
     flushed: set[str] = field(default_factory=set)
-    """Words of floats that are not subnormal."""
+    """Float words that are known not to be subnormal."""
     steps: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Pointers made of others by adding bytes."""
+    """Pointers computed by adding bytes to others."""
     registers: Registers = AVX512
-    """What the machine has.  Without registers for masks a vector of i1 is as long as what was compared, and LLVM packs it where a
-    block ends: masks and predicates are kept as an i32 there, and spread in each block that needs lanes."""
+    """Registers of the machine.  Without mask registers a vector of i1 is as wide as the compared vector, and LLVM
+    packs it at the end of a block: masks and predicates are then kept as an i32, and expanded in each block that needs
+    lanes."""
     place: str = "entry"
     """The current LLVM block."""
     mask_type: str = field(init=False)
-    """Of the lanes of a group, as an integer."""
+    """Type of a group's lanes, as an integer."""
     vec32: str = field(init=False)
     vec64: str = field(init=False)
     vecptr: str = field(init=False)
     vecbool: str = field(init=False)
     vecmask: str = field(init=False)
-    """A mask for each lane."""
+    """Type of a mask per lane."""
     all_lanes: tuple[int, ...] = field(init=False)
     entry_type: str = field(init=False)
-    """Of a group that waits for its turn: block number and, above 32 bits, lanes."""
+    """Type of a waiting group: block number and, above 32 bits, lanes."""
     entry_bytes: int = field(init=False)
     row_bytes: int = field(init=False)
-    """Of a register in memory: one word for each lane."""
+    """Size of a register in memory: one word per lane."""
     vector_types: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +118,7 @@ class Text:
         self.vecmask, self.vecptr = width.vector_types[width.mask_type], f"<{self.lanes} x ptr>"
 
     def vector_type(self, type: str) -> str:
-        """A value of this type for each lane."""
+        """LLVM type of a vector with one value of this type per lane."""
         return self.vector_types[type]
 
     # --- text -------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ class Text:
         return name
 
     def bitcast(self, source: str, value: str, target: str) -> str:
-        """A value's bits as another LLVM type; back again is what they came from."""
+        """A value's bits as another LLVM type; a bitcast of a bitcast returns the original value."""
         known, origin = self.bits_from.get(value, ("", ""))
         if known == target:
             return origin
@@ -152,13 +153,13 @@ class Text:
         return f"{stem}{self.count}"
 
     def declare(self, name: str, result: str, arguments: str) -> str:
-        """Make an external function known; returns its name with '@'."""
+        """Declare an external function; returns its name with '@'."""
         self.declared[name] = f"declare {result} @{name}({arguments})"
         return "@" + name
 
     # --- constants --------------------------------------------------------------------------------
     def literal(self, type: str, bits: int) -> str:
-        """Scalar operand for known bits."""
+        """Scalar operand for a known bit pattern."""
         bits &= (1 << WIDTH[type]) - 1
         if type == "i1":
             return "true" if bits else "false"
@@ -167,7 +168,7 @@ class Text:
         return str(bits)
 
     def literal_vector(self, type: str, lanes: Sequence[int]) -> str:
-        """Vector operand for known bits of each lane."""
+        """Vector operand for a known bit pattern in each lane."""
         key = ("literal", type, tuple(lanes))
         known = self.tables.get(key)
         if known is None:
@@ -189,7 +190,7 @@ class Text:
         return Val(type, sh.constant(bits & ((1 << WIDTH[type]) - 1)))
 
     def scalar(self, value: Val) -> str:
-        """The scalar part (all of a uniform value)."""
+        """The scalar part of a value (the value itself if uniform)."""
         if value.scalar:
             return value.scalar
         shape = value.shape
@@ -205,7 +206,7 @@ class Text:
         raise AssertionError(f"{value.type} value has no scalar form: {value}")
 
     def splat(self, type: str, scalar: str) -> str:
-        """A scalar in all lanes."""
+        """Broadcast a scalar to all lanes."""
         llvm, vec = LLVM_TYPE[type], self.vector_type(type)
         one = self.op(f"insertelement {vec} poison, {llvm} {scalar}, i64 0")
         return self.op(f"shufflevector {vec} {one}, {vec} poison, <{self.lanes} x i32> zeroinitializer")
@@ -257,7 +258,7 @@ class Text:
         return self.vector_types[type] if vector else LLVM_TYPE[type]
 
     def made(self, type: str, shape: Shape, name: str) -> Val:
-        """A value from a fresh LLVM name, scalar or vector as the shape says."""
+        """A value for a new LLVM name, scalar or vector according to its shape."""
         if shape.kind == VECTOR_KIND:
             return Val(type, shape, vector=name, place=self.place if type == "i1" else "")
         return Val(type, shape, scalar=name)
@@ -303,7 +304,7 @@ class Text:
         return mask.vector
 
     def mask_lanes(self, mask: Masks, order: Sequence[int]) -> str:
-        """The lanes given of a mask as a vector of i1."""
+        """Given lanes of a mask as a vector of i1."""
         if order == self.all_lanes:
             return self.mask_vector(mask)
         if not self.registers.masks:
@@ -313,7 +314,7 @@ class Text:
         return self.op(f"shufflevector {vec} {self.mask_vector(mask)}, {vec} poison, <{len(order)} x i32> <{lanes}>")
 
     def lanes_of(self, bits: str, order: Sequence[int] = ()) -> str:
-        """An i1 for each lane (or for lane numbers given) of a mask."""
+        """An i1 for each lane (or for the given lane numbers) of a mask."""
         order = order or self.all_lanes
         if bits == "-1":
             return self.literal_vector("i1", (1,) * len(order))
@@ -332,7 +333,7 @@ class Text:
         """A vector of i1 as a mask."""
         if not self.registers.halves:
             return self.op(f"bitcast <{self.lanes} x i1> {vector} to {self.mask_type}")
-        # The bits of each register by themselves: packing them into one first moves lanes between halves.
+        # Pack the bits of each register separately: packing them together first would move lanes between halves.
         words, part = self.op(f"sext <{self.lanes} x i1> {vector} to {self.vector_type('i32')}"), f"<{BYTE} x i32>"
         total = ""
         for first in range(0, self.lanes, BYTE):
@@ -360,23 +361,23 @@ class Text:
                 return str(sum((first + p & 1) << n for n, p in enumerate(shape.pattern or (0,) * self.lanes)))
             if shape.pattern is None:
                 return self.op(f"sext i1 {self.scalar(value)} to {self.mask_type}")
-        # What lanes hold that do not execute may be anything.
+        # The values of lanes that do not execute are undefined.
         name = self.bits_of(self.op(f"freeze <{self.lanes} x i1> {self.vector(value)}"))
         if value.place == self.place:
             value.bits = name
         return name
 
     def choose(self, bits: str, first: str, second: str) -> str:
-        """The mask with the bits of one where ``bits`` has them, else those of another."""
+        """The mask with bits from one mask where ``bits`` is set, else from another."""
         different = self.op(f"and {self.mask_type} {self.op(f'xor {self.mask_type} {first}, {second}')}, {bits}")
         return self.op(f"xor {self.mask_type} {second}, {different}")
 
     def wide_mask(self, bits: str) -> str:
-        """A mask as an i64, as the fields of WARP hold it."""
+        """A mask as an i64, as in the fields of WARP."""
         return bits if self.lanes == 64 else self.op(f"zext {self.mask_type} {bits} to i64")
 
     def lowest_lane(self, bits: str, some: bool = False) -> str:
-        """Number of a mask's lowest lane, of the mask's own type; ``some`` when there surely is one."""
+        """Number of a mask's lowest lane, of the mask's own type; ``some`` if it is known to have one."""
         name, kind = f"llvm.cttz.{self.mask_type}", self.mask_type
         self.declared[name] = f"declare {kind} @{name}({kind}, i1)"
         return self.op(f"call {kind} @{name}({kind} {bits}, i1 {'true' if some else 'false'})")
@@ -449,7 +450,7 @@ class FunctionWriter(Text):
     known_bank_bytes: dict[int, int]
     calls: Calls
     banks: dict[int, str] = field(default_factory=dict)
-    """Pointers to the constant banks that are read (made once, at entry)."""
+    """Pointers to the constant banks that are read (computed once, at entry)."""
     held: dict[int, Val] = field(default_factory=dict)
     """Current value of each web within the block."""
     mask: Masks = field(default_factory=lambda: Masks("-1"))
@@ -465,38 +466,39 @@ class FunctionWriter(Text):
     offsets: dict[str, int] = field(default_factory=dict)
     """Byte offsets in the save area."""
     sums: dict[str, Sum] = field(default_factory=dict)
-    """Scalar addresses made of other values."""
+    """Scalar addresses computed from other values."""
     products: set[str] = field(default_factory=set)
-    """Scalars that are products: of two terms of an address the likelier stride."""
+    """Scalars that are products: of the two terms of an address, the more likely stride."""
     looping: Bits = 0
-    """Blocks of loops.  Scalar addresses enter them through a statement that LLVM can't see through, or it would try many ways
-    to count up each access's address by itself, for a tenth of code generation and nothing in return."""
+    """Blocks of loops.  Scalar addresses enter them through a statement that is opaque to LLVM; otherwise it would try
+    many ways to increment each access's address separately, which takes a tenth of code generation without benefit."""
     left_out: Bits = 0
-    """Blocks that the function does without: it enters the whole one there (``lazy_compile.py``)."""
+    """Omitted blocks: the function enters the whole function there (``lazy_compile.py``)."""
     is_rest: bool = False
-    """Whether none of them can be reached from the others: the function is what another one does without."""
+    """Whether none of the omitted blocks can be reached from the others: the function is what another one omits."""
     row_length: int = 0
-    """Lanes in a row of the block, 0 where warps are not made of rows."""
+    """Number of lanes in a row of the block, 0 if warps do not consist of rows."""
     single_loads: frozenset[int] = frozenset()
     """Instructions whose loaded words are only read as f32."""
     fresh: list[str] = field(default_factory=list)
-    """Vectors of words made since the last access of the block."""
+    """Vectors of words created since the last access of the block."""
     numbered: dict[object, Val] = field(default_factory=dict)
     """Scalar results of the current block by operation and operands."""
     groups: list[AccessGroup] = field(default_factory=list)
     open_groups: dict[object, AccessGroup] = field(default_factory=dict)
     """The latest group of each block, base, stride, access size and alignment."""
     rooms: int = 0
-    """Windows of the current block that have a place of their own in the scratch memory."""
+    """Windows of the current block that have their own copy in the scratch memory."""
     most_rooms: int = 0
     elements: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """By the vectors of their words: elements of several words in memory's order, from which these were made (``elements.py``)."""
+    """By the vectors of their words: multi-word elements in memory order, from which these were extracted
+    (``elements.py``)."""
     windows: dict[object, Window] = field(default_factory=dict)
-    """The latest window of each group and executing lanes; a store ends them."""
+    """The latest window of each group and executing lanes; a store invalidates them."""
 
     # --- equal values -----------------------------------------------------------------------------
     def number(self, op: Op, args: Sequence[Val]) -> object:
-        """What tells a scalar result from all others of the block; None where operands are not scalars."""
+        """Key that identifies a scalar result among all others of the block; None if operands are not scalars."""
         operands = []
         for value in args:
             shape = value.shape
@@ -506,7 +508,7 @@ class FunctionWriter(Text):
         return (op.name, op.type, op.attr, *operands)
 
     def note_sum(self, name: str, result: str, args: Sequence[Val]) -> None:
-        """Remember how a scalar i64 came about, where that may tell addresses' distances."""
+        """Record how a scalar i64 was computed, if this may help to compare addresses."""
         if name in ("mul", "shl"):
             self.products.add(result)
         if name != "add":
@@ -525,7 +527,7 @@ class FunctionWriter(Text):
             self.sums[result] = base._replace(stride=y.scalar, times=base.times + 1)
 
     def note_offset(self, result: str, args: Sequence[Val]) -> None:
-        """Remember a scalar i32 that is another one and a constant."""
+        """Record a scalar i32 that is the sum of another one and a constant."""
         x, y = args
         if x.shape.const is not None:
             x, y = y, x
@@ -534,27 +536,27 @@ class FunctionWriter(Text):
             self.offsets_of[result] = (root, step + sh._signed(y.shape.const, 32))
 
     offsets_of: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Scalars i32 as another one and a constant."""
+    """Scalars i32 as the sum of another one and a constant."""
     unstored: dict[int, str] = field(default_factory=dict)
     """Webs assigned in this block and not yet stored: the last store of each."""
     accesses: list[Entry] = field(default_factory=list)
-    """What slow paths must know of each access (``slow_path.ACCESS``)."""
+    """What slow paths need to know about each access (``slow_path.ACCESS``)."""
     noted_exec: str = ""
-    """The lanes that slow paths take for the executing ones."""
+    """The lanes that slow paths consider executing."""
     unsettled: bool = False
-    """Whether a load of this block may have been at fault."""
+    """Whether a load of this block may have faulted."""
     recording: bool = False
-    """Whether a memory operation leaves a trace record: one does for its whole instruction."""
+    """Whether a memory operation leaves a trace record; one operation does so for its whole instruction."""
     trace_at: str = ""
-    """Place of the current block's records."""
+    """Address of the current block's records."""
     trace_words: int = 0
     trace_line: list[tuple[int, Any]] = field(default_factory=list)
-    """Words of the current block's records that are yet to be written, and their places."""
+    """Words of the current block's records that have not yet been written, and their positions."""
     trace_heads: dict[tuple[str, int], str] = field(default_factory=dict)
     """First words of the current block's records, by lanes and tag."""
 
     def forget(self) -> None:
-        """What was computed does not reach the code that follows."""
+        """Forget computed values that are not available to the code that follows."""
         self.held = {}
         self.numbered = {}
         self.fresh = []
@@ -612,7 +614,7 @@ class FunctionWriter(Text):
         return held
 
     def write_web(self, number: int, value: Val, keeps_old: bool) -> None:
-        """Assign in the executing lanes."""
+        """Assign to a web in the executing lanes."""
         web, shape = self.webs.webs[number], self.web_shape(number)
         if not self.has_storage(number):
             self.held[number] = Val(web.type, shape)
@@ -654,18 +656,20 @@ class FunctionWriter(Text):
         self.held[number] = held
 
     def store_webs(self, wanted: Container[int]) -> None:
-        """Write what the block has assigned to its variables, as far as anybody will read it."""
+        """Write the block's assignments to the variables, if they are read later."""
         for number, text in self.unstored.items():
             if number in wanted or number in self.facts.live_elsewhere[self.block]:
                 self.emit(text)
         self.unstored = {}
 
     def is_shared(self, number: int) -> bool:
-        """Whether a variable is a uniform register or predicate under a guard: one for all lanes, whichever of them write it."""
+        """Whether a variable is a uniform register or predicate under a guard: it is shared by all lanes, whichever of
+        them write it."""
         return self.guard is not None and FILE_BASE["upred"] <= self.webs.webs[number].keys[0] < FILE_BASE["reg"]
 
     def written_lanes(self) -> str:
-        """Those that hold a uniform register's new value: all that are here, when the guard holds for one of them."""
+        """The lanes that receive a uniform register's new value: all active lanes, if the guard holds for one of
+        them."""
         some = self.op(f"icmp ne {self.mask_type} {self.exec.bits}, 0")
         return self.op(f"select i1 {some}, {self.mask_type} {self.mask.bits}, {self.mask_type} 0")
 
@@ -689,7 +693,7 @@ class FunctionWriter(Text):
         self.held[number] = held
 
     def _write_rows(self, number: int, value: Val, keeps_old: bool) -> None:
-        """Assign a value by rows; only a guard that all lanes share can keep an old one."""
+        """Assign a value by rows; only a guard shared by all lanes can preserve an old value."""
         type, whole = self.webs.webs[number].type, self.web_type(number)
         names = [scalar_of(self, value, n) for n in range(self.lanes // self.row_length)]
         if self.guard is not None and keeps_old:
@@ -704,6 +708,6 @@ class FunctionWriter(Text):
         self.held[number] = Val(type, self.web_shape(number), rows=tuple(names))
 
     def add_site(self) -> int:
-        """A new inline cache of an allocation."""
+        """Add an inline cache of an allocation."""
         self.sites += 1
         return self.sites - 1

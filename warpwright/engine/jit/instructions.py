@@ -21,11 +21,11 @@ CONTROL = frozenset(
     )
 )
 CHANGES_MEMORY = frozenset(("store", "atomic", "fence", "service", "texture"))
-"""Operations after which a load must not have been served before them."""
+"""Operations after which a load cannot be served together with loads before them."""
 
 
 class Instructions(Stops):
-    """Writes the operations of instructions; what ends a block is left to the caller."""
+    """Writes the operations of instructions; the caller handles the end of a block."""
 
     def _set_exec(self, index: int) -> None:
         w = self.w
@@ -133,7 +133,7 @@ class Instructions(Stops):
             w.write_web(web, part, reference.keeps_old)
 
     def _convergence(self, index: int, position: int, op: Op, args: list[Val]) -> None:
-        """BSSY and BREAK: the masks of convergence barriers, kept only where a BSYNC waits."""
+        """BSSY and BREAK: maintain the masks of convergence barriers, only where a BSYNC waits."""
         w = self.w
         reference = w.webs.references.get((index, position))
         if reference is None or reference.low not in self.wanted_barriers or not w.has_storage(reference.low):

@@ -195,7 +195,7 @@ def _joined(f: Form, parts: list[str]) -> str:
 
 
 def _known_byte(f: Form, nibble: int, byte: int, x: str, z: str) -> str:
-    """A result's byte in its place, by the nibble of a selector that is known."""
+    """A byte of the result in its position, selected by a known nibble."""
     source, at = (x, nibble & 3) if nibble & 7 < 4 else (z, nibble & 3)
     if nibble & 8:
         part = f.op("shl", "i32", source, f.const("i32", 24 - 8 * at)) if at < 3 else source
@@ -210,7 +210,7 @@ def _known_byte(f: Form, nibble: int, byte: int, x: str, z: str) -> str:
 
 
 def _chosen_byte(f: Form, wide: str, chooser: str, byte: int) -> str:
-    """A result's byte in its place, of eight bytes, by the nibble of a selector (both as i64)."""
+    """A byte of the result in its position, selected from eight bytes by the nibble of a selector (both as i64)."""
     digit = f.op("lshr", "i64", chooser, f.const("i64", 4 * byte))
     amount = f.op("shl", "i64", f.op("and", "i64", digit, f.const("i64", 7)), f.const("i64", 3))
     value = f.cast("trunc", "i64", "i8", f.op("lshr", "i64", wide, amount))

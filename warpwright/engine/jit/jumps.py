@@ -1,4 +1,4 @@
-"""LLVM text for ends of blocks: where the lanes of a group continue, and where the warp stops."""
+"""LLVM text for ends of blocks: where the lanes of a group continue, and whether the warp stops."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from warpwright.engine.jit.shapes import UNIFORM, UNSET_KIND
 from warpwright.isa.ops import Op
 
 BACK_EDGES_BEFORE_YIELD = 64
-"""A warp in a spin loop yields to other warps after so many iterations."""
+"""Number of iterations after which a warp in a spin loop yields to other warps."""
 INSTRUCTIONS_BETWEEN_CANCEL_CHECKS = 1 << 20
 
 
 def _decides(condition: Val) -> bool:
-    """Whether a predicate is one for all lanes, so that its scalar decides a branch."""
+    """Whether a predicate is uniform, so that its scalar decides a branch."""
     return uniform(condition.shape) or condition.shape.kind == UNSET_KIND
 
 
@@ -30,7 +30,7 @@ class Jumps(Instructions):
     """Writes what follows the last instruction of a block."""
 
     def _live_out(self, n: int) -> Container[int]:
-        """Webs that are read after a block; its last instruction may continue after a barrier."""
+        """Webs that are live after a block; its last instruction may continue after a barrier."""
         w = self.w
         if w.flow.ends[n] == "barrier_red":
             return range(len(w.webs.webs))
@@ -43,7 +43,7 @@ class Jumps(Instructions):
         return {w.program.instructions[b.first].address: b.number for b in reversed(w.blocks)}
 
     def _last(self, n: int, index: int) -> None:
-        """The last instruction of a block and what follows it."""
+        """Write the last instruction of a block and the code after it."""
         w = self.w
         values = self._instruction(index)
         if w.flow.starts[n] == "warpsync" and w.trace and w.setting.watched:
@@ -78,7 +78,7 @@ class Jumps(Instructions):
             self._barrier(n, op, args)
 
     def _goto(self, n: int, target: int, lanes: str) -> None:
-        """A group goes to a block."""
+        """Send a group to a block."""
         w = self.w
         if target >= len(w.blocks):
             self._wild(n, lanes, str(16 * sum(b.count for b in w.blocks)))
@@ -95,7 +95,7 @@ class Jumps(Instructions):
             w.emit(f"br label %e{target}")
 
     def _is_alone(self, n: int, target: int) -> bool:
-        """Whether a jump is the only way into a block: then its lanes need no variable."""
+        """Whether a branch is the only entry of a block, so that its lanes need no variable."""
         w = self.w
         if w.trace or self.groups.exist or w.flow.stacked or w.flow.ends[n] not in ("", "branch", "exit"):
             return False
@@ -104,7 +104,7 @@ class Jumps(Instructions):
         return self.predecessors[target] == [n] and n < target and not twice and not elsewhere
 
     def _back_edge(self, n: int, target: int) -> None:
-        """A jump back: endless loops can be stopped, spin loops yield."""
+        """A backward branch: makes endless loops stoppable, and spin loops yield."""
         w = self.w
         made = w.op("load i64, ptr %instructions")
         late = w.op(f"icmp ugt i64 {made}, " + w.op("load i64, ptr %limit"))
@@ -117,7 +117,7 @@ class Jumps(Instructions):
         leave = w.new_label("leave")
         w.emit(f"br i1 {stop}, label %{leave}, label %{go}")
         w.label(leave)
-        # The warp never runs again: a message may say where it was.
+        # The warp never runs again; its position is recorded for a message.
         at = w.program.instructions[w.blocks[n].first + w.blocks[n].count - 1].address
         w.store_field("%warp", WARP["cancelled_at"], str(at + 1))
         w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(w.op(f"load {w.mask_type}, ptr %p{target}")))
@@ -148,7 +148,7 @@ class Jumps(Instructions):
     # --- branches ---------------------------------------------------------------------------------
 
     def _taken(self, condition: Val | None) -> tuple[Masks, Val | None, bool]:
-        """(lanes that take a jump, the scalar that decides for all or None, whether it is inverted)."""
+        """(lanes that take a branch, the scalar that decides for all lanes or None, whether it is inverted)."""
         w = self.w
         if condition is None:
             if w.guard is None:
@@ -161,7 +161,7 @@ class Jumps(Instructions):
             return taken, None, False
         if w.guard is None:
             return taken, condition, False
-        # The analysis knows such a branch for uniform as well: one scalar must decide.
+        # The analysis also treats such a branch as uniform: one scalar must decide.
         guard = w.scalar(w.guard)
         if w.guard_inverted:
             guard = w.op(f"xor i1 {guard}, true")
@@ -169,7 +169,8 @@ class Jumps(Instructions):
         return taken, Val("i1", UNIFORM, scalar=both), False
 
     def _by_scalar(self, decides: Val, inverted: bool, taken: str, stays: str) -> tuple[str, str]:
-        """Branch by the scalar that decides for all lanes; the labels of the two ways, which have these stems."""
+        """Branch on the scalar that decides for all lanes; returns the labels of the two paths, which have these
+        stems."""
         w = self.w
         yes, no = w.new_label(taken), w.new_label(stays)
         first, second = (no, yes) if inverted else (yes, no)
@@ -177,7 +178,7 @@ class Jumps(Instructions):
         return yes, no
 
     def _pass_without_lanes(self, n: int, executes: str, passes: str) -> None:
-        """A group of which a guard lets no lane execute continues after the block; the labels have these stems."""
+        """If the guard holds in no lane of a group, continue after the block; the labels have these stems."""
         w = self.w
         if w.guard is None:
             return
@@ -208,10 +209,10 @@ class Jumps(Instructions):
         self._fork(n, n + 1, rest, target, taken.bits)
 
     def _fork(self, n: int, first: int, first_lanes: str, second: int, second_lanes: str) -> None:
-        """Two ways for the lanes of a group; it parts when both have some."""
+        """Two paths for the lanes of a group, which diverges if both have lanes."""
         w = self.w
         one, other, two, both = (w.new_label(stem) for stem in ("all", "some", "none", "both"))
-        # A loop's way back is what its group mostly takes whole.
+        # Most often the whole group takes a loop's backward branch.
         checks = [(second_lanes, one), (first_lanes, two)]
         if second <= n:
             checks.reverse()
@@ -237,7 +238,7 @@ class Jumps(Instructions):
         w.emit("br label %fault")
 
     def _branch_indirect(self, n: int, address: Val) -> None:
-        """Returns and jump tables: dispatch on every block that may be meant; anything else is a wild branch."""
+        """Returns and jump tables: dispatch to every possible target block; any other address is an invalid branch."""
         w = self.w
         base = w.program.code_base
         if uniform(address.shape) and (w.guard is None or uniform(w.guard.shape)):
@@ -257,7 +258,7 @@ class Jumps(Instructions):
         vector = w.vector(address)
         lanes = w.exec.bits
         self._pass_without_lanes(n, "some", "none")
-        # The lowest lane's target; lanes for others, and those that only pass, run the instruction again.
+        # The lowest lane's target; lanes with other targets, and those that only fall through, execute the instruction again.
         number = ln.first_lane_number(w, w.exec)
         place = w.op(f"extractelement {w.vec64} {vector}, {w.mask_type} {number}")
         same = w.op(f"icmp eq {w.vec64} {vector}, {w.splat('i64', place)}")
@@ -277,7 +278,7 @@ class Jumps(Instructions):
         self._wild(n, here, value)
 
     def _switch(self, n: int, address: str) -> tuple[list[tuple[int, str]], str]:
-        """Dispatch on a code address: (block, label) of every block that may be meant, and the label of any other address."""
+        """Dispatch on a code address: (block, label) of every possible target, and the label for any other address."""
         w = self.w
         landings = [(target, w.new_label("go")) for target in w.blocks[n].successors]
         wild = w.new_label("wild")
@@ -286,7 +287,7 @@ class Jumps(Instructions):
         return landings, wild
 
     def _stack_jump(self, n: int, op: Op, condition: Val | None) -> None:
-        """Jumps of the reconvergence stack, which ``stack.py`` has."""
+        """Jumps of the reconvergence stack; implemented in ``stack.py``."""
         raise ValueError(f"operation {op.name} needs a reconvergence stack")
 
     # --- ends and stops ---------------------------------------------------------------------------
@@ -335,7 +336,7 @@ class Jumps(Instructions):
         w.emit("br label %return")
 
     def _nanosleep(self, n: int, op: Op, time: Val) -> None:
-        """NANOSLEEP, or griddepcontrol, of which the model is told whether any lane executes it."""
+        """NANOSLEEP, or griddepcontrol, for which the timing model is told whether any lane executes it."""
         w = self.w
         if op.attr == "grid":
             longest = w.op(f"zext i1 {w.op(f'icmp ne {w.mask_type} {w.exec.bits}, 0')} to i64")
@@ -352,11 +353,11 @@ class Jumps(Instructions):
         w.emit(f"br i1 {others}, label {self.save_label('next', -1)}, label {self.save_label('scan', -1)}")
 
     def _arriving(self) -> str:
-        """Lanes that a block barrier counts."""
+        """The lanes that count as arrived at a block barrier."""
         return self.w.exec.bits
 
     def _barrier(self, n: int, op: Op, args: list[Val]) -> None:
-        """A block barrier: tell which, save, return."""
+        """A block barrier: record it, save state, return."""
         w = self.w
         number = w.scalar(ln.first_lane(w, args[0], w.exec))
         threads = w.scalar(ln.first_lane(w, args[1], w.exec))
@@ -367,7 +368,7 @@ class Jumps(Instructions):
         w.store_field("%warp", WARP["barrier_id"], w.op(f"zext i32 {number} to i64"))
         w.store_field("%warp", WARP["barrier_threads"], w.op(f"zext i32 {threads} to i64"))
         w.store_field("%warp", WARP["barrier_mode"], str(mode))
-        # Where it waits, for the message of a deadlock.
+        # The position at which it waits, for the message of a deadlock.
         w.store_field("%warp", WARP["fault_instruction"], str(w.program.instructions[w.index].address))
         lanes = w.wide_mask(self._arriving())
         held = n in self.held_barriers
@@ -378,7 +379,7 @@ class Jumps(Instructions):
             vote = w.wide_mask(w.and_mask(w.exec, args[2]).bits)
             pointer = w.field("%warp", WARP["barrier_vote"])
             if held:
-                # What lanes said that have not arrived yet is of an earlier barrier.
+                # The predicates of lanes that have not arrived belong to an earlier barrier.
                 said = w.op(f"and i64 {before}, " + w.op(f"load i64, ptr {pointer}"))
                 vote = w.op(f"or i64 {vote}, {said}")
             w.emit(f"store i64 {vote}, ptr {pointer}")
@@ -393,7 +394,8 @@ class Jumps(Instructions):
         w.emit(f"br label {self.save_label(kind, n + 1)}")
 
     def _passers_first(self, n: int) -> None:
-        """Lanes that a barrier's guard lets pass do not wait: they continue, and the others come to it again when it is their turn."""
+        """Lanes that a barrier's guard excludes do not wait: they continue, and the others come to the barrier again
+        when it is their turn."""
         w = self.w
         rest = w.op(f"and {w.mask_type} {w.mask.bits}, {w.op(f'xor {w.mask_type} {w.exec.bits}, -1')}")
         some, none = w.new_label("pass"), w.new_label("wait")

@@ -1,4 +1,4 @@
-"""LLVM text for lane exchanges whose lanes are known only at run time."""
+"""LLVM text for lane exchanges whose source lanes are known only at run time."""
 
 from __future__ import annotations
 

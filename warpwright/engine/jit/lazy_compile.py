@@ -1,10 +1,10 @@
 """Compiles rarely used parts of a kernel when a warp first reaches them.
 
-The compiler keeps functions for unusual arguments out of line: a division whose quotient may be denormal, a square root
-of zero.  In a small kernel they are most of the code, and hardly any launch runs them.  So a kernel that has
-such *slow paths* is compiled without them first.  A warp that comes to one saves what lives there as at any
-stop, and enters the same place of the *whole* function, which is compiled then.  It stays there until it stops next; at a
-place that the first function knows, that one continues.
+The compiler keeps code for unusual operands out of line, such as a division whose quotient may be denormal or a square
+root of zero.  In a small kernel this is most of the code, and few launches execute it.  A kernel with such *slow paths*
+is therefore first compiled without them.  A warp that reaches one saves its live state as at any stop, and enters the
+*whole* function, which is compiled at that point, at the same place.  It stays there until its next stop; if the first
+function knows that place, it continues there.
 
 Both are written from the same analysis, and the whole function begins with the first one's resume points and its
 layout of the save area (:class:`Layout`), so that either can continue where the other has stopped.
@@ -31,7 +31,7 @@ WARP_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 def slow_path_blocks(program: Program, blocks: Sequence[BasicBlock], flow: Flow) -> Bits:
     """Blocks of slow paths, and those that only lead to them or only come from them.
 
-    None where lanes could wait in them for a block barrier, or on the stack of chips before Volta.
+    None if lanes could wait in them for a block barrier, or on the stack of chips before Volta.
     """
     rare: Bits = 0
     for block in blocks:
@@ -56,10 +56,10 @@ def slow_path_blocks(program: Program, blocks: Sequence[BasicBlock], flow: Flow)
 
 
 def without_joins(rare: Bits, flow: Flow, divergent: Bits) -> Bits:
-    """Rare blocks less the BSYNCs that a remaining branch sends lanes to straight away.
+    """Rare blocks without BSYNCs that are the direct target of a remaining branch.
 
-    Both functions must part lanes alike.  Where the BSYNC is, its lanes wait there; where it is left out, the other part
-    would be pushed, and the whole function has no way to take that part from the stack.
+    Both functions must split lanes in the same way.  With the BSYNC, its lanes wait there; without it, the other part
+    would be pushed, and the whole function could not take that part from the stack.
     """
     while True:
         joins = 0
@@ -72,24 +72,24 @@ def without_joins(rare: Bits, flow: Flow, divergent: Bits) -> Bits:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the first function leaves to the whole one."""
+    """State that the first function passes to the whole one."""
 
     resumes: list[tuple[str, int]]
-    """Kind and block of each resume point, in the order of their numbers."""
+    """Kind and block of each resume point, in numerical order."""
     offsets: dict[str, int]
-    """Places in the save area."""
+    """Offsets in the save area."""
     sites: int
-    """Allocation caches used; the whole function has its own after them."""
+    """Number of allocation caches used; the whole function's own caches follow them."""
     most_sites: int
-    """Room for both functions' allocation caches."""
+    """Space for both functions' allocation caches."""
     most_bytes: int
-    """Room for the variables of both."""
+    """Space for the variables of both functions."""
 
     @classmethod
     def of(cls, w: FunctionWriter, lowered: Sequence[Lowered]) -> Layout:
         """Layout of a function that has been written without its slow-path blocks."""
         accesses = sum(op.name in ("load", "store", "atomic") for low in lowered for op in low.ops)
-        # A variable takes 256 bytes at most and begins at a cache line; each block may have a mask of pending lanes.
+        # A variable takes at most 256 bytes and begins at a cache line; each block may have a mask of pending lanes.
         further = [n for n in range(len(w.webs.webs)) if w.has_storage(n) and f"w{n}" not in w.offsets]
         variables = 320 * len(further) + 8 * len(w.blocks)
         return cls(
@@ -116,10 +116,10 @@ class Layout:
 
 
 class Whole:
-    """The whole function of a kernel: what the first one calls, at ``place``, until it is there.
+    """The whole function of a kernel: the first one calls it through the pointer at ``place``, which compiles it first.
 
     Args:
-        compile: compiles it; returns its address.
+        compile: compiles it and returns its address.
         place: address of the first function's pointer to it.
     """
 
@@ -129,13 +129,13 @@ class Whole:
         self._lock = threading.Lock()
         self._function: Callable[[int], int] | None = None
         self.failure: BaseException | None = None
-        """Why it could not be compiled: a warp that needs it then stops with NOT_COMPILED."""
+        """Why it could not be compiled; a warp that needs it then stops with NOT_COMPILED."""
         self._enter = WARP_FUNCTION(self._run)
         self._pointer.value = ctypes.cast(self._enter, ctypes.c_void_p).value or 0
 
     @property
     def compiled(self) -> bool:
-        """Whether a warp has needed it."""
+        """Whether it has been compiled because a warp needed it."""
         return self._function is not None
 
     def _run(self, warp: int) -> int:

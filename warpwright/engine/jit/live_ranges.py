@@ -1,9 +1,9 @@
 """Live ranges: splits each architectural register into webs, one variable each.
 
-A web is a set of definitions and uses that must share storage: found by liveness and by joining, at every block
-entry where a register is live, the values that reach it (union-find).  A guarded definition keeps the old value in
-the other lanes, so it joins the old value's web, unless every later use is under the same guard.
-Registers that are always written as 64-bit pairs become one 64-bit web.
+A web is a set of definitions and uses that must share storage: found by liveness analysis, joining the values that
+reach a block entry at which a register is live (union-find).  A guarded definition keeps the old value in the other
+lanes, so it joins the old value's web, unless every later use is under the same guard. Registers that are always
+written as 64-bit pairs become one 64-bit web.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Key = int
 """A storage cell: register file and number in one integer."""
 
 FILE_BASE = {"barrier": 0, "upred": 16, "ureg": 24, "reg": 1 << 20, "pred": 1 << 24}
-"""First cell of each file; registers and predicates are as many as virtual ones (PTX) need."""
+"""First cell of each file; there are as many registers and predicates as virtual ones (PTX) need."""
 FILE_OF_OP = {
     "get_reg": "reg",
     "set_reg": "reg",
@@ -65,11 +65,11 @@ class Reference:
     """A read or write of a cell (or pair) by one operation."""
 
     low: int
-    """Node of the union-find; its web afterwards."""
+    """Node of the union-find; later the web."""
     high: int = -1
     """Node of the upper half of a 64-bit access."""
     keeps_old: bool = False
-    """Writes: the instruction is guarded and lanes whose guard is false keep a value that is read later."""
+    """For writes: the instruction is guarded, and lanes whose guard is false keep a value that is read later."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Webs:
 
     webs: list[Web]
     references: dict[tuple[int, int], Reference]
-    """(instruction index, operation index; -1 = guard) to what it touches; ``low`` and ``high`` are web numbers.
+    """(instruction index, operation index; -1 = guard) to the accessed storage; ``low`` and ``high`` are web numbers.
 
     For a pair web ``high == low``."""
     live_in: list[frozenset[int]]
@@ -88,7 +88,7 @@ class Webs:
 
 
 def cells(name: str, attr: int) -> tuple[Key, ...]:
-    """The cells that a get or set operation touches; none for other operations."""
+    """The cells that a get or set operation accesses; none for other operations."""
     file = FILE_OF_OP.get(name)
     return () if file is None else _cells(file, attr, name.endswith("64"))
 
@@ -146,13 +146,13 @@ def events_of(lowered: Sequence[Lowered], first: int, count: int) -> list[Event]
                 events.append((index, position, FILE_BASE["barrier"] + op.attr, False, guard))
             elif name == "break":
                 events.append((index, position, FILE_BASE["barrier"] + op.attr, False, guard))
-                # It changes the mask of lanes that stay as well, so it always keeps the rest.
+                # It also changes the mask of lanes that stay, so it always keeps the rest.
                 events.append((index, position, FILE_BASE["barrier"] + op.attr, True, -1))
     return events
 
 
 ALWAYS = -2
-"""Backward state of a cell: live whatever the guard."""
+"""State of a cell in the backward scan: live under any guard."""
 
 
 def scan(
@@ -161,7 +161,7 @@ def scan(
     """Walk a block backwards.
 
     Args:
-        before: takes the cells live before each instruction that has events.
+        before: receives the cells live before each instruction that has events.
 
     Returns the cells live at its start and, for each event, whether a write keeps the old value of other lanes.
     """
@@ -186,7 +186,7 @@ def scan(
         elif now != 0:
             keeps[n] = True
         if is_predicate(cell):
-            # A new predicate: what was live under the later value of it is live under an unknown condition before.
+            # A new predicate: a cell that was live under its later value is live under an unknown condition before.
             for other, condition in state.items():
                 if condition > 0 and (condition - 1) >> 1 == cell:
                     state[other] = ALWAYS
@@ -196,7 +196,7 @@ def scan(
 
 
 def live_keys(blocks: Sequence[BasicBlock], events: Sequence[Sequence[Event]]) -> list[set[Key]]:
-    """For each block: the cells whose content at its start somebody may read."""
+    """For each block: the cells that are live at its start."""
     generated: list[set[Key]] = []
     killed: list[set[Key]] = []
     for block_events in events:
@@ -223,7 +223,7 @@ def live_keys(blocks: Sequence[BasicBlock], events: Sequence[Sequence[Event]]) -
 
 
 def _behind(block: BasicBlock, live: Sequence[set[Key]]) -> set[Key]:
-    """The cells that somebody may read after a block."""
+    """The cells that are live after a block."""
     out: set[Key] = set()
     for s in block.successors:
         out |= live[s]
@@ -266,7 +266,7 @@ def find_webs(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], lanes: i
                 else:
                     known = current.get(cell + offset)
                     if known is None:
-                        # Read of a cell that no path defines (dead code): a variable of its own.
+                        # A read of a cell that no path defines (dead code) gets a separate variable.
                         known = sets.new()
                         node_key[known] = cell + offset
                         current[cell + offset] = known
@@ -300,7 +300,7 @@ def _number(
     written: list[list[int]],
     lanes: int,
 ) -> Webs:
-    """Give webs their numbers; join the halves of pairs that are only ever written as pairs."""
+    """Number the webs; join the halves of pairs that are only ever written as pairs."""
     find = sets.find
     narrow = {find(node) for node in narrow_writes}
     upper_of: dict[int, set[int]] = {}

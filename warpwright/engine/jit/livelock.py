@@ -1,11 +1,11 @@
 """Detects endless loops: every resident warp repeats itself and memory does not change.
 
-Warps are run in turn, each as a function of its own state and of memory.  So once the whole state comes back (what the
-warps have saved, their blocks' barriers, shared, local and global memory) it comes back forever: a lock that nobody will
-release, a flag that nobody will set.  Programs that read a clock, or that the host answers, are not judged.
+Warps run in turn, and each depends only on its own state and on memory.  If the whole state recurs (the warps' saved
+state, their blocks' barriers, shared, local and global memory), it will recur forever: a lock that is never released, a
+flag that is never set.  Programs that read a clock or depend on the host are excluded.
 
-The scheduler asks after every pass in which no block has ended.  Brent's rule keeps that cheap: the warps' digest is
-kept at passes 64, 128, 256 and so on and compared at each one after it; memory is read only when it matches.
+The scheduler compares states after every pass in which no block has ended.  Brent's rule keeps that cheap: the warps'
+digest is kept at passes 64, 128, 256 and so on and compared at each one after it; memory is read only when it matches.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from warpwright.engine.jit.resident_blocks import Block, Launch, Space, Warp, sl
 from warpwright.native.intrinsics import apart, core, peek, peek_byte, shift_right
 
 FIRST_PASS = 64
-"""Passes in which no block ended before states are compared."""
+"""Number of passes without the end of a block before states are compared."""
 PRIME = 0x9E37_79B9_7F4A_7C15
-"""An odd multiplier (2**64 divided by the golden ratio): every step of a digest can be undone, so nothing is lost early."""
+"""An odd multiplier (2**64 divided by the golden ratio): every step of a digest is invertible, so no information is
+lost early."""
 
 
 @core
 def mixed(digest: int, value: int) -> int:
-    """A digest with one more word."""
+    """A digest extended by one word."""
     product = (digest ^ value) * PRIME
     return product ^ shift_right(product, 29)
 
 
 @apart
 def digest_bytes(digest: int, at: int, size: int) -> int:
-    """A digest with the bytes of a range; four words at a time have digests of their own, so that none waits for another."""
+    """A digest extended by the bytes of a range; four interleaved digests avoid a long dependence chain."""
     whole = size & -32
     a, b, c, d = digest + 1, digest + 2, digest + 3, digest + 4
     for n in range(at, at + whole, 32):
@@ -45,7 +46,7 @@ def digest_bytes(digest: int, at: int, size: int) -> int:
 
 @core
 def digest_warps(digest: int, space: Space, block: Block) -> int:
-    """What the warps of a resident block hold, and its barriers."""
+    """Digest of the state of a resident block's warps, and of its barriers."""
     digest = digest_bytes(digest, block, BLOCK.size_bytes)
     for n in range(block["warp_count"]):
         warp: Warp = block["warps"] + n * space["warp_bytes"]
@@ -59,7 +60,7 @@ def digest_warps(digest: int, space: Space, block: Block) -> int:
 
 @core
 def digest_all_warps(space: Space, resident: int) -> int:
-    """What the warps of the resident blocks hold."""
+    """Digest of the state of all resident blocks' warps."""
     digest = 0
     for n in range(resident):
         digest = digest_warps(digest, space, slot_block(space, peek(space["order"] + n * 8)))
@@ -68,7 +69,7 @@ def digest_all_warps(space: Space, resident: int) -> int:
 
 @core
 def digest_memory(launch: Launch, space: Space, resident: int) -> int:
-    """All memory that warps can write: the resident blocks' shared and local memory, and global memory."""
+    """Digest of all memory that warps can write: the resident blocks' shared and local memory, and global memory."""
     digest = 0
     for n in range(resident):
         block = slot_block(space, peek(space["order"] + n * 8))
@@ -81,7 +82,7 @@ def digest_memory(launch: Launch, space: Space, resident: int) -> int:
 
 @apart
 def stands_still(launch: Launch, space: Space, passes: int, resident: int) -> bool:
-    """Whether the state after this pass is one that was seen before."""
+    """Whether the state after this pass has been seen before."""
     keeps = passes & (passes - 1) == 0
     if space["judged"] == 0 or passes < FIRST_PASS or (space["seen"] == 0 and not keeps):
         return False
@@ -97,5 +98,5 @@ def stands_still(launch: Launch, space: Space, passes: int, resident: int) -> bo
         elif memory == space["seen_memory"]:
             return True
         else:
-            space["seen"] = 0  # work is being done; look again when as many passes have gone by
+            space["seen"] = 0  # progress is being made; compare again after as many further passes
     return False

@@ -9,9 +9,9 @@ def each_lane(wave: Wave, body: str, *, entry: str = "0", carried: str = "", joi
     """A loop over the lanes of ``%exec``, lowest first: from label ``next`` to label ``end``, where the caller continues.
 
     Args:
-        body: for one lane; ``%number`` is its number, ``%n`` the same as i64, ``wave.number`` names the same of the mask's type.  Ends with a branch to ``lane_done``.
-        entry: label that jumps to ``next``.
-        carried: values that go from lane to lane, as phi instructions; ``joined``: what makes them, in ``lane_done``.
+        body: for one lane; ``%number`` is its number, ``%n`` the same as i64, ``wave.number`` is the same in the mask's
+        type.  Ends with a branch to ``lane_done``. entry: label that jumps to ``next``. carried: values passed from
+        lane to lane, as phi instructions; ``joined`` defines them, in ``lane_done``.
     """
     kind, number = wave.mask_type, wave.number
     narrow = "" if number == "%number" else "\n  %number = trunc i64 %n to i32"
@@ -34,7 +34,8 @@ end:"""
 
 
 def copy_value(wave: Wave, value: str, memory: str, step: str, store: bool) -> str:
-    """Between a lane's words in rows of all lanes' words at ``value`` and memory, where they are ``step`` bytes apart.
+    """Copy between a lane's words, in rows of all lanes' words at ``value``, and memory, where they are ``step`` bytes
+    apart.
 
     ``%bytes`` (1, 2, 4, 8, 16) are copied; ends with a branch to ``lane_done``.
     """
@@ -73,7 +74,7 @@ word:
 
 
 def load_fields(pointer: str, fields: dict[str, tuple[int, str]]) -> str:
-    """Loads of a structure's fields, named as they are: byte offset and type of each."""
+    """Loads of a structure's fields, named after them: byte offset and type of each."""
     return "\n".join(
         f"  %{name}_p = getelementptr i8, ptr {pointer}, i64 {at}\n  %{name} = load {type}, ptr %{name}_p"
         for name, (at, type) in fields.items()

@@ -12,39 +12,39 @@ class Sum(NamedTuple):
     root: str
     step: int = 0
     stride: str = ""
-    """An LLVM value, or nothing."""
+    """An LLVM value, or empty."""
     times: int = 0
 
 
 @dataclass(slots=True)
 class Window:
-    """Neighbouring bytes that loads of one basic block have asked for together, and those some strides after them."""
+    """Neighbouring bytes that loads of one basic block request together, and those some strides after them."""
 
     MOST_STRIDES: ClassVar[int] = 16
-    """Windows that are asked for together."""
+    """Windows that are requested together."""
 
     pointers: dict[int, str]
-    """Host pointers of the first load's bytes, or their copy, and of what is so many strides after them."""
+    """Host pointers of the first load's bytes, or of their copy, and of the bytes that many strides after them."""
     stride: str
-    """Bytes between windows (an LLVM value), or nothing where there is but one."""
+    """Bytes between windows (an LLVM value); empty if there is only one."""
     start: int
-    """Where the first load's bytes begin, relative to what the loads' addresses have in common."""
+    """Start of the first load's bytes, relative to the common part of the loads' addresses."""
     times: int
-    """The strides in its address."""
+    """Number of strides in its address."""
     last: int
     """Number of the latest access."""
     room: int = 0
-    """Place of the first copy in the scratch memory, once several loads share it."""
+    """Offset of the first copy in the scratch memory, once several loads share it."""
 
     @property
     def rooms(self) -> int:
-        """Windows that their copies take."""
+        """Number of windows that their copies take."""
         return self.MOST_STRIDES if self.stride else 1
 
 
 @dataclass(slots=True)
 class AccessGroup:
-    """Loads of one basic block from one base: one check covers them, written before all of them are known."""
+    """Loads of one basic block with a common base: one check covers them, written before all of them are known."""
 
     number: int
     block: int
@@ -52,7 +52,7 @@ class AccessGroup:
     """As in :class:`Sum`."""
     low: int
     high: int
-    """Bytes touched, relative to the base."""
+    """Bytes accessed, relative to the base."""
     least: int = 0
     most: int = 0
     """Multiples of the stride between the base and the accesses."""

@@ -1,6 +1,7 @@
-"""Loads: windows of neighbouring bytes, single places spread over lanes, and gathers; elements of several words are in ``elements.py``.
+"""Loads: windows of neighbouring bytes, broadcasts of single words, and gathers; multi-word elements are in
+``elements.py``.
 
-A load whose whole extent is in one allocation reads it all, inactive lanes included.
+A load whose whole extent is in one allocation reads all of it, including inactive lanes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Reader = Callable[[FunctionWriter, Place, str, int], list[str]]
 
 
 def emit_load(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
-    """A load; lanes where its condition (when given) is false access nothing and get 0."""
+    """A load; lanes in which its condition (if given) is false access nothing and receive 0."""
     if len(args) == 1:
         return _load(w, op, args[0])
     whole = w.exec
@@ -56,7 +57,7 @@ def emit_load(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
 
 
 def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
-    """A load; 8 and 16 bytes give a value with parts, 1 and 2 bytes an i8 or i16."""
+    """A load; 8 and 16 bytes return a value with parts, 1 and 2 bytes an i8 or i16."""
     access: Access = op.attr
     place = Place(w, address, access)
     tr.record_access(w, place.address, access)
@@ -80,7 +81,7 @@ def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
         elif place.scattered:
             names = _diamond(w, place, count, _load_scattered)
         elif access.space == "generic" and place.spread.places < w.lanes:
-            # In local memory, lanes with one address have a place each; the exact path's copy has one for all.
+            # In local memory, lanes with the same address have separate storage; the exact path's copy has one for all.
             names = _diamond(w, place, count, _load_window)
         else:
             names = _window(w, place, count, _load_window)
@@ -91,7 +92,7 @@ def _load(w: FunctionWriter, op: Op, address: Val) -> Val:
 
 
 def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[str]:
-    """A load of neighbouring bytes: from memory itself, or from the copy that the exact path makes."""
+    """A load of neighbouring bytes: from memory, or from the copy that the exact path makes."""
     settle(w, place.address)
     if place.wide:
         host = window_of_group(w, place)
@@ -104,7 +105,7 @@ def _window(w: FunctionWriter, place: Place, count: int, read: Reader) -> list[s
 
 
 def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> list[str]:
-    """Fast path and exact path of a load, joined."""
+    """Fast path and exact path of a load, and their join."""
     bytes_ = place.size
     number = w.add_site() if place.wide else -1
     site = site_pointer(w, number) if place.wide else "null"
@@ -124,10 +125,10 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
         ways.append(([load_rows(w, rows, bytes_)], w.place))
         w.emit(f"br label %{join}")
         w.label(far)
-        # Rows that are not in one allocation are too rare for a way of their own.
+        # Rows that are not in one allocation are too rare for a separate path.
         only_slow = only_slow or are_known(w, place)
     if place.address.rows:
-        # Its lanes' vector is made on this way only.
+        # The vector of its lanes is created only on this path.
         place.address = Val(place.address.type, place.address.shape, rows=place.address.rows)
     if not only_slow:
         fast, slow = w.new_label("fast"), w.new_label("slow")
@@ -161,7 +162,7 @@ def _diamond(w: FunctionWriter, place: Place, count: int, fast_path: Reader) -> 
 
 
 def _load_by_slow_path(w: FunctionWriter, place: Place, count: int, number: int) -> tuple[list[str], str]:
-    """The words that the exact path leaves, and the label after its call."""
+    """The words that the exact path returns, and the label after its call."""
     served, label = call_slow_path(w, "load", Place(w, replace(place.address), place.access), number)
     names = []
     for part in range(count):
@@ -183,7 +184,7 @@ def _load_single(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
 
 
 def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> list[str]:
-    """All bytes between the lowest and the highest lane, then each lane's part of them."""
+    """Read all bytes between the lowest and the highest lane, then select each lane's part."""
     assert place.offsets is not None
     single = place.size >= 4 and w.index in w.single_loads
     element = "float" if single else f"i{8 * min(place.size, 4)}"
@@ -206,7 +207,7 @@ def _load_window(w: FunctionWriter, place: Place, pointer: str, count: int) -> l
 def _load_few(
     w: FunctionWriter, place: Place, pointer: str, element: str, distinct: list[int], count: int, part: int
 ) -> str:
-    """A few scalars, each spread over the lanes that read it."""
+    """Read a few scalars, each broadcast to the lanes that use it."""
     assert place.offsets is not None
     size = min(place.size, 4)
 
@@ -216,7 +217,7 @@ def _load_few(
 
     halves = [set(place.offsets[start : start + w.lanes // 2]) for start in (0, w.lanes // 2)]
     if len(distinct) == 2 and all(len(half) == 1 for half in halves):
-        # Half a warp is a register: nothing to choose between.
+        # Half a warp fits a register, so no selection is needed.
         kind = f"<{w.lanes // 2} x {element}>"
         ones = [w.op(f"insertelement {kind} poison, {element} {read(*half)}, i64 0") for half in halves]
         low, high = (
@@ -247,9 +248,9 @@ def _load_scattered(w: FunctionWriter, place: Place, pointer: str, count: int) -
 
 
 def _gather_part(w: FunctionWriter, place: Place, pointer: str, mask: str) -> str:
-    """A byte or half-word of each lane: the aligned word around it, moved down.
+    """A byte or half-word per lane: the aligned word that contains it, shifted down.
 
-    Every space begins at a multiple of 4, so that the address says where in its word a byte is.
+    Every space begins at a multiple of 4, so that the address determines the position of a byte in its word.
     """
     numbers = w.op(f"ptrtoint {w.vecptr} {pointer} to {w.vec64}")
     words = w.op(f"and {w.vec64} {numbers}, {w.literal_vector('i64', (-4,) * w.lanes)}")

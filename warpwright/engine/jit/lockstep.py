@@ -2,13 +2,13 @@
 
 A warp that reads a column of blocks in a matrix touches one or two cache lines of each row.  Rows a multiple of 2 KiB apart,
 as those of many matrices are, fall into four sets of a first-level cache whose ways are 4 KiB long.  A few rows fill
-these sets, and the processor waits for one line of a set after the other (``bench/pitch.py``: twice the time).  The other
-warps of the block mostly read the same lines.  So a warp yields after each iteration of such a loop, and its lines
-serve all warps before others take their places.
+these sets, and the processor keeps missing (``bench/pitch.py``: twice the time).  The other warps of the block mostly
+read the same lines.  A warp therefore yields after each iteration of such a loop, so that its lines serve all warps
+before they are evicted.
 
-A warp yields to the next one of its block without the scheduler where that one waits at the same place: the function
-begins again for it, and tells the scheduler which warp its status is about.  With trace the timing model decides
-who runs.
+A warp yields to the next one of its block without the scheduler if that one waits at the same place: the function
+starts again for it, and tells the scheduler to which warp its status belongs.  With tracing, the timing model decides
+which warp runs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from warpwright.engine.abi import BLOCK, PASSED_ON, STATE_AT, WARP, Status
 from warpwright.engine.jit.function_writer import FunctionWriter
 
 ROWS_IN_AN_ITERATION = 8
-"""With fewer rows between its turns a warp would lose more time than it wins."""
+"""With fewer rows between its turns, a warp would lose more time than it gains."""
 FEW_SETS_BYTES = 2048
-"""Rows a multiple of this apart begin at one or two places of a page, and so fall into few sets of a first-level cache."""
+"""Rows at multiples of this distance begin at one or two positions in a page, and so map to few sets of a first-level
+cache."""
 
 
 def long_stride(w: FunctionWriter, n: int) -> str:
-    """The distance between rows that a block reads in each turn of a loop (an LLVM value), or nothing."""
+    """The distance between rows that a block reads in each iteration of a loop (an LLVM value), or empty."""
     if w.trace or w.setting.threads <= w.lanes:
         return ""
     groups = [g for g in w.open_groups.values() if g.block == n and g.stride]
@@ -34,7 +35,7 @@ def long_stride(w: FunctionWriter, n: int) -> str:
 
 
 def give_way(w: FunctionWriter, stride: str, save_label: str, again: str) -> None:
-    """The end of an iteration: stop where rows fall into few sets, else continue."""
+    """The end of an iteration: stop if rows map to few sets, else continue."""
     distance = w.op(f"and i64 {stride}, {FEW_SETS_BYTES - 1}")
     gives = w.new_label("gives_way")
     w.emit(f"br i1 {w.op(f'icmp eq i64 {distance}, 0')}, label %{gives}, label {again}")
@@ -44,7 +45,7 @@ def give_way(w: FunctionWriter, stride: str, save_label: str, again: str) -> Non
 
 
 def begin(w: FunctionWriter) -> None:
-    """Where the function begins again for another warp."""
+    """The start of the function for another warp."""
     w.emit("br label %begin")
     w.label("begin")
     w.emit("%warp = phi ptr [ %given, %entry ], [ %next_warp, %pass_on ]")
@@ -52,7 +53,7 @@ def begin(w: FunctionWriter) -> None:
 
 
 def pass_on(w: FunctionWriter, status: str) -> None:
-    """The end of the function: continue with the block's next warp where that one has stopped at the same place."""
+    """The end of the function: continue with the block's next warp if it has stopped at the same place."""
     w.emit(f"br i1 {w.op(f'icmp eq i32 {status}, {int(Status.STEP)}')}, label %step, label %stop")
     w.label("step")
     w.emit(f"%next_warp = load ptr, ptr {w.field('%warp', WARP['next'])}")

@@ -1,7 +1,7 @@
 """Finds loads that are only used as single-precision numbers.
 
-A uniform word is a general register by default.  What is only read as a number goes into a vector register at once, from
-where it spreads over the lanes without a detour.
+A uniform word is loaded into a general register by default.  A word that is only read as a float is loaded directly
+into a vector register, from which it can be broadcast to the lanes.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Form:
         return f"v{self.w.lanes}{stem}" if self.vector else stem
 
     def call(self, name: str, type: str, *args: str, result: str = "") -> str:
-        """An intrinsic overloaded on one type (and the result's when it differs)."""
+        """An intrinsic overloaded on one type (and on the result's type if it differs)."""
         stem = f"llvm.{name}." + (f"{self.suffix(result)}." if result else "") + self.suffix(type)
         kind = self.type(type)
         out = self.type(result or type)
@@ -55,4 +55,4 @@ class Form:
 
 
 Handler = Callable[[Form, Op, list[Val]], str]
-"""Writes an operation with its arguments; the name of the result."""
+"""Writes an operation with its arguments; returns the name of the result."""

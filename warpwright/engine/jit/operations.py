@@ -1,6 +1,6 @@
 """All operations except control flow and registers: which module writes each, and properties of their results.
 
-A scalar result is written once in a basic block: the same operation on the same operands gives it again.
+A scalar result is computed once per basic block: the same operation on the same operands returns it again.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from warpwright.isa.ops import Op
 
 
 def nothing() -> Val:
-    """The result of an operation that has none."""
+    """The result of an operation without a result."""
     return Val("void", UNSET)
 
 
 def emit_operation(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
-    """Write an operation whose result is ``known`` to have a shape."""
+    """Write an operation whose result is ``known`` to have a certain shape."""
     writer = WRITERS.get(op.name)
     return _pure(w, op, args, known) if writer is None else writer(w, op, args, known)
 
@@ -132,7 +132,7 @@ def _pure(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
 
 
 def _shorten(w: FunctionWriter, value: Val) -> None:
-    """An address that an unrolled loop makes by adding a stride again and again: a shift and an addition."""
+    """An address that an unrolled loop computes by repeatedly adding a stride, as a shift and an addition."""
     sum_ = w.sums.get(value.scalar)
     if sum_ is None or sum_.times < 4 or sum_.times & (sum_.times - 1):
         return
@@ -142,9 +142,10 @@ def _shorten(w: FunctionWriter, value: Val) -> None:
 
 
 def _extended(w: FunctionWriter, scalar: str, top: int) -> str:
-    """The scalar of whole 32-bit addresses in 64 bits, so that the lane farthest above it has its address.
+    """The scalar of 32-bit addresses, zero-extended so that the lane with the largest offset has its correct address.
 
-    Lanes before the turn at 2**32 get one below the device's memory: theirs is at the end of 4 GiB, where no memory is either.
+    Lanes before a wrap at 2**32 get an address below the device's memory; their own is at the end of 4 GiB, where there
+    is no memory either.
     """
     if not top:
         return w.op(f"zext i32 {scalar} to i64")
@@ -153,7 +154,7 @@ def _extended(w: FunctionWriter, scalar: str, top: int) -> str:
 
 
 def _check_extension(w: FunctionWriter, value: Val) -> None:
-    """Leave when scalar + offset passes 2**31 in some executing lane (see ``sign_extensions.py``)."""
+    """Stop if scalar + offset passes 2**31 in some executing lane (see ``sign_extensions.py``)."""
     pattern = value.shape.rows or value.shape.pattern
     if pattern is None or not any(pattern) or (value.shape.rows is None and never_wraps(value.shape, 32, True)):
         return
@@ -168,7 +169,7 @@ def _check_extension(w: FunctionWriter, value: Val) -> None:
     go, look, leave = w.new_label("fits"), w.new_label("wraps"), w.new_label("leave")
     w.emit(f"br i1 {fine}, label %{go}, label %{look}, !prof !0")
     w.label(look)
-    # Lanes that do not execute may pass it: what they would get is never used.
+    # Lanes that do not execute may exceed it, because their values are never used.
     vec = w.vector_type("i32")
     offsets = w.literal_vector("i32", pattern)
     if value.rows:
@@ -197,7 +198,7 @@ def _access_policy(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> 
 
 
 def _gathers(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
-    """A warp-wide operation of chips that do not wait for the lanes of its mask."""
+    """A warp-wide operation on chips that do not wait for the lanes of its mask."""
     kind = w.mask_type
     named = w.op(f"and {kind} {args[0].shape.const}, %lanes")
     tr.record_sync(w, w.block, w.exec.bits, w.op(f"and {kind} {named}, {w.op(f'xor {kind} {w.exec.bits}, -1')}"))
@@ -205,7 +206,7 @@ def _gathers(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
 
 
 def _aligned(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
-    """Leaves for a fault where some lane's address is no multiple of the access's bytes."""
+    """Fault if some lane's address is not a multiple of the access size."""
     size = op.attr.bytes
     lanes = w.and_mask(w.exec, args[1])
     addresses = w.vector(args[0])
@@ -257,4 +258,4 @@ WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
     "redux": lambda w, op, args, known: ln.redux(w, op, args[0]),
     "first_lane": lambda w, op, args, known: ln.first_lane(w, args[0], w.exec),
 }
-"""Everything else is pure."""
+"""All other operations are pure."""

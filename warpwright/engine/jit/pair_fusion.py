@@ -1,9 +1,9 @@
 """Fuses 64-bit sums that machine code computes in halves.
 
-A pointer that moves on is two instructions: the low word's sum with a carry (IADD3, LEA) and the high word's with that
-carry (IADD3.X, LEA.HI.X); copying one is two MOVs.  Word by word nothing is known about such an address: the carry
-differs from lane to lane.  So where both halves are in one basic block, with nothing between them that could tell, the
-second one computes and writes the pair, and the first one only its carry.
+Incrementing a pointer takes two instructions: the low word's sum with a carry (IADD3, LEA) and the high word's with
+that carry (IADD3.X, LEA.HI.X); copying one takes two MOVs.  Word by word, such an address has no known shape, because
+the carry differs from lane to lane.  Therefore, if both halves are in one basic block and no instruction between them
+is affected, the second one computes and writes the pair, and the first one only its carry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from warpwright.engine.jit.live_ranges import FILE_BASE, Key, cells, is_predicat
 from warpwright.isa.ops import Lowered, Op
 
 Term = tuple[Any, ...]
-"""A value by what it is made of: (operation, attribute, terms...); registers and constants are (operation, attribute)."""
+"""A value as an expression: (operation, attribute, terms...); registers and constants are (operation, attribute)."""
 
 REG = FILE_BASE["reg"]
 ZERO: Term = ("const", 0)
@@ -25,7 +25,7 @@ SIGN: Term = ("const", 31)
 LEAVES = ("get_reg", "get_ureg", "const")
 COPIED = ("get_reg", "get_ureg", "load_const", "mul")
 SHIFTED = ("ashr", "mul")
-"""What a copy and a sign may be: IMAD also moves (:func:`term_of`)."""
+"""Opcodes of copies and sign extensions; IMAD can also be a move (:func:`term_of`)."""
 
 
 @dataclass(slots=True)
@@ -35,15 +35,15 @@ class Half:
     made: int
     """The instruction that computed it."""
     written: int
-    """The instruction that wrote it there: the same, or a copy."""
+    """The instruction that wrote it to the register: the same one, or a copy."""
     terms: list[Term]
     low: Half | None = None
-    """High words: the low word whose carry was added."""
+    """For high words: the low word whose carry was added."""
 
 
 @dataclass(slots=True)
 class Writer:
-    """Operations in the making."""
+    """A list of operations under construction."""
 
     ops: list[Op] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ def term_of(ops: Sequence[Op], value: int) -> Term:
 
 
 def terms_of(ops: Sequence[Op], value: int) -> Iterator[Term]:
-    """What a sum of words adds up, zeros left out."""
+    """The terms of a sum of words, without zeros."""
     op = ops[value]
     if op.name == "add" and op.type == "i32":
         for argument in op.args:
@@ -86,7 +86,7 @@ def registers(term: Term) -> Iterator[Key]:
 
 
 def find_low(low: Lowered) -> tuple[int, int, list[Term]] | None:
-    """(carry's predicate, register, terms) of an instruction that adds two words and tells the carry."""
+    """(carry's predicate, register, terms) of an instruction that adds two words and outputs the carry."""
     written = {op.name: op for op in low.ops if op.name[:4] == "set_"}
     if set(written) != {"set_reg", "set_pred"}:
         return None
@@ -116,7 +116,7 @@ def find_high(low: Lowered, written: Op) -> tuple[int, int, list[Term]] | None:
 
 
 def find_copy(low: Lowered, written: Op) -> tuple[int, Term] | None:
-    """(register, what it becomes) of a plain copy, an instruction that only writes that register."""
+    """(register, new value) of a plain copy, an instruction that only writes that register."""
     if low.guard is not None or low.ops[written.args[0]].name not in COPIED:
         return None
     term = term_of(low.ops, written.args[0])
@@ -124,7 +124,7 @@ def find_copy(low: Lowered, written: Op) -> tuple[int, Term] | None:
 
 
 def find_sign(low: Lowered, written: Op) -> tuple[int, int] | None:
-    """(register, register whose sign it holds in all bits) of an instruction that only writes the first."""
+    """(register, register whose sign extension it holds) of an instruction that only writes the first."""
     if low.guard is not None or low.ops[written.args[0]].name not in SHIFTED:
         return None
     term = term_of(low.ops, written.args[0])
@@ -146,7 +146,7 @@ def touched(low: Lowered) -> tuple[set[Key], set[Key]]:
 
 # --- writing --------------------------------------------------------------------------------------
 def write_word(w: Writer, term: Term) -> int | None:
-    """A word anew; None for what is not simple."""
+    """Write a word's expression again; None if it is not simple."""
     if term[0] in LEAVES:
         return w.op(term[0], "i32", attr=term[1])
     if term[0] == "load_const" and term[2][0] == "const":
@@ -155,7 +155,8 @@ def write_word(w: Writer, term: Term) -> int | None:
 
 
 def write_pair(w: Writer, low: Term, high: Term, signs: dict[int, int]) -> int | None:
-    """The 64-bit value of two words, None where they are not simple; ``signs``: registers that hold the sign of others."""
+    """The 64-bit value of two words; None if they are not simple.  ``signs``: registers that hold the sign extension of
+    others."""
     if low[0] == "shl":
         return _write_shifted(w, low, high, signs)
     if low[0] == high[0] == "get_reg" and high[1] == low[1] + 1 and low[1] % 2 == 0:
@@ -176,7 +177,7 @@ def write_pair(w: Writer, low: Term, high: Term, signs: dict[int, int]) -> int |
 
 
 def _write_shifted(w: Writer, low: Term, high: Term, signs: dict[int, int]) -> int | None:
-    """LEA: what leaves the low word on the left enters the high word."""
+    """LEA: the bits shifted out of the low word enter the high word."""
     base, amount = low[2], low[3]
     if amount[0] != "const" or not 0 < amount[1] < 32:
         return None
@@ -192,7 +193,8 @@ def _write_shifted(w: Writer, low: Term, high: Term, signs: dict[int, int]) -> i
 
 
 def write_sum(target: int, low: list[Term], high: list[Term], signs: dict[int, int]) -> list[Op] | None:
-    """Operations of a whole sum.  Whichever high word goes with a low word, the sum is the same: the simplest is taken."""
+    """Operations of a complete sum.  Any high word that belongs to a low word gives the same sum, so the simplest is
+    used."""
     found: list[list[Op]] = []
     padded = [*high, ZERO, ZERO][:2]
     for order in (padded, padded[::-1]):
@@ -206,7 +208,7 @@ def write_sum(target: int, low: list[Term], high: list[Term], signs: dict[int, i
 
 
 def write_copy(target: int, low: Term, high: Term, made_wide: set[int]) -> list[Op] | None:
-    """Operations of a copied pair; None for two words that happen to be neighbours."""
+    """Operations of a copied pair; None for two words that are unrelated neighbours."""
     w = Writer()
     value = write_pair(w, low, high, {})
     if value is None or low[0] != high[0]:
@@ -219,7 +221,7 @@ def write_copy(target: int, low: Term, high: Term, made_wide: set[int]) -> list[
 
 # --- the kernel -----------------------------------------------------------------------------------
 class _Block:
-    """One pass over a basic block: which registers hold the halves of a sum, and where both are side by side."""
+    """One pass over a basic block: which registers hold halves of a sum, and where both are adjacent."""
 
     def __init__(self, result: list[Lowered], read_wide: set[int], made_wide: set[int]) -> None:
         self.result = result
@@ -291,9 +293,9 @@ class _Block:
         return True
 
     def _apart(self, target: int, first: int, second: int, made: int, sources: list[Term]) -> bool:
-        """Whether what instruction ``first`` writes to a register may as well be written by the second.
+        """Whether the second instruction may write the result that ``first`` writes to a register.
 
-        ``sources`` are values of when instruction ``made`` ran: nothing but that write may change them before the second.
+        ``sources`` are values at instruction ``made``; only that write may change them before the second instruction.
         """
         cell = REG + target
         stay = {c for term in sources for c in registers(term)}
@@ -311,7 +313,7 @@ class _Block:
         return cell not in touched(self.result[second])[0]
 
     def _join(self, target: int, first: int, second: int, ops: list[Op]) -> None:
-        """Let the second instruction write both registers, and leave the first one nothing but its carry."""
+        """Let the second instruction write both registers, and leave only the carry to the first."""
         early = self.result[first]
         nothing = Op("const", "i32", (), 0)
         kept = [nothing if op.name == "set_reg" else op for op in early.ops]
@@ -324,7 +326,7 @@ class _Block:
 
 
 def widen(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[Lowered]:
-    """The instructions of a kernel with 64-bit sums in one piece wherever that is safe."""
+    """Fuse the 64-bit sums of a kernel where this is safe."""
     result = list(lowered)
     read_wide = {op.attr for low in lowered for op in low.ops if op.name == "get_reg64"}
     made_wide = {op.attr for low in lowered for op in low.ops if op.name == "set_reg64"}
@@ -338,13 +340,13 @@ def widen(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[Lowe
 
 
 def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], result: list[Lowered]) -> None:
-    """Leave out carries that nobody reads any more: they would count as other uses of an address's low word."""
+    """Remove unused carries, which would count as other uses of an address's low word."""
     live: list[set[Key]] = [set() for _ in blocks]
     changes = [new is not old for new, old in zip(result, before, strict=True)]
     found = map(_predicates, result)
     effects = {index: both for index, both in enumerate(found) if any(both) or changes[index]}
     concerned = [[index for index in range(b.first + b.count - 1, b.first - 1, -1) if index in effects] for b in blocks]
-    """Of each block, from its end."""
+    """The dead predicates of each block, scanned from its end."""
     changed = True
     while changed:
         changed = False
@@ -369,7 +371,7 @@ def _drop_carries(blocks: Sequence[BasicBlock], before: Sequence[Lowered], resul
 
 
 def _predicates(low: Lowered) -> tuple[set[Key], set[Key]]:
-    """(predicates that an instruction reads, those whose content before it nobody can read any more)."""
+    """(predicates that an instruction reads, those that are dead before it)."""
     read: set[Key] = set()
     gone: set[Key] = set()
     if low.guard is not None:

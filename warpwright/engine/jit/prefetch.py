@@ -1,8 +1,9 @@
 """Prefetches in loops that access memory with long strides.
 
-In a grid-stride loop a warp reads one row of an array in each turn, and the next one is as far away as the grid is wide: another page,
-to which no prefetcher of the host follows.  The warp would wait for the host's memory in each turn.  So a short loop
-keeps where each of its loads was the turn before, and has the host fetch what is some turns ahead.
+In a grid-stride loop, a warp reads one row of an array per iteration, and the next one is a grid's width away: in
+another page, which the host's prefetchers do not follow.  The warp would wait for the host's memory in each iteration.
+A short loop therefore records the addresses of its loads in the previous iteration, and prefetches the data of a later
+one.
 """
 
 from __future__ import annotations
@@ -15,21 +16,22 @@ from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.isa.ops import Access
 
 TURNS_SHIFT = 3
-"""2**this turns of a few nanoseconds take as long as the host's memory."""
+"""2**this iterations of a few nanoseconds take as long as an access to the host's memory."""
 MOST_LOADS = 4
-"""Loops with more loads in a turn have enough of them under way."""
+"""Loops with more loads per iteration have enough of them outstanding."""
 PAGE_BYTES = 4096
 """Shorter steps are left to the host's prefetchers."""
 LINE_BYTES = 64
 MOST_LINES = 2
-"""Of longer rows the host's own prefetchers fetch the rest."""
+"""For longer rows, the host's own prefetchers fetch the rest."""
 
 
 def fetch_ahead(w: FunctionWriter, place: Place, hosts: Sequence[str], extent: int) -> None:
-    """Fetch what a load reads in a later turn of its loop.
+    """Prefetch the data that a load reads in a later iteration of its loop.
 
     Args:
-        hosts: pointers to the pieces of ``extent`` bytes that it reads now, all as far from their places in the next turn as the first.
+        hosts: pointers to the pieces of ``extent`` bytes that it reads now; all have the same distance to their
+        positions in the next iteration.
     """
     if w.trace or not place.wide or not _is_short_loop(w):
         return
@@ -52,7 +54,7 @@ def fetch_ahead(w: FunctionWriter, place: Place, hosts: Sequence[str], extent: i
 
 
 def _is_short_loop(w: FunctionWriter) -> bool:
-    """Whether the current basic block is a loop by itself, with few loads of global memory."""
+    """Whether the current basic block is itself a loop with few loads of global memory."""
     block = w.blocks[w.block]
     if block.number not in block.successors:
         return False

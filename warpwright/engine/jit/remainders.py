@@ -1,7 +1,8 @@
 """Finds the remainders of unrolled loops: copies of a part of the body for the last few iterations.
 
-The compiler unrolls a loop whose count it does not know, and puts copies of half, a quarter and so on after it for what is left
-when the count is no multiple.  They are as much code as the loop itself, and most launches have counts that never reach them.
+The compiler unrolls a loop with an unknown trip count, and appends copies of half, a quarter and so on of its body for
+counts that are not a multiple of the unroll factor.  They are as much code as the loop itself, and most launches never
+execute them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from warpwright.isa.ops import Lowered
 
 WORK = frozenset(("load", "store", "atomic", "texture", "barrier", "shuffle", "mma", "wgmma", "mufu"))
 WORK |= frozenset(("fadd", "fmul", "fma", "fmad", "fmin", "fmax", "fcvt", "f2i", "i2f"))
-"""Operations that a turn of a loop is known by; the others keep its books."""
+"""Operations that identify a loop's work; the others are bookkeeping."""
 
 
 def remainders(flow: Flow, lowered: Sequence[Lowered]) -> Bits:
-    """Blocks that a branch jumps over, and which do the work of a whole part of a loop before them."""
+    """Blocks that a branch can skip and that do the work of part of a preceding loop's body."""
     blocks = flow.blocks
 
     def work(numbers: Iterable[int]) -> Counter[str]:
@@ -74,7 +75,7 @@ def _loops(flow: Flow) -> list[set[int]]:
 
 
 def _is_passage(flow: Flow, inside: range) -> bool:
-    """Whether blocks in a row are entered only at the first and left only after the last."""
+    """Whether consecutive blocks are entered only at the first and left only after the last."""
     for block in flow.blocks:
         for successor in block.successors:
             if block.number in inside:
@@ -86,7 +87,7 @@ def _is_passage(flow: Flow, inside: range) -> bool:
 
 
 def reachable(flow: Flow, starts: Bits) -> Bits:
-    """Blocks that can follow some blocks, and these."""
+    """The given blocks and all blocks reachable from them."""
     found, work = 0, members(starts)
     while work:
         n = work.pop()

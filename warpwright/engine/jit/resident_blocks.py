@@ -16,38 +16,38 @@ WORKSPACE = Layout(
     slots=1,  # blocks that may be resident
     slot_bytes=1,
     slot_base=1,  # pointer to the first slot: BLOCK, warps, save areas, shared, local
-    warps_at=1,  # offsets within a slot
+    warps_at=1,  # offsets in a slot
     warp_bytes=1,
     save_at=1,
     save_bytes=1,
     shared_at=1,
     local_at=1,
     sites=1,  # pointer to this thread's allocation caches
-    order=1,  # pointer to slots' numbers: resident ones first
-    counter=1,  # pointer to the next block's number when threads share a range, or 0
-    own_counter=1,  # the next block's number when they do not
-    judged=1,  # 1: a state that comes back ends the run (livelock.py)
-    seen=1,  # what is kept of an earlier state: 0 nothing, 1 the warps' digest, 2 memory's too
+    order=1,  # pointer to the numbers of the slots: resident ones first
+    counter=1,  # pointer to the next block's number if threads share a range, or 0
+    own_counter=1,  # the next block's number if they do not
+    judged=1,  # 1: a recurring state ends the run (livelock.py)
+    seen=1,  # digests kept of an earlier state: 0 none, 1 the warps', 2 memory's too
     seen_warps=1,
     seen_memory=1,
     resident=1,  # blocks that were resident when the run ended with STANDSTILL
-    outcome_block=1,  # BLOCK of what stopped the run
-    outcome_warp=1,  # WARP of what stopped the run
+    outcome_block=1,  # BLOCK that stopped the run
+    outcome_warp=1,  # WARP that stopped the run
     blocks_done=1,
     instructions=1,
     thread_instructions=1,
 )
-"""One for each host thread."""
+"""One per host thread."""
 
 Launch: TypeAlias = Annotated[Any, LAUNCH]
 Space: TypeAlias = Annotated[Any, WORKSPACE]
 Block: TypeAlias = Annotated[Any, BLOCK]
 Warp: TypeAlias = Annotated[Any, WARP]
 Save: TypeAlias = Annotated[Any, Layout(sites=1, state=1)]
-"""A warp's save area: the caches of its accesses, and where it is; the registers after them are its function's own."""
+"""A warp's save area: the caches of its accesses, and its state; the registers after them belong to its function."""
 
 READY, AT_BARRIER, OVER, STUCK, AT_CLUSTER = range(5)
-"""A warp's state, as STATE_AT tells."""
+"""A warp's state, as defined by STATE_AT."""
 assert Save.__metadata__[0]["state"] == STATE_AT
 
 
@@ -59,7 +59,7 @@ def slot_block(space: Space, slot: int) -> int:
 
 @core
 def state_of(warp: Warp) -> int:
-    """Where a warp is."""
+    """The state of a warp."""
     save: Save = warp["spill"]
     return save["state"]
 

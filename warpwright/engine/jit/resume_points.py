@@ -1,6 +1,6 @@
-"""State that survives a stop of a warp: its variables, their places in the save area, and the numbered resume points.
+"""State that survives a stop of a warp: its variables, their offsets in the save area, and the numbered resume points.
 
-``control.py`` reads what is saved here back.
+``control.py`` restores what is saved here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from warpwright.engine.lane_positions import SavedPositions
 
 
 class Stops:
-    """What a warp keeps where it stops, and the places where it continues."""
+    """What a warp saves when it stops, and the points at which it resumes."""
 
     STACK_COUNT = "depth"
     """The variable that counts the entries of the stack of groups."""
@@ -31,7 +31,7 @@ class Stops:
         facts = w.facts
         self.together = facts.together
         self.waiting = facts.waiting
-        # Lanes that a spin loop let go from BSYNC leave others behind, wherever they go.
+        # Lanes that a spin loop released from a BSYNC leave others behind, wherever they go.
         scattered = bool(w.flow.gives_way and self.waiting)
         self.held_barriers = [
             n
@@ -41,7 +41,7 @@ class Stops:
         """Blocks that end in a block barrier which only part of the warp may have reached."""
         self.groups = Groups(w, self.held_barriers)
         self.undivided = not self.groups.exist and not w.flow.stacked and self._stays_whole()
-        """Whether all lanes of every warp run in every block."""
+        """Whether all lanes of every warp execute every block."""
         self.wanted_barriers = self._wanted_barrier_webs()
         self.nans = late_nans(w.lowered, w.webs)
         w.single_loads = single_loads(w.lowered, w.webs)
@@ -50,7 +50,7 @@ class Stops:
         self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping, vectors)
         self.shared_slots = self._share_slots()
         self.given: dict[int, str] = {}
-        """The lanes that enter a block where only one jump leads to it."""
+        """The lanes that enter a block with a single predecessor."""
         self.predecessors: list[list[int]] = [[] for _ in w.blocks]
         for block in w.blocks:
             for successor in block.successors:
@@ -58,10 +58,10 @@ class Stops:
         self.in_step = False
         """Whether warps of a block may take turns in a loop."""
         self.words_ahead: list[int] = []
-        """For each block written so far: words of trace that may have come since the buffer's room was asked for."""
+        """For each block written so far: maximum number of trace words since the last check of the buffer's space."""
 
     def _stays_whole(self) -> bool:
-        """Whether a warp has all its lanes from its beginning to its end: no lane ends before others."""
+        """Whether a warp keeps all its lanes from start to end: no lane ends before others."""
         w = self.w
         for n, end in enumerate(w.flow.ends):
             index = w.blocks[n].first + w.blocks[n].count - 1
@@ -90,14 +90,14 @@ class Stops:
         """Byte offset of a named value in the save area (relative to its variable part)."""
         offsets = self.w.offsets
         if name not in offsets:
-            # Vectors begin at cache lines: a store across two of them takes twice as long.
+            # Vectors begin at cache lines: a store across two lines takes twice as long.
             end = offsets.get("end", 0)
             offsets[name] = (end + 63) // 64 * 64 if size > 8 else end
             offsets["end"] = offsets[name] + size
         return offsets[name]
 
     def web_slot(self, number: int) -> int:
-        """Byte offset of a web's place in the save area."""
+        """Byte offset of a web's slot in the save area."""
         shared = self.shared_slots.get(number)
         return self.slot(f"w{number}", self._web_size(number)) if shared is None else shared
 
@@ -110,9 +110,10 @@ class Stops:
         return size
 
     def _share_slots(self) -> dict[int, int]:
-        """Places of the variables in memory.
+        """Slots of the variables in memory.
 
-        Where several groups can exist, who needs what no longer follows from the blocks that run: there nothing is shared.
+        If several groups can exist, liveness no longer follows from the executing block alone, and slots are not
+        shared.
         """
         w = self.w
         if self.groups.exist:
@@ -123,7 +124,7 @@ class Stops:
         return offsets
 
     def saved_positions(self, variables: int) -> SavedPositions:
-        """Where the groups of a stopped warp are found; ``variables``: bytes before the save area's variable part."""
+        """Where the groups of a stopped warp are stored; ``variables``: bytes before the save area's variable part."""
         w = self.w
         offsets = w.offsets
 
@@ -149,13 +150,13 @@ class Stops:
     def _others_at(self, resume: ResumePoint) -> bool:
         """Whether other groups may be elsewhere at a resume point; at a convergence point they are about to move."""
         if resume.kind in ("next", "scan", "barrier") or (self.w.flow.gives_way and self.waiting):
-            # Lanes that a spin loop let go from BSYNC have left others behind.
+            # Lanes that a spin loop released from a BSYNC have left others behind.
             return True
         return bool(self.together[resume.block]) or bool(self.waiting >> resume.block & 1)
 
     @cached_property
     def _live_where_groups_stand(self) -> set[int]:
-        """The webs of every block where another group of the warp may be: the same at all resume points."""
+        """The live webs of every block at which another group of the warp may be: the same at all resume points."""
         live: set[int] = set()
         for n in members(self.groups.stands | self.waiting):
             live |= self.w.webs.live_in[n]
@@ -207,7 +208,7 @@ class Stops:
         return found
 
     def save_label(self, kind: str, block: int) -> str:
-        """Label of the code that saves for a resume point and returns %status."""
+        """Label of the code that saves the state for a resume point and returns %status."""
         return f"%s{self.resume_point(kind, block).number}"
 
     def _save(self, resume: ResumePoint) -> None:

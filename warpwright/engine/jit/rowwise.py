@@ -1,8 +1,8 @@
 """Values with one scalar per row of a block: ``lane = scalar[row] + offset[lane]``.
 
-In a block 8 or 16 threads wide, ``threadIdx.y`` differs between the rows of a warp.  Times a width that is only known at
-run time, no pattern describes it, yet each row of lanes has its own scalar, and so has every address made of it.  The shape
-of such a value is a vector's with ``rows``: the offsets within each row.
+In a block 8 or 16 threads wide, ``threadIdx.y`` differs between the rows of a warp.  Multiplied by a width that is only
+known at run time, it has no pattern, yet each row of lanes has its own scalar, and so has every address computed from
+it.  The shape of such a value is that of a vector, with ``rows``: the offsets within each row.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from warpwright.engine.jit.function_writer import FunctionWriter, Val
 
 LENGTHS = (8, 16)
-"""Widths of blocks whose warps are rows."""
+"""Block widths for which warps consist of rows."""
 
 
 def row_length(block_shape: tuple[int, int, int], lanes: int) -> int:
-    """Lanes in a row, 0 where warps are not made of rows."""
+    """Number of lanes in a row, 0 if warps do not consist of rows."""
     return block_shape[0] if block_shape[0] in LENGTHS and block_shape[0] < lanes else 0
 
 
@@ -31,7 +31,7 @@ def firsts(w: FunctionWriter, length: int) -> range:
 
 
 def within(shape: Shape, length: int, lanes: int) -> Pattern | None:
-    """Offsets within rows, None for a value without a scalar for each of them."""
+    """Offsets within rows; None for a value without a scalar per row."""
     if shape.kind == SCALAR_KIND:
         pattern = shape.pattern or (0,) * lanes
         return tuple(p - pattern[n // length * length] for n, p in enumerate(pattern))
@@ -39,7 +39,7 @@ def within(shape: Shape, length: int, lanes: int) -> Pattern | None:
 
 
 def infer_rows(name: str, args: Sequence[Shape], width: int, length: int, lanes: int, assume: bool) -> Shape | None:
-    """Shape of an operation's result when it has a scalar for each row; None when it does not."""
+    """Shape of an operation's result if it has a scalar per row, else None."""
     if not length or width < 32:
         return None
     offsets = [within(a, length, lanes) for a in args]
@@ -80,7 +80,7 @@ def scalar_of(w: FunctionWriter, value: Val, row: int) -> str:
 
 
 def emit_rows(w: FunctionWriter, name: str, type: str, args: Sequence[Val]) -> tuple[str, ...]:
-    """An operation for each row."""
+    """Write an operation once per row."""
     results = []
     for row in range(w.lanes // w.row_length):
         x = scalar_of(w, args[0], row)
@@ -92,7 +92,7 @@ def emit_rows(w: FunctionWriter, name: str, type: str, args: Sequence[Val]) -> t
 
 
 def spread(w: FunctionWriter, value: Val) -> str:
-    """The lanes' vector of a value by rows."""
+    """A value by rows as a vector of lanes."""
     length, type = w.row_length, value.type
     vec = f"<{w.lanes} x {type}>"
     name = "poison"

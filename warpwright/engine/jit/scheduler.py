@@ -1,9 +1,9 @@
 """The block scheduler: runs all warps of a block in turn, and several blocks if one only spins.
 
 ``run_blocks`` runs blocks of a grid on one host thread until they have ended or something stops them.  A block runs
-alone as long as it makes progress; when every warp that can run only yields, further blocks become resident beside it,
-so that blocks may wait for each other.  ``admission.py`` makes blocks resident, ``barriers.py`` counts who arrives at a
-barrier, ``livelock.py`` finds runs that never end.
+alone as long as it makes progress; if every runnable warp only yields, further blocks become resident, so that blocks
+may wait for each other.  ``admission.py`` makes blocks resident, ``barriers.py`` counts arrivals at barriers,
+``livelock.py`` detects runs that never end.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from warpwright.native.translate import Translation
 CANCELLED = 100
 """Returned when LAUNCH.cancel was set."""
 ROUNDS_BEFORE_NEXT_BLOCK = 4
-"""Fruitless turns of all resident blocks before another becomes resident."""
+"""Number of turns of all resident blocks without progress before another becomes resident."""
 ENDED, YIELDED, AT_CLUSTER_BARRIER = -1, -2, -3
-"""How a block's turn ends, if not with a status that stops the launch."""
+"""How a block's turn ends, other than by a status that stops the launch."""
 NOT_RUN = -1
-"""In place of the status of a warp that has not run this round."""
+"""Replaces the status of a warp that has not run this round."""
 NOWHERE, IN_STEP = -1, -2
-"""Where the warps of a round are, if not at the barrier of that number: none is anywhere yet; in a loop that they take turns in."""
+"""Where the warps of a round are, if not at the barrier of that number: not yet known, or in a loop in which they take
+turns."""
 
 
 @core
@@ -49,7 +50,8 @@ def cancelled(launch: Launch) -> bool:
 
 @core
 def run_warp(function: int, block: Block, n: int, warp: Warp) -> tuple[int, int, bool]:
-    """Run a block's ``n``-th warp: the status, the warp that it is about, and whether the function went on to that one itself."""
+    """Run a block's ``n``-th warp: returns the status, the warp to which it belongs, and whether the function itself
+    continued with that warp."""
     status = call_warp(function, warp)
     if status < PASSED_ON:
         return status, n, False
@@ -59,12 +61,13 @@ def run_warp(function: int, block: Block, n: int, warp: Warp) -> tuple[int, int,
 
 @core
 def march(space: Space, block: Block) -> tuple[int, int, int, bool, bool, bool]:
-    """Run a block's warps as long as all of them come to the same barrier, or to the same loop that they take turns in, or end.
+    """Run a block's warps as long as all of them reach the same barrier, or the same loop in which they take turns, or
+    end.
 
-    Mostly all do: then nobody needs to count who has arrived.
+    In most cases all do, so that arrivals need not be counted.
 
-    Returns the first warp that does something else (the number of warps if none does) and its status; how many before it
-    have ended, whether any ran, whether any is at a barrier, and whether any has moved.
+    Returns the first warp that does something else (the number of warps if none does) and its status; how many warps
+    before it have ended, whether any ran, whether any is at a barrier, and whether any has moved.
     """
     count, warps, stride, function = block["warp_count"], block["warps"], space["warp_bytes"], space["warp_function"]
     where = NOWHERE
@@ -104,13 +107,13 @@ def march(space: Space, block: Block) -> tuple[int, int, int, bool, bool, bool]:
 
 @core
 def joins(block: Block, warp: Warp, where: int) -> bool:
-    """Whether a warp waits for the whole block at the barrier at which the warps before it wait."""
+    """Whether a warp waits for the whole block at the same barrier as the warps before it."""
     return is_plain(block, warp) and (where == NOWHERE or where == warp["barrier_id"])
 
 
 @apart
 def turn(launch: Launch, space: Space, block: Block) -> int:
-    """Run one block as far as it goes.  A round gives every warp that can run a turn."""
+    """Run one block until it stops.  A round gives every runnable warp a turn."""
     count, warps, stride, function = block["warp_count"], block["warps"], space["warp_bytes"], space["warp_function"]
     while True:
         n, status, ended, ran, at_barrier, moved = march(space, block)
@@ -158,7 +161,7 @@ def turn(launch: Launch, space: Space, block: Block) -> int:
 
 @apart
 def blocked(space: Space, block: Block) -> int:
-    """What a block waits for of which no warp can run."""
+    """Why a block without a runnable warp waits."""
     for n in range(block["warp_count"]):
         if state_of(block["warps"] + n * space["warp_bytes"]) == AT_CLUSTER:
             return AT_CLUSTER_BARRIER
@@ -168,7 +171,7 @@ def blocked(space: Space, block: Block) -> int:
 
 @apart
 def collect(space: Space, block: Block) -> None:
-    """Add what the warps of an ended block have counted."""
+    """Add the counts of an ended block's warps."""
     for n in range(block["warp_count"]):
         warp: Warp = block["warps"] + n * space["warp_bytes"]
         space["instructions"] += warp["instructions"]
@@ -178,7 +181,7 @@ def collect(space: Space, block: Block) -> None:
 
 @core
 def stop(space: Space, block: Block, status: int) -> int:
-    """A block ends the run."""
+    """Stop the run because of a block."""
     space["outcome_block"] = block
     collect(space, block)
     return status
@@ -186,7 +189,7 @@ def stop(space: Space, block: Block, status: int) -> int:
 
 @apart
 def stop_all(space: Space, status: int) -> int:
-    """All resident blocks end the run: the first one is shown."""
+    """Stop the run for all resident blocks; the first one is reported."""
     block: Block = slot_block(space, peek(space["order"]))
     space["outcome_warp"] = block["warps"]
     return stop(space, block, status)
@@ -194,7 +197,8 @@ def stop_all(space: Space, status: int) -> int:
 
 @core
 def admit_next(launch: Launch, space: Space, place: int, end: int) -> bool:
-    """Give free slots, the first of which is listed at ``place``, the next block or cluster; False if none is left."""
+    """Assign the next block or cluster to free slots, the first of which is listed at ``place``; returns False if none
+    is left."""
     number = atomic_add(space["counter"], 1)
     if number >= end:
         return False
@@ -209,7 +213,7 @@ def admit_next(launch: Launch, space: Space, place: int, end: int) -> bool:
 def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
     """Run blocks ``first`` to ``first + count - 1``, or those below the last that a shared counter gives.
 
-    0 when they have ended, CANCELLED, or the status that stopped them.
+    Returns 0 when they have ended, CANCELLED, or the status that stopped them.
     """
     order, cluster, end = space["order"], launch["cluster_count"], first + count
     if space["counter"] == 0:

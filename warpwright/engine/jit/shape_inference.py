@@ -42,24 +42,25 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(slots=True)
 class Setting:
-    """What is fixed for one compilation besides the code."""
+    """Parameters of a compilation besides the code."""
 
     block_shape: tuple[int, int, int]
     patterns: bool = True
-    """False: only uniform values stay scalars (the version that takes over when a check fails)."""
+    """False: only uniform values remain scalars (the version used when a check fails)."""
     grid_fits: bool = True
-    """gridDim.x * blockDim.x stays below 2**31; launches that are larger take code that does not rely on it."""
+    """gridDim.x * blockDim.x is less than 2**31; larger launches use code that does not rely on it."""
     speculate: bool = True
-    """Widening of a patterned 32-bit value may rely on a check at run time."""
+    """Widening of a patterned 32-bit value may rely on a run-time check."""
     clustered: bool = False
-    """Launches with clusters of several blocks: addresses in shared memory carry their block's rank."""
+    """Launches with clusters of several blocks: shared addresses contain their block's rank."""
     watched: bool = False
-    """With trace records: also what the checks look at alone, who carries out warp-wide operations and who is missing."""
+    """With trace records: also record what only the checks use, the lanes that execute warp-wide operations and those
+    that are missing."""
     lanes: int = 32
-    """Of a wave (``Program.lanes``)."""
+    """Lanes of a wave (``Program.lanes``)."""
     block_dim_offset: int = 0
     grid_dim_offset: int = 12
-    """Where constant bank 0 has blockDim and gridDim."""
+    """Offsets of blockDim and gridDim in constant bank 0."""
 
     @property
     def threads(self) -> int:
@@ -127,7 +128,7 @@ LANE_MASKS: dict[str, Callable[[int], int]] = {
 
 
 def lane_masks(name: str, lanes: int) -> Pattern:
-    """What each lane of a wave holds in one of the registers of lane masks, which have 32 bits."""
+    """The value of a lane-mask register (32 bits) in each lane of a wave."""
     if lanes > 32:
         raise ValueError(
             f"special register {name} has 32 bits, and waves have {lanes} lanes: make the mask from laneid"
@@ -172,7 +173,7 @@ def _compare(relation: str, x: Shape, y: Shape, width: int) -> Shape:
 
 
 def _lanes(shape: Shape, width: int, count: int) -> list[int]:
-    """The value of each lane; of a uniform one so many times."""
+    """The value of each lane; a uniform one is repeated."""
     mask = (1 << width) - 1
     assert shape.const is not None
     return [(shape.const + p) & mask for p in shape.pattern or (0,) * count]
@@ -209,7 +210,7 @@ def words(value: Known, count: int) -> tuple[Shape, ...]:
 
 
 def pack(parts: tuple[Shape, ...]) -> Shape:
-    """Shape of an i64 made of two words."""
+    """Shape of an i64 composed of two words."""
     low, high = parts
     if uniform(low) and uniform(high):
         if low.const is not None and high.const is not None:
@@ -228,12 +229,12 @@ LANEWISE = frozenset(
     for name, signature in OPS.items()
     if signature.effect == "pure" and name not in ("const", "select", "pack64", "pack2", "pack4", "extract")
 )
-"""Operations that differ between lanes as soon as one operand does, whatever the others are."""
+"""Operations whose results differ between lanes as soon as one operand does."""
 ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform"))
 
 
 def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, assume: bool) -> Known:
-    """Shape of one operation's result.  ``assume``: an extension here may rely on a check at run time."""
+    """Shape of one operation's result.  ``assume``: an extension may rely on a run-time check."""
     name = op.name
     if name == "const":
         return sh.constant(op.attr)
@@ -294,7 +295,7 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
 
 
 def _of_scalars(op: Op, plain: list[Shape], types: Sequence[str], width: int, assume: bool) -> Shape:
-    """Shape of an operation on operands that are all known from a scalar."""
+    """Shape of an operation on operands that are all scalars."""
     name = op.name
     if name == "add":
         return sh.add(plain[0], plain[1], width)
@@ -325,7 +326,7 @@ def _of_scalars(op: Op, plain: list[Shape], types: Sequence[str], width: int, as
 
 
 def _chosen(plain: list[Shape], width: int) -> Shape:
-    """Shape of a select: condition, and what it chooses from."""
+    """Shape of a select: condition and its two operands."""
     condition, x, y = plain
     if VECTOR_KIND not in (condition.kind, x.kind, y.kind):
         return _select(condition, x, y, width)
@@ -337,7 +338,8 @@ def _chosen(plain: list[Shape], width: int) -> Shape:
 
 
 def _load(op: Op, args: Sequence[Known]) -> Known:
-    """Of one address for all lanes a load gives one value; local memory is each lane's own, and a second operand is one's."""
+    """A load from one address for all lanes returns a uniform value, except from local memory, which each lane has
+    separately; a second operand is the condition."""
     address = args[0]
     count = {"i32x2": 2, "i32x4": 4}.get(op.type, 1)
     per_lane = op.attr.space in ("local", "generic") or len(args) > 1
@@ -353,7 +355,7 @@ def _load_const(op: Op, offset: Known, setting: Setting) -> Known:
     elif not uniform(offset):
         shape = VECTOR
     elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4:
-        # The driver's words: blockDim, for which this code is compiled, and gridDim.
+        # Words set by the driver: blockDim, for which this code is compiled, and gridDim.
         block, grid = offset.const - setting.block_dim_offset, offset.const - setting.grid_dim_offset
         if block in (0, 4, 8):
             shape = sh.constant(setting.block_shape[block // 4])
@@ -386,7 +388,7 @@ def _widen(x: Shape, source: str, target: str, signed: bool, assume: bool) -> Sh
         bound = x.bound if x.bound >= 0 and (not signed or x.bound < 1 << (width - 1)) else -1
         if not signed and bound < 0:
             bound = (1 << width) - 1
-        # A scalar whose low zeros reach its top bit: widening keeps them.
+        # A scalar whose known low zeros reach its top bit: widening preserves them.
         return Shape(SCALAR_KIND, None, None, min(x.align, 1 << (width - 1)), bound)
     if x.const is not None:
         values = _lanes(x, width, len(x.pattern))
@@ -412,7 +414,7 @@ def _truncate(x: Shape, width: int) -> Shape:
 
 
 def _lop3(table: int, args: list[Shape]) -> Shape:
-    """Two-operand cases of LOP3 keep patterns; the rest do not."""
+    """Two-operand cases of LOP3 preserve patterns; the others do not."""
     if all(p.pattern is None for p in args):
         if all(p.const is not None for p in args):
             x, y, z = (p.const or 0 for p in args)
@@ -456,20 +458,20 @@ class Analysis:
     values: list[list[Known]]
     """Shape of each operation's result, by instruction."""
     together: list[Bits]
-    """Blocks at whose start other groups can be while a block runs."""
+    """For each block: blocks at whose start other groups can be while it runs."""
     waiting: Bits
     """Blocks at whose start groups wait for others."""
     stands: Bits
-    """Blocks at whose start groups are that could run."""
+    """Blocks at whose start runnable groups can be."""
     divergent: Bits
     live_elsewhere: list[frozenset[int]]
-    """For each block: webs that lanes pending elsewhere may still read."""
+    """For each block: webs that pending lanes elsewhere may still read."""
 
 
 def analyse(
     blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs, flow: Flow, setting: Setting
 ) -> Analysis:
-    """Find the fixed point of shapes and divergence."""
+    """Compute the fixed point of shapes and divergence."""
     known = _Shapes(lowered, webs, setting)
     block_of = [b.number for b in blocks for _ in range(b.count)]
     divergent = 0
@@ -489,7 +491,7 @@ def analyse(
             ):
                 found |= 1 << n
         if found == divergent:
-            # What only its own old value defines (flags gathered in a register that nothing cleared) begins as 0.
+            # A web defined only by its own old value (flags collected in a register that was never cleared) starts as 0.
             unset = [n for n in webs.live_in[0] if known.shapes[n] == UNSET]
             if not unset:
                 break
@@ -509,7 +511,7 @@ def analyse(
 
 
 class _Queue:
-    """Instructions to look at, in the order of the code; each is in it once."""
+    """Instructions to be evaluated, in code order; each is in the queue once."""
 
     def __init__(self, total: int) -> None:
         self.heap = list(range(total))
@@ -529,7 +531,7 @@ class _Queue:
 
 
 class _LiveAt:
-    """Webs that are live at the start of any block of a set.  Many blocks have the same set: each is looked at once."""
+    """Webs that are live at the start of any block in a set.  Many blocks share a set, so each set is computed once."""
 
     def __init__(self, webs: Webs) -> None:
         self._live = [sum(1 << number for number in live) for live in webs.live_in]
@@ -571,7 +573,7 @@ def _flat(value: Known) -> Shape:
 
 
 class _Shapes:
-    """Shapes of webs and of operations' results, which only ever lose knowledge."""
+    """Shapes of webs and of operations' results, which can only lose knowledge."""
 
     def __init__(self, lowered: Sequence[Lowered], webs: Webs, setting: Setting) -> None:
         self.lowered, self.webs, self.setting = lowered, webs, setting
@@ -580,7 +582,7 @@ class _Shapes:
         self.shapes = [UNSET] * len(webs.webs)
         self.values: list[list[Known]] = [[] for _ in lowered]
         self.readers: list[list[int]] = [[] for _ in webs.webs]
-        """For each web: the instructions whose results follow from its shape."""
+        """For each web: the instructions whose results depend on its shape."""
         written: set[int] = set()
         for (index, position), reference in webs.references.items():
             if position >= 0 and lowered[index].ops[position].name[:4] not in ("get_", "bsyn"):
@@ -589,16 +591,16 @@ class _Shapes:
                 self.readers[reference.low].append(index)
                 if reference.high >= 0:
                     self.readers[reference.high].append(index)
-        # A register that nothing writes reads as 0.
+        # A register that is never written reads as 0.
         for web in webs.webs:
             if web.number not in written:
                 self.shapes[web.number] = sh.constant(0)
 
     def evaluate(self, index: int, elsewhere: frozenset[int]) -> list[int]:
-        """Shapes of one instruction; returns the webs whose shape changed.
+        """Evaluate the shapes of one instruction; returns the webs whose shape changed.
 
         Args:
-            elsewhere: webs that lanes pending elsewhere may still read.
+            elsewhere: webs that pending lanes elsewhere may still read.
         """
         low, types = self.lowered[index], self.types[index]
         found: list[Known] = []
@@ -629,7 +631,7 @@ class _Shapes:
         return changed
 
     def _read(self, op: Op, reference: Reference) -> Known:
-        """The shape that a register has where an operation reads it."""
+        """The shape of a register when an operation reads it."""
         shape: Known = self.shapes[reference.low]
         if reference.high >= 0:
             return (
@@ -639,7 +641,8 @@ class _Shapes:
         return words(shape, 2)[_cell(op) != web.keys[0]] if web.type == "i64" else shape
 
     def _write(self, name: str, web: int, new: Shape, mixes: bool) -> bool:
-        """Widen a web's shape by a value written to it; ``mixes``: other lanes keep the old value.  True when it changed."""
+        """Widen a web's shape by a value written to it; ``mixes``: other lanes keep the old value.  Returns whether it
+        changed."""
         if name[4] == "u" and not uniform(new) and new.kind != UNSET_KIND:
             new = UNIFORM
         elif name == "set_barrier":
@@ -653,7 +656,7 @@ class _Shapes:
 
 
 def _parts(reference: Reference, value: Known) -> tuple[tuple[int, Shape], ...]:
-    """The webs that a register's new value goes to, with the shape of each part."""
+    """The webs that receive a register's new value, with the shape of each part."""
     if reference.high < 0 or reference.high == reference.low:
         return ((reference.low, _flat(value)),)
     low, high = words(value, 2)

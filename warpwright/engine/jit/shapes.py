@@ -1,8 +1,8 @@
 """Shapes: what the compiler knows about a value before any thread runs.
 
-A value is a **scalar** when its lanes differ only by offsets known while compiling: ``lane = scalar + pattern[lane]``.
-Uniform values have no pattern; ``threadIdx.x`` of a known block shape has one; so has every address formed from them.
-Everything else is a **vector**.  The analysis is optimistic: all variables start as *unset* and only ever lose
+A value is a **scalar** if its lanes differ only by offsets known at compile time: ``lane = scalar + pattern[lane]``.
+Uniform values have no pattern; ``threadIdx.x`` with a known block shape has one, and so has every address computed from
+it. Everything else is a **vector**.  The analysis is optimistic: all variables start as *unset* and only ever lose
 knowledge, until writes, divergence and shapes agree.
 """
 
@@ -11,27 +11,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 Pattern = tuple[int, ...]
-"""A signed offset for each lane."""
+"""A signed offset per lane."""
 
 FULL_ALIGNMENT = 1 << 63
 """Alignment of the constant 0."""
 
 
 class Shape(NamedTuple):
-    """Knowledge about one value or variable."""
+    """Knowledge about a value or variable."""
 
     kind: int
     """UNSET, SCALAR or VECTOR."""
     pattern: Pattern | None = None
     """Lane offsets of a scalar; None when uniform."""
     const: int | None = None
-    """The scalar part's bits (unsigned), when known."""
+    """The scalar part's bits (unsigned), if known."""
     align: int = 1
     """A power of two that divides the scalar part."""
     bound: int = -1
-    """The scalar part, unsigned, is at most this (-1 = unknown)."""
+    """Upper bound of the scalar part as an unsigned number (-1 = unknown)."""
     rows: Pattern | None = None
-    """Vectors with a scalar for each row of the block: offsets within the rows (``rowwise.py``)."""
+    """For vectors with a scalar per row of the block: offsets within the rows (``rowwise.py``)."""
 
 
 UNSET_KIND, SCALAR_KIND, VECTOR_KIND = 0, 1, 2
@@ -48,7 +48,7 @@ def constant(bits: int) -> Shape:
 
 
 def known(pattern: Pattern) -> Shape:
-    """Shape of a value that is known for every lane."""
+    """Shape of a value that is known in every lane."""
     return Shape(SCALAR_KIND, pattern, 0, FULL_ALIGNMENT, 0)
 
 
@@ -65,7 +65,7 @@ def meet(x: Shape, y: Shape) -> Shape:
 
 
 def widened(old: Shape, new: Shape) -> Shape:
-    """``meet`` for variables that change again and again: bounds and alignments may only shrink a few times."""
+    """``meet`` for variables that change repeatedly: bounds and alignments may shrink only a few times."""
     both = meet(old, new)
     if both.kind == SCALAR_KIND and old.kind == SCALAR_KIND and both.bound > old.bound >= 0:
         return both._replace(bound=-1)
@@ -78,7 +78,7 @@ def _signed(value: int, width: int) -> int:
 
 
 def _fit(pattern: Pattern, width: int) -> Pattern | None:
-    """The pattern with offsets as signed numbers of the width; None when all are zero."""
+    """The pattern with offsets as signed numbers of the given width; None if all are zero."""
     half = 1 << (width - 1)
     if all(-half <= p < half for p in pattern):
         return pattern if any(pattern) else None
@@ -182,14 +182,14 @@ def bitwise(name: str, x: Shape, y: Shape, width: int) -> Shape:
 
 
 def keeps_all(x: Shape, mask: int) -> bool:
-    """Whether a mask of low bits changes no lane, because all of a patterned value's lanes are below its end."""
+    """Whether a mask of low bits changes no lane, because all lanes of a patterned value are below its end."""
     if x.pattern is None or mask & (mask + 1) or x.bound < 0:
         return False
     return min(x.pattern) >= 0 and x.bound + max(x.pattern) <= mask
 
 
 def scalar_mask(name: str, x: Shape, y: Shape) -> int | None:
-    """For ``bitwise`` of a patterned and a constant value: the constant that the scalar part takes."""
+    """For ``bitwise`` of a patterned value and a constant: the constant for the scalar part."""
     if x.pattern is None and y.pattern is None:
         return None
     patterned, other = (x, y) if x.pattern is not None else (y, x)
@@ -225,7 +225,7 @@ def shift_right(x: Shape, y: Shape, width: int, arithmetic: bool) -> Shape:
         return _known(tuple((p & half) >> amount if amount < width else 0 for p in x.pattern), width)
     if not disjoint(x) or amount >= width:
         return VECTOR
-    # lane = scalar | offset, so both shift on their own; the offsets' bits never reach the sign.
+    # lane = scalar | offset, so both can be shifted separately; the offsets' bits never reach the sign.
     if x.align >= 1 << (width - 1):
         return VECTOR
     pattern = _fit(tuple(p >> amount for p in x.pattern), width)
@@ -239,7 +239,7 @@ def shift_right(x: Shape, y: Shape, width: int, arithmetic: bool) -> Shape:
 
 
 def never_wraps(x: Shape, width: int, signed: bool) -> bool:
-    """Whether scalar + offset stays within the width in every lane, so that widening commutes with adding."""
+    """Whether scalar + offset stays within the width in every lane, so that widening commutes with the addition."""
     if x.pattern is None:
         return True
     low, high = min(x.pattern), max(x.pattern)

@@ -1,6 +1,6 @@
 """Code that kernels share: one module of common functions, and one module per rarely used function.
 
-Both are compiled with all of LLVM's passes, once, and kept on disk; a kernel only declares what it calls.
+Both are compiled once, with all of LLVM's passes, and kept on disk; a kernel only declares the functions that it calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHARED = (
 )
 """Functions of the shared module, by name."""
 RUN_BLOCKS = "ww_run_blocks"
-"""The block scheduler: every launch without timing calls it."""
+"""The block scheduler, which every launch without timing calls."""
 MAKERS: dict[str, Callable[[str, Wave], tuple[str, dict[str, str]]]] = {
     "ww_atomic_": atomic_function,
     "ww_own_": atomic_function,
@@ -32,11 +32,13 @@ MAKERS: dict[str, Callable[[str, Wave], tuple[str, dict[str, str]]]] = {
     "ww_mufu_": silicon.function,
     "ww_": directed_function,
 }
-"""Who writes a function, by how its name begins: its definition, and declarations and constants that go with it."""
+"""Generator of a function, by prefix of its name: returns its definition and the declarations and constants that it
+needs."""
 
 
 def shared_module(wave: Wave, keepers: bool = True) -> str:
-    """Text of the module that all kernels share; ``keepers``: with what keeps registers around calls, on x86-64."""
+    """Text of the module that all kernels share; ``keepers``: including the x86-64 functions that save registers around
+    calls."""
     return "\n".join((exact_accesses(wave), exchange(wave), slow_path.module_text(wave, keepers)))
 
 

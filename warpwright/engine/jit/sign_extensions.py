@@ -1,11 +1,12 @@
 """Finds extensions that are only used as addresses of global memory.
 
-``sext(scalar + offset)`` equals ``sext(scalar) + offset`` unless a lane passes 2**31.  For an index whose
-only use is an address, such a wrap would put neighbouring lanes gigabytes apart; the compiler keeps the
-scalar form there behind a check, and leaves the rare warp that fails it to the interpreter (Status.INTERPRET).
-Values that are used for anything else (hashes, products) are never assumed.
+``sext(scalar + offset)`` equals ``sext(scalar) + offset`` unless a lane passes 2**31.  For an index that is only used
+in addresses, such a wrap would place neighbouring lanes gigabytes apart.  The compiler keeps the scalar form there,
+guarded by a check, and leaves the rare warp that fails it to the interpreter (Status.INTERPRET). No assumption is made
+for values with other uses (hashes, products).
 
-Whole addresses of 32 bits (G80's) are extended without a sign and need no check: on whichever side of a wrap memory ends.
+Complete 32-bit addresses (G80's) are zero-extended and need no check, because there is no memory on either side of a
+wrap.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from warpwright.engine.jit.live_ranges import Webs
 from warpwright.isa.ops import Lowered
 
 CARRIES = frozenset(("add", "sub", "mul", "shl"))
-"""i64 operations through which an address stays an address."""
+"""i64 operations whose result is still an address."""
 REREAD = frozenset(("get_reg64", "get_ureg64", "sext", "zext"))
-"""Operations whose instructions may say something new once other uses are known."""
+"""Operations whose instructions may yield new information once other uses are known."""
 
 
 def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tuple[int, int]]:
@@ -55,6 +56,6 @@ def address_extensions(lowered: Sequence[Lowered], webs: Webs) -> frozenset[tupl
                         fine = False
                     if not fine:
                         only[value] = False
-        # What the others read they read in every round.
+        # The values that other instructions read are the same in every round.
         again = [(index, low) for index, low in again if any(op.name in REREAD for op in low.ops)]
     return frozenset(found)

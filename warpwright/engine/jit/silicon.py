@@ -1,7 +1,8 @@
 """LLVM text for the special-function unit and the tensor cores' sums.
 
-The unit runs the programs of ``engine/silicon_mufu.py``, the same for both engines.  ``ww_mufu_<function>`` takes all lanes; ``ww_mufu_<function>_1`` is for a value that all lanes share.
-Both are written when a kernel needs them.  :class:`Fused` takes the steps of ``silicon_mma.sum_of_products``.
+The unit executes the programs of ``engine/silicon_mufu.py``, which both engines share.  ``ww_mufu_<function>``
+processes all lanes; ``ww_mufu_<function>_1`` processes a uniform value. Both are generated when a kernel needs them.
+:class:`Fused` implements the steps of ``silicon_mma.sum_of_products``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NARROW_LIMIT = 1 << 31
 
 
 class Writer:
-    """The machine of ``silicon_mufu`` that writes LLVM instructions over i64 or vectors of them."""
+    """The machine of ``silicon_mufu`` that writes LLVM instructions on i64 or on vectors of them."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -53,7 +54,7 @@ class Writer:
         return self.splat(self.element, str(value))
 
     def short(self, a: str, steps: Callable[[str], str]) -> str:
-        """Twice as many lanes fit a register."""
+        """Whether twice as many lanes fit a register."""
         wide, narrow = self.type, self.of("i32")
         given = self.put(f"trunc {wide} {a} to {narrow}")
         self.element = "i32"
@@ -125,7 +126,7 @@ class Writer:
 
 
 def call(f: Form, op: Op, args: list[Val]) -> str:
-    """The text of a ``mufu`` operation; f64 goes from the argument's upper word to the result's."""
+    """The text of a ``mufu`` operation; for f64, from the argument's upper word to the result's upper word."""
     w, type = f.w, op.type
     value = w.operand(args[0], f.vector)
     try:
@@ -163,10 +164,10 @@ def function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
 
 
 class Fused:
-    """Steps of a fused sum over vectors of doubles, as ``silicon_mma`` defines them."""
+    """Steps of a fused sum on vectors of doubles, as defined in ``silicon_mma``."""
 
     def __init__(self, t: Text, lanes: int, arch: int, element: str, accumulator: str, k: int) -> None:
-        """``k``: products of one result (the chosen ones of a sparse product)."""
+        """``k``: number of products per result (for a sparse product, of selected ones)."""
         self.t, self.lanes, self.element, self.accumulator = t, lanes, element, accumulator
         self.type, self.words = f"<{lanes} x double>", f"<{lanes} x i64>"
         adder = unit(arch)
@@ -205,7 +206,7 @@ class Fused:
         return self.select(self.binary("fcmp oeq", x, self.number(0.0)), self.number(0.0), power)
 
     def settle(self, x: str) -> str:
-        """Cut to f32 or rounded to f16, as doubles."""
+        """Truncate to f32 or round to f16, as doubles."""
         smallest, largest = limits(self.accumulator)
         size = self.call("fabs", x)
         if self.accumulator == "f16":

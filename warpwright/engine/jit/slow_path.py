@@ -1,17 +1,17 @@
 """Slow paths of memory accesses, arranged so that they do not affect the surrounding code.
 
-An access whose check fails has a shared function serve its lanes one by one.  An ordinary call would make LLVM
-keep every vector in memory around each access, though the call is hardly ever made: all vector registers of
-the System V ABI belong to the callee.  And a branch around it would end a basic block at each access, which costs
-more time in compiling than everything else.  So on x86-64 check and call are one inline assembly statement that changes
-nothing but its result, with the call out of line; the function called is written in assembly and saves all registers
-(Intel SDM, volume 1, chapters 10-15).  Elsewhere they are a branch and an ordinary call.
+If an access's check fails, a shared function serves its lanes one by one.  An ordinary call would make LLVM keep every
+vector in memory around each access, although the call is rare, because in the System V ABI all vector registers are
+caller-saved.  A branch around it would also end a basic block at each access, which would dominate compile time.  On
+x86-64, check and call are therefore one inline assembly statement that changes only its result, with the call out of
+line; the called function is written in assembly and saves all registers (Intel SDM, volume 1, chapters 10-15).
+Elsewhere they are a branch and an ordinary call.
 
-A load from a window of neighbouring bytes gets back the address of a copy of that window and reads there, so
-that its fast and its slow path share one load.  When a lane is at fault the copy is zeros, and the fault recorded in the
-warp, which is asked for before anything that others could see (``checks.settle_faults``).
+For a load from a window of neighbouring bytes, the function returns the address of a copy of that window, so that the
+fast and the slow path share one load.  If a lane faults, the copy is zeros and the fault is recorded in the warp, which
+is tested before any visible effect (``checks.settle_faults``).
 
-What a slow path needs besides an address is in the warp function's scratch memory and in a table of its accesses.
+Other inputs of a slow path are in the warp function's scratch memory and in a table of its accesses.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ ACCESS = {
 }
 """The entry of one access: byte offsets and types.  ``offsets`` points to the lanes' offsets, or is null where
 addresses are given; ``site`` is the byte offset of its allocation cache, negative for none.  Loads from one window are
-asked for once: the window's copy is made at ``room`` in the scratch memory, ``at`` is where an access begins in it, ``after``
-the number of the next access, negative for none.  So are loads from windows that are a stride apart: ``times`` is how many
-strides an access is after the first, and its copy is as many windows after the first one's."""
+requested together: the window's copy is at ``room`` in the scratch memory, ``at`` is an access's offset in it, and
+``after`` the number of the next access, negative for none.  The same applies to loads from windows that are a stride
+apart: ``times`` is the number of strides between an access and the first, and its copy is as many windows after the
+first one's."""
 ACCESS_BYTES = 48
 WINDOW_BYTES = 1024
 ROWS = 16
-"""Of words in the scratch memory: of all operands of an access, or of a service."""
+"""Number of words in the scratch memory for all operands of an access, or of a service."""
 
 
 class Scratch:
-    """Scratch memory of a warp function: the lanes' addresses, then values, then the window, then what slow paths need.
+    """Scratch memory of a warp function: the lanes' addresses, then values, then the window, then other inputs of slow
+    paths.
 
-    After it are further windows, one for each that several loads of a block read (:class:`Entry`).
+    Further windows follow, one for each that several loads of a block read (:class:`Entry`).
     """
 
     def __init__(self, wave: Wave) -> None:
@@ -72,19 +74,21 @@ NEEDS = {
     "exec": (32, "mask"),
     "stride": (40, "i64"),
 }
-"""``exec``: the lanes that execute, and ``stride``: bytes between the windows asked for, kept up to date while the function runs."""
+"""``exec``: the executing lanes; ``stride``: bytes between the requested windows.  Both are kept up to date while the
+function runs."""
 
 
 @cache
 def scratch_of(lanes: int) -> Scratch:
-    """The scratch memory of functions for waves of so many lanes."""
+    """The scratch memory of functions for waves of this many lanes."""
     return Scratch(wave_of(lanes))
 
 
 FUNCTIONS = ("window", "load", "store", "load_elements", "store_elements")
 REGISTERS = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 CLOBBERS = "~{memory},~{flags}"
-"""What the statements change: nothing of the x87 unit, and LLVM takes a tenth of a statement's time for each register named."""
+"""Clobbers of the statements: the x87 unit is excluded, and each register named costs a tenth of a statement's compile
+time."""
 
 
 @dataclass(slots=True)
@@ -112,7 +116,7 @@ class Entry:
 
 @cache
 def vector_level() -> str:
-    """How registers are saved here: avx512, avx512f, avx, sse, or none where calls are ordinary ones."""
+    """How registers are saved on this machine: avx512, avx512f, avx, sse, or empty if calls are ordinary ones."""
     triple = llvm.get_process_triple()
     if not triple.startswith("x86_64") or "windows" in triple:
         return "none"
@@ -123,21 +127,21 @@ def vector_level() -> str:
 
 
 def _ask(function: str, number: int, needs: str = "$1") -> str:
-    """Assembly that hands over an address ($0) and an access's number, and takes the answer.
+    """Assembly that passes an address ($0) and an access's number, and receives the result.
 
-    The function may be anywhere in the address space: its own address is absolute.
+    The function may be anywhere in the address space, so its address is absolute.
     """
     given = f"pushq {needs}\\0Apushq $0\\0Apushq $${number}"
     return f"{given}\\0Amovabsq $$ww_slow_path_{function}, $0\\0Acallq *$0\\0Apopq $0"
 
 
 def _unless(fine: str, ask: str) -> str:
-    """Assembly that asks, out of line, where an operand is 0."""
+    """Assembly that makes the request, out of line, if an operand is 0."""
     return f"testl {fine}, {fine}\\0Aje 2f\\0A1:\\0A.subsection 1\\0A2:\\0A{ask}\\0Ajmp 1b\\0A.previous"
 
 
 def checked_window(host: str, fine: str, number: int) -> str:
-    """LLVM text of a pointer to a window: ``host`` where ``fine`` (an i32) is not 0, else the served copy."""
+    """LLVM text of a pointer to a window: ``host`` if ``fine`` (an i32) is not 0, else the served copy."""
     text = _unless("$2", _ask("window", number))
     return (
         f'call ptr asm sideeffect "{text}", "=r,*m,r,0,{CLOBBERS}"(ptr elementtype(i64) %needs, i32 {fine}, ptr {host})'
@@ -145,7 +149,8 @@ def checked_window(host: str, fine: str, number: int) -> str:
 
 
 def checked_windows(host: str, fine: str, stride: str, number: int) -> str:
-    """LLVM text of a pointer to the first of some windows and the bytes between them (a ``{ ptr, i64 }``), as above."""
+    """LLVM text of a pointer to the first of several windows and the bytes between them (a ``{ ptr, i64 }``), as
+    above."""
     ask = _ask("window", number, "$2") + f"\\0Amovl $${WINDOW_BYTES}, ${{1:k}}"
     text = _unless("$3", ask)
     return (
@@ -155,9 +160,9 @@ def checked_windows(host: str, fine: str, stride: str, number: int) -> str:
 
 
 def call(function: str, start: str, number: int, kept: Sequence[str]) -> str:
-    """LLVM text of a call of ``ww_slow_path_<function>`` whose result is an i64, 0 at fault.
+    """LLVM text of a call of ``ww_slow_path_<function>`` with an i64 result, 0 for a fault.
 
-    ``kept``: vector registers, type and name, that the call shall seem to read (:class:`Calls`).
+    ``kept``: vector registers, type and name, that the call should appear to read (:class:`Calls`).
     """
     more = "".join(",v" if value.startswith("<16") else ",x" for value in kept)
     values = "".join(f", {value}" for value in kept)
@@ -177,13 +182,13 @@ class Calls:
     """How a kernel calls slow paths."""
 
     keeps_registers: bool
-    """By inline assembly; else a branch and an ordinary call."""
+    """By inline assembly; otherwise by a branch and an ordinary call."""
     lanes: int = 0
-    """Words in a vector register that a call shall seem to read, 0 where it shall not.
+    """Number of words in a vector register that a call should appear to read, 0 for none.
 
-    LLVM moves a computation down to the block that uses its result, and some accesses begin a block.  A chain of
-    multiply-adds would end up after all loads of a loop, whose values then no longer fit the registers.  A result that
-    the slow path seems to read as well stays where it is, at no cost.
+    LLVM sinks a computation to the block that uses its result, and some accesses begin a block.  A chain of
+    multiply-adds would end up after all loads of a loop, whose values would then no longer fit the registers.  A result
+    that the slow path appears to read stays in place, at no cost.
     """
 
 
@@ -191,7 +196,7 @@ ORDINARY = Calls(False)
 
 
 def host_calls() -> Calls:
-    """For code that is made for this machine."""
+    """Calls for code that runs on this machine."""
     level = vector_level()
     return Calls(level != "none", {"avx512": 16, "avx512f": 16, "avx": 8, "sse": 4}.get(level, 0))
 
@@ -199,8 +204,8 @@ def host_calls() -> Calls:
 def _keeper(function: str) -> str:
     """Assembly of ``ww_slow_path_<function>``: save all registers, call the function proper, restore.
 
-    On the stack above the return address: the access's number, the address, and the scratch memory's, whose place the
-    result takes.
+    On the stack above the return address: the access's number, the address, and the address of the scratch memory,
+    which the result replaces.
     """
     level = vector_level()
     count, size, move, name = {
@@ -217,7 +222,7 @@ def _keeper(function: str) -> str:
         keep += [f"{masks} %k{n}, {count * size + 8 * n}(%rsp)" for n in range(8)]
         restore += [f"{masks} {count * size + 8 * n}(%rsp), %k{n}" for n in range(8)]
     lines = [
-        # The section of the function that it calls: a call reaches 2 GB, and sections may be further apart.
+        # Same section as the function that it calls: a call reaches 2 GB, and sections may be further apart.
         r".section .ltext, \22axl\22, @progbits",
         f".globl ww_slow_path_{function}",
         f"ww_slow_path_{function}:",
@@ -237,9 +242,9 @@ def _keeper(function: str) -> str:
 
 
 def _served(wave: Wave, name: str, serve: str, start: str, fault: str, good: str, values: str = "%values") -> str:
-    """A function that serves one access; ``start`` makes %start, the first byte's address in its space, of %given.
+    """A function that serves one access; ``start`` computes %start, the first byte's address in its space, from %given.
 
-    ``values``: where ``serve`` has the lanes' words, those of all lanes one after the other.
+    ``values``: where ``serve`` keeps the words, one row of all lanes after another.
     """
     scratch = scratch_of(wave.lanes)
     return f"""
@@ -297,11 +302,11 @@ WINDOW_START = f"""
   %minus = load i64, ptr %minus_p
   %origin = select i1 %narrow, i64 %shared, i64 %minus
   %start = sub i64 %given, %origin"""
-"""A window's address is one of the host's."""
+"""The address of a window is a host address."""
 
 
 def window_copy(wave: Wave) -> str:
-    """The lanes' words to their places in the copy of a window."""
+    """Copy the lanes' words to their positions in the copy of a window."""
     return (
         """
   br label %next"""
@@ -422,18 +427,18 @@ end:
   ret void
 }
 """
-"""Between words in rows of lanes, as ``exact_accesses.py`` has them, and elements as they are in memory."""
+"""Conversion between words in rows of lanes, as in ``exact_accesses.py``, and elements as in memory."""
 
 
 def to_words(wave: Wave) -> str:
-    """From elements to rows of words."""
+    """Elements to rows of words."""
     return f"""
   %words = lshr i32 %bytes, 2
   call void @ww_turn(ptr %values, ptr %window, i32 {wave.lanes}, i32 %words)"""
 
 
 def to_elements(wave: Wave) -> str:
-    """From rows of words to elements."""
+    """Rows of words to elements."""
     return f"""
   %words = lshr i32 %bytes, 2
   call void @ww_turn(ptr %values, ptr %window, i32 %words, i32 {wave.lanes})
@@ -445,7 +450,7 @@ VALUES = "  %served = ptrtoint ptr %values to i64\n  ret i64 %served"
 
 
 def module_text(wave: Wave, keepers: bool) -> str:
-    """The functions and, on x86-64, what keeps the registers around them."""
+    """The functions and, on x86-64, the wrappers that save registers around them."""
     text = [
         _served(wave, "ww_window_part", "ww_load", WINDOW_START, FAULT, window_copy(wave)),
         window(wave),

@@ -1,7 +1,7 @@
 """Assigns slots of the save area: variables that are never live at the same time share one.
 
-The warps of a block run in turn between barriers, each with its own save area.  Where it is short, those of all warps stay in
-the first-level cache together.
+The warps of a block run in turn between barriers, each with its own save area.  If it is small, the save areas of all
+warps fit the first-level cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit.live_ranges import Webs
 
 LINE_BYTES = 64
-"""Vectors begin at cache lines: a store across two of them takes twice as long."""
+"""Vectors begin at cache lines: a store across two lines takes twice as long."""
 
 
 def share_slots(
@@ -21,11 +21,11 @@ def share_slots(
     elsewhere: Sequence[Collection[int]],
     sizes: Mapping[int, int],
 ) -> tuple[dict[int, int], int]:
-    """Byte offset of each variable, and the end of all of them.
+    """Byte offset of each variable, and the end of the last.
 
     Args:
         elsewhere: for each block, variables that lanes waiting in other blocks may still need.
-        sizes: bytes of each variable that needs a place.
+        sizes: bytes of each variable that needs a slot.
     """
     block_of = [b.number for b in blocks for _ in range(b.count)]
     here: list[set[int]] = [set(webs.live_in[b.number]) | set(elsewhere[b.number]) for b in blocks]

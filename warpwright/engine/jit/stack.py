@@ -1,8 +1,9 @@
 """The warp function of chips before Volta: one group of lanes runs, a stack holds the others.
 
 The stack is in the warp's save area, so that it outlives stops: entries of three words (lanes, block, kind), and
-their count.  A divided branch pushes the side that waits; SYNC, BRK, CONT, RET and exits end in ``%tail``, which takes the topmost entry
-that still has lanes and jumps to its block.  The rules are those of ``engine/interpreter/stack.py``.
+their count.  A divergent branch pushes the side that waits; SYNC, BRK, CONT, RET and exits branch to ``%tail``, which
+takes the topmost entry that still has lanes and jumps to its block.  The rules are those of
+``engine/interpreter/stack.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ENTRY_BYTES = 16
 
 
 def stack_block_at(lanes: int) -> int:
-    """Where an entry has its block number, after the lanes; its kind follows."""
+    """Offset of an entry's block number, which follows the lanes; its kind comes next."""
     return 4 if lanes <= 32 else 8
 
 
@@ -33,14 +34,14 @@ class StackFunction(WarpFunction):
         super().__init__(w, name)
         self.elsewhere = list(self.together)
         """Blocks in which lanes may wait on the stack while a block runs."""
-        # No lane is ever pending but where the warp is.
+        # Lanes are only pending where the warp is.
         self.together = [0] * len(w.blocks)
         self.waiting = 0
         self.held_barriers = []
         self.groups.exist = False
         self.block_at = stack_block_at(w.lanes)
         self.landings: set[int] = set()
-        """Blocks that an entry of the stack may name."""
+        """Blocks that a stack entry may name."""
 
     # --- the whole --------------------------------------------------------------------------------
     def _entry(self) -> None:
@@ -67,7 +68,7 @@ class StackFunction(WarpFunction):
         return [n for n in sorted(live) if w.has_storage(n)]
 
     def _finish(self) -> None:
-        """Run the top of the stack; the warp has ended when there is none."""
+        """Run the top of the stack; if it is empty, the warp has ended."""
         w = self.w
         w.label("tail")
         count = w.op("load i64, ptr %stack_count")
@@ -105,7 +106,7 @@ class StackFunction(WarpFunction):
         return w.op(f"getelementptr i8, ptr %stack, i64 {offset}")
 
     def _push(self, kind: str, block: int, lanes: str) -> None:
-        """Put an entry on the stack; a stack that is full is a fault."""
+        """Push an entry; a full stack is a fault."""
         w = self.w
         self.landings.add(block)
         count = w.op("load i64, ptr %stack_count")
@@ -127,7 +128,7 @@ class StackFunction(WarpFunction):
         w.emit(f"store i64 {w.op(f'add i64 {count}, 1')}, ptr %stack_count")
 
     def _leave_entries(self, kind: str, lanes: str) -> None:
-        """Take lanes out of every entry above the topmost one of a kind."""
+        """Remove lanes from every entry above the topmost one of a kind."""
         w = self.w
         first = w.op("load i64, ptr %stack_count")
         before, loop, look, out, done = (w.new_label(x) for x in ("leaving", "leave", "entry", "not_this", "left"))
@@ -156,7 +157,7 @@ class StackFunction(WarpFunction):
         w.label(done)
 
     def _convergence(self, index: int, position: int, op: Op, args: list[Val]) -> None:
-        """SSY, PBK, PCNT, PRET: push where the executing lanes meet again."""
+        """SSY, PBK, PCNT, PRET: push the point at which the executing lanes reconverge."""
         w = self.w
         kind, address = op.attr
         block = next(b.number for b in w.blocks if w.program.instructions[b.first].address == address)
@@ -195,12 +196,12 @@ class StackFunction(WarpFunction):
         self._goto(n, n + 1, w.mask.bits)
 
     def _pop(self, kind: str, lanes: str) -> None:
-        """Lanes go to the topmost entry of a kind.  Above an SSY entry compilers leave nothing that holds its lanes."""
+        """Send lanes to the topmost entry of a kind.  Compilers leave no entry with its lanes above an SSY entry."""
         if kind != "ssy":
             self._leave_entries(kind, lanes)
 
     def _fork(self, n: int, first: int, first_lanes: str, second: int, second_lanes: str) -> None:
-        """Two ways for the lanes of a group: the side that jumps (the second) runs, the other waits on the stack."""
+        """Two paths for the lanes of a group: the taken side (the second) runs, the other waits on the stack."""
         w = self.w
         some, none, both, all_ = (w.new_label(x) for x in ("some", "none", "both", "all"))
         w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {second_lanes}, 0')}, label %{some}, label %{none}")
@@ -238,7 +239,7 @@ class StackFunction(WarpFunction):
         self._wild(n, rest, "0")
 
     def _arriving(self) -> str:
-        """A block barrier counts the warp: lanes that wait on the stack count as arrived."""
+        """A block barrier counts whole warps: lanes that wait on the stack count as arrived."""
         w = self.w
         gone = w.op(f"load {w.mask_type}, ptr %exited")
         return w.op(f"and {w.mask_type} %lanes, {w.op(f'xor {w.mask_type} {gone}, -1')}")

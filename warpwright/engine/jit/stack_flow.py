@@ -1,9 +1,9 @@
 """Control-flow analysis for chips before Volta: where lanes of one warp can be at the same time.
 
-One group runs while the others wait as entries of the stack (``engine/reconvergence.py``): the other side of a divided branch,
-or the place where all meet again.  A branch's region ends at its immediate post-dominator when lanes can enter that
-place from the region by SYNC, BRK, CONT or RET only, and what these find on the stack was pushed before the branch;
-otherwise lanes of both sides may be anywhere.
+One group runs while the others wait as entries of the stack (``engine/reconvergence.py``): the other side of a
+divergent branch, or the reconvergence point.  A branch's region ends at its immediate post-dominator if lanes can enter
+that block from the region only by SYNC, BRK, CONT or RET, and the entries that these find on the stack were pushed
+before the branch; otherwise lanes of both sides may be anywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def calls_by_jumps(lowered: Sequence[Lowered]) -> bool:
 
 
 def meeting_place(flow: Flow, d: int, inside: Bits) -> bool:
-    """Whether the post-dominator of a branch in block d is where the stack brings all of its lanes together."""
+    """Whether the stack brings all lanes of a branch in block d together at its post-dominator."""
     join = flow.post_dominator[d]
     region = inside | 1 << d
     if flow.anywhere or flow.pushes.get(join, 0) & inside:
@@ -47,7 +47,7 @@ def meeting_place(flow: Flow, d: int, inside: Bits) -> bool:
 
 
 def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
-    """As ``flow.concurrency``; no block is a place to wait at, since the stack holds whoever waits."""
+    """As ``flow.concurrency``; lanes wait in no block, because waiting lanes are on the stack."""
     together = [0] * len(flow.blocks)
     for d in members(divergent):
         join = flow.post_dominator[d]
@@ -73,7 +73,7 @@ def concurrency(flow: Flow, divergent: Bits) -> tuple[list[Bits], Bits, Bits]:
             for n in members(side):
                 together[n] |= others
         if join >= 0:
-            # A side that comes round to the branch again finds the other one still waiting.
+            # A side that reaches the branch again finds the other one still waiting.
             for side in sides:
                 if side >> d & 1:
                     for n in members(side):

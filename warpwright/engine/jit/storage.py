@@ -1,10 +1,10 @@
 """Decides whether a variable of a warp function is kept in registers or in the warp's save area.
 
-LLVM keeps a variable in registers by joining its values wherever control flow meets.  In the chain of blocks that a
-divergent kernel becomes, every variable then meets at every block, and most of compile time goes into moving them.
-So a variable that no loop touches and that outlives its block stays in memory, where it is a load and a store;
-what loops touch, and what lives within one block, is left to LLVM.  Where that is more than registers can hold in many
-blocks, only what loops use most is.  The memory is the warp's save area: such a variable needs no saving when the warp stops.
+LLVM keeps a variable in registers by joining its values (phi) wherever control flow joins.  In the chain of blocks that
+a divergent kernel becomes, every variable would be joined at every block, and most of the compile time would go into
+moving them. A variable that is not used in loops and outlives its block therefore stays in memory; variables used in
+loops, and those local to a block, are left to LLVM.  If these exceed the registers in many blocks, only the ones that
+loops use most are.  The memory is the warp's save area: such a variable needs no saving when the warp stops.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from warpwright.engine.jit.flow_graph import Bits, Flow
 from warpwright.engine.jit.live_ranges import Webs
 
 FEW_BLOCKS = 6
-"""A kernel without loops and with no more blocks keeps everything in registers."""
+"""A kernel without loops and with at most this many blocks keeps everything in registers."""
 MOST_JOINS = 1500
-"""Vectors times the basic blocks that they are live in, of vectors in registers.
+"""Maximum of (vectors times the basic blocks in which they are live), for vectors in registers.
 
-No processor has registers for so many that live everywhere: LLVM would join them at each block and spill them all the same.
-Four kernels of the five sets (``bench``) have more, at most 4,080: a loop around eight divisions with their slow paths, whose
-code took 3.6 s to generate with AVX-512 and 8.6 s with AVX2, and takes 2.1 and 5; it runs as fast.
+No processor has registers for more vectors that live everywhere: LLVM would join them at each block and spill them
+anyway. Four kernels of the five sets (``bench``) have more, at most 4,080: a loop around eight divisions with their
+slow paths, whose code took 3.6 s to generate with AVX-512 and 8.6 s with AVX2, and takes 2.1 and 5; it runs as fast.
 """
 LOOP_WEIGHT = 8
-"""How much more a reference counts for each loop around it."""
+"""Factor by which each surrounding loop increases the weight of a reference."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Storage:
 
 
 def loop_bodies(flow: Flow) -> list[Bits]:
-    """Bodies of loops, one for each jump back; called functions count where they loop themselves."""
+    """Bodies of loops, one per backward branch; called functions count if they contain loops themselves."""
     predecessors: list[list[int]] = [[] for _ in flow.blocks]
     for n, successors in enumerate(flow.inner):
         for s in successors:
@@ -62,7 +62,7 @@ def loop_bodies(flow: Flow) -> list[Bits]:
 
 def in_loops(flow: Flow) -> Bits:
     """Blocks of loops."""
-    # A barrier saves and restores what registers hold: around it, memory is no farther than they are.
+    # A barrier saves and restores registers, so around it memory is no more expensive than they are.
     stops = sum(1 << n for n, end in enumerate(flow.ends) if end in ("barrier", "barrier_red"))
     found = 0
     for body in loop_bodies(flow):
@@ -74,7 +74,7 @@ def in_loops(flow: Flow) -> Bits:
 def place_variables(
     blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, hot: Bits, vectors: Collection[int]
 ) -> Storage:
-    """Decide for every web and mask; ``hot``: :func:`in_loops`, ``vectors``: webs that hold a value for each lane."""
+    """Decide for every web and mask; ``hot``: :func:`in_loops`, ``vectors``: webs that hold a value per lane."""
     if not hot and len(blocks) <= FEW_BLOCKS:
         return Storage(frozenset(), 0)
     block_of = [b.number for b in blocks for _ in range(b.count)]
@@ -95,7 +95,7 @@ def place_variables(
 
 
 def _crowded_out(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, vectors: Sequence[int]) -> frozenset[int]:
-    """Of vectors that would live in registers those that find no room there, the least used first."""
+    """The vectors that do not fit in registers, least used first."""
     live = dict.fromkeys(vectors, 0)
     for b in blocks:
         for n in webs.live_in[b.number]:

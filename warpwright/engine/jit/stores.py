@@ -25,7 +25,7 @@ from warpwright.isa.ops import Access, Op
 
 
 def emit_store(w: FunctionWriter, op: Op, address: Val, value: Val) -> None:
-    """A store by the executing lanes; of lanes with the same address the highest wins."""
+    """A store by the executing lanes; if lanes share an address, the highest one wins."""
     access: Access = op.attr
     place = Place(w, address, access, store=True)
     record = len(w.trace_line)
@@ -92,7 +92,7 @@ def _store(w: FunctionWriter, address: Val, place: Place, words: list[Val]) -> N
 
 
 def _store_fast(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], uniform: list[Val]) -> None:
-    """Store to places that are known to be allowed; ``uniform``: words for the one place of all lanes."""
+    """Store to checked addresses; ``uniform``: words for the one address of all lanes."""
     access = place.access
     if place.scattered:
         _store_scattered(w, place, pointer, vectors, access.bytes)
@@ -106,23 +106,24 @@ def _store_fast(w: FunctionWriter, place: Place, pointer: str, vectors: list[str
 
 
 def _store_uniform(w: FunctionWriter, pointer: str, words: list[Val], size: int) -> None:
-    """Store words that are the same in all lanes to one place."""
+    """Store words that are equal in all lanes to one address."""
     for n, word in enumerate(words):
         w.emit(f"store i{8 * size} {w.scalar(word)}, ptr {w.field(pointer, 4 * n)}, align {size}")
 
 
 def _pass_values(w: FunctionWriter, names: Iterable[str], size: int) -> None:
-    """Put the lanes' values where the slow path takes them from."""
+    """Put the lanes' values where the slow path reads them."""
     for n, name in enumerate(names):
         wide = w.op(f"zext <{w.lanes} x i{8 * size}> {name} to {w.vec32}") if size < 4 else name
         w.emit(f"store {w.vec32} {wide}, ptr {w.field('%lane_values', w.row_bytes * n)}, align 64")
 
 
 def _store_by_rows(w: FunctionWriter, place: Place, site: str, value: str, end: str) -> bool:
-    """Store by rows where the lanes' addresses turn out to be some, and go to ``end``; whether only whole rows are stored so."""
+    """Store by rows if the lanes' addresses turn out to be consecutive, and branch to ``end``; returns whether only
+    complete rows are stored this way."""
     size = place.access.bytes
     found, hosts = find_rows(w, place, site)
-    # A masked store of bytes is as many branches where there are no masks: there, rows are whole ones.
+    # Without masks, a masked store of bytes is as many branches, so rows must be complete.
     whole = size < 4 and not w.registers.masks
     if whole and w.exec.bits != "-1":
         found = w.op(f"and i1 {found}, {w.op(f'icmp eq {w.mask_type} {w.exec.bits}, -1')}")
@@ -136,7 +137,7 @@ def _store_by_rows(w: FunctionWriter, place: Place, site: str, value: str, end: 
 
 
 def _store_scattered(w: FunctionWriter, place: Place, pointer: str, vectors: list[str], size: int) -> None:
-    """Each lane's words at a pointer of its own."""
+    """Store each lane's words through its own pointer."""
     if size < 4:
         scatter_parts(w, vectors[0], pointer, size)
         return
@@ -172,7 +173,7 @@ def scatter(w: FunctionWriter, value: str, pointers: str, mask: str) -> None:
 def scatter_parts(w: FunctionWriter, value: str, pointers: str, size: int) -> None:
     """Store a byte or half-word for each executing lane, from the lowest on.
 
-    No machine scatters these: LLVM would write 32 stores with a branch each, which are long to compile.
+    No machine can scatter these: LLVM would write 32 stores with a branch each, which take long to compile.
     """
     element = f"i{8 * size}"
     w.emit(f"store {w.vecptr} {pointers}, ptr %lane_addresses, align 64")

@@ -13,7 +13,7 @@ from warpwright.engine.matrix_fragments import LANES
 def mma_function(name: str, wave: Wave) -> tuple[str, dict[str, str]]:
     """``ww_mma_<shape>_<element>_<accumulator>_<n_a>_<n_b>_<n_c>_<arch>``: registers in rows of 32 words, D replaces A.
 
-    A sparse shape (``engine/matrix_fragments.py``) has its metadata after C.
+    For a sparse shape (``engine/matrix_fragments.py``), the metadata follows C.
 
     Sums in f16 and f32 are the silicon's (``engine/silicon_mma.py``); integers are added in f64 in the order of k, beginning
     with the accumulator, as ``engine/numerics.py`` defines it.
@@ -104,7 +104,7 @@ def _elements(f: Form, kind: str, word: str) -> list[str]:
 
 
 def _spread(t: Text, value: str, base: str, places: list[int]) -> None:
-    """Store each lane's double at its place."""
+    """Store each lane's double at its position."""
     for lane, place in enumerate(places):
         one = t.op(f"extractelement <32 x double> {value}, i64 {lane}")
         t.emit(f"store double {one}, ptr {t.field(base, 8 * place)}")
@@ -113,7 +113,7 @@ def _spread(t: Text, value: str, base: str, places: list[int]) -> None:
 def _spread_factors(
     t: Text, a_values: list[str], b_values: list[str], per_register: int, row_halves: int, k_a: int
 ) -> None:
-    """The fragments of A (rows of ``k_a``) and B (rows of 8) as matrices."""
+    """Store the fragments of A (rows of ``k_a``) and B (rows of 8) as matrices."""
     group = [lane // 4 for lane in range(LANES)]
     thread = [lane % 4 for lane in range(LANES)]
     for n, value in enumerate(a_values):
@@ -127,7 +127,7 @@ def _spread_factors(
 
 
 def _store_powers(t: Text, fused: silicon.Fused, base: str, kind: str, count: int) -> None:
-    """The powers of two of a matrix's elements, beside it."""
+    """Store the powers of two of a matrix's elements next to it."""
     t.emit(f"%power_{base} = alloca [{count} x double], align 64")
     for place in range(0, 8 * count, 64):
         line = t.op(f"load {ROW}, ptr {t.field(f'%{base}', place)}, align 64")
@@ -135,7 +135,7 @@ def _store_powers(t: Text, fused: silicon.Fused, base: str, kind: str, count: in
 
 
 def _loop_over_rows(t: Text, fused: silicon.Fused | None, rows: int, k_a: int, sparse: bool) -> None:
-    """Each row of C becomes the row of D."""
+    """Compute each row of D from the row of C."""
     t.emit("br label %row_loop")
     t.label("row_loop")
     t.emit("%r = phi i64 [ 0, %0 ], [ %r1, %row_done ]")
@@ -156,7 +156,7 @@ def _loop_over_rows(t: Text, fused: silicon.Fused | None, rows: int, k_a: int, s
 
 
 def _gathered(t: Text, places: list[int]) -> str:
-    """A register's values of D, a place for each lane."""
+    """A register's values of D, gathered from a position per lane."""
     value = "poison"
     for lane, place in enumerate(places):
         one = t.op(f"load double, ptr {t.field('%c', 8 * place)}")
@@ -170,12 +170,12 @@ def _mma_text(name: str, t: Text) -> tuple[str, dict[str, str]]:
 
 
 def _small_float(f: Form, kind: str, word: str, n: int) -> str:
-    """Byte n of a word, an 8-bit float, as f64: by way of f16, whose format holds all of them."""
+    """Byte n of a word, an 8-bit float, as f64; converted through f16, whose format includes all of them."""
     byte = f.op("and", "i32", f.op("lshr", "i32", word, f.const("i32", 8 * n)), f.const("i32", 0xFF))
     if kind == "e5m2":
         half = f.cast("trunc", "i32", "i16", f.op("shl", "i32", byte, f.const("i32", 8)))
         return float_formats.to_double(f, "f16", f.cast("bitcast", "i16", "f16", half))
-    # e4m3: the exponent's bias grows from 7 to 15; the largest number but for its sign is the NaN.
+    # e4m3: the exponent's bias grows from 7 to 15; the largest code without its sign is NaN.
     size = f.op("and", "i32", byte, f.const("i32", 0x7F))
     sign = f.op("shl", "i32", f.op("and", "i32", byte, f.const("i32", 0x80)), f.const("i32", 8))
     moved = f.op("or", "i32", f.op("shl", "i32", size, f.const("i32", 7)), sign)
@@ -186,7 +186,7 @@ def _small_float(f: Form, kind: str, word: str, n: int) -> str:
 
 
 def _store_chosen(t: Text, shape: str, n_a: int, metadata: str) -> None:
-    """Where the row of B that belongs to each element of A begins, in bytes, as %chosen."""
+    """For each element of A, the byte offset of the row of B that belongs to it, as %chosen."""
     k_a, width = matrix_fragments.products(shape), matrix_fragments.element_bits(shape, n_a)
     t.emit(f"%chosen = alloca [{matrix_fragments.rows(shape) * k_a} x i64], align 64")
     lanes = {}
@@ -201,7 +201,7 @@ def _store_chosen(t: Text, shape: str, n_a: int, metadata: str) -> None:
 
 
 def _ordered_row(t: Text, k: int, a_p: str, chosen_p: str, start: str) -> None:
-    """One row of D as %sum1: a multiply-add for each k in order."""
+    """One row of D as %sum1: one multiply-add per k, in order."""
     row = "<8 x double>"
     t.emit("br label %k_loop")
     t.label("k_loop")
@@ -219,7 +219,7 @@ def _ordered_row(t: Text, k: int, a_p: str, chosen_p: str, start: str) -> None:
     t.declared["llvm.fma.v8f64"] = f"declare {row} @llvm.fma.v8f64({row}, {row}, {row})"
     result = t.op(f"call {row} @llvm.fma.v8f64({row} {left}, {row} {line}, {row} %sum)")
     found = "splat (double 0xFFF8000000000000)"
-    # Which NaN continues: the second factor's, else the sum's, else the first factor's, made quiet.
+    # Which NaN is propagated: the second factor's, else the sum's, else the first factor's, made quiet.
     for source in (left, "%sum", line):
         word = t.op(f"or <8 x i64> {t.op(f'bitcast {row} {source} to <8 x i64>')}, splat (i64 {1 << 51})")
         quiet = t.op(f"bitcast <8 x i64> {word} to {row}")
@@ -273,7 +273,7 @@ def _volta_step(t: Text, shape: str, fused: silicon.Fused, a: list[str], b: list
         )
 
     def source(quad: int, across: int, along: int, by_member: bool) -> int:
-        """Place of an element: by lanes of the quad pair along its outer dimension, or along k."""
+        """Position of an element: by lanes of the quad pair along its outer dimension, or along k."""
         member, register = (across % 4, along) if by_member else (along, across % 4)
         return 32 * register + quad * 4 + member + 16 * (across // 4)
 
@@ -299,7 +299,7 @@ def _volta_step(t: Text, shape: str, fused: silicon.Fused, a: list[str], b: list
 
 
 def _store_results(t: Text, f: Form, accumulator: str, values: list[str]) -> None:
-    """Round sums to the accumulator's format and leave them as registers."""
+    """Round sums to the accumulator's format and store them as registers."""
     registers: list[str] = []
     for value in values:
         if accumulator == "s32":

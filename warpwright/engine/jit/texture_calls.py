@@ -12,7 +12,7 @@ from warpwright.isa.texture_access import TextureAccess
 
 
 def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
-    """A fetch, a query, or a surface's load, store or reduction."""
+    """A fetch, a query, or a surface load, store or reduction."""
     access: TextureAccess = op.attr
     if access.writes:
         settle_faults(w)
@@ -29,7 +29,7 @@ def emit_texture(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
         first = w.op(f"load {w.vec64}, ptr %lane_addresses, align 64")
         lanes = ""
         if access.on_surface:
-            # Lanes outside of a surface access nothing.
+            # Lanes outside a surface access nothing.
             somewhere = w.op(f"icmp ne {w.vec64} {first}, zeroinitializer")
             lanes = w.op(f"bitcast <{w.lanes} x i1> {somewhere} to i{w.lanes}")
             lanes = w.op(f"and i{w.lanes} {lanes}, {w.exec.bits}")

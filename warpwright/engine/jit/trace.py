@@ -1,12 +1,12 @@
 """Writes trace records (``engine/abi.py``) for the timing model.
 
-How many words a basic block leaves is known when its code is written, so the place of the next record is a constant
-from the block's start.  Whether the buffer has room is asked where a loop begins again, and wherever more
-than a few hundred words may have come since it was asked last; ``words_ahead`` keeps that account.
+The number of words that a basic block writes is known at compile time, so the position of the next record is a constant
+offset from the block's start.  The buffer's space is checked at the start of loop iterations, and wherever more than a
+few hundred words may have been written since the last check; ``words_ahead`` computes this.
 
-Nearly every word is one of a few values of the block, a constant and some strides: the lanes, and addresses that others differ
-from.  So the words are written when the block ends, eight at a time: a shuffle of these values, a sum with a line of constants,
-and a product where a stride is only known at run time.
+Nearly every word is the sum of one of a few values of the block (its lanes and base addresses), a constant and some
+strides.  The words are therefore written at the end of the block, eight at a time: a shuffle of these values, a sum
+with a vector of constants, and a product if a stride is only known at run time.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from warpwright.isa.texture_access import TextureAccess
 CHUNK = 8
 VEC8 = f"<{CHUNK} x i64>"
 STEP_LIMIT = 1 << 30
-"""Constants between addresses that cannot wrap around."""
+"""Maximum constant distance between addresses that certainly cannot wrap around."""
 WORDS_BETWEEN_CHECKS = 512
-"""Records written without asking for room, except where one block has more."""
+"""Number of words written without checking for space, except where one block has more."""
 
 
 class Word(NamedTuple):
-    """A word of a record: a value of the block, or nothing, and a constant."""
+    """A word of a record: a value of the block (or none) plus a constant."""
 
     value: str
     constant: str
@@ -72,7 +72,7 @@ class Term(NamedTuple):
 
 
 def _term(w: FunctionWriter, word: Word, known: dict[tuple[str, str], str]) -> Term:
-    """A word by the first value with its root and its stride, which ``known`` has."""
+    """A word in terms of the first value with the same root and stride in ``known``."""
     sum_ = w.sums.get(word.value)
     if sum_ is None:
         return Term(*word)
@@ -87,7 +87,7 @@ def _values(terms: Sequence[Term]) -> set[str]:
 
 
 Line = tuple[int, list[Term]]
-"""Words that are written together, and the place of the first."""
+"""Words that are written together, and the position of the first."""
 
 
 def _lines(w: FunctionWriter, line: list[tuple[int, Word]]) -> tuple[list[Line], list[tuple[int, Word]]]:
@@ -109,7 +109,7 @@ def _lines(w: FunctionWriter, line: list[tuple[int, Word]]) -> tuple[list[Line],
 
 
 def _hold(w: FunctionWriter, lines: Sequence[Line]) -> tuple[str, list[str]]:
-    """A vector of the values of as many lines as there is room for, and these values; its last place stays zero."""
+    """A vector of the values for as many lines as fit, and these values; its last element stays zero."""
     values: list[str] = []
     for _, terms in lines:
         new = sorted(_values(terms) - set(values))
@@ -124,7 +124,7 @@ def _hold(w: FunctionWriter, lines: Sequence[Line]) -> tuple[str, list[str]]:
 
 
 def _write_words(w: FunctionWriter) -> None:
-    """Write what the block has put."""
+    """Write the block's pending words."""
     line, w.trace_line = w.trace_line, []
     lines, others = _lines(w, line)
     for at, word in others:
@@ -135,7 +135,7 @@ def _write_words(w: FunctionWriter) -> None:
     if not lines:
         return
     rows: dict[tuple[str, ...], int] = {}
-    """Lines of constants, all in one table: an address that LLVM can't see through serves them all."""
+    """Vectors of constants, all in one table: one address that is opaque to LLVM serves them all."""
     for _, terms in lines:
         for row in ([term.constant for term in terms], *_strides(terms).values()):
             rows.setdefault(tuple(row), len(rows))
@@ -163,7 +163,7 @@ def _write_words(w: FunctionWriter) -> None:
 
 
 def _strides(terms: Sequence[Term]) -> dict[str, list[str]]:
-    """How many of each stride the words of a line have."""
+    """Number of each stride in the words of a line."""
     strides = sorted({term.stride for term in terms if term.times})
     return {s: [str(term.times if term.stride == s else 0) for term in terms] for s in strides}
 
@@ -174,7 +174,7 @@ def _eight(w: FunctionWriter, value: str) -> str:
 
 
 def _head(w: FunctionWriter, lanes: str, bits: int) -> Word:
-    """A record's first word: lanes below, bits above."""
+    """A record's first word: lanes in the lower bits, other fields above."""
     if lanes.lstrip("-").isdigit():
         return Word("", str(_signed((int(lanes) & (1 << w.lanes) - 1) + bits, 64)))
     if (lanes, 0) not in w.trace_heads:
@@ -183,7 +183,7 @@ def _head(w: FunctionWriter, lanes: str, bits: int) -> Word:
 
 
 def _put_head(w: FunctionWriter, lanes: str, bits: int) -> None:
-    """A record's head: its tag, and the lanes, which have a word of their own where there are more than 32."""
+    """A record's head: its tag and the lanes, which have a separate word if there are more than 32."""
     if head_words(w.lanes) == 1:
         _put(w, _head(w, lanes, bits))
         return
@@ -202,7 +202,7 @@ def record_block(w: FunctionWriter, number: int, lanes: str) -> None:
 
 
 def finish_block(w: FunctionWriter) -> None:
-    """Where the next block's records begin."""
+    """Set the position of the next block's records."""
     if w.trace:
         _write_words(w)
         w.emit(f"store ptr {w.field(w.trace_at, 8 * w.trace_words)}, ptr %trace_at")
@@ -216,7 +216,7 @@ def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> 
     base = w.scalar(address)
     root, step = w.offsets_of.get(base, (base, 0))
     if address.type == "i32" and address.shape.bound >= 0 and first >= 0 and abs(step) < STEP_LIMIT:
-        # A known bound: no sum wraps around, so that one address in the block serves all that differ by constants.
+        # With a known bound, no sum wraps around, so that one address of the block serves all that differ by constants.
         key = (root, window)
         if key not in w.trace_heads:
             w.trace_heads[key] = w.op(f"sext i32 {root} to i64")
@@ -231,7 +231,7 @@ def _first_address(w: FunctionWriter, address: Val, first: int, window: int) -> 
 def record_access(w: FunctionWriter, address: Val, access: Access | TextureAccess, lanes: str = "") -> None:
     """A memory record: affine where one stride describes all lanes, a pattern where the compiler knows their distances.
 
-    ``lanes`` are those that access something, by default all active ones.
+    ``lanes`` are those that perform an access, by default all active ones.
     """
     if not (w.trace and w.recording):
         return
@@ -261,7 +261,7 @@ def record_access(w: FunctionWriter, address: Val, access: Access | TextureAcces
 
 
 def record_policy(w: FunctionWriter, policy: Val) -> None:
-    """The access policy of the access whose record follows; not for the checks, which ask for none."""
+    """The access policy of the access whose record follows; not for the checks, which do not use it."""
     if not w.trace or w.setting.watched:
         return
     if policy.shape.const is not None:
@@ -269,20 +269,20 @@ def record_policy(w: FunctionWriter, policy: Val) -> None:
         return
     if policy.shape.kind in (SCALAR_KIND, UNSET_KIND):
         word = w.scalar(policy)
-    else:  # where lanes may differ in a uniform register: the first active one's
+    else:  # if lanes may differ in a uniform register: the first active lane's value
         first = w.op(f"and {w.mask_type} {w.lowest_lane(w.exec.bits)}, {w.lanes - 1}")
         word = w.op(f"extractelement {w.vec32} {w.vector(policy)}, {w.mask_type} {first}")
     _put(w, Word(w.op(f"zext i32 {word} to i64"), str(TAG_POLICY << 60)))
 
 
 def mark(w: FunctionWriter, record: int, bit: str) -> None:
-    """Set a bit of a record's first word, which is a place in ``trace_line``, where the program turns out to give one."""
+    """Set a bit in a record's first word, given by its position in ``trace_line``, if a condition holds at run time."""
     at, head = w.trace_line[record]
     w.trace_line[record] = (at, Word(w.op(f"or i64 {head.value or '0'}, {bit}"), head.constant))
 
 
 def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
-    """The record of a bulk copy, filled in after its first word where it is carried out: where it is, or null."""
+    """The record of a bulk copy, which its execution fills in after the first word; returns its address, or null."""
     if not (w.trace and w.recording):
         return "null"
     place = w.field(w.trace_at, 8 * w.trace_words) if w.trace_words else w.trace_at
@@ -292,7 +292,7 @@ def record_bulk(w: FunctionWriter, lanes: str, direction: int) -> str:
 
 
 def record_sync(w: FunctionWriter, number: int, lanes: str, absent: str) -> None:
-    """For the checks: lanes that carry out a warp-wide operation of a block, and those of its mask that do not."""
+    """For the checks: lanes that execute a warp-wide operation of a block, and those of its mask that do not."""
     if not (w.trace and w.setting.watched):
         return
     _put_head(w, lanes, TAG_SYNC << 60 | number << 32)
@@ -300,7 +300,7 @@ def record_sync(w: FunctionWriter, number: int, lanes: str, absent: str) -> None
 
 
 def record_sync_alone(w: FunctionWriter, number: int, lanes: str, absent: str) -> None:
-    """As :func:`record_sync`, where no block is being written."""
+    """As :func:`record_sync`, outside the code of a block."""
     if not (w.trace and w.setting.watched):
         return
     words = w.trace_words
@@ -312,7 +312,7 @@ def record_sync_alone(w: FunctionWriter, number: int, lanes: str, absent: str) -
 
 
 def note_outside(w: FunctionWriter, lanes: str, wanted: Val, address: int) -> None:
-    """Tell the checks of lanes that come to a WARPSYNC whose mask, an operand of each lane, lacks them."""
+    """Report to the checks lanes that reach a WARPSYNC whose mask, an operand of each lane, lacks them."""
     if wanted.shape.const == (1 << w.lanes) - 1 or not w.setting.watched:
         return
     own = w.literal_vector(w.mask_type, tuple(1 << lane for lane in range(w.lanes)))
@@ -327,11 +327,12 @@ def note_outside(w: FunctionWriter, lanes: str, wanted: Val, address: int) -> No
 
 
 def words_ahead(words: int, before: Sequence[int], forced: bool) -> tuple[bool, int]:
-    """(whether a block must ask for room, words that may have come since the last question when it ends).
+    """(whether a block must check for space, words that may have been written since the last check when it ends).
 
     Args:
-        words: that the block itself writes.
-        before: the same account of the blocks that may run right before it; ``forced``: one jumps back to it.
+        words: number of words that the block itself writes.
+        before: the same result for the blocks that may run right before it; ``forced``: whether one branches back
+            to it.
     """
     most = max(before, default=0)
     if forced or most + words > WORDS_BETWEEN_CHECKS:

@@ -1,6 +1,6 @@
 """Tests whether lanes of a traced store that share an address store the same value, which the checks need.
 
-After the store every lane looks at what its address holds.  Lanes whose addresses surely differ need not be asked.
+After the store, every lane reads its address back.  This is omitted if lanes' addresses certainly differ.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND
 
 
 def asked(w: FunctionWriter, place: Place) -> bool:
-    """Whether lanes of a traced store may share an address, and memory can be looked at."""
+    """Whether lanes of a traced store may share an address, and memory can be read back."""
     if not (w.trace and w.recording) or place.address.shape.kind not in (SCALAR_KIND, VECTOR_KIND):
         return False
     space = place.access.space
@@ -26,11 +26,11 @@ def asked(w: FunctionWriter, place: Place) -> bool:
 
 
 def note(w: FunctionWriter, record: int, place: Place, words: list[Val]) -> None:
-    """Behind a store: mark its trace record when every executing lane finds in memory what it stored.
+    """After a store: mark its trace record if every executing lane finds in memory what it stored.
 
     Args:
-        record: the record's first word, as a place in ``trace_line``.
-        words: what is stored, by words of 32 bits or one narrower part.
+        record: the record's first word, as a position in ``trace_line``.
+        words: the stored value, in 32-bit words or one narrower part.
     """
     if is_uniform(place.address):
         found = _one_place(w, place, words)
@@ -41,7 +41,7 @@ def note(w: FunctionWriter, record: int, place: Place, words: list[Val]) -> None
 
 
 def _one_place(w: FunctionWriter, place: Place, words: list[Val]) -> str:
-    """Executing lanes whose words are not the lowest one's, of stores to one address."""
+    """Executing lanes whose words differ from the lowest lane's, for stores to one address."""
     differ = "0"
     for word in words:
         if is_uniform(word):
@@ -56,7 +56,7 @@ def _one_place(w: FunctionWriter, place: Place, words: list[Val]) -> str:
 
 
 def _many_places(w: FunctionWriter, place: Place, words: list[Val]) -> str:
-    """Executing lanes that find something else at their address."""
+    """Executing lanes that find a different value at their address."""
     addresses = addresses_vector(w, place)
     base = "%host_minus_device" if place.wide else w.op("ptrtoint ptr %shared_base to i64")
     pointers = w.op(f"add {w.vec64} {addresses}, {w.splat('i64', base)}")

@@ -1,8 +1,8 @@
 """Matrix products of warpgroups (``engine/wgmma.py``): one function per kind, generated on demand (``shared_code.py``).
 
-A function takes everything in rows of 32 words: the warp's number, A (four rows, a descriptor fills two), B's descriptor,
-metadata, then C, which D replaces.  It returns the highest byte of shared memory that was asked for; where that is outside, nothing
-was read there, and the caller reads that byte as an ordinary load does, which reports the fault.
+A function takes its arguments in rows of 32 words: the warp's number, A (four rows; a descriptor fills two), B's
+descriptor, metadata, then C, which D replaces.  It returns the highest shared memory address requested.  If that is out
+of range, nothing was read there, and the caller reads that byte by an ordinary load, which reports the fault.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GROUP, THREAD = [lane // 4 for lane in range(LANES)], [lane % 4 for lane in rang
 
 
 def scratch_bytes(lowered: Sequence[Lowered]) -> int:
-    """Rows that the largest product of a kernel needs; 0 without one."""
+    """Number of rows that the largest product of a kernel needs; 0 without one."""
     products = [op.attr for one in lowered for op in one.ops if op.name == "wgmma"]
     return 128 * max((C_ROW + how.n // 8 * how.tile[5] for how in products), default=0)
 
@@ -37,7 +37,7 @@ def name_of(how: GroupProduct) -> str:
 
 
 def named(name: str) -> GroupProduct:
-    """What a function of a name does (for one column of tiles)."""
+    """The properties that a function's name encodes (for one column of tiles)."""
     element, accumulator, arch, options = name.removeprefix("ww_wgmma_").split("_")
     selector = next((int(c) for c in options if c.isdigit()), -1)
     transposed, negated = ("a" in options, "b" in options), ("n" in options, "m" in options)
@@ -45,7 +45,7 @@ def named(name: str) -> GroupProduct:
 
 
 def group_product(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
-    """The operation: its words through memory to the function."""
+    """The operation: passes its words through memory to the function."""
     how: GroupProduct = op.attr
     count_a, n_c = 2 if how.shared_a else 4, how.n // 8 * how.tile[5]
     rows = [WARP_ROW, *range(A_ROW, A_ROW + count_a), B_ROW, B_ROW + 1, *([METADATA_ROW] if how.selector >= 0 else [])]
@@ -66,7 +66,7 @@ def group_product(w: FunctionWriter, op: Op, args: list[Val]) -> Val:
 
 
 class Places:
-    """Text that finds the words of one operand in shared memory, by its descriptor."""
+    """Text that locates the words of one operand in shared memory, by its descriptor."""
 
     def __init__(self, t: Text, row: int) -> None:
         self.t = t
@@ -112,7 +112,7 @@ class Places:
         return self.vector("xor", at, self.vector("shl", line, self.constant([4] * LANES)))
 
     def along_k(self, index: str, register: int) -> str:
-        """Addresses of a lane's word; ``index``: its row of A or column of B."""
+        """Addresses of a lane's word; ``index`` is its row of A or column of B."""
         line = self.times(self.vector("and", index, self.constant([7] * LANES)), self.row)
         eight = self.times(self.vector("lshr", index, self.constant([3] * LANES)), self.stride)
         rows = self.scalar(f"mul i32 {self.scalar(f'lshr i32 {16 * register}, {self.shift}')}, {self.leading}")
@@ -132,7 +132,7 @@ class Places:
         return self.swizzled(offset)
 
     def read(self, address: str, size: int) -> str:
-        """What is at addresses inside, 0 elsewhere; the highest byte asked for goes to %top."""
+        """The contents of addresses in range, 0 elsewhere; the highest address requested goes to %top."""
         t = self.t
         for stem, result in (("umax", "i32"), ("umin", "i32")):
             t.declared[f"llvm.vector.reduce.{stem}.v32i32"] = (
@@ -165,7 +165,7 @@ class Places:
 
 
 def _write_tiles(t: Text, how: GroupProduct, inner: str) -> None:
-    """A's fragment once, then a loop over the tiles of 8 columns, each a call of ``inner``."""
+    """Read A's fragment once, then loop over the tiles of 8 columns, each a call of ``inner``."""
     n_a, n_b, n_c = how.tile[3:6]
 
     def negate(word: str, which: int) -> str:

@@ -1,7 +1,7 @@
 """Waves of any width: the LLVM types and sizes that follow from the number of lanes.
 
-A front end says once how many lanes its waves have (``Program.lanes``): 16, 32 or 64.  A mask has a bit for each lane and is an integer
-of as many bits.
+A front end states the width of its waves once (``Program.lanes``): 16, 32 or 64 lanes.  A mask is an integer with one
+bit per lane.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LLVM_TYPE = {
     "f32": "float",
     "f64": "double",
 }
-"""bf16 is kept as its bits: no target computes in it."""
+"""bf16 is kept as its bits, because no target computes in it."""
 WIDTHS = (16, 32, 64)
-"""Lanes of a wave, of those that can be."""
+"""Supported widths of waves, in lanes."""
 
 
 class Wave:
@@ -33,11 +33,11 @@ class Wave:
         self.mask_type = f"i{lanes}"
         self.vector_types = {type: f"<{lanes} x {llvm}>" for type, llvm in LLVM_TYPE.items()}
         self.row_bytes = 4 * lanes
-        """Of a register in memory: one word for each lane."""
+        """Size of a register in memory: one word per lane."""
         self.entry_bytes = 8 if lanes <= 32 else 16
-        """Of a group that waits for its turn: block number and, above 32 bits, lanes."""
+        """Type of a waiting group: block number and, above 32 bits, lanes."""
         self.number = "%number" if lanes == 32 else "%lane_number"
-        """Name that loops over lanes give to a lane's number, of the mask's type."""
+        """Name of the lane number, in the mask's type, in loops over lanes."""
 
     @property
     def row_shift(self) -> int:
@@ -45,11 +45,11 @@ class Wave:
         return self.row_bytes.bit_length() - 1
 
     def wide(self, name: str, value: str) -> str:
-        """An instruction that makes a mask, or a number of its type, an i64."""
+        """An instruction that converts a mask, or a number of its type, to i64."""
         return f"{name} = or i64 {value}, 0" if self.lanes == 64 else f"{name} = zext {self.mask_type} {value} to i64"
 
 
 @cache
 def wave_of(lanes: int) -> Wave:
-    """The types of waves with so many lanes."""
+    """The types of waves of this many lanes."""
     return Wave(lanes)

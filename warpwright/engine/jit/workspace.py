@@ -18,9 +18,9 @@ from warpwright.engine.lane_positions import Group, SavedPositions
 
 Words = npt.NDArray[np.int64]
 KEPT_BYTES = 1 << 18
-"""A larger workspace goes with its launch: clearing it would take longer than mapping a new one."""
+"""A larger workspace is released with its launch, because clearing it would take longer than mapping a new one."""
 KEPT = 4
-"""Workspaces that a kernel keeps at most."""
+"""Maximum number of workspaces that a kernel keeps."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -35,7 +35,7 @@ def _view(address: int, size_bytes: int) -> Words:
 
 @dataclass(slots=True)
 class WarpState:
-    """How a warp stood when its block stopped."""
+    """The state of a warp when its block stopped."""
 
     warp_in_block: int
     state: str
