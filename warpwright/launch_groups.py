@@ -246,6 +246,9 @@ class GroupJob(Job):
         order = tuple((m.priority, m.after, m.early, self._cycles(m)) for m in self.members)
         launches = [(job.launcher.kernel._loaded, job.context) for job in self.jobs]
         self._key = gpu.repeats.group_key(launches, order, *self._how(), kept=gpu.kept_caches)
+        if gpu.memory.pages_move:
+            # Its time depends on where pages are, and it moves them.
+            self._key = None
         return gpu.repeats.find_group(self._key)
 
     def _cycles(self, member: Member) -> tuple[int, int, tuple[int, ...]]:

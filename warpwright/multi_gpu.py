@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
+from warpwright.engine.managed_pages import ManagedMemory
 from warpwright.errors import UnsupportedError
 from warpwright.session import session
-from warpwright.system import Machine, Route, load_machine, peer_routes, relay_route, route, topology_matrix
+from warpwright.system import Machine, Route, load_machine, migration_of, peer_routes, relay_route, route, topology_matrix
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
@@ -45,9 +46,12 @@ class System:
         self.gpus: tuple[GPU, ...] = tuple(
             GPU(chip, device=ordinal, **options) for ordinal, chip in enumerate(self.machine.gpus)
         )
+        costs = self.machine.migration
+        managed = ManagedMemory(costs) if costs is not None else None
         for ordinal, gpu in enumerate(self.gpus):
             gpu.repeats = None
             gpu.memory.peer_routes = peer_routes(self.machine, ordinal)
+            gpu.memory.migration, gpu.memory.managed = migration_of(self.machine, ordinal), managed
         self._open: set[tuple[int, int]] = set()
 
     def can_access(self, first: int, second: int) -> bool:

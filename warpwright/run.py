@@ -742,6 +742,9 @@ class Job:
                 self.skip(*self._seen.known.results[0], began)
                 return True
         assert self.begins is not None
+        if self.context.memory.pages_move:
+            # Its time depends on where pages are, and it moves them.
+            return False
         self._same = repeats.key(loaded, self.begins, alike=gpu.timing == "sampled")
         before = repeats.find(self._same)
         if before is None:
@@ -804,7 +807,7 @@ class Job:
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
         large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS
         # Blocks that belong together or wait for each other, and copies whose end only time tells, are timed in full.
-        together = is_cooperative(self.context.program) or geometry.cluster_blocks > 1
+        together = is_cooperative(self.context.program) or geometry.cluster_blocks > 1 or self.context.memory.pages_move
         loaded = self.launcher.kernel._loaded
         together = together or copies_in_bulk(loaded) or watches_memory(loaded)
         if (gpu.timing != "sampled" and not large) or together:

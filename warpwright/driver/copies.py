@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,6 +71,10 @@ class Copy(Node):
         return max(self.width, 0) * max(self.height, 0) * max(self.depth, 0)
 
     def act(self, stream: Stream) -> None:
+        with touched_by_driver():
+            self._act(stream)
+
+    def _act(self, stream: Stream) -> None:
         width, target, source = self.width, self.target, self.source
         rows, slices = self.height, self.depth
         if not self._size:
@@ -111,6 +116,10 @@ class Fill(Node):
         return True
 
     def act(self, stream: Stream) -> None:
+        with touched_by_driver():
+            self._act(stream)
+
+    def _act(self, stream: Stream) -> None:
         pattern = (self.value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
         copy_order.copied(stream, None, Side(self.address, self.pitch), (self.width * self.size, self.height, 1))
         for y in range(self.height):
@@ -122,6 +131,12 @@ class Fill(Node):
                 whole, end = pattern * min(self.width, 65536), at + self.width * self.size
                 for begin in range(at, end, len(whole)):
                     ctypes.memmove(begin, whole, min(len(whole), end - begin))
+
+
+def touched_by_driver() -> AbstractContextManager[None]:
+    """Within the block, the driver touches managed memory, and not the program."""
+    managed = state().managed
+    return managed.by_others() if managed is not None and managed.tables else nullcontext()
 
 
 def written(address: int, size: int) -> None:

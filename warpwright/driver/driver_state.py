@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from warpwright.driver import printf_buffer, results
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.host_clock import of_process
+from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, HostFaults, ManagedMemory
 from warpwright.engine.work_clocks import Clock, new_queue
 from warpwright.session import HostTime, chips_named, session
 
@@ -212,9 +213,11 @@ class Device:
         made.on_output = printf_buffer.keep
         machine = state().machine
         if machine is not None:
-            from warpwright.system import peer_routes
+            from warpwright.system import migration_of, peer_routes
 
             made.memory.peer_routes = peer_routes(machine, self.ordinal)
+            made.memory.migration = migration_of(machine, self.ordinal)
+            made.memory.managed = state().managed
         return made
 
     def _part(self) -> Chip | None:
@@ -245,6 +248,10 @@ class State:
         self.devices, self.no_device = self.cards, ""
         if self.machine is None:
             self._choose(chips)
+        timed = os.environ.get("WARPWRIGHT_TIMING") != "off"
+        costs = self.machine.migration if self.machine is not None and timed else None
+        self.managed = ManagedMemory(costs) if costs is not None else None
+        """Where pages of managed memory are, if they move between the devices."""
         self.links_free: dict[tuple[str, str], int] = {}
         """When each way of a link between devices has done what copies gave it."""
         for device in self.devices:
@@ -415,6 +422,21 @@ class State:
         if gpu is not None:
             self.host_calls(gpu.chip.launch.synchronize_call_us)
         self.host_time.wait_until(ps)
+
+    def host_touches(self) -> None:
+        """Advance the host's clock by its faults of managed memory since it was last asked: its later work starts no earlier."""
+        managed = self.managed
+        if managed is None or not managed.tables:
+            return
+        managed.note_touches()
+        taken, managed.host = managed.host, HostFaults()
+        seconds = taken.faults * managed.costs.host_fault_us * 1e-6
+        for processor, size in taken.bytes_from.items():
+            migration = self.devices[processor - FIRST_GPU].gpu.memory.migration
+            assert migration is not None
+            seconds += size / (migration.copy_gb_per_s[ON_HOST] * 1e9)
+        if seconds:
+            self.host_time.wait_until(self.host_time.ps + picoseconds(seconds))
 
     @property
     def timed(self) -> bool:

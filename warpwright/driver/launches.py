@@ -298,6 +298,7 @@ def submit_launch(launch: Launch, handle: int) -> None:
     if launch.window is None:
         launch.window = window_of(stream.attributes.get(WINDOW))
     if stream.capture is None:
+        s.host_touches()
         s.host_calls(stream.device.gpu.chip.launch.launch_call_us)
     submit(stream, launch)
 

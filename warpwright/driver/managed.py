@@ -1,6 +1,7 @@
 """Managed memory: advice and prefetches per page, and the attributes of address ranges.
 
-Pages do not move: host and devices reach the same bytes. The answers are an H200's driver's (13.0) to the calls of
+Host and devices reach the same bytes.  On a machine whose file has ``[migration]``, pages have a place, which prefetches, faults of kernels
+(``timing/page_migration.py``) and the host's accesses change, and advice guides; otherwise they do not move.  The answers are an H200's driver's (13.0) to the calls of
 ``bench/driver_answers.py``; an attribute of a range is the value that all of its pages have in common.
 """
 
@@ -15,9 +16,12 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture
 from warpwright.driver.cuda_error import CudaError
-from warpwright.driver.driver_state import state
+from warpwright.driver.driver_state import Stream, state
+from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import MANAGED, holder, kinds
+from warpwright.driver.transfers import migrate
 from warpwright.engine.device_memory import Allocation
+from warpwright.engine.managed_pages import NOWHERE, ON_HOST, processor_of
 
 PAGE_BYTES = 4096
 DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT = 1, 2, 3, 4
@@ -161,6 +165,31 @@ def _advise(address: int, size: int, advice: int, place: Location) -> None:
         return replace(page, accessed_by=page.accessed_by | who if advice == _LET_ACCESS else page.accessed_by - who)
 
     pages_of(address, size).change(address, size, changed)
+    _advise_pages(address, size, advice, place)
+
+
+def processor_at(place: Location) -> int:
+    """The number of a place among a machine's processors; every node of the host is the host."""
+    return processor_of(place.id) if place.type == DEVICE else ON_HOST if place.type else NOWHERE
+
+
+def _advise_pages(address: int, size: int, advice: int, place: Location) -> None:
+    """Let the pages that move follow advice."""
+    s = state()
+    found = holder(address)
+    table = s.managed.tables.get(found.address) if s.managed is not None and found is not None else None
+    if table is None:
+        return
+    s.host_touches()
+    who = processor_at(place)
+    if advice in (_SET_READ_MOSTLY, _UNSET_READ_MOSTLY):
+        table.advise(address, size, read_mostly=int(advice == _SET_READ_MOSTLY))
+    elif advice in (_PREFER, _UNSET_PREFERRED):
+        table.advise(address, size, preferred=who if advice == _PREFER else NOWHERE)
+    elif advice == _LET_ACCESS:
+        table.advise(address, size, accessed_by=who)
+    else:
+        table.advise(address, size, not_accessed_by=who)
 
 
 @entry("cuMemAdvise")
@@ -187,11 +216,27 @@ def advise_2(address: int, size: int, advice: int, packed: int) -> int | None:
     return None
 
 
+@dataclass(eq=False, slots=True)
+class Prefetch(Node):
+    """Moves the pages of a range to a processor."""
+
+    address: int
+    size: int
+    target: int
+
+    def run(self, stream: Stream) -> None:
+        if state().timed:
+            state().host_touches()
+            migrate(stream, self.address, self.size, self.target)
+
+
 def _prefetch(address: int, size: int, place: Location, stream: int) -> None:
     queue = state().stream(stream)
     if queue.capture is not None:
         raise break_capture(queue)
     pages_of(address, size).change(address, size, lambda page: replace(page, prefetched=place))
+    if state().managed is not None:
+        submit(queue, Prefetch(address, size, processor_at(place)))
 
 
 @entry("cuMemPrefetchAsync")

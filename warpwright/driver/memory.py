@@ -55,6 +55,8 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
     name, place = f"{kind} of {size:,} bytes", _PLACES.get(kind, abi.HERE)
     alignment = _PAGE_BYTES if kind == DEVICE and size >= _OWN_PAGES_FROM_BYTES else ALIGNMENT_BYTES
     allocation = memory.allocate(size, name, undefined=kind == DEVICE, place=place, alignment_bytes=alignment)
+    if kind == MANAGED:
+        memory.manage(allocation)
     if kind in (HOST, MANAGED):
         state().host_memory = True
         for other in state().others(context.device):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from warpwright.driver.driver_state import Device, Stream, picoseconds, state
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
+from warpwright.engine.managed_pages import FIRST_GPU, NOWHERE, ON_HOST, PG_PLACE, PageTable, processor_of
 from warpwright.timing.state.memory_system import BR_DROPPED as DROPPED
 from warpwright.timing.state.memory_system import BR_READ as READ
 from warpwright.timing.state.memory_system import BR_WRITTEN as WRITTEN
@@ -28,7 +29,9 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
     """Let a copy of so many bytes between two addresses take its time."""
     if not state().timed:
         return
+    state().host_touches()
     to, of = _place(target), _place(source)
+    _settle(target, size)
     if isinstance(to, Device) and isinstance(of, Device):
         chip = of.gpu.chip
         if to is of:
@@ -43,6 +46,14 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
         _uses_l2(to, target, size, DROPPED)
     elif isinstance(of, Device) and not isinstance(to, Device):
         _spend(stream, _host_seconds(of.gpu.chip, size, to), (of, FROM_DEVICE))
+
+
+def _settle(address: int, size: int) -> None:
+    """A copy writes to managed memory: pages that nobody has touched are with the device that allocated them."""
+    table = _pages(address)
+    if table is not None:
+        part = table.part(address, size)
+        part[part[:, PG_PLACE] == NOWHERE, PG_PLACE] = processor_of(device_at(address).ordinal)
 
 
 def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
@@ -69,6 +80,8 @@ def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
 def fill(stream: Stream, address: int, size: int) -> None:
     """Let a fill of so many bytes from an address on take its time."""
     if state().timed:
+        state().host_touches()
+        migrate(stream, address, size, processor_of(stream.device.ordinal))
         transfer = stream.device.gpu.chip.transfer
         _spend(stream, transfer.fill_latency_us * 1e-6 + _seconds(size, transfer.fill_gb_per_s))
         place = _place(address)
@@ -90,11 +103,50 @@ def _device_seconds(chip: Chip, size: int) -> float:
     return transfer.device_copy_latency_us * 1e-6 + _seconds(size, rate)
 
 
+def migrate(stream: Stream, address: int, size: int, target: int) -> None:
+    """Let the pages of managed memory that a range touches be on a processor: each way is one copy."""
+    table = _pages(address)
+    if table is None:
+        return
+    for source, moved in table.move(address, size, target).items():
+        if source != NOWHERE:
+            rate = _migration_gb_per_s(source, target)
+            device = state().devices[max(source, target) - FIRST_GPU]
+            direction = TO_DEVICE if source == ON_HOST else FROM_DEVICE
+            latency = device.gpu.chip.transfer.host_copy_latency_us * 1e-6
+            _spend(stream, latency + _seconds(moved, rate), (device, direction))
+
+
+def _migration_gb_per_s(source: int, target: int) -> float:
+    """Between two processors of which one at least is a GPU."""
+    to_gpu = target != ON_HOST
+    migration = state().devices[(target if to_gpu else source) - FIRST_GPU].gpu.memory.migration
+    assert migration is not None
+    return migration.copy_gb_per_s[source if to_gpu else target]
+
+
+def _pages(address: int) -> PageTable | None:
+    """The page table of the managed memory that holds an address; None for other memory, and where pages do not move."""
+    managed = state().managed
+    found = holder(address) if managed is not None else None
+    return managed.tables.get(found.address) if managed is not None and found is not None else None
+
+
 def _place(address: int) -> Device | str:
-    """The device in whose memory an address is (managed memory too), or its kind of host memory: empty for ordinary one."""
+    """The device in whose memory an address is, or its kind of host memory: empty for ordinary one.
+
+    Managed memory is where the page of the address is; before anyone has touched it, it is the device's that allocated it.
+    """
     found = holder(address)
     if found is None:
         return ""
+    table = _pages(address)
+    if table is not None:
+        place = int(table.part(address, 1)[0, PG_PLACE])
+        if place == ON_HOST:
+            return HOST
+        if place >= FIRST_GPU:
+            return state().devices[place - FIRST_GPU]
     kind = kinds.get(found.address, ("",))[0]
     return kind if kind in (HOST, REGISTERED) else device_at(address)
 

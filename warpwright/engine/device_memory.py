@@ -31,6 +31,7 @@ from warpwright.engine.abi import (
     HERE,
     HOST,
     LOCAL_WINDOW,
+    MIGRATES,
     PEER,
     PLACE_BITS,
     SHARED_WINDOW,
@@ -38,6 +39,7 @@ from warpwright.engine.abi import (
     is_peer,
     peer_place,
 )
+from warpwright.engine.managed_pages import ManagedMemory, Migration
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 from warpwright.quantity_text import size_text
 
@@ -63,6 +65,8 @@ process, because addresses determine cache sets and memory channels."""
 UNIFIED_SPACING_BYTES = 1 << 40
 """Distance between the memories of two devices of one process."""
 MOST_DEVICES = 16
+HOST_ROUTE = MOST_DEVICES
+"""Key of the route to the host's memory among those to other devices' (``peer_routes``), where NVLinks join the two."""
 UNIFIED_ROUNDS = 3
 """Number of times that this part has room for so many devices."""
 UNIFIED_PLACE_BYTES = 1 << 38
@@ -95,6 +99,8 @@ class Allocation:
     """``HERE``, ``HOST``, ``MIGRATES``, ``PEER`` or ``peer_place`` of a device; affects only timing."""
     moved_bytes: int = 0
     """Its address minus the one by which caches and channels know it, which is the same in every process."""
+    reserved_bytes: int = 0
+    """Bytes of device addresses that it takes, if more than its size: whole pages that migrate."""
 
     @property
     def end(self) -> int:
@@ -165,6 +171,11 @@ class Observer(Protocol):
 
     def emptied(self, address: int, size_bytes: int) -> None:
         """Bytes become undefined again until they are written."""
+
+
+def _span(size_bytes: int) -> int:
+    """What an allocation of so many bytes takes of the device's addresses, the gap after it included."""
+    return (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
 
 
 class _PlacedMapping:
@@ -288,7 +299,10 @@ class DeviceMemory:
         self._kept_pages: list[tuple[int, int]] = []
         self._open_to: list[DeviceMemory] = []
         self.peer_routes: dict[int, PeerRoute] = {}
-        """Routes by number of the other device; a peer without a route has the times of the chip's ``[elsewhere]``."""
+        """Routes by number of the other device, or ``HOST_ROUTE``; memory without a route has the times of the chip's ``[elsewhere]``."""
+        self.managed: ManagedMemory | None = None
+        self.migration: Migration | None = None
+        """How pages of managed memory move to this device; None: they are where kernels use them."""
         self._seen: dict[int, dict[DeviceMemory, Allocation]] = {}
         self._lent: set[tuple[int, DeviceMemory]] = set()
         self.observer: Observer | None = None
@@ -331,7 +345,12 @@ class DeviceMemory:
         self._collect()
         if size_bytes < 0:
             raise ValueError(f"an allocation of {size_bytes} bytes was asked for {name}")
-        span = (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+        moves = place == MIGRATES and self.managed is not None
+        reserved = size_bytes
+        if moves and self.managed is not None:
+            alignment_bytes = max(alignment_bytes, self.managed.page_bytes)
+            reserved = -(-size_bytes // self.managed.page_bytes) * self.managed.page_bytes
+        span = _span(reserved)
         places = self._places.get((name, size_bytes))
         wanted = places.pop(0) if places else None
         for i, begin in enumerate(self._free_starts):
@@ -352,10 +371,12 @@ class DeviceMemory:
         parts = [(first, last) for first, last in ((begin, start), (rest, end)) if first < last]
         self._free_starts[i : i + 1] = [first for first, _ in parts]
         self._free_ends[i : i + 1] = [last for _, last in parts]
-        allocation = Allocation(self.base + start, size_bytes, name, place=place, moved_bytes=self.moved_bytes)
+        allocation = Allocation(
+            self.base + start, size_bytes, name, place=place, moved_bytes=self.moved_bytes, reserved_bytes=reserved
+        )
         self._insert(allocation)
         self.used_bytes += size_bytes
-        if size_bytes >= HUGE_FROM_BYTES:
+        if size_bytes >= HUGE_FROM_BYTES and not moves:
             self._ask_for_huge_pages(start, span)
         if self.observer is not None:
             self.observer.allocated(allocation, undefined)
@@ -558,9 +579,11 @@ class DeviceMemory:
         self._remove(allocation)
         if allocation.mapped:
             return
+        if self.managed is not None:
+            self.managed.remove(allocation.address)
         self.used_bytes -= allocation.size_bytes
         start = allocation.address - self.base
-        span = (allocation.size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+        span = _span(max(allocation.size_bytes, allocation.reserved_bytes))
         self._scrub(start, allocation.size_bytes)
         end = start + span
         i = bisect_left(self._free_starts, start)
@@ -638,24 +661,45 @@ class DeviceMemory:
         return self._table
 
     def elsewhere(self) -> npt.NDArray[np.int64]:
-        """Ranges that a card stores on the host or on another device: rows by address, shape (n, 4).
+        """Ranges that a card stores on the host, on another device or wherever their pages are: rows by address, shape (n, 5).
 
-        A row is (first byte, one past the last, ``HOST`` or ``PEER``, ``moved_bytes``).  The bits above ``PEER`` hold
-        the index of the device's route among the ``peer_routes``, in device order, plus one; 0 for a device without a
-        route.  The array is never modified in place, because a launch may use it while others allocate.
+        A row is (first byte, one past the last, ``HOST``, ``PEER`` or ``MIGRATES``, ``moved_bytes``, host address of
+        the page table or 0).  The bits above ``PEER`` hold the index of the device's route among the ``peer_routes``, in
+        device order, plus one; 0 for a device without a route.  The array is never modified in place, because a launch
+        may use it while others allocate.
         """
         with self._lock:
             self._collect()
             if self._elsewhere is None:
-                routes = {peer_place(o): PEER | n << PLACE_BITS for n, o in enumerate(sorted(self.peer_routes), 1)}
-                rows = [
-                    (a.address, a.end, HOST if a.place == HOST else routes.get(a.place, PEER), a.moved_bytes)
-                    for a in self._live
-                    if a.place == HOST or is_peer(a.place)
-                ]
-                self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
+                tables = self.managed.tables if self.managed is not None and self.migration is not None else {}
+                rows = []
+                for a in self._live:
+                    table = tables.get(a.address) if a.place == MIGRATES else None
+                    if a.place == HOST or is_peer(a.place):
+                        rows.append((a.address, a.end, self.reached_as(a.place), a.moved_bytes, 0))
+                    elif table is not None:
+                        rows.append((a.address, a.end, MIGRATES, a.moved_bytes, table.words.ctypes.data))
+                self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 5)
                 self._elsewhere.setflags(write=False)
             return self._elsewhere
+
+    def reached_as(self, place: int) -> int:
+        """The place of another memory with the number of its route: as the cycle model has it."""
+        device = HOST_ROUTE if place == HOST else (place >> PLACE_BITS) - 1
+        if device not in self.peer_routes:
+            return HOST if place == HOST else PEER
+        return PEER | sorted(self.peer_routes).index(device) + 1 << PLACE_BITS
+
+    @property
+    def pages_move(self) -> bool:
+        """Whether there is memory whose pages move to the device when its kernels use them."""
+        return self.migration is not None and self.managed is not None and bool(self.managed.tables)
+
+    def manage(self, allocation: Allocation) -> None:
+        """Let an allocation's pages move between the machine's processors, if they do there."""
+        if self.managed is not None:
+            self.managed.add(allocation.address, allocation.size_bytes)
+            self._elsewhere = None
 
     def compress(self, address: int, size_bytes: int, line_bytes: int) -> None:
         """From now on, lines of this memory may be compressed."""

@@ -7,7 +7,8 @@ driver asks it which devices reach each other and how long copies take.
 from warpwright.system.machine import Cable, LinkKind, Machine, MachineError
 from warpwright.system.machine_files import load_machine, machine_names
 from warpwright.system.matrix import topology_matrix
-from warpwright.system.routes import Route, peer_routes, relay_route, route
+from warpwright.system.migration import migration_of
+from warpwright.system.routes import Route, host_route, peer_routes, relay_route, route
 
 __all__ = [
     "Cable",
@@ -15,8 +16,10 @@ __all__ = [
     "Machine",
     "MachineError",
     "Route",
+    "host_route",
     "load_machine",
     "machine_names",
+    "migration_of",
     "peer_routes",
     "relay_route",
     "route",

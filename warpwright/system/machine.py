@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from warpwright.engine.managed_pages import MigrationCosts
 from warpwright.errors import WarpwrightError
 
 NVLINK, PCIE, SMP = "nvlink", "pcie", "smp"
@@ -53,6 +54,21 @@ LINK_FIELDS: Mapping[str, Limits] = {
     "access_atomic_latency_ns": Limits(float, 0, 100_000, True),
 }
 HOST_FIELDS: Mapping[str, Limits] = {"staged_copy_percent": Limits(float, 1, 100)}
+MIGRATION_FIELDS: Mapping[str, Limits] = {
+    "page_kib": Limits(int, 4, 2048),
+    "fault_latency_us": Limits(float, 0, 10_000),
+    "fault_batch_us": Limits(float, 0, 10_000),
+    "fault_page_us": Limits(float, 0, 10_000),
+    "fault_batch_count": Limits(int, 1, 1 << 16),
+    "prefetch_percent": Limits(float, 1, 100),
+    "prefetch_region_kib": Limits(int, 4, 1 << 20),
+    "access_counter_threshold": Limits(int, 0, 65_535),
+    "access_counter_kib": Limits(int, 4, 1 << 20),
+    "access_counter_us": Limits(float, 0, 10_000),
+    "copy_percent": Limits(float, 1, 100),
+    "host_fault_us": Limits(float, 0, 10_000),
+}
+"""Of ``[migration]``; the sizes are powers of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +153,8 @@ class Machine:
     cables: tuple[Cable, ...]
     staged_copy_percent: float
     """Of PCI Express's bandwidth that a copy reaches which the driver makes through the host's memory."""
+    migration: MigrationCosts | None
+    """How pages of managed memory move; None: they do not, and are where kernels use them."""
     sources: Mapping[str, str]
     """Where each number comes from, by ``link.field``."""
     kinds: Mapping[str, str]

@@ -35,10 +35,12 @@ from warpwright.chips import load_chip
 from warpwright.chips.chip import suggest
 from warpwright.chips.kinds import KINDS, read_entry
 from warpwright.engine.device_memory import MOST_DEVICES
+from warpwright.engine.managed_pages import MigrationCosts
 from warpwright.system.machine import (
     HOST,
     HOST_FIELDS,
     LINK_FIELDS,
+    MIGRATION_FIELDS,
     NVLINK,
     PCIE,
     PROTOCOLS,
@@ -55,7 +57,7 @@ from warpwright.system.machine import (
 _DIRECTORY = Path(__file__).parent
 # Part of Python from 3.11 on, a package of the same interface before.
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-_KEYS = ("base", "product", "sources", "gpus", "switches", "links", "host", "cables")
+_KEYS = ("base", "product", "sources", "gpus", "switches", "links", "host", "migration", "cables")
 _CABLE_KEYS = ("link", "ends", "count")
 MOST_LINKS = 64
 """Of a cable."""
@@ -113,12 +115,26 @@ class _Reader:
             switches=switches,
             cables=self._cables(gpus, switches, links),
             staged_copy_percent=host["staged_copy_percent"],
+            migration=self._migration(),
             sources=self.sources,
             kinds=self.kinds,
             documents=self._section("sources"),
         )
         self._connected(machine)
         return machine
+
+    def _migration(self) -> MigrationCosts | None:
+        content = self._section("migration")
+        if not content:
+            return None
+        costs = MigrationCosts(**self._numbers("migration", content, MIGRATION_FIELDS))
+        for field in ("page_kib", "prefetch_region_kib", "access_counter_kib"):
+            value = getattr(costs, field)
+            if value & (value - 1) or value < costs.page_kib:
+                raise self.wrong(
+                    f"field {field!r} of [migration] must be a power of two and at least a page's {costs.page_kib}, not {value}"
+                )
+        return costs
 
     def _section(self, name: str) -> dict[str, Any]:
         content = self.table.get(name, {})

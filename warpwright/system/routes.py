@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from warpwright.engine.device_memory import PeerRoute
+from warpwright.engine.device_memory import HOST_ROUTE, PeerRoute
 from warpwright.system.machine import HOST, NVLINK, PCIE, Cable, LinkKind, Machine, gpu_node
 
 
@@ -65,6 +65,21 @@ def route(machine: Machine, first: int, last: int) -> Route | None:
         return None
     ends = gpu_node(first), gpu_node(last)
     return _nvlinks(machine, *ends) or _pcie(machine, *ends)
+
+
+@lru_cache(maxsize=4096)
+def host_route(machine: Machine, ordinal: int) -> Route | None:
+    """The NVLinks between a GPU and a processor; None where they have none, and speak PCI Express."""
+    own = gpu_node(ordinal)
+    cables = [
+        cable
+        for cable in machine.cables_of[own]
+        if cable.link.protocol == NVLINK and machine.switches.get(cable.other(own)) == HOST
+    ]
+    if not cables:
+        return None
+    count = sum(cable.count for cable in cables)
+    return Route((own, cables[0].other(own)), cables[0].link, count, f"NV{count}")
 
 
 def _nvlinks(machine: Machine, first: str, last: str) -> Route | None:
@@ -159,11 +174,12 @@ def performance_rank(machine: Machine, first: int, last: int) -> int:
 
 
 def peer_routes(machine: Machine, ordinal: int) -> dict[int, PeerRoute]:
-    """What accesses of a GPU's kernels to each other GPU's memory take; without those that it cannot access."""
+    """What accesses of a GPU's kernels take to each other GPU's memory, without those that it cannot access, and to the host's where NVLinks lead to it."""
     gangs: dict[tuple[str, str], int] = {}
+    ways = {other: route(machine, ordinal, other) for other in range(len(machine.gpus))}
+    ways[HOST_ROUTE] = host_route(machine, ordinal)
     found: dict[int, PeerRoute] = {}
-    for other in range(len(machine.gpus)):
-        way = route(machine, ordinal, other)
+    for other, way in ways.items():
         if way is None:
             continue
         link, rate = way.link, way.packet_gb_per_s

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import HERE, HOST, PLACE_BITS
+from warpwright.engine.abi import HERE, HOST, MIGRATES, PLACE_BITS
 from warpwright.native.intrinsics import core, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import known_as, range_of
 from warpwright.timing.atomics import atomic
 from warpwright.timing.coalescer import covered, most_on_a_word, passes_of, words_named
 from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
+from warpwright.timing.page_migration import arrives_later, place_of_page, reach_page
 from warpwright.timing.read_coalescer import coalesced_read
 
 ALONE, PAIRED = -1, -2
 """In place of a GPC: of loads that pass no coalescer, strong ones of the device's scope may go in pairs."""
+UNHELD = 1 << 40
+"""Cycles by which the answer of a write to a page that is on its way may be late: other writes of its SM do not wait for it."""
 HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
 """Of a packet on PCI Express: a request or a write; what answers a read (Nsight Compute's ``pcie__read_bytes`` and ``pcie__write_bytes``)."""
 
@@ -31,7 +34,18 @@ HEAD_BYTES, ANSWER_HEAD_BYTES = 16, 12
 def place_of(m: Any, line: int) -> int:
     """The location of a line: this device's memory, the host's or another device's."""
     entry = range_of(m, line)
-    return peek(entry + 8 * s.EW_PLACE) if entry else HERE
+    place = peek(entry + 8 * s.EW_PLACE) if entry else HERE
+    return place_of_page(m, entry, line) if place == MIGRATES else place
+
+
+@core
+def find_place(m: Any, line: int, changes: bool, time: int) -> tuple[int, int]:
+    """The location at which a request that arrives at ``time`` is served, and how many cycles it waits for its page before."""
+    entry = range_of(m, line)
+    place = peek(entry + 8 * s.EW_PLACE) if entry else HERE
+    if place == MIGRATES:
+        return reach_page(m, entry, line, changes, time)
+    return place, 0
 
 
 @core
@@ -277,42 +291,45 @@ def strong_way(scope: int) -> int:
 @core
 def read_line(m: Any, gpc: int, partition: int, home: int, line: int, sectors: int, time: int) -> int:
     """A load of a line, wherever it is, by way of its GPC's coalescer, where it passes one (``gpc`` is not negative: ALONE and PAIRED do not)."""
+    later = 0
     if m[s.chip.range_count]:
-        place = place_of(m, line)
+        place, later = find_place(m, line, False, time)
         if place != HERE:
             if place == HOST:
-                return read_host(m, partition, home, sectors, time)
-            return read_peer(m, route_to(m, place), home, sectors, time)
+                return read_host(m, partition, home, sectors, time) + later
+            return read_peer(m, route_to(m, place), home, sectors, time) + later
         time = free_at(m, home, time)
     if gpc < 0:
-        return read(m, partition, home, line, sectors, time, gpc == PAIRED)
-    return coalesced_read(m, gpc, partition, home, line, sectors, time)
+        return read(m, partition, home, line, sectors, time, gpc == PAIRED) + later
+    return coalesced_read(m, gpc, partition, home, line, sectors, time) + later
 
 
 @core
 def write_line(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
     """Time a write to a line, wherever it is."""
+    later = 0
     if m[s.chip.range_count]:
-        place = place_of(m, line)
+        place, later = find_place(m, line, True, time)
         if place != HERE:
             if place == HOST:
-                return write_host(m, partition, home, sectors, held, time)
-            return write_peer(m, route_to(m, place), home, sectors, held, time)
+                return write_host(m, partition, home, sectors, held, time) + later
+            return write_peer(m, route_to(m, place), home, sectors, held, time) + later
         time = free_at(m, home, time)
-    return write(m, partition, home, line, sectors, held, time)
+    return write(m, partition, home, line, sectors, held, time) + later
 
 
 @core
 def atomic_line(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """Time an atomic on a line, wherever it is."""
+    later = 0
     if m[s.chip.range_count]:
-        place = place_of(m, line)
+        place, later = find_place(m, line, True, time)
         if place != HERE:
             if place == HOST:
-                return atomic_host(m, partition, home, line, sectors, words, time)
-            return atomic_peer(m, route_to(m, place), home, line, sectors, words, time)
+                return atomic_host(m, partition, home, line, sectors, words, time) + later
+            return atomic_peer(m, route_to(m, place), home, line, sectors, words, time) + later
         time = free_at(m, home, time)
-    return atomic(m, partition, home, line, sectors, words, time)
+    return atomic(m, partition, home, line, sectors, words, time) + later
 
 
 @core
@@ -331,6 +348,9 @@ def longer_away(m: Any, line: int, atomic: bool) -> int:
     One atomic after the other leaves for elsewhere as for L2 (``python -m bench.elsewhere``: ``atom4``).  Parts of a way are not shared
     within a window, which must not stop SMs that the way as a whole would not.
     """
+    entry = range_of(m, line)
+    if entry and peek(entry + 8 * s.EW_PLACE) == MIGRATES and arrives_later(m, entry, line):
+        return UNHELD
     place = place_of(m, line)
     if place == HERE:
         return 0

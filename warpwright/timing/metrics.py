@@ -119,7 +119,25 @@ def elsewhere(state: State) -> dict[str, float]:
         "nvltx__packets_replayed.sum": s.SliceGroup.replays,
     }
     values = {name: float(s.counted(m, field)) for name, field in counters.items()}
-    return values if any(values.values()) else {}
+    return {**(values if any(values.values()) else {}), **_migrated(state)}
+
+
+def _migrated(state: State) -> dict[str, float]:
+    """Faults and pages of managed memory; empty if the launch reaches no memory whose pages move.  Nsight Compute has no such metrics."""
+    m = state.words
+    fields = {
+        "uvm__gpu_page_faults.sum": s.chip.page_faults,
+        "uvm__fault_batches.sum": s.chip.page_batches,
+        "uvm__pages_migrated.sum": s.chip.pages_migrated,
+        "uvm__pages_from_host.sum": s.chip.pages_from_host,
+        "uvm__pages_populated.sum": s.chip.pages_populated,
+        "uvm__pages_copied.sum": s.chip.pages_copied,
+        "uvm__copies_recalled.sum": s.chip.pages_recalled,
+        "uvm__pages_mapped.sum": s.chip.pages_mapped,
+        "uvm__remote_accesses.sum": s.chip.remote_accesses,
+        "uvm__access_counter_migrations.sum": s.chip.counter_moves,
+    }
+    return {name: float(m[field]) for name, field in fields.items()} if m[s.chip.pages_move] else {}
 
 
 def collect(

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
+from warpwright.engine.managed_pages import PROCESSORS
 from warpwright.timing import buffer_reuse
 from warpwright.timing import state as s
 from warpwright.timing.kept_caches import KeptCaches
@@ -149,6 +150,7 @@ class _Sizes:
             ("links", s.LINK_WAYS * s.SLICE_GROUPS),
             ("link_use", s.LINK_WAYS * s.SLICE_GROUPS),
             ("peer_routes", s.MAX_PEER_ROUTES * s.PeerRoute.size),
+            ("processors", PROCESSORS * s.Processor.size),
             ("held_up", self.half),
             ("atomics_elsewhere", s.SLICE_GROUPS * s.LINES_OF_ATOMICS * 2),
             ("queues", (s.SLICE_GROUPS + 1) * s.RequestQueue.size),

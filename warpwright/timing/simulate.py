@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.engine.abi import BLOCK, WARP, Status, head_words
+from warpwright.engine.abi import BLOCK, HERE, HOST, WARP, Status, head_words, peer_place
 from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS
 from warpwright.errors import UnsupportedError
 from warpwright.native import intrinsics
 from warpwright.timing import bounds as bounds_module
@@ -152,6 +153,41 @@ def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
     words[s.chip.link_ways] = s.LK_FROM_PEER + 1 + 2 * gangs
 
 
+def _fill_migration(state: State, chip: Chip, memory: DeviceMemory) -> None:
+    """How pages of managed memory come to the device, if the launch can reach any."""
+    migration, managed = memory.migration, memory.managed
+    if migration is None or managed is None or not managed.tables:
+        return
+    managed.begin_launch()
+    costs, words = migration.costs, state.words
+    pages_of = {"prefetch": costs.prefetch_region_kib, "counter": costs.access_counter_kib}
+    values = {
+        s.chip.pages_move: 1,
+        s.chip.own_processor: migration.processor,
+        s.chip.cycle_ps: round(256e6 / chip.clocks.sm_clock_mhz),
+        s.chip.page_line_shift: (managed.page_bytes // chip.l1.l1_line_bytes).bit_length() - 1,
+        s.chip.fault_latency: round(costs.fault_latency_us * 1e6),
+        s.chip.fault_batch: round(costs.fault_batch_us * 1e6),
+        s.chip.fault_page: round(costs.fault_page_us * 1e6),
+        s.chip.fault_batch_count: costs.fault_batch_count,
+        s.chip.prefetch_percent: round(costs.prefetch_percent),
+        s.chip.prefetch_pages: pages_of["prefetch"] // costs.page_kib,
+        s.chip.counter_threshold: costs.access_counter_threshold if migration.counts_accesses else 0,
+        s.chip.counter_pages: pages_of["counter"] // costs.page_kib,
+        s.chip.counter_service: round(costs.access_counter_us * 1e6),
+    }
+    for field, value in values.items():
+        words[field] = value
+    first = int(words[s.chip.processors])
+    for number in range(PROCESSORS):
+        row = s.Processor(first + number * s.Processor.size)
+        reached = migration.maps[number] if number < len(migration.maps) else False
+        place = HERE if number == migration.processor else HOST if number == ON_HOST else peer_place(number - FIRST_GPU)
+        words[row.place] = memory.reached_as(place) if reached and place != HERE else HERE if place == HERE else -1
+        rate = migration.copy_gb_per_s[number] if number < len(migration.copy_gb_per_s) else 0.0
+        words[row.copy] = round(managed.page_bytes / rate * 1e3) if rate else 0
+
+
 def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
     """A warp's properties for an error message: its WARP structure, its block's index, its state in the model."""
     w = s.SM(sm).warps[slot]
@@ -268,6 +304,9 @@ class Prepared:
 
     def close(self) -> None:
         """Leave the memory, and the caches where they are kept, to the next launch."""
+        memory = self.grids[0].context.memory
+        if memory.pages_move and memory.managed is not None:
+            memory.managed.forget_touches()
         if self.kept is not None:
             self.kept.leave(self.state)
         else:
@@ -302,6 +341,7 @@ def prepare(
     _fill_set_aside(state, chip, grids)
     space.compressible = _fill_compressible(state, chip, grids[0].context.memory)
     _fill_routes(state, chip, grids[0].context.memory)
+    _fill_migration(state, chip, grids[0].context.memory)
     fill_contexts(state, chip, grids, placed, space)
     if spare:
         state.words[s.chip.warm_queue] = space.address("stores")

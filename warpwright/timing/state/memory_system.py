@@ -214,9 +214,18 @@ BR_FIRST, BR_END, BR_HOW = range(3)
 BR_WORDS = 3
 BR_READ, BR_WRITTEN, BR_DROPPED = range(3)
 """Values of ``BR_HOW``."""
-# ranges of lines elsewhere, in the host's memory: first, one past the last, where they are, how far from what caches know them by
-EW_FIRST, EW_END, EW_PLACE, EW_MOVED = range(4)
-EW_WORDS = 4
+
+
+class Processor(Unit):
+    """A processor of the machine, as a GPU's page migration has it (``page_migration.py``)."""
+
+    place = word("", "of its memory, as links have it; -1: kernels cannot access it without a copy")
+    copy = word("ps", "that a page takes from it")
+
+
+# ranges of lines elsewhere, in the host's memory: first, one past the last, where they are, how far from what caches know them by, page table (managed_pages.py)
+EW_FIRST, EW_END, EW_PLACE, EW_MOVED, EW_TABLE = range(5)
+EW_WORDS = 5
 # ranges of compressible lines, in the host's memory: first, one past the last, where a word for each is
 CR_FIRST, CR_END, CR_TABLE = range(3)
 CR_WORDS = 3

@@ -1,0 +1,36 @@
+"""What moving pages of managed memory takes on a machine: each GPU's view of the other processors (``engine/managed_pages.py``)."""
+
+from __future__ import annotations
+
+from warpwright.chips import load_chip
+from warpwright.engine.managed_pages import FIRST_GPU, Migration, processor_of
+from warpwright.system.machine import Machine
+from warpwright.system.routes import host_route, route
+
+FIRST_WITH_ACCESS_COUNTERS = 70
+"""Compute capability times ten of Volta, whose GPUs were the first with access counters (seed 000)."""
+
+
+def host_copy_gb_per_s(machine: Machine, ordinal: int) -> float:
+    """Of a copy between the host's page-locked memory and a GPU: over NVLink where the two have some, else over PCI Express."""
+    way = host_route(machine, ordinal)
+    return way.copy_gb_per_s if way is not None else load_chip(machine.gpus[ordinal]).transfer.host_copy_gb_per_s
+
+
+def migration_of(machine: Machine, ordinal: int) -> Migration | None:
+    """How pages move to a GPU; None where the machine's file has no ``[migration]``."""
+    costs = machine.migration
+    if costs is None:
+        return None
+    share = costs.copy_percent / 100
+    to_host = host_copy_gb_per_s(machine, ordinal)
+    rates, maps = [0.0, to_host * share], [False, True]
+    for other in range(len(machine.gpus)):
+        way = route(machine, ordinal, other)
+        # Without peer access a page passes through the host's memory.
+        staged = min(to_host, host_copy_gb_per_s(machine, other)) * machine.staged_copy_percent / 100
+        rates.append((way.copy_gb_per_s if way is not None else staged) * share)
+        maps.append(way is not None or other == ordinal)
+    assert len(rates) == FIRST_GPU + len(machine.gpus)
+    counts = load_chip(machine.gpus[ordinal]).arch >= FIRST_WITH_ACCESS_COUNTERS
+    return Migration(processor_of(ordinal), costs, counts, tuple(rates), tuple(maps))
