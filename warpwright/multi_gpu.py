@@ -15,7 +15,16 @@ from warpwright.api import GPU
 from warpwright.engine.managed_pages import ManagedMemory
 from warpwright.errors import UnsupportedError
 from warpwright.session import session
-from warpwright.system import Machine, Route, load_machine, migration_of, peer_routes, relay_route, route, topology_matrix
+from warpwright.system import (
+    Machine,
+    Route,
+    load_machine,
+    migration_of,
+    peer_routes,
+    relay_route,
+    route,
+    topology_matrix,
+)
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher

@@ -21,7 +21,8 @@ from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import MANAGED, holder, kinds
 from warpwright.driver.transfers import migrate
 from warpwright.engine.device_memory import Allocation
-from warpwright.engine.managed_pages import NOWHERE, ON_HOST, processor_of
+from warpwright.engine.managed_pages import NOWHERE as UNTOUCHED
+from warpwright.engine.managed_pages import ON_HOST, processor_of
 
 PAGE_BYTES = 4096
 DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT = 1, 2, 3, 4
@@ -170,7 +171,7 @@ def _advise(address: int, size: int, advice: int, place: Location) -> None:
 
 def processor_at(place: Location) -> int:
     """The number of a place among a machine's processors; every node of the host is the host."""
-    return processor_of(place.id) if place.type == DEVICE else ON_HOST if place.type else NOWHERE
+    return processor_of(place.id) if place.type == DEVICE else ON_HOST if place.type else UNTOUCHED
 
 
 def _advise_pages(address: int, size: int, advice: int, place: Location) -> None:
@@ -185,7 +186,7 @@ def _advise_pages(address: int, size: int, advice: int, place: Location) -> None
     if advice in (_SET_READ_MOSTLY, _UNSET_READ_MOSTLY):
         table.advise(address, size, read_mostly=int(advice == _SET_READ_MOSTLY))
     elif advice in (_PREFER, _UNSET_PREFERRED):
-        table.advise(address, size, preferred=who if advice == _PREFER else NOWHERE)
+        table.advise(address, size, preferred=who if advice == _PREFER else UNTOUCHED)
     elif advice == _LET_ACCESS:
         table.advise(address, size, accessed_by=who)
     else:

@@ -87,9 +87,7 @@ class HostTouches:
         """By page of this size, whether any of its bytes was touched since :meth:`forget`."""
         present = _present(self.address, self.size_bytes // mmap.PAGESIZE)
         each = max(page_bytes // mmap.PAGESIZE, 1)
-        padded = np.zeros(-(-len(present) // each) * each, np.bool_)
-        padded[: len(present)] = present
-        return padded.reshape(-1, each).any(axis=1)
+        return np.logical_or.reduceat(present, np.arange(0, len(present), each))
 
     def forget(self) -> None:
         """Begin again."""

@@ -167,7 +167,9 @@ class Workspace:
             shared += 8 * part.shared_words
         ranges = grids[0].context.memory.elsewhere()
         line = chip.l1.l1_line_bytes
-        rows = [(a // line, -(-b // line), place, moved // line, table) for a, b, place, moved, table in ranges.tolist()]
+        rows = [
+            (a // line, -(-b // line), place, moved // line, table) for a, b, place, moved, table in ranges.tolist()
+        ]
         self.elsewhere = np.array(rows, np.int64)
         """Ranges of lines outside this device's memory (``EW_``), by line."""
         self.compressible = np.zeros((0, s.CR_WORDS), np.int64)

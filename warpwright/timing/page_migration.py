@@ -287,8 +287,9 @@ def reach_page(m: Any, entry: int, line: int, changes: bool, time: int) -> tuple
     mapped = peek(page + 8 * PG_MAPPED) | peek(page + 8 * PG_ACCESSED_BY)
     place = m[processor(m, where).place]
     if (mapped >> own) & 1 and place > HERE and peek(page + 8 * PG_COPIES) == 0:
+        later = cycles_until(m, peek(page + 8 * PG_READY_PS), now)
         count_access(m, entry, index, now)
-        return place, cycles_until(m, peek(page + 8 * PG_READY_PS), now)
+        return place, later
     fault(m, entry, index, changes, now)
     later = cycles_until(m, peek(page + 8 * PG_READY_PS), now)
     if is_here(m, page):
