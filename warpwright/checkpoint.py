@@ -118,10 +118,6 @@ def write(path: Path, launcher: Launcher, launch: Prepared) -> None:
     kernel, gpu = launcher.kernel, launcher.kernel.gpu
     if launcher.partition is not None or gpu.memory.base != DEVICE_BASE:
         raise UnsupportedError(f"{kernel.name}: checkpoints are of launches of ww.GPU on all of its SMs")
-    if kernel.gpu.memory.pages_move:
-        raise UnsupportedError(
-            f"{kernel.name}: checkpoints do not keep where pages of managed memory are; run without --system, or without --checkpoint"
-        )
     saved = save(launch)
     context, geometry = launch.grids[0].context, launch.grids[0].context.geometry
     base, size = kernel._loaded.program.parameter_base_bytes, kernel._loaded.program.parameter_size_bytes
