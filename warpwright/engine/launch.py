@@ -44,10 +44,10 @@ SYSTEM_SHARED_BYTES = 1024
 SYSTEM_SHARED_REGION = 512
 """Offset of its region 1: our choice, with more than the 288 bytes that cooperative groups expect there."""
 SHARED_ROUNDING_BYTES = 128
-GRID_WORKSPACE_BYTES = 64
+GRID_WORKSPACE_BYTES = 256
+"""Workspace of a cooperative launch's grid barrier: a word that blocks add to and spin on, at byte 4, and a line that a launch on several devices uses."""
 ALIKE_BYTES = 512
 """Alignment of arrays that is compared where launches on other arrays count as alike: what allocators give."""
-"""Workspace of a cooperative launch's grid barrier: a word that blocks add to and spin on, at byte 4."""
 CLOCK_TRIES = 1 << 20
 """Our choice: the upper half of a clock of 64 bits changes once in 2^32 cycles, so that the second try succeeds."""
 

@@ -73,12 +73,21 @@ def connect(memories: Sequence[DeviceMemory], reaches: Reaches, kernel: str) -> 
     return made
 
 
+def _come(word: int, blocks: int) -> int:
+    """How many blocks have come to a barrier: each adds one, the first so much that the highest bit changes with the last."""
+    low = word & _COUNT
+    return low if low < blocks else low + blocks - (_COUNT + 1)
+
+
 def state_of(memories: Sequence[DeviceMemory], workspaces: Sequence[Allocation], blocks: int) -> str:
     """How many blocks of each grid wait in a barrier of its grid or of all grids, and after how many barriers of all grids."""
     parts = []
     for rank, (memory, workspace) in enumerate(zip(memories, workspaces, strict=True)):
         raw = memory.view(workspace.address, workspace.size_bytes, read_only=True).tobytes()
-        (arrived,) = struct.unpack_from("<I", raw, layout.ARRIVED)
-        (released,) = struct.unpack_from("<I", raw, layout.RELEASED)
-        parts.append(f"grid {rank}: {arrived & _COUNT} of {blocks} blocks have arrived after {released} barriers")
+        arrived, met, released = (
+            struct.unpack_from("<I", raw, offset)[0] for offset in (layout.ARRIVED, layout.MET, layout.RELEASED)
+        )
+        # Between the grid's two barriers of one of all grids, the highest bit is set: all blocks have come to that one.
+        come = blocks if met > _COUNT else _come(met, blocks) + _come(arrived, blocks)
+        parts.append(f"grid {rank}: {come} of {blocks} blocks have arrived after {released} barriers")
     return "; ".join(parts)
