@@ -30,7 +30,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries ar
 # --- machines of the package ----------------------------------------------------------------------
 def test_every_machine_reads_and_every_number_has_a_kind_and_a_document() -> None:
     assert machine_names() == [
-        *("dgx-1", "dgx-a100", "h200x2", "h200x4", "h200x8", "p100x2-nvlink", "p100x2-pcie"),
+        *("ac922", "dgx-1", "dgx-a100", "h200x2", "h200x4", "h200x8", "p100x2-nvlink", "p100x2-pcie"),
     ]
     for machine in map(load_machine, machine_names()):
         assert machine.kinds
@@ -133,7 +133,7 @@ WRONG = [
     ('[[cables]]\nlink = "nvlink2"\nends = ["gpu0", "gpu8"]', "cable 1: no node is called 'gpu8'"),
     ('[[cables]]\nlink = "nvlink2"\nends = ["gpu0"]', "ends of cable 1 must be two nodes' names, not ['gpu0']"),
     ('[[cables]]\nlink = "nvlink2"\nends = ["gpu0", "gpu1"]\ncount = 65', "count of cable 1 must be 1 to 64, not 65"),
-    ('[[cables]]\nlink = "nvlink2"\nends = ["gpu0", "cpu0"]', "link 'nvlink2' (nvlink) cannot end at 'cpu0', which is a node of kind 'host'"),
+    ('[[cables]]\nlink = "nvlink2"\nends = ["gpu0", "plx0"]', "link 'nvlink2' (nvlink) cannot end at 'plx0', which is a node of kind 'pcie'"),
     ('[[cables]]\nlink = "qpi"\nends = ["gpu0", "cpu0"]', "link 'qpi' (smp) cannot end at 'gpu0', which is a GPU"),
     ('[[cables]]\nlink = "nvlink2"\nends = ["gpu0", "gpu1"]', "gpu0 reaches no host: add a cable of PCI Express to a node of kind 'host'"),
 ]  # fmt: skip

@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
-from warpwright.engine.managed_pages import ManagedMemory
 from warpwright.errors import UnsupportedError
 from warpwright.session import session
 from warpwright.system import (
     Machine,
     Route,
+    connect,
     load_machine,
-    migration_of,
-    peer_routes,
+    managed_memory_of,
     relay_route,
     route,
     topology_matrix,
@@ -55,12 +54,10 @@ class System:
         self.gpus: tuple[GPU, ...] = tuple(
             GPU(chip, device=ordinal, **options) for ordinal, chip in enumerate(self.machine.gpus)
         )
-        costs = self.machine.migration
-        managed = ManagedMemory(costs) if costs is not None else None
+        managed = managed_memory_of(self.machine)
         for ordinal, gpu in enumerate(self.gpus):
             gpu.repeats = None
-            gpu.memory.peer_routes = peer_routes(self.machine, ordinal)
-            gpu.memory.migration, gpu.memory.managed = migration_of(self.machine, ordinal), managed
+            connect(self.machine, gpu.memory, ordinal, managed)
         self._open: set[tuple[int, int]] = set()
 
     def can_access(self, first: int, second: int) -> bool:

@@ -213,11 +213,9 @@ class Device:
         made.on_output = printf_buffer.keep
         machine = state().machine
         if machine is not None:
-            from warpwright.system import migration_of, peer_routes
+            from warpwright.system import connect
 
-            made.memory.peer_routes = peer_routes(machine, self.ordinal)
-            made.memory.migration = migration_of(machine, self.ordinal)
-            made.memory.managed = state().managed
+            connect(machine, made.memory, self.ordinal, state().managed)
         return made
 
     def _part(self) -> Chip | None:
@@ -231,6 +229,15 @@ class Device:
 
         whole = self.mig.chip if self.mig is not None else load_chip(self._chip or DEFAULT_CHIP)
         return visible_devices.provisioned(whole)
+
+
+def _managed(machine: Machine | None) -> ManagedMemory | None:
+    """The machine's managed memory, if time passes there."""
+    if machine is None or os.environ.get("WARPWRIGHT_TIMING") == "off":
+        return None
+    from warpwright.system import managed_memory_of
+
+    return managed_memory_of(machine)
 
 
 class State:
@@ -248,9 +255,7 @@ class State:
         self.devices, self.no_device = self.cards, ""
         if self.machine is None:
             self._choose(chips)
-        timed = os.environ.get("WARPWRIGHT_TIMING") != "off"
-        costs = self.machine.migration if self.machine is not None and timed else None
-        self.managed = ManagedMemory(costs) if costs is not None else None
+        self.managed = _managed(self.machine)
         """Where pages of managed memory are, if they move between the devices."""
         self.links_free: dict[tuple[str, str], int] = {}
         """When each way of a link between devices has done what copies gave it."""
@@ -262,7 +267,7 @@ class State:
         """Simulated time of the host: when what it has waited for had ended. Its own work takes none."""
         self.submitted_ps: int | None = None
         """When the host submitted the work that runs now, if that was earlier than now."""
-        self.host_memory = False
+        self.host_memory = self.machine is not None and self.machine.translation is not None
         """Whether there has been memory that kernels and the host can access at the same time."""
         self.dependent_launches = False
         """Whether a launch was made that need not wait for the end of what is before it in its stream."""

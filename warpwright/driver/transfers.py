@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from warpwright.driver.driver_state import Device, Stream, picoseconds, state
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
 from warpwright.engine.managed_pages import FIRST_GPU, NOWHERE, ON_HOST, PG_PLACE, PageTable, processor_of
+from warpwright.system.routes import host_route
 from warpwright.timing.state.memory_system import BR_DROPPED as DROPPED
 from warpwright.timing.state.memory_system import BR_READ as READ
 from warpwright.timing.state.memory_system import BR_WRITTEN as WRITTEN
@@ -42,10 +43,10 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
             _between(stream, to, of, size)
             _uses_l2(to, target, size, DROPPED)
     elif isinstance(to, Device) and not isinstance(of, Device):
-        _spend(stream, _host_seconds(to.gpu.chip, size, of), (to, TO_DEVICE))
+        _spend(stream, _host_seconds(to, size, of), (to, TO_DEVICE))
         _uses_l2(to, target, size, DROPPED)
     elif isinstance(of, Device) and not isinstance(to, Device):
-        _spend(stream, _host_seconds(of.gpu.chip, size, to), (of, FROM_DEVICE))
+        _spend(stream, _host_seconds(of, size, to), (of, FROM_DEVICE))
 
 
 def _settle(address: int, size: int) -> None:
@@ -65,7 +66,7 @@ def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
         return
     route = s.route(of, to)
     if route is None or not (s.reaches(of, to) or s.reaches(to, of)):
-        rate = min(one.gpu.chip.transfer.host_copy_gb_per_s for one in (to, of)) * s.machine.staged_copy_percent / 100
+        rate = min(_host_gb_per_s(one) for one in (to, of)) * s.machine.staged_copy_percent / 100
         begin = max(s.begin(stream), of.engines_free.get(FROM_DEVICE, 0), to.engines_free.get(TO_DEVICE, 0))
         stream.ps = begin + picoseconds(latency + _seconds(size, rate))
         of.engines_free[FROM_DEVICE] = to.engines_free[TO_DEVICE] = stream.ps
@@ -151,9 +152,16 @@ def _place(address: int) -> Device | str:
     return kind if kind in (HOST, REGISTERED) else device_at(address)
 
 
-def _host_seconds(chip: Chip, size: int, kind: str) -> float:
-    transfer = chip.transfer
-    bandwidth = transfer.host_copy_gb_per_s if kind else transfer.pageable_copy_gb_per_s
+def _host_gb_per_s(device: Device) -> float:
+    """Of copies between page-locked memory of the host and a device, over NVLink where a machine has some between the two."""
+    machine = state().machine
+    way = host_route(machine, device.ordinal) if machine is not None else None
+    return way.copy_gb_per_s if way is not None else device.gpu.chip.transfer.host_copy_gb_per_s
+
+
+def _host_seconds(device: Device, size: int, kind: str) -> float:
+    transfer = device.gpu.chip.transfer
+    bandwidth = _host_gb_per_s(device) if kind else transfer.pageable_copy_gb_per_s
     return transfer.host_copy_latency_us * 1e-6 + _seconds(size, bandwidth)
 
 

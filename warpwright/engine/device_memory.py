@@ -39,6 +39,7 @@ from warpwright.engine.abi import (
     is_peer,
     peer_place,
 )
+from warpwright.engine.host_coherence import ProbeFilter, Translations, without, writable_ranges
 from warpwright.engine.managed_pages import ManagedMemory, Migration
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 from warpwright.quantity_text import size_text
@@ -99,6 +100,8 @@ class Allocation:
     """``HERE``, ``HOST``, ``MIGRATES``, ``PEER`` or ``peer_place`` of a device; affects only timing."""
     moved_bytes: int = 0
     """Its address minus the one by which caches and channels know it, which is the same in every process."""
+    by_host: bool = False
+    """True for ordinary memory of the process, whose addresses the host's page tables translate."""
     reserved_bytes: int = 0
     """Bytes of device addresses that it takes, if more than its size: whole pages that migrate."""
 
@@ -303,6 +306,12 @@ class DeviceMemory:
         self.managed: ManagedMemory | None = None
         self.migration: Migration | None = None
         """How pages of managed memory move to this device; None: they are where kernels use them."""
+        self.translations: Translations | None = None
+        """Of the host's pages, where the device shares its page tables: kernels may then use all of the process's memory."""
+        self.probe_filter: ProbeFilter | None = None
+        """Lines of this memory that the host's caches may have; None: the host caches none."""
+        self._of_host: list[Allocation] = []
+        """The process's own memory, as the device sees it."""
         self._seen: dict[int, dict[DeviceMemory, Allocation]] = {}
         self._lent: set[tuple[int, DeviceMemory]] = set()
         self.observer: Observer | None = None
@@ -440,6 +449,7 @@ class DeviceMemory:
         """
         with self._lock:
             self._collect()
+            self._forget_host()
             position = bisect_left(self._starts, host_address + size_bytes)
             if position and self._live[position - 1].end > host_address:
                 raise ValueError(f"{name} overlaps {self._live[position - 1].name}")
@@ -650,7 +660,38 @@ class DeviceMemory:
         The array is never modified in place, because a launch may use it while others allocate.
         """
         with self._lock:
+            if self.translations is not None:
+                self._see_host()
             return self._sorted_table()
+
+    def _see_host(self) -> None:
+        """Let kernels reach what the process has now of its own memory, at its own addresses."""
+        own = {id(a) for a in self._of_host}
+        taken = [(a.address, a.end) for a in self._live if id(a) not in own]
+        parts = sorted(
+            {*taken, (self.base, self.base + self.capacity_bytes), (SHARED_WINDOW, LOCAL_WINDOW + WINDOW_BYTES)}
+        )
+        wanted = [part for first, last in writable_ranges() for part in without(first, last, parts)]
+        wanted = [(first, last) for first, last in wanted if self.device_at(first) is None]
+        if wanted == [(a.address, a.end) for a in self._of_host]:
+            return
+        before = {a.address: a.moved_bytes for a in self._of_host}
+        self._forget_host()
+        for first, last in wanted:
+            moved = before[first] if first in before else self._chosen_move(first, last - first)
+            seen = Allocation(
+                first, last - first, "memory of the host", mapped=True, place=HOST, moved_bytes=moved, by_host=True
+            )
+            self._of_host.append(seen)
+            self._insert(seen)
+
+    def _forget_host(self) -> None:
+        """End what :meth:`_see_host` began: something else takes addresses of it, or it has changed."""
+        for seen in self._of_host:
+            position = bisect_left(self._starts, seen.address)
+            del self._starts[position], self._live[position]
+        self._of_host.clear()
+        self._table = self._elsewhere = None
 
     def _sorted_table(self) -> npt.NDArray[np.uint64]:
         self._collect()
@@ -664,7 +705,7 @@ class DeviceMemory:
         """Ranges that a card stores on the host, on another device or wherever their pages are: rows by address, shape (n, 5).
 
         A row is (first byte, one past the last, ``HOST``, ``PEER`` or ``MIGRATES``, ``moved_bytes``, host address of
-        the page table or 0).  The bits above ``PEER`` hold the index of the device's route among the ``peer_routes``, in
+        the page table, -1 where the host translates, or 0).  The bits above ``PEER`` hold the index of the device's route among the ``peer_routes``, in
         device order, plus one; 0 for a device without a route.  The array is never modified in place, because a launch
         may use it while others allocate.
         """
@@ -676,7 +717,7 @@ class DeviceMemory:
                 for a in self._live:
                     table = tables.get(a.address) if a.place == MIGRATES else None
                     if a.place == HOST or is_peer(a.place):
-                        rows.append((a.address, a.end, self.reached_as(a.place), a.moved_bytes, 0))
+                        rows.append((a.address, a.end, self.reached_as(a.place), a.moved_bytes, -int(a.by_host)))
                     elif table is not None:
                         rows.append((a.address, a.end, MIGRATES, a.moved_bytes, table.words.ctypes.data))
                 self._elsewhere = np.array(rows, dtype=np.int64).reshape(len(rows), 5)

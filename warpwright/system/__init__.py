@@ -7,7 +7,7 @@ driver asks it which devices reach each other and how long copies take.
 from warpwright.system.machine import Cable, LinkKind, Machine, MachineError
 from warpwright.system.machine_files import load_machine, machine_names
 from warpwright.system.matrix import topology_matrix
-from warpwright.system.migration import migration_of
+from warpwright.system.migration import connect, managed_memory_of, migration_of
 from warpwright.system.routes import Route, host_route, peer_routes, relay_route, route
 
 __all__ = [
@@ -16,9 +16,11 @@ __all__ = [
     "Machine",
     "MachineError",
     "Route",
+    "connect",
     "host_route",
     "load_machine",
     "machine_names",
+    "managed_memory_of",
     "migration_of",
     "peer_routes",
     "relay_route",

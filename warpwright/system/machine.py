@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from warpwright.engine.host_coherence import ProbeCosts, TranslationCosts
 from warpwright.engine.managed_pages import MigrationCosts
 from warpwright.errors import WarpwrightError
 
@@ -69,6 +70,18 @@ MIGRATION_FIELDS: Mapping[str, Limits] = {
     "host_fault_us": Limits(float, 0, 10_000),
 }
 """Of ``[migration]``; the sizes are powers of two."""
+TRANSLATION_FIELDS: Mapping[str, Limits] = {
+    "page_kib": Limits(int, 4, 1 << 20),
+    "request_ns": Limits(float, 0, 1_000_000),
+    "pages_per_answer": Limits(int, 1, 256),
+    "kept_page_count": Limits(int, 1, 1 << 20),
+}
+PROBE_FIELDS: Mapping[str, Limits] = {
+    "line_count": Limits(int, 1, 1 << 24),
+    "way_count": Limits(int, 1, 256),
+    "watermark_percent": Limits(float, 1, 100),
+    "probe_ns": Limits(float, 0, 1_000_000),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +168,10 @@ class Machine:
     """Of PCI Express's bandwidth that a copy reaches which the driver makes through the host's memory."""
     migration: MigrationCosts | None
     """How pages of managed memory move; None: they do not, and are where kernels use them."""
+    translation: TranslationCosts | None
+    """How GPUs use the host's page tables; None: they cannot."""
+    probes: ProbeCosts | None
+    """The GPUs' probe filters; None: the host caches nothing of their memory."""
     sources: Mapping[str, str]
     """Where each number comes from, by ``link.field``."""
     kinds: Mapping[str, str]

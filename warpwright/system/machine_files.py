@@ -35,6 +35,7 @@ from warpwright.chips import load_chip
 from warpwright.chips.chip import suggest
 from warpwright.chips.kinds import KINDS, read_entry
 from warpwright.engine.device_memory import MOST_DEVICES
+from warpwright.engine.host_coherence import ProbeCosts, TranslationCosts
 from warpwright.engine.managed_pages import MigrationCosts
 from warpwright.system.machine import (
     HOST,
@@ -43,9 +44,11 @@ from warpwright.system.machine import (
     MIGRATION_FIELDS,
     NVLINK,
     PCIE,
+    PROBE_FIELDS,
     PROTOCOLS,
     SMP,
     SWITCHES,
+    TRANSLATION_FIELDS,
     Cable,
     Limits,
     LinkKind,
@@ -53,11 +56,24 @@ from warpwright.system.machine import (
     MachineError,
     gpu_node,
 )
+from warpwright.system.routes import host_route
 
 _DIRECTORY = Path(__file__).parent
 # Part of Python from 3.11 on, a package of the same interface before.
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-_KEYS = ("base", "product", "sources", "gpus", "switches", "links", "host", "migration", "cables")
+_KEYS = (
+    "base",
+    "product",
+    "sources",
+    "gpus",
+    "switches",
+    "links",
+    "host",
+    "migration",
+    "address_translation",
+    "probe_filter",
+    "cables",
+)
 _CABLE_KEYS = ("link", "ends", "count")
 MOST_LINKS = 64
 """Of a cable."""
@@ -116,11 +132,14 @@ class _Reader:
             cables=self._cables(gpus, switches, links),
             staged_copy_percent=host["staged_copy_percent"],
             migration=self._migration(),
+            translation=self._translation(),
+            probes=self._probes(),
             sources=self.sources,
             kinds=self.kinds,
             documents=self._section("sources"),
         )
         self._connected(machine)
+        self._needs_links_to_host(machine)
         return machine
 
     def _migration(self) -> MigrationCosts | None:
@@ -135,6 +154,37 @@ class _Reader:
                     f"field {field!r} of [migration] must be a power of two and at least a page's {costs.page_kib}, not {value}"
                 )
         return costs
+
+    def _translation(self) -> TranslationCosts | None:
+        content = self._section("address_translation")
+        if not content:
+            return None
+        costs = TranslationCosts(**self._numbers("address_translation", content, TRANSLATION_FIELDS))
+        for field in ("page_kib", "pages_per_answer", "kept_page_count"):
+            value = getattr(costs, field)
+            if value & (value - 1):
+                raise self.wrong(f"field {field!r} of [address_translation] must be a power of two, not {value}")
+        return costs
+
+    def _probes(self) -> ProbeCosts | None:
+        content = self._section("probe_filter")
+        if not content:
+            return None
+        costs = ProbeCosts(**self._numbers("probe_filter", content, PROBE_FIELDS))
+        if costs.line_count % costs.way_count:
+            raise self.wrong(
+                f"field 'line_count' of [probe_filter] must be a multiple of way_count ({costs.way_count}), not {costs.line_count}"
+            )
+        return costs
+
+    def _needs_links_to_host(self, machine: Machine) -> None:
+        """Page tables and caches are shared over NVLink alone."""
+        for table, has in (("address_translation", machine.translation), ("probe_filter", machine.probes)):
+            for ordinal in range(len(machine.gpus)):
+                if has is not None and host_route(machine, ordinal) is None:
+                    raise self.wrong(
+                        f"[{table}] needs NVLinks between each GPU and a processor, and {gpu_node(ordinal)} has none: add a cable, or remove the table"
+                    )
 
     def _section(self, name: str) -> dict[str, Any]:
         content = self.table.get(name, {})
@@ -244,7 +294,7 @@ class _Reader:
 
     def _fits(self, cable: Cable, switches: Mapping[str, str]) -> None:
         """A link joins nodes that speak its protocol."""
-        speaks = {NVLINK: (NVLINK,), PCIE: (PCIE, HOST), SMP: (HOST,)}[cable.link.protocol]
+        speaks = {NVLINK: (NVLINK, HOST), PCIE: (PCIE, HOST), SMP: (HOST,)}[cable.link.protocol]
         for end in cable.ends:
             kind = switches.get(end)
             if (kind is None and cable.link.protocol == SMP) or (kind is not None and kind not in speaks):
@@ -254,7 +304,7 @@ class _Reader:
                 )
 
     def _connected(self, machine: Machine) -> None:
-        """Every GPU reaches a host over PCI Express: programs copy to it and from it."""
+        """Every GPU reaches a host over PCI Express or NVLinks of its own: programs copy to it and from it."""
         for ordinal in range(len(machine.gpus)):
             seen, new = set(), [gpu_node(ordinal)]
             while new:
@@ -265,7 +315,7 @@ class _Reader:
                     for cable in machine.cables_of[node]
                     if cable.link.protocol == PCIE and cable.other(node) not in seen
                 ]
-            if not any(machine.switches.get(node) == HOST for node in seen):
+            if host_route(machine, ordinal) is None and not any(machine.switches.get(node) == HOST for node in seen):
                 raise self.wrong(
                     f"{gpu_node(ordinal)} reaches no host: add a cable of PCI Express to a node of kind 'host'"
                 )

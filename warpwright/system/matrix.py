@@ -24,7 +24,7 @@ def connection(machine: Machine, first: int, last: int) -> str:
 
 
 def host_of(machine: Machine, ordinal: int) -> str:
-    """The processor nearest to a GPU over PCI Express."""
+    """The processor nearest to a GPU, over PCI Express or NVLinks of its own."""
     seen, new = {gpu_node(ordinal)}, [gpu_node(ordinal)]
     while new:
         hosts = [node for node in new if machine.switches.get(node) == HOST]
@@ -35,7 +35,7 @@ def host_of(machine: Machine, ordinal: int) -> str:
             for node in new
             if node in machine.switches or node == gpu_node(ordinal)
             for cable in machine.cables_of[node]
-            if cable.link.protocol in (PCIE, SMP)
+            if cable.link.protocol in (PCIE, SMP) or machine.switches.get(cable.other(node)) == HOST
         ]
         new = [node for node in dict.fromkeys(steps) if node not in seen]
         seen.update(new)

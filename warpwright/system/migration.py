@@ -1,11 +1,13 @@
-"""What moving pages of managed memory takes on a machine: each GPU's view of the other processors (``engine/managed_pages.py``)."""
+"""What a GPU shares with the other processors of a machine: pages of managed memory, and page tables and caches with the host."""
 
 from __future__ import annotations
 
 from warpwright.chips import load_chip
-from warpwright.engine.managed_pages import FIRST_GPU, Migration, processor_of
+from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.host_coherence import ProbeFilter, Translations
+from warpwright.engine.managed_pages import FIRST_GPU, ManagedMemory, Migration, processor_of
 from warpwright.system.machine import Machine
-from warpwright.system.routes import host_route, route
+from warpwright.system.routes import host_route, peer_routes, route
 
 FIRST_WITH_ACCESS_COUNTERS = 70
 """Compute capability times ten of Volta, whose GPUs were the first with access counters (seed 000)."""
@@ -34,3 +36,23 @@ def migration_of(machine: Machine, ordinal: int) -> Migration | None:
     assert len(rates) == FIRST_GPU + len(machine.gpus)
     counts = load_chip(machine.gpus[ordinal]).arch >= FIRST_WITH_ACCESS_COUNTERS
     return Migration(processor_of(ordinal), costs, counts, tuple(rates), tuple(maps))
+
+
+def managed_memory_of(machine: Machine) -> ManagedMemory | None:
+    """The machine's managed memory before any allocation; None where its pages do not move."""
+    if machine.migration is None:
+        return None
+    # A host that caches GPUs' memory can use a page where it is.
+    shared = range(len(machine.gpus)) if machine.probes is not None else ()
+    return ManagedMemory(machine.migration, frozenset(processor_of(ordinal) for ordinal in shared))
+
+
+def connect(machine: Machine, memory: DeviceMemory, ordinal: int, managed: ManagedMemory | None) -> None:
+    """Give a GPU's memory its place in a machine."""
+    memory.peer_routes = peer_routes(machine, ordinal)
+    memory.migration = migration_of(machine, ordinal)
+    memory.managed = managed
+    if machine.translation is not None:
+        memory.translations = Translations(machine.translation)
+    if machine.probes is not None:
+        memory.probe_filter = ProbeFilter(machine.probes, load_chip(machine.gpus[ordinal]).l1.l1_line_bytes)

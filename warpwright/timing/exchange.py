@@ -4,7 +4,7 @@ A GPC sorts the requests of its SMs by (time, SM's turn, number) and passes them
 lists of all GPCs by (time, SM) and serves them in that order; the GPC takes the answers back in the order of its list.  Every shared unit therefore
 sees its requests in one order that does not depend on host threads, and GPCs can run in parallel, as can groups.
 Requests that involve several groups (strong accesses, which are executed, and bulk copies) are served by one thread together with the rest of their window,
-as are all of a launch whose managed memory has pages that move.
+as are all of a launch whose managed memory has pages that move, or whose processor shares page tables and caches.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ def serve_together(m: Any, code: Any) -> None:
 def requests_to_serve(m: Any, code: Any) -> int:
     """Serve the requests that only one thread can; returns how many are left for the groups of slices."""
     total = 0
-    together = m[s.chip.pages_move]
+    together = m[s.chip.pages_move] | m[s.chip.translations] | m[s.chip.probe_sets]
     for gpc in range(m[s.chip.gpcs]):
         g = gpc_at(m, gpc)
         total += m[g.requests]

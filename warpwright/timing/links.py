@@ -18,6 +18,7 @@ from warpwright.timing import state as s
 from warpwright.timing.address_hash import known_as, range_of
 from warpwright.timing.atomics import atomic
 from warpwright.timing.coalescer import covered, most_on_a_word, passes_of, words_named
+from warpwright.timing.host_coherence import TRANSLATED_BY_HOST, probe_wait, translation_wait
 from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
 from warpwright.timing.page_migration import arrives_later, place_of_page, reach_page
 from warpwright.timing.read_coalescer import coalesced_read
@@ -43,9 +44,14 @@ def find_place(m: Any, line: int, changes: bool, time: int) -> tuple[int, int]:
     """The location at which a request that arrives at ``time`` is served, and how many cycles it waits for its page before."""
     entry = range_of(m, line)
     place = peek(entry + 8 * s.EW_PLACE) if entry else HERE
+    later = 0
     if place == MIGRATES:
-        return reach_page(m, entry, line, changes, time)
-    return place, 0
+        place, later = reach_page(m, entry, line, changes, time)
+    elif entry and peek(entry + 8 * s.EW_TABLE) == TRANSLATED_BY_HOST:
+        later = translation_wait(m, line, time)
+    if place == HERE and m[s.chip.probe_sets]:
+        later += probe_wait(m, line)
+    return place, later
 
 
 @core

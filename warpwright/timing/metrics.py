@@ -119,7 +119,19 @@ def elsewhere(state: State) -> dict[str, float]:
         "nvltx__packets_replayed.sum": s.SliceGroup.replays,
     }
     values = {name: float(s.counted(m, field)) for name, field in counters.items()}
-    return {**(values if any(values.values()) else {}), **_migrated(state)}
+    return {**(values if any(values.values()) else {}), **_migrated(state), **_coherence(state)}
+
+
+def _coherence(state: State) -> dict[str, float]:
+    """Requests to a processor that shares page tables and caches; empty without one.  Nsight Compute has no such metrics."""
+    m = state.words
+    ats = {
+        "ats__translation_requests.sum": s.chip.translation_requests,
+        "ats__waiting_requests.sum": s.chip.translation_waits,
+    }
+    probes = {"probe_filter__lookups.sum": s.chip.probe_checks, "probe_filter__probes.sum": s.chip.probes}
+    fields = {**(ats if m[s.chip.translations] else {}), **(probes if m[s.chip.probe_sets] else {})}
+    return {name: float(m[field]) for name, field in fields.items()}
 
 
 def _migrated(state: State) -> dict[str, float]:

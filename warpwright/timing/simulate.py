@@ -188,6 +188,23 @@ def _fill_migration(state: State, chip: Chip, memory: DeviceMemory) -> None:
         words[row.copy] = round(managed.page_bytes / rate * 1e3) if rate else 0
 
 
+def _fill_coherence(state: State, chip: Chip, memory: DeviceMemory) -> None:
+    """Translations and probes of a processor that shares page tables and caches with the device."""
+    words, per_ns = state.words, chip.clocks.sm_clock_mhz / 1000
+    known, probes = memory.translations, memory.probe_filter
+    if known is not None:
+        known.words[:, 1] = 0  # what was on its way has come
+        words[s.chip.translations] = len(known.words)
+        words[s.chip.translation_table] = intrinsics.address_of(known.words)
+        words[s.chip.translation_shift] = ((known.costs.page_kib << 10) // chip.l1.l1_line_bytes).bit_length() - 1
+        words[s.chip.translation_group] = known.costs.pages_per_answer
+        words[s.chip.translation_latency] = round(known.costs.request_ns * per_ns)
+    if probes is not None:
+        words[s.chip.probe_sets], words[s.chip.probe_ways] = probes.lines.shape
+        words[s.chip.probe_table] = intrinsics.address_of(probes.lines)
+        words[s.chip.probe_latency] = round(probes.costs.probe_ns * per_ns)
+
+
 def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
     """A warp's properties for an error message: its WARP structure, its block's index, its state in the model."""
     w = s.SM(sm).warps[slot]
@@ -342,6 +359,7 @@ def prepare(
     space.compressible = _fill_compressible(state, chip, grids[0].context.memory)
     _fill_routes(state, chip, grids[0].context.memory)
     _fill_migration(state, chip, grids[0].context.memory)
+    _fill_coherence(state, chip, grids[0].context.memory)
     fill_contexts(state, chip, grids, placed, space)
     if spare:
         state.words[s.chip.warm_queue] = space.address("stores")

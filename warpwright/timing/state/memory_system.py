@@ -229,6 +229,9 @@ EW_WORDS = 5
 # ranges of compressible lines, in the host's memory: first, one past the last, where a word for each is
 CR_FIRST, CR_END, CR_TABLE = range(3)
 CR_WORDS = 3
+# a translation of a page of the host, in the host's memory: its number plus one, the cycle when it came
+TR_PAGE, TR_READY = range(2)
+TR_WORDS = 2
 LINES_OF_ATOMICS = 64
 """Lines of other memory that a group of slices remembers."""
 # a store without time, in the host's memory: line << 1 | partition, place in its instruction << 4 | sectors, bytes of each
