@@ -18,7 +18,7 @@ from warpwright.timing import state as s
 from warpwright.timing.address_hash import known_as, range_of
 from warpwright.timing.atomics import atomic
 from warpwright.timing.coalescer import covered, most_on_a_word, passes_of, words_named
-from warpwright.timing.host_coherence import TRANSLATED_BY_HOST, probe_wait, translation_wait
+from warpwright.timing.coherent_host import TRANSLATED_BY_HOST, probe_wait, translation_wait
 from warpwright.timing.l2 import counters, group_of, home_of_write, is_far, port, read, stored_bytes, write, write_port
 from warpwright.timing.page_migration import arrives_later, place_of_page, reach_page
 from warpwright.timing.read_coalescer import coalesced_read

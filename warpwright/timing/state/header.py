@@ -752,7 +752,7 @@ class Header(Unit):
     pages_mapped = word("pages", "mapped where they are")
     remote_accesses = word("requests", "to pages mapped elsewhere")
     counter_moves = word("regions", "that moved because of their access counters")
-    # coherence with the host over NVLink (host_coherence.py)
+    # coherence with the host over NVLink (coherent_host.py)
     translations = word("pages", "of the host that the device keeps translations of; 0: it asks for none")
     translation_table = word("host address", "of them, TR_WORDS words each")
     translation_shift = word("bits", "of a line's number within such a page")
