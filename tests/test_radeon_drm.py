@@ -19,6 +19,7 @@ from warpwright.driver.drm.radeon.dispatch_state import (
     TARGET_REGISTERS,
     THREADS_X,
     buffer_resource,
+    texture_resource,
 )
 from warpwright.driver.drm.radeon.dispatches import Dispatcher
 from warpwright.driver.drm.radeon.identity import DIES
@@ -242,16 +243,44 @@ def test_accesses_outside_of_resources_give_zeros_and_outside_of_targets_do_noth
     assert (found[30:] == 8).all()
 
 
-def test_a_descriptor_of_a_buffer_and_of_a_texture() -> None:
+def test_a_descriptor_of_a_buffer() -> None:
     found = buffer_resource(tuple(descriptor(0x1_0000_0100, 64, 8, 0x1D, 1, True)))
     assert (found.address, found.size, found.stride_bytes, found.elements) == (0x1_0000_0100, 64, 8, 8)
     assert (found.data_format, found.number_format, found.signed, found.selects) == (0x1D, 1, True, (0, 1, 2, 3))
-    with pytest.raises(UnsupportedError, match="textures of compute shaders are not modelled"):
-        buffer_resource((0,) * 7 + (2 << 30,))
+
+
+WORDS = (0x004C01C5, 0x10008017, 0x01000400, 0x01000400, 0x0B200101, 0x00040000, 0x80000000, 0x800200CD)
+"""A texture of 20 x 24 words in three layers, as Mesa 22.3 describes it for Cayman."""
+
+
+def test_a_descriptor_of_a_texture() -> None:
+    found = texture_resource(WORDS)
+    assert (found.address, found.extents, found.dimensions, found.layered) == (0x1_0004_0000, (20, 24, 3), 2, True)
+    assert (found.row_elements, found.layer_elements, found.levels, found.first_layer) == (64, 64 * 24, 1, 0)
+    assert (found.data_format, found.number_format, found.signed, found.selects) == (0x0D, 1, True, (0, 4, 4, 5))
 
 
 @pytest.mark.parametrize(
-    ("info", "why"), [(0x22 << 2 | 4 << 12 | 1 << 27, "is an image"), (0x1A << 2, "stores convert")]
+    ("word", "bits", "why"),
+    [(1, 4 << 28, "tiled images"), (0, 6, "textures with samples"), (4, 1 << 28, "without their first level")],
+)
+def test_textures_that_are_not_modelled_are_refused(word: int, bits: int, why: str) -> None:
+    words = list(WORDS)
+    words[word] = words[word] & ~(7 if word == 0 else 15 << 28) | bits
+    with pytest.raises(UnsupportedError, match=why):
+        texture_resource(tuple(words))
+
+
+@pytest.mark.parametrize(
+    ("info", "why"),
+    [
+        (0x22 << 2 | 4 << 8 | 4 << 12 | 3 << 27, "tiled images"),
+        (0x1A << 2 | 6 << 12, "numbers of type 6"),
+        (0x1A << 2 | 1 << 15, "channels in order 1"),
+        (0x16 << 2 | 7 << 12, "buffers of format 0x16"),
+        (0x16 << 2 | 7 << 12 | 3 << 27, "images of format 0x16"),
+        (0x22 << 2 | 4 << 12 | 6 << 27, "resources of type 6"),
+    ],
 )
 def test_targets_that_are_not_modelled_are_refused(info: int, why: str) -> None:
     machine = Machine()

@@ -46,7 +46,12 @@ def serves_mesa(chip: str | None) -> bool:
 
 def environment(chip: str | None) -> dict[str, str]:
     """What makes Mesa's loader use its driver for this chip on our device."""
-    return {**_COMMON, **(_NOUVEAU if has_graphics(chip) else _RADEON)}
+    if has_graphics(chip):
+        return {**_COMMON, **_NOUVEAU}
+    # Images are linear, so that copies to and from them need no draws.
+    asked = [word for word in os.environ.get("R600_DEBUG", "").split(",") if word]
+    words = [*asked, *["notiling"] * ("notiling" not in asked)]
+    return {**_COMMON, **_RADEON, "R600_DEBUG": ",".join(words)}
 
 
 @cache

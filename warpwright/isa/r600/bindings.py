@@ -13,7 +13,9 @@ from typing import NamedTuple
 LINE_BYTES = 256
 """A line of a constant cache: 16 constants of four words."""
 RECORD_BYTES = 16
-"""A launch's record of a resource or a target: address (8 bytes), size and number of elements."""
+"""A launch's record of a buffer: address (8 bytes), size and number of elements."""
+IMAGE_RECORD_BYTES = 32
+"""A launch's record of an image: address (8 bytes), width, height, layers, elements per row and per layer; 4 unused bytes."""
 
 
 class Resource(NamedTuple):
@@ -30,12 +32,34 @@ class Resource(NamedTuple):
     """Channels of the element, for a fetch that takes its format from the resource."""
 
 
+class BoundImage(NamedTuple):
+    """An image with linear rows, for fetches or random accesses."""
+
+    at: int
+    """Offset of its record in the launch's words."""
+    dimensions: int
+    """Dimensions of a layer: 1, 2 or 3."""
+    layered: bool
+    """Whether the third coordinate selects a layer."""
+    data_format: int
+    number_format: int
+    """As for :class:`Resource`."""
+    signed: bool
+    levels: int
+    """Number of mipmap levels; only the first can be read."""
+    selects: tuple[int, int, int, int]
+    """As for :class:`Resource`."""
+
+
 class Target(NamedTuple):
     """A buffer that random accesses write."""
 
     at: int
     """Offset of its record in the launch's words."""
-    element_bytes: int
+    data_format: int
+    number_format: int
+    """As for :class:`Resource`."""
+    signed: bool
 
 
 @dataclass(frozen=True)
@@ -45,8 +69,10 @@ class Bindings:
     lines: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """Offset in the launch's words of a line of a constant buffer, by the buffer's number and the line's."""
     resources: Mapping[int, Resource] = field(default_factory=dict)
-    targets: Mapping[int, Target] = field(default_factory=dict)
+    textures: Mapping[int, BoundImage] = field(default_factory=dict)
+    """Resources that are images."""
+    targets: Mapping[int, Target | BoundImage] = field(default_factory=dict)
     returns: Mapping[int, int] = field(default_factory=dict)
-    """Resources that hold the old values returned by atomics, with the target of those atomics."""
+    """Resources that hold the values returned by random accesses, with the target of those accesses."""
     size_bytes: int = 0
     """Number of the launch's words."""

@@ -140,10 +140,10 @@ def lower_fetch(b: R600Emitter, program: R600Program) -> None:
     assert word is not None
     if word.operation.kind is FetchKind.GLOBAL_SHARE:
         global_data_share(b, program.global_share_address)
-    elif word.operation.kind is FetchKind.TEXTURE:
-        read_image(b, program.images)
     elif b.bindings is not None:
         bound_fetch(b)
+    elif word.operation.kind is FetchKind.TEXTURE:
+        read_image(b, program.images)
     else:
         fetch(b)
 
@@ -191,7 +191,7 @@ def lower_bundle(b: R600Emitter, bundle: Bundle) -> None:
             tests.append((word, test))
             results.append((word, _test_result(b, name, test)))
         elif word.writes or _forwards(word, forwarded):
-            results.append((word, _result(b, word) if name != LANES_BELOW else _lanes_below(b, word, bundle)))
+            results.append((word, _of_bundle(b, word, bundle)))
     for word, value in results:
         write(b, word, value, forwarded)
     if address is not None:
@@ -226,6 +226,25 @@ def _test_result(b: R600Emitter, name: str, test: Value) -> Value:
     """The result of a comparison: all ones for integer and DX10 comparisons, 1.0 for the others; 0 if false."""
     is_float = name.startswith("SET") and not name.endswith(("_INT", "_UINT", "_DX10"))
     return truth(b, test, 0x3F800000 if is_float else 0xFFFFFFFF)
+
+
+def _of_bundle(b: R600Emitter, word: AluWord, bundle: Bundle) -> Value:
+    """The result of an operation, which may depend on other slots."""
+    if word.operation.name == LANES_BELOW:
+        return _lanes_below(b, word, bundle)
+    if word.operation.name in meaning_float.FOUR_SLOT_MEANINGS:
+        return _modified(b, word, _of_four_slots(b, word.operation.name, bundle))
+    return _result(b, word)
+
+
+def _of_four_slots(b: R600Emitter, name: str, bundle: Bundle) -> Value:
+    """What four slots give together: the pairs of slots first, each rounded."""
+    own, together = meaning_float.FOUR_SLOT_MEANINGS[name]
+    words = [w for w in bundle.words if w.operation.name == name]
+    if [w.slot for w in words] != list("xyzw"):
+        raise UnsupportedInstruction(f"{name} in fewer than four slots has no meaning here")
+    x, y, z, w = (own(b, [as_float(b, source(b, word, s)) for s in word.sources]) for word in words)
+    return together(b, together(b, x, y), together(b, z, w))
 
 
 LANES_BELOW = "MBCNT_32LO_ACCUM_PREV_INT"

@@ -5,6 +5,8 @@ RECIP, RECIPSQRT, EXP, LOG, SIN and COS use the engines' special-function unit, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warpwright.isa.ops import Value
 from warpwright.isa.r600.meaning import (
     FLOAT_MEANINGS,
@@ -74,6 +76,19 @@ def max_dx10(b: R600Emitter, x: list[Value]) -> Value:
 @meaning(FLOAT_MEANINGS, "MIN_DX10")
 def min_dx10(b: R600Emitter, x: list[Value]) -> Value:
     return b.op("canonical_nan", "f32", b.op("fmin", "f32", *x, attr="number"))
+
+
+# Of operations of four slots: what each slot makes of its sources, and how two of these are put together.
+def _sum(b: R600Emitter, x: Value, y: Value) -> Value:
+    return rounded(b, b.op("fadd", "f32", x, y, attr="rn"))
+
+
+FOUR_SLOT_MEANINGS: dict[str, tuple[Meaning, Callable[[R600Emitter, Value, Value], Value]]] = {
+    "DOT4": (FLOAT_MEANINGS["MUL"], _sum),
+    "DOT4_IEEE": (FLOAT_MEANINGS["MUL_IEEE"], _sum),
+    "MAX4": (lambda b, x: x[0], lambda b, x, y: FLOAT_MEANINGS["MAX"](b, [x, y])),
+}
+"""Operations that all four vector slots have with one result for all of them."""
 
 
 def _to_integral(rounding: str) -> Meaning:

@@ -58,7 +58,7 @@ WORKS: dict[str, Work] = {
     "LDS_READ2_RET": Work("memory", frozenset(("second_word",))),
     **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ")},
     # A resource's size is returned without a memory access.
-    "GET_BUFFER_RESINFO": Work("none"),
+    **{name: Work("none") for name in ("GET_BUFFER_RESINFO", "GET_TEXTURE_RESINFO")},
     "BOUNDS": Work("none"),
     "MEM_RAT": Work("memory"),
     "MEM_RAT_CACHELESS": Work("memory"),

@@ -78,7 +78,7 @@ class CommandProcessor:
             elif operation in pm4.DRAWS:
                 raise UnsupportedError(
                     f"{pm4.DRAWS[operation]}: the graphics pipeline of Cypress and Cayman is not modelled; use g80 for draws, "
-                    "and here compute shaders on buffers"
+                    "and here compute shaders"
                 )
             elif operation == pm4.EVENT_WRITE:
                 continue

@@ -19,15 +19,30 @@ FIRST_RESOURCE = 816
 """Number of a compute program's first resource among all."""
 TARGET_REGISTERS = tuple(0x28C60 + 0x3C * n for n in range(8)) + tuple(0x28E40 + 0x1C * n for n in range(4))
 """CB_COLOR_BASE of the twelve random access targets."""
-INFO_AT, DIMENSIONS_AT = 0x10, 0x18
-"""CB_COLOR_INFO and CB_COLOR_DIM after it."""
+PITCH_AT, SLICE_AT, VIEW_AT, INFO_AT, DIMENSIONS_AT = 0x04, 0x08, 0x0C, 0x10, 0x18
+"""CB_COLOR_PITCH, SLICE, VIEW, INFO and DIM after it."""
 LINE_BYTES = 256
-BYTES_OF_FORMAT = {0x01: 1, 0x05: 2, 0x0D: 4, 0x0E: 4, 0x1D: 8, 0x1E: 8, 0x22: 16, 0x23: 16}
-"""Of colour formats with components of one size, which a store writes as they are."""
-UNSIGNED, SIGNED, FLOAT = 4, 5, 7
-"""Number types of which a store changes nothing."""
-BUFFER = 3
-"""Type of a resource that is a buffer."""
+UNSIGNED, SIGNED = 4, 5
+"""Number types of integers."""
+NUMBER_TYPES = {
+    0: (0, False),
+    1: (0, True),
+    2: (2, False),
+    3: (2, True),
+    UNSIGNED: (1, False),
+    SIGNED: (1, True),
+    7: (2, True),
+}
+"""Number format and sign, as resources have them, of a target's number type; 6 is sRGB."""
+TEXTURE, BUFFER = 2, 3
+"""Types of a resource."""
+LINEAR = (0, 1)
+"""Array modes without tiles."""
+TILED = "tiled images (of depth, of samples, compressed) are not modelled on Cypress and Cayman"
+DIMENSIONS = {0: (1, False), 1: (2, False), 2: (3, False), 3: (2, True), 4: (1, True), 5: (2, True)}
+"""Coordinates of a layer, and whether there are layers, by a texture's ``DIM``: 3 is a cube map."""
+TARGET_DIMENSIONS = {1: (1, False), 2: (1, True), 3: (2, False), 4: (2, True), 5: (3, False)}
+"""The same of a target's RESOURCE_TYPE; 0 is a buffer."""
 
 
 class BufferResource(NamedTuple):
@@ -44,21 +59,35 @@ class BufferResource(NamedTuple):
 
 
 class RandomTarget(NamedTuple):
-    """A buffer for stores and atomics."""
+    """A buffer for loads, stores and atomics."""
 
     address: int
     elements: int
-    element_bytes: int
+    data_format: int
+    number_format: int
+    signed: bool
+
+
+class LinearImage(NamedTuple):
+    """An image for fetches or for random accesses."""
+
+    address: int
+    extents: tuple[int, int, int]
+    """Width, height, and layers or the depth."""
+    row_elements: int
+    layer_elements: int
+    levels: int
+    dimensions: int
+    layered: bool
+    data_format: int
+    number_format: int
+    signed: bool
+    selects: tuple[int, int, int, int]
+    first_layer: int
 
 
 def buffer_resource(words: tuple[int, ...]) -> BufferResource:
-    """A descriptor of a buffer.
-
-    Raises:
-        UnsupportedError: it describes a texture.
-    """
-    if words[7] >> 30 != BUFFER:
-        raise UnsupportedError("textures of compute shaders are not modelled on Cypress and Cayman; use buffers")
+    """A descriptor of a buffer."""
     form = words[2]
     selects = tuple(words[3] >> 3 + 3 * n & 7 for n in range(4))
     return BufferResource(
@@ -70,6 +99,40 @@ def buffer_resource(words: tuple[int, ...]) -> BufferResource:
         form >> 26 & 3,
         bool(form >> 28 & 1),
         selects,  # type: ignore[arg-type]
+    )
+
+
+def texture_resource(words: tuple[int, ...]) -> LinearImage:
+    """A descriptor of a texture.
+
+    Raises:
+        UnsupportedError: it is tiled, has samples, or begins with another level than its first.
+    """
+    shape, size, base, _, form, range_, _, kind = words
+    if size >> 28 not in LINEAR:
+        raise UnsupportedError(TILED)
+    if shape & 7 not in DIMENSIONS:
+        raise UnsupportedError("textures with samples are not modelled on Cypress and Cayman")
+    dimensions, layered = DIMENSIONS[shape & 7]
+    first_level, last_level = form >> 28, range_ & 15
+    if first_level:
+        raise UnsupportedError("textures without their first level are not modelled on Cypress and Cayman")
+    pitch, width, height = 8 * ((shape >> 6 & 0xFFF) + 1), (shape >> 18) + 1, (size & 0x3FFF) + 1
+    first_layer, last_layer = range_ >> 4 & 0x1FFF, range_ >> 17 & 0x1FFF
+    layers = last_layer - first_layer + 1 if layered else (size >> 14 & 0x1FFF) + 1
+    return LinearImage(
+        base << 8,
+        (width, height, layers),
+        pitch,
+        pitch * height if dimensions > 1 else pitch,
+        last_level + 1,
+        dimensions,
+        layered,
+        kind & 0x3F,
+        form >> 8 & 3,
+        bool(form & 3),
+        tuple(form >> 16 + 3 * n & 7 for n in range(4)),  # type: ignore[arg-type]
+        first_layer if layered else 0,
     )
 
 
@@ -116,24 +179,44 @@ class ComputeState:
         words = self.resources.get(FIRST_RESOURCE + number)
         return words if words is not None and len(words) == 8 and words[7] >> 30 else None
 
-    def target(self, number: int) -> RandomTarget | None:
+    def target(self, number: int) -> RandomTarget | LinearImage | None:
         """A random access target; None: nothing is bound.
 
         Raises:
-            UnsupportedError: it is an image, or of a format that a store converts to.
+            UnsupportedError: it is a tiled image, has sRGB's numbers, or its channels have another order.
         """
         at = TARGET_REGISTERS[number]
         if at not in self.registers:
             return None
-        info = self.registers.get(at + INFO_AT, 0)
+        pitch, slice_, view, info, size = (
+            self.registers.get(at + n, 0) for n in (PITCH_AT, SLICE_AT, VIEW_AT, INFO_AT, DIMENSIONS_AT)
+        )
         form, kind, resource_type = info >> 2 & 0x3F, info >> 12 & 7, info >> 27 & 7
         if not form:
             return None
-        if resource_type:
-            raise UnsupportedError(f"random access target {number} is an image, which is not modelled; use buffers")
-        if form not in BYTES_OF_FORMAT or kind not in (UNSIGNED, SIGNED, FLOAT):
+        if kind not in NUMBER_TYPES or info >> 15 & 3:
             raise UnsupportedError(
-                f"random access target {number}: stores convert to its format ({form:#x}, {kind}), which is not modelled"
+                f"random access target {number}: numbers of type {kind} with channels in order {info >> 15 & 3} are not modelled"
             )
-        elements = self.registers.get(at + DIMENSIONS_AT, 0) + 1
-        return RandomTarget(self.registers[at] << 8, elements, BYTES_OF_FORMAT[form])
+        number_format, signed = NUMBER_TYPES[kind]
+        address = self.registers[at] << 8
+        if not resource_type:
+            return RandomTarget(address, size + 1, form, number_format, signed)
+        if info >> 8 & 15 not in LINEAR:
+            raise UnsupportedError(f"random access target {number}: {TILED}")
+        if resource_type not in TARGET_DIMENSIONS:
+            raise UnsupportedError(f"random access target {number}: resources of type {resource_type} are not modelled")
+        first, last = view & 0x7FF, view >> 13 & 0x7FF
+        return LinearImage(
+            address,
+            ((size & 0xFFFF) + 1, (size >> 16) + 1, last - first + 1),
+            8 * ((pitch & 0x7FF) + 1),
+            64 * ((slice_ & 0x3FFFFF) + 1),
+            1,
+            *TARGET_DIMENSIONS[resource_type],
+            form,
+            number_format,
+            signed,
+            (0, 1, 2, 3),
+            first,
+        )

@@ -10,13 +10,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from warpwright.driver.drm.radeon.buffer_objects import Buffer, Buffers
-from warpwright.driver.drm.radeon.dispatch_state import ComputeState, RandomTarget, buffer_resource
+from warpwright.driver.drm.radeon.dispatch_state import (
+    TEXTURE,
+    ComputeState,
+    LinearImage,
+    buffer_resource,
+    texture_resource,
+)
 from warpwright.engine.abi import HERE, HOST
 from warpwright.engine.device_memory import UNIFIED_BASE, Allocation
 from warpwright.errors import UnsupportedError
-from warpwright.isa.r600.bindings import LINE_BYTES, RECORD_BYTES, Bindings, Resource, Target
+from warpwright.isa.r600.bindings import (
+    IMAGE_RECORD_BYTES,
+    LINE_BYTES,
+    RECORD_BYTES,
+    Bindings,
+    BoundImage,
+    Resource,
+    Target,
+)
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.decoded_program import Listing
+from warpwright.isa.r600.element_formats import FORMATS, element_bytes
 from warpwright.isa.r600.fields import UndefinedWord
 from warpwright.isa.r600.meaning_share import ALL_BYTES, SHARE_BYTES
 from warpwright.isa.r600.tables_control import Role
@@ -138,44 +153,80 @@ class _Binder:
 
     def bind(self, listing: Listing) -> tuple[Bindings, bytes]:
         """The bindings of a program, and the words of its launch."""
-        resources = {n: self._resource(n) for n in sorted(_resources_of(listing)) if not self._returned(n)}
+        buffers, textures = _resources_of(listing)
+        resources = {n: self._resource(n) for n in sorted(buffers) if not self._returned(n)}
+        images = {n: self._texture(n) for n in sorted(textures)}
         targets = {n: self._target(n) for n in sorted(_targets_of(listing))}
         lines = {key: self._line(*key) for key in sorted(_lines_of(listing))}
-        return Bindings(lines, resources, targets, self.returns, len(self.words)), bytes(self.words)
+        return Bindings(lines, resources, images, targets, self.returns, len(self.words)), bytes(self.words)
 
     def _returned(self, number: int) -> bool:
-        """Whether a resource has what atomics return; notes of which target."""
+        """Whether a resource has what random accesses return; notes of which target."""
         if FIRST_RETURN <= number < FIRST_RETURN + RETURN_COUNT:
             self.returns[number] = number - FIRST_RETURN
             return True
         return False
 
-    def _record(self, address: int, size: int, elements: int) -> int:
-        """The launch's words of a resource or target; where they are."""
-        at = len(self.words)
+    def _host_address(self, address: int) -> tuple[int, int]:
+        """Where the device's memory has an address, and the bytes of its buffer from there on."""
         buffer = self.buffers.find(address)
         room = buffer.address + buffer.size - address if buffer is not None else 0
-        host = self.buffers.host_pointer(address, 1, "a binding") if room else 0
+        return (self.buffers.host_pointer(address, 1, "a binding") if room else 0), room
+
+    def _record(self, address: int, size: int, elements: int) -> int:
+        """The launch's words of a buffer; where they are."""
+        at = len(self.words)
+        host, room = self._host_address(address)
         self.words += struct.pack("<QII", host, min(size, room), elements)
         assert len(self.words) == at + RECORD_BYTES
         return at
 
+    def _image(self, image: LinearImage) -> BoundImage:
+        """The launch's words of an image, and how a program sees it.
+
+        Raises:
+            UnsupportedError: its format is not modelled.
+        """
+        if image.data_format not in FORMATS:
+            raise UnsupportedError(f"images of format {image.data_format:#x} are not modelled on Cypress and Cayman")
+        at, size = len(self.words), element_bytes(image.data_format)
+        host, room = self._host_address(image.address)
+        width, height, layers = image.extents
+        # A layer in use that the buffer does not hold is outside of the image.
+        layers = min(layers, room // (size * image.layer_elements) - image.first_layer) if room else 0
+        first = host + size * image.layer_elements * image.first_layer
+        steps = image.row_elements, image.layer_elements
+        self.words += struct.pack("<Q6I", first, width if layers > 0 else 0, height, max(0, layers), *steps, 0)
+        assert len(self.words) == at + IMAGE_RECORD_BYTES
+        kinds = image.data_format, image.number_format, image.signed, image.levels, image.selects
+        return BoundImage(at, image.dimensions, image.layered, *kinds)
+
     def _resource(self, number: int) -> Resource:
         words = self.state.resource(number)
-        if words is None:
+        if words is None or words[7] >> 30 == TEXTURE:
             # Fetches from what is not bound give zeros.
             return Resource(self._record(0, 0, 0), 4, 0x0D, 1, False, (0, 4, 4, 5))
         found = buffer_resource(words)
         at = self._record(found.address, found.size, found.elements)
         return Resource(at, found.stride_bytes, found.data_format, found.number_format, found.signed, found.selects)
 
-    def _target(self, number: int) -> Target:
-        found: RandomTarget | None = self.state.target(number)
+    def _texture(self, number: int) -> BoundImage:
+        words = self.state.resource(number)
+        if words is None or words[7] >> 30 != TEXTURE:
+            return self._image(LinearImage(0, (0, 0, 0), 8, 8, 0, 2, False, 0x0D, 1, False, (4, 4, 4, 5), 0))
+        return self._image(texture_resource(words))
+
+    def _target(self, number: int) -> Target | BoundImage:
+        found = self.state.target(number)
         if found is None:
-            return Target(self._record(0, 0, 0), 4)
-        return Target(
-            self._record(found.address, found.elements * found.element_bytes, found.elements), found.element_bytes
-        )
+            return Target(self._record(0, 0, 0), 0x0D, 1, False)
+        if isinstance(found, LinearImage):
+            return self._image(found)
+        if found.data_format not in FORMATS:
+            raise UnsupportedError(f"buffers of format {found.data_format:#x} are not modelled on Cypress and Cayman")
+        size = found.elements * element_bytes(found.data_format)
+        at = self._record(found.address, size, found.elements)
+        return Target(at, found.data_format, found.number_format, found.signed)
 
     def _line(self, buffer: int, line: int) -> int:
         """A line of a constant buffer; zeros beyond its end."""
@@ -192,15 +243,12 @@ class _Binder:
         return at
 
 
-def _resources_of(listing: Listing) -> Iterator[int]:
-    for clause in listing.clauses.values():
-        for fetch in clause.fetches:
-            if fetch.operation.kind in (FetchKind.VERTEX, FetchKind.SEMANTIC):
-                yield fetch.fields["buffer_id"]
-            elif fetch.operation.kind is FetchKind.TEXTURE:
-                raise UnsupportedError(
-                    f"{fetch.operation.name}: textures of compute shaders are not modelled on Cypress and Cayman; use buffers"
-                )
+def _resources_of(listing: Listing) -> tuple[set[int], set[int]]:
+    """Resources that fetches take for buffers, and for images."""
+    fetches = [fetch for clause in listing.clauses.values() for fetch in clause.fetches]
+    buffers = {f.fields["buffer_id"] for f in fetches if f.operation.kind in (FetchKind.VERTEX, FetchKind.SEMANTIC)}
+    images = {f.fields["resource_id"] for f in fetches if f.operation.kind is FetchKind.TEXTURE}
+    return buffers, images
 
 
 def _targets_of(listing: Listing) -> Iterator[int]:

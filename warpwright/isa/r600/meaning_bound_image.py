@@ -1,0 +1,51 @@
+"""Images bound by a graphics driver: bounds tests, addresses of texels, sizes.
+
+Rows are linear. The launch's words hold the number of elements per row and per layer.
+"""
+
+from __future__ import annotations
+
+from warpwright.isa.ops import Value
+from warpwright.isa.r600.bindings import BoundImage
+from warpwright.isa.r600.meaning import R600Emitter, launch_bytes
+
+EXTENTS_AT, ROW_AT, LAYER_AT = 8, 20, 24
+"""Offsets in a record, after the address: width, height and layers (or depth), elements per row and per layer."""
+
+
+def _axes(image: BoundImage) -> list[int]:
+    """The coordinates that an image uses; the third selects the layer."""
+    return [*range(image.dimensions), *[2] * (image.layered and image.dimensions < 3)]
+
+
+def inside_image(b: R600Emitter, image: BoundImage, coordinates: list[Value]) -> Value:
+    """Whether a texel is inside an image."""
+    inside = b.icmp("ult", coordinates[0], launch_bytes(b, image.at + EXTENTS_AT, "i32"))
+    for axis in _axes(image)[1:]:
+        extent = launch_bytes(b, image.at + EXTENTS_AT + 4 * axis, "i32")
+        inside = b.and_(inside, b.icmp("ult", coordinates[axis], extent))
+    return inside
+
+
+def texel_address(b: R600Emitter, image: BoundImage, coordinates: list[Value], size: int) -> Value:
+    """Device address of a texel of ``size`` bytes, valid inside the image."""
+    number = coordinates[0]
+    for axis in _axes(image)[1:]:
+        pitch = launch_bytes(b, image.at + (ROW_AT if axis == 1 else LAYER_AT), "i32")
+        number = b.add(number, b.mul(coordinates[axis], pitch))
+    offset = b.zext(number, "i64")
+    if size > 1:
+        offset = b.shl(offset, b.const(size.bit_length() - 1, "i64"))
+    return b.add(launch_bytes(b, image.at, "i64"), offset)
+
+
+def image_size(b: R600Emitter, image: BoundImage, level: Value) -> list[Value]:
+    """The size of an image's level: its extents, then the number of layers, and the number of levels."""
+    sizes = []
+    for n, axis in enumerate(_axes(image)):
+        size = launch_bytes(b, image.at + EXTENTS_AT + 4 * axis, "i32")
+        if n < image.dimensions and image.levels > 1:
+            size = b.op("umax", "i32", b.lshr(size, level), b.number(1))
+        sizes.append(size)
+    sizes += [b.number(1)] * (3 - len(sizes))
+    return [*sizes, b.number(image.levels)]
