@@ -62,6 +62,25 @@ def test_bundles_limit_local_data_share_when_conflicts_take_less(bench: Bench) -
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize(("banks", "passes"), [(16, 4), (32, 2)])
+def test_a_low_end_part_with_16_banks_has_half_the_bandwidth(banks: int, passes: int) -> None:
+    bench = Bench("hd6970", shared_bank_count=banks)
+    assert bench.run(conflicting(1)(8)).metrics[PASSES] == 8 * passes
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_group_has_up_to_32_kb_of_local_data_share(chip: str) -> None:
+    source = 'extern "C" __global__ void k(int *x) { extern __shared__ int y[]; y[threadIdx.x] = 1; x[threadIdx.x] = y[threadIdx.x]; }'
+    kernel = ww.GPU(chip, timing="off").compile(source)["k"]
+    x = np.zeros(64, np.int32)
+    kernel[1, 64, 32 << 10](x)
+    assert (x == 1).all()
+    with pytest.raises(ww.LaunchError, match="32,768"):
+        kernel[1, 64, (32 << 10) + 4](x)
+
+
+@pytest.mark.ci
 def test_global_data_share_answers_after_25_cycles(bench: Bench) -> None:
     assert bench.cycles(share("GDS_READ_RET", 0)) == 25
     assert bench.cycles(share("GDS_READ_RET", 1)) == 26, "64 lanes take its 32 banks twice"

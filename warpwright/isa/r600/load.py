@@ -83,8 +83,8 @@ def described(item: Item, generation: str) -> tuple[str, tuple[str, ...], str]:
     name = item.control.operation.name
     if item.tests_bounds:
         return "BOUNDS", (), ""
-    if item.control.rat_operation:
-        return name, (item.control.rat_operation,), control_text(item.control, generation)
     if item.free:
         return {Flow.EXIT: "END", Flow.PUSH: "PUSH", Flow.LEAVE: "POP"}.get(item.flow, name), (), ""
+    if item.control.rat_operation:
+        return name, (item.control.rat_operation,), control_text(item.control, generation)
     return name, (), control_text(item.control, generation)

@@ -95,7 +95,8 @@ def bundle_guard(item: Item, bound: bool) -> tuple[str, int, bool] | None:
     Args:
         bound: whether the program has bindings, so that random accesses outside their targets are ignored.
     """
-    if bound and item.control is not None and item.control.rat_operation and not item.tests_bounds:
+    accesses = item.control is not None and item.control.rat_operation and item.flow is Flow.NONE
+    if bound and accesses and not item.tests_bounds:
         return "pred", INSIDE, False
     words = item.bundle.words if item.bundle is not None else ()
     if not any("lds_op" in w.fields and w.fields["pred_sel"] for w in words):
