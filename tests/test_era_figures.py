@@ -34,8 +34,8 @@ def rows(page: Path) -> list[tuple[str, list[str]]]:
 
 
 @cache
-def tests_of(path: Path) -> dict[str, str]:
-    """Text of every test of a file, with its decorators."""
+def functions_of(path: Path) -> dict[str, str]:
+    """Text of every function of a file, with its decorators."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     return {
@@ -49,7 +49,7 @@ def text_of(name: str, repository: Path) -> str:
     """The text of a test or of a study's module."""
     if "::" in name:
         file, function = name.split("::")
-        return tests_of(repository / file)[function]
+        return functions_of(repository / file)[function]
     return inspect.getsource(sys.modules[catalogue.STUDIES[name].run.__module__])
 
 
