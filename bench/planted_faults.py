@@ -254,8 +254,12 @@ def main() -> None:
             # A launch that a fault ended makes later calls fail.
             own = [f for f in findings if not (f.of_call and one.check and len(findings) > 1)]
             verdict = one.judge([(f.check, told_by(f, one.file)) for f in own])
-            if not one.check and not said.startswith("exit 0"):
-                verdict = f"fails: {said.splitlines()[:2]}"
+            if said.startswith("not done") and verdict in ("missed", "right"):
+                verdict = said
+            elif verdict in ("missed", "right") and not said.startswith("exit 0"):
+                verdict = (
+                    f"{'missed' if one.check else 'fails'}: {said.splitlines()[0]}, {said.strip().splitlines()[-1]}"
+                )
             results[one.name] = {"planted": one.check, "verdict": verdict, "findings": [str(f) for f in findings]}
             print(f"{one.file.stem:10} {one.name:30} {one.check:10} {verdict}", flush=True)
             if arguments.say:

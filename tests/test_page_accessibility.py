@@ -111,6 +111,22 @@ def test_tab_follows_the_order_of_reading(browser: Browser, page: Path) -> None:
     assert reached == expected[: len(reached)]
 
 
+SIZES_OF_TEXT = """[...document.querySelectorAll('svg text')].map((one) => {
+    const scale = one.getScreenCTM();
+    return [parseFloat(getComputedStyle(one).fontSize) * Math.hypot(scale.a, scale.b), one.textContent];
+})"""
+"""In pixels of the screen."""
+
+
+@pytest.mark.parametrize("width", [390, 900, 1400])
+def test_text_of_drawings_is_large_enough_to_read(browser: Browser, page: Path, width: int) -> None:
+    """A drawing that is wider than its place scrolls sideways; it does not shrink further."""
+    browser.look(width, False)
+    browser.open(page)
+    browser.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert [text for size, text in browser.evaluate(SIZES_OF_TEXT) if size < 8.5] == []
+
+
 def test_a_page_that_lacks_names_would_be_seen(browser: Browser, page: Path) -> None:
     _tree(browser, page)
     browser.evaluate(

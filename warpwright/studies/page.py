@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from warpwright.quantity_text import number_text, share_text
 from warpwright.studies.study import Cell, Plot, Result, Study, Table, grid, spread
-from warpwright.tools.report.figures import line, rectangle, svg, text
+from warpwright.tools.report.figures import chart, line, rectangle, text
 
 WIDTH, LEFT, TOP, ROW = 540, 96, 28, 30
 HEATS = 8
@@ -105,7 +105,7 @@ def _heat_map(table: Table, values: Sequence[float]) -> str:
             )
         )
         drawn.append(text(x + wide / 2, y + 19, number_text(value), "cell", "middle"))
-    return svg(WIDTH, TOP + len(rows) * ROW + 8, table.title, f"{len(table.cells)} cells", drawn, "sweep")
+    return chart(WIDTH, TOP + len(rows) * ROW + 8, table.title, f"{len(table.cells)} cells", drawn)
 
 
 def _map(table: Table) -> str:
@@ -130,7 +130,7 @@ def _plot(plot: Plot) -> str:
     for number, (name, series) in enumerate(plot.series.items()):
         kind = KINDS[min(number, len(KINDS) - 1)]
         for (x1, y1), (x2, y2) in pairwise([place(*point) for point in series]):
-            drawn.append(line(x1, y1, x2, y2, "front"))
+            drawn.append(line(x1, y1, x2, y2, "front other" if number else "front"))
         for x, y in series:
             px, py = place(x, y)
             drawn.append(
@@ -142,5 +142,5 @@ def _plot(plot: Plot) -> str:
         drawn.append(text(px - 8, py - 8, name, "label", "end"))
     drawn.append(text(LEFT + wide / 2, bottom + 36, plot.x_title, "label", "middle"))
     drawn.append(text(8, TOP - 10, plot.y_title, "label"))
-    figure = svg(WIDTH, bottom + 44, plot.title, f"{len(points)} points", drawn, "sweep")
+    figure = chart(WIDTH, bottom + 44, plot.title, f"{len(points)} points", drawn)
     return f'<section class="card"><h2>{escape(plot.title)}</h2>{figure}</section>'

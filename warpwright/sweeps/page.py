@@ -14,13 +14,15 @@ from typing import Any
 from warpwright.quantity_text import figures, time_text
 from warpwright.sweeps.result import Sweep
 from warpwright.sweeps.specification import PageOptions
-from warpwright.tools.report.figures import line, rectangle, svg, text
+from warpwright.tools.report.figures import chart, line, rectangle, text
 from warpwright.version import __version__
 
 MOST_LISTED = 2000
 MOST_FIGURES = 12
 """Heat maps, and Pareto fronts."""
 FIGURE_WIDTH = 540
+LETTER_WIDTH = 6.6
+"""Mean width of a letter of a label, in pixels."""
 MOST_CELLS = 24
 """Values of an axis in a heat map."""
 
@@ -249,7 +251,9 @@ def _heat_map(rows: Sequence[Row], across: tuple[str, Sequence[Any]], down: tupl
     means = {place: _mean(ratios) for place, ratios in cells.items()}
     low, high = min(means.values(), default=1.0), max(means.values(), default=1.0)
     most = max(map(len, cells.values()), default=0)
-    left, top, wide, tall = 150, 24, min(70, (FIGURE_WIDTH - 160) // len(xs)), 28
+    longest = max(len(_shown(value)) for value in ys)
+    left = min(150, round(longest * LETTER_WIDTH) + 16)
+    top, wide, tall = 24, min(70, (FIGURE_WIDTH - left - 10) // len(xs)), 28
     drawn = []
     for column, value in enumerate(xs):
         drawn.append(text(left + (column + 0.5) * wide, top - 8, _clipped(_shown(value), wide), "label", "middle"))
@@ -265,7 +269,7 @@ def _heat_map(rows: Sequence[Row], across: tuple[str, Sequence[Any]], down: tupl
         drawn.append(text(x + wide / 2, y + 18, f"{figures(mean)}{star}", "cell", "middle"))
     about = f"{len(means)} cells from {figures(low)} to {figures(high)}"
     note = "* the mean of fewer points than elsewhere" if any(len(cell) < most for cell in cells.values()) else ""
-    drawing = svg(FIGURE_WIDTH, top + len(ys) * tall + 8, f"{x_name} and {y_name}", about, drawn, "sweep")
+    drawing = chart(left + len(xs) * wide + 8, top + len(ys) * tall + 8, f"{x_name} and {y_name}", about, drawn)
     return _panel(f"{y_name} (down) and {x_name} (across)", drawing, note)
 
 
@@ -276,7 +280,7 @@ def _panel(title: str, drawing: str, note: str = "") -> str:
 
 
 def _clipped(content: str, width: float) -> str:
-    most = max(3, int(width / 6.6))
+    most = max(3, int(width / LETTER_WIDTH))
     return content if len(content) <= most else content[: most - 1] + "…"
 
 
@@ -321,5 +325,5 @@ def _front(rows: Sequence[Row], name: str, machine: set[str]) -> str:
         px, py = place(x, y)
         drawn.append(rectangle(px - 4, py - 4, 8, 8, "best" if index in front else "point", 4, about))
     about = f"{len(points)} variants, {len(front)} on the front"
-    drawing = svg(FIGURE_WIDTH, top + height + 30, f"Pareto front of {name}", about, drawn, "sweep")
+    drawing = chart(FIGURE_WIDTH, top + height + 30, f"Pareto front of {name}", about, drawn)
     return _panel(name, drawing)

@@ -40,15 +40,15 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
 
     pipes, wave = chip.pipes, int(m[s.chip.lanes])
     widths = {
-        s.P_ALU: wave / (pipes.alu_lanes or pipes.fma_heavy_lanes),
-        s.P_HALF: wave / pipes.half_lanes,
-        s.P_FP64: wave / pipes.fp64_lanes,
-        s.P_XU: wave / max(pipes.xu_lanes, wave // pipes.special_register_interval_cycles),
+        ("ALU", s.P_ALU): wave / (pipes.alu_lanes or pipes.fma_heavy_lanes),
+        ("half-precision", s.P_HALF): wave / pipes.half_lanes,
+        ("FP64", s.P_FP64): wave / pipes.fp64_lanes,
+        ("XU", s.P_XU): wave / max(pipes.xu_lanes, wave // pipes.special_register_interval_cycles),
     }
     slots = sm.sub_core_count * chip.issue.issue_per_clk_count
     bounds = {"instruction issue": busiest(s.SM.instructions) * chip.issue.issue_interval_cycles / slots}
-    for pipe, interval in widths.items():
-        bounds[f"{s.PIPES[pipe]} pipe"] = busiest(s.SM.pipe_issues[pipe]) * interval / sm.sub_core_count
+    for (name, pipe), interval in widths.items():
+        bounds[f"{name} pipe"] = busiest(s.SM.pipe_issues[pipe]) * interval / sm.sub_core_count
     fma = sm_column(state, s.SM.pipe_issues[s.P_FMA]) + sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY])
     lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
     both = sm_column(state, s.SM.pipe_issues[s.P_FMA_PAIR])

@@ -373,7 +373,7 @@ def _sm_units(run: Run, program: Program, chip: Chip, cycles: int) -> Iterator[U
             timed = timing_of(work, chip, False)
             held[timed.pipe] = held.get(timed.pipe, 0) + timed.interval_cycles * int(timing.instruction_issues[i])
     interval = chip.issue.issue_interval_cycles
-    rate = "a cycle" if interval == 1 else f"in {interval} cycles"
+    rate = "per cycle" if interval == 1 else f"per {interval} cycles"
     per_clk = chip.issue.issue_per_clk_count
     share = run.instructions * interval / (per_clk * issue_slots)
     most = "one warp-instruction" if per_clk == 1 else "two paired warp-instructions"
@@ -418,7 +418,7 @@ def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iter
     per_clk = f"{chip.mio.lsu_wavefronts_per_clk:g} wavefront per cycle and SM"
     yield Unit("load/store and L1 data", "memory", wavefronts / lsu_peak, per_clk)
     if shared:
-        yield Unit("of it shared memory", "memory", shared / lsu_peak, per_clk)
+        yield Unit("of which shared memory", "memory", shared / lsu_peak, per_clk)
     missed = metrics.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 0.0) - metrics.get(
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum", 0.0
     )

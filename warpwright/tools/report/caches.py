@@ -141,10 +141,11 @@ def _l2(metrics: Mapping[str, float]) -> str:
     total = metrics.get("lts__t_sectors.sum", 0.0)
     rows = []
     for row in l2_rows(metrics):
+        moved = "" if row.name == "fences" else size_text(row.sectors * SECTOR_BYTES)
         rows.append(
             f"<tr><td>{row.name if row.group == 'operation' else f'from {row.name}'}</td>"
             f"{_count(f'L2 {row.name}: sectors', row.sectors)}"
-            f'<td class="num">{size_text(row.sectors * SECTOR_BYTES)}</td>'
+            f'<td class="num">{moved}</td>'
             f'<td class="num">{share_text(row.sectors / total) if total else ""}</td></tr>'
         )
     return rows_table(

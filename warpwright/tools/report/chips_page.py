@@ -16,7 +16,7 @@ from warpwright.tools.report.origins import OUTSIDE, Model, Share, model_of
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 CAPTION = (
-    "Bars are times on one scale. Load and store: bytes that a warp's access of global memory moves. L1 and L2: hit rates. DRAM: traffic, and its share of"
+    "Bars are times on one scale. × NAME: how many times as fast as that chip; × before: as the chip above. Load and store: bytes that a warp's access of global memory moves. L1 and L2: hit rates. DRAM: traffic, and its share of"
     " the peak. Warps: average number of active warps on an SM, and the largest possible."
 )
 
@@ -65,7 +65,7 @@ def _machines(launches: Sequence[Launch]) -> str:
             + "".join(f'<td class="num">{escape(c)}</td>' for c in cells)
             + "</tr>"
         )
-    headings = ("chip", "architecture", "SMs", "warps of an SM", "L1 and shared memory", "L2", "DRAM")
+    headings = ("chip", "architecture", "SMs", "warps per SM", "L1 and shared memory", "L2", "DRAM")
     return f'<section class="card"><h2>The chips</h2>{scroll("The chips", rows_table("", headings, rows))}</section>'
 
 

@@ -31,6 +31,15 @@ def svg(width: int, height: int, title: str, description: str, parts: Sequence[s
     )
 
 
+def chart(width: int, height: int, title: str, description: str, parts: Sequence[str]) -> str:
+    """A drawing of a sweep or study, at most of its own size; it scrolls sideways where its text would be too small to read."""
+    drawing = svg(width, height, title, description, parts, "sweep")
+    return (
+        f'<div class="scroll chart" style="--wide: {width}px" tabindex="0" role="region" aria-label="{escape(title)}">'
+        f"{drawing}</div>"
+    )
+
+
 def power_text(power: int) -> str:
     """A power of ten beside an axis: ``100``, ``1 k``, ``10 M``."""
     number, _, prefix = amount_text(10.0**power).partition(" ")
@@ -77,10 +86,10 @@ class Roofline:
     per: str
     """byte."""
     performance: float
-    """Units a second."""
+    """Units per second."""
     roofs: tuple[Roof, ...]
     points: tuple[tuple[str, float], ...]
-    """Intensity (units for each byte) by memory level."""
+    """Intensity (units per byte) by memory level."""
 
 
 def roofline(a: Attribution, chip: Chip, seconds: float, instructions: int) -> Roofline | None:
@@ -149,7 +158,7 @@ class LayerPoint:
 
     name: str
     intensity: float
-    """FLOP for each byte of DRAM."""
+    """FLOP per byte of DRAM."""
     performance: float
     """FLOP per second."""
     seconds: float
@@ -217,8 +226,8 @@ class _Axes:
             parts.append(line(self.left, py(10**power), self.width - self.right, py(10**power), "grid"))
             parts.append(text(self.left - 6, py(10**power) + 4, power_text(power), "tick", "end"))
         middle = (self.left + self.width - self.right) / 2
-        parts.append(text(middle, self.height - 10, f"{r.unit}s for each {r.per}", "axis", "middle"))
-        parts.append(text(14, (self.top + foot) / 2, f"{r.unit}s a second", "axis", "middle", -90))
+        parts.append(text(middle, self.height - 10, f"{r.unit}s per {r.per}", "axis", "middle"))
+        parts.append(text(14, (self.top + foot) / 2, f"{r.unit}s per second", "axis", "middle", -90))
         return parts
 
 
@@ -227,7 +236,7 @@ def draw_roofline(r: Roofline) -> str:
     axes = _Axes(r)
     parts = [*axes.draw(r), *_draw_roofs(r, axes), *_draw_points(r, axes)]
     reached = amount_text(r.performance, ("FLOP" if r.unit == "FLOP" else "inst") + "/s")
-    where = "; ".join(f"{name} {figures(x)} {r.unit}s a byte" for name, x in r.points)
+    where = "; ".join(f"{name} {figures(x)} {r.unit}s per byte" for name, x in r.points)
     return svg(axes.width, axes.height, f"Roofline: {reached}", f"{where}.", parts, "roofline")
 
 
@@ -243,7 +252,9 @@ def _draw_roofs(r: Roofline, axes: _Axes) -> list[str]:
         # Names sit at different heights of neighbouring slopes, so that they don't meet.
         along = start_x * (end_x / start_x) ** (0.62 - 0.2 * number)
         name = f"{roof.name} {amount_text(roof.value, 'B/s')}"
-        parts.append(text(px(along) - 4, py(along * roof.value) - 6, name, "label", "middle", angle))
+        # Above its slope, where the slope above is far enough; the lowest's below it.
+        away = (4, 14) if 0 < number == len(slopes) - 1 else (-4, -6)
+        parts.append(text(px(along) + away[0], py(along * roof.value) + away[1], name, "label", "middle", angle))
     steepest = max(roof.value for roof in slopes)
     edge = axes.width - axes.right
     for roof in r.roofs:
@@ -260,7 +271,7 @@ def _draw_points(r: Roofline, axes: _Axes) -> list[str]:
     y = axes.py(r.performance)
     parts = [line(min(xs), y, max(xs), y, "reach")]
     for number, (names, x) in enumerate(_together(r.points, px)):
-        title = f"{escape(', '.join(names))}: {figures(x)} {r.unit}s a byte"
+        title = f"{escape(', '.join(names))}: {figures(x)} {r.unit}s per byte"
         parts.append(f'<circle cx="{px(x):.1f}" cy="{y:.1f}" r="5" class="dot"><title>{title}</title></circle>')
         short = ", ".join(name.split(" ")[0] for name in names)
         parts.append(text(px(x), y + (18 if number % 2 == 0 else -10), short, "dotname", "middle"))

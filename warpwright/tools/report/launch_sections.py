@@ -194,7 +194,7 @@ def sms(run: Run, anchor: str) -> str:
     blocks = run.timing.sm["blocks"]
     idle = int((blocks == 0).sum())
     fewest, most = int(blocks.min()), int(blocks.max())
-    facts = f"Blocks an SM: {fewest:,} to {most:,}." if fewest < most else f"Blocks an SM: {most:,}."
+    facts = f"Blocks per SM: {fewest:,} to {most:,}." if fewest < most else f"Blocks per SM: {most:,}."
     if idle:
         facts += f" {idle} of {len(blocks)} SMs ran none."
     over_time = draw_blocks(run)

@@ -141,7 +141,7 @@ def _roofline(model: Model, chip: Chip) -> str:
         for number, p in enumerate(points, 1)
     ]
     legend = scroll(
-        "Modules on the roofline", rows_table("", ("#", "module", "FLOP for each byte", "reached", "time"), rows)
+        "Modules on the roofline", rows_table("", ("#", "module", "FLOP per byte", "reached", "time"), rows)
     )
     return (
         '<h3>Roofline by module</h3><p class="note">Floating-point work of the launches in a module and in none within it, '

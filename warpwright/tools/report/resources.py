@@ -64,22 +64,22 @@ BOUNDS: Mapping[str, Resource] = {
         "instruction issue",
         "fewer instructions: wider loads, less address arithmetic, unrolled loops",
     ),
-    "alu pipe": Resource(
+    "ALU pipe": Resource(
         "the integer and logic pipe",
         "fewer comparisons, shifts and logical operations in the inner loop",
         "twice the ALU lanes",
         _twice("alu_lanes"),
     ),
-    "half pipe": Resource(
+    "half-precision pipe": Resource(
         "the half-precision pipe",
         "tensor cores for the products",
         "twice the half-precision lanes",
         _twice("half_lanes"),
     ),
-    "fp64 pipe": Resource(
+    "FP64 pipe": Resource(
         "the FP64 pipe", "single precision where it is enough", "twice the FP64 lanes", _twice("fp64_lanes")
     ),
-    "xu pipe": Resource(
+    "XU pipe": Resource(
         "the special-function pipe",
         "fewer divisions, roots, exponentials and conversions; fast approximations where they are enough",
         "twice the special-function lanes",
