@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from tests.test_driver_devices import right
 from warpwright.engine.host_coherence import ProbeCosts, ProbeFilter, without
 from warpwright.errors import MemoryFaultError
 from warpwright.run import Run
@@ -182,6 +183,32 @@ def test_the_gpu_probes_only_lines_that_the_host_may_have(node: ww.System, kerne
     assert late[3:5] == pytest.approx([probes.costs.probe_ns * per_ns] * 2, abs=20)
     assert max(abs(n) for n in [*late[:3], *late[5:]]) < 20
     assert touch(kernels, address, 16, step=128)[0].metrics["probe_filter__probes.sum"] == 0  # given back
+
+
+def test_the_processor_loads_arrays_where_it_caches_them(node: ww.System) -> None:
+    x = node.gpus[1].zeros(1000, np.int32)  # 4,000 bytes from the beginning of a line on
+    assert node.host_accesses(x).lines == 32
+    assert node.host_accesses(x).lines == 0
+    other = ww.System("p100x2-pcie")
+    with pytest.raises(ww.UnsupportedError, match=r"p100x2-pcie do not cache GPUs' memory"):
+        other.host_accesses(other.gpus[0].zeros(8))
+
+
+PROGRAM = """
+on(0)
+attribute = lambda number: cuda.word("cuDeviceGetAttribute", number, 0, kind=ctypes.c_int32)
+print([attribute(number) for number in (86, 88, 100, 101)])
+words = (ctypes.c_uint32 * 128)(*range(128))
+if attribute(100):
+    add(kernel(), ctypes.addressof(words), ctypes.addressof(words))
+    cuda("cuCtxSynchronize")
+    assert list(words)[:N] == [4 * n for n in range(N)], list(words)
+"""
+
+
+@pytest.mark.parametrize(("machine", "attributes"), [("ac922", [1, 1, 1, 1]), ("dgx-1", [0, 0, 0, 0])])
+def test_programs_use_memory_of_malloc_where_page_tables_are_shared(machine: str, attributes: list[int]) -> None:
+    assert right(PROGRAM, "", WARPWRIGHT_SYSTEM=machine).strip() == str(attributes)
 
 
 def test_a_full_set_costs_the_host_a_probe_and_the_watermark_prevents_it() -> None:

@@ -27,6 +27,8 @@ from warpwright.system import (
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
+    from warpwright.arrays import DeviceArray
+    from warpwright.engine.host_coherence import HostAccess
     from warpwright.run import Run
 
 
@@ -123,6 +125,22 @@ class System:
         for (launcher, _), run in zip(launches, runs, strict=True):
             launcher.kernel.gpu.launches.append(run)
         return runs
+
+    def host_accesses(self, array: DeviceArray) -> HostAccess:
+        """Let the processor load or store an array of a GPU, whose lines its caches then have: the GPU's next request for each of them probes the processor.
+
+        Returns:
+            How many lines it fetched, how many the GPU took back to stay below its probe filter's watermark, and what a full filter cost.
+
+        Raises:
+            UnsupportedError: the machine's processors cannot cache GPUs' memory.
+        """
+        probes = array.memory.probe_filter
+        if probes is None:
+            raise UnsupportedError(
+                f"the processors of {self.machine.name} do not cache GPUs' memory: its file has no [probe_filter] (ac922 has one)"
+            )
+        return probes.host_accesses(array.device_address(), array.nbytes)
 
     def route(self, first: int, second: int) -> Route | None:
         """How packets get from one GPU to another; None where peer access is refused.

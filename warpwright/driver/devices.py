@@ -145,6 +145,16 @@ _BUS, _BOARD_GROUP = 33, 85
 _COPY_ENGINES = 40
 
 
+_OF_COHERENT_HOST = {86: 1, 88: 1, 100: 1, 101: 1}
+"""Attributes where the processor shares page tables and caches with the devices: native atomics of the host, pageable memory, by the host's page tables, and
+the host's direct access to managed memory on devices."""
+
+
+def _host_is_coherent() -> bool:
+    machine = state().machine
+    return machine is not None and machine.translation is not None
+
+
 def attribute(number: int, device: Device) -> int:
     """An attribute of a device.
 
@@ -155,7 +165,8 @@ def attribute(number: int, device: Device) -> int:
         raise CudaError(results.INVALID_VALUE)
     if number == _COPY_ENGINES and device.mig is not None:
         return device.mig.gpu.profile.copy_engines
-    value = ATTRIBUTES[number]
+    value = _OF_COHERENT_HOST.get(number, 0) if _host_is_coherent() else 0
+    value = value or ATTRIBUTES[number]
     number_of_its_own = device.ordinal if number in (_BUS, _BOARD_GROUP) else 0
     return (value(device.gpu.chip) if callable(value) else value) + number_of_its_own
 
