@@ -46,7 +46,7 @@ def show_system(name: Annotated[str, typer.Argument(help="Machine (name or TOML 
     out.print(f"{machine.name}: {machine.product}", markup=False)
     typer.echo(topology_matrix(machine))
     table = Table(header_style="bold")
-    for heading in ("link", "field", "value", "kind", "source"):
+    for heading in ("link or table", "field", "value", "kind", "source"):
         table.add_column(heading, overflow="fold")
     for link in {cable.link.name: cable.link for cable in machine.cables}.values():
         for field in LINK_FIELDS:
@@ -54,4 +54,14 @@ def show_system(name: Annotated[str, typer.Argument(help="Machine (name or TOML 
             if key in machine.kinds:
                 value = f"{getattr(link, field):g}"
                 table.add_row(link.name, field, value, machine.kinds[key], machine.sources[key])
+    tables = {
+        "host": machine,
+        "migration": machine.migration,
+        "address_translation": machine.translation,
+        "probe_filter": machine.probes,
+    }
+    for key, kind in machine.kinds.items():
+        section, _, field = key.rpartition(".")
+        if section in tables:
+            table.add_row(section, field, f"{getattr(tables[section], field):g}", kind, machine.sources[key])
     out.print(table)

@@ -165,8 +165,7 @@ def attribute(number: int, device: Device) -> int:
         raise CudaError(results.INVALID_VALUE)
     if number == _COPY_ENGINES and device.mig is not None:
         return device.mig.gpu.profile.copy_engines
-    value = _OF_COHERENT_HOST.get(number, 0) if _host_is_coherent() else 0
-    value = value or ATTRIBUTES[number]
+    value = _OF_COHERENT_HOST.get(number, ATTRIBUTES[number]) if _host_is_coherent() else ATTRIBUTES[number]
     number_of_its_own = device.ordinal if number in (_BUS, _BOARD_GROUP) else 0
     return (value(device.gpu.chip) if callable(value) else value) + number_of_its_own
 
