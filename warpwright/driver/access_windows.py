@@ -1,7 +1,7 @@
 """Access-policy windows of streams, launches and kernel nodes, and the part of L2 that is set aside.
 
-The driver's structure is ``CUaccessPolicyWindow``: an address, a number of bytes, the hit ratio, and the properties of lines on either side
-of it.  A window of zero bytes is none.
+The driver's structure is ``CUaccessPolicyWindow``: an address, a number of bytes, the hit ratio, and the properties of
+the lines that hit and miss.  A window of zero bytes counts as none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAYOUT = "<QQfII"
 
 
 def window_of(raw: bytes | None) -> AccessWindow | None:
-    """The window that an attribute's value describes; None where it has no bytes, or none was set.
+    """The window that an attribute's value describes; None if it has no bytes, or none was set.
 
     Raises:
         CudaError: a property that does not exist, a hit ratio beyond 0 to 1, or a window that is too large.

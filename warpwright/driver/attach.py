@@ -1,9 +1,9 @@
 """Places the drop-in libraries on disk, and attaches them to this process and its children.
 
-``folder()`` writes them once into the cache, under a name made of their contents; ``preload()`` loads them into this
-process, so that a later ``dlopen("libcuda.so.1")`` or ``dlopen("libcuda.so")`` finds them by their SONAME; ``attach()`` fills their tables with this
-process's functions.  That happens at the first call: a late stub runs ``BOOT``, in the interpreter of the process or in one
-that it starts.
+``folder()`` writes them once into the cache, under a name derived from their contents; ``preload()`` loads them into
+this process, so that a later ``dlopen("libcuda.so.1")`` or ``dlopen("libcuda.so")`` finds them by their SONAME;
+``attach()`` fills their tables with this process's functions.  This happens at the first call: a stub runs ``BOOT``, in
+the interpreter of the process or in one that it starts.
 """
 
 from __future__ import annotations
@@ -42,30 +42,31 @@ LIBRARIES: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class FurtherLibrary:
-    """A drop-in library that another package provides; its table is filled when one of its functions is called first."""
+    """A drop-in library that another package provides; its table is filled when one of its functions is first
+    called."""
 
     soname: str
     version: str
     """The version of its symbols; empty for none."""
     entries: Mapping[str, str]
-    """Letters of its entry points, by name."""
+    """Signature letters of its entry points, by name."""
     module: str
     """The module that a process imports before it requests the callbacks."""
     callbacks: Callable[[], Sequence[Any]]
-    """C-callable objects in the order of the names."""
+    """C-callable objects, in the order of the names."""
 
 
 FURTHER: list[FurtherLibrary] = []
-"""Filled by the packages that provide them, before :func:`folder` is called first."""
+"""Registered by the packages that provide them, before :func:`folder` is first called."""
 _LINK_NAMES = {"libcuda.so": "libcuda.so.1"}
 _UNVERSIONED = ("libcuda.so", "driver", "")
-"""Some packages (Taichi) open the driver by this name. A process that is running already finds it only by the SONAME of a library of its own,
-which is in a folder of its own: programs are linked with the first one."""
+"""A name under which some packages (Taichi) open the driver.  A running process finds it only by the SONAME of a
+separate library, which is in a separate folder, because programs are linked with the first one."""
 _kept: list[Any] = []
 
 
 def _python_library() -> str:
-    """Path of this interpreter's shared library; empty when it has none."""
+    """Path of this interpreter's shared library; empty if it has none."""
     names = [sysconfig.get_config_var(v) for v in ("INSTSONAME", "LDLIBRARY")]
     folders = [sysconfig.get_config_var("LIBDIR"), os.path.join(sys.base_prefix, "lib")]
     for name in names:
@@ -76,11 +77,12 @@ def _python_library() -> str:
 
 
 def boot_of(start: str = "from warpwright.driver.attach import attach; attach()") -> Boot:
-    """How a process without Python gets one: with this interpreter's packages; ``start`` is the statement that fills the tables."""
+    """How a process without Python gets one, with this interpreter's packages; ``start`` is the statement that fills
+    the tables."""
     package = Path(__file__).resolve().parents[2]
     paths = [str(package), *(p for p in sys.path if p and os.path.isdir(p) and p != str(package))]
     paths += [p for p in sys.path if p.endswith(".zip")]
-    # In a function: it runs among the names of a Python program's main module.
+    # In a function, because it runs in the namespace of a Python program's main module.
     code = (
         "def _start_warpwright():\n"
         "    import sys\n"
@@ -188,7 +190,7 @@ def preload() -> None:
 
 
 def leading(place: str, variable: str) -> str:
-    """A list of folders, as a variable has it, with another in front."""
+    """A list of folders, as in a search-path variable, with another folder in front."""
     return ":".join([place, *(p for p in os.environ.get(variable, "").split(":") if p and p != place)])
 
 
@@ -209,7 +211,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
     if session.simulates_host_clock:
         found["LD_PRELOAD"] = leading(f"{place}/{CLOCK_LIBRARY}", "LD_PRELOAD")
         found["WARPWRIGHT_HOST_CLOCK"] = "simulated"
-    # Children may run in other folders.
+    # Child processes may have a different working folder.
     chips = ",".join(name or "" for name in chips_named(chip))
     given = (
         *(
@@ -230,7 +232,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
 
 
 def _loaded(soname: str) -> ctypes.CDLL | None:
-    """A library of ours when the process has loaded it."""
+    """One of the drop-in libraries, if the process has loaded it."""
     no_load = 4
     try:
         library = ctypes.CDLL(soname, mode=no_load | ctypes.DEFAULT_MODE)
@@ -241,14 +243,15 @@ def _loaded(soname: str) -> ctypes.CDLL | None:
 
 
 class _Kept:
-    """Stands for a module of this package while the interpreter ends: that takes the names of modules away, and of nothing else."""
+    """Replaces a module of this package while the interpreter shuts down, which clears the names in modules but not in
+    other objects."""
 
     def __init__(self, module: Any) -> None:
         self.__dict__ = module.__dict__
 
 
 def _keep_names() -> None:
-    """Let this package's functions work for the destructors that call last."""
+    """Keep this package's functions usable for destructors that call late."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "warpwright":
             sys.modules[name] = _Kept(module)  # type: ignore[assignment]
@@ -271,17 +274,18 @@ def _fill(library: ctypes.CDLL, functions: Sequence[Any]) -> None:
     """Let a library's entry points call functions."""
     from warpwright.driver import printf_buffer
 
-    # Destructors of other packages call while the interpreter takes its modules apart, this one before them.
+    # Destructors of other packages make calls while the interpreter tears modules down, this one before them.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
     slots = (ctypes.c_uint64 * len(functions)).in_dll(library, TABLE_SYMBOL)
     called = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
-    # A native program has no Python exceptions, and its stack is not to be followed through the guard.
+    # A native program has no Python exceptions, and its stack must not be unwound through the guard.
     slots[:] = [*(called if printf_buffer.embedded() else _guarded(library, called))]
     ctypes.pythonapi.Py_AtExit(ctypes.cast(library[CLOSE_SYMBOL], ctypes.c_void_p))
 
 
 def _guarded(library: ctypes.CDLL, callbacks: list[int]) -> list[int]:
-    """Addresses for a library's table: its guarded stubs where it has them, which are told what to call, and callbacks elsewhere."""
+    """Addresses for a library's table: its guarded stubs where there are any, which are told what to call, and
+    callbacks elsewhere."""
     count = len(callbacks)
     words = (ctypes.c_uint64 * (len(GUARD_FUNCTIONS) + 2 * count)).in_dll(library, GUARD_SYMBOL)
     stubs = words[len(GUARD_FUNCTIONS) : -count]

@@ -1,6 +1,7 @@
-"""Batches of copies: several linear ones, or several blocks, by one call in a stream's order.
+"""Batches of copies: several linear copies, or several blocks, in one call and in a stream's order.
 
-What is refused, and which copy is named as the one that failed, is an H200's driver's (13.0) answer to the calls of ``bench/driver_answers.py``.
+Errors, and which copy is reported as the failed one, follow an H200's driver (13.0; the calls of
+``bench/driver_answers.py``).
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ _ORDERS = (1, 2, 3)
 _PREFER_OVERLAP = 1
 """CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE."""
 _NONE_ALONE = (1 << 64) - 1
-"""Instead of the number of a copy that failed."""
+"""Returned instead of the number of a failed copy."""
 _OPERATION_BYTES, _SIDE_BYTES = 112, 40
 """CUDA_MEMCPY3D_BATCH_OP, CUmemcpy3DOperand."""
 _POINTER, _ARRAY = 1, 2
 
 
 def _tell(failed: int, number: int) -> None:
-    """Name the copy that failed, where the call has a place for that (CUDA 12)."""
+    """Store the number of the failed copy, if the call has an argument for it (CUDA 12)."""
     if failed:
         cmemory.put64(failed, number)
 
 
 def _each(count: int, failed: int, copy: Callable[[int], None]) -> None:
-    """Make copies one after the other up to the first that fails, which is named."""
+    """Make copies in sequence until one fails; its number is stored."""
     for number in range(count):
         try:
             copy(number)
@@ -94,7 +95,7 @@ entry("cuMemcpyBatchAsync", record=MemcpyBatch)(_batch)
 
 
 def _element_bytes(place: int) -> int:
-    """Bytes of an element of one side of a block; of pointers alone they are one."""
+    """Bytes per element of one side of a block; 1 for plain pointers."""
     return array_of(cmemory.get64(place + 8)).element_bytes if cmemory.get32(place) == _ARRAY else 1
 
 
@@ -119,7 +120,7 @@ def _side(place: int, element_bytes: int, extent: tuple[int, int, int]) -> Side:
 
 
 def _fits(place: int, extent: tuple[int, int, int]) -> bool:
-    """Whether a block is in the array of a side that is one."""
+    """Whether a block fits in a side that is an array."""
     if cmemory.get32(place) != _ARRAY:
         return True
     handle, *offset = cmemory.words64(place + 8, 4)

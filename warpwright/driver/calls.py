@@ -1,7 +1,7 @@
 """Calls of entry points from C: registers Python functions by name and turns their errors into result codes.
 
-A function returns nothing for success or a result code; it raises :class:`CudaError` for a result that the caller
-made, and the package's own errors for the rest, which are said on standard error once and mapped to a code.
+A function returns None for success, or a result code; it raises :class:`CudaError` for a result that the caller caused,
+and the package's own errors otherwise, which are printed once on standard error and mapped to a code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 ENTRIES: dict[str, Callable[..., Any]] = {}
 """Functions by entry point (without the suffix of per-thread variants)."""
 SIGNATURES: dict[str, str] = {}
-"""Letters of entry points that the headers' declaration does not give."""
+"""Signatures of entry points that differ from the headers' declarations."""
 RESULT_TYPES: dict[str, Any] = {}
 """Result types other than int."""
 _NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
@@ -50,7 +50,8 @@ _NOT_SUPPORTED = {"nvml": (3, "NVML_ERROR_NOT_SUPPORTED")}
 
 
 def entry(*names: str, result: Any = None, record: Record | None = None) -> Callable[[Function], Function]:
-    """Make a function the entry point of these names; with ``record`` it takes the call's arguments as one such record."""
+    """Register a function for the entry points with these names; with ``record`` it receives the call's arguments as
+    one such record."""
 
     def register(function: Function) -> Function:
         for name in names:
@@ -97,17 +98,17 @@ def failed(name: str, error: BaseException) -> int:
             explain(name, error.message)
         return error.code
     if isinstance(error, TimedOutError) and os.environ.get(launch_records.DEADLINE):
-        # The program is native, or ignores exceptions for all we know: its time is over.
+        # The program is native, or may ignore exceptions: its time limit is over.
         say(f"the time limit has passed in {name}: {error}")
         launch_records.finish()
         os._exit(TIMED_OUT)
     if isinstance(error, KeyboardInterrupt):
         if not sys.orig_argv:
-            # A native program, which has loaded Python for this driver alone.
+            # A native program, which has loaded Python only for this driver.
             say(f"interrupted in {name}{f': {error}' if str(error) else ''}")
             launch_records.finish(complete=False)
             os._exit(128 + signal.SIGINT)
-        # C code between here and Python knows no exceptions: raise it again when Python code runs next.
+        # C code between here and the Python program cannot propagate exceptions: raise it again when Python code runs next.
         _thread.interrupt_main()
         return results.LAUNCH_FAILED
     if isinstance(error, WarpwrightError | ToolchainError):
@@ -139,7 +140,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _logged(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of the driver or the runtime whose errors are in the error log."""
+    """A call of the driver or the runtime whose errors are recorded in the error log."""
     if name in TELL_OF_ANOTHER:
         return call
 

@@ -20,7 +20,7 @@ thread_modes: PerThread[list[int]] = PerThread(lambda: [GLOBAL])
 
 
 def begun() -> Iterator[Stream]:
-    """Streams that capture, by a call of their own."""
+    """The streams that are capturing through an explicit call."""
     for device in state().devices:
         for stream in device.streams:
             if stream.capture is not None and stream.capture_origin:
@@ -28,7 +28,7 @@ def begun() -> Iterator[Stream]:
 
 
 def break_capture(stream: Stream, code: int = results.STREAM_CAPTURE_UNSUPPORTED) -> CudaError:
-    """Invalidate a stream's capture; the error to raise."""
+    """Invalidate a stream's capture; returns the error to raise."""
     stream.capture_broken = True
     return CudaError(code)
 
@@ -37,7 +37,7 @@ def forbid_unsafe_call() -> None:
     """Invalidate the captures that a call of this thread which may wait would break.
 
     Raises:
-        CudaError: there is one.
+        CudaError: if there is one.
     """
     mode, here = thread_modes.mine()[0], threading.get_ident()
     if mode == RELAXED:
@@ -58,7 +58,7 @@ def forbid_any(device: Device) -> None:
     """Invalidate every capture of a device, for a call that waits for all its work.
 
     Raises:
-        CudaError: there is one.
+        CudaError: if there is one.
     """
     error = None
     for stream in begun():
@@ -69,10 +69,10 @@ def forbid_any(device: Device) -> None:
 
 
 def forbid_default_stream(default: Stream, breaks: bool = True) -> None:
-    """Work of the default stream would have to wait for streams that only record.
+    """Refuse work in the default stream that would have to wait for streams that are capturing.
 
     Raises:
-        CudaError: one of them captures; it is invalidated where the call ``breaks`` it.
+        CudaError: if one of them is capturing; its capture is invalidated if the call ``breaks`` it.
     """
     for stream in default.device.streams:
         if stream.capture is not None and stream.blocking and stream is not default:

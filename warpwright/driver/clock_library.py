@@ -1,11 +1,12 @@
 """A library that gives a program the simulated clock in place of the host's: machine code for LD_PRELOAD.
 
 It exports the C library's functions that read a clock of the wall (``clock_gettime``, ``gettimeofday``, ``time``) and that sleep. They work on words that this
-process's Python shares (:data:`CLOCK_SYMBOL`): the simulated time in picoseconds, and what the real clocks read when the first of the functions was called. A reading itself
-takes a little simulated time, so that a loop that waits for a clock ends; a sleep takes its time on both clocks.
+process's Python shares (:data:`CLOCK_SYMBOL`): the simulated time in picoseconds, and what the real clocks read when
+the first of the functions was called. A reading itself takes a little simulated time, so that a loop that waits for a
+clock ends; a sleep takes its duration on both clocks.
 
-Clocks of processor time stay the host's. So do all clocks for callers within the ranges of addresses that Python enters: the interpreter's own waits would end too
-early or too late otherwise.
+Processor-time clocks remain the host's, and so do all clocks for callers in the address ranges that Python registers,
+because the interpreter's own waits would otherwise end too early or too late.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ CLOCK_SYMBOL = "warpwright_clock"
 SONAME = "libwarpwright-clock.so"
 FUNCTIONS = ("clock_gettime", "gettimeofday", "time", "nanosleep", "clock_nanosleep", "usleep", "sleep")
 STATE, PS, READ_PS, WALL_NS, MONOTONIC_NS, RANGES = 1, 4, 5, 6, 7, 8
-"""Numbers of the shared words of 64 bits; state: 0 before the first call, then 1, and 2 when the clocks have begun."""
+"""Indices of the shared 64-bit words; state: 0 before the first call, then 1, and 2 once the clocks have started."""
 RANGE_COUNT = 4
-"""Pairs of words: the first address of a range and the one after its last."""
+"""Pairs of words: the first address of a range and one past its last."""
 WORDS = RANGES + 2 * RANGE_COUNT
 BEGUN = 2
 _DLSYM, _READ, _SLEEP = 0, 2, 3
@@ -282,7 +283,7 @@ define internal i64 @load_time(i64 %address) {{
 
 @lru_cache(maxsize=2)
 def _code(machine: str) -> tuple[bytes, int]:
-    """The functions as position-independent machine code without relocations, and where ``dispatch`` is in it."""
+    """The functions as position-independent machine code without relocations, and the offset of ``dispatch`` in it."""
     import llvmlite.binding as llvm
 
     from warpwright.toolchain.elf_reader import ElfFile

@@ -30,7 +30,7 @@ def put_float(pointer: int, value: float) -> None:
 
 
 def given(pointer: int) -> int:
-    """A pointer that has to point somewhere.
+    """A pointer that must not be null.
 
     Raises:
         CudaError: CUDA_ERROR_INVALID_VALUE for a null pointer.
@@ -72,7 +72,7 @@ def text(pointer: int) -> str:
 
 
 def put_text(pointer: int, value: str, room: int) -> None:
-    """Store a C string, cut to ``room`` bytes with its end."""
+    """Store a C string, truncated to ``room`` bytes including its terminator."""
     raw = value.encode()[: max(room - 1, 0)] + b"\0"
     if room > 0:
         ctypes.memmove(given(pointer), raw, len(raw))

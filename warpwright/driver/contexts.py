@@ -15,16 +15,16 @@ from warpwright.driver.functions import BANK_SIZES, CACHE_CONFIGURATIONS
 from warpwright.driver.work_order import host_waits_for
 
 _LIMITS = {0: 1024, 1: 8650752, 2: 8 << 20, 4: 2048, 5: 64, 7: 0, 8: 0}
-"""By CUlimit, of an H200: stack size, printf buffer, heap of device malloc, launches by kernels that wait, L2 granularity, then
-shared memory of a block, which is told and not set."""
+"""Values by CUlimit, of an H200: stack size, printf buffer, heap of device malloc, pending launches by kernels, L2
+granularity, then shared memory of a block, which can only be read."""
 _STACK, _MAX_SHARED, _SHARED = 0, 7, 8
 SIXTEENTHS = 16
-"""Parts of L2 that can be set aside."""
+"""Granularity of the part of L2 that can be set aside."""
 _SET_ASIDE = 6
-"""CU_LIMIT_PERSISTING_L2_CACHE_SIZE, which is the device's."""
+"""CU_LIMIT_PERSISTING_L2_CACHE_SIZE, which belongs to the device."""
 _NO_LIMITS = (3, 9)
 _GRAIN = {0: (16, 16), 1: (512 << 10, 1), 2: (4 << 20, 1), 4: (32, 1)}
-"""Least value, and what it is a multiple of."""
+"""Minimum value, and granularity."""
 _MOST_STACK_BYTES = 512 << 10
 """Local memory of a thread, of which the stack is a part."""
 _FLAGS, _WAYS_TO_WAIT, _WAYS = 0xFF, 7, (0, 1, 2, 4)
@@ -67,10 +67,10 @@ def primary_state(device: int, flags: int, active: int) -> None:
 
 
 def checked_flags(flags: int) -> int:
-    """Flags of a context: one way to wait at most.
+    """Check flags of a context, which may select at most one way to wait.
 
     Raises:
-        CudaError: others.
+        CudaError: for other flags.
     """
     if flags & ~_FLAGS or flags & _WAYS_TO_WAIT not in _WAYS:
         raise CudaError(results.INVALID_VALUE)
@@ -78,7 +78,7 @@ def checked_flags(flags: int) -> int:
 
 
 def empty(context: Context) -> None:
-    """Free everything of a context, and forget that a kernel failed in it."""
+    """Free everything that belongs to a context, and clear its error."""
     printf_buffer.flush()
     from warpwright.driver.graph_memory import withdraw_all
 
@@ -281,7 +281,7 @@ def set_cache_config(value: int) -> int | None:
 
 @entry("cuCtxGetSharedMemConfig")
 def shared_config(place: int) -> None:
-    # Since Kepler banks are four bytes wide, whatever was asked for.
+    # Since Kepler banks are four bytes wide, whatever was requested.
     state().current()
     cmemory.put32(place, 1)
 
@@ -327,7 +327,8 @@ def _open(context: Context, peer: Device) -> None:
 
 @contextmanager
 def peers_open(contexts: Sequence[Context]) -> Iterator[None]:
-    """Let kernels of these contexts reach each other's devices for a while, also where the program has not asked for it."""
+    """Temporarily let kernels of these contexts access each other's devices, even if the program has not requested
+    it."""
     opened = []
     for context in contexts:
         for other in contexts:

@@ -21,7 +21,7 @@ from warpwright.driver.pending import finish
 from warpwright.engine.device_memory import Bytes
 
 BLOCKING = -1
-"""Instead of a stream: the default one, and the host waits."""
+"""Replaces a stream: the default stream, and the host waits."""
 _HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4
 """CUmemorytype."""
 
@@ -33,7 +33,7 @@ class Side:
     address: int
     pitch: int = 0
     height: int = 0
-    """Rows of a slice, padding included."""
+    """Rows of a slice, including padding."""
 
 
 @dataclass(eq=False, slots=True)
@@ -51,7 +51,7 @@ class Copy(Node):
     kind = 1
 
     def returns_when_done(self) -> bool:
-        """A copy from or to the host's ordinary memory returns when that has been read or written."""
+        """A copy from or to pageable host memory returns when that memory has been read or written."""
         return holder(self.source.address) is None or holder(self.target.address) is None
 
     def can_wait(self, stream: Stream) -> bool:
@@ -140,17 +140,18 @@ def touched_by_driver() -> AbstractContextManager[None]:
 
 
 def written(address: int, size: int) -> None:
-    """Tell whoever watches device memory that the host wrote to it."""
+    """Notify observers of device memory that the host wrote to it."""
     memory = memory_of(address)
     if memory.observer is not None and memory.find(address) is not None:
         memory.observer.filled(address, size)
 
 
 def copied(target: int, source: int, size: int, unwritten: list[tuple[int, Bytes]]) -> None:
-    """Tell whoever watches device memory of a copy: what nothing wrote is nobody's in its target too.
+    """Notify observers of device memory of a copy: bytes that were never written remain undefined in its target.
 
     Args:
-        unwritten: takes bytes for the host (their address, and which were written) not all of which were written.
+        unwritten: called for a copy to the host of bytes not all of which were written: their address, and which were
+        written.
     """
     watcher = memory_of(source).observer
     contents = watcher.contents(source, size) if watcher is not None else None
@@ -166,7 +167,8 @@ def copied(target: int, source: int, size: int, unwritten: list[tuple[int, Bytes
 
 
 def check_device(address: int, size: int, stream: Stream | None = None, graph_memory: bool = False) -> None:
-    """CUDA_ERROR_INVALID_VALUE unless an allocation holds the range, or may hold it when what ``stream`` captures (or a graph) is run."""
+    """Raise CUDA_ERROR_INVALID_VALUE unless an allocation contains the range, or may contain it when the work that
+    ``stream`` captures (or a graph) is run."""
     if size <= 0:
         return
     found = holder(address)
@@ -202,7 +204,7 @@ def linear(target: int, source: int, size: int, stream: int, device: tuple[int, 
 
 
 def at_once(copy: Copy) -> None:
-    """Make a copy in the default stream, and wait for it."""
+    """Copy in the default stream, and wait."""
     state().current()
     queue = state().stream(0)
     submit(queue, copy)
@@ -261,7 +263,8 @@ def peer_async(target: int, target_context: int, source: int, source_context: in
 
 
 class Place(NamedTuple):
-    """Where one side of a two- or three-dimensional copy is, as its structure says: memory of a kind, and x (in bytes), y and z in it."""
+    """One side of a two- or three-dimensional copy, as in its structure: a kind of memory, and x (in bytes), y and z in
+    it."""
 
     kind: int
     host: int
@@ -275,7 +278,7 @@ class Place(NamedTuple):
 
     @property
     def base(self) -> int:
-        """Address of the memory, where it is no array."""
+        """Address of the memory, if it is not an array."""
         return self.host if self.kind == _HOST else self.device
 
 
@@ -305,10 +308,10 @@ def copy_2d(pointer: int) -> Copy:
 
 
 def _check_rows(at: Place, width: int, height: int) -> None:
-    """Refuse one side of a two-dimensional copy that does not exist, or whose rows (of ``x + width`` bytes) do not fit.
+    """Check one side of a two-dimensional copy: it must exist, and its rows (of ``x + width`` bytes) must fit.
 
     Raises:
-        CudaError: so it is.
+        CudaError: otherwise.
     """
     if not width or not height:
         return
@@ -335,7 +338,7 @@ def copy_3d(pointer: int) -> Copy:
 
 
 def described(copy: Copy) -> bytes:
-    """The CUDA_MEMCPY3D of a copy; copies that no such structure made have one with addresses alone."""
+    """The CUDA_MEMCPY3D of a copy; a copy that was not described by such a structure gets one with addresses only."""
     if len(copy.raw) == COPY_3D_BYTES:
         return copy.raw
     sides = ((0, 0, 0, 0, _UNIFIED, 0, one.address, 0, 0, one.pitch, one.height) for one in (copy.source, copy.target))

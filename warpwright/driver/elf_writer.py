@@ -2,7 +2,7 @@
 
 Facts: the System V ABI's ELF-64 (gabi, chapters 4 and 5), its supplements for x86-64 and AArch64 (relocation types), and the
 GNU extensions for symbol versions.  A file has three loaded segments: headers, dynamic tables and code (read, execute),
-data (read, write), and a second piece of code.  Nothing is lazily bound: every relocation is in ``DT_RELA``.
+data (read, write), and a second piece of code.  There is no lazy binding: every relocation is in ``DT_RELA``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READ, _WRITE, _EXECUTE = 4, 2, 1
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Virtual addresses of the three pieces, known before their contents are."""
+    """Virtual addresses of the three pieces, known before their contents."""
 
     text: int
     data: int
@@ -42,7 +42,7 @@ def sysv_hash(name: bytes) -> int:
 
 
 class _Strings:
-    """A string table that keeps each string once."""
+    """A string table that stores each string once."""
 
     def __init__(self) -> None:
         self.blob = bytearray(b"\0")
@@ -61,7 +61,7 @@ def _up(value: int, unit: int) -> int:
 
 
 class SharedObject:
-    """A library in the making: names first, then the layout, then its contents.
+    """A library under construction: names first, then the layout, then its contents.
 
     Args:
         machine: ``x86_64`` or ``aarch64``.
@@ -214,7 +214,7 @@ class SharedObject:
     def _sections(
         self, place: Mapping[str, int], where: Layout, text: int, data: int, dynamic_at: int, dynamic: int
     ) -> tuple[list[bytes], bytes]:
-        """Section headers with their names, for linkers: the dynamic linker does without."""
+        """Section headers with their names, for linkers; the dynamic linker does not use them."""
         symbols = 1 + len(self.imports) + len(self.exports)
         # name, type, flags, address, size, link, info, entry size
         rows: list[tuple[str, int, int, int, int, int, int, int]] = [

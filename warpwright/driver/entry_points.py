@@ -1,7 +1,7 @@
 """The exports of the libraries: name and signature of every entry point of CUDA 12 and 13, and of NVML.
 
-The tables ``data/driver.txt``, ``data/runtime12.txt``, ``data/runtime13.txt`` and ``data/nvml.txt`` are made from CUDA's public headers by
-``python -m bench.entry_points``, which says what the letters mean.
+The tables ``data/driver.txt``, ``data/runtime12.txt``, ``data/runtime13.txt`` and ``data/nvml.txt`` are generated from
+CUDA's public headers by ``python -m bench.entry_points``, which documents the letters.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from importlib import resources
 from typing import Any, TypeAlias
 
 VARIANTS = ("_ptsz", "_ptds")
-"""Suffixes of the entry points that a program gets when its default stream is one for each thread."""
+"""Suffixes of the entry points used by programs with per-thread default streams."""
 
 
 _GIVES_BACK = ("Free", "Destroy", "Unload", "Release", "Unregister", "SetCurrent", "Synchronize")
 
 
 class Ending(Enum):
-    """What a call does after the interpreter has ended."""
+    """What a call does after the interpreter has shut down."""
 
     GONE = auto()
     """It returns CUDA_ERROR_DEINITIALIZED."""
@@ -39,7 +39,8 @@ _TEXTS = ("ErrorString", "ErrorName", "StatusString", "StatusName")
 
 
 def ending(name: str) -> Ending:
-    """How a call ends after the interpreter has: PyTorch's destructors go to the device of what they give back, and read what failed."""
+    """How a call ends after the interpreter has shut down: PyTorch's destructors select the device of the resources
+    that they release, and read errors."""
     # The driver's own functions of such names store the address and return a result.
     if (name.endswith(_TEXTS) and not name.startswith("cuGet")) or name == "ncclGetLastError":
         return Ending.TEXT
@@ -51,9 +52,10 @@ def ending(name: str) -> Ending:
 
 
 def gives_back(name: str) -> bool:
-    """Whether a call gives something back, or waits for what has ended, as destructors do.
+    """Whether a call releases a resource, or waits for work that has ended, as destructors do.
 
-    NVIDIA's driver serves such calls until the process runs its exit handlers, later than an interpreter ends: what they give back then goes with the process.
+    NVIDIA's driver serves such calls until the process runs its exit handlers, after an interpreter has shut down; the
+    resources are then released with the process.
     """
     return any(word in name for word in _GIVES_BACK)
 
@@ -62,19 +64,20 @@ _ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
 
 
 def asks(name: str) -> bool:
-    """Whether destructors make this call before they give something back: it reads a state or selects a context."""
+    """Whether destructors make this call before they release a resource: it reads a state or selects a context."""
     return any(word in name for word in _ASKS)
 
 
 CLOSED_TEXT = b"driver shutting down"
-"""What cudaGetErrorString says of CUDA_ERROR_DEINITIALIZED."""
+"""The text that cudaGetErrorString returns for CUDA_ERROR_DEINITIALIZED."""
 _closed_text = ctypes.create_string_buffer(CLOSED_TEXT)
 
 
 def end_of(name: str, gone: int) -> Callable[[Sequence[Any]], int]:
     """What a call does after the end (:func:`ending`) while the interpreter still ends, as a function of the call's arguments.
 
-    It returns ``gone`` for what is no longer there.  The function reads no name of a module: the interpreter takes modules apart before the last destructors run.
+    It returns ``gone`` for resources that no longer exist.  The function uses no module-level name, because the
+    interpreter tears modules down before the last destructors run.
     """
     how = ending(name)
     result = {Ending.GONE: gone, Ending.TEXT: ctypes.addressof(_closed_text)}.get(how, 0)
@@ -91,7 +94,8 @@ def end_of(name: str, gone: int) -> Callable[[Sequence[Any]], int]:
 
 
 def called_by_destructors(name: str, letters: str) -> bool:
-    """Whether destructors make a call: it gives something back, or asks what that needs; of six integers at most, which travel in registers."""
+    """Whether destructors make a call: it releases a resource, or queries what that requires, with at most six integer
+    arguments, which are passed in registers."""
     return (gives_back(name) or asks(name)) and len(letters) <= 6 and not set(letters) - set("iuQL")
 
 
@@ -128,7 +132,7 @@ _TYPES: dict[str, Any] = {
     "Q": ctypes.c_uint64,
     "f": ctypes.c_float,
     "d": ctypes.c_double,
-    # A structure of eight bytes travels in a register, as an integer does.
+    # A structure of eight bytes is passed in a register, like an integer.
     "L": ctypes.c_uint64,
     "D": Dim3,
     "E": Extent,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 KEPT_BYTES = 25_600
-"""Of text (CUDA driver API, "Error Log Management")."""
+"""Maximum bytes of text (CUDA driver API, "Error Log Management")."""
 ERROR = 0
 """CU_LOG_LEVEL_ERROR."""
 _CUT = "Older messages are not here: they did not fit"
@@ -28,7 +28,7 @@ class _Entry:
 
 
 class ErrorLog:
-    """Entries by number, and who is told of new ones."""
+    """Entries by number, and the callbacks for new ones."""
 
     def __init__(self) -> None:
         self.following = 0
@@ -39,7 +39,7 @@ class ErrorLog:
         self._numbers = itertools.count(1)
 
     def add(self, message: str) -> None:
-        """Keep a message, and tell it."""
+        """Store a message and call the callbacks."""
         entry = _Entry(self.following, _line(message))
         self.following += 1
         self._entries.append(entry)
@@ -51,9 +51,10 @@ class ErrorLog:
             function(data, ERROR, raw, len(raw))
 
     def since(self, number: int, room: int = KEPT_BYTES) -> bytes | None:
-        """Lines of the entries from a number on: the latest that ``room`` bytes hold, with a line that says so in front where some are missing.
+        """Lines of the entries from a number on: the latest that fit in ``room`` bytes, preceded by a line that says so
+        if some are missing.
 
-        None when not even one fits.
+        None if not even one fits.
         """
         wanted = [entry.line for entry in self._entries if entry.number >= number]
         lost = bool(self._entries) and number < self._entries[0].number
@@ -69,13 +70,13 @@ class ErrorLog:
         return b"".join([head, *reversed(kept)]) if kept else None
 
     def tell(self, function: int, data: int) -> int:
-        """Call a function of the program with each new message; the number that ends it."""
+        """Call a function of the program with each new message; returns the number with which this can be ended."""
         number = next(self._numbers)
         self._callbacks[number] = (_CALLBACK(function), data)
         return number
 
     def tell_no_longer(self, number: int) -> bool:
-        """End what :meth:`tell` began; False where there is nothing to end."""
+        """Undo :meth:`tell`; returns False if there is nothing to undo."""
         return self._callbacks.pop(number, None) is not None
 
 
@@ -87,4 +88,4 @@ def _line(message: str) -> bytes:
 
 
 log = ErrorLog()
-"""This process's."""
+"""The log of this process."""

@@ -1,4 +1,4 @@
-"""The driver's error log, as programs read it.  What is refused is an H200's driver's (13.0) answer."""
+"""The driver's error log, as programs read it.  Errors follow an H200's driver (13.0)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def current(place: int, flags: int) -> int | None:
 
 
 def _lines(iterator: int, room: int) -> bytes:
-    """Lines from an iterator on, all of them without one; the iterator continues after them.
+    """Lines from an iterator on, or all lines without one; the iterator advances past them.
 
     Raises:
-        CudaError: room for not even one line.
+        CudaError: if there is no room for a single line.
     """
     found = log.since(cmemory.get32(iterator) if iterator else 0, room)
     if found is None:

@@ -1,8 +1,10 @@
 """memcheck's reports of calls that fail, as compute-sanitizer's ``--report-api-errors explicit``.
 
-A call of the program that returns an error is a finding: of the driver's functions and of the runtime's, not of those that these call.  Not reported are
-results that are no error (not ready) and the functions that only tell of an earlier one.  A question whose answer is "there is none" (an entry point, a symbol, a
-current context, an attribute) is information: libraries ask to find out.  So is an attribute of a function that only later drivers have.
+A call by the program that returns an error is a finding; this applies to the driver's functions and to the runtime's,
+but not to calls between them.  Results that are not errors (not ready) and functions that only return an earlier error
+are not reported.  A query whose answer is "there is none" (an entry point, a symbol, a current context, an attribute)
+is informational, because libraries use such queries to find out, and so is a function attribute that only later drivers
+have.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ _ANSWERS = frozenset(
         *(results.NOT_SUPPORTED, results.INVALID_DEVICE_FUNCTION),
     )
 )
-"""Results by which a question is answered in the negative."""
+"""Results that are negative answers to a query."""
 _ABOUT_ANYTHING = re.compile(r"Attribute|ProcAddress|DriverEntryPoint|AddressRange")
-"""Questions about pointers and names that may be anything: an invalid one is an answer as well."""
+"""Queries about arbitrary pointers and names: for these, invalid is an answer too."""
 
 _ATTRIBUTE_AT = {"cuFuncSetAttribute": 1, "cuKernelSetAttribute": 0}
 FUNCTION_ATTRIBUTES = 16
@@ -37,7 +39,7 @@ FUNCTION_ATTRIBUTES = 16
 
 
 def watched(name: str, library: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of a library that reports its errors to the checks; ``call`` itself where there are none to report."""
+    """A call of a library that reports its errors to the checks; ``call`` itself if there is nothing to report."""
     if library == "nvml" or name in TELL_OF_ANOTHER or (name.startswith("__") and name != _LAUNCH):
         return call
     name = name.removeprefix("__")
@@ -55,7 +57,7 @@ _why = threading.local()
 
 
 def explain(name: str, message: str) -> None:
-    """What a person should know of the failure of a call of this thread, before it is reported."""
+    """An explanation of a failed call of this thread for the user, before it is reported."""
     _why.of = name, message
 
 
@@ -66,7 +68,7 @@ def _explanation(name: str) -> str:
 
 
 def is_answer(name: str, code: int, arguments: Sequence[Any] = ()) -> bool:
-    """Whether a result only answers the program's question."""
+    """Whether a result is only an answer to the program's query."""
     if name in _ATTRIBUTE_AT and code == results.INVALID_VALUE:
         return len(arguments) > _ATTRIBUTE_AT[name] and int(arguments[_ATTRIBUTE_AT[name]]) >= FUNCTION_ATTRIBUTES
     if not _QUESTION.search(name):
@@ -75,7 +77,7 @@ def is_answer(name: str, code: int, arguments: Sequence[Any] = ()) -> bool:
 
 
 def report(name: str, library: str, code: int, arguments: Sequence[Any] = ()) -> None:
-    """Tell the calling thread's GPU of a call that failed."""
+    """Report a failed call to the calling thread's GPU."""
     gpu = state().gpu
     if gpu.checker is None:
         return

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from warpwright.toolchain import Kernel as CubinKernel
 
 DEFAULT_SHARED_BYTES = 48 << 10
-"""What a block may have without asking for more (CUDA C++ Programming Guide, 7.x and later)."""
+"""Shared memory available to a block without opting in (CUDA C++ Programming Guide, 7.x and later)."""
 _CLUSTER_WIDTHS = (11, 12, 13)
 NON_PORTABLE = 14
 PORTABLE_CLUSTER = 8
-"""Blocks of a cluster that every chip with clusters runs (CUDA C++ Programming Guide, "Thread Block Clusters")."""
+"""Blocks of the largest cluster that every chip with clusters can run (CUDA C++ Programming Guide, "Thread Block
+Clusters")."""
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9
 CACHE_CONFIGURATIONS, BANK_SIZES = range(4), range(3)
 """CUfunc_cache and CUsharedconfig."""
@@ -85,10 +86,10 @@ class LoadedImage:
         return self.place(name)
 
     def share(self, name: str, other: LoadedImage) -> None:
-        """Let a global variable be the one that the same code has on another device: managed, one for both.
+        """Share a global variable with the same code on another device: a managed variable, one for both.
 
         Raises:
-            UnsupportedError: the code names the variable's whole section.
+            UnsupportedError: if the code refers to the variable's whole section.
         """
         there, here = other.module._loaded, self.module._loaded
         variable = there.place(name)
@@ -103,7 +104,7 @@ class LoadedImage:
         here.variables[name] = seen
 
     def unload(self) -> None:
-        """Take it off the device."""
+        """Remove it from the device."""
         printf_buffer.flush()
         s = state()
         if not self.alive:
@@ -151,7 +152,7 @@ class Function:
 
     @property
     def dynamic_shared_limit(self) -> int:
-        """Most dynamic shared memory of a launch."""
+        """Maximum dynamic shared memory of a launch."""
         return self.attributes.get(_MAX_DYNAMIC_SHARED, DEFAULT_SHARED_BYTES - self.static_shared_bytes)
 
     def max_threads(self) -> int:
@@ -169,7 +170,7 @@ class Function:
 
     @property
     def cluster(self) -> Dim3 | None:
-        """Blocks of a cluster, when the kernel or an attribute of the function names them."""
+        """Blocks of a cluster, if the kernel or an attribute of the function specifies them."""
         x, y, z = (self.attributes.get(n, 0) for n in _CLUSTER_WIDTHS)
         return (x, y, z) if x and y and z else self.record.cluster
 
@@ -177,7 +178,7 @@ class Function:
         """A CUfunction_attribute.
 
         Raises:
-            CudaError: no such attribute.
+            CudaError: if there is no such attribute.
         """
         record = self.record
         cluster = self.cluster or (0, 0, 0)
@@ -203,10 +204,10 @@ class Function:
         return values[number]
 
     def set_attribute(self, number: int, value: int) -> None:
-        """Change one of the attributes that can be.
+        """Change a writable attribute.
 
         Raises:
-            CudaError: the attribute is fixed, or the value out of range.
+            CudaError: if the attribute is read-only, or the value out of range.
         """
         shared = self.image.context.device.gpu.chip.shared.shared_max_per_block_kib * 1024
         if number == _MAX_DYNAMIC_SHARED:
@@ -324,7 +325,7 @@ def is_loaded(place: int, handle: int) -> None:
 
 @entry("cuFuncLoad")
 def load(handle: int) -> None:
-    # Decoded at the first launch all the same: a kernel that is loaded but never run may hold what is not modelled.
+    # Code is decoded at the first launch anyway, because a kernel that is loaded but never run may contain unsupported instructions.
     function(handle)
 
 

@@ -1,7 +1,7 @@
 """Conditional nodes of graphs: bodies that run if, while or according to a value that kernels set.
 
-CUDA C++ Programming Guide, "Conditional Graph Nodes".  A condition belongs to a graph; with the flag for it, each launch of the
-graph begins with its default.  Without, a launch finds what the last one left.
+CUDA C++ Programming Guide, "Conditional Graph Nodes".  A condition belongs to a graph; with the flag for it, each
+launch of the graph begins with its default value; otherwise a launch starts with the value that the last one left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Condition:
         weakref.finalize(self, _drop, self.handle)
 
     def begin(self) -> None:
-        """Take the default, where each launch is to."""
+        """Assign the default, if each launch is to begin with it."""
         if self.flags & ASSIGN_DEFAULT:
             set_condition(self.handle, self.default)
 
@@ -52,13 +52,13 @@ def _drop(handle: int) -> None:
 
 @dataclass(eq=False)
 class ConditionalNode(Node):
-    """Bodies, of which the condition chooses."""
+    """A node with bodies, of which the condition selects one."""
 
     condition: Condition
     choice: int
     bodies: list[Graph]
     handles: ctypes.Array[ctypes.c_uint64] = field(init=False)
-    """The bodies' handles: the program gets a pointer to them."""
+    """The bodies' handles, to which the program receives a pointer."""
 
     kind = CONDITIONAL
 
@@ -83,7 +83,7 @@ class ConditionalNode(Node):
 
 
 def _conditions(graph: Graph) -> Iterator[Condition]:
-    """Those of a graph and of the graphs in it."""
+    """Conditions of a graph and of the graphs in it."""
     yield from graph.conditions
     for v in graph.vertices:
         for one in v.work.graphs():

@@ -1,4 +1,4 @@
-"""Calls on executable graphs: instantiated, updated and launched."""
+"""Calls on executable graphs: instantiation, update and launch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpwright.driver.pending import queue as pending
 _INSTANTIATE_FLAGS, _DEVICE_LAUNCH = 0xF, 4
 """CUDA_GRAPH_INSTANTIATE_FLAG_*."""
 _SWITCHED = (KERNEL, COPY, FILL)
-"""Kinds of nodes that may be switched off."""
+"""Kinds of nodes that may be disabled."""
 
 
 def instantiate(handle: int, flags: int = 0) -> int:
@@ -33,7 +33,7 @@ def instantiate_with_flags(place: int, handle: int, flags: int) -> None:
 
 
 def _launched_by_kernels(handle: int) -> bool:
-    """Whether a graph has nothing that a kernel could launch."""
+    """Check that a graph contains only nodes that a kernel may launch."""
     return not any(v.work.kind in (KERNEL, COPY, FILL, GRAPH) for v in state().handles.get(Graph, handle).vertices)
 
 
@@ -87,7 +87,7 @@ def launch(handle: int, stream_handle: int) -> None:
 
 
 def _switched(executable: int, node: int) -> Vertex:
-    """An executable graph's node that can be switched off."""
+    """A node of an executable graph that can be disabled."""
     found = twin(executable, node)
     if found.work.kind not in _SWITCHED:
         raise CudaError(results.INVALID_VALUE)
@@ -105,7 +105,8 @@ def get_enabled(executable: int, node: int, place: int) -> None:
 
 
 def take_over(executable: int, graph: int) -> tuple[int, int]:
-    """Take a graph of the same shape over; (CUgraphExecUpdateResult, handle of the node that differs)."""
+    """Update an executable graph from a graph of the same shape; returns (CUgraphExecUpdateResult, handle of the node
+    that differs)."""
     target = state().handles.get(Executable, executable)
     given = state().handles.get(Graph, graph)
     old, new = target.graph.vertices, given.vertices

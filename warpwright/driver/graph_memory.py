@@ -1,8 +1,8 @@
 """Memory that graphs allocate: its addresses exist from the creation of the node, its memory from launch to free.
 
-A graph's allocation keeps its address over all launches (CUDA C++ Programming Guide, "Graph Memory Nodes"), which kernels of the
-graph have in their arguments.  Between the free and the next launch nothing is there.  Memory that was given back stays
-reserved for later launches until it is trimmed.
+A graph's allocation keeps its address over all launches (CUDA C++ Programming Guide, "Graph Memory Nodes"), because
+kernels of the graph have it in their arguments.  Between the free and the next launch the range is unmapped.  Freed
+memory stays reserved for later launches until it is trimmed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AUTO_FREE = 1
 
 
 class GraphMemory:
-    """One allocation of a graph; its addresses are free again when no graph names them any more."""
+    """One allocation of a graph; its addresses are freed once no graph names them."""
 
     def __init__(self, device: Device, allocation: Allocation) -> None:
         self.device = device
@@ -43,9 +43,9 @@ class GraphMemory:
 _unnamed: deque[tuple[Device, Allocation]] = deque()
 """Addresses whose last graph has been destroyed; the next reservation frees them, because a finalizer may run at any point."""
 _reserved: weakref.WeakValueDictionary[int, GraphMemory] = weakref.WeakValueDictionary()
-"""All of them by address."""
+"""All allocations, by address."""
 _live: dict[int, GraphMemory] = {}
-"""Allocations that a launch made and nothing freed since, by address."""
+"""Allocations that a launch made and that have not been freed, by address."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ def reserve(size: int, device: Device) -> GraphMemory:
     """Addresses for an allocation of a graph.
 
     Raises:
-        CudaError: size 0, or more than there is.
+        CudaError: for size 0, or more than is available.
     """
     memory = device.gpu.memory
     state().current()
@@ -92,7 +92,7 @@ def reserve(size: int, device: Device) -> GraphMemory:
 
 
 def reserved_for_graph(address: int, size: int) -> bool:
-    """Whether a range will be memory once a graph is launched: captured work may name it."""
+    """Whether a range will be mapped once a graph is launched, so that captured work may use it."""
     return any(a <= address and address + size <= a + one.size for a, one in _reserved.items())
 
 
@@ -120,7 +120,7 @@ class AllocationNode(Node):
 
 
 def withdraw(address: int) -> None:
-    """Free what a graph allocated: nothing is at its addresses until it is launched again."""
+    """Free a graph's allocation: its addresses are unmapped until the next launch."""
     one = _live.pop(address)
     memory = one.device.gpu.memory
     del kinds[address]
@@ -140,7 +140,7 @@ def withdraw_all(context: Context) -> None:
 
 
 def _free_the_last_launch(graph: Graph, flags: int) -> None:
-    """Free what the graph's last launch left, where the graph was instantiated to have that done."""
+    """Free the allocations of the graph's last launch, if the graph was instantiated with that option."""
     if not flags & AUTO_FREE:
         return
     for v in graph.vertices:

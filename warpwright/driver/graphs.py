@@ -26,11 +26,11 @@ from warpwright.engine.work_clocks import Clock, learn, new_queue
 KERNEL, COPY, FILL, HOST, GRAPH, EMPTY, WAIT_EVENT, RECORD_EVENT = 0, 1, 2, 3, 4, 5, 6, 7
 """CUgraphNodeType."""
 _PLAIN = (KERNEL, COPY, FILL, HOST, EMPTY)
-"""Kinds of nodes that do the same at any time after those that they need."""
+"""Kinds of nodes that take no time and have no effect of their own."""
 
 
 class _Instant(Work):
-    """Nothing but its place in an order."""
+    """A node that takes no time."""
 
     __slots__ = ()
 
@@ -48,11 +48,11 @@ class Node(Work):
     kind: ClassVar[int] = EMPTY
 
     def copied(self) -> Node:
-        """The same work for a copy of its graph; only nodes that hold graphs differ from one copy to another."""
+        """The same work for a copy of its graph; only nodes that contain graphs differ between copies."""
         return self
 
     def with_attributes_of(self, other: Node) -> Node:
-        """The same work with the attributes of other work; only kernels have some."""
+        """The same work with the attributes of other work; only kernels have attributes."""
         return self
 
     def graphs(self) -> tuple[Graph, ...]:
@@ -62,11 +62,11 @@ class Node(Work):
 
 @dataclass(eq=False)
 class UserObject:
-    """Something of the program that lives as long as it has references."""
+    """An object of the program that lives as long as it has references."""
 
     data: int
     destroy: int
-    """A function of the program, called with ``data`` when the last reference goes."""
+    """A function of the program, called with ``data`` when the last reference is released."""
     references: int
     handle: int = 0
 
@@ -88,13 +88,14 @@ class Vertex:
     graph: Graph
     needs: list[Vertex] = field(default_factory=list)
     early: set[Vertex] = field(default_factory=set)
-    """Kernels among its dependencies that need only have let it begin (CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)."""
+    """Kernels among its dependencies that only need to have triggered programmatic completion
+    (CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)."""
     handle: int = 0
     enabled: bool = True
     attributes: dict[int, bytes] = field(default_factory=dict)
 
     def release(self) -> None:
-        """Forget its handle, and the graphs in it."""
+        """Release its handle, and the graphs in it."""
         for graph in self.work.graphs():
             graph.release()
         state().handles.drop(self.handle)
@@ -112,10 +113,10 @@ class Vertex:
         self.work = work
 
     def change(self, work: Node) -> None:
-        """Take other parameters; attributes stay.
+        """Change the parameters; attributes are kept.
 
         Raises:
-            CudaError: the work is of another kind.
+            CudaError: if the work is of another kind.
         """
         self.replace(work.with_attributes_of(self.work))
 
@@ -145,13 +146,13 @@ class Graph(Node):
         return made
 
     def ordered(self) -> list[Vertex]:
-        """Vertices, each after those that it needs; otherwise in the order of their making.
+        """Vertices in topological order; otherwise in the order of creation.
 
         Raises:
             CudaError: the graph has a cycle.
         """
         order: list[Vertex] = []
-        # No function that calls itself: its closure would keep the vertices until the next garbage collection, and chains are long.
+        # Not a recursive function: its closure would keep the vertices alive until the next garbage collection, and chains are long.
         entered: set[Vertex] = set()
         left: set[Vertex] = set()
         ahead = self.vertices[::-1]
@@ -196,20 +197,20 @@ class Graph(Node):
         return (self,)
 
     def release(self) -> None:
-        """Forget its handle, its nodes' and those of the graphs in them."""
+        """Release its handle, its nodes' handles and those of the graphs in them."""
         for vertex in self.vertices:
             vertex.release()
-        # Vertices name their graph: what they hold, conditions and memory, is to go now.
+        # Vertices refer to their graph; release conditions and memory that they hold now.
         self.vertices, self.conditions = [], []
         while self.users:
             self.users.pop().release()
         state().handles.drop(self.handle)
 
     def run(self, stream: Stream) -> None:
-        """Each vertex starts when those that it needs have ended, so independent ones overlap in simulated time.
+        """Each vertex starts when its dependencies have ended, so independent ones overlap in simulated time.
 
-        Kernels start one after the other, as they become ready, and those that others precede sooner than a launch in a stream would
-        (`bench.machine.streams`, graphs).
+        Kernels start one after the other, as they become ready; kernels with predecessors start sooner than launches in
+        a stream would (`bench.machine.streams`, graphs).
         """
         begin = free = state().begin(stream)
         launch = stream.device.gpu.chip.launch
@@ -237,9 +238,10 @@ class Graph(Node):
             learn(stream.clock, clock)
 
     def queued(self, stream: Stream) -> bool:
-        """Queue its nodes, each for itself; False where it is to run now, as a whole.
+        """Queue its nodes individually; returns False if the graph is to run now, as a whole.
 
-        Without branches, in a program of one stream, it runs as a whole; so does one with nodes that look at their graph's state.
+        A graph without branches in a program with one stream runs as a whole, and so does one with nodes that read
+        their graph's state.
         """
         beside = concurrent(stream.device) or self._branches() or any(v.early for v in self.vertices)
         times = stream.device.gpu.timing == "full" and stream.device.gpu.checker is None
@@ -257,7 +259,7 @@ class Graph(Node):
             needs, extra = frozenset(vertex.needs), 0
             kernel = vertex.enabled and vertex.work.kind == KERNEL
             if kernel:
-                # Those that become ready together begin one after the other.
+                # Vertices that become ready together begin one after the other.
                 interval_us = launch.graph_branch_interval_us if needs else launch.graph_root_interval_us
                 extra = counts.get(needs, 0) * picoseconds(interval_us * 1e-6) - (_sooner_ps(stream) if needs else 0)
                 counts[needs] = counts.get(needs, 0) + 1
@@ -269,17 +271,18 @@ class Graph(Node):
         return True
 
     def _polls(self) -> bool:
-        """Whether a kernel of it watches memory, which another branch may write."""
+        """Whether one of its kernels polls memory that another branch may write."""
         return any(v.work.kind == KERNEL and watches(v.work.kernel()) for v in self.vertices)
 
     def _branches(self) -> bool:
-        """Whether two nodes have no order between them."""
+        """Whether two nodes are unordered."""
         users = [needed for v in self.vertices for needed in v.needs]
         roots = sum(not v.needs for v in self.vertices)
         return roots > 1 or any(len(v.needs) > 1 for v in self.vertices) or len(users) > len(set(users))
 
     def _by_time(self, begin: int, ends: dict[Vertex, int]) -> Iterator[tuple[Vertex, int]]:
-        """Vertices as they become ready, and when: ``ends`` has the end of each by the time that the next is asked for."""
+        """Vertices in the order in which they become ready, with the time; ``ends`` must contain the end of each vertex
+        when the next is requested."""
         order = self.ordered()
         place = {vertex: i for i, vertex in enumerate(order)}
         users: dict[Vertex, list[Vertex]] = {vertex: [] for vertex in order}
@@ -299,7 +302,7 @@ class Graph(Node):
 
 
 def _sooner_ps(stream: Stream) -> int:
-    """By how much a graph's kernel starts sooner after another node than a stream's kernel after another kernel."""
+    """How much sooner a graph's kernel starts after another node than a stream's kernel after another kernel."""
     chip = stream.device.gpu.chip
     overhead = chip.launch.launch_overhead_cycles / (chip.clocks.sm_clock_mhz * 1e6)
     return picoseconds(overhead - chip.launch.graph_launch_overhead_us * 1e-6)
@@ -317,16 +320,16 @@ class Executable:
 
     graph: Graph
     twins: dict[Vertex, Vertex]
-    """The executable's vertex of each vertex of the graph that it was made from."""
+    """The executable's vertex for each vertex of the graph from which it was instantiated."""
     flags: int = 0
 
 
 before_launch: list[Callable[[Graph, int], None]] = []
-"""What a launch of an executable graph begins with, each with the graph and the flags of its instantiation."""
+"""Hooks at the start of a launch of an executable graph; each is called with the graph and its instantiation flags."""
 
 
 def submit(stream: Stream, work: Node) -> None:
-    """Run work in a stream or queue it (``pending.py``), or record it while the stream captures."""
+    """Run work in a stream or queue it (``pending.py``), or record it while the stream is capturing."""
     if stream.capture is None:
         if stream is stream.device.default_stream:
             forbid_default_stream(stream)
@@ -355,7 +358,7 @@ class HostCall(Node):
 
 
 class Empty(Node):
-    """Nothing but dependencies."""
+    """A node with dependencies only."""
 
     __slots__ = ()
 
@@ -394,7 +397,7 @@ def early_of(data: int, origins: Sequence[Vertex]) -> set[Vertex]:
         programmatic = kind == _PROGRAMMATIC and port in (_AT_TRIGGER, _AT_BEGINNING) and origin.work.kind == KERNEL
         if to or any(reserved) or not (programmatic or (kind == port == 0)):
             raise CudaError(results.INVALID_VALUE)
-        # A kernel has begun before it lets others begin: the later of the two keeps both orders.
+        # A kernel has begun before it triggers its dependents: the later of the two preserves both orders.
         found |= {origin} if programmatic else set()
     return found
 
@@ -415,10 +418,10 @@ def insert(place: int, graph: int, needs: int, count: int, work: Node, data: int
 
 
 def twin(executable: int, node: int) -> Vertex:
-    """An executable graph's vertex of a node of the graph that it was made from.
+    """An executable graph's vertex for a node of the graph from which it was instantiated.
 
     Raises:
-        CudaError: it has none.
+        CudaError: if it has none.
     """
     found = state().handles.get(Executable, executable).twins.get(vertex(node))
     if found is None:

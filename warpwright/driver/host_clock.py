@@ -1,8 +1,8 @@
 """The simulated clock of the host: the time that a program reads from its host's clocks under ``--host-clock simulated``.
 
-The host's own work takes no time; what it waits for, its calls that launch and wait, and its sleeps do.  Native programs read it through ``clock_library.py``,
-Python programs through
-the functions of ``time`` that :func:`install` replaces.  Modules of Python's library and of this package keep the host's clock: their waits end by it.
+The host's own work takes no time; its waits, its launch and synchronisation calls, and its sleeps do.  Native programs
+read it through ``clock_library.py``, Python programs through the functions of ``time`` that :func:`install` replaces.
+Modules of the standard library and of this package keep the host's clock, on which their waits depend.
 
 Only the standard library is imported: ``site/sitecustomize.py`` loads this file into Pythons that do not have the package.
 """
@@ -21,7 +21,8 @@ STATE, PS, READ_PS, WALL_NS, MONOTONIC_NS, RANGES = 1, 4, 5, 6, 7, 8
 """As ``clock_library.py`` has them."""
 BEGUN = 2
 READING_PS = 28_000
-"""Of one reading of a clock: 27 to 30 ns on an H200's host (``bench/data/h200/host_calls.json``); what matters is that it is not zero."""
+"""Duration of one clock reading: 27 to 30 ns on an H200's host (``bench/data/h200/host_calls.json``); what matters is
+that it is not zero."""
 _OWN = "warpwright"
 _ASKERS = frozenset({"timeit", "__main__"})
 """Modules of the standard library that read a clock for the program."""
@@ -55,16 +56,16 @@ class HostClock:
         self._words[PS] = value
 
     def wait_until(self, ps: int) -> None:
-        """Advance the host's clock to the end of something for which it waits."""
+        """Advance the clock to the end of something that the host waits for."""
         self.ps = max(self.ps, ps)
 
     def read_ns(self, wall: bool = False) -> int:
-        """A reading of the clock of the wall, or of the one that never goes back."""
+        """A reading of the wall clock, or of the monotonic clock."""
         self.ps += READING_PS
         return int(self._words[WALL_NS if wall else MONOTONIC_NS]) + self.ps // 1000
 
     def leave_out(self, ranges: list[tuple[int, int]]) -> None:
-        """Give callers within these addresses the host's clocks."""
+        """Exclude callers in these address ranges, which read the host's clocks."""
         for number, (low, high) in enumerate(ranges[: (WORDS - RANGES) // 2]):
             self._words[RANGES + 2 * number], self._words[RANGES + 2 * number + 1] = low, high
 
@@ -104,7 +105,7 @@ def of_process() -> HostClock:
 
 
 def _asks_for_program(depth: int = 2) -> bool:
-    """Whether a reading belongs to the program itself, judged by the calling module."""
+    """Whether a reading belongs to the program itself, according to the calling module."""
     try:
         name = str(sys._getframe(depth).f_globals.get("__name__", ""))
     except ValueError:

@@ -22,7 +22,7 @@ from warpwright.isa.sass.access_policy import policy_registers
 
 
 class Execution(Protocol):
-    """A functional launch, whoever executes it."""
+    """A functional launch, in compiled code or in the interpreter."""
 
     @property
     def blocks_done(self) -> int: ...
@@ -31,7 +31,7 @@ class Execution(Protocol):
 
 
 class Debugs(Protocol):
-    """Executes the launches of a process in its own way: a debugger."""
+    """Interface of a debugger, which executes the launches of a process itself."""
 
     def execution(
         self, loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, ptx: str | None
@@ -41,10 +41,10 @@ class Debugs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A kernel compiled with tracing, as the timing model takes it."""
+    """A kernel compiled with tracing, in the form that the timing model takes."""
 
     address: int
-    """Of the native function ``int32 f(WARP*)``."""
+    """Address of the native function ``int32 f(WARP*)``."""
     spill_bytes: int
     trace_words: int
     blocks: Sequence[BasicBlock]
@@ -54,7 +54,7 @@ class Traced:
 
 
 def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
-    """True when no block can see another one but through plain accesses: no atomic, no volatile access to global memory."""
+    """Whether blocks can communicate only through plain accesses: no atomics, no volatile accesses to global memory."""
     for instruction in lowered:
         for op in instruction.ops:
             if op.name in ("load", "store", "atomic"):
@@ -65,7 +65,7 @@ def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
 
 
 def copies_in_bulk(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has bulk copies; looked up once."""
+    """Whether the kernel has bulk copies; computed once."""
     facts = loaded.program.facts
     if "bulk" not in facts:
         facts["bulk"] = any(op.name == "bulk" for low in lowered_of(loaded) for op in low.ops)
@@ -73,7 +73,7 @@ def copies_in_bulk(loaded: LoadedKernel) -> bool:
 
 
 def watches_memory(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has strong loads of global memory, with which blocks wait for each other; looked up once."""
+    """Whether the kernel has strong loads of global memory, through which blocks wait for each other; computed once."""
     facts = loaded.program.facts
     if "watches" not in facts:
         accesses = (op.attr for low in lowered_of(loaded) for op in low.ops if op.name == "load")
@@ -82,7 +82,7 @@ def watches_memory(loaded: LoadedKernel) -> bool:
 
 
 def lets_dependents_begin(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has ``griddepcontrol.launch_dependents``; looked up once."""
+    """Whether the kernel has ``griddepcontrol.launch_dependents``; computed once."""
     facts = loaded.program.facts
     if "lets go" not in facts:
         facts["lets go"] = any(
@@ -93,7 +93,8 @@ def lets_dependents_begin(loaded: LoadedKernel) -> bool:
 
 
 def calls_services(loaded: LoadedKernel) -> bool:
-    """Whether the kernel may call a service of the driver, and not only another kernel of its module; looked up once."""
+    """Whether the kernel may call a driver service, other than one provided by another kernel of its module; computed
+    once."""
     program = loaded.program
     if program.services and "calls services" not in program.facts:
         lowered = lowered_of(loaded)
@@ -111,11 +112,11 @@ def calls_services(loaded: LoadedKernel) -> bool:
 
 
 BRIEF_INSTRUCTIONS = 1 << 20
-"""Warp-instructions that end before anybody would press Ctrl-C: some milliseconds of compiled code."""
+"""Number of warp-instructions that end before anybody would press Ctrl-C: some milliseconds of compiled code."""
 
 
 def is_brief(loaded: LoadedKernel, geometry: Geometry) -> bool:
-    """True when a launch must end soon: no branch goes back, none is indirect, no barrier is waited at, and it is small."""
+    """Whether a launch must end soon: it has no backward or indirect branch, no barrier, and is small."""
     if loaded.straight is None:
         loaded.straight = _is_straight(loaded)
     return (
@@ -139,7 +140,7 @@ def _is_straight(loaded: LoadedKernel) -> bool:
         for i, low in zip(loaded.program.instructions, lowered_of(loaded), strict=True)
         if low.ops and low.ops[-1].name == "exit" and not low.ops[-1].args and low.guard is None
     }
-    # The compiler puts a branch to itself after the last EXIT, which nothing reaches.
+    # The compiler puts an unreachable branch to itself after the last EXIT.
     return all(
         op.attr > address or (op.attr == address and address not in targets and address - INSTRUCTION_BYTES in ends)
         for address, op in places
@@ -148,7 +149,7 @@ def _is_straight(loaded: LoadedKernel) -> bool:
 
 
 def lowered_of(loaded: LoadedKernel) -> list[Lowered]:
-    """The kernel's common operations, made once."""
+    """The kernel's common operations, computed once."""
     if loaded.lowered is None:
         loaded.lowered = lower(loaded.program)
         if loaded.program.arch < FIRST_FERMI:
@@ -163,10 +164,10 @@ def code_key(geometry: Geometry, trace: bool) -> tuple[int, int, int, bool, bool
 
 
 def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies: bool = False) -> CompiledKernel:
-    """The kernel compiled for a block shape (and for grids of 2**31 threads and more), once for each.
+    """The kernel compiled for a block shape (and, separately, for grids of 2**31 threads and more), once for each.
 
     Args:
-        policies: whether a trace has the access policies that instructions name.
+        policies: whether a trace contains the access policies of instructions.
     """
     key = code_key(geometry, trace)
     noted = policies and bool(policies_of(loaded))
@@ -180,14 +181,14 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies:
 
 
 def policies_of(loaded: LoadedKernel) -> dict[int, int]:
-    """Instructions with their own access policy, and its place; looked up once."""
+    """Instructions with their own access policy, and the register that holds it; computed once."""
     if loaded.policies is None:
         loaded.policies = policy_registers(loaded.program)
     return loaded.policies
 
 
 def with_policies(loaded: LoadedKernel) -> list[Lowered]:
-    """The kernel's common operations, with those that record access policies for the timing model."""
+    """The kernel's common operations, extended by ones that record access policies for the timing model."""
     result = list(lowered_of(loaded))
     for index, register in policies_of(loaded).items():
         if result[index].ops:
@@ -197,13 +198,13 @@ def with_policies(loaded: LoadedKernel) -> list[Lowered]:
 
 
 def _noted(note: list[Op], low: Lowered) -> Lowered:
-    """An instruction's operations after some others; they name each other by their numbers."""
+    """Append an instruction's operations to others, renumbering their references."""
     rest = [op._replace(args=tuple(a + len(note) for a in op.args)) for op in low.ops]
     return Lowered([*note, *rest], low.guard)
 
 
 def with_masks(loaded: LoadedKernel, constants: Mapping[int, int] | None = None) -> list[Lowered]:
-    """The kernel's common operations, with those that note who is not in the mask of a ``*_sync`` operation.
+    """The kernel's common operations, extended by ones that record lanes outside the mask of a ``*_sync`` operation.
 
     Args:
         constants: index of an instruction that such an operation became: its mask; for chips without WARPSYNC.
@@ -227,9 +228,9 @@ def traced(
     """The kernel as the timing model runs it.
 
     Args:
-        policies: whether the trace has access policies, which the checks do not read.
-        masks: for the checks, which note lanes that the mask of a ``*_sync`` operation lacks and that it names in vain: see
-            :func:`with_masks`; None where nobody asks.
+        policies: whether the trace contains access policies, which the checks do not use.
+        masks: for the checks, which record lanes missing from the mask of a ``*_sync`` operation and lanes that it
+            names in vain (:func:`with_masks`); otherwise None.
     """
     gathers = masks or loaded.program.warp_masks or any(o.name == "warpsync" for x in lowered_of(loaded) for o in x.ops)
     if masks is not None and gathers:
@@ -261,7 +262,7 @@ def traced(
 def compiled_execution(
     loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, threads: int
 ) -> CompiledExecution:
-    """The launch in compiled code, without time."""
+    """A launch in compiled code, without timing."""
     compiled = compiled_of(loaded, context.geometry, False)
     return CompiledExecution(
         context, compiled, resident_blocks, threads if threads > 1 and blocks_are_independent(lowered_of(loaded)) else 1
@@ -269,7 +270,7 @@ def compiled_execution(
 
 
 def interpreted_execution(loaded: LoadedKernel, context: LaunchContext, resident_blocks: int) -> InterpretedExecution:
-    """The launch in the interpreter."""
+    """A launch in the interpreter."""
     if loaded.interpreted is None:
         loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
     return InterpretedExecution(

@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Lanes of one warp that are at one place."""
+    """Lanes of one warp at the same position."""
 
     what: str
     """``runs``, ``turn`` (waits until the running lanes end or yield), ``joins`` (at a convergence point) or
     ``barrier`` (at a block barrier)."""
     instruction: int
-    """Byte address in the program; -1 when not known."""
+    """Byte address in the program; -1 if unknown."""
     lanes: int
 
 
 @dataclass(slots=True)
 class SavedPositions:
-    """How a compiled function keeps the groups of a warp.  Offsets are bytes in the save area."""
+    """Where a compiled function stores the groups of a warp.  Offsets are bytes in the save area."""
 
     addresses: list[int] = field(default_factory=list)
     """Byte address of each basic block's first instruction."""
@@ -32,14 +32,15 @@ class SavedPositions:
     joins: list[tuple[int, int]] = field(default_factory=list)
     """Convergence points: block, offset of the mask of lanes that wait there."""
     count: int = -1
-    """Offset of the number of stack entries; -1 where a warp never parts."""
+    """Offset of the number of stack entries; -1 if the warp never diverges."""
     entries: int = -1
     """Offset of the stack's first entry."""
     lanes: int = 32
-    """Of the warp."""
+    """Number of lanes of the warp."""
     stacked: bool = False
-    """Entries are the reconvergence stack's: lanes, block, kind and a spare word, and a lane is in the entries of all
-    places that it has yet to return to.  Else an entry is a word of block number and, above 32 bits, lanes: of 64 bits, or 128 for 64 lanes."""
+    """Whether entries are those of the reconvergence stack: lanes, block, kind and a spare word, with a lane in the
+    entries of all points to which it has yet to return.  Otherwise an entry is a word with the block number and, above
+    32 bits, the lanes: 64 bits, or 128 bits for 64 lanes."""
 
     def groups(self, save: npt.NDArray[Any], resume: int, lanes: int, exited: int) -> list[Group]:
         """The groups of a warp, the one that runs first.

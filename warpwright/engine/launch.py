@@ -1,9 +1,9 @@
 """One launch: checks grid and block against the chip, and builds constant bank 0 and the context that warps read.
 
-Constant bank 0 begins with what the driver tells a kernel; compiled code reads it at fixed offsets.  The offsets
-below were read off the machine code that nvJitLink 12.9 makes for kernels that use each value (``gridDim``, generic
-pointers to shared and local memory, ``__constant__`` addresses, ``%dynamic_smem_size``, cooperative groups' grid),
-for sm_60 to sm_62, sm_70, sm_72, sm_80 to sm_89 and sm_90; ``isa/bank0.py`` has those that PTX reads as well.
+Constant bank 0 begins with values that the driver passes to a kernel; compiled code reads them at fixed offsets.  The
+offsets below were read from nvJitLink 12.9's machine code for kernels that use each value (``gridDim``, generic
+pointers to shared and local memory, ``__constant__`` addresses, ``%dynamic_smem_size``, cooperative groups' grid), for
+sm_60 to sm_62, sm_70, sm_72, sm_80 to sm_89 and sm_90; ``isa/bank0.py`` defines those that PTX also reads.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ FERMI_MAX_GRID: Dim3 = (65535, 65535, 65535)
 SYSTEM_SHARED_BYTES = 1024
 """The system's part of a block's shared memory from sm_80 on (CUDA C++ Programming Guide, 8.x and 9.0)."""
 SYSTEM_SHARED_REGION = 512
-"""Offset of its region 1: our choice, with more than the 288 bytes that cooperative groups expect there."""
+"""Offset of its region 1: our choice, larger than the 288 bytes that cooperative groups expect there."""
 SHARED_ROUNDING_BYTES = 128
 GRID_WORKSPACE_BYTES = 256
 """Workspace of a cooperative launch's grid barrier: a word that blocks add to and spin on, at byte 4, and a line that a launch on several devices uses."""
 ALIKE_BYTES = 512
-"""Alignment of arrays that is compared where launches on other arrays count as alike: what allocators give."""
+"""Alignment of arrays up to which launches on other arrays count as equal: the alignment that allocators guarantee."""
 CLOCK_TRIES = 1 << 20
-"""Our choice: the upper half of a clock of 64 bits changes once in 2^32 cycles, so that the second try succeeds."""
+"""Our choice: the upper half of a 64-bit clock changes once in 2^32 cycles, so that the second attempt succeeds."""
 
 Words = npt.NDArray[np.int64]
 
@@ -75,7 +75,7 @@ class Bank0Layout:
     sm_count: int | None = 0x10C
     """u32: %nsmid (older code reads SR_VIRTCFG)."""
     shared_bytes: int | None = None
-    """u32: what a block asks for, rounded to nothing (%aggr_smem_size)."""
+    """u32: shared memory that a block requests, without rounding (%aggr_smem_size)."""
     constant_window: int = 0x50
     """u64: generic address of byte 0 of constant bank 3 (``&c`` of a ``__constant__ c``)."""
     reserved_shared_bytes: int = 0x114
@@ -85,7 +85,8 @@ class Bank0Layout:
     reserved_shared_region: int = 0x124
     """u32: %reserved_smem_offset_1, where cooperative groups keep the barriers of tiles wider than a warp."""
     parameter_window: int | None = None
-    """Two u64: generic addresses of the parameters' first and last byte, for those whose address is taken (``__grid_constant__``)."""
+    """Two u64: generic addresses of the parameters' first and last byte, for parameters whose address is taken
+    (``__grid_constant__``)."""
     bank_window: int | None = None
     """u64: generic address of bank 0 itself, from which older code counts a parameter's address."""
     parameter_last: int | None = None
@@ -94,7 +95,7 @@ class Bank0Layout:
     local_window_high: int | None = None
     """Offsets of the upper words of the two windows, if they do not follow the lower ones."""
     clock_tries: int | None = None
-    """u32: how often code that reads a clock of 64 bits in halves tries again while the upper one changes."""
+    """u32: number of retries by code that reads a 64-bit clock in halves while the upper half changes."""
 
 
 _LAYOUTS = {
@@ -127,7 +128,7 @@ _LAYOUTS = {
 def bank0_layout(arch: int) -> Bank0Layout:
     """Where compiled code for an architecture (60, 70, 80, 90 and their minor versions) finds launch values.
 
-    Code of sm_1x has no such bank; its launch words are kept as those of sm_60, and so is the bank of PTX on sm_20.
+    Code for sm_1x has no such bank; its launch words use sm_60's layout, as does the bank of PTX on sm_20.
     """
     return _LAYOUTS[max(arch // 10 * 10, 60)]
 
@@ -142,7 +143,7 @@ class Geometry:
     reserved_shared_bytes: int = 0
     """Bytes at the start of shared memory that the system keeps and the kernel's static size includes (sm_90: 1,024)."""
     cluster: Dim3 | None = None
-    """Blocks of a cluster, when launch or kernel names them."""
+    """Blocks of a cluster, if the launch or the kernel specifies them."""
     lanes: int = 32
     """Threads of a warp (``Program.lanes``)."""
 
@@ -152,7 +153,7 @@ class Geometry:
 
     @property
     def cluster_shape(self) -> Dim3:
-        """Blocks of a cluster by axis; one without clusters."""
+        """Blocks of a cluster by axis; (1, 1, 1) without clusters."""
         return self.cluster or (1, 1, 1)
 
     @property
@@ -167,7 +168,7 @@ class Geometry:
         return prod(self.cluster_shape)
 
     def clustered_block(self, number: int) -> int:
-        """Linear index in the grid of block ``number`` in the order of dispatch: cluster after cluster, by rank within one."""
+        """Linear index in the grid of block ``number`` in dispatch order: cluster by cluster, by rank within each."""
         if self.cluster is None:
             return number
         cluster, rank = divmod(number, self.cluster_blocks)
@@ -192,7 +193,7 @@ def as_dim3(value: Any, what: str) -> Dim3:
     """A positive int, or one to three of them, as (x, y, z).
 
     Raises:
-        LaunchError: for anything else, naming ``what`` ("grid" or "block").
+        LaunchError: for any other value, naming ``what`` ("grid" or "block").
     """
     parts = value if isinstance(value, tuple | list) else (value,)
     try:
@@ -206,7 +207,7 @@ def as_dim3(value: Any, what: str) -> Dim3:
 
 
 def uses_system_shared(program: Program) -> bool:
-    """True if compiled code reads the place of the system's part of shared memory (sm_80 and later)."""
+    """Whether compiled code reads the position of the system's part of shared memory (sm_80 and later)."""
     if program.arch < 80:
         return False
     layout = bank0_layout(program.arch)
@@ -215,7 +216,7 @@ def uses_system_shared(program: Program) -> bool:
 
 
 def _reads(program: Program, what: str, wanted: set[int]) -> bool:
-    """Whether code reads one of these words of constant bank 0; looked up once for a program."""
+    """Whether code reads one of these words of constant bank 0; computed once per program."""
     if what not in program.facts:
         program.facts[what] = any(
             _constants(operand) in wanted for instruction in program.instructions for operand in instruction.operands
@@ -224,7 +225,7 @@ def _reads(program: Program, what: str, wanted: set[int]) -> bool:
 
 
 def system_shared_offset(program: Program, geometry: Geometry) -> int:
-    """Beginning of the system's part of shared memory: after the block's own part on sm_80, before it on sm_90."""
+    """Offset of the system's part of shared memory: after the block's own part on sm_80, before it on sm_90."""
     if program.arch >= 90:
         return 0
     own = program.shared_static_bytes + geometry.dynamic_shared_bytes
@@ -242,7 +243,8 @@ def shared_bytes(program: Program, geometry: Geometry) -> int:
 
 
 def reachable_shared_bytes(program: Program, geometry: Geometry) -> int:
-    """Shared memory that a block gets and can reach (SR_SMEMSZ): whole units (PTX ISA, ``%total_smem_size``)."""
+    """Shared memory that a block is allocated and can access (SR_SMEMSZ): whole units (PTX ISA,
+    ``%total_smem_size``)."""
     unit = 128 if program.arch >= 80 else 256
     return -(-shared_bytes(program, geometry) // unit) * unit
 
@@ -253,7 +255,7 @@ def launch_shared_bytes(program: Program, geometry: Geometry) -> int:
 
 
 def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupancy:
-    """Blocks of this launch that fit one SM at once and what bounds them."""
+    """Number of this launch's blocks that fit one SM at once, and the limiting resource."""
     shared = launch_shared_bytes(program, geometry)
     clustered = geometry.cluster is not None
     return occupancy(
@@ -263,7 +265,7 @@ def launch_occupancy(program: Program, geometry: Geometry, chip: Chip) -> Occupa
 
 
 def most_extents(arch: int) -> tuple[Dim3, Dim3]:
-    """The largest extents of a block and of a grid; AMD's chips have Fermi's (Direct3D 11)."""
+    """The largest extents of a block and of a grid; AMD's chips use Fermi's (Direct3D 11)."""
     if 10 <= arch < 20:
         return FIRST_MAX_BLOCK, FIRST_MAX_GRID
     return MAX_BLOCK, MAX_GRID if arch >= 30 else FERMI_MAX_GRID
@@ -312,7 +314,7 @@ def check_geometry(program: Program, geometry: Geometry, chip: Chip, kernel: str
 
 
 def clusters_at_once(cluster_blocks: int, blocks_per_sm: int, chip: Chip) -> int:
-    """Clusters that the chip holds at once: all blocks of one are in the same part of the chip, which has as many SMs at least."""
+    """Number of clusters that the chip holds at once: all blocks of a cluster are in the same GPC."""
     return sum(sms * blocks_per_sm // cluster_blocks for sms in chip.sm.cluster_sm_counts if sms >= cluster_blocks)
 
 
@@ -352,7 +354,7 @@ def _constants(operand: Operand) -> int | None:
 
 
 def is_cooperative(program: Program) -> bool:
-    """True when the kernel reads the grid barrier's workspace, so that all of its blocks must run at once."""
+    """Whether the kernel reads the grid barrier's workspace, so that all of its blocks must be resident at once."""
     return _reads(program, "grid workspace", set(grid_workspace(program.arch)))
 
 
@@ -362,12 +364,12 @@ NOT_COOPERATIVE = (
 
 
 def lacks_grid_barrier(context: LaunchContext) -> bool:
-    """Whether a launch is not cooperative, but its kernel synchronises its grid."""
+    """Whether a launch is not cooperative although its kernel synchronises its grid."""
     return not context.is_cooperative and is_cooperative(context.program)
 
 
 def check_cooperative(geometry: Geometry, resident: Occupancy, chip: Chip, kernel: str) -> None:
-    """Refuse a grid whose blocks cannot all be resident, when the kernel synchronises the whole grid."""
+    """Refuse a grid whose blocks cannot all be resident, if the kernel synchronises the whole grid."""
     at_once = resident.blocks_per_sm * chip.sm.sm_count
     if geometry.blocks > at_once:
         raise LaunchError(
@@ -377,19 +379,19 @@ def check_cooperative(geometry: Geometry, resident: Occupancy, chip: Chip, kerne
 
 
 def stack_bytes(program: Program) -> int:
-    """Local memory of one thread, rounded as the stack pointer is: a multiple of 16."""
+    """Local memory of one thread, rounded like the stack pointer to a multiple of 16."""
     return -(-program.local_bytes_per_thread // 16) * 16
 
 
 CLUSTER_EXPLICIT, CLUSTER_SHAPE, CLUSTER_BLOCKS = 0x140, 0x144, 0x188
-"""Offsets in bank 0 of sm_90: whether clusters were asked for; blocks of a cluster by axis, their reciprocals, clusters of the
-grid by axis; all blocks of a cluster.  Facts: what ptxas makes of ``%is_explicit_cluster``, ``%cluster_nctaid``, ``%clusterid``,
-``%nclusterid`` and ``%cluster_nctarank``; a launch without clusters is one of single blocks, as an H200 shows
-(``bench/data/h200/forms.npz``)."""
+"""Offsets in bank 0 of sm_90: whether clusters were requested; blocks of a cluster by axis, their reciprocals, clusters
+of the grid by axis; total number of blocks of a cluster.  Source: ptxas's code for ``%is_explicit_cluster``,
+``%cluster_nctaid``, ``%clusterid``, ``%nclusterid`` and ``%cluster_nctarank``; a launch without clusters counts as one
+of single blocks, as on an H200 (``bench/data/h200/forms.npz``)."""
 
 
 def reciprocal(count: int) -> float:
-    """1 / count in single precision, rounded up: code divides an index by multiplying with it and cutting the fraction off."""
+    """1 / count in single precision, rounded up: code divides an index by multiplying by it and truncating."""
     nearest = np.float32(1) / np.float32(count)
     return float(nearest if float(nearest) * count >= 1 else np.nextafter(nearest, np.float32(math.inf)))
 
@@ -406,7 +408,7 @@ def constant_bank0(
 
     Args:
         parameters: as laid out by :func:`warpwright.engine.arguments.pack`.
-        constant_window: device address at which bank 3 is, for pointers to ``__constant__`` variables.
+        constant_window: device address of bank 3, for pointers to ``__constant__`` variables.
         workspace: device address of the cooperative workspace, 0 for ordinary launches.
         sm_count: SMs of the chip.
     """
@@ -451,14 +453,14 @@ def constant_bank0(
 
 
 def reads_parameters_by_address(program: Program) -> bool:
-    """True when code takes the address of a parameter, which then must be in memory."""
+    """Whether code takes the address of a parameter, which then must be in memory."""
     layout = bank0_layout(program.arch)
     places = {place for place in (layout.parameter_window, layout.bank_window) if place is not None}
     return bool(places) and _reads(program, "parameter window", places)
 
 
 def place_parameters(program: Program, bank0: bytearray, address: int) -> None:
-    """Say in constant bank 0 that a copy of it is at ``address``."""
+    """Record in constant bank 0 that a copy of it is at ``address``."""
     layout = bank0_layout(program.arch)
     first = program.parameter_base_bytes
     last = first + max(1, program.parameter_size_bytes) - 1
@@ -483,7 +485,7 @@ def aligned_words(size_bytes: int) -> Words:
 
 @dataclass(slots=True)
 class LaunchContext:
-    """The LAUNCH structure of ``engine/abi.py`` with everything that it points to kept alive."""
+    """The LAUNCH structure of ``engine/abi.py``; keeps everything that it points to alive."""
 
     program: Program
     geometry: Geometry
@@ -493,22 +495,23 @@ class LaunchContext:
     """Constant banks by number, bank 0 included."""
     keep: list[Any] = field(default_factory=list)
     sms: Words = field(default_factory=lambda: _all_sms(1))
-    """Numbers of the SMs that take blocks: block n goes by n-th of them, round and round."""
+    """Numbers of the SMs that take blocks: block n runs on the n-th of them, cyclically."""
     services: Any = None
-    """The launch's :class:`~warpwright.engine.services.LaunchServices`, when its kernel calls any."""
+    """The launch's :class:`~warpwright.engine.services.LaunchServices`, if its kernel calls any."""
 
     textures: Any = None
-    """The launch's :class:`~warpwright.engine.textures.launch_textures.LaunchTextures`, when its kernel uses any."""
+    """The launch's :class:`~warpwright.engine.textures.launch_textures.LaunchTextures`, if its kernel uses any."""
     exact_shared: bool = False
-    """Shared memory ends with the bytes that were asked for, as memcheck has it, instead of with its last unit."""
+    """Whether shared memory ends after the requested bytes, as for memcheck, instead of after its last allocation
+    unit."""
     window: AccessWindow | None = None
-    """Addresses that L2 is to keep longer or shorter."""
+    """Access-policy windows: addresses that L2 is to keep longer or shorter."""
     set_aside_bytes: int = 0
-    """Of L2, for persisting lines."""
+    """Part of L2 set aside for persisting lines."""
     is_cooperative: bool = False
-    """Blocks may wait for the whole grid: it has the workspace of ``grid.sync()``."""
+    """Whether blocks may wait for the whole grid: the launch has the workspace of ``grid.sync()``."""
     passing: tuple[int, ...] = ()
-    """Addresses of memory that the launch alone has: its grid barrier's workspace, its parameters."""
+    """Addresses of memory that belongs to the launch alone: its grid barrier's workspace, its parameters."""
 
     @property
     def shared_bytes(self) -> int:
@@ -522,7 +525,7 @@ class LaunchContext:
         return int(self.words.ctypes.data)
 
     def constants_digest(self) -> bytes:
-        """Of all constant banks, arguments among them: 16 bytes by which launches are distinguished."""
+        """Digest (16 bytes) of all constant banks, including arguments, which distinguishes launches."""
         found = hashlib.blake2b(digest_size=16)
         for number, bank in sorted(self.banks.items()):
             found.update(number.to_bytes(4, "little"))
@@ -530,9 +533,11 @@ class LaunchContext:
         return found.digest()
 
     def constants_likeness(self) -> bytes:
-        """As :meth:`constants_digest`, but of words that are addresses of device memory only which are equal, and their alignment.
+        """As :meth:`constants_digest`, but for words that are addresses of device memory, only their alignment and
+        which of them are equal count.
 
-        Launches alike do the same work on other arrays: the layers of a model on their own weights.
+        Launches with equal digests do the same work on different arrays, for example the layers of a model on their own
+        weights.
         """
         found = hashlib.blake2b(digest_size=16)
         for number, bank in sorted(self.banks.items()):
@@ -551,13 +556,13 @@ class LaunchContext:
         return int(self.words[LAUNCH.slot(name)])
 
     def show_allocations(self, table: npt.NDArray[np.uint64]) -> None:
-        """Accesses are checked against these ranges from now on: first byte and the one after the last, ascending."""
+        """From now on, check accesses against these ranges: first byte and one past the last, ascending."""
         self.keep.append(table)
         self.words[LAUNCH.slot("allocations")] = table.ctypes.data
         self.words[LAUNCH.slot("allocation_count")] = len(table)
 
     def cancel(self) -> None:
-        """Ask every warp to stop at its next yield, barrier or back edge of a long loop."""
+        """Request every warp to stop at its next yield, barrier or backward branch of a long loop."""
         self.words[LAUNCH.slot("cancel")] = 1
 
     @property
@@ -575,7 +580,7 @@ _SET_AT_ONCE = np.array(
         )
     ]
 )
-"""Slots that every launch sets: one assignment, because one for each takes a tenth of an empty launch."""
+"""Slots that every launch sets, in one assignment, because separate ones take a tenth of an empty launch."""
 
 
 def make_context(
@@ -591,11 +596,11 @@ def make_context(
 
     Args:
         bank0: from :func:`constant_bank0`.
-        banks: contents of the other constant banks by number; arrays are referred to, not copied.
+        banks: contents of the other constant banks by number; arrays are referenced, not copied.
         sm_count: SMs of the chip (%nsmid).
-        sms: numbers of those that take its blocks (%smid); all of them without.
+        sms: numbers of the SMs that take its blocks (%smid); all by default.
     """
-    # One allocation: the structure, a line of zeros for absent banks, bank 0.
+    # One allocation: the structure, a line of zeros for absent banks, and bank 0.
     zero_at = LAUNCH.size_bytes
     bank0_at = zero_at + 64
     room = aligned_words(bank0_at + (len(bank0) + 127) // 64 * 64)

@@ -8,11 +8,11 @@ from warpwright.engine.tiers import REVERSIBLE
 from warpwright.isa.program import Program
 
 MOST_BYTES = 1 << 30
-"""Of global memory that are kept; copying them takes about a second."""
+"""Maximum bytes of global memory in a snapshot; copying them takes about a second."""
 
 
 def hindrance(program: Program, memory: DeviceMemory) -> str:
-    """Why a launch of the program cannot run twice from the same state, or nothing."""
+    """Why a launch of the program cannot be repeated from the same state; empty if it can."""
     if not REVERSIBLE.issuperset(program.services):
         return "the kernel launches kernels"
     if any(i.opcode.startswith("SU") for i in program.instructions):
@@ -24,7 +24,7 @@ def hindrance(program: Program, memory: DeviceMemory) -> str:
 
 
 class LaunchSnapshot:
-    """Global memory and the heap of kernels as they are now; :func:`hindrance` gives nothing."""
+    """A copy of global memory and of the device heap; requires that :func:`hindrance` returns nothing."""
 
     def __init__(self, memory: DeviceMemory) -> None:
         self._memory = memory
@@ -33,7 +33,7 @@ class LaunchSnapshot:
         self._pieces = self._heap.state() if self._heap is not None else None
 
     def restore(self) -> None:
-        """Make it all again as it was."""
+        """Restore the saved state."""
         for allocation, contents in self._kept:
             if not allocation.freed:
                 self._memory.restore(allocation, contents)

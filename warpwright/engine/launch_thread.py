@@ -1,7 +1,7 @@
 """The thread that runs all launches: the timing model's helper threads belong to the thread that first started them.
 
-A launch is handed over with two locks, which costs a tenth of what a pool's futures do; launches of several threads take
-turns.
+A launch is passed to it through two locks, which costs a tenth of a thread pool's futures; launches of several threads
+take turns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ POLL_SECONDS = 0.05
 
 
 class Worker:
-    """A thread that does one piece of work at a time."""
+    """A thread that executes one piece of work at a time."""
 
     def __init__(self) -> None:
         self.busy = False
@@ -35,7 +35,7 @@ class Worker:
                 self._done.release()
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Start ``work``, which raises nothing, when the work of other threads has ended."""
+        """Start ``work``, which must not raise, once the work of other threads has ended."""
         self._turn.acquire()
         self._done.acquire(blocking=False)
         self._work = work
@@ -43,11 +43,11 @@ class Worker:
         self._start.release()
 
     def finished(self, timeout: float) -> bool:
-        """Wait a while; True once the work is done.  Ctrl-C is heard."""
+        """Wait for a while; returns whether the work is done.  Ctrl-C is handled."""
         return self._done.acquire(timeout=timeout) or not self.busy
 
     def wait(self) -> None:
-        """Wait for the end of the work through any number of presses of Ctrl-C."""
+        """Wait for the end of the work, ignoring any number of Ctrl-C."""
         while self.busy:
             try:
                 self.finished(POLL_SECONDS)

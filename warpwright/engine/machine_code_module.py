@@ -1,7 +1,8 @@
-"""PTX whose kernels become machine code on loading, for chips that NVIDIA's tools have no code for: NV50's words, R600's clauses.
+"""PTX whose kernels are compiled to machine code on loading, for chips that NVIDIA's tools do not support: NV50's
+words, R600's clauses.
 
-Global and constant variables are placed as for PTX; a kernel's machine code holds their addresses, so that it is made when the module
-is on a device.
+Global and constant variables are placed as for PTX; a kernel's machine code contains their addresses, so it is
+generated once the module is on a device.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from warpwright.toolchain import Kernel as CubinKernel
 
 
 class MachineCode(Protocol):
-    """What an assembler or compiler makes of a kernel."""
+    """The result of an assembler or compiler for one kernel."""
 
     @property
     def program(self) -> Program: ...
@@ -35,7 +36,7 @@ class MachineCodeModule(PtxModule):
     """PTX on such a chip.  Make it with :meth:`of_ptx` or :meth:`of_compiled` of the chip's own class."""
 
     machine_code: dict[str, bytes] = field(default_factory=dict)
-    """Of the kernels loaded so far."""
+    """Machine code of the kernels loaded so far."""
 
     def make(self, kernel: CubinKernel) -> MachineCode:
         """A kernel's machine code.
@@ -46,7 +47,7 @@ class MachineCodeModule(PtxModule):
         raise AssertionError(f"{type(self).__name__} makes no machine code")
 
     def load(self, kernel: CubinKernel) -> LoadedKernel:
-        """Make a kernel's machine code, once; errors as for :meth:`make`."""
+        """Generate a kernel's machine code, once; errors as for :meth:`make`."""
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
         made = self.make(kernel)
@@ -56,7 +57,7 @@ class MachineCodeModule(PtxModule):
 
     @classmethod
     def of(cls: type[Self], plain: PtxModule) -> Self:
-        """A module of PTX whose kernels are still to be loaded."""
+        """A module of PTX whose kernels have not been loaded."""
         return cls(
             plain.compiled,
             plain.text,

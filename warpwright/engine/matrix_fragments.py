@@ -1,8 +1,8 @@
-"""Fragments: which elements of a tensor product's matrices each lane holds, and the meaning of sparse metadata.
+"""Fragments: which elements of a matrix product each lane holds, and the meaning of sparse metadata.
 
 Shapes are PTX's (``m16n8k16``).  A sparse shape names the multiple of lanes that holds the metadata, PTX's selector:
-``m16n8k32.sp1``; its k is that of B, of which A holds half.  Of every four elements of a row of B's depth two are
-chosen, by two bits each, of tf32 one of two by four bits (PTX ISA, "Sparse matrix storage").
+``m16n8k32.sp1``; its k is that of B, of which A holds half.  Of every four elements along B's depth, two are selected
+by two bits each; for tf32, one of two is selected by four bits (PTX ISA, "Sparse matrix storage").
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def element_bits(shape: str, n_a: int) -> int:
 
 
 def index_bits(width: int) -> int:
-    """Bits of metadata for each element of ``width`` bits that A holds."""
+    """Number of metadata bits for each element of ``width`` bits in A."""
     return 4 if width == 32 else 2
 
 
 def products(shape: str) -> int:
-    """Elements of a row of A: products of one result."""
+    """Number of elements in a row of A, that is, products per result."""
     return depth(shape) // 2 if is_sparse(shape) else depth(shape)
 
 
@@ -54,8 +54,9 @@ def products(shape: str) -> int:
 def places(shape: str, width: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """(lane, lowest bit) of the metadata of each element [row][element of A], elements being ``width`` bits wide.
 
-    Of a row's bits, lanes of its group hold 16 each, row g in the lower half and row g + 8 in the upper one; of 8-bit elements
-    they hold 32 each, of row g and of row g + 8 in turn.  Found on an H200 (``bench/data/h200/forms.npz``).
+    Each lane of a group holds 16 bits of a row, those of row g in the lower half and those of row g + 8 in the upper
+    half; with 8-bit elements, lanes hold 32 bits each, alternating between row g and row g + 8.  Found on an H200
+    (``bench/data/h200/forms.npz``).
     """
     selector = int(shape.split(".sp")[1])
     bits = index_bits(width)
@@ -75,7 +76,7 @@ def places(shape: str, width: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 
 def position(n: int, index: int, width: int) -> int:
-    """Row of B that the n-th element of a row of A is multiplied with."""
+    """Row of B by which the n-th element of a row of A is multiplied."""
     return 2 * n + (index >> 1 & 1) if width == 32 else 4 * (n // 2) + index
 
 

@@ -1,6 +1,6 @@
 """A compiled module on one device: global variables in memory, constant banks, decoded kernels.
 
-Each global variable that the code refers to becomes an allocation of its own, named for faults; constant bank 3
+Each global variable that the code refers to is allocated separately, with a name for faults; constant bank 3
 (``__constant__`` variables) is in device memory too, so that pointers to it work.
 """
 
@@ -31,7 +31,7 @@ from warpwright.toolchain.relocation import CODE_ALIGNMENT, code_layout, relocat
 GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")
 USER_CONSTANTS = ".nv.constant3"
 EXTERNAL_CODE_BASE = 0x7000_0000
-"""Code addresses given to functions that the driver would provide; a call of one is refused before the launch."""
+"""Code addresses assigned to functions that the driver would provide; a call of one is refused before the launch."""
 
 
 @dataclass(slots=True)
@@ -45,25 +45,25 @@ class LoadedKernel:
     data: dict[str, bytes]
     """Sections of data, relocated for this kernel's code layout."""
     kernels_at: dict[int, str] = field(default_factory=dict)
-    """Kernels of the module by the code address that this kernel knows them by."""
+    """Kernels of the module, by the code address that this kernel uses for them."""
     straight: bool | None = None
-    """True when no branch goes back, once somebody asked."""
+    """Whether there is no backward branch; computed on demand."""
     policies: dict[int, int] | None = None
-    """Instructions that name an access policy, and the uniform register that has it, once somebody asked."""
+    """Instructions with an access policy, and the uniform register that holds it; computed on demand."""
     lowered: list[Lowered] | None = None
-    """Common operations of each instruction, once they were needed."""
+    """Common operations of each instruction; computed on demand."""
     interpreted: Kernel | None = None
-    """The interpreter's form, once it was needed."""
+    """The interpreter's form; computed on demand."""
     interpreted_instructions: int = 0
-    """Warp-instructions that the interpreter has executed because there was no code yet (``tiers.py``)."""
+    """Number of warp-instructions that the interpreter has executed because there was no code yet (``tiers.py``)."""
     without_code: set[tuple[int, int, int, bool, bool, bool]] = field(default_factory=set)
-    """For what the disk was found to have no code."""
+    """Variants for which no code was found on disk."""
     compiled: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
-    """Machine code of the host by block shape, whether it traces, whether the grid fits, whether there are clusters."""
+    """Host machine code by block shape, tracing, whether the grid fits, and whether there are clusters."""
     compiled_with_masks: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
-    """The same of code that traces and notes who is not in the mask of a ``*_sync`` operation."""
+    """The same for code that traces and records lanes outside the mask of a ``*_sync`` operation."""
     compiled_with_policies: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
-    """The same of code that traces and records the access policies that instructions name."""
+    """The same for code that traces and records the access policies of instructions."""
 
 
 @dataclass(slots=True)
@@ -75,11 +75,11 @@ class LoadedModule:
     variables: dict[str, Allocation] = field(default_factory=dict)
     """Global variables placed so far, by name."""
     constants: Allocation | None = None
-    """Constant bank 3, when the module has one."""
+    """Constant bank 3, if the module has one."""
     _sections: dict[str, Allocation] = field(default_factory=dict)
     _loaded: dict[str, LoadedKernel] = field(default_factory=dict)
     _contents: dict[str, bytes] = field(default_factory=dict)
-    """Sections of data as the device has them, but for what programs stored there: those of the kernel launched last."""
+    """Data sections as on the device, except for what programs stored there: those of the kernel launched last."""
 
     @property
     def cubin(self) -> CubinModule:
@@ -93,15 +93,15 @@ class LoadedModule:
         """The kernel called ``name``: symbol, plain name or name expression.
 
         Raises:
-            KernelNotFoundError: lists the kernels there are.
+            KernelNotFoundError: lists the module's kernels.
         """
         return self.compiled.find(name)
 
     def place(self, name: str) -> Allocation:
-        """The allocation of a global variable, made when it is first asked for.
+        """The allocation of a global variable, created on first use.
 
         Raises:
-            KernelNotFoundError: lists the variables there are.
+            KernelNotFoundError: lists the module's variables.
         """
         variable = self.cubin.variables.get(name)
         if variable is None:
@@ -141,8 +141,8 @@ class LoadedModule:
         """Relocate and decode a kernel, once.
 
         Raises:
-            UnsupportedError: when it calls a function of the driver that is not provided, or has instructions that
-                are not modelled.
+            UnsupportedError: if it calls a driver function that is not provided, or contains instructions that are not
+            modelled.
         """
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
@@ -151,7 +151,7 @@ class LoadedModule:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"
             )
-        # Data that names functions sees this kernel's code layout; what it cannot reach is after.
+        # Data that names functions uses this kernel's code layout; code that it cannot reach follows.
         bases = code_layout(self.cubin, kernel.name)
         services = self._services(bases)
         needed = self._routines(kernel, max([*services.values(), *self._ends(bases)], default=0))
@@ -180,7 +180,7 @@ class LoadedModule:
         return loaded
 
     def _services(self, bases: dict[str, int]) -> dict[str, int]:
-        """Code addresses of what the driver provides: after the kernel's sections, for modules that call any."""
+        """Code addresses of driver functions: after the kernel's sections, in modules that call any."""
         first = -(-max(self._ends(bases), default=0) // CODE_ALIGNMENT) * CODE_ALIGNMENT
         return {n: first + SERVICE_BYTES * i for i, n in enumerate(n for n in self.cubin.undefined if n in SERVICES)}
 
@@ -188,7 +188,7 @@ class LoadedModule:
         return [base + len(self.cubin.code[name]) for name, base in bases.items()]
 
     def _routines(self, kernel: CubinKernel, after: int) -> dict[str, tuple[int, bytes]]:
-        """Code address and machine code of the driver's functions that a kernel calls, after an address."""
+        """Code address and machine code of the driver functions that a kernel calls, placed after an address."""
         wanted = [name for name in ROUTINES if name in kernel.externs]
         if not wanted:
             return {}
@@ -198,7 +198,7 @@ class LoadedModule:
         return {name: (bases[f".text.{name}"], bytes(image.code[f".text.{name}"])) for name in ROUTINES}
 
     def _foreign_bases(self, bases: dict[str, int]) -> dict[str, int]:
-        """Addresses of code that this kernel cannot reach but that data may name: none of them is ever called."""
+        """Addresses of code that this kernel cannot reach but that data may name; it is never called."""
         end = max(self._ends(bases), default=0)
         # Far enough to leave room for services and routines.
         rest = code_layout(self.cubin, None, (end // 4096 + 2) * 4096)
@@ -207,7 +207,7 @@ class LoadedModule:
     def prepare(self, loaded: LoadedKernel) -> None:
         """Write the addresses that the module's own data holds (tables of pointers) as this kernel needs them.
 
-        Code addresses differ between kernels, since each has its own layout.
+        Code addresses differ between kernels, because each has its own layout.
         """
         before, after = self._contents, loaded.data
         if after is before:
@@ -222,7 +222,7 @@ class LoadedModule:
             target = _place_of(places, r)
             if before[r.section][word] != after[r.section][word] and target is not None:
                 held = self.memory.view(target, word.stop - word.start)
-                # What the program itself stored there stays.
+                # Preserve what the program itself stored there.
                 if held.tobytes() == before[r.section][word]:
                     held[...] = np.frombuffer(after[r.section][word], dtype=np.uint8)
 
@@ -247,7 +247,7 @@ class LoadedModule:
 
 
 def _place_of(places: list[tuple[str, int, int, int]], r: Relocation) -> int | None:
-    """Where a relocated word of data is on the device; None for what was never placed."""
+    """The device address of a relocated word of data; None if it was never placed."""
     i = bisect.bisect_right(places, (r.section, r.offset), key=lambda place: place[:2]) - 1
     if i < 0:
         return None

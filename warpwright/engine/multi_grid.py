@@ -1,8 +1,8 @@
 """Workspaces of one cooperative launch on several devices, over which ``multi_grid_group::sync()`` meets.
 
-``toolchain/device_runtime.py`` has the code that runs on them. The devices form a tree in which each can access its parent's memory and its parent its own:
-breadth first from the first device, in the order of the launches. On DGX-1, GPUs 1 to 4 are the first one's children, and GPUs 5 to 7, to which it has no NVLink,
-their children.
+``toolchain/device_runtime.py`` contains the code that uses them. The devices form a tree, built breadth first from the
+first device in launch order, in which a device and its parent can access each other's memory. On DGX-1, GPUs 1 to 4 are
+the first one's children, and GPUs 5 to 7, to which it has no NVLink, their children.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from warpwright.errors import UnsupportedError
 from warpwright.toolchain import device_runtime as layout
 
 Reaches = Callable[[int, int], bool]
-"""Whether one device of the launch can access the memory of another one, by their places in it."""
+"""Whether one device of the launch can access the memory of another, by their indices in it."""
 _COUNT = 0x7FFF_FFFF
 
 
@@ -23,7 +23,7 @@ def parents(count: int, reaches: Reaches) -> list[int | None]:
     """The parent of each device; None for the first one.
 
     Raises:
-        UnsupportedError: some device is joined to no other one by peer access.
+        UnsupportedError: if a device has no peer access to any other one.
     """
     found: list[int | None] = [None] * count
     reached = [0]
@@ -42,11 +42,11 @@ def parents(count: int, reaches: Reaches) -> list[int | None]:
 
 
 def connect(memories: Sequence[DeviceMemory], reaches: Reaches, kernel: str) -> list[Allocation]:
-    """Allocate the workspaces, one in each device's memory, and let each be reached from its neighbours of the tree.
+    """Allocate the workspaces, one in each device's memory, and make each accessible to its neighbours in the tree.
 
     Raises:
-        UnsupportedError: as :func:`parents` has it.
-        OutOfMemoryError: a memory has no room.
+        UnsupportedError: as in :func:`parents`.
+        OutOfMemoryError: if a device's memory is full.
     """
     tree = parents(len(memories), reaches)
     made: list[Allocation] = []
@@ -80,7 +80,8 @@ def _come(word: int, blocks: int) -> int:
 
 
 def state_of(memories: Sequence[DeviceMemory], workspaces: Sequence[Allocation], blocks: int) -> str:
-    """How many blocks of each grid wait in a barrier of its grid or of all grids, and after how many barriers of all grids."""
+    """Number of blocks of each grid that wait at a barrier of their grid or of all grids, and number of barriers of all
+    grids so far."""
     parts = []
     for rank, (memory, workspace) in enumerate(zip(memories, workspaces, strict=True)):
         raw = memory.view(workspace.address, workspace.size_bytes, read_only=True).tobytes()

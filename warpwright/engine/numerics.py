@@ -4,11 +4,11 @@ Values are arrays of raw bits (uint16, uint32, uint64); ``type`` names the forma
 Formats up to f32 are computed in f64 with the exact error of each step (Knuth's TwoSum; products of two f32
 are exact in f64).  The result is rounded to odd in f64 and then once to the format, which is exact because f64
 has more than two extra bits (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
-f64 fma takes the same paper's algorithm where no intermediate can overflow or underflow and Python's integers
-elsewhere.
+f64 fma uses the algorithm of the same paper if no intermediate can overflow or underflow, and otherwise Python
+integers.
 
-Special functions (``mufu``) are the silicon's, bit for bit (``silicon_mufu``).  Sine and cosine take turns, as the
-machine does.
+Special functions (``mufu``) are the silicon's, bit for bit (``silicon_mufu``).  The arguments of sine and cosine are in
+turns, as on the machine.
 
 Tensor-core sums in f16 and f32 are the silicon's (``silicon_mma``); those in f64 are added in the order of k,
 beginning with the accumulator.
@@ -39,7 +39,7 @@ CANONICAL_NAN: dict[str, Any] = {
     "f32": U32(0x7FFFFFFF),
     "f64": U64(0xFFF8000000000000),
 }
-"""What arithmetic gives for NaN: PTX ISA, "canonical NaN" of f16, bf16 and f32; f64 as the silicon's default NaN."""
+"""NaN results of arithmetic: PTX ISA, "canonical NaN" of f16, bf16 and f32; for f64 the silicon's default NaN."""
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -79,14 +79,14 @@ def step(bits: Bits, upwards: npt.NDArray[np.bool_], where: npt.NDArray[np.bool_
 
 
 def odd(total: F64, error: F64) -> F64:
-    """Round to odd: the exact value ``total + error`` with its inexactness kept in the last bit."""
+    """Round to odd: the exact value ``total + error``, with inexactness recorded in the last bit."""
     bits = total.view(U64)
     change = (error != 0) & ((bits & U64(1)) == 0) & np.isfinite(total)
     return step(bits, error > 0, change, "f64").view(np.float64)
 
 
 def direct(bits: Bits, error: F64, negative: Bits, rounding: str, type: str) -> Bits:
-    """Move a nearest result to the direction asked for; ``error`` has the sign of exact minus rounded."""
+    """Correct a result rounded to nearest to the requested direction; ``error`` has the sign of (exact - rounded)."""
     if rounding == "rn":
         return bits
     if rounding == "rz":
@@ -177,7 +177,7 @@ def fmad(a: Bits, b: Bits, c: Bits) -> Bits:
     """
     product, addend = to_f64("f32", a) * to_f64("f32", b), to_f64("f32", c)
     cut = (product.view(U64) & U64(~((1 << 29) - 1) & 0xFFFFFFFFFFFFFFFF)).view(np.float64)
-    # A NaN's bits are above those that are cut.
+    # The bits of a NaN are above those that are truncated.
     return round_to("f32", np.where(addend == 0, product, cut) + addend, "rn")
 
 
@@ -185,7 +185,7 @@ SPLIT = 134217729.0  # 2**27 + 1
 
 
 def two_product(a: F64, b: F64) -> tuple[F64, F64]:
-    """(rounded product, exact error) where nothing overflows or underflows (Dekker, Veltkamp)."""
+    """(rounded product, exact error) if nothing overflows or underflows (Dekker, Veltkamp)."""
     p = a * b
     t = SPLIT * a
     a_high = t - (t - a)
@@ -220,7 +220,7 @@ def fma64(a: Bits, b: Bits, c: Bits, rounding: str) -> Bits:
     bits = bits.copy()
     plain = ~(np.isfinite(x) & np.isfinite(y))
     if rounding == "rn":
-        # Nothing is rounded but the sum.
+        # Only the sum is rounded.
         plain |= zero_product
     if plain.any():
         bits[plain] = (x[plain] * y[plain] + z[plain]).view(U64)
@@ -296,7 +296,7 @@ TINY = {"f32": (-126, 24), "f16": (-14, 11)}
 
 
 def tiny_limit(type: str, rounding: str) -> float:
-    """The magnitude from which on a result that rounds to the smallest normal number is not tiny.
+    """The smallest magnitude at which a result that rounds to the smallest normal number is not tiny.
 
     Half a unit in the last place below it when rounding to nearest, else a whole one.
     """
@@ -319,7 +319,7 @@ def ftz_of(type: str, rounding: str, result: Bits, x: Bits, y: Bits, z: Bits | N
 
 
 def nan_of(result: Bits, *sources: Bits) -> Bits:
-    """An f64 result; a NaN is the first source that is one, made quiet."""
+    """An f64 result; a NaN is the first NaN among the sources, made quiet."""
     wrong = is_nan("f64", result)
     if not wrong.any():
         return result

@@ -20,7 +20,7 @@ class Nv50Module(MachineCodeModule):
         """Assemble a kernel.
 
         Raises:
-            UnsupportedError: naming line and text of what the chip has no equivalent of.
+            UnsupportedError: naming line and text of an instruction without an equivalent on the chip.
         """
         try:
             return assemble_kernel(self.text, kernel.name, self.arch, symbols_of(self), self.compiled.name)

@@ -1,7 +1,7 @@
 """A PTX module on one device; the counterpart of :class:`~warpwright.engine.module.LoadedModule`.
 
-Global variables get an allocation each when a kernel refers to them, constant ones are together in bank 3, as in
-compiled modules.  PTX knows no reserved shared memory, so a block's shared memory begins at 0 on every chip.
+Each global variable is allocated when a kernel refers to it; constant variables share bank 3, as in compiled modules.
+PTX has no reserved shared memory, so a block's shared memory begins at 0 on every chip.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from warpwright.toolchain.lines import own_name
 
 @dataclass(slots=True)
 class PtxModule:
-    """PTX on a device.  Make it with :func:`load_ptx`."""
+    """PTX on a device, created by :func:`load_ptx`."""
 
     compiled: CompiledModule
-    """With one record for each kernel; its cubin is empty when there is none."""
+    """One record per kernel; its cubin is empty if there is none."""
     text: PtxText
     arch: int
     memory: DeviceMemory
@@ -49,7 +49,7 @@ class PtxModule:
     """Code addresses of functions, by kernel."""
     _prepared_for: str = ""
     made_from: str = ""
-    """Name of the CUDA C++ text that the PTX was made from."""
+    """Name of the CUDA C++ text from which the PTX was compiled."""
 
     def kernel_names(self) -> list[str]:
         """Names of the kernels as the source has them, sorted."""
@@ -59,15 +59,15 @@ class PtxModule:
         """The kernel called ``name``: symbol, plain name or name expression.
 
         Raises:
-            KernelNotFoundError: lists the kernels there are.
+            KernelNotFoundError: lists the module's kernels.
         """
         return self.compiled.find(name)
 
     def place(self, name: str) -> Allocation:
-        """The allocation of a global or constant variable, made when it is first asked for.
+        """The allocation of a global or constant variable, created on first use.
 
         Raises:
-            KernelNotFoundError: lists the variables there are.
+            KernelNotFoundError: lists the module's variables.
         """
         everything = self.text.variables
         if name not in everything or everything[name].space not in ("global", "const"):
@@ -88,12 +88,12 @@ class PtxModule:
                 raise UnsupportedError(f"{self.compiled.name}: variable {name} is declared extern but defined nowhere")
             allocation = self.memory.allocate(max(1, variable.size_bytes), label)
             self.variables[name] = allocation
-            # Placed before its contents are made: they may point to it.
+            # Allocated before its contents are computed, because they may point to it.
             self._write(variable, allocation.address, {})
         return self.variables[name]
 
     def _write(self, variable: Variable, address: int, code: Mapping[str, int]) -> None:
-        """A variable's first contents, with the addresses that they name."""
+        """A variable's initial contents, with the addresses that they refer to."""
         if variable.size_bytes:
             contents = initial_bytes(variable, self._addresses(variable, code))
             self.memory.view(address, variable.size_bytes)[...] = np.frombuffer(contents, dtype=np.uint8)
@@ -125,12 +125,12 @@ class PtxModule:
 
     @property
     def source(self) -> str | None:
-        """The text that lines of kernels count in."""
+        """The text to which the kernels' lines refer."""
         return self.compiled.source if self.text.files else self.compiled.ptx
 
     @property
     def source_name(self) -> str:
-        """What lines of kernels call that text."""
+        """The name of that text in the kernels' lines."""
         return self.made_from if self.text.files else self.compiled.name
 
     def keep(
@@ -141,11 +141,11 @@ class PtxModule:
         lowered: list[Lowered] | None = None,
         max_threads_per_block: int | None = None,
     ) -> LoadedKernel:
-        """Enter a kernel's program, with what the kernel takes of the machine.
+        """Register a kernel's program and its resource usage.
 
         Args:
             addresses: code addresses of its functions.
-            max_threads_per_block: the most that its code allows; None: what the text says.
+            max_threads_per_block: the limit of its code; None for the limit in the text.
         """
         banks = {}
         if self.constants is not None:
@@ -186,12 +186,12 @@ class PtxModule:
 
 
 def symbols_of(module: PtxModule) -> Mapping[str, int]:
-    """Addresses of a module's variables, placed when they are asked for."""
+    """Addresses of a module's variables, placed on demand."""
     return _Symbols(module)
 
 
 class _Symbols(Mapping[str, int]):
-    """Addresses for the front end, placed when they are asked for."""
+    """Addresses for the front end, placed on demand."""
 
     def __init__(self, module: PtxModule) -> None:
         self.module = module
@@ -287,7 +287,7 @@ def load_compiled(compiled: CompiledModule, arch: int, memory: DeviceMemory) -> 
 
 
 def _record(module: PtxText, name: str, arch: int) -> CubinKernel:
-    """What the launch must know of a kernel before it is lowered."""
+    """What a launch needs to know about a kernel before it is lowered."""
     function = module.functions[name]
     parameters = [
         KernelParameter(n, offset, variable.size_bytes)

@@ -1,6 +1,7 @@
-"""A module of kernels in assembly of Cypress and Cayman (``isa/r600/assemble.py``), for programs that no compiler makes.
+"""A module of kernels in assembly of Cypress and Cayman (``isa/r600/assemble.py``), for programs that no compiler
+generates.
 
-The text of a kernel begins with what a launch must know of it::
+The text of a kernel begins with directives for the launch::
 
     .kernel copy(u64 out, u64 in, u32 n)
     .shared 1024                 # bytes of local data share
@@ -60,13 +61,13 @@ def kernels_of(text: str) -> dict[str, AssemblyKernel]:
     """The kernels of a text.
 
     Raises:
-        AssemblyError: naming the line of a directive that is none.
+        AssemblyError: naming the line of an invalid directive.
     """
     found: dict[str, AssemblyKernel] = {}
     kernel = AssemblyKernel("")
     for number, line in enumerate(text.splitlines(), 1):
         plain = line.split("#")[0].strip()
-        # Lines keep their numbers for messages.
+        # Keep the line numbers for messages.
         kernel.lines.append("" if plain.startswith(".") else line)
         if not plain.startswith("."):
             continue
@@ -95,7 +96,7 @@ class Assembled:
 
 @dataclass(slots=True)
 class R600AssemblyModule(MachineCodeModule):
-    """Assembly on a chip of AMD's.  Make it with :func:`load_assembly`."""
+    """Assembly on an AMD chip, created by :func:`load_assembly`."""
 
     kernels: dict[str, AssemblyKernel] = field(default_factory=dict)
     share_address: int = 0
@@ -103,7 +104,7 @@ class R600AssemblyModule(MachineCodeModule):
 
     @property
     def source(self) -> None:
-        """Assembly has no lines of a source."""
+        """Assembly has no source lines."""
         return
 
     def make(self, kernel: CubinKernel) -> Assembled:
@@ -122,7 +123,7 @@ class R600AssemblyModule(MachineCodeModule):
         return Assembled(program, code)
 
     def describe(self, program: R600Program, kernel: CubinKernel, text: AssemblyKernel) -> None:
-        """Tell a program what its text and the launch say of it."""
+        """Add the directives of its text, and the launch's values, to a program."""
         program.parameters = [Parameter(p.ordinal, p.offset_bytes, p.size_bytes) for p in kernel.parameters]
         program.parameter_size_bytes = kernel.parameter_size_bytes
         program.registers = text.registers or highest_register(program.items) + 1
@@ -139,7 +140,7 @@ def load_assembly(text: str, arch: int, memory: DeviceMemory, name: str = "kerne
     """Read assembly.
 
     Raises:
-        UnsupportedError: for a text whose directives are none.
+        UnsupportedError: for a text with invalid directives.
     """
     try:
         kernels = kernels_of(text)

@@ -1,4 +1,4 @@
-"""A module of one compute program that a graphics driver made for Cypress or Cayman, with what it has bound."""
+"""A module of one compute program that a graphics driver compiled for Cypress or Cayman, with its bindings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warpwright.toolchain.cubin import Kernel as CubinKernel
 
 @dataclass(frozen=True, slots=True)
 class ComputeProgram:
-    """Machine code as a driver hands it over."""
+    """Machine code as passed by a driver."""
 
     name: str
     code: bytes
@@ -40,20 +40,20 @@ class Decoded:
 
 @dataclass(slots=True)
 class R600BoundModule(MachineCodeModule):
-    """One such program.  Make it with :func:`load_bound`."""
+    """One such program, created by :func:`load_bound`."""
 
     made: ComputeProgram | None = None
 
     @property
     def source(self) -> None:
-        """The driver gives no lines."""
+        """The driver passes no source lines."""
         return
 
     def make(self, kernel: CubinKernel) -> Decoded:
         """Decode the program.
 
         Raises:
-            UnsupportedError: naming what has no meaning in a compute program.
+            UnsupportedError: naming what is not implemented for compute programs.
         """
         made, generation = self.made, GENERATION_OF[self.arch]
         assert made is not None

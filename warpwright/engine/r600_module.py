@@ -19,7 +19,7 @@ GENERATION_OF = {number: name for name, number in GENERATIONS.items()}
 
 @dataclass(slots=True)
 class R600Module(MachineCodeModule):
-    """PTX on a chip of AMD's."""
+    """PTX on an AMD chip."""
 
     ir: dict[str, str] = field(default_factory=dict)
     """LLVM IR of the kernels loaded so far."""

@@ -1,7 +1,7 @@
 """A module of OpenCL C on Cypress or Cayman.
 
-Kernels are launched as CUDA's: a grid of groups and the group's extents.  A ``__local`` parameter takes its size in bytes; the launch's bytes of
-shared memory are the sum of these, each rounded up to 16.
+Kernels are launched like CUDA kernels: a grid of groups and the group's extents.  The argument of a ``__local``
+parameter is its size in bytes; the launch's shared memory is the sum of these, each rounded up to 16.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_opencl(source: object) -> bool:
 
 @dataclass(slots=True)
 class R600OpenClModule(MachineCodeModule):
-    """OpenCL C on a chip of AMD's.  Make it with :func:`load_opencl`."""
+    """OpenCL C on an AMD chip, created by :func:`load_opencl`."""
 
     program: OpenClProgram | None = None
     ir: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class R600OpenClModule(MachineCodeModule):
 
     @property
     def source(self) -> None:
-        """Machine code of LLVM's R600 back end has no lines."""
+        """LLVM's R600 back end emits no line information."""
         return
 
     def make(self, kernel: CubinKernel) -> Compiled:

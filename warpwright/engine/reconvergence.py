@@ -1,8 +1,9 @@
 """Static analysis of the reconvergence stack: where SYNC, BRK, CONT and RET can take a thread.
 
 Chips before Volta keep a stack of (kind, target, lanes) for every warp (``isa/maxwell/meaning_control.py``).  Compilers
-nest pushes and pops, so what is on the stack at an instruction is nearly always one sequence of targets for a
-function; it is found here by following the code from every entry.  Where sequences differ or grow, every target of the kind counts.
+nest pushes and pops, so the stack at an instruction nearly always holds one sequence of targets within a function; it
+is found here by following the code from every entry.  If sequences differ or grow, every target of the kind is
+included.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from warpwright.isa.ops import Lowered
 
 Stack = tuple[tuple[str, int], ...]
 MOST_STACKS = 8
-"""Different stacks at one instruction before the analysis gives up on it."""
+"""Maximum number of different stacks at one instruction before the analysis gives up on it."""
 MOST_ENTRIES = 64
 
 
@@ -25,7 +26,7 @@ def uses_stack(lowered: Sequence[Lowered]) -> bool:
 def stack_targets(
     lowered: Sequence[Lowered], index_of: Mapping[int, int], indirect: Mapping[int, tuple[int, ...]]
 ) -> dict[int, tuple[int, ...]]:
-    """For each instruction that ends in ``pop``: indices of the instructions where its lanes may land."""
+    """For each instruction that ends in ``pop``: indices of the possible targets of its lanes."""
     pops = [n for n, one in enumerate(lowered) if one.ops and one.ops[-1].name == "pop"]
     if not pops:
         return {}
@@ -56,7 +57,7 @@ def stack_targets(
 def _follow(
     lowered: Sequence[Lowered], index_of: Mapping[int, int], indirect: Mapping[int, tuple[int, ...]]
 ) -> dict[int, set[Stack] | None]:
-    """Stacks at each instruction, from the top of its function's frame; None where there are too many."""
+    """Stacks at each instruction, from the top of its function's frame; None if there are too many."""
     known: dict[int, set[Stack] | None] = {}
     work: list[tuple[int, Stack]] = [(0, ())]
     for one in lowered:
@@ -81,13 +82,13 @@ def _follow(
                 kind, target = last.attr
                 stack = (*stack, (kind, index_of[target]))
                 if kind == "ret":
-                    # Whoever runs until the RET takes this entry; after it the frame is as before.
+                    # The RET that ends the callee removes this entry; afterwards the frame is unchanged.
                     work.append((index_of[target], stack[:-1]))
             elif last is not None and last.name == "branch":
                 work.append((index_of[last.attr], stack))
                 falls = bool(last.args) or one.guard is not None
             elif last is not None and last.name == "call":
-                pass  # the function leaves the stack as it was
+                pass  # the function leaves the stack unchanged
             elif last is not None and last.name == "pop":
                 depth = next((d for d in reversed(range(len(stack))) if stack[d][0] == last.attr), None)
                 if depth is not None:

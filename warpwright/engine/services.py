@@ -1,8 +1,8 @@
 """Driver services for kernels: printf, malloc, free and assert, the operation ``service``.
 
-Output is collected while a launch runs and handed over when it has ended, as a card's buffer is at synchronisation.  The heap
-of ``malloc`` is one allocation for all kernels of a device, as large as CUDA's default limit (cudaLimitMallocHeapSize, CUDA
-C++ Programming Guide, "Dynamic Global Memory Allocation").
+Output is collected while a launch runs and emitted when it has ended, as a card's buffer is at synchronisation.  The
+heap of ``malloc`` is one allocation for all kernels of a device, as large as CUDA's default limit
+(cudaLimitMallocHeapSize, CUDA C++ Programming Guide, "Dynamic Global Memory Allocation").
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from warpwright.toolchain.demangle import plain_name
 HEAP_BYTES = 8 << 20
 HEAP_ALIGNMENT_BYTES = 16
 HEAP_GAP_BYTES = 16
-"""Least distance between two pieces of the heap, so that memcheck detects accesses past the end of one."""
+"""Minimum distance between two pieces of the heap, so that memcheck detects accesses past the end of one."""
 LONGEST_STRING = 4096
 PRINTF_BUFFER_BYTES = 1 << 20
 """cudaLimitPrintfFifoSize's default."""
 
 Reader = Callable[[int, int, int], bytes]
-"""(lane, generic address, size) to bytes; raises IndexError where nothing is."""
+"""Reads (lane, generic address, size) as bytes; raises IndexError for an invalid address."""
 Writer = Callable[[int, int, bytes], None]
-"""Stores bytes at (lane, generic address); raises IndexError where nothing is."""
+"""Stores bytes at (lane, generic address); raises IndexError for an invalid address."""
 Words = Sequence[npt.NDArray[np.uint32]]
 _SPECIFIER = re.compile(rb"%[-+ #0]*(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([diouxXcspfFeEgGaA%n])")
 
 
 HEAP_NAME = "heap of device malloc"
 HeapState = tuple[list[tuple[int, int]], dict[int, "HeapPiece"]]
-"""Free ranges (address, bytes), and what was allocated by address."""
+"""Free ranges (address, bytes), and allocations by address."""
 
 
 class HeapCall(NamedTuple):
@@ -64,9 +64,9 @@ class HeapPiece(NamedTuple):
     """The result of one call of ``malloc``."""
 
     size_bytes: int
-    """That were asked for."""
+    """Requested bytes."""
     room_bytes: int
-    """That it takes, with the gap after it."""
+    """Bytes taken, including the gap after it."""
     by: HeapCall
 
 
@@ -81,7 +81,7 @@ class DeviceHeap:
         self._freed: dict[int, HeapPiece] = {}
 
     def allocate(self, size: int, by: HeapCall) -> int:
-        """Address of ``size`` bytes, 0 when there is no room, as on a card."""
+        """Address of ``size`` bytes, or 0 if there is no room, as on a card."""
         wanted = -(-max(size, 1) // HEAP_ALIGNMENT_BYTES) * HEAP_ALIGNMENT_BYTES + HEAP_GAP_BYTES
         for i, (address, room) in enumerate(self._free):
             if room >= wanted:
@@ -102,7 +102,7 @@ class DeviceHeap:
         return np.array(rows, np.uint64).reshape(-1, 2)
 
     def pieces(self) -> dict[int, HeapPiece]:
-        """Allocations that were not freed, by address."""
+        """Allocations that have not been freed, by address."""
         return dict(self._live)
 
     def explain(self, address: int) -> str:
@@ -123,7 +123,7 @@ class DeviceHeap:
         return "it is in the heap of device malloc, but in no allocation"
 
     def mark(self) -> Callable[[], None]:
-        """What makes the heap again as it is now."""
+        """A token that restores the heap to its current state."""
         free, live = list(self._free), dict(self._live)
 
         def restore() -> None:
@@ -132,19 +132,19 @@ class DeviceHeap:
         return restore
 
     def state(self) -> HeapState:
-        """The heap as it is now, for :meth:`become`."""
+        """The current heap, for :meth:`become`."""
         return list(self._free), dict(self._live)
 
     def become(self, state: HeapState) -> None:
-        """Make it again as it was."""
+        """Restore a saved heap."""
         self._free, self._live = list(state[0]), dict(state[1])
 
     def was_freed(self, address: int) -> bool:
-        """Whether an address is that of a piece that was given back."""
+        """Whether an address is that of a freed piece."""
         return address in self._freed
 
     def free(self, address: int) -> bool:
-        """Give memory back; False when the pointer is not one of ours."""
+        """Free memory; returns False if the pointer is not a piece of the heap."""
         piece = self._live.pop(address, None)
         if piece is None:
             return address == 0
@@ -164,13 +164,13 @@ _heaps: weakref.WeakKeyDictionary[DeviceMemory, DeviceHeap] = weakref.WeakKeyDic
 
 
 def existing_heap(memory: DeviceMemory) -> DeviceHeap | None:
-    """A device's heap, when some kernel has used it."""
+    """A device's heap, if a kernel has used it."""
     found = _heaps.get(memory)
     return None if found is None or found.allocation.freed else found
 
 
 def heap_of(memory: DeviceMemory) -> DeviceHeap:
-    """A device's heap, made when a kernel that uses it is first launched."""
+    """A device's heap, created when a kernel that uses it is first launched."""
     found = existing_heap(memory)
     if found is None:
         found = _heaps[memory] = DeviceHeap(memory)
@@ -178,13 +178,13 @@ def heap_of(memory: DeviceMemory) -> DeviceHeap:
 
 
 class HeapGuard(Protocol):
-    """Whoever watches the heap in a launch."""
+    """Observer of the heap during a launch."""
 
     def heap_changed(self) -> None:
         """``malloc`` or ``free`` was called."""
 
     def bad_free(self, address: int, freed: bool, by: HeapCall) -> None:
-        """A thread frees what is no piece of the heap; ``freed``: no longer."""
+        """A thread frees an address that is not a piece of the heap; ``freed``: it was one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class ServicesState:
 
 
 class LaunchServices:
-    """What one launch printed, its heap, and the launches that it asked for."""
+    """Output, heap and child launches of one launch."""
 
     def __init__(self, context: LaunchContext, launches: DeviceLaunches | None = None) -> None:
         self.context = context
@@ -209,9 +209,9 @@ class LaunchServices:
         self.assertions: list[str] = []
         self.failure: BaseException | None = None
         self.guard: HeapGuard | None = None
-        """Whoever wants to know what happens to the heap."""
+        """Observer of the heap."""
         self.bad_string: Callable[[int, HeapCall], None] | None = None
-        """Is told of addresses that ``printf`` shows as text and that are in no memory."""
+        """Called with addresses that ``printf`` is to print as text but that are not in memory."""
 
     def serve(
         self,
@@ -224,10 +224,10 @@ class LaunchServices:
         write: Writer,
         instruction: int = -1,
     ) -> npt.NDArray[np.uint64]:
-        """Do it for each lane, lowest first; the lanes' results.
+        """Execute the service for each lane, lowest first; returns the lanes' results.
 
         Args:
-            instruction: byte address of the call; -1 where it is not known.
+            instruction: byte address of the call; -1 if unknown.
         """
         result = np.zeros(32, np.uint64)
         for lane in lanes:
@@ -303,7 +303,7 @@ class LaunchServices:
         self.assertions.append(f"{shown[0]}:{arguments[4]}: {shown[1]}: {place} Assertion `{shown[2]}` failed.")
 
     def mark(self) -> Callable[[], None]:
-        """What takes back all that is done from now on: a block is begun again by someone else."""
+        """A token that undoes all later effects, if a block is restarted by the other engine."""
         printed, lost, asserted = len(self.output), self.lost, len(self.assertions)
         heap = self._own_heap()
         restore = heap.mark() if heap is not None else None
@@ -317,14 +317,14 @@ class LaunchServices:
         return take_back
 
     def state(self) -> ServicesState:
-        """All that was done up to now, for :meth:`become`."""
+        """All effects so far, for :meth:`become`."""
         heap = self._own_heap()
         return ServicesState(
             bytes(self.output), self.lost, tuple(self.assertions), heap.state() if heap is not None else None
         )
 
     def become(self, state: ServicesState) -> None:
-        """Make everything again as it was: the launch runs again from there, or its own run counts after all."""
+        """Restore saved effects: the launch is repeated from there, or its own run counts after all."""
         self.output[:] = state.output
         self.lost, self.assertions[:] = state.lost, state.assertions
         heap = self._own_heap()
@@ -356,7 +356,7 @@ class LaunchServices:
         index = tuple(_word(block + BLOCK[f"index_{axis}"]) for axis in "xyz")
 
         def places(lane: int, address: int, size: int) -> Sequence[int] | None:
-            """Host addresses of bytes of local or shared memory, None where an address is of neither."""
+            """Host addresses of bytes of local or shared memory; None for addresses in neither."""
             if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
                 offset = address - LOCAL_WINDOW
                 return [local + (at // 4 * 32 + lane) * 4 + at % 4 for at in range(offset, offset + size)]
@@ -388,7 +388,7 @@ class LaunchServices:
         table[1] = (result >> np.uint64(32)).astype(np.uint32)
 
     def read_global(self, address: int, size: int) -> bytes:
-        """Bytes of global memory, of one allocation."""
+        """Bytes of global memory, within one allocation."""
         memory = self.context.memory
         found = memory.find(address)
         if found is None or address + size > found.end:
@@ -405,7 +405,7 @@ def _address(words: Sequence[int], at: int) -> int:
 
 
 def _string(read: Reader, lane: int, address: int) -> bytes | None:
-    """A C string of the device; None when it is not in memory."""
+    """A C string in device memory; None if it is not in memory."""
     found = bytearray()
     try:
         while len(found) < LONGEST_STRING:
@@ -474,7 +474,7 @@ def format_text(
 
 
 def emit(services: LaunchServices, write: Callable[[bytes], None]) -> None:
-    """Hand over what a launch printed."""
+    """Emit the output of a launch."""
     if services.output:
         write(bytes(services.output))
         services.output.clear()

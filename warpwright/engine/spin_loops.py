@@ -1,9 +1,9 @@
 """Finds loops that wait for a write of another warp of the block to shared memory.
 
-Nothing in machine code marks a volatile access to shared memory.  But a load in a loop that always looks at the same place, in a
-loop without a block barrier that ends by what it finds, can only wait for somebody else: the compiler would have moved
-any other out of the loop.  Timing needs to know them: such a look must see memory as it is at the cycle of its issue, and
-so must every write that it may be waiting for be made then.
+Nothing in machine code marks a volatile access to shared memory.  But a load of a fixed address, in a loop without a
+block barrier whose exit depends on the loaded value, can only wait for another thread: the compiler would have hoisted
+any other load.  Timing needs to know these loads: such a load must see memory as it is at the cycle of its issue, and
+every write that it may wait for must be performed at its own cycle.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _touches(op: Op, space: str, *names: str) -> bool:
 
 
 def _address(low: Lowered, space: str) -> set[Effect]:
-    """The registers that the address of an instruction's first access to a space is made of."""
+    """The registers from which the address of an instruction's first access to a space is computed."""
     place = next(n for n, op in enumerate(low.ops) if _touches(op, space, "load", "atomic"))
     wanted, found = [low.ops[place].args[0]], set[Effect]()
     while wanted:
@@ -43,7 +43,7 @@ def _decides(
     effects: Effects,
     target_of: Mapping[int, int],
 ) -> bool:
-    """Whether what instruction ``look`` brings decides if the loop from ``first`` to ``last`` ends."""
+    """Whether the result of instruction ``look`` decides if the loop from ``first`` to ``last`` ends."""
     tainted = set(effects(look)[1])
     grows = True
     while grows:
@@ -64,7 +64,7 @@ def _decides(
 
 
 def _targets(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> dict[int, int]:
-    """Of each direct branch the index of the instruction to which it goes."""
+    """For each direct branch, the index of its target."""
     return {
         n: index_of[low.ops[-1].attr]
         for n, low in enumerate(lowered)
@@ -104,7 +104,7 @@ def polls(lowered: Sequence[Lowered], index_of: Mapping[int, int], space: str = 
 
 
 def with_strong_polls(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> list[Lowered]:
-    """A program whose loops that wait for a word of global memory load it as what others may write.
+    """A program in which loops that wait for a word of global memory load it as strong.
 
     NV50 code, whose chip has no cache for global memory, does not mark such loads.
     """
@@ -125,7 +125,8 @@ def _decides_in_order(
     effects: Effects,
     target_of: Mapping[int, int],
 ) -> bool:
-    """``_decides``, where what is written anew no longer holds what it was made of: registers serve several purposes in a loop."""
+    """``_decides`` for code that reuses registers in a loop: a rewritten register no longer depends on its old
+    sources."""
     tainted = set[Effect]()
     while True:
         before = set(tainted)
@@ -147,7 +148,7 @@ def _decides_in_order(
 def block_looks(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> frozenset[int]:
     """The strong loads of their block's scope that decide whether a loop ends: they may wait for another warp.
 
-    Others are as good as weak loads: nothing makes the warp that they would see later or sooner.
+    Other strong loads of block scope behave like weak loads.
     """
     looks = [
         n for n, low in enumerate(lowered) if any(op.name == "load" and op.attr.scope == "block" for op in low.ops)
@@ -169,7 +170,7 @@ def block_looks(lowered: Sequence[Lowered], index_of: Mapping[int, int]) -> froz
 
 
 def changes_shared(low: Lowered) -> bool:
-    """Whether an instruction writes what such a loop may look at; copies from global memory are no signals."""
+    """Whether an instruction writes data that such a loop may test; copies from global memory are not signals."""
     return any(_touches(op, "shared", "store", "atomic") for op in low.ops) and not any(
         op.name == "load" and op.attr.space != "shared" for op in low.ops
     )

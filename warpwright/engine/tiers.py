@@ -1,13 +1,14 @@
 """Tiered execution: interprets small launches of kernels without compiled code until compiling costs less.
 
-To compile an instruction takes as long as to interpret it for some thirty warps: the code of a kernel that runs once, with a few warps,
-is not worth its making (``python -m bench.numba_simulator``).  So blocks are interpreted, one after the other, until the
-kernel has had as much time as its code would take; then the block that is under way is taken back, and compiled code runs it and all
-that follow.  That code also runs whatever does not end well, so that faults and deadlocks are told by one engine.
+Compiling an instruction takes as long as interpreting it for about thirty warps, so compiling a kernel that runs once,
+with a few warps, does not pay (``python -m bench.numba_simulator``).  Blocks are therefore interpreted in sequence
+until the kernel has taken as much time as its compilation would; then the current block is undone, and compiled code
+runs it and all that follow.  Compiled code also repeats whatever ends with an error, so that one engine reports faults
+and deadlocks.
 
-Both engines give the same bits, print in the same order and count the same instructions where a kernel's warps run one after
-the other to their end or to a barrier.  Who waits for others may see another order: a warp that yields, or that jumps back more often than compiled
-code lets pass in a loop that waits, ends the interpreter's part.
+Both engines return the same bits, print in the same order and count the same instructions if a kernel's warps run one
+after the other to their end or to a barrier.  Warps that wait for others may see a different order, so interpretation
+ends if a warp yields, or takes more backward branches than compiled code allows in a waiting loop.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ from warpwright.isa.program import Program
 from warpwright.isa.services import SERVICES
 
 INSTRUCTIONS_FOR_CODE = 32
-"""Warp-instructions that are interpreted in the time in which one instruction is compiled (numba-cuda's ``test_complex.py``: 54 kernels of 27,500
-instructions, 1.6 ms to compile one, 50 µs to interpret one for a warp)."""
+"""Number of warp-instructions interpreted in the time in which one instruction is compiled (numba-cuda's
+``test_complex.py``: 54 kernels of 27,500 instructions, 1.6 ms to compile one, 50 µs to interpret one for a warp)."""
 INSTRUCTIONS_FOR_WARP = 16
-"""What it takes to make a warp ready, in warp-instructions."""
+"""Cost of preparing a warp, in warp-instructions."""
 LONG_LOOP_BACK_EDGES = 4096
 REVERSIBLE = frozenset(("vprintf", "malloc", "free", "__assertfail"))
-"""Services whose work can be taken back."""
+"""Services whose effects can be undone."""
 assert set(SERVICES) > REVERSIBLE
 
 
 def is_fit(loaded: LoadedKernel) -> bool:
-    """Whether the interpreter may begin a kernel's launches; looked up once.
+    """Whether the interpreter may begin a kernel's launches; computed once.
 
-    Not where time is read, where the whole grid meets, where copies or textures write memory by themselves, or where another order of the
-    warps could show: with atomics in loops whose warps take turns.
+    It may not if the kernel reads time, synchronises its grid, has copies or textures that write memory, or may depend
+    on the order of warps: with atomics in loops whose warps take turns.
     """
     facts = loaded.program.facts
     if "tiers" not in facts:
@@ -65,7 +66,7 @@ def is_fit(loaded: LoadedKernel) -> bool:
 
 
 def _has_atomics(loaded: LoadedKernel) -> bool:
-    """Whether warps may see each other without a barrier; looked up once."""
+    """Whether warps may communicate without a barrier; computed once."""
     facts = loaded.program.facts
     if "atomics" not in facts:
         accesses = (op for low in lowered_of(loaded) for op in low.ops if op.name in ("load", "store", "atomic"))
@@ -88,15 +89,15 @@ def _loops_over_rows(program: Program, lowered: Sequence[Lowered]) -> bool:
 
 
 def budget(loaded: LoadedKernel, geometry: Geometry) -> int:
-    """Warp-instructions that the interpreter may execute of a launch; 0 where it should not begin."""
+    """Number of warp-instructions of a launch that the interpreter may execute; 0 if it should not begin."""
     left = INSTRUCTIONS_FOR_CODE * len(loaded.program.instructions) - loaded.interpreted_instructions
-    # A launch that surely takes more is not begun: every warp executes something.
+    # A launch that certainly takes more is not begun: every warp executes something.
     least = geometry.blocks * geometry.warps_per_block * INSTRUCTIONS_FOR_WARP
     return left if least < left and geometry.cluster_blocks == 1 else 0
 
 
 def interprets(loaded: LoadedKernel, context: LaunchContext) -> int:
-    """The budget with which a launch begins in the interpreter; 0 where it is compiled at once, or code is there."""
+    """The budget with which a launch begins in the interpreter; 0 if it is compiled at once, or code is available."""
     geometry = context.geometry
     key = code_key(geometry, False)
     if key in loaded.compiled:
@@ -116,7 +117,7 @@ class TieredExecution:
     """One functional launch that begins in the interpreter.
 
     Args:
-        compiled: makes the execution by compiled code, when it is needed.
+        compiled: creates the execution by compiled code when it is needed.
         instructions: warp-instructions that may be interpreted.
     """
 
@@ -131,7 +132,7 @@ class TieredExecution:
         self.context = context
         self.compiled = compiled
         self.compile_seconds = 0.0
-        """Seconds that it took to make code in the middle of the launch."""
+        """Seconds spent compiling during the launch."""
         self._rest: CompiledExecution | None = None
         self._ended = Counts()
         if loaded.interpreted is None:
@@ -145,7 +146,7 @@ class TieredExecution:
             context.services,
             sms=context.sms,
         )
-        # Warps that cannot see each other wait for nothing; a loop of so many turns is left to compiled code.
+        # Warps that cannot communicate wait for nothing; a loop of this many iterations is left to compiled code.
         self.launch.turn_back_edges = LONG_LOOP_BACK_EDGES
         self.launch.limits = Limits(instructions, BACK_EDGES_BEFORE_YIELD - 1 if _has_atomics(loaded) else 1 << 62)
 
@@ -155,7 +156,7 @@ class TieredExecution:
         return self._ended.blocks_done + (self._rest.blocks_done if self._rest is not None else 0)
 
     def run(self) -> Counts:
-        """Run every block, one after the other.
+        """Run every block, in sequence.
 
         Raises:
             Cancelled: when the launch structure's ``cancel`` was set.
@@ -177,7 +178,7 @@ class TieredExecution:
         return ended if ended.blocks_done == blocks else self._finish()
 
     def _block(self, number: int) -> Outcome | None:
-        """Run a block to its end; None when it was taken back."""
+        """Run a block to its end; returns None if it was undone."""
         memory, services = self.launch.globals, self.context.services
         memory.journal = []
         take_back = services.mark() if services is not None else None
@@ -196,7 +197,7 @@ class TieredExecution:
         return None
 
     def _finish(self) -> Counts:
-        """Compiled code runs the blocks that have not ended."""
+        """Run the remaining blocks in compiled code."""
         began = time.perf_counter()
         self._rest = self.compiled()
         self.compile_seconds = time.perf_counter() - began
@@ -212,7 +213,7 @@ class TieredExecution:
 def functional_execution(
     loaded: LoadedKernel, context: LaunchContext, resident_blocks: int, threads: int
 ) -> CompiledExecution | TieredExecution:
-    """The launch without time, by whatever is done first."""
+    """A launch without timing, by whichever engine starts first."""
 
     def compiled() -> CompiledExecution:
         return compiled_execution(loaded, context, resident_blocks, threads)

@@ -1,7 +1,7 @@
 """Order between launches and copies: one logical clock per queue.
 
-A queue runs its work in order: a stream, or one node of a launch of a graph.  Work has a queue and a number in it.  A clock gives for each
-queue the number up to which its work is known to have ended.
+A queue runs its work in order: a stream, or one node of a launch of a graph.  Each piece of work has a queue and a
+number in it.  A clock gives, for each queue, the number up to which its work is known to have ended.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _queues = itertools.count(1)
 
 
 def new_queue() -> int:
-    """Number of a queue that no other has."""
+    """A new, unique queue number."""
     return next(_queues)
 
 
 def learn(clock: Clock, other: Clock) -> None:
-    """Let a clock know what another one knows."""
+    """Merge another clock's knowledge into a clock."""
     for queue, number in other.items():
         if number > clock.get(queue, 0):
             clock[queue] = number

@@ -1,7 +1,8 @@
-"""Machines of several GPUs: chips, links and switches, the routes between devices and what a route takes.
+"""Machines of several GPUs: chips, links and switches, the routes between devices, and the time and bandwidth of a
+route.
 
-A machine is a TOML file of this package or of the user's (``machine_files.py``).  This package may import chips, isa, engine and timing; the
-driver asks it which devices reach each other and how long copies take.
+A machine is a TOML file of this package or of the user's (``machine_files.py``).  This package may import chips, isa,
+engine and timing; the driver queries it for peer access and for the duration of copies.
 """
 
 from warpwright.system.machine import Cable, LinkKind, Machine, MachineError

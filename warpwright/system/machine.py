@@ -16,10 +16,10 @@ from warpwright.errors import WarpwrightError
 
 NVLINK, PCIE, SMP = "nvlink", "pcie", "smp"
 PROTOCOLS = (NVLINK, PCIE, SMP)
-"""What a link speaks: NVLink, PCI Express, or the protocol between two processors (QPI, UPI, xGMI)."""
+"""Protocol of a link: NVLink, PCI Express, or the protocol between two processors (QPI, UPI, xGMI)."""
 HOST = "host"
 SWITCHES = (NVLINK, PCIE, HOST)
-"""What a node that is no GPU is: a switch of NVLinks or of PCI Express, or a processor with its root complexes."""
+"""Kind of a node that is not a GPU: a switch of NVLinks or of PCI Express, or a processor with its root complexes."""
 
 
 class MachineError(WarpwrightError, ValueError):
@@ -27,15 +27,15 @@ class MachineError(WarpwrightError, ValueError):
 
 
 class Limits(NamedTuple):
-    """Type and range of a number of a machine's file."""
+    """Type and range of a number in a machine file."""
 
     kind: type
     least: float
     most: float
     accesses: bool = False
-    """Only for links over which GPUs access each other's memory: NVLink and PCI Express."""
+    """Applies only to links over which GPUs access each other's memory: NVLink and PCI Express."""
     needed: bool = True
-    """Whether a file must have it."""
+    """Whether a file must specify it."""
 
 
 LINK_FIELDS: Mapping[str, Limits] = {
@@ -86,51 +86,52 @@ PROBE_FIELDS: Mapping[str, Limits] = {
 
 @dataclass(frozen=True, slots=True)
 class LinkKind:
-    """One kind of link of a machine; every number is of one link and one direction."""
+    """One kind of link of a machine; every number is for one link and one direction."""
 
     name: str
     protocol: str
     """``nvlink``, ``pcie`` or ``smp``."""
     lane_count: int
     lane_gbit_per_s: float
-    """Bits on the wire."""
+    """Number of bits transmitted in parallel (lanes)."""
     coding_percent: float
-    """Share of them that packets get, after line coding and error correction."""
+    """Fraction of the raw bandwidth that packets can use, after line coding and error correction."""
     head_bytes: int
-    """On the wire for each packet beside its payload: header, checks, acknowledgement."""
+    """Bytes on the wire for each packet in addition to its payload: header, checks, acknowledgement."""
     copy_payload_bytes: int
-    """The most that a copy engine puts into a packet."""
+    """Maximum payload of a copy engine's packet."""
     credit_bytes: int
-    """The receiver's buffer: what may be on its way without a credit come back."""
+    """The receiver's buffer: bytes that may be in flight without a returned credit."""
     credit_latency_ns: float
-    """From a packet's departure to its credit's return."""
+    """Time from a packet's departure to the return of its credit."""
     errors_per_million_packets: float = 0.0
-    """Packets that arrive broken: the receiver drops them and what follows, and the sender sends all of it again, a way there and back later."""
+    """Fraction of packets that arrive corrupted: the receiver drops them and what follows, and the sender retransmits
+    all of it one round trip later."""
     access_ask_bytes: float = 0.0
-    """On the wire for a request of an SM to read."""
+    """Bytes on the wire for an SM's read request."""
     access_head_bytes: float = 1.0
-    """For the head of a packet with sectors of a line."""
+    """Bytes for the head of a packet with sectors of a line."""
     access_sector_bytes: float = 32.0
-    """For each sector."""
+    """Bytes for each sector."""
     access_latency_ns: float = 0.0
-    """Of a load, beyond an L2 hit, over the whole route."""
+    """Latency of a load beyond an L2 hit, over the whole route."""
     access_write_latency_ns: float = 0.0
-    """Until a write is acknowledged, beyond one to L2."""
+    """Time until a write is acknowledged, beyond a write to L2."""
     access_atomic_latency_ns: float = 0.0
 
     @property
     def wire_gb_per_s(self) -> float:
-        """Bytes on the wire of one direction."""
+        """Bandwidth on the wire, one direction."""
         return self.lane_count * self.lane_gbit_per_s / 8
 
     @property
     def packet_gb_per_s(self) -> float:
-        """Bytes of packets, heads included: the wire's after coding, or as many as credits allow."""
+        """Bandwidth of packets including heads: that of the wire after coding, or as many as credits allow."""
         return min(self.wire_gb_per_s * self.coding_percent / 100, self.credit_bytes / self.credit_latency_ns)
 
     @property
     def replays_per_packet(self) -> float:
-        """How often a packet is sent again, on average."""
+        """Average number of retransmissions of a packet."""
         share = self.errors_per_million_packets / 1e6
         return share / (1 - share)
 
@@ -149,7 +150,7 @@ class Cable:
 
     @property
     def packet_gb_per_s(self) -> float:
-        """Of all of its links, one direction."""
+        """Bandwidth of all of its links, one direction."""
         return self.count * self.link.packet_gb_per_s
 
 
@@ -160,12 +161,12 @@ class Machine:
     name: str
     product: str
     gpus: tuple[str, ...]
-    """Each GPU's chip: a name or a file."""
+    """Chip of each GPU: a name or a file."""
     switches: Mapping[str, str]
-    """What each further node is: ``nvlink``, ``pcie`` or ``host``."""
+    """Kind of each further node: ``nvlink``, ``pcie`` or ``host``."""
     cables: tuple[Cable, ...]
     staged_copy_percent: float
-    """Of PCI Express's bandwidth that a copy reaches which the driver makes through the host's memory."""
+    """Fraction of PCI Express's bandwidth reached by a copy that the driver stages through the host's memory."""
     migration: MigrationCosts | None
     """How pages of managed memory move; None: they do not, and are where kernels use them."""
     translation: TranslationCosts | None
@@ -173,7 +174,7 @@ class Machine:
     probes: ProbeCosts | None
     """The GPUs' probe filters; None: the host caches nothing of their memory."""
     sources: Mapping[str, str]
-    """Where each number comes from, by ``link.field``."""
+    """Source of each number, by ``link.field``."""
     kinds: Mapping[str, str]
     documents: Mapping[str, str]
 

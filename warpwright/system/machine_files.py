@@ -17,7 +17,8 @@ A file names the chips, the switches, the kinds of links with their numbers, and
     ends = ["gpu0", "gpu1"]
     count = 2
 
-An end may hold ``*`` for several nodes.  A file may take over another one (``base = "h200x8"``) and change tables of it.
+An end may hold ``*`` for several nodes.  A file may be based on another one (``base = "h200x8"``) and change its
+tables.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _KEYS = (
 )
 _CABLE_KEYS = ("link", "ends", "count")
 MOST_LINKS = 64
-"""Of a cable."""
+"""Keys of a cable."""
 
 
 def machine_names() -> list[str]:
@@ -88,8 +89,8 @@ def load_machine(name: str) -> Machine:
     """Read a machine by name or TOML path.
 
     Raises:
-        MachineError: unknown machine, or a description that is wrong.
-        ChipError: a chip that does not exist or is wrong.
+        MachineError: for an unknown machine, or an invalid description.
+        ChipError: for an unknown or invalid chip.
     """
     return _loaded(os.path.abspath(name) if name.endswith(".toml") else name)
 
@@ -110,7 +111,7 @@ class _Reader:
         self.kinds: dict[str, str] = {}
 
     def wrong(self, text: str) -> MachineError:
-        """The error of a wrong description."""
+        """The error for an invalid description."""
         return MachineError(f"machine {self.label!r}: {text}{self.place}")
 
     def machine(self) -> Machine:
@@ -293,7 +294,7 @@ class _Reader:
         return found
 
     def _fits(self, cable: Cable, switches: Mapping[str, str]) -> None:
-        """A link joins nodes that speak its protocol."""
+        """Check that a link connects nodes that support its protocol."""
         speaks = {NVLINK: (NVLINK, HOST), PCIE: (PCIE, HOST), SMP: (HOST,)}[cable.link.protocol]
         for end in cable.ends:
             kind = switches.get(end)
@@ -304,7 +305,7 @@ class _Reader:
                 )
 
     def _connected(self, machine: Machine) -> None:
-        """Every GPU reaches a host over PCI Express or NVLinks of its own: programs copy to it and from it."""
+        """Check that every GPU reaches a host over PCI Express or its own NVLinks, because programs copy over them."""
         for ordinal in range(len(machine.gpus)):
             seen, new = set(), [gpu_node(ordinal)]
             while new:
@@ -322,7 +323,7 @@ class _Reader:
 
 
 def _table(name: str, above: tuple[Path, ...]) -> tuple[Path, dict[str, Any]]:
-    """The path of a machine and what its file holds, with that of its bases below."""
+    """The path of a machine and the contents of its file, merged over those of its bases."""
     path = Path(name) if name.endswith(".toml") else _DIRECTORY / f"{name}.toml"
     if not name.endswith(".toml") and name not in machine_names():
         known = ", ".join(machine_names())

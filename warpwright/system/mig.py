@@ -1,4 +1,5 @@
-"""The instances of a card: which there are, creating and destroying them by the driver's rules, and the file that keeps them between processes.
+"""The MIG instances of a card: listing, creating and destroying them by the driver's rules, and the file that stores
+them between processes.
 
 A GPU instance holds memory slices, a compute instance holds compute slices of one.  Rules and result codes are NVML's (NVML API Reference, "Multi Instance
 GPU Management"); IDs are those that an A100's driver gives, by size and place.
@@ -40,7 +41,7 @@ from warpwright.chips.partition import Partition, partition
 from warpwright.toolchain.cache import default_folder
 
 VARIABLE = "WARPWRIGHT_MIG"
-"""Names the file that keeps the instances; ``mig.json`` in the cache without."""
+"""Environment variable with the file that stores the instances; by default ``mig.json`` in the cache."""
 _FIRST_ID = {8: (0, 8), 4: (1, 4), 2: (3, 2), 1: (7, 1)}
 """By memory slices: ID of the instance that begins first, and slices from one to the next."""
 
@@ -82,7 +83,7 @@ class GpuInstance:
         """The kind of compute instance with so many slices.
 
         Raises:
-            MigError: the instance can have none such.
+            MigError: if the instance can have no such compute instance.
         """
         for one in compute_profiles(self.profile):
             if one.slices == slices:
@@ -90,15 +91,15 @@ class GpuInstance:
         raise MigError(f"a {self.profile_name} instance has no compute instances of {slices} slices", NOT_SUPPORTED)
 
     def free_compute(self, kind: ComputeProfile) -> list[Placement]:
-        """Where one more compute instance fits."""
+        """Placements for one more compute instance."""
         places = [Placement(start, kind.slices) for start in kind.starts]
         return [place for place in places if not any(place.overlaps(one.placement) for one in self.compute)]
 
     def create_compute(self, slices: int | None = None, start: int | None = None) -> ComputeInstance:
-        """Make a compute instance; of all slices, at the first place that is free, by default.
+        """Create a compute instance; by default of all slices, at the first free placement.
 
         Raises:
-            MigError: there is no room, or no such place.
+            MigError: if there is no room, or no such placement.
         """
         kind = self.compute_profile(self.profile.compute_slices if slices is None else slices)
         free = self.free_compute(kind)
@@ -132,12 +133,12 @@ class GpuInstance:
         raise MigError(f"GPU instance {self.number} has no compute instance {number}", NOT_FOUND)
 
     def name_of(self, compute: ComputeInstance) -> str:
-        """As nvidia-smi names a MIG device: ``3g.20gb``, or ``1c.3g.20gb`` for a part of it."""
+        """Name of a MIG device as in nvidia-smi: ``3g.20gb``, or ``1c.3g.20gb`` for a part of it."""
         whole = compute.slices == self.profile.compute_slices
         return self.profile_name if whole else f"{compute.slices}c.{self.profile_name}"
 
     def chip(self, card: Chip, compute: ComputeInstance | None = None) -> Chip:
-        """The instance as a chip of its own; with the SMs of one of its compute instances alone where it is given."""
+        """The instance as a separate chip; with only the SMs of one of its compute instances if one is given."""
         part = self.sms(card, compute)
         return part.chip
 
@@ -172,11 +173,11 @@ class MigCard:
         self.enabled = enabled
 
     def free(self, profile: Profile) -> list[Placement]:
-        """Where one more instance fits."""
+        """Placements for one more instance."""
         return free_placements(profile, [(one.profile, one.placement) for one in self.instances])
 
     def create(self, name: str | int, start: int | None = None) -> GpuInstance:
-        """Make a GPU instance, at the first place that is free by default.
+        """Create a GPU instance, by default at the first free placement.
 
         Raises:
             MigError: MIG mode is off, there is no room, or the profile cannot begin there.
@@ -217,7 +218,7 @@ class MigCard:
         )
 
     def destroy(self, number: int) -> None:
-        """End a GPU instance.
+        """Destroy a GPU instance.
 
         Raises:
             MigError: there is none, or it has compute instances.
@@ -228,12 +229,12 @@ class MigCard:
         self.instances.remove(found)
 
     def destroy_compute(self, number: int, compute: int) -> None:
-        """End a compute instance."""
+        """Destroy a compute instance."""
         found = self.instance(number)
         found.compute.remove(found.compute_instance(compute))
 
     def devices(self) -> list[tuple[GpuInstance, ComputeInstance]]:
-        """What CUDA sees: every compute instance, in the order of slices."""
+        """Devices visible to CUDA: every compute instance, in the order of slices."""
         return [(gpu, one) for gpu in self.instances for one in sorted(gpu.compute, key=lambda c: c.start)]
 
     def device_uuid(self, gpu: GpuInstance, compute: ComputeInstance) -> str:
@@ -244,10 +245,10 @@ class MigCard:
         return f"MIG-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:32]}"
 
     def find(self, name: str) -> tuple[GpuInstance, ComputeInstance]:
-        """The device that ``CUDA_VISIBLE_DEVICES`` names: by UUID (a beginning is enough), or as ``MIG-GPU-…/GI/CI``.
+        """The device that ``CUDA_VISIBLE_DEVICES`` names: by UUID or a prefix of it, or as ``MIG-GPU-…/GI/CI``.
 
         Raises:
-            MigError: there is none, or the beginning is that of several.
+            MigError: if there is none, or the prefix is ambiguous.
         """
         old = re.fullmatch(r"MIG-(GPU-[0-9a-f-]+)/(\d+)/(\d+)", name)
         if old is not None:
@@ -294,14 +295,15 @@ def _records() -> dict[str, Any]:
 
 
 def card(chip: Chip, ordinal: int = 0) -> MigCard:
-    """The instances of a card as they are now."""
+    """The current instances of a card."""
     uuid = card_uuid(chip.name, ordinal)
     return _card_from(_records().get(uuid, {}), chip, uuid)
 
 
 @contextlib.contextmanager
 def changing(chip: Chip, ordinal: int = 0) -> Iterator[MigCard]:
-    """The instances of a card, which are kept as the block leaves them unless it raises; no other process changes them meanwhile."""
+    """Context manager for changing a card's instances: the result is stored unless the block raises, and no other
+    process changes them meanwhile."""
     path = place()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:

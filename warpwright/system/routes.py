@@ -1,8 +1,9 @@
-"""Routes between two GPUs of a machine, and what copies and kernels' accesses over them take.
+"""Routes between two GPUs of a machine, and the time of copies and kernels' accesses over them.
 
-Peer access has a route over NVLinks (direct, or over switches) or over PCI Express within one processor's root complexes; the driver refuses it
-where only the processors' own link joins two GPUs.  Copies between such GPUs go through the host's memory.  No route of the driver leads over another GPU:
-:func:`relay_route` has the way that a program can take itself, as collective libraries do.
+Peer access has a route over NVLinks (direct, or over switches) or over PCI Express within one processor's root
+complexes; the driver refuses it if two GPUs are connected only by the link between processors.  Copies between such
+GPUs go through the host's memory.  The driver never routes through another GPU; :func:`relay_route` is the route that a
+program can take itself, as collective libraries do.
 """
 
 from __future__ import annotations
@@ -18,35 +19,35 @@ from warpwright.system.machine import HOST, NVLINK, PCIE, Cable, LinkKind, Machi
 
 @dataclass(frozen=True)
 class Route:
-    """How packets get from one GPU to another."""
+    """The path of packets from one GPU to another."""
 
     nodes: tuple[str, ...]
-    """From the first GPU to the last; switches side by side are one node, ``nvswitch0+nvswitch1``."""
+    """Nodes from the first GPU to the last; parallel switches are one node, ``nvswitch0+nvswitch1``."""
     link: LinkKind
-    """The kind of the narrowest step."""
+    """The kind of link of the narrowest step."""
     link_count: int
-    """Of the narrowest step."""
+    """Bandwidth of the narrowest step."""
     topology: str
-    """As ``nvidia-smi topo -m`` names it: ``NV2``, ``PIX``, ``PXB`` or ``PHB``."""
+    """Name of the connection in ``nvidia-smi topo -m``: ``NV2``, ``PIX``, ``PXB`` or ``PHB``."""
 
     @property
     def native_atomics(self) -> bool:
-        """Whether atomics on the other GPU's memory are done there: over NVLink, and not over PCI Express."""
+        """Whether the route supports atomics on the other GPU's memory: NVLink does, PCI Express does not."""
         return self.link.protocol == NVLINK
 
     @property
     def packet_gb_per_s(self) -> float:
-        """Bytes of packets in one direction, heads included."""
+        """Bandwidth of packets in one direction, including heads."""
         return self.link_count * self.link.packet_gb_per_s
 
     @property
     def copy_gb_per_s(self) -> float:
-        """Bytes that a large copy moves."""
+        """Bandwidth of a large copy."""
         payload = self.link.copy_payload_bytes
         return self.packet_gb_per_s * payload / (payload + self.link.head_bytes)
 
     def copy_seconds(self, size_bytes: int) -> float:
-        """How long a copy's packets take the links, latency not counted."""
+        """Time that the links need for a copy's packets, without latency."""
         packets = -(-size_bytes // self.link.copy_payload_bytes)
         whole = (size_bytes + packets * self.link.head_bytes) / (self.packet_gb_per_s * 1e9)
         again = self.link.replays_per_packet
@@ -60,7 +61,7 @@ class Route:
 
 @lru_cache(maxsize=4096)
 def route(machine: Machine, first: int, last: int) -> Route | None:
-    """The route over which a GPU accesses another one's memory; None where the driver refuses peer access."""
+    """The route over which a GPU accesses another one's memory; None if the driver refuses peer access."""
     if first == last:
         return None
     ends = gpu_node(first), gpu_node(last)
@@ -83,7 +84,7 @@ def host_route(machine: Machine, ordinal: int) -> Route | None:
 
 
 def _nvlinks(machine: Machine, first: str, last: str) -> Route | None:
-    """Direct NVLinks, all of them together; else every switch that both GPUs have links to."""
+    """All direct NVLinks together; otherwise every switch to which both GPUs have links."""
     own = [cable for cable in machine.cables_of[first] if cable.link.protocol == NVLINK]
     direct = [cable for cable in own if cable.other(first) == last]
     if direct:
@@ -103,7 +104,7 @@ def _nvlinks(machine: Machine, first: str, last: str) -> Route | None:
 
 
 def _pcie(machine: Machine, first: str, last: str) -> Route | None:
-    """The shortest way over PCI Express, which may cross one processor but not the link between two."""
+    """The shortest path over PCI Express, which may cross one processor but not the link between two."""
     path = _shortest(first, last, lambda node: _pcie_steps(machine, node))
     if path is None:
         return None
@@ -124,7 +125,7 @@ def _cable(machine: Machine, first: str, last: str) -> Cable:
 
 
 def _shortest(first: str, last: str, steps: Callable[[str], Iterable[str]]) -> tuple[str, ...] | None:
-    """The shortest path between two GPUs; other GPUs end a path unless ``steps`` leads on from them."""
+    """The shortest path between two GPUs; paths end at other GPUs unless ``steps`` continue from them."""
     came: dict[str, str] = {first: ""}
     new = [first]
     while new and last not in came:
@@ -146,7 +147,8 @@ def _shortest(first: str, last: str, steps: Callable[[str], Iterable[str]]) -> t
 
 
 def relay_route(machine: Machine, first: int, last: int) -> tuple[tuple[int, ...], float]:
-    """The GPUs of the widest of the shortest ways over NVLink from one GPU to another, and its copies' GB/s; empty where there is none."""
+    """The GPUs on the widest of the shortest NVLink paths from one GPU to another, and its copy bandwidth in GB/s;
+    empty if there is none."""
     best: dict[int, tuple[tuple[int, ...], float]] = {first: ((first,), float("inf"))}
     new = dict(best)
     while new and last not in best:
@@ -165,7 +167,7 @@ def relay_route(machine: Machine, first: int, last: int) -> tuple[tuple[int, ...
 
 
 def performance_rank(machine: Machine, first: int, last: int) -> int:
-    """The place of a route's bandwidth among those of the machine: 0 is the widest."""
+    """Rank of a route's bandwidth among those of the machine: 0 is the widest."""
     count = len(machine.gpus)
     found = [route(machine, a, b) for a in range(count) for b in range(count)]
     widths = sorted({one.copy_gb_per_s for one in found if one is not None}, reverse=True)
@@ -174,7 +176,7 @@ def performance_rank(machine: Machine, first: int, last: int) -> int:
 
 
 def peer_routes(machine: Machine, ordinal: int) -> dict[int, PeerRoute]:
-    """What accesses of a GPU's kernels take to each other GPU's memory, without those that it cannot access, and to the host's where NVLinks lead to it."""
+    """Times of accesses by a GPU's kernels to each other GPU's memory that it can access, and to the host's if NVLinks connect it."""
     gangs: dict[tuple[str, str], int] = {}
     ways = {other: route(machine, ordinal, other) for other in range(len(machine.gpus))}
     ways[HOST_ROUTE] = host_route(machine, ordinal)

@@ -1,8 +1,8 @@
 """From source to machine code: NVRTC, ptxas, nvJitLink, and the reading of cubins.
 
-``compile.py`` is the way in; ``nvrtc.py``, ``ptxas.py`` and ``nvjitlink.py`` call NVIDIA's tools, ``cubin.py`` (with
-``elf_reader.py``, ``nvinfo.py``, ``lines.py``, ``callgraph.py``) reads what they make, ``relocation.py`` places it, ``cache.py`` keeps
-results on disk.  Imports nothing of the package but its error classes.
+``compile.py`` is the entry point; ``nvrtc.py``, ``ptxas.py`` and ``nvjitlink.py`` call NVIDIA's tools, ``cubin.py``
+(with ``elf_reader.py``, ``nvinfo.py``, ``lines.py``, ``callgraph.py``) reads their output, ``relocation.py`` places it,
+``cache.py`` keeps results on disk.  Imports nothing of the package but its error classes.
 """
 
 from warpwright.toolchain.cache import DiskCache, cache_key, default_cache

@@ -7,7 +7,7 @@ The last use is kept in the file's modification time; when the folder grows past
 bound, the entries that were not used for the longest time go first.
 
 The folder is ``$WARPWRIGHT_CACHE`` or the platform's cache folder (``$XDG_CACHE_HOME/warpwright`` or
-``~/.cache/warpwright``).  A folder that cannot be written is not an error: nothing is kept then.
+``~/.cache/warpwright``).  A folder that cannot be written is not an error; results are then not kept.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pathlib import Path
 _MAGIC = b"WWCACHE1"
 _HEADER_BYTES = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
-"""A put looks at the folder's size once in this many puts: listing it costs more than writing."""
+"""Check the folder's size once in this many puts, because listing it costs more than writing."""
 
 _MOST_WAIT_SECONDS = 120.0
-"""After this long without an entry that another process is making, a process makes it as well."""
+"""Time after which a process creates an entry itself although another process is creating it."""
 
 DEFAULT_LIMIT_BYTES = 512 << 20
 """Upper bound of the folder; ``$WARPWRIGHT_CACHE_MIB`` sets another."""
@@ -57,7 +57,7 @@ def cache_key(parts: Iterable[str | bytes]) -> str:
 
 
 def default_cache() -> DiskCache:
-    """The cache in :func:`default_folder`: one object for a folder and bound, however often it is asked for."""
+    """The cache in :func:`default_folder`: one object for each folder and bound."""
     return _shared_cache(default_folder(), _limit_from_environment())
 
 
@@ -99,7 +99,7 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
-        # A read-only cache still serves; only its order of use is not kept.
+        # A read-only cache still serves entries; only their order of use is not recorded.
         with contextlib.suppress(OSError):
             os.utime(path)
         return payload
@@ -126,9 +126,9 @@ class DiskCache:
         self._puts += 1
 
     def made(self, kind: str, key: str, make: Callable[[], bytes]) -> bytes:
-        """The value; if it is absent, what ``make`` returns, which is kept.
+        """The value; if it is absent, the result of ``make``, which is kept.
 
-        Of several processes and threads that ask at once, one makes the value and the others wait for it.
+        If several processes and threads request it at once, one creates the value and the others wait.
         """
         value = self.get(kind, key)
         if value is not None:
@@ -157,7 +157,7 @@ class DiskCache:
             yield
         finally:
             if handle >= 0:
-                # Whoever waits for the file that is removed here finds the entry when it gets the lock.
+                # A process that waits for the file removed here finds the entry when it gets the lock.
                 with contextlib.suppress(OSError):
                     path.unlink()
                 os.close(handle)
@@ -169,7 +169,7 @@ class DiskCache:
         """
         entries = []
         for path in self.folder.glob("*/*/*"):
-            # Another process may remove a file between the listing and the question.
+            # Another process may remove a file between the listing and the query.
             with contextlib.suppress(OSError):
                 status = path.stat()
                 entries.append((status.st_mtime_ns, status.st_size, path))

@@ -1,9 +1,9 @@
 """Calls inside one code section: does a function call itself, or through a pointer?
 
-The compiler states a kernel's stack with everything it calls (EIATTR_MIN_STACK_SIZE), but leaves recursion out and does
-not say so.  Functions that it did not inline share their kernel's section; their direct calls are read from the machine code: ``CALL.REL`` with an immediate is opcode
-0x944, its distance from the next instruction in units of four bytes at bit 34 (with eight low bits at bit 16 from sm_90
-on), as nvdisasm prints it.
+The compiler states a kernel's stack with everything it calls (EIATTR_MIN_STACK_SIZE), but silently excludes recursion.
+Functions that it did not inline share their kernel's section; their direct calls are read from the machine code:
+``CALL.REL`` with an immediate is opcode 0x944, its distance from the next instruction in units of four bytes at bit 34
+(with eight low bits at bit 16 from sm_90 on), as nvdisasm prints it.
 """
 
 from __future__ import annotations

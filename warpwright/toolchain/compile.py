@@ -22,14 +22,14 @@ from warpwright.toolchain.wheels import header_versions
 
 _FATBIN_MAGIC = b"\x50\xed\x55\xba"
 _FORMAT = "2"
-"""Changes when what an entry holds changes."""
+"""Version of the format of cache entries."""
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
 _ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
 DEFAULT_NAME = "kernel.cu"
-"""Of a source that is given as text."""
+"""Name of a source given as text."""
 OWN_FEATURES = ("90",)
-"""Architectures of which a variant ``a`` has instructions that no other has."""
+"""Architectures whose variant ``a`` has instructions that no other architecture has."""
 _ARCHITECTURE_OPTION = re.compile(r"^(?:-arch|--gpu-architecture)=(\S+)$")
 _INCLUDE_OPTION = re.compile(r"^(?:-I|--include-path)=?(.*)$")
 _PRE_INCLUDE = re.compile(r"^--?(include$|include=|pre-include|use-pch|pch)")
@@ -45,19 +45,19 @@ class CompiledModule:
     cubin: bytes
     ptx: str | None = None
     source: str | None = None
-    """CUDA C++ text, when the module was made from it."""
+    """CUDA C++ text, if the module was compiled from it."""
     source_place: tuple[str, int] | None = None
-    """File and line where the text begins, when another text holds it."""
+    """File and line at which the text begins, if another text contains it."""
     name: str = DEFAULT_NAME
     folder: str = ""
-    """Where the compiler ran that made it from ``source``."""
+    """Working folder of the compiler."""
     lowered_names: dict[str, str] = field(default_factory=dict)
     """Symbol of each name expression."""
     warnings: tuple[Diagnostic, ...] = ()
     arch: str = ""
     """The architecture it was compiled for: ``"80"``, ``"90a"``."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Kernels of the PTX that the architecture cannot run, which were left out: why, by symbol."""
+    """Kernels of the PTX that were omitted because the architecture cannot run them: the reason, by symbol."""
 
     @property
     def kernels(self) -> dict[str, Kernel]:
@@ -85,7 +85,7 @@ def _number(arch: int | str) -> int:
 
 
 def _given_architecture(wanted: str, options: Sequence[str]) -> tuple[str, list[str]]:
-    """The architecture that the options name, ``wanted`` without one, and the other options."""
+    """The architecture that the options name, otherwise ``wanted``, and the other options."""
     others = []
     for option in options:
         match = _ARCHITECTURE_OPTION.match(option)
@@ -97,7 +97,7 @@ def _given_architecture(wanted: str, options: Sequence[str]) -> tuple[str, list[
 
 
 def _included(source: str, folders: Sequence[Path], seen: dict[Path, bytes]) -> bool:
-    """Collect the files that a text includes from ``folders``, to any depth; False when that cannot be told."""
+    """Collect the files that a text includes from ``folders``, to any depth; returns False if this is impossible."""
     for match in _INCLUDE.finditer(source):
         name = match[1] or match[2]
         if name is None:
@@ -127,7 +127,7 @@ def _option_folders(options: Sequence[str]) -> list[Path]:
 
 
 def _assembler_options(options: Sequence[str]) -> list[str]:
-    """Those of NVRTC's options that decide machine code, as the assembler of PTX spells them."""
+    """Those of NVRTC's options that affect machine code, in the PTX assembler's spelling."""
     found: list[str] = []
     pending = ""
     for option in options:
@@ -165,8 +165,8 @@ def compile_source(
     ``name`` is what messages and line information call the source (a path's own name otherwise); a path's folder
     is searched for includes.  ``name_expressions`` are C++ names of kernels to instantiate (``"saxpy<float>"``).
     ``cache`` is the default one when None.  ``-arch=sm_90a`` among the options asks for an architecture's own
-    features; code that ``arch`` cannot run is refused.  Without such an option inline PTX that only they allow (wgmma) has the
-    source compiled for them.
+    features; code that ``arch`` cannot run is refused.  Without such an option, a source with inline PTX that requires
+    them (wgmma) is compiled for them.
 
     Raises :class:`CompileError`, :class:`ArchitectureError` or :class:`MissingToolError`.
     """
@@ -222,7 +222,7 @@ def _text_of(
 
 
 def _key(text: str, name: str, arch: str, asked: str, folders: Sequence[Path], headers: Mapping[Path, bytes]) -> str:
-    """The cache's key of a compilation: everything that its result depends on."""
+    """The cache key of a compilation: everything that its result depends on."""
     return cache_key(
         [
             *(_FORMAT, text, name, arch, asked),
@@ -364,7 +364,7 @@ def load(
 
 
 def source_text(source: str | bytes | os.PathLike[str], name: str | None) -> tuple[str, str, list[Path]]:
-    """The text of CUDA C++, what messages call it, and the folders that hold it.
+    """The text of CUDA C++, its name in messages, and the folders that contain it.
 
     Raises:
         SourceNotFoundError: for a path that cannot be read.

@@ -1,8 +1,7 @@
 """Errors between source text and machine code, and their messages.
 
-Every error of this package derives from :class:`ToolchainError`.  Compiler logs keep the compiler's
-own words; what is added is where: source name, line number, the text of that line and a marker under
-the column.
+Every error of this package derives from :class:`ToolchainError`.  Compiler logs are kept verbatim; the location is
+added: source name, line number, the text of that line and a marker under the column.
 """
 
 from __future__ import annotations
@@ -72,11 +71,11 @@ class Diagnostic:
 
 
 class _DiagnosedError(ToolchainError):
-    """An error with the tool's messages taken apart."""
+    """An error with the tool's messages parsed."""
 
     def __init__(self, headline: str, diagnostics: Sequence[Diagnostic], log: str) -> None:
         self.diagnostics = tuple(diagnostics)
-        """Every message of the tool, in its order."""
+        """Every message of the tool, in order."""
         self.log = log
         """The tool's own log, word for word."""
         self._headline = headline
@@ -84,7 +83,8 @@ class _DiagnosedError(ToolchainError):
         super().__init__("\n".join([headline, *(s for s in shown if s)]))
 
     def placed(self: Diagnosed, name: str, file: str, first_line: int) -> Diagnosed:
-        """The same error with the source's lines as those of the file that holds its text, which begins at ``first_line``."""
+        """The same error with line numbers of the file that contains the source's text, which begins at
+        ``first_line``."""
         moved = [
             replace(d, source_name=file, line=d.line + first_line - 1) if d.source_name == name and d.line else d
             for d in self.diagnostics
@@ -92,7 +92,7 @@ class _DiagnosedError(ToolchainError):
         return type(self)(self._headline, moved, self.log)
 
     def __reduce__(self) -> tuple[type[_DiagnosedError], tuple[str, tuple[Diagnostic, ...], str]]:
-        # An error made in a worker process reaches its parent with everything it holds.
+        # Makes the error picklable with all its fields, for worker processes.
         return type(self), (self._headline, self.diagnostics, self.log)
 
 
@@ -101,7 +101,7 @@ class CompileError(_DiagnosedError):
 
 
 class LinkError(_DiagnosedError):
-    """PTX or objects that do not become machine code: the message shows the line of PTX where one is named."""
+    """PTX or objects that cannot be assembled or linked: the message shows the line of PTX if one is named."""
 
 
 _NVRTC = re.compile(
@@ -183,7 +183,7 @@ _FILE = re.compile(r"^\s*\.file\s+(\d+)\s+\"([^\"]*)\"")
 def explain_assembler_log(log: str, ptx: str, source: str, source_name: str) -> list[Diagnostic]:
     """The assembler's messages inside NVRTC's log, at the line of CUDA C++ that the PTX came from.
 
-    PTX says with ``.loc`` where it came from, so an error in inline assembly is shown at its asm statement.
+    PTX records its source lines in ``.loc``, so an error in inline assembly is shown at its asm statement.
     """
     if "ptxas" not in log:
         return []

@@ -1,6 +1,6 @@
 """Cubins: reads NVIDIA's ELF files of machine code and their kernels' attributes.
 
-Facts: the ELF container is the System V ABI's; the meaning of NVIDIA's sections (``.text.NAME``, ``.nv.info.NAME``,
+Sources: the ELF container is the System V ABI's; the meaning of NVIDIA's sections (``.text.NAME``, ``.nv.info.NAME``,
 ``.nv.constantB.NAME``, ``.nv.shared.NAME``, ``.nv.global``), flags and attributes was compared with the vendor's own
 printers (cuobjdump -elf, nvdisasm) on compiled kernels; relocations are in ``relocation.py``, lines in ``lines.py``.
 """
@@ -34,19 +34,20 @@ WHOLE_DOUBLE_WORDS = (2, 4)
 """Relocations that fill 64 bits of data (R_CUDA_64, R_CUDA_G64)."""
 
 UNKNOWN_STACK = 0xFFFFFFFF
-"""What ``MIN_STACK_SIZE`` holds when recursion or an indirect call leaves the depth open."""
+"""Value of ``MIN_STACK_SIZE`` if recursion or an indirect call makes the depth unknown."""
 
 DEFAULT_STACK_BYTES = 1024
-"""Stack that the CUDA driver gives a thread by default (cudaLimitStackSize), used where the cubin leaves it open."""
+"""Stack that the CUDA driver gives a thread by default (cudaLimitStackSize), used if the cubin does not state one."""
 
 _OS_ABI_V8 = 0x41
-"""EI_OSABI of cubins from CUDA 13 on, whose e_flags hold the architecture in bits 8..15."""
+"""EI_OSABI of cubins since CUDA 13, whose e_flags hold the architecture in bits 8..15."""
 _FLAG_ACCELERATED = 0x800
 _INFO_NOTE = ".note.nv.cuinfo"
 _NOTE_HEAD = struct.Struct("<3I")
-"""Of an ELF note: bytes of its name, bytes of what it describes, type."""
+"""Header of an ELF note: size of its name, size of its description, type."""
 _INFO = struct.Struct("<HHI")
-"""What the note describes (read off cubins of nvcc 13.0): its version, the PTX's architecture, ten times the toolkit's version."""
+"""Contents of the note (read from cubins of nvcc 13.0): its version, the PTX's architecture, ten times the toolkit's
+version."""
 _BARRIER_SHIFT, _BARRIER_MASK = 20, 0x7F
 _BANKS = frozenset(str(bank) for bank in range(18))
 _GLOBAL_BYTES = 4 << 30
@@ -66,7 +67,7 @@ class KernelParameter:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A place in a section that depends on an address which is known at load time."""
+    """A location in a section that depends on an address known at load time."""
 
     section: str
     """Name of the section that is patched."""
@@ -129,12 +130,13 @@ class Kernel:
     shared_static_bytes: int = 0
     """Shared memory before the dynamic part, the reserved bytes at its start included."""
     shared_reserved_bytes: int = 0
-    """Bytes at the start of shared memory that the system keeps (1024 where the kernel's offsets begin there)."""
+    """Bytes at the start of shared memory that are reserved for the system (1024 if the kernel's offsets begin
+    there)."""
     frame_bytes: int = 0
     stack_bytes: int = 0
     """Frame of the kernel with everything it calls; a default where ``recursive`` or calling through a pointer."""
     recursive: bool = False
-    """True when the depth of its calls is not known: recursion or a call through a pointer."""
+    """Whether the depth of its calls is unknown: recursion or a call through a pointer."""
     max_threads_per_block: int = 1024
     max_block: tuple[int, int, int] | None = None
     """From ``__launch_bounds__`` (EIATTR_MAX_THREADS)."""
@@ -144,9 +146,10 @@ class Kernel:
     """From ``__cluster_dims__``."""
     exit_offsets: tuple[int, ...] = ()
     warp_offsets: tuple[int, ...] = ()
-    """Offsets of the instructions that operations of a warp (``*_sync``) became, NOPs among them."""
+    """Offsets of the instructions that operations of a warp (``*_sync``) became, including NOPs."""
     warp_masks: tuple[int, ...] = ()
-    """For each of these, the register that holds its mask (low 24 bits) and its file (upper byte), all ones where it has none."""
+    """For each of these, the register that holds its mask (low 24 bits) and its file (upper byte); all ones if there is
+    none."""
     indirect_branches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     """(offset of a BRX or JMX, its possible targets), offsets in ``code``."""
     constant_banks: dict[int, bytes] = field(default_factory=dict)
@@ -156,7 +159,7 @@ class Kernel:
     lines: LineTable = field(default_factory=LineTable)
 
     def limit_threads(self, threads: int) -> None:
-        """A block has at most so many threads; 0 says nothing."""
+        """A block has at most this many threads; 0 if unlimited."""
         if threads:
             self.max_threads_per_block = min(self.max_threads_per_block, threads)
 
@@ -170,7 +173,7 @@ class Module:
     """A cubin, read: kernels by symbol and what they share."""
 
     name: str
-    """What messages call it: a path, or the name given when it was read."""
+    """Its name in messages: a path, or the name given when it was read."""
     arch: int
     accelerated: bool
     """True for code of an architecture's own features (``sm_90a``), which runs on that one alone."""
@@ -204,9 +207,9 @@ class Module:
         return f"sm_{self.arch}{'a' if self.accelerated else ''}"
 
     def find(self, name: str, lowered_names: Mapping[str, str] | None = None) -> Kernel:
-        """The kernel that a person calls ``name``: symbol, name expression, or plain name if only one has it.
+        """The kernel called ``name``: a symbol, a name expression, or a plain name if it is unique.
 
-        Raises :class:`KernelNotFoundError` that lists the kernels there are.
+        Raises :class:`KernelNotFoundError` that lists the module's kernels.
         """
         expressions = {_tight(expression): symbol for expression, symbol in (lowered_names or {}).items()}
         symbol = expressions.get(_tight(name), name)
@@ -239,7 +242,7 @@ class Module:
         for r in self.relocations:
             by_section.setdefault(r.section, []).append(r)
         places = {(v.section, v.offset): v for v in self.variables.values()}
-        # A place is a section, or one variable's bytes of a data section.
+        # A place is a section, or the bytes of one variable in a data section.
         queue: list[tuple[str, int, int]] = [(s, 0, 1 << 62) for s in (*order, *banks)]
         seen = set(queue)
         # A kernel launches another, but never calls it.
@@ -303,7 +306,7 @@ def check_architecture(module: Module, chip_arch: int, chip_name: str = "") -> N
 
 
 def _tight(expression: str) -> str:
-    """A C++ name without the spaces that mean nothing: ``saxpy< float, 4 >`` is ``saxpy<float,4>``."""
+    """A C++ name without insignificant spaces: ``saxpy< float, 4 >`` is ``saxpy<float,4>``."""
     return re.sub(r"\s*([^\w\s])\s*", r"\1", expression.strip())
 
 
@@ -377,7 +380,7 @@ class _Builder:
         return module
 
     def _contents(self, section: Section) -> bytes:
-        """Initial contents, zeros for a section that takes no space in the file."""
+        """Initial contents; zeros for a section that takes no space in the file."""
         if section.name in (".nv.global", ".nv.global.init"):
             if section.size > _GLOBAL_BYTES:
                 raise CubinError(
@@ -442,7 +445,7 @@ class _Builder:
             home = self._section_name(symbol.section)
             addend = r.addend
             if addend is None:
-                # A table without addends keeps them in the place itself; instruction fields are left zero there.
+                # A table without addends stores them in the relocated location itself; instruction fields are zero there.
                 word = self.module.data.get(section, b"")[r.offset : r.offset + 8]
                 addend = int.from_bytes(word, "little") if r.type in WHOLE_DOUBLE_WORDS and len(word) == 8 else 0
             self.module.relocations.append(
@@ -508,7 +511,7 @@ class _Builder:
         kernel.recursive = recursion or least == UNKNOWN_STACK
         kernel.stack_bytes = max([kernel.frame_bytes, *known])
         if kernel.recursive or calls_through_registers(kernel.code, kernel.arch):
-            # The callee may be any function of the module, and its frame is in no attribute of the kernel.
+            # The callee may be any function of the module, whose frame is not in the kernel's attributes.
             kernel.stack_bytes = max(kernel.stack_bytes, DEFAULT_STACK_BYTES)
 
     def _apply(self, kernel: Kernel, record: Record) -> None:

@@ -1,6 +1,7 @@
-"""What the graphics of a process did, for the command line: lines of text, and the page of its draws.
+"""Results of a process's graphics for the command line: lines of text, and the report page of its draws.
 
-The process that the command itself runs in is asked directly; one that it started leaves a file when it ends, in the folder for results.
+The command's own process is queried directly; a process that it started writes a file to the results folder when it
+ends.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from warpwright.tools.report.frame_page import FramePictures
 
 PAGE_WANTED = "WARPWRIGHT_FRAME_PAGE"
-"""``1``: the page is wanted, too."""
+"""``1``: the page is requested, too."""
 _RESULTS = "WARPWRIGHT_RESULTS"
 _pictures: list[FramePictures] = []
 _left: list[Frames] = []
@@ -45,7 +46,7 @@ def page_wanted() -> bool:
 
 
 def watch(device: GraphicsDevice) -> None:
-    """Collect pictures, where a page will be asked for."""
+    """Collect pictures, if a page will be requested."""
     if device.timer is not None and page_wanted():
         from warpwright.tools.report.frame_page import FramePictures
 
@@ -53,9 +54,9 @@ def watch(device: GraphicsDevice) -> None:
 
 
 def after_submission(device: GraphicsDevice) -> None:
-    """In a process that the command started: see to it that its end leaves what it drew.
+    """In a process that the command started: register an exit handler that writes the results.
 
-    Not before the first draw: what the compiler has begun by then is still there when the process ends.
+    Not before the first draw, so that the compiler's threads started by then still exist when the handler runs.
     """
     if not _ends and device.three_d.draws and os.environ.get(_RESULTS) and not session.in_command:
         _ends.append(lambda: _leave(device))
@@ -79,7 +80,7 @@ def frames_of(device: GraphicsDevice, title: str) -> Frames:
 
 
 def _leave(device: GraphicsDevice) -> None:
-    """Write what the command is to print."""
+    """Write the results for the command."""
     folder = os.environ.get(_RESULTS, "")
     if not os.path.isdir(folder):
         return
@@ -91,14 +92,15 @@ def _leave(device: GraphicsDevice) -> None:
 
 
 def collect(folder: Path) -> None:
-    """Take over what processes left, in the order of their ends, for :func:`drawn`; the files are removed."""
+    """Collect the files that processes wrote, in the order in which they ended, for :func:`drawn`, and remove them."""
     for path in sorted(folder.glob("*.frames"), key=lambda p: p.stat().st_mtime_ns):
         _left.append(Frames(**json.loads(path.read_text(encoding="utf-8"))))
         path.unlink()
 
 
 def drawn(own: GraphicsDevice | None, title: str) -> list[Frames]:
-    """What the device of this process did, if a program used it, and those of the processes that it started; each is given once."""
+    """Results of this process's device, if a program used it, and of the processes that it started; each is returned
+    once."""
     found = [frames_of(own, title)] if own is not None else []
     found += _left
     _left.clear()

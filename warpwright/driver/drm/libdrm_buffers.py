@@ -42,12 +42,12 @@ def new_buffer(device: int, flags: int, align: int, size: int, config: int, made
 
 
 _references: dict[int, int] = {}
-"""How many pointers the driver holds to each description of a buffer."""
+"""Number of pointers that the driver holds to each buffer structure."""
 
 
 @entry("nouveau_bo_ref")
 def reference(pointer: int, held: int) -> int:
-    """Let the pointer at ``held`` name another buffer, or none; the last reference frees one."""
+    """Make the pointer at ``held`` refer to another buffer or to none; the last reference frees a buffer."""
     old = get(held)
     if pointer:
         _references[pointer] += 1
@@ -82,7 +82,7 @@ def map_buffer(pointer: int, access: int, client: int) -> int:
 
 @entry("nouveau_bo_wait")
 def wait(pointer: int, access: int, client: int) -> int:
-    """Submissions end before their call does: only what is not yet submitted must be."""
+    """Wait for a buffer: submissions end before their call returns, so only unsubmitted work must be submitted."""
     pushbuffers.flush_if_used(pointer, access)
     return 0
 
@@ -190,7 +190,7 @@ def reset_bin(context: int, number: int) -> int:
 
 
 def used_by(context: int) -> list[tuple[int, int]]:
-    """Buffers of a context with their flags, for a submission that has just validated it: all become current."""
+    """Buffers of a context with their flags, for a submission that has just validated it; all become current."""
     used = []
     for nodes in _bins[context]:
         for node in nodes:
@@ -205,7 +205,7 @@ def used_by(context: int) -> list[tuple[int, int]]:
 
 
 def make_pending(context: int) -> None:
-    """After a submission: the next one has to validate the context's buffers again."""
+    """After a submission, mark the context's buffers for validation by the next one."""
     current = List.from_address(context + _CURRENT)
     while current.next != context + _CURRENT:
         node = current.next

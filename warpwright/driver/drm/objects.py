@@ -26,19 +26,19 @@ _VENDOR, _DEVICE_ID, _BUS_TYPE, _CHIPSET, _TIMER, _UNITS = 3, 4, 5, 11, 14, 13
 """Parameters of ``nouveau_getparam`` (the kernel's public ``nouveau_drm.h``)."""
 _PCI_EXPRESS = 3
 _kept: dict[int, Any] = {}
-"""Structures that C code points at, by address."""
+"""Structures to which C code points, by address."""
 _devices: list[GraphicsDevice] = []
 
 
 def keep(structure: Any) -> int:
-    """Hold a structure for C code; its address."""
+    """Keep a structure alive for C code; returns its address."""
     address = ctypes.addressof(structure)
     _kept[address] = structure
     return address
 
 
 def drop(address: int) -> None:
-    """Let a structure go."""
+    """Release a structure."""
     _kept.pop(address, None)
 
 
