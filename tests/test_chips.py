@@ -220,6 +220,7 @@ def test_dependent_fields_follow_a_file_that_changes_its_base(tmp_path: Path) ->
         ),
         ("v100", {"sm_count": 0}, "field 'sm_count' of chip 'v100' must be 1 to 512, not 0 ([sm])"),
         ("v100", {"gpc_sm_counts": [40]}, "chip 'v100': gpc_sm_counts add up to 40 SMs, but sm_count is 80"),
+        ("h200", {"gpc_tlb_ways": 12}, "chip 'h200': gpc_tlb_page_count = 128 must be a multiple of gpc_tlb_ways = 12"),
         ("gone.toml", {}, "chip file 'gone.toml' does not exist"),
     ],
 )

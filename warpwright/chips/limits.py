@@ -121,6 +121,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "gpc_read_bytes_per_clk": (4, OPEN_CAPACITY),
     "gpc_write_bytes_per_clk": (4, OPEN_CAPACITY),
     "gpc_tlb_page_count": (None, 65536),
+    "gpc_tlb_ways": (None, 65536),
     "page_kib": (4, 1 << 21),
     "gpc_coalescer_lines": (None, 65536),
     "gpc_coalescer_requests_count": (None, 1024),  # no GPC has more SMs
@@ -408,6 +409,9 @@ def _l2(chip: Chip) -> Iterator[str]:
         )
     if lines > MOST_L2_LINES:
         yield f"l2_kib = {l2.l2_kib:,} must be at most {MOST_L2_LINES:,} lines of l1_line_bytes = {chip.l1.l1_line_bytes}"
+    pages, ways = chip.crossbar.gpc_tlb_page_count, chip.crossbar.gpc_tlb_ways
+    if pages % ways:
+        yield f"gpc_tlb_page_count = {pages:,} must be a multiple of gpc_tlb_ways = {ways}"
     if l2.l2_partial_ways > l2.l2_ways:
         yield f"l2_partial_ways = {l2.l2_partial_ways} must be at most l2_ways = {l2.l2_ways}"
     half = l2.l2_slice_count // l2.l2_partition_count

@@ -58,7 +58,6 @@ class Sm(Section):
     register_allocation_unit_registers: int = Field(gt=0)
     """A warp's registers are rounded up to this."""
     named_barriers_per_sm_count: int = Field(gt=0)
-    named_barriers_per_block_count: Literal[16]
 
 
 class Issue(Section):
@@ -288,7 +287,6 @@ class Shared(Section):
     shared_conflicts_in_cores: bool
     """They hold that pipe while their banks conflict."""
     shared_bank_count: Literal[16, 32]
-    shared_bank_bytes: Literal[4]
     global_share_kib: int = Field(ge=0)
     """Memory of the whole chip with banks as shared memory has them (AMD's global data share); 0: there is none."""
     global_share_latency_cycles: int = Field(ge=0)
@@ -385,8 +383,9 @@ class L1(Section):
 class Crossbar(Section):
     gpc_read_bytes_per_clk: int = Field(gt=0)
     gpc_write_bytes_per_clk: int = Field(gt=0)
-    gpc_tlb_page_count: int = Field(ge=0, multiple_of=16)
+    gpc_tlb_page_count: int = Field(ge=0)
     """Pages whose translation a GPC has at hand; 0: all."""
+    gpc_tlb_ways: int = Field(gt=0)
     gpc_tlb_hit_cycles: float = Field(ge=0)
     """What a request takes of its GPC's translation while others miss."""
     gpc_tlb_miss_cycles: float = Field(ge=0)

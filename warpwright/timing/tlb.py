@@ -15,7 +15,6 @@ from warpwright.timing.ports import reserve
 
 # Fields of a GPC: the page used last, the time of the last miss, then the sets: page + 1 and last use of each entry.
 LAST_PAGE, LAST_MISS, FIRST = 0, 1, 8
-WAYS = 16
 UNITS = 64
 """Translations of a GPC per cycle, in the units of its calendar."""
 
@@ -29,10 +28,11 @@ def translate(m: Any, gpc: int, line: int, time: int) -> int:
     if not hit:
         m[tlb + LAST_PAGE] = page
         sets = m[s.chip.tlb_sets]
-        first = tlb + FIRST + page % sets * (2 * WAYS)
+        set_words = 2 * m[s.chip.tlb_ways]
+        first = tlb + FIRST + page % sets * set_words
         oldest = s.INF
         victim = first
-        for entry in range(first, first + 2 * WAYS, 2):
+        for entry in range(first, first + set_words, 2):
             if m[entry] == page:
                 hit = True
                 victim = entry

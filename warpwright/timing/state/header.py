@@ -549,7 +549,12 @@ class Header(Unit):
     half = derived(lambda z: z.half, "slices", "of a partition")
     tlb = area("tlb", "the GPCs' TLBs (tlb.py)")
     tlb_slots = derived(lambda z: z.tlb_slots, "words", "of a TLB")
-    tlb_sets = derived(lambda z: z.chip.crossbar.gpc_tlb_page_count // 16, "sets", "of a TLB; 0: every page is at hand")
+    tlb_ways = from_chip("crossbar.gpc_tlb_ways", "ways", "of a TLB's set")
+    tlb_sets = derived(
+        lambda z: z.chip.crossbar.gpc_tlb_page_count // z.chip.crossbar.gpc_tlb_ways,
+        "sets",
+        "of a TLB; 0: every page is at hand",
+    )
     tlb_ports = area("tlb_ports", "a calendar of each GPC's TLB")
     tlb_hit = from_chip("crossbar.gpc_tlb_hit_cycles", "1/64 cycle", "of the TLB for a page at hand")
     tlb_miss = from_chip("crossbar.gpc_tlb_miss_cycles", "1/64 cycle", "for another page")
