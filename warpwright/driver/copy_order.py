@@ -20,7 +20,7 @@ Extent = tuple[int, int, int]
 
 
 def copied(stream: Stream, source: Side | None, target: Side, extent: Extent) -> None:
-    """A copy, or a fill where there is no source, touches bytes in a stream's order."""
+    """A copy, or a fill if there is no source, accesses bytes in a stream's order."""
     if not watching():
         return
     work = submitted(stream)
@@ -49,7 +49,7 @@ def _ranges(side: Side, extent: Extent) -> list[tuple[int, int]]:
 
 
 def returned(stream: Stream, target: int, source: int) -> None:
-    """A blocking copy between two addresses has returned."""
+    """Record that a blocking copy between two addresses has returned."""
     if not all(_on_device(address) for address in (target, source)):
         state().host_waits(stream.ps)
         host_waits_for([stream])

@@ -45,7 +45,7 @@ _READ_AS_INTEGER, _NORMALIZED, _SRGB, _SEAMLESS = 1, 2, 0x10, 0x40
 """CU_TRSF_*."""
 RESOURCE_BYTES, TEXTURE_BYTES, VIEW_BYTES = 144, 104, 112
 _BORDER, _TEXTURE_FLAGS, MAX_ANISOTROPY = 3, 0x77, 16
-"""CU_TR_ADDRESS_MODE_BORDER, the last one; all CU_TRSF_*."""
+"""CU_TR_ADDRESS_MODE_BORDER, the last mode; all CU_TRSF_* flags."""
 TEXTURE_ALIGNMENT_BYTES, PITCH_ALIGNMENT_BYTES = 512, 32
 """CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT and _TEXTURE_PITCH_ALIGNMENT."""
 MAX_EXTENT = 131072
@@ -97,7 +97,7 @@ class DriverArray:
 
 @dataclass(eq=False)
 class MipmappedArray:
-    """A CUmipmappedArray; ``levels`` are made when they are asked for."""
+    """A CUmipmappedArray; ``levels`` are created on demand."""
 
     of_null: ClassVar[int] = results.INVALID_HANDLE
     image: Image
@@ -151,7 +151,7 @@ def make_mipmapped(
 
 
 def free_image(image: Image) -> None:
-    """Give an image's memory back; objects that read it are destroyed."""
+    """Free an image's memory; objects that read it are destroyed."""
     memory = memory_of(image.allocation.address) if image.allocation is not None else state().gpu.memory
     table_of(memory).forget(image)
     if image.allocation is not None:
@@ -233,7 +233,7 @@ def image_of(kind: int, subject: int, form: int = 0, channels: int = 0, sizes: t
     Args:
         kind: CUresourcetype.
         subject: an array's handle or an address.
-        sizes: of linear memory its bytes; of pitched memory width, height (elements) and pitch (bytes).
+        sizes: for linear memory its bytes; for pitched memory width, height (elements) and pitch (bytes).
     """
     if not subject:
         raise CudaError(results.INVALID_VALUE)
@@ -271,7 +271,7 @@ def _resource(pointer: int) -> Image:
 
 @dataclass(eq=False)
 class ObjectRecord:
-    """A texture or surface object with what it was made of, for queries."""
+    """A texture or surface object with its creation parameters, for queries."""
 
     resource: bytes
     texture: bytes = b""

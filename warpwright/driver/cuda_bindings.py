@@ -1,12 +1,12 @@
 """Redirects cuda-python's runtime API to Warpwright's libcudart.
 
-``cuda.bindings.runtime`` has NVIDIA's CUDA runtime linked into it, which works with NVIDIA's driver alone.  Its Cython modules
-take the runtime's functions from one of them, which offers each as a capsule with a C pointer (``__pyx_capi__``; they are
-looked up when a module that uses them is imported).  When that module has been loaded, the pointers become
-those of ``libcudart.so``, whose functions have the same signatures.
+``cuda.bindings.runtime`` is linked with NVIDIA's CUDA runtime, which only works with NVIDIA's driver.  Its Cython
+modules import the runtime's functions from one of them, which exports each as a capsule with a C pointer
+(``__pyx_capi__``; they are looked up when a module that uses them is imported).  When that module has been loaded, the
+pointers become those of ``libcudart.so``, whose functions have the same signatures.
 
-Every Python that a program starts runs this file (``site/sitecustomize.py``), also one without this package: it uses the
-standard library alone, and imports what it needs when it needs it.
+Every Python that a program starts runs this file (``site/sitecustomize.py``), even one without this package, so it uses
+only the standard library, and imports modules on demand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOURCES = ("cuda.bindings._internal.runtime", "cuda.bindings._bindings.cyruntime
 
 
 class _Redirecting(Loader):
-    """Loads a module as its own loader does, and then redirects it."""
+    """Loads a module with its own loader, and then redirects it."""
 
     def __init__(self, own: Loader, folder: str) -> None:
         self._own = own
@@ -56,14 +56,14 @@ def install(folder: str) -> None:
     """Redirect cuda-bindings once it is imported.
 
     Args:
-        folder: of our libraries.
+        folder: the folder of the drop-in libraries.
     """
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder(folder))
 
 
 def redirect(module: ModuleType, folder: str) -> None:
-    """Let the functions that a module offers be those of libcudart."""
+    """Replace the functions that a module exports by those of libcudart."""
     import ctypes
 
     version = 13 if module.__name__ == SOURCES[0] else 12

@@ -10,7 +10,7 @@ _said: set[str] = set()
 
 
 class CudaError(Exception):
-    """A call ends with this result code."""
+    """Ends a call with this result code."""
 
     def __init__(self, code: int, message: str = "") -> None:
         super().__init__(message or results.sentence(code))
@@ -19,7 +19,7 @@ class CudaError(Exception):
 
 
 def say(message: str) -> None:
-    """A message on standard error, once for each text."""
+    """Print a message on standard error, once per text."""
     if message not in _said:
         _said.add(message)
         os.write(2, f"warpwright: {message}\n".encode())

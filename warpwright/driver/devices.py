@@ -138,7 +138,7 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     142: 1,
     144: 1,
 }
-"""By number of CUdevice_attribute; zero means that the simulated device does not have the feature."""
+"""Value by number of CUdevice_attribute; zero means that the simulated device does not have the feature."""
 
 
 _BUS, _BOARD_GROUP = 33, 85
@@ -159,7 +159,7 @@ def attribute(number: int, device: Device) -> int:
     """An attribute of a device.
 
     Raises:
-        CudaError: no such attribute.
+        CudaError: if there is no such attribute.
     """
     if number not in ATTRIBUTES:
         raise CudaError(results.INVALID_VALUE)
@@ -176,10 +176,10 @@ def bus_id(device: Device) -> str:
 
 
 def bus_numbers(text: str) -> list[int]:
-    """Domain, bus, device and function; a domain or a function that is left out is 0.
+    """Domain, bus, device and function; an omitted domain or function is 0.
 
     Raises:
-        ValueError: the text is no such place.
+        ValueError: if the text is not a bus ID.
     """
     place, _, function = text.partition(".")
     domain, bus, device = (["0", *place.split(":")])[-3:]
@@ -187,7 +187,7 @@ def bus_numbers(text: str) -> list[int]:
 
 
 def uuid(device: Device) -> bytes:
-    """Sixteen bytes that are the same for the same chip in the same place."""
+    """Sixteen bytes that are the same for the same chip at the same index."""
     if device.mig is not None:
         return bytes.fromhex(device.mig.uuid.removeprefix("MIG-").replace("-", ""))
     place = f" {device.ordinal}" if device.ordinal else ""
@@ -199,7 +199,7 @@ _ON_DEVICE = 1
 
 
 def located(place: int) -> Device:
-    """The device of a CUmemLocation; the calling thread's for places of the host."""
+    """The device of a CUmemLocation; the calling thread's for host locations."""
     kind, number = cmemory.read("ii", place)
     return state().device_of(number) if kind == _ON_DEVICE else state().device
 
@@ -253,7 +253,7 @@ def name(place: int, room: int, device: int) -> None:
 
 
 def product(device: Device) -> str:
-    """The name that programs see."""
+    """The product name that programs see."""
     name = device.mig.name if device.mig is not None else device.gpu.chip.identity.product
     return f"{name} (simulated)"
 
@@ -330,7 +330,8 @@ _RANK, _ACCESS, _ATOMICS, _ARRAYS, _SOME_ATOMICS = range(1, 6)
 
 
 def _peer_attributes(device: Device, peer: Device) -> dict[int, int]:
-    """The rank of the link, 0 the best; whether access, all atomics and arrays work, and whether atomics work only in part."""
+    """Rank of the link (0 is the best); whether access, all atomics and arrays are supported, and whether only some
+    atomics are."""
     s = state()
     if s.machine is None:
         return {_RANK: 0, _ACCESS: 1, _ATOMICS: 1, _ARRAYS: 1, _SOME_ATOMICS: 0}

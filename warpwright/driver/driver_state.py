@@ -1,8 +1,8 @@
 """The simulated devices as the driver sees them: contexts, streams' clocks and handles.
 
 Addressing is unified: a device address is a host address, so that managed and registered host memory need no translation, and each
-device has its own part of the addresses.  Work runs when it is submitted, or from the queue (``pending.py``); streams keep times
-of one simulated clock, in picoseconds, so that events tell how long a card would have taken.
+device has its own part of the addresses.  Work runs when it is submitted, or from the queue (``pending.py``); streams
+keep times on one simulated clock, in picoseconds, so that events measure how long a card would have taken.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 DRIVER_VERSION = 13000
-"""What cuDriverGetVersion says; the drivers of CUDA 13 run programs of CUDA 12 as well."""
+"""The version that cuDriverGetVersion returns; drivers of CUDA 13 also run programs of CUDA 12."""
 _FIRST_HANDLE = 0x6000_0000_0000
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 
 
 class PerThread(Generic[Item]):
-    """A value for each thread of the process, by the system's thread.
+    """A value per thread of the process, keyed by the system's thread.
 
-    Python's own thread-local values do not do: a thread that Python did not start gets a new Python state, and loses them, with
-    each call.
+    Python's thread-local values are unsuitable: a thread that Python did not start gets a new Python state, without
+    them, in each call.
     """
 
     def __init__(self, make: Callable[[], Item]) -> None:
         self._make = make
-        # Modules lose their names before the last destructors call.
+        # Module-level names are cleared before the last destructors make calls.
         self._thread = threading.get_ident
         self._values: dict[int, Item] = {}
 
@@ -55,7 +55,7 @@ class PerThread(Generic[Item]):
         return len(self._values)
 
     def mine(self) -> Item:
-        """The calling thread's value, made when it is first asked for."""
+        """The calling thread's value, created on first use."""
         number = self._thread()
         if number not in self._values:
             self._values[number] = self._make()
@@ -63,7 +63,7 @@ class PerThread(Generic[Item]):
 
 
 class Handles:
-    """Objects of the opaque pointers that programs hold."""
+    """Objects for the opaque pointers that programs hold."""
 
     def __init__(self) -> None:
         self._next = itertools.count(_FIRST_HANDLE, 64)
@@ -104,7 +104,7 @@ class Stream:
     """Simulated time at which its work so far will have ended, in picoseconds of the process's clock."""
     capture: Graph | None = None
     capture_tail: list[Any] = field(default_factory=list)
-    """Nodes that the next captured node depends on."""
+    """Nodes on which the next captured node depends."""
     capture_id: int = 0
     capture_mode: int = 0
     capture_origin: bool = False
@@ -113,10 +113,10 @@ class Stream:
     capture_broken: bool = False
     attributes: dict[int, bytes] = field(default_factory=dict)
     context: Context | None = None
-    """The green context that it was made in."""
+    """The green context in which it was created."""
     queue: int = field(default_factory=new_queue)
     clock: Clock = field(default_factory=dict)
-    """Work of this and other streams that has ended before its next work begins (``work_order.py``)."""
+    """Work of this and other streams that ends before its next work begins (``work_order.py``)."""
 
     @property
     def blocking(self) -> bool:
@@ -146,7 +146,7 @@ class Context:
     modules: list[Any] = field(default_factory=list)
     allocations: dict[int, Allocation] = field(default_factory=dict)
     peers: set[Device] = field(default_factory=set)
-    """Devices whose memory was made accessible to this context."""
+    """Devices whose memory has been made accessible to this context."""
     storage: dict[int, Any] = field(default_factory=dict)
     partition: Partition | None = None
     """The SMs of a green context."""
@@ -154,7 +154,7 @@ class Context:
 
     @property
     def sticky(self) -> int:
-        """The result that every call returns once a kernel has failed."""
+        """The result that every call returns after a kernel has failed."""
         return self.fault.code
 
     @sticky.setter
@@ -166,29 +166,29 @@ _making = threading.RLock()
 
 
 class Device:
-    """One simulated device: its GPU, made when it is first needed, its primary context and its streams."""
+    """One simulated device: its GPU, created on demand, its primary context and its streams."""
 
     def __init__(self, ordinal: int, chip: str | None, mig: MigDevice | None = None) -> None:
         self.ordinal = ordinal
         self.mig = mig
-        """The MIG device that it is; None for a whole card."""
+        """The MIG device that it represents; None for a whole card."""
         self.primary = Context(self, primary=True)
         self.default_stream = Stream(self)
         self.streams: list[Stream] = [self.default_stream]
         self.engines_free: dict[str, int] = {}
-        """When the copy engine of each direction has done what it was given."""
+        """When the copy engine of each direction will have finished its current work."""
         self._chip = chip
         self._gpu: GPU | None = None
 
     @property
     def made_gpu(self) -> GPU | None:
-        """Its GPU, if anything has needed it."""
+        """Its GPU, if it has been created."""
         return self._gpu
 
     @property
     def gpu(self) -> GPU:
         if self._gpu is None:
-            # Threads of a program may begin with different devices at once.
+            # Threads of a program may initialise different devices at the same time.
             with _making:
                 self._gpu = self._gpu or self._make()
         return self._gpu
@@ -200,7 +200,7 @@ class Device:
         level = os.environ.get("WARPWRIGHT_CHECK_LEVEL") or None
         timing = os.environ.get("WARPWRIGHT_TIMING") or None
         caches = os.environ.get("WARPWRIGHT_CACHES") or None
-        # Test suites launch kernels once, with a few warps: their code is not worth its making.
+        # Test suites launch kernels once, with few warps, for which compiling does not pay.
         made = GPU(
             self._part() or self._chip,
             timing=timing,
@@ -219,7 +219,7 @@ class Device:
         return made
 
     def _part(self) -> Chip | None:
-        """The part of its card that the process has; None for all of it."""
+        """The part of its card that the process uses; None for all of it."""
         from warpwright.driver import visible_devices
 
         if self.mig is None and not os.environ.get(visible_devices.PERCENTAGE):
@@ -241,14 +241,14 @@ def _managed(machine: Machine | None) -> ManagedMemory | None:
 
 
 class State:
-    """Everything of one process.  Made by the first cuInit."""
+    """All state of one process, created by the first cuInit."""
 
     def __init__(self) -> None:
         self.handles = Handles()
         self._number = os.getpid
         self.process = os.getpid()
         self.machine = _machine(os.environ.get("WARPWRIGHT_SYSTEM"))
-        """The links between the devices; None: each reaches each other as its chip's file has it."""
+        """The links between the devices; None: peer accesses use the numbers in the chip's file."""
         chips = chips_named(os.environ.get("WARPWRIGHT_GPU")) if self.machine is None else self.machine.gpus
         self.cards = [Device(i, chip) for i, chip in enumerate(chips)]
         """The devices that NVML lists: whole cards."""
@@ -258,21 +258,21 @@ class State:
         self.managed = _managed(self.machine)
         """Where pages of managed memory are, if they move between the devices."""
         self.links_free: dict[tuple[str, str], int] = {}
-        """When each way of a link between devices has done what copies gave it."""
+        """When each direction of a link between devices will have finished the copies given to it."""
         for device in self.devices:
             device.primary.handle = self.handles.add(device.primary)
         self._stacks: PerThread[list[Context]] = PerThread(list)
         self.initialized = False
         self.host_time: HostTime = session.host_clock or of_process()
-        """Simulated time of the host: when what it has waited for had ended. Its own work takes none."""
+        """Simulated time of the host: the end of the latest work that it has waited for. Its own work takes no time."""
         self.submitted_ps: int | None = None
-        """When the host submitted the work that runs now, if that was earlier than now."""
+        """When the host submitted the current work, if that was before now."""
         self.host_memory = self.machine is not None and self.machine.translation is not None
-        """Whether there has been memory that kernels and the host can access at the same time."""
+        """Whether memory accessible to kernels and the host at the same time has been allocated."""
         self.dependent_launches = False
-        """Whether a launch was made that need not wait for the end of what is before it in its stream."""
+        """Whether there was a launch that need not wait for the end of its predecessor in its stream."""
         self.host_clock: Clock = {}
-        """Work of which the host knows that it has ended (``work_order.py``)."""
+        """Work known to the host to have ended (``work_order.py``)."""
         self.began = time.perf_counter()
 
     def _choose(self, chips: Sequence[str | None]) -> None:
@@ -290,7 +290,7 @@ class State:
 
     @property
     def device(self) -> Device:
-        """The calling thread's device: that of its context, the first one before it has any."""
+        """The calling thread's device: that of its context, or the first device."""
         stack = self.stack
         return stack[-1].device if stack else self.devices[0]
 
@@ -321,7 +321,7 @@ class State:
         """A device by its number.
 
         Raises:
-            CudaError: there is none, or no cuInit was before.
+            CudaError: if there is none, or cuInit was not called.
         """
         self.check_process()
         if not 0 <= ordinal < len(self.devices):
@@ -343,7 +343,7 @@ class State:
         """The calling thread's context.
 
         Raises:
-            CudaError: there is none, or a kernel failed in it before.
+            CudaError: if there is none, or a kernel has failed in it.
         """
         self.check_process()
         stack = self.stack
@@ -354,7 +354,7 @@ class State:
         return stack[-1]
 
     def context_of(self, device: Device | None) -> Context:
-        """The current context, or a device's primary one where the current one is another's."""
+        """The current context, or a device's primary one if the current context belongs to another device."""
         context = self.current()
         return context if device is None or device is context.device else device.primary
 
@@ -388,7 +388,7 @@ class State:
 
     @contextmanager
     def submitted_at(self, ps: int) -> Iterator[None]:
-        """Work that runs within the block was submitted at this time of the host."""
+        """Within the block, work counts as submitted at this time of the host."""
         self.submitted_ps = ps
         try:
             yield
@@ -396,7 +396,7 @@ class State:
             self.submitted_ps = None
 
     def host_calls(self, us: float) -> None:
-        """A call of the host takes time, where its clock is simulated."""
+        """Account for the time of a host call, if the host's clock is simulated."""
         if self.host_time.simulated:
             self.host_time.ps += picoseconds(us * 1e-6)
 
@@ -407,7 +407,7 @@ class State:
 
         Args:
             latency_us: from the host's call to the device, where the host's clock is simulated.
-            submitted_ps: when the host submitted it; the default is now.
+            submitted_ps: when the host submitted it; now by default.
         """
         if submitted_ps is None:
             submitted_ps = self.host_ps if self.submitted_ps is None else self.submitted_ps
@@ -422,7 +422,7 @@ class State:
         return stream.ps
 
     def host_waits(self, ps: int) -> None:
-        """The host continues when some work has ended: its later work starts no earlier."""
+        """The host waits for the end of some work: its later work starts no earlier."""
         gpu = self.device.made_gpu
         if gpu is not None:
             self.host_calls(gpu.chip.launch.synchronize_call_us)
@@ -448,7 +448,7 @@ class State:
         return self.gpu.timing != "off"
 
     def now(self) -> float:
-        """Host time since the start, for events of a device that keeps no simulated time."""
+        """Host time since the start, for events of a device without simulated time."""
         return time.perf_counter() - self.began
 
 
@@ -478,13 +478,13 @@ def state() -> State:
 
 
 def has_begun() -> bool:
-    """Whether anything has asked for it."""
+    """Whether the state exists."""
     return _state is not None
 
 
 @contextmanager
 def in_context(context: Context) -> Iterator[None]:
-    """Make a context current for a while."""
+    """Make a context current within the block."""
     stack = state().stack
     stack.append(context)
     try:

@@ -1,8 +1,8 @@
 """Device memory and events shared between processes.
 
 A process that shares memory moves the pages that hold it into an anonymous file, whose offsets are those of the device's memory;
-another maps these pages among its own.  What the two processes do there is then seen by both, as on one card.  A handle
-tells the process, its file and the place; pools and the virtual-memory API hand over the file itself.
+another maps these pages among its own.  Both processes then see each other's accesses, as on one card.  A handle
+identifies the process, its file and the offset; pools and the virtual-memory API pass the file itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from warpwright.engine.abi import HERE
 from warpwright.engine.device_memory import Allocation, DeviceMemory
 
 _HANDLE = struct.Struct("<8sIIQQQ")
-"""Mark, process, file, offset of the first page, bytes before the memory begins, size."""
+"""Layout of a handle: magic, process, file, offset of the first page, offset of the memory in it, size."""
 _MEMORY, _EVENT = b"WWmemory", b"WWevent\0"
 POSIX_FILE = 1
 """CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR."""
@@ -42,7 +42,8 @@ class _SharedFile:
         self._moved: set[int] = set()
 
     def share(self, allocation: Allocation) -> tuple[int, int, int]:
-        """Move an allocation's pages into the file: offset of the first, bytes before the memory, its size."""
+        """Move an allocation's pages into the file; returns the offset of the first page, the memory's offset in it,
+        and its size."""
         base = self.memory.base
         first = (allocation.address - base) // mmap.PAGESIZE * mmap.PAGESIZE
         end = -(-(allocation.end - base) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -72,7 +73,8 @@ def _shared_file(memory: DeviceMemory) -> _SharedFile:
 
 @dataclass(slots=True)
 class _Import:
-    """Memory of another process: reserved addresses, what kernels see of them, the pages, how often it was opened."""
+    """Memory of another process: reserved addresses, the allocation that kernels see, the pages, number of times
+    opened."""
 
     memory: DeviceMemory
     whole: Allocation
@@ -107,10 +109,10 @@ def _import(file: int, offset: int, lead: int, size: int, key: bytes) -> int:
 
 
 def close(address: int) -> None:
-    """Give back what an import opened.
+    """Close an imported allocation.
 
     Raises:
-        CudaError: it is none.
+        CudaError: if the address is not an imported allocation.
     """
     one = _imports.get(address)
     if one is None:
@@ -200,7 +202,7 @@ def get_event(place: int, handle: int) -> int | None:
 
 @entry("cuIpcOpenEventHandle")
 def open_event(place: int, handle: IpcHandle) -> None:
-    """Work has ended when the call that submits it returns, so an event of another process is over whenever it is asked."""
+    """Work has ended when the call that submits it returns, so an event of another process has always completed."""
     s = state()
     s.current()
     _fields(bytes(handle), _EVENT)
@@ -249,7 +251,7 @@ def import_pointer(place: int, handle: int, data: int) -> int | None:
 
 # --- physical memory ---------------------------------------------------------------------------------
 def _shareable(memory: Physical) -> bool:
-    """Whether memory was made to be exported; imported memory was."""
+    """Whether memory was created as exportable, or is imported."""
     return not memory.properties or struct.unpack_from("<i", memory.properties, 4)[0] == POSIX_FILE
 
 

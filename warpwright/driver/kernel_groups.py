@@ -1,4 +1,4 @@
-"""Kernels that share a device's chip: which of those in the queue, and when each may begin."""
+"""Groups of kernels that share a device's chip: their selection from the queue, and when each may begin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_TOGETHER = 60
 
 
 def watches(launcher: Launcher | None) -> bool:
-    """Whether a kernel polls memory, or might."""
+    """Whether a kernel polls memory, or may do so."""
     from warpwright.engine.kernels import watches_memory
 
     return launcher is not None and watches_memory(launcher.kernel._loaded)
@@ -32,11 +32,11 @@ class Group:
         """Kernels that wait for other work, which is executed while the group runs."""
         self.device = ready[0].device
         self.floors = {item: item.start() for item in ready}
-        """When each may begin, as far as is known from finished work."""
+        """When each may begin, according to work that has finished."""
         self.delays: dict[Item, dict[Item, int]] = {item: {} for item in ready}
-        """For each kernel: picoseconds from the end of another kernel of the group to its beginning."""
+        """For each kernel: picoseconds from the end of another kernel of the group to its start."""
         self._before: dict[Item, set[Item]] = {item: {item} for item in ready}
-        """Kernels of the group that have ended before the end of an item; itself."""
+        """For an item, the kernels of the group that end before it ends, including itself."""
 
     def extend(self, items: Sequence[Item]) -> None:
         """Add kernels whose predecessors are only kernels of the group, events and waits; a kernel that waits for all of the group runs after it instead."""
@@ -91,7 +91,7 @@ class Group:
         return min(self.floors[item] for item in self.items)
 
     def members(self) -> list[Member]:
-        """The kernels as a machine takes them."""
+        """The kernels in the form that a machine takes."""
         from warpwright.launch_groups import Member
 
         place = {item: number for number, item in enumerate(self.items)}
@@ -113,10 +113,10 @@ class Group:
         ]
 
     def run(self, timed: bool) -> list[Item]:
-        """Time the kernels together until the chip is idle; those that have ended, or are given up.
+        """Time the kernels together until the chip is idle; returns those that have ended or were given up.
 
         Raises:
-            Exception: what their launch raises that is no fault of a kernel.
+            Exception: an error of their launch other than a kernel's fault.
         """
         from warpwright.launch_groups import GroupError, launch_until_idle
 
@@ -131,13 +131,13 @@ class Group:
         for item, one in zip(self.items, times, strict=True):
             if one is not None:
                 ended.append(item)
-                # Of two kernels of one stream the later one is the later item.
+                # Of two kernels in one stream, the later one is the later item.
                 item.stream.ps = base + picoseconds(one.end_seconds) if timed else item.stream.ps
         return ended
 
 
 class ResidentGroup:
-    """Kernels that stay on a chip while other work is executed, in a machine that stops."""
+    """Kernels that stay on a chip while other work is executed, in a machine that can be paused."""
 
     def __init__(self, group: Group, timed: bool) -> None:
         from warpwright.resident_launches import ResidentLaunches
@@ -158,14 +158,14 @@ class ResidentGroup:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left on the chip and nothing will begin without a release."""
+        """Whether the chip is idle and no kernel will begin unless it is released."""
         return self._launches.done
 
     def run(self, until_ps: int | None) -> list[Item]:
-        """Go on up to a time, or to the end of a kernel; those that have ended, or are given up.
+        """Continue up to a time, or to the end of a kernel; returns those that have ended or were given up.
 
         Raises:
-            Exception: what a launch raises that is no fault of a kernel.
+            Exception: an error of a launch other than a kernel's fault.
         """
         from warpwright.launch_groups import GroupError
 
@@ -191,14 +191,14 @@ class ResidentGroup:
         return self.group.items
 
     def release(self, items: Sequence[Item]) -> None:
-        """Let held kernels begin: what they have waited for is done."""
+        """Let held kernels begin, because the work that they waited for has ended."""
         for item in items:
             item.begun = True
             self.group.held.remove(item)
             self._launches.release(self.group.items.index(item), (item.start() - self.base_ps) * 1e-12)
 
     def look(self) -> None:
-        """Note whether all its warps only repeat themselves."""
+        """Test whether all its warps only repeat themselves."""
         if self._launches.repeats():
             self.standing += 1
 
@@ -206,7 +206,7 @@ class ResidentGroup:
         """Fail for a deadlock.
 
         Raises:
-            Exception: it is no fault of the kernels.
+            Exception: if the error is not a kernel's fault.
         """
         from warpwright.launch_groups import GroupError
 
@@ -214,7 +214,7 @@ class ResidentGroup:
         self._fail(error.place if isinstance(error, GroupError) else 0, getattr(error, "error", error))
 
     def close(self) -> None:
-        """Give the machine up; kernels that have not begun may begin in another."""
+        """Discard the machine; kernels that have not begun may begin in another."""
         self._launches.close()
         for item in self.group.held:
             item.begun = False

@@ -1,4 +1,4 @@
-"""Launches of this process, for the table that ``warpwright run`` prints: handed over through a folder of files.
+"""Launches of this process, for the table that ``warpwright run`` prints: passed on as files in a folder.
 
 The process that the command itself runs in collects its launches directly (``session.on_launch`` is set); any other
 writes a file when it ends.  So do processes that the tests of ``pytest --warpwright`` start.
@@ -22,17 +22,18 @@ from warpwright.session import chips_named, session
 from warpwright.tools.checks import Finding
 
 MOST = 4096
-"""Launches that are kept of one process: memory must not grow with a program that launches for hours."""
+"""Maximum number of launches recorded per process, so that memory does not grow with a program that launches for
+hours."""
 _runs: list[Run] = []
 _count = 0
 FOLDER = "WARPWRIGHT_RESULTS"
-"""The folder in which processes leave their launches and findings when they end."""
+"""The folder in which processes write their launches and findings when they end."""
 TIMES_CHECKED = "WARPWRIGHT_TIMES_CHECKED"
-"""``1``: launches are timed after they were checked."""
+"""``1``: launches are timed after they have been checked."""
 _THREADS = "WARPWRIGHT_THREADS"
 """Host threads of each GPU of a program."""
 DEADLINE = "WARPWRIGHT_DEADLINE"
-"""For a process that the command started: the end of its time limit, by the system's monotonic clock."""
+"""For a process that the command started: the end of its time limit, on the system's monotonic clock."""
 
 
 def _add(run: Run) -> None:
@@ -43,7 +44,8 @@ def _add(run: Run) -> None:
 
 
 def obey() -> None:
-    """In a process that ``warpwright run`` or a test started: let GPUs that it makes itself be what was asked for, and record them."""
+    """In a process started by ``warpwright run`` or a test: apply the requested settings to the GPUs that it creates,
+    and record them."""
     session.chip = chips_named(os.environ.get("WARPWRIGHT_GPU"))[0]
     session.timing = os.environ.get("WARPWRIGHT_TIMING")
     session.check, session.check_level = os.environ.get("WARPWRIGHT_CHECK"), os.environ.get("WARPWRIGHT_CHECK_LEVEL")
@@ -53,7 +55,7 @@ def obey() -> None:
 
 
 def start() -> None:
-    """Record this process's launches, when somebody waits for them."""
+    """Record this process's launches, if requested."""
     if os.environ.get(_THREADS):
         session.threads = int(os.environ[_THREADS])
     session.inject = os.environ.get("WARPWRIGHT_INJECT") or session.inject
@@ -63,23 +65,23 @@ def start() -> None:
     if session.on_launch is None and os.environ.get(FOLDER):
         session.on_launch = _add
         if not sys.orig_argv:
-            # In Python, ``obey`` has it called.
+            # In Python processes, ``obey`` calls it.
             at_end(finish)
 
 
 def report_leaks() -> None:
-    """Tell the checks what the program allocated and never freed."""
+    """Report to the checks the memory that the program allocated and never freed."""
     for checker in session.checkers:
         checker.leaked(a for a in checker.memory if a.name.startswith("device memory") and not a.mapped)
 
 
 def _portable(run: Run) -> Run:
-    """A run without what another process cannot have: the class of its GPU may be the program's own."""
+    """A run without parts that another process cannot load, because the class of its GPU may be the program's own."""
     return replace(run, gpu_type=None, children=[_portable(child) for child in run.children])
 
 
 def finish(complete: bool = True) -> None:
-    """Run what is left in the queue, unless the time limit has passed or it is not to be completed, and write what was recorded."""
+    """Run the remaining queue, unless the time limit has passed or it is not to be completed, and write the records."""
     if session.timed_out or not complete:
         queue.drop()
     try:
@@ -88,7 +90,7 @@ def finish(complete: bool = True) -> None:
         say(str(error))
     folder = os.environ.get(FOLDER)
     report_leaks()
-    # The command prints those of its own process.
+    # The command prints those of its own process itself.
     if os.environ.get("WARPWRIGHT_INJECT"):
         for device in session.devices_with_errors:
             say("\n".join(f"{device.chip.name}: {line}" for line in device.log.summary()))
@@ -104,7 +106,8 @@ def finish(complete: bool = True) -> None:
 
 
 def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
-    """Launches that child processes left, in the order of their ends, their total number, and the checks' findings.
+    """Launches recorded by child processes, in the order in which they ended, their total number, and the checks'
+    findings.
 
     The files are removed, so that each is collected once.
     """

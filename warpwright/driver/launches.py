@@ -56,13 +56,13 @@ class Launch(Node):
     cluster: Dim3 | None = None
     attributes: tuple[bytes, ...] = ()
     dependent: bool = False
-    """It may begin before what its stream has before it has ended, and waits for that itself."""
+    """Whether it may begin before its predecessor in the stream has ended, and waits for that itself."""
     partition: Partition | None = None
-    """The SMs that take its blocks; all of them without."""
+    """The SMs that take its blocks; all by default."""
     window: AccessWindow | None = None
-    """Addresses that L2 is to keep longer or shorter: its own, or its stream's."""
+    """Access-policy windows: its own, or its stream's."""
     made_in: Origin | None = None
-    """The ranges and the module that were open when it was submitted, where they are noted."""
+    """The NVTX ranges and the module that were open when it was submitted, if recorded."""
 
     kind = 0
 
@@ -95,7 +95,7 @@ class Launch(Node):
         return self.cooperative
 
     def _fits(self) -> bool:
-        """Whether a cooperative launch fits the chip; the call that submits one that does not fails."""
+        """Whether a cooperative launch fits the chip; otherwise the call that submits it fails."""
         launcher = launcher_of(self)
         try:
             check_cooperative(launcher.geometry, launcher.resident, launcher.chip, launcher.kernel.name)
@@ -161,7 +161,7 @@ def gather(target: Function, pointers: int, extra: int) -> bytes:
 
 
 def check(launch: Launch) -> None:
-    """Refuse a configuration that no launch may have."""
+    """Refuse an invalid configuration."""
     chip = launch.function.image.context.device.gpu.chip
     if 0 in launch.grid or 0 in launch.block or prod(launch.block) > chip.sm.max_threads_per_block:
         raise CudaError(results.INVALID_VALUE)
@@ -175,7 +175,8 @@ def check(launch: Launch) -> None:
 
 
 def check_cluster_size(launch: Launch) -> None:
-    """More than eight blocks in a cluster run only where the kernel allows sizes that are not portable; clusters fill the grid."""
+    """Check the size of a cluster: more than eight blocks require that the kernel allows non-portable sizes, and
+    clusters must fill the grid."""
     cluster = launch.cluster or launch.function.cluster
     if cluster is not None and any(
         not size or blocks % size for size, blocks in zip(cluster, launch.grid, strict=True)
@@ -193,7 +194,7 @@ def launcher_of(launch: Launch) -> Launcher:
     """The launcher of a launch.
 
     Raises:
-        CudaError: what can't be launched.
+        CudaError: if it cannot be launched.
     """
     from warpwright.api import Launcher
 
@@ -214,7 +215,7 @@ def launcher_of(launch: Launch) -> Launcher:
 
 
 def execute(launch: Launch, stream: Stream) -> None:
-    """Run a kernel now.  A fault in it marks the context, as on a card; what can't be launched is raised."""
+    """Run a kernel now.  A fault in it marks the context, as on a card; an invalid launch raises an error."""
     from warpwright.run import launch_packed
 
     s = state()
@@ -232,7 +233,7 @@ def execute(launch: Launch, stream: Stream) -> None:
         return
     except ExecutionError as error:
         say(f"{error}{queue.note(stream)}")
-        # As under compute-sanitizer's --destroy-on-device-error kernel: one run finds what is wrong with every launch.
+        # As compute-sanitizer's --destroy-on-device-error kernel does: one run finds the errors of every launch.
         if not (isinstance(error, MemoryFaultError) and s.gpu.checks("memcheck")):
             context.sticky = code_of(error)
         return
@@ -274,10 +275,10 @@ def launch_cooperative(call: LaunchCooperative) -> None:
 
 
 def submit_launch(launch: Launch, handle: int) -> None:
-    """Run a launch in a stream's order, on the SMs that the stream has.  One that no launch may be ends the stream's capture.
+    """Run a launch in a stream's order, on the SMs that the stream has.  An invalid launch ends the stream's capture.
 
     Raises:
-        CudaError: so it is, or kernel, stream and current context are of different devices.
+        CudaError: if it is invalid, or kernel, stream and current context belong to different devices.
     """
     try:
         check(launch)
@@ -304,10 +305,10 @@ def submit_launch(launch: Launch, handle: int) -> None:
 
 
 def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
-    """A launch with an array of CUlaunchAttribute applied; those that only guide caches and scheduling change nothing.
+    """A launch with an array of CUlaunchAttribute applied; those that only guide caches and scheduling have no effect.
 
     Raises:
-        CudaError: no such attribute, or a value that it cannot have.
+        CudaError: for an unknown attribute, or an invalid value.
     """
     cmemory.given(pointer)
     kept = tuple(ctypes.string_at(pointer + _ATTRIBUTE_BYTES * i, _ATTRIBUTE_BYTES) for i in range(count))

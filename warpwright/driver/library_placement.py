@@ -21,7 +21,7 @@ class PlacedCode:
         raise NotImplementedError
 
     def here(self) -> LoadedImage:
-        """It, on the calling thread's device: in the current context, or in the device's primary one."""
+        """The image on the calling thread's device: in the current context, or in the device's primary one."""
         s = state()
         device = s.device
         found = self.images.get(device)

@@ -1,8 +1,9 @@
 """Managed memory: advice and prefetches per page, and the attributes of address ranges.
 
-Host and devices reach the same bytes.  On a machine whose file has ``[migration]``, pages have a place, which prefetches, faults of kernels
-(``timing/page_migration.py``) and the host's accesses change, and advice guides; otherwise they do not move.  The answers are an H200's driver's (13.0) to the calls of
-``bench/driver_answers.py``; an attribute of a range is the value that all of its pages have in common.
+Host and devices access the same bytes.  On a machine whose file has ``[migration]``, each page has a location, which changes
+with prefetches, faults of kernels (``timing/page_migration.py``) and the host's accesses, guided by advice; on other machines
+pages do not move.  Results follow an H200's driver (13.0; the calls of ``bench/driver_answers.py``); an attribute of a range is
+the value that all of its pages have in common.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from warpwright.engine.managed_pages import ON_HOST, processor_of
 
 PAGE_BYTES = 4096
 DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT = 1, 2, 3, 4
-"""CUmemLocationType; 0 is no place."""
+"""CUmemLocationType; 0 is invalid."""
 CPU, NOWHERE = -1, -2
 """CU_DEVICE_CPU, CU_DEVICE_INVALID."""
 _SET_READ_MOSTLY, _UNSET_READ_MOSTLY, _PREFER, _UNSET_PREFERRED, _LET_ACCESS, _UNSET_ACCESS = range(1, 7)
@@ -70,15 +71,15 @@ class Page:
 
 
 class Pages:
-    """The pages of an allocation, in stretches that have everything in common."""
+    """The pages of an allocation, in runs with equal attributes."""
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
         self.starts, self.pages = [0], [Page()]
-        """First page of each stretch, ascending, and its pages' state."""
+        """First page of each run, ascending, and the state of its pages."""
 
     def _cut(self, page: int) -> int:
-        """Number of the stretch that begins at a page."""
+        """Index of the run that begins at a page; splits a run if needed."""
         n = bisect_right(self.starts, page) - 1
         if self.starts[n] != page:
             n += 1
@@ -91,7 +92,7 @@ class Pages:
         return offset // PAGE_BYTES, -(-(offset + size) // PAGE_BYTES)
 
     def change(self, address: int, size: int, what: Callable[[Page], Page]) -> None:
-        """Change every page of which a range has a byte."""
+        """Change every page that a range overlaps."""
         first, end = self._numbers(address, size)
         for n in range(self._cut(first), self._cut(end)):
             self.pages[n] = what(self.pages[n])
@@ -114,7 +115,7 @@ def pages_of(address: int, size: int) -> Pages:
     """
     state().current()
     found = holder(address)
-    # What is in no table is a module's variable, managed ones among them.
+    # Memory in no table is a module's variable, possibly a managed one.
     if found is None or not 0 < size <= found.end - address or kinds.get(found.address, (MANAGED,))[0] != MANAGED:
         raise CudaError(results.INVALID_VALUE)
     pages = _known.get(found.address)
@@ -128,11 +129,7 @@ def _is_device(ordinal: int) -> bool:
 
 
 def location_of_device(device: int) -> Location:
-    """A CUdevice as a place.
-
-    Raises:
-        CudaError: CUDA_ERROR_INVALID_DEVICE.
-    """
+    """A CUdevice as a location."""
     ordinal = ctypes.c_int32(device).value
     if ordinal == CPU:
         return THE_HOST
@@ -281,7 +278,8 @@ def _ranges(addresses: int, sizes: int, count: int, flags: int, stream: int) -> 
 def prefetch_batch(
     addresses: int, sizes: int, count: int, places: int, firsts: int, place_count: int, flags: int, stream: int
 ) -> int | None:
-    """Prefetch ranges, to each place from its first range to that of the next place.  What is discarded keeps its bytes, as pages do not move."""
+    """Prefetch ranges, to each location from its first range up to that of the next location.  Discarded memory keeps
+    its bytes, because pages do not move."""
     ranges = _ranges(addresses, sizes, count, flags, stream)
     begins = cmemory.words64(firsts, place_count)
     named = [_as_given(packed) for packed in cmemory.words64(places, place_count)]
@@ -292,14 +290,14 @@ def prefetch_batch(
     ):
         return results.INVALID_VALUE
     for n, (address, size) in enumerate(ranges):
-        # Of places that begin at one range the first holds.
+        # Of locations that begin at the same range, the first applies.
         _prefetch(address, size, named[begins.index(begins[bisect_right(begins, n) - 1])], stream)
     return None
 
 
 @entry("cuMemDiscardBatchAsync")
 def discard_batch(addresses: int, sizes: int, count: int, flags: int, stream: int) -> None:
-    """Give up what ranges hold; it stays, as it may."""
+    """Discard the contents of ranges; they may be kept, and are."""
     _ranges(addresses, sizes, count, flags, stream)
 
 

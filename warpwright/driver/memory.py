@@ -29,7 +29,8 @@ DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (
 )
 _PLACES = {HOST: abi.HOST, MANAGED: abi.MIGRATES}
 _PAGE_BYTES, _OWN_PAGES_FROM_BYTES = 2 << 20, 1 << 20
-"""A card's pages, and what begins at one of its own (an H200: ``places`` of ``bench/driver_answers.py``)."""
+"""Page size of a card, and the allocations that begin at a page (an H200: ``places`` of
+``bench/driver_answers.py``)."""
 _MAPPED = 2
 """CU_MEMHOSTALLOC_DEVICEMAP."""
 _HOST_FLAGS, _REGISTER_FLAGS = 7, 15
@@ -67,7 +68,7 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
 
 
 def device_at(address: int) -> Device:
-    """The device whose memory an address is in; the calling thread's for host memory."""
+    """The device whose memory contains an address; the calling thread's for host memory."""
     s = state()
     if len(s.devices) > 1:
         for device in s.devices:
@@ -82,7 +83,7 @@ def memory_of(address: int) -> DeviceMemory:
 
 
 def release(address: int) -> None:
-    """Free what :func:`allocate` gave.
+    """Free an allocation of :func:`allocate`.
 
     Raises:
         CudaError: CUDA_ERROR_INVALID_VALUE for any other pointer.
@@ -103,12 +104,12 @@ def release(address: int) -> None:
 
 
 def holder(address: int) -> Allocation | None:
-    """The allocation that holds an address, of whichever device."""
+    """The allocation that contains an address, on any device."""
     return memory_of(address).find(address)
 
 
 def whole_size(address: int) -> int:
-    """Bytes of the allocation that begins at an address; 0 where none does."""
+    """Size of the allocation that begins at an address; 0 if none does."""
     found = holder(address)
     return found.size_bytes if found is not None and found.address == address else 0
 
@@ -253,7 +254,7 @@ _MEMORY_TYPES = {DEVICE: 2, MANAGED: 2, GRAPH: 2, IMPORTED: 2, HOST: 1, REGISTER
 
 
 def _pointer_attribute(number: int, address: int) -> bytes | None:
-    """The bytes of a CUpointer_attribute; None when the pointer is not known."""
+    """The bytes of a CUpointer_attribute; None if the pointer is unknown."""
     found = holder(address)
     device = device_at(address)
     kind, _, context = kinds.get(found.address, (DEVICE, 0, device.primary)) if found else ("", 0, device.primary)
@@ -309,7 +310,7 @@ def pointer_attributes(count: int, numbers: int, places: int, address: int) -> i
     for i, place in enumerate(cmemory.words64(places, count)):
         number = cmemory.get32(numbers + 4 * i)
         raw = _pointer_attribute(number, address)
-        # Unlike the single query this one leaves zeros for a pointer that is not known, and as its device none.
+        # Unlike the single query, this one returns zeros for an unknown pointer, including its device.
         unknown = _NO_DEVICE if number == 9 else bytes(8 if number in _WORDS else 4)
         raw = raw if raw else unknown
         ctypes.memmove(place, raw, len(raw))

@@ -1,6 +1,6 @@
 """Memory operations of streams: writes of words and waits for words, single, in batches, or as graph nodes.
 
-What is refused is an H200's driver's (13.0) answer to the calls of ``bench/driver_answers.py``.
+Errors follow an H200's driver (13.0; the calls of ``bench/driver_answers.py``).
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ class Operation:
     flags: int = 0
 
     def check(self) -> None:
-        """Refuse what no stream does.
+        """Check an operation.
 
         Raises:
-            CudaError: an unknown kind or flag, an address that is misaligned or in no memory, or a wait for remote writes.
+            CudaError: for an unknown kind or flag, an address that is misaligned or in no memory, or a wait for remote
+            writes.
         """
         if self.kind == _FLUSH or (self.kind in (_WAIT_32, _WAIT_64) and self.flags & _WAIT_FLUSH):
             raise CudaError(results.NOT_SUPPORTED)
@@ -67,10 +68,10 @@ class Operation:
                 raise CudaError(results.INVALID_VALUE)
 
     def run(self) -> None:
-        """Do it now.
+        """Execute it now.
 
         Raises:
-            UnsupportedError: it waits for a word that does not have its value yet.
+            UnsupportedError: if it waits for a word that does not have its value yet.
         """
         if self.kind == _BARRIER:
             return
@@ -86,14 +87,15 @@ class Operation:
         return self.kind in (_WAIT_32, _WAIT_64)
 
     def held(self) -> bool:
-        """Whether the word that it waits for has its value, if it waits."""
+        """Whether the word that it waits for, if any, has its value."""
         if not self.waits:
             return True
         bits = _BITS[self.kind]
         return self._held((cmemory.get32 if bits == 32 else cmemory.get64)(self.address), bits)
 
     def _held(self, found: int, bits: int) -> bool:
-        """Whether the word is what the wait is for: at least a value, equal to it, one of its bits, or not all bits of both clear."""
+        """Whether a wait's condition holds: at least a value, equal to it, one of its bits set, or not all bits of both
+        clear."""
         mask = (1 << bits) - 1
         value = self.value & mask
         return (
@@ -112,7 +114,7 @@ class Operation:
 
 @dataclass(eq=False, slots=True)
 class MemoryOperations(Node):
-    """Operations in a stream's order, one after the other."""
+    """Operations in a stream's order, in sequence."""
 
     operations: tuple[Operation, ...]
     kind = MEMORY_OPERATIONS
@@ -123,7 +125,8 @@ class MemoryOperations(Node):
         return all(operation.held() for operation in first)
 
     def parts(self) -> list[MemoryOperations]:
-        """The same operations, each wait after other work at the beginning of a part: what is before it runs, and may be what ends it."""
+        """The same operations, split so that each wait after other work begins a part, because the work before it may
+        be what ends it."""
         cuts = [n for n, (a, b) in enumerate(itertools.pairwise(self.operations), 1) if b.waits and not a.waits]
         edges = [0, *cuts, len(self.operations)]
         return [MemoryOperations(self.operations[a:b]) for a, b in itertools.pairwise(edges)]
@@ -183,7 +186,7 @@ def batch(stream: int, count: int, place: int, flags: int) -> None:
 
 @entry("cuStreamBatchMemOp")
 def first_batch(*_: int) -> int:
-    # On a card, only for devices and drivers configured so (a module parameter).
+    # On a card, only for devices and drivers configured for it (a module parameter).
     return results.NOT_SUPPORTED
 
 

@@ -58,7 +58,7 @@ def compile_image(image: bytes, arch: int, chip: str, name: str, options: tuple[
     """Machine code for the chip from an image.
 
     Raises:
-        CudaError: with the driver's result for what is wrong, and a message.
+        CudaError: with the driver's result code for the error, and a message.
     """
     if arch < FIRST_MAXWELL:
         raise CudaError(
@@ -112,7 +112,7 @@ def _from_fatbin(image: bytes, arch: int, chip: str, name: str, options: tuple[s
 
 
 def _ptx_beside(entries: Sequence[FatbinEntry], arch: int) -> str | None:
-    """The PTX beside the machine code that runs, in which the checks read what machine code does not show."""
+    """The PTX that accompanies the executed machine code; the checks read from it what machine code does not show."""
     if not session.check:
         return None
     try:
@@ -123,6 +123,6 @@ def _ptx_beside(entries: Sequence[FatbinEntry], arch: int) -> str | None:
 
 
 def _ptx_of(entries: Sequence[FatbinEntry], arch: int) -> str | None:
-    """The PTX of a fatbin that suits an architecture best: the newest that is not newer, else the oldest."""
+    """The PTX of a fatbin that best suits an architecture: the newest that is not newer, else the oldest."""
     texts = sorted((e for e in entries if e.is_ptx), key=lambda e: (e.arch <= arch, -abs(e.arch - arch)))
     return texts[-1].contents().rstrip(b"\0").decode(errors="replace") if texts else None

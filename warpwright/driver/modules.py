@@ -40,7 +40,7 @@ class JitOptions:
         return cmemory.get64(self.places[key]) if key in self.places else 0
 
     def log(self, words: str, error: bool) -> None:
-        """Leave a log where the caller wants it."""
+        """Store a log where the caller wants it."""
         buffer, size = (_ERROR_BUFFER, _ERROR_BYTES) if error else (_INFO_BUFFER, _INFO_BYTES)
         room = self.value(size) & 0xFFFF_FFFF
         if self.value(buffer) and room:
@@ -164,7 +164,7 @@ OF_CODE = (results.INVALID_IMAGE, results.NO_BINARY_FOR_GPU, results.INVALID_PTX
 
 
 class Library(PlacedCode):
-    """A library of the program's; its options' logs hold the first device's words."""
+    """A library of the program; its options' logs hold the first device's messages."""
 
     of_null: ClassVar[int] = results.INVALID_HANDLE
 

@@ -1,8 +1,8 @@
 """Cooperative launches on several devices (``cuLaunchCooperativeKernelMultiDevice`` of CUDA 12 and earlier).
 
-What is refused is what the driver API's documentation of CUDA 12.9 says; which code it does not say for a default stream and for two launches on one device:
-those here are the ones of HIP's ``hipLaunchCooperativeKernelMultiDevice``.  All kernels begin at the same simulated moment, even with
-CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC.
+Errors follow the driver API's documentation of CUDA 12.9; it does not specify the codes for a default stream and for
+two launches on one device, for which those of HIP's ``hipLaunchCooperativeKernelMultiDevice`` are used.  All kernels
+begin at the same simulated moment, even with CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def launch_on_streams(
     """Run launches as one cooperative launch, in the order of their streams.
 
     Args:
-        asked: as :func:`read_launches` has them.
+        asked: as returned by :func:`read_launches`.
         find: the kernel of a handle, on the current context's device.
-        checks: refuses a configuration that no launch may have.
+        checks: raises for an invalid configuration.
 
     Raises:
-        CudaError: what cannot be launched together; faults mark the contexts instead.
+        CudaError: for launches that cannot run together; faults mark the contexts instead.
     """
     s = state()
     if not asked or len(asked) > len(s.devices) or flags & ~(NO_PRE_SYNC | NO_POST_SYNC):
@@ -79,7 +79,7 @@ def _stream(handle: int) -> Stream:
     """A stream that such a launch may use.
 
     Raises:
-        CudaError: it is a default stream, or is captured.
+        CudaError: if it is a default stream, or is capturing.
     """
     if handle <= PER_THREAD_STREAM:
         raise CudaError(
@@ -98,7 +98,7 @@ def launch_together(
     """Run launches of equal kernels on several devices, all beginning at one simulated time, and let their streams continue together.
 
     Raises:
-        CudaError: what cannot be launched together; faults mark the contexts instead.
+        CudaError: for launches that cannot run together; faults mark the contexts instead.
     """
     from warpwright.device_launches import DeviceMember, launch_on_devices
 

@@ -1,7 +1,7 @@
 """NVML (``libnvidia-ml.so.1``): reports properties of the simulated devices.
 
-cuda-python's ``cuda.core.system`` counts devices and asks for versions here.  Names and structures are those of nvml.h; what
-a simulated card does not have (temperatures, fans, links, partitions) is not supported, as NVML itself answers.
+cuda-python's ``cuda.core.system`` counts devices and asks for versions here.  Names and structures are those of nvml.h;
+features that a simulated card lacks (temperatures, fans, links, partitions) return NVML's "not supported".
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _DEVICE = 0x6000
 """The handle of the first device; the others' follow."""
 _VENDOR = 0x10DE
 _ARCHITECTURES = ((90, 9), (89, 8), (80, 7), (75, 6), (70, 5), (60, 4), (50, 3))
-"""Least compute capability, NVML_DEVICE_ARCH_*."""
+"""Minimum compute capability and NVML_DEVICE_ARCH_*."""
 _users = 0
-"""How often NVML was initialised and not shut down."""
+"""Number of initialisations of NVML minus shutdowns."""
 
 
 class Refused(Exception):
-    """A call ends with this result of NVML."""
+    """Ends a call with this NVML result."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 def nvml(*names: str) -> Callable[[Function], Function]:
-    """Make a function NVML's entry point of these names."""
+    """Register a function for the NVML entry points with these names."""
 
     def register(function: Function) -> Function:
         def call(*arguments: Any) -> int:
@@ -270,7 +270,7 @@ def pci_info(handle: int, place: int) -> None:
 
 @nvml("nvmlDeviceGetComputeRunningProcesses_v3")
 def running_processes(handle: int, room: int, infos: int) -> int:
-    """This process: a simulated card serves no other."""
+    """This process only: a simulated card serves no other."""
     device = device_of_handle(handle)
     given = cmemory.get32(room)
     cmemory.put32(room, 1)

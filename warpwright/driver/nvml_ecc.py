@@ -1,6 +1,6 @@
 """NVML's calls about errors of memory: counters, remapped rows, retired pages (``faults``).
 
-A device that no error was injected into answers as a card without errors.
+A device without injected errors answers like a card without errors.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def retired_pages_2(handle: int, cause: int, count: int, addresses: int, timesta
 
 @nvml("nvmlDeviceGetRetiredPagesPendingStatus")
 def retirement_pending(handle: int, place: int) -> int:
-    """A page is given to nobody as soon as it is retired."""
+    """Always none: a page is no longer allocated as soon as it is retired."""
     if _remaps(handle):
         return NOT_SUPPORTED
     cmemory.put32(place, 0)

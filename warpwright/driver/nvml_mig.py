@@ -1,7 +1,7 @@
 """NVML's calls about MIG: mode, profiles, placements, GPU and compute instances, MIG devices.
 
-Instances are kept in a file (``system/mig.py``), so that every process sees those of the others.  Handles name a card, an instance and a compute instance; one
-of an instance that is gone is not found.
+Instances are kept in a file (``system/mig.py``), so that all processes see the same instances.  A handle encodes a
+card, an instance and a compute instance; handles of destroyed instances are not found.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Call = Callable[..., int | None]
 
 
 def _refusing(call: Call) -> Call:
-    """Return NVML's code for what the driver refuses."""
+    """Return NVML's code for errors of the driver's rules."""
 
     @functools.wraps(call)
     def answer(*arguments: Any) -> int | None:
@@ -181,7 +181,7 @@ def remaining(handle: int, number: int, count: int) -> None:
 
 
 def _more(found: MigCard, profile: Profile) -> int:
-    """How many instances of a profile could still be created, each at the first free place."""
+    """Number of instances of a profile that could still be created, each at the first free placement."""
     trial = MigCard(found.chip, found.uuid, True, list(found.instances))
     count = 0
     while trial.free(profile):

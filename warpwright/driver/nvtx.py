@@ -1,7 +1,7 @@
-"""NVTX: a program's ranges, which it names through NVIDIA's header (C, C++, PyTorch, CuPy, nvtx for Python).
+"""NVTX: ranges that a program names through NVIDIA's header (C, C++, PyTorch, CuPy, nvtx for Python).
 
-The header loads the library that ``NVTX_INJECTION64_PATH`` names at its first call and hands it tables of the functions that it calls from then on. The interface
-is that of nvtx3 (``nvtxDetail/nvtxTypes.h``).
+At its first call, the header loads the library that ``NVTX_INJECTION64_PATH`` names, and passes it tables to be filled
+with the functions that it will call. The interface is that of nvtx3 (``nvtxDetail/nvtxTypes.h``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpwright.ranges import open_ranges
 
 SONAME = "libwarpwright-nvtx.so.1"
 INJECTION = "NVTX_INJECTION64_PATH"
-"""Names the library to a program."""
+"""Environment variable that names the library."""
 _ENTRY = "InitializeInjectionNvtx2"
 _CALLBACKS = 1
 """NVTX_ETID_CALLBACKS, the table of functions that the header has."""
@@ -78,7 +78,7 @@ def _functions() -> dict[int, dict[int, tuple[Any, Callable[..., Any]]]]:
             10: (pushes, lambda place: push(_wide_text(place))),
             11: (ctypes.CFUNCTYPE(number), pop),
         },
-        # Ranges of a domain are a library's: operators of a program rather than its own parts.
+        # Ranges with a domain belong to libraries: they are operators, rather than parts of the program.
         _CORE_2: {
             2: (ctypes.CFUNCTYPE(word, word, word), lambda _, attributes: start(_message(attributes))),
             3: (ctypes.CFUNCTYPE(None, word, word), lambda _, one: _end(one)),
@@ -91,7 +91,7 @@ def _functions() -> dict[int, dict[int, tuple[Any, Callable[..., Any]]]]:
 
 
 def _initialize(get_table: int) -> int:
-    """Put functions into a header's tables; 1 if it has them."""
+    """Store functions in a header's tables; returns 1 if they are accepted."""
     place = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint32)(get_table)(_CALLBACKS)
     if not place:
         return 0
@@ -121,6 +121,6 @@ def place() -> str:
 
 
 def provide() -> None:
-    """Let the driver's folder hold the library that programs hand their ranges to."""
+    """Place the library to which programs report their ranges in the driver's folder."""
     if all(one.soname != SONAME for one in FURTHER):
         FURTHER.append(FurtherLibrary(SONAME, "", {_ENTRY: "Q"}, "warpwright.driver.nvtx_provided", _callbacks))

@@ -26,7 +26,8 @@ _FLAGS = 1
 
 
 def active_blocks(target: Function, threads: int, shared: int, clustered: bool = False) -> int:
-    """Blocks that one SM holds at once, ``clustered`` those of clusters; 0 when not one fits, or may not have that much dynamic shared memory."""
+    """Number of blocks that one SM holds at once, ``clustered`` for blocks of clusters; 0 if none fits, or the dynamic
+    shared memory exceeds its limit."""
     if shared > target.dynamic_shared_limit:
         return 0
     try:
@@ -58,7 +59,7 @@ def max_active_with_flags(place: int, handle: int, threads: int, shared: int, fl
 
 
 def potential(target: Function, shared_of: Callable[[int], int], limit: int) -> tuple[int, int]:
-    """(grid that fills the chip, threads of a block) with the most resident threads; larger blocks win a draw."""
+    """(grid that fills the chip, threads per block) with the most resident threads; larger blocks win ties."""
     most = target.max_threads()
     limit = min(limit, most) if limit > 0 else most
     best, best_threads, best_blocks = 0, 0, 0
@@ -107,7 +108,7 @@ def _launch_of(configuration: int, handle: int) -> Launch:
     """The contents of a CUlaunchConfig, without arguments.
 
     Raises:
-        CudaError: no launch may have such a configuration.
+        CudaError: for an invalid configuration.
     """
     from warpwright.driver.launches import Launch, check, with_attributes
 

@@ -1,7 +1,7 @@
 """Resources of a device and green contexts: some of its SMs for the kernels of some streams.
 
-A green context shares memory, modules and errors with the device's primary one.  What is refused, and how many groups an SM resource is split into, are an
-H200's driver's (13.0) answers to the calls of ``bench/stream_answers.py``.
+A green context shares memory, modules and errors with the device's primary one.  Errors, and the number of groups into
+which an SM resource is split, follow an H200's driver (13.0; the calls of ``bench/stream_answers.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _APART, _FOR_CLUSTERS = 1, 2
 """CUdevSmResourceSplit_flags."""
 _NO_STEPS = Steps(0, 0)
 _DEFAULT_STREAM = 1
-"""CU_GREEN_CTX_DEFAULT_STREAM, which every green context has to have."""
+"""CU_GREEN_CTX_DEFAULT_STREAM, which is required for every green context."""
 _NON_BLOCKING = 1
 _MAP_HOST = 8
 """CU_CTX_MAP_HOST."""
@@ -37,10 +37,10 @@ class _SmResource:
     device: Device
     sms: tuple[int, ...]
     part: bool = False
-    """It was split off another, and cannot be split again."""
+    """Whether it is the result of a split, and cannot be split again."""
 
     def write(self, place: int, told: Steps) -> None:
-        """Store it, with steps as the call tells them; without SMs it has no type."""
+        """Store it in a structure; without SMs it has no type."""
         bits = sum(1 << n for n in self.sms).to_bytes(_BITS_BYTES, "little")
         kind = _SMS if self.sms else 0
         cmemory.write(_RESOURCE, place, kind, self.part, self.device.ordinal, bits, len(self.sms), *told)
@@ -63,7 +63,7 @@ def _read(place: int) -> _SmResource:
 
 @dataclass(eq=False, slots=True)
 class _Description:
-    """What cuDevResourceGenerateDesc made: the SMs of a green context to be."""
+    """The result of cuDevResourceGenerateDesc: the SMs of a future green context."""
 
     device: Device
     sms: tuple[int, ...]
@@ -80,10 +80,10 @@ def _of_context(context: Context) -> _SmResource:
 
 
 def _tell(place: int, resource: _SmResource, kind: int) -> None:
-    """Answer a question for a resource of a kind.
+    """Answer a query for a resource of a kind.
 
     Raises:
-        CudaError: CUDA_ERROR_INVALID_RESOURCE_TYPE, for all but SMs.
+        CudaError: CUDA_ERROR_INVALID_RESOURCE_TYPE, for all kinds but SMs.
     """
     if kind != _SMS:
         raise CudaError(results.INVALID_RESOURCE_TYPE)
@@ -110,7 +110,7 @@ def of_green_context(handle: int, place: int, kind: int) -> None:
 
 @entry("cuDevSmResourceSplitByCount")
 def split_by_count(groups: int, count: int, given: int, remaining: int, flags: int, least: int) -> int | None:
-    """Split SMs into groups of one size; without a place for the groups, count those that there could be."""
+    """Split SMs into groups of one size; without a destination for the groups, only count them."""
     resource = _read(given)
     if (flags & _APART and flags & _FOR_CLUSTERS) or (groups and not cmemory.get32(count)):
         return results.INVALID_VALUE
@@ -118,7 +118,7 @@ def split_by_count(groups: int, count: int, given: int, remaining: int, flags: i
     size = steps(chip, apart).size_of(least)
     if resource.part or least > len(resource.sms):
         return results.INVALID_RESOURCE_CONFIGURATION
-    # All SMs are a group too where their number is no multiple.
+    # All SMs together also form a group if their number is not a multiple.
     size = min(size, len(resource.sms))
     made, rest = split(chip, size, cmemory.get32(count) if groups else len(resource.sms), apart)
     cmemory.put32(count, len(made))
@@ -188,7 +188,7 @@ def destroy(handle: int) -> None:
 
 @entry("cuCtxFromGreenCtx")
 def as_context(place: int, handle: int) -> None:
-    """A green context is a context by the same handle."""
+    """A green context used as a context has the same handle."""
     cmemory.put64(place, _green(handle).handle)
 
 
@@ -218,13 +218,13 @@ def _streams(context: Context) -> Sequence[Stream]:
 
 
 def _record(context: Context, event: int) -> None:
-    """Let an event hold the time at which all that a context has been given will have ended."""
+    """Record in an event the time at which all work given to a context so far will have ended."""
     found = state().handles.get(Event, event)
     record(found, max(_streams(context), key=lambda stream: stream.ps, default=context.device.default_stream))
 
 
 def _wait(context: Context, event: int) -> None:
-    """Let nothing that a context is given from now on begin before an event."""
+    """Let later work of a context wait for an event."""
     found = state().handles.get(Event, event)
     for stream in _streams(context):
         await_event(found, stream)

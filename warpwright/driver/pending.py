@@ -1,16 +1,20 @@
-"""Work that streams have been given and that has not run yet: kernels of several streams, which share their device's chip.
+"""Work that has been submitted to streams and has not run yet: kernels of several streams, which share their device's
+chip.
 
-A program that can have kernels side by side (two streams with no order between them) has its work queued.  The queue runs before any call
-whose result a program can see: one that waits, asks, copies for the host, frees or ends (:func:`keeps` names those that do not).  What
-may run side by side then is timed in one machine (`warpwright.launch_groups`).  Every other program's work runs when it is submitted.
+If a program can have concurrent kernels (two streams with no order between them), its work is queued.  The queue runs
+before any call whose result a program can observe: one that waits, queries, copies for the host, frees or ends
+(:func:`keeps` names those that do not). Concurrent kernels are then timed in one machine (`warpwright.launch_groups`).
+The work of all other programs runs when it is submitted.
 
-Order is the streams': a stream's work in the order of its calls, the legacy default stream after all blocking streams and before their later work,
-a stream after the events that it waits for.  Of work with no order between it, what does not need the chip runs first, by its time.
+Streams define the order: a stream's work runs in the order of its calls, the legacy default stream after all blocking
+streams and before their later work, a stream after the events that it waits for.  Among unordered work, work that does
+not need the chip runs first, by time.
 
-Kernels that watch memory wait in the queue too, in a program of one stream as well: the word that they poll may be written by the host or by
-another stream before the next call that sees the result.  Where other work may answer them, or the host after a call that waits for other work, they run
-in a machine that stops (`ResidentGroup`): work is then done in the order of simulated time, a copy or a host function when the machines' clocks have come
-to it, and a call returns when what it waits for is done, whatever still runs.
+Kernels that poll memory are queued too, even in a program with one stream: the word that they poll may be written by
+the host or by another stream before the next call that observes the result.  If other work may release them, or the
+host after a call that waits for other work, they run in a machine that can be paused (`ResidentGroup`): work is then
+done in the order of simulated time, a copy or a host function when the machines' clocks have reached it, and a call
+returns when the work that it waits for has ended, whatever still runs.
 """
 
 from __future__ import annotations
@@ -31,15 +35,15 @@ if TYPE_CHECKING:
     from warpwright.ranges import Origin
 
 MOST_KERNELS = 1024
-"""With so many the queue runs, so that memory does not grow with a program that never waits."""
+"""Length at which the queue runs, so that memory does not grow with a program that never waits."""
 QUANTUM_PS = 1_000_000
-"""Simulated time that a machine runs between two looks at what others, or the host, have written."""
+"""Simulated time that a machine runs between two checks of what other work, or the host, has written."""
 ASKED_PS = 10_000_000
 """Simulated time by which a query of work's end advances the machines."""
 ANSWER_SECONDS = 10.0
-"""Host time without a call in which a thread of the host may still answer kernels that repeat themselves."""
+"""Host time without a call in which a host thread may still release kernels that repeat themselves."""
 SLEEP_SECONDS = 0.02
-"""Host time between two looks at memory of kernels that only repeat themselves, while the host makes no call."""
+"""Host time between two checks of memory for kernels that only repeat themselves, while the host makes no call."""
 IDLE_SECONDS = 1.0
 """Host time without a call after which the queue runs by itself: the host may be reading memory that a kernel is to write."""
 
@@ -50,14 +54,15 @@ class Work:
     __slots__ = ()
 
     def run(self, stream: Stream) -> None:
-        """Do it now."""
+        """Execute it now."""
 
     def take_time(self, stream: Stream) -> bool:
-        """Let it take its time of the stream, without its effect; False for work that has its effect when it begins."""
+        """Let it take its time in the stream, without its effect; returns False for work that has its effect when it
+        begins."""
         return False
 
     def act(self, stream: Stream) -> None:
-        """Have the effect of work that has taken its time."""
+        """Apply the effect of work that has taken its time."""
 
     def starts_queue(self, stream: Stream) -> bool:
         """Whether it is queued although nothing else is."""
@@ -76,7 +81,7 @@ class Work:
         return None
 
     def shares(self) -> bool:
-        """Whether other kernels may run beside it."""
+        """Whether other kernels may run concurrently."""
         return False
 
     def is_dependent(self) -> bool:
@@ -84,15 +89,15 @@ class Work:
         return False
 
     def can_stop(self) -> bool:
-        """Whether a kernel that shares the chip with no other can be in a machine that stops."""
+        """Whether a kernel that shares the chip with no other can run in a machine that can be paused."""
         return False
 
     def is_cooperative(self) -> bool:
-        """Whether a kernel's blocks may synchronise."""
+        """Whether a kernel's blocks may synchronise with each other."""
         return False
 
     def parameter_bytes(self) -> bytes:
-        """What a kernel's parameters are."""
+        """A kernel's parameters."""
         return b""
 
     def origin(self) -> Origin | None:
@@ -103,7 +108,7 @@ class Work:
         """A kernel that shared the chip has failed.
 
         Raises:
-            Exception: it is no fault of the kernel.
+            Exception: if the error is not the kernel's fault.
         """
         raise error
 
@@ -112,7 +117,7 @@ class Work:
         return False
 
     def duration(self, stream: Stream) -> int | None:
-        """Picoseconds, for work that does nothing but take time; None for other work."""
+        """Picoseconds, for work that only takes time; None for other work."""
         return None
 
 
@@ -148,16 +153,17 @@ class Item:
         self.begun = self.done = False
         self.submitted_ps = state().host_ps
         self.ps = 0
-        """Its end, when it is done, or known."""
+        """Its end, if it is done or known."""
         self.extra = extra
-        """Picoseconds that it begins after the last of what it needs; less than none in a graph, where a launch takes less than in a stream."""
+        """Picoseconds from the end of its last dependency to its start; negative in a graph, where a launch takes less
+        time than in a stream."""
         self.floor = max((item.ps for item in needs if item.done), default=0)
         self.launcher = work.kernel()
         self.shares = self.launcher is not None and work.shares()
         self.early = {item for item in early if not item.done and item.shares and self.shares}
-        """Kernels of whose blocks it only waits until they let it begin."""
+        """Kernels for which it only waits until their blocks trigger their dependents."""
         self.needs = [item for item in dict.fromkeys(needs) if not item.done]
-        # A dependent kernel may end before the one that it did not wait for.
+        # A dependent kernel may end before the one for which it did not wait.
         behind = [one for item in self.needs if item not in self.early for one in item.early if not one.done]
         self.needs = list(dict.fromkeys([*self.needs, *behind]))
 
@@ -170,7 +176,7 @@ class Item:
         return self.stream.device
 
     def start(self) -> int:
-        """When it may begin, as far as is known from finished work."""
+        """When it may begin, according to work that has finished."""
         ended = (item.ps for item in self.needs if item.done)
         latency = self.device.gpu.chip.launch.launch_latency_us if self.launcher is not None else 0.0
         return max(state().begin(self.stream, latency, self.submitted_ps), self.floor, *ended) + self.extra
@@ -181,7 +187,7 @@ class Item:
 
 
 class Queue:
-    """The process's work that has not run, or not ended."""
+    """The process's work that has not run, or has not ended."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
@@ -194,9 +200,10 @@ class Queue:
         self._owner: int | None = None
         """The thread that runs a piece of work."""
         self._leaves: frozenset[Item] | None = None
-        """What the call waits for, and all that this comes after, where it may leave kernels that poll memory; None: it waits for all."""
+        """What the call waits for, and everything before that, if it may leave kernels that poll memory; None: it waits
+        for everything."""
         self._limits: dict[ResidentGroup, int] = {}
-        """When machines are to stop for the host's next call, in picoseconds."""
+        """When machines are to be paused for the host's next call, in picoseconds."""
         self._called = 0.0
         self._watching = False
 
@@ -217,7 +224,8 @@ class Queue:
     def add(
         self, stream: Stream, work: Work, after: Sequence[Item] = (), extra: int = 0, early: Sequence[Item] = ()
     ) -> Item:
-        """Queue work, after what its stream's order has before it and after other items; ``early``: items that may let it begin before their ends."""
+        """Queue work after its stream's previous work and after other items; ``early``: items that may trigger it
+        before they end."""
         with self._turn():
             if work.is_dependent() and stream in self._last:
                 early = [*early, self._last[stream]]
@@ -251,15 +259,16 @@ class Queue:
         return [self._last[stream]] if stream in self._last else []
 
     def drain(self, awaited: Sequence[Item] | None = None, *, asks: bool = False) -> None:
-        """Run work until what is awaited has ended: all of it without.
+        """Run work until the awaited items have ended, or all work if there are none.
 
-        Kernels that poll memory, and what comes after them, may be left when the others have ended: the host's next call may answer them.
+        Kernels that poll memory, and work after them, may be left when the others have ended, because the host's next
+        call may release them.
 
         Args:
-            asks: the call does not wait for those at all.
+            asks: whether the call does not wait for these at all.
 
         Raises:
-            UnsupportedError: a stream waits for a word that nothing writes.
+            UnsupportedError: if a stream waits for a word that is never written.
             Exception: what the first piece that failed raises; faults of kernels mark their context instead, as ever.
         """
         if self._owner == threading.get_ident():
@@ -287,7 +296,7 @@ class Queue:
             raise failures[0]
 
     def _polls_alone(self) -> bool:
-        """Whether all that is left are kernels that run and poll memory, waits for words in memory, and what comes after them."""
+        """Whether only running kernels that poll memory, waits for words in memory, and work after them are left."""
         held: set[Item] = set()
         for item in self.items:
             polls = item.begun and watches(item.launcher)
@@ -306,14 +315,14 @@ class Queue:
             self._owner = None
 
     def note(self, stream: Stream) -> str:
-        """Which stream a kernel of the queue was launched in, for the report of its fault; empty where it ran when it was launched."""
+        """Record the stream of a queued kernel, for the report of its fault; empty if it ran when it was launched."""
         if self._owner is None:
             return ""
         on = f"stream {stream.handle:#x}" if stream.handle else "the default stream"
         return f"\n  launched in {on}; reported by the first later call that sees the stream's work"
 
     def drop(self) -> None:
-        """Forget all of it."""
+        """Discard the queue."""
         with self._turn():
             for resident in self.residents:
                 resident.close()
@@ -322,7 +331,7 @@ class Queue:
             self._last.clear()
 
     def _watch(self) -> None:
-        """Run the queue when the host has made no call for a while; it may then look at memory, and answer."""
+        """Run the queue when the host has made no call for a while, because it may be reading memory, and answer."""
         while True:
             time.sleep(IDLE_SECONDS / 4)
             failures: list[Exception] = []
