@@ -352,10 +352,11 @@ class Queue:
 
     # --- what runs next ---------------------------------------------------------------------------
     def _step(self, failures: list[Exception], answered: bool) -> None:
-        """Run what is next: other work than kernels, by its time; a kernel; or kernels that share the chip.
+        """Run the next work: work other than kernels, by time; a kernel; or kernels that share the chip.
 
         Args:
-            answered: whether kernels that only repeat themselves are a deadlock; the host may still answer them otherwise.
+            answered: whether kernels that only repeat themselves are a deadlock; otherwise the host may still release
+            them.
         """
         ready = [item for item in self.items if item.ready and not item.begun]
         others = [item for item in ready if item.launcher is None and item.work.held()]
@@ -375,7 +376,7 @@ class Queue:
             )
 
     def _alone(self, item: Item, failures: list[Exception]) -> None:
-        """Run one piece of work; after a fault in its context it does not run."""
+        """Run one piece of work, unless a kernel has failed in its context."""
         try:
             if not item.context.sticky:
                 with in_context(item.context), state().submitted_at(item.submitted_ps):
@@ -394,9 +395,9 @@ class Queue:
         self.items = [item for item in self.items if not item.done]
 
     def _kernels_of(self, ready: Sequence[Item], failures: list[Exception]) -> None:
-        """Run the first kernel that is ready, with those of its device that may overlap with it."""
+        """Run the first ready kernel, with those of its device that may run concurrently."""
         timed = _is_timed(ready[0])
-        # Without time a kernel that watches memory comes last: what it waits for may be another one's.
+        # Without timing, a kernel that polls memory comes last, because it may wait for another kernel.
         first = next((item for item in ready if timed or not watches(item.launcher)), ready[0])
         here = [item for item in ready if item.device is first.device and item.shares]
         if not first.context.sticky and not first.shares and watches(first.launcher) and first.work.can_stop():
@@ -424,9 +425,10 @@ class Queue:
         finally:
             self._end(ended)
 
-    # --- kernels that are answered while they run ---------------------------------------------------
+    # --- kernels that are released while they run ---------------------------------------------------
     def _may_answer(self, group: Group) -> bool:
-        """Whether kernels of a group poll memory that work outside of it may write: of other streams, another thread of the host, or its next call."""
+        """Whether kernels of a group poll memory that work outside the group may write: other streams, another host
+        thread, or the host's next call."""
         polling = [item for item in group.items if watches(item.launcher)]
         if not polling:
             return False
@@ -437,14 +439,14 @@ class Queue:
         for item in self.items:
             if item not in after:
                 after[item] = set().union(*(after.get(need, ()) for need in item.needs))
-            # What comes after all of them answers none.
+            # Work that comes after all of them cannot release any.
             comes_after_all = len(after[item] & set(polling)) == len(polling)
             if item not in inside and not comes_after_all and item.work.duration(item.stream) is None:
                 return True
         return False
 
     def _begin(self, group: Group, failures: list[Exception]) -> None:
-        """Begin kernels in a machine that stops."""
+        """Start kernels in a machine that can be paused."""
         if group.items[0].shares:
             group.hold(self.items)
         try:
@@ -457,7 +459,8 @@ class Queue:
     def _beside_residents(
         self, others: Sequence[Item], kernels: Sequence[Item], failures: list[Exception], answered: bool
     ) -> None:
-        """Do what is next in simulated time: the effect of work that is due, a kernel's beginning, or some of a machine's time."""
+        """Do what is next in simulated time: apply the effect of work that is due, start a kernel, or advance a
+        machine."""
         for resident in self.residents:
             resident.release([item for item in kernels if item in resident.group.held])
         kernels = [item for item in kernels if not item.begun]
@@ -480,7 +483,7 @@ class Queue:
             self._judge(answered, failures)
 
     def _due(self, item: Item, failures: list[Exception]) -> None:
-        """Begin a piece of work that is no kernel, or have its effect."""
+        """Start a piece of work other than a kernel, or apply its effect."""
         try:
             if item.context.sticky:
                 self._end([item])
@@ -523,14 +526,14 @@ class Queue:
             self.residents.remove(resident)
 
     def _judge(self, answered: bool, failures: list[Exception]) -> None:
-        """Look whether all machines only repeat themselves, and none of the host's threads may answer."""
+        """Test whether all machines only repeat themselves, and no host thread may release them."""
         for resident in self.residents:
             resident.look()
         others = state().calling_threads > 1 or state().host_memory
         if any(one.standing < 2 for one in self.residents):
             return
         if not answered:
-            time.sleep(SLEEP_SECONDS)  # the host's memory is looked at now and then
+            time.sleep(SLEEP_SECONDS)  # the host's memory is checked now and then
             return
         if others and time.monotonic() - self._called < ANSWER_SECONDS:
             return
@@ -563,7 +566,7 @@ queue = Queue()
 
 
 def give(stream: Stream, work: Work) -> bool:
-    """Queue work, if there is any reason to; False if it must run now, in which case nothing is left before it."""
+    """Queue work, if there is a reason to; returns False if it must run now, in which case the queue is empty."""
     if not queue.items and not work.starts_queue(stream):
         return False
     if work.can_wait(stream):
@@ -626,7 +629,7 @@ def _stem(name: str) -> str:
 
 
 def keeps(name: str) -> bool:
-    """Whether a call can neither see what work in the queue does nor change what it uses."""
+    """Whether a call can neither observe the effects of queued work nor change what it uses."""
     if name.startswith("nvml"):
         return True
     stem = _stem(name)
@@ -634,7 +637,8 @@ def keeps(name: str) -> bool:
 
 
 def _awaited(stem: str, handle: int) -> list[Item] | None:
-    """The work that a call waits for: a stream's, an event's, or of a copy or a fill the default stream's; None: all of it."""
+    """The work that a call waits for: that of a stream, of an event, or, for a copy or a fill, of the default stream;
+    None for all work."""
     try:
         if stem in ("StreamSynchronize", "StreamQuery", "StreamDestroy"):
             return queue.of(state().stream(handle))
@@ -649,7 +653,7 @@ def _awaited(stem: str, handle: int) -> list[Item] | None:
 
 
 def drained(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A call's function that runs the queue first, unless the call :func:`keeps` it."""
+    """A call's function that runs the queue first, unless :func:`keeps` excludes the call."""
     if keeps(name):
         return function
     stem = _stem(name)

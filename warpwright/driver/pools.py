@@ -16,11 +16,11 @@ from warpwright.errors import UnsupportedError
 
 @dataclass(eq=False)
 class Pool:
-    """A memory pool of a device: it gives memory back at once, so it reserves what is used and no more."""
+    """A memory pool of a device: it frees memory at once, so it reserves no more than is used."""
 
     device: Device
     kind: str = DEVICE
-    """What its memory is: device memory, page-locked host memory or managed memory."""
+    """Kind of its memory: device memory, page-locked host memory or managed memory."""
     handle: int = 0
     used: int = 0
     most: int = 0
@@ -28,24 +28,24 @@ class Pool:
     """Reuse policies and release threshold."""
     sizes: dict[int, int] = field(default_factory=dict)
     shareable: int = 0
-    """CUmemAllocationHandleType by which other processes may get the pool."""
+    """CUmemAllocationHandleType by which the pool may be exported to other processes."""
     file: int = -1
-    """The other process's memory, for a pool that was imported."""
+    """The other process's memory, for an imported pool."""
     open_to: set[Device] = field(default_factory=set)
-    """Other devices whose kernels may reach its memory."""
+    """Other devices whose kernels may access its memory."""
 
     def show(self, address: int, other: Device) -> None:
-        """Let another device's kernels reach one of its allocations."""
+        """Make one of its allocations accessible to another device's kernels."""
         self.device.gpu.memory.show_to(other.gpu.memory, kinds[address][2].allocations[address])
 
     def let(self, other: Device) -> None:
-        """Give another device access to what is in the pool, now and later."""
+        """Make the pool's memory, current and future, accessible to another device."""
         self.open_to.add(other)
         for address in self.sizes:
             self.show(address, other)
 
     def let_no_longer(self, other: Device) -> None:
-        """End what :meth:`let` began."""
+        """Undo :meth:`let`."""
         self.open_to.discard(other)
         for address in self.sizes:
             self.device.gpu.memory.hide_from(other.gpu.memory, kinds[address][2].allocations[address])
@@ -57,13 +57,13 @@ LOCATIONS, _HANDLE_TYPES = (1, 2, 3, 4), 0xF
 """Existing values of CUmemLocationType and CUmemAllocationHandleType."""
 _pools: list[Pool] = []
 _default: dict[tuple[Device, str], Pool] = {}
-"""Each device's own pools, by what their memory is."""
+"""Default pools of each device, by the kind of their memory."""
 _current: dict[tuple[Device, str], Pool] = {}
-"""Those that programs put in their places."""
+"""Pools with which programs replaced them."""
 
 
 def default_pool(device: Device, kind: str = DEVICE) -> Pool:
-    """The device's own pool of a kind of memory."""
+    """The device's default pool for a kind of memory."""
     if (device, kind) not in _default:
         add_pool(_default.setdefault((device, kind), Pool(device, kind)))
     return _default[device, kind]
@@ -75,12 +75,12 @@ def current_pool(device: Device, kind: str = DEVICE) -> Pool:
 
 
 def pool_of(address: int) -> Pool | None:
-    """The pool that an allocation came from."""
+    """The pool from which an allocation came."""
     return next((p for p in _pools if address in p.sizes), None)
 
 
 def pool_allocate(pool: Pool, size: int) -> int:
-    """Memory from a pool."""
+    """Allocate memory from a pool."""
     given = allocate(size, pool.kind, int(pool.kind == MANAGED), device=pool.device)
     for other in pool.open_to:
         pool.show(given, other)
@@ -91,7 +91,7 @@ def pool_allocate(pool: Pool, size: int) -> int:
 
 
 def pool_release(address: int) -> None:
-    """Memory back to its pool."""
+    """Return memory to its pool."""
     pool = pool_of(address)
     if pool is not None:
         pool.used -= pool.sizes.pop(address)
@@ -125,7 +125,7 @@ def set_pool(device: int, handle: int) -> None:
 
 
 def _make_current(device: Device, kind: str, handle: int) -> None:
-    """Let a device's allocations in a stream's order come from a pool of its own."""
+    """Make a pool the one used by a device's stream-ordered allocations."""
     pool = state().handles.get(Pool, handle)
     if (pool.device, pool.kind) != (device, kind):
         raise CudaError(results.INVALID_VALUE)
@@ -133,15 +133,15 @@ def _make_current(device: Device, kind: str, handle: int) -> None:
 
 
 def _held_by(kind: int, where: int) -> str:
-    """What the memory of a pool is, by CUmemAllocationType and CUmemLocationType."""
+    """Kind of a pool's memory, by CUmemAllocationType and CUmemLocationType."""
     return MANAGED if kind == _MANAGED else DEVICE if where == _ON_DEVICE else HOST
 
 
 def _place_of_pools(location: int, kind: int) -> tuple[Device, str]:
-    """The device of a place whose pools are asked for, and what their memory is.
+    """The device of a location whose pools are requested, and the kind of their memory.
 
     Raises:
-        CudaError: no such place, or no such kind. Managed memory needs no place.
+        CudaError: for an unknown location or kind. Managed memory needs no location.
     """
     if kind != _MANAGED and not (kind == _PAGE_LOCKED and cmemory.get32(location)):
         raise CudaError(results.INVALID_VALUE)
@@ -241,7 +241,7 @@ def pool_set_access(handle: int, descriptions: int, count: int) -> int | None:
         return None
     for device, flags in access_descriptions(descriptions, count, POOLS):
         if device is pool.device:
-            # Memory of the host is no device's own, and all devices reach it.
+            # Host memory belongs to no device, and all devices can access it.
             if flags != READ_AND_WRITE and pool.kind == DEVICE:
                 return results.NOT_SUPPORTED if flags else results.INVALID_DEVICE
         elif flags:

@@ -1,6 +1,6 @@
 """Preconditions of calls: pointers that must not be null, a current context, no capture that the call would invalidate.
 
-All of it is as an H200's driver answers (``bench/driver_codes.py``).  A pointer that is not named here is one that a caller may leave out.
+All of them follow an H200's driver (``bench/driver_codes.py``).  Pointers that are not listed may be null.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ REQUIRED: dict[str, tuple[int, ...]] = {
     "cuTexObjectCreate": (0, 1, 2),
     "cuSurfObjectCreate": (0, 1),
 }
-"""Pointers by their places among a call's arguments."""
+"""Pointers by their positions among a call's arguments."""
 
 IN_CONTEXT = frozenset(
     [
@@ -89,7 +89,7 @@ IN_CONTEXT = frozenset(
         "cuTensorMapEncodeIm2col",
     ]
 )
-"""Calls that need a current context in which no kernel failed, and do not ask for it themselves."""
+"""Calls that need a current context without a failed kernel, and do not check it themselves."""
 OF_OBJECT: dict[str, int] = {
     **dict.fromkeys(
         [
@@ -136,9 +136,9 @@ OF_OBJECT: dict[str, int] = {
     "cuMemPrefetchAsync_v2": 4,
     "cuLaunchKernel": 8,
 }
-"""Place of a stream, event or module: without a current context the call is one of that object's context."""
+"""Position of a stream, event or module: without a current context, the call applies to that object's context."""
 LAST_WORDS = frozenset(("cuEventDestroy_v2", "cuStreamDestroy_v2", "cuModuleUnload"))
-"""Calls that do what they are for, and then tell that a kernel failed before."""
+"""Calls that do their work, and then report that a kernel failed before."""
 UNSAFE = frozenset(
     [
         "cuMemAlloc_v2",
@@ -153,11 +153,11 @@ UNSAFE = frozenset(
         "cuEventSynchronize",
     ]
 )
-"""Calls that may wait for other work: a capture does not survive them unless it is relaxed."""
+"""Calls that may wait for other work: they invalidate a capture unless it is relaxed."""
 
 
 def checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A call's function that looks first at what has to hold."""
+    """A call's function, preceded by checks of its preconditions."""
     if name in REQUIRED:
         function = _with_pointers(REQUIRED[name], function)
     if name in UNSAFE:

@@ -1,6 +1,7 @@
 """Output of kernels' printf: buffered until the program synchronises, then written to C's standard output.
 
-C's own buffer is used, so that device and host output keep their order; a Python program's own buffer is emptied first.
+The C library's buffer is used, so that device and host output keep their order; a Python program's own buffer is
+flushed first.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ import sys
 
 _waiting = bytearray()
 BUFFER_BYTES = 1 << 20
-"""cudaLimitPrintfFifoSize's default: what is printed beyond it before the program synchronises is lost."""
+"""The default of cudaLimitPrintfFifoSize: output beyond it before the program synchronises is lost."""
 
 
 def keep(text: bytes) -> None:
-    """Take what a launch printed."""
+    """Buffer the output of a launch."""
     room = BUFFER_BYTES - len(_waiting)
     _waiting.extend(text[: max(room, 0)])
 
 
 def flush() -> None:
-    """Write what was kept."""
+    """Write the buffered output."""
     if not _waiting:
         return
     text = bytes(_waiting)
@@ -42,5 +43,5 @@ def flush() -> None:
 
 
 def embedded() -> bool:
-    """True in a native program, whose Python we started."""
+    """Whether this is a native program, in which the driver started Python."""
     return not getattr(sys, "argv", [""])[0:] or sys.argv == [""]

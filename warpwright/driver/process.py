@@ -18,11 +18,11 @@ _PER_THREAD_FLAG = 2
 """CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM."""
 _VERSION_NOT_SUFFICIENT, _SYMBOL_NOT_FOUND = 2, 1
 _RUNTIME_TABLE = b"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9"
-"""Identity of the first private table that a statically linked runtime asks for."""
+"""Identifier of the first private table that a statically linked runtime requests."""
 addresses: dict[str, int] = {}
 """Addresses of the library's own entry points; filled when the library is attached."""
 on_missing_driver: list[Callable[[], None]] = []
-"""Called where a program asks for an entry point and the process has loaded the runtime alone."""
+"""Called if a program requests an entry point and the process has loaded only the runtime."""
 
 
 @entry("cuInit")
@@ -30,7 +30,7 @@ def initialise(flags: int) -> int | None:
     if flags:
         return results.INVALID_VALUE
     if is_within_compiler():
-        # The process keeps its devices from the first call on, which has to be the program's own.
+        # The process keeps its devices from the first call on, which must be the program's own.
         return None
     s = state()
     if s.initialized and s.process != os.getpid():
@@ -69,7 +69,7 @@ def error_string(code: int, place: int) -> int | None:
 
 
 _NEWEST: dict[str, tuple[tuple[int, str], ...]] = {
-    # Entry points whose newer form has other arguments: (first version, name), as the headers' defines have them.
+    # Entry points whose newer version has different arguments: (first version, name), as in the headers' defines.
     "cuCtxCreate": ((2000, "cuCtxCreate_v2"), (11040, "cuCtxCreate_v3"), (12050, "cuCtxCreate_v4")),
     "cuGraphAddKernelNode": ((10000, "cuGraphAddKernelNode"), (12000, "cuGraphAddKernelNode_v2")),
     "cuGraphKernelNodeGetParams": ((10000, "cuGraphKernelNodeGetParams"), (12000, "cuGraphKernelNodeGetParams_v2")),
@@ -118,7 +118,7 @@ _NEWEST: dict[str, tuple[tuple[int, str], ...]] = {
 
 
 def versioned(name: str, version: int, per_thread: bool) -> str | None:
-    """The entry point that a plain name stands for in a version of CUDA; None when there is none."""
+    """The entry point that a plain name denotes in a version of CUDA; None if there is none."""
     names = table("driver")
     chosen = name
     if name in _NEWEST:
@@ -164,7 +164,7 @@ def get_proc_address_2(symbol: int, place: int, version: int, flags: int, status
 def export_table(place: int, identity: int) -> int:
     """Private tables of NVIDIA's own libraries: none is imitated."""
     cmemory.put64(place, 0)
-    # Others ask as well, and do without.
+    # Others request tables too, and work without them.
     if identity and ctypes.string_at(identity, 16) == _RUNTIME_TABLE:
         say(
             "this program's CUDA runtime is linked into it, and asks for private tables of NVIDIA's driver, which no other "
@@ -175,4 +175,4 @@ def export_table(place: int, identity: int) -> int:
 
 @entry("cuProfilerStart", "cuProfilerStop", "cuProfilerInitialize")
 def profiler(*_: Any) -> None:
-    """Every launch is recorded anyway."""
+    """Nothing to do: every launch is recorded anyway."""

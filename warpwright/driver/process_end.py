@@ -1,4 +1,4 @@
-"""What must be done when the program of this process ends, whether it is Python or not."""
+"""Actions at the end of this process's program, whether or not it is a Python program."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _kept: list[Any] = []
 def at_end(function: Callable[[], None]) -> None:
     """Call a function when the program ends.
 
-    A program that is not Python ends without telling the interpreter, which the drop-in libraries began in it.  (In one that is, the C library
-    would call the function when the interpreter is no more: there, ``atexit`` does.)
+    A native program ends without notifying the interpreter that the drop-in libraries started in it.  (In a Python
+    program, the C library would call the function after the interpreter has shut down, so ``atexit`` is used there.)
     """
     if sys.orig_argv:
         atexit.register(function)

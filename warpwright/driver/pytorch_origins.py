@@ -1,4 +1,5 @@
-"""Which PyTorch module and operator each launch belongs to, for reports: told to :mod:`warpwright.ranges` by hooks that PyTorch has for this.
+"""Determines the PyTorch module and operator of each launch, for reports: PyTorch's hooks report them to
+:mod:`warpwright.ranges`.
 
 Hooks of all modules open a range for each forward pass; ``torch.autograd.profiler.emit_nvtx`` names every operator, forward and backward, through NVTX, once the program uses its
 device. The hooks are set when torch has been imported; nothing is imported that the program does not import itself.
@@ -23,7 +24,7 @@ PACKAGE = "torch"
 
 
 class _Preparing(Loader):
-    """Loads a package as its own loader does, and then sets the hooks."""
+    """Loads a package with its own loader, and then sets the hooks."""
 
     def __init__(self, own: Loader) -> None:
         self._own = own
@@ -49,7 +50,7 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """Set the hooks once PyTorch is imported; at once where it is."""
+    """Set the hooks when PyTorch is imported, or at once if it has been."""
     if PACKAGE in sys.modules:
         Origins().hook(sys.modules[PACKAGE])
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -57,7 +58,7 @@ def install() -> None:
 
 
 def _ranges() -> Any:
-    """:mod:`warpwright.ranges`, of the package that this file is in."""
+    """:mod:`warpwright.ranges`, from the package that contains this file."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if root not in sys.path:
         sys.path.append(root)
@@ -72,9 +73,9 @@ class Origins:
     def __init__(self) -> None:
         self._ranges = _ranges()
         self._records: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """Of each module seen, or within one seen."""
+        """For each module that was seen or is inside one: its name."""
         self._entered: dict[int, list[Any]] = {}
-        """Modules in whose forward pass each thread is."""
+        """Modules whose forward pass each thread is executing."""
         self._torch: Any = None
 
     def hook(self, torch: Any) -> None:
@@ -92,7 +93,7 @@ class Origins:
         self._ranges.open_ranges.allocated_bytes = self._torch.cuda.memory_allocated
         names = self._torch.autograd.profiler.emit_nvtx()
         names.__enter__()
-        # PyTorch warns of callbacks that are left when the process ends.
+        # PyTorch warns about callbacks that are left when the process ends.
         atexit.register(names.__exit__, None, None, None)
 
     def _record_of(self, module: Any) -> Any:

@@ -100,7 +100,7 @@ _SENTENCES = {
     "instantiated graph update",
     999: "unknown error",
 }
-"""What the error-string functions say."""
+"""Texts of the error-string functions."""
 
 NAMES = {
     value: name
@@ -128,7 +128,7 @@ def runtime_name(code: int) -> str | None:
 
 
 def sentence(code: int) -> str | None:
-    """What an error means; None for a number that does not exist."""
+    """Meaning of an error; None for a number that does not exist."""
     if code not in _table():
         return None
     if code in _SENTENCES:

@@ -1,8 +1,8 @@
 """Assembles PTX of a newer architecture for the chip, without the kernels that need what the chip lacks.
 
-Version and target are lowered; the assembler refuses what the older ones do not have, so what it takes means the same.
-Kernels that it refuses are left out, so that the others of their module run: CUB and Thrust compile several kernels for
-one algorithm, and only some use an architecture's own features.
+Version and target are lowered; the assembler refuses features that the older ones do not have, so accepted code has the
+same meaning. Refused kernels are omitted, so that the others of their module run: CUB and Thrust compile several
+kernels for one algorithm, and only some use an architecture's own features.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Definition:
     symbol: str
     start: int
     end: int
-    """Its characters in the text."""
+    """Its range of characters in the text."""
 
 
 def target_of(text: str) -> tuple[int, str]:
@@ -45,7 +45,7 @@ def target_of(text: str) -> tuple[int, str]:
 
 
 def lowered_ptx(text: str, arch: int) -> str:
-    """PTX with its version and target lowered to what the assembler and the chip have."""
+    """PTX with its version and target lowered to what the assembler and the chip support."""
     version = _VERSION.search(text)
     if version and (int(version[2]), int(version[3])) > NEWEST_PTX:
         text = _VERSION.sub(rf"\g<1>{NEWEST_PTX[0]}.{NEWEST_PTX[1]}", text, count=1)
@@ -54,13 +54,13 @@ def lowered_ptx(text: str, arch: int) -> str:
         say(f"PTX for sm_{target}{suffix} is assembled for sm_{arch}")
         text = _TARGET.sub(rf"\g<1>{arch}", text, count=1)
         if arch < _FIRST_WITH_DEPENDENT_LAUNCH <= target:
-            # Without programmatic dependent launch a grid starts after those before it: there is nothing to wait for.
+            # Without programmatic dependent launch, a grid starts after its predecessors: there is nothing to wait for.
             text = _DEPENDENT_LAUNCH.sub("", text)
     return text
 
 
 def assembled(text: str, arch: int, chip: str, name: str, options: tuple[str, ...]) -> CompiledModule:
-    """Machine code of a PTX text; kernels that need what the chip lacks are in ``refused``.
+    """Machine code of a PTX text; kernels that need features which the chip lacks are in ``refused``.
 
     Raises:
         CudaError: CUDA_ERROR_INVALID_PTX: no kernel of a newer architecture's PTX is left.
@@ -89,7 +89,7 @@ def assembled(text: str, arch: int, chip: str, name: str, options: tuple[str, ..
                     f"every kernel of {name} is PTX for sm_{target}{suffix} and uses what {chip} (sm_{arch}) does not have: "
                     f"{advice(arch)}\n{error}",
                 ) from None
-    # Programs (CUB's tuning policies) choose by the architecture that PTX was made for, not by the assembler's.
+    # Programs (CUB's tuning policies) choose by the architecture for which the PTX was generated, not by the assembler's.
     made.module.virtual_arch = target
     made.refused.update(refused)
     if refused:
@@ -104,7 +104,8 @@ def advice(arch: int) -> str:
 
 
 def _with_errors(text: str, error: LinkError) -> dict[_Definition, str]:
-    """The definitions that the assembler's errors are in, last first, each with its first message; none when one is elsewhere."""
+    """The definitions that contain the assembler's errors, last first, each with its first message; empty if an error
+    is elsewhere."""
     lines = {d.line: d.message for d in reversed(error.diagnostics) if d.line and d.severity != "warning"}
     found = dict[_Definition, str]()
     for definition in reversed(_definitions(text)):
@@ -137,6 +138,6 @@ def _definitions(text: str) -> list[_Definition]:
 
 
 def _blanked(text: str, definition: _Definition) -> str:
-    """The text without a definition; lines keep their numbers."""
+    """The text with a definition blanked out; line numbers do not change."""
     lines = text.count("\n", definition.start, definition.end)
     return text[: definition.start] + "\n" * lines + text[definition.end :]

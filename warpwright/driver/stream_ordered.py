@@ -32,7 +32,7 @@ def _allocate_in(pool: Pool, place: int, size: int, stream: int) -> None:
         submit(queue, node)
         cmemory.put64(place, node.memory.address)
     else:
-        # Nothing takes no memory, and its address is null.
+        # An allocation of 0 bytes takes no memory, and its address is null.
         cmemory.put64(place, pool_allocate(pool, size) if size else 0)
 
 
@@ -45,7 +45,7 @@ def free_async(address: int, stream: int) -> int | None:
     if pool_of(address) is None and kind in (HOST, REGISTERED, MANAGED):
         return results.NOT_SUPPORTED if kind == MANAGED else results.INVALID_VALUE
     queue = state().stream(stream)
-    # Memory that a graph will allocate may be freed by a graph, which is recorded before there is any.
+    # Memory that a graph will allocate may be freed by a graph, which is recorded before the memory exists.
     if address not in kinds and queue.capture is None:
         return results.INVALID_VALUE
     submit(queue, FreeNode(address))

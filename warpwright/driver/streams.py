@@ -1,7 +1,8 @@
 """Streams and events: order, capture, simulated time, and host functions in a stream's order.
 
-Work runs before any call that could see whether it has (``pending.py``), so every stream is idle whenever a program asks.  An event holds its stream's simulated
-clock; a device without timing holds the host's, so that a program's own measurements stay meaningful.
+Work runs before any call that could observe it (``pending.py``), so every stream is idle whenever a program queries it.
+An event holds its stream's simulated clock; a device without timing holds the host's, so that a program's own
+measurements stay meaningful.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ UNJOINED = 904
 _SINGLE = 4
 """CU_MEM_ATTACH_SINGLE."""
 _EXTERNAL = 1
-"""CU_EVENT_WAIT_EXTERNAL, CU_EVENT_RECORD_EXTERNAL: a node of the graph, not an edge."""
+"""CU_EVENT_WAIT_EXTERNAL, CU_EVENT_RECORD_EXTERNAL: the event becomes a node of the graph, not an edge."""
 
 
 @dataclass(eq=False)
@@ -60,24 +61,24 @@ class Event:
     handle: int = 0
     recorded: bool = False
     ps: int = 0
-    """Simulated time of its last record; of a device without timing the host's."""
+    """Simulated time of its last record; for a device without timing, host time."""
     capture: Graph | None = None
     capture_tail: list[Vertex] = field(default_factory=list)
     capture_id: int = 0
     capture_mode: int = 0
     device: Device | None = None
-    """Whose streams record it; of another process's event nothing is known."""
+    """The device whose streams record it; unknown for another process's event."""
     clock: Clock = field(default_factory=dict)
-    """Work that had ended before it (``work_order.py``)."""
+    """Work that ended before it (``work_order.py``)."""
     records: int = 0
-    """The number of times that it was recorded."""
+    """Number of times that it was recorded."""
     queued: Item | None = None
-    """Its last record, where that was queued."""
+    """Its last record, if that was queued."""
 
 
 @dataclass(eq=False)
 class RecordEvent(Node):
-    """An event recorded by a graph."""
+    """The record of an event by a graph."""
 
     event: Event
     kind = RECORD_EVENT
@@ -88,7 +89,7 @@ class RecordEvent(Node):
 
 @dataclass(eq=False)
 class WaitEvent(Node):
-    """A wait for an event that a graph does not record itself."""
+    """A wait for an event that is not recorded in the same graph."""
 
     event: Event
     kind = WAIT_EVENT
@@ -120,7 +121,7 @@ class _Record(Work):
 
 
 class _Await(Work):
-    """A wait for an event in the queue; for the record that was its last one when the wait was submitted."""
+    """A queued wait for an event, for its last record at the time when the wait was submitted."""
 
     def __init__(self, event: Event) -> None:
         self.ps, self.record = event.ps, event.queued
@@ -135,14 +136,14 @@ class _Await(Work):
 
 
 def _time(event: Event, stream: Stream) -> int:
-    """Let a record take its time; what the event holds."""
+    """Let a record take its time; returns the time stored in the event."""
     s = state()
     stream.ps = s.begin(stream) + _record_ps(event, stream)
     return stream.ps if s.timed else picoseconds(s.now())
 
 
 def record(event: Event, stream: Stream) -> None:
-    """Let an event hold a stream's time; one that keeps time takes some itself."""
+    """Store a stream's time in an event; an event with timing takes some time itself."""
     event.recorded = True
     event.capture = None
     event.records += 1
@@ -168,7 +169,7 @@ def await_event(event: Event, stream: Stream) -> None:
 
 # --- streams -----------------------------------------------------------------------------------------
 def create_stream(flags: int, priority: int = 0, context: Context | None = None) -> int:
-    """Handle of a new stream, of the current context unless one is given."""
+    """Handle of a new stream, in the current context unless one is given."""
     s = state()
     context = context or s.current()
     made = Stream(context.device, flags, priority, context=context if context.partition is not None else None)
@@ -194,7 +195,7 @@ def create_with_priority(place: int, flags: int, priority: int) -> int | None:
 
 
 def within_priorities(priority: int) -> int:
-    """The priority that a device has for one that is asked for."""
+    """A requested priority, limited to the device's range."""
     return max(-5, min(0, priority))
 
 
@@ -253,12 +254,12 @@ def wait_event(handle: int, event: int, flags: int) -> None:
     elif flags & _EXTERNAL:
         submit(stream, WaitEvent(awaited))
     elif awaited.recorded:
-        # A capture depends on nothing outside of it.
+        # A capture depends on nothing outside it.
         raise CudaError(results.STREAM_CAPTURE_ISOLATION)
 
 
 def _check_external(flags: int, stream: Stream) -> None:
-    """Refuse flags of an event that do not exist, and external events outside of a capture."""
+    """Refuse unknown event flags, and external events outside a capture."""
     if flags & ~_EXTERNAL:
         raise CudaError(results.INVALID_VALUE)
     if flags and stream.capture is None:
@@ -289,7 +290,7 @@ def get_context(handle: int, place: int) -> None:
 
 @entry("cuStreamGetCtx_v2")
 def get_context_2(handle: int, place: int, green: int) -> None:
-    """Of a green context's stream, the primary context is the first one."""
+    """For a green context's stream, the primary context is returned first."""
     stream = state().stream(handle)
     if stream.context is None:
         get_context(handle, place)
@@ -335,7 +336,7 @@ def copy_attributes(target: int, source: int) -> None:
 
 @entry("cuStreamAttachMemAsync")
 def attach_memory(handle: int, address: int, size: int, flags: int) -> None:
-    """Memory here belongs to all streams at all times: what is asked for is checked, and changes nothing."""
+    """Memory always belongs to all streams here, so the arguments are checked without effect."""
     stream = state().stream(handle)
     if stream.capture is not None:
         raise break_capture(stream)
@@ -357,7 +358,7 @@ def host_function(handle: int, function: int, data: int) -> int | None:
 
 @dataclass(eq=False)
 class Callback(Node):
-    """A stream callback, which is told the stream and its state."""
+    """A stream callback, which receives the stream and its status."""
 
     function: int
     stream: int
@@ -446,7 +447,8 @@ def _status(stream: Stream) -> int:
 
 
 def _asked_of_capture(handle: int) -> Stream:
-    """The stream of a question about captures; the default one has no answer while a stream that it waits for captures."""
+    """The stream of a query about captures; a query about the default stream fails while a stream that it waits for is
+    capturing."""
     stream = state().stream(handle)
     if stream is stream.device.default_stream:
         forbid_default_stream(stream, breaks=False)
@@ -481,7 +483,7 @@ def capture_info_3(handle: int, status: int, number: int, graph: int, needs: int
 
 _lists: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
 _edges: dict[Stream, ctypes.Array[ctypes.c_uint64]] = {}
-"""Arrays to which callers have pointers, until their next call."""
+"""Arrays to which callers hold pointers, until their next call."""
 
 
 def _info(handle: int, status: int, number: int, graph: int, needs: int, count: int) -> None:
@@ -530,7 +532,7 @@ _NO_TIMING = 2
 def event_create(place: int, flags: int) -> int | None:
     s = state()
     s.current()
-    # An event that other processes may see keeps no time.
+    # An event that other processes may use has no timing.
     if flags & ~7 or flags & 6 == 4:
         return results.INVALID_VALUE
     made = Event(flags, device=s.device)
@@ -558,7 +560,7 @@ def event_record(handle: int, stream: int) -> None:
         event.capture, event.capture_tail = queue.capture, list(queue.capture_tail)
         event.capture_id, event.capture_mode = queue.capture_id, queue.capture_mode
         if not event.capture_tail:
-            # An event before the first captured node still joins other streams to the capture.
+            # An event recorded before the first captured node still joins other streams to the capture.
             root = queue.capture.add(Empty(), ())
             queue.capture_tail = event.capture_tail = [root]
     else:

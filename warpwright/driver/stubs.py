@@ -1,12 +1,13 @@
 """Machine code of the drop-in libraries: one stub per entry point, and the code that starts Python on the first call.
 
-A stub jumps through its slot of a table.  Once Python is attached the slots hold its callbacks; until then
-each holds the address of a late stub, which loads its number and goes to the common part: save the argument
-registers, call ``start``, restore them, and jump through the table again.  ``start`` finds the interpreter of the
-process, or loads ``libpython`` and starts one, and lets it fill the table.
+A stub jumps through its slot of a table.  Once Python is attached, the slots hold its callbacks; until then each holds
+the address of a late stub, which loads its number and jumps to the common part: save the argument registers, call
+``start``, restore them, and jump through the table again.  ``start`` finds the interpreter of the process, or loads
+``libpython`` and starts one, and lets it fill the table.
 
-A destructor may call while a Python exception is on its way through C code that has no handler for it.  Python code must not run then, so that
-the calls which destructors make go through a guard: it takes the exception away, calls, and puts it back.
+A destructor may make a call while a Python exception propagates through C code that has no handler for it.  Python code
+must not run then, so calls made by destructors go through a guard: it saves and clears the exception, makes the call,
+and restores it.
 
 Stubs are written as bytes (System V calling conventions of x86-64 and AArch64); ``start`` is LLVM IR.
 """
@@ -45,10 +46,10 @@ _STRING_NAMES = (
 """Offsets of these strings follow the slots, 8 bytes each."""
 _TEXT_STRINGS = _STRINGS + 8 * len(_STRING_NAMES)
 CLOSE_SYMBOL = "warpwright_close"
-"""An exported function without arguments after which every entry point ends as its :class:`Ending` says: it runs when the interpreter has ended,
-for the calls that destructors of C++ objects still make."""
+"""An exported function without arguments after which every entry point ends as its :class:`Ending` says: it runs after
+the interpreter has shut down, for calls still made by destructors of C++ objects."""
 NOT_INITIALIZED = 3
-"""CUDA_ERROR_NOT_INITIALIZED and cudaErrorInitializationError: what calls return when Python can't be started."""
+"""CUDA_ERROR_NOT_INITIALIZED and cudaErrorInitializationError: returned by calls if Python cannot be started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ class Boot:
     """How a process that has no Python gets one."""
 
     python_library: str
-    """Path of libpython; empty when the interpreter was built without one."""
+    """Path of libpython; empty if the interpreter was built without one."""
     code: str
-    """What the interpreter runs to attach itself."""
+    """The code by which the interpreter attaches itself."""
     message: str
     """Shown when no interpreter can be loaded."""
 

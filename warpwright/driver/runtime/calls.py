@@ -1,4 +1,4 @@
-"""What every runtime function does: makes the device current, and records the last error."""
+"""Common behaviour of runtime functions: makes the device current, and records the last error."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def last_error(forget: bool) -> int:
 
 
 def remember(code: int) -> int:
-    """Keep a result as the last error, unless it is a success."""
+    """Record a result as the last error, unless it is a success."""
     if code and code != NOT_READY:
         _errors.mine()[0] = code
     return code
 
 
 def ensure() -> None:
-    """Initialise, and make the primary context current where none is."""
+    """Initialise, and make the primary context current if there is none."""
     s = state()
     if not s.initialized:
         ENTRIES["cuInit"](0)
@@ -48,10 +48,10 @@ def ensure() -> None:
 def runtime(
     *names: str, versions: tuple[str, ...] = ("",), record: Record | None = None
 ) -> Callable[[Function], Function]:
-    """Make a function the runtime's entry point of these names.
+    """Register a function for the runtime's entry points with these names.
 
     Args:
-        versions: ``12`` or ``13`` where the two have a name in common for different functions.
+        versions: ``12`` or ``13`` if they use one name for different functions.
         record: the function takes the call's arguments as one such record.
     """
 
@@ -74,7 +74,7 @@ def runtime(
 
 
 def same(runtime_name: str, driver_name: str, *more: Any) -> None:
-    """A runtime function that is a driver's with the same arguments (and ``more`` after them)."""
+    """A runtime function with the same arguments as a driver function (and ``more`` after them)."""
     target = ENTRIES[driver_name]
 
     def call(*arguments: Any) -> Any:

@@ -93,7 +93,7 @@ def array_info(description: int, extent: int, flags: int, handle: int) -> None:
 
 
 def _by_hidden_pointer() -> None:
-    """cudaCreateChannelDesc gives back a structure of 20 bytes: on x86-64 its place is a hidden first argument."""
+    """cudaCreateChannelDesc returns a structure of 20 bytes: on x86-64 its address is a hidden first argument."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return
     SIGNATURES["cudaCreateChannelDesc"] = "Qiiiii"

@@ -89,7 +89,7 @@ def pointer_attributes(place: int, address: int) -> None:
 
 # --- copies ------------------------------------------------------------------------------------------
 def _sides(target: int, source: int, kind: int) -> tuple[int, ...]:
-    """Addresses that a kind of copy says are device memory."""
+    """Addresses that must be device memory for a kind of copy."""
     if kind not in (0, 1, 2, 3, 4):
         raise CudaError(INVALID_DIRECTION)
     return {_TO_DEVICE: (target,), _FROM_DEVICE: (source,), _BETWEEN: (target, source)}.get(kind, ())
@@ -243,7 +243,7 @@ def array_to_array(target: int, x: int, y: int, source: int, from_x: int, from_y
 COPY_3D = "Q3Q4QQ3Q4Q3Qi"
 """cudaMemcpy3DParms: array, position, pointer of source and target; extent, kind."""
 _PEER_3D = "Q3Q4Qi4xQ3Q4Qi4x3Q"
-"""cudaMemcpy3DPeerParms: with a device after each side, which the addresses say as well."""
+"""cudaMemcpy3DPeerParms: with a device after each side, which the addresses imply as well."""
 
 
 def _block(source: Sequence[int], target: Sequence[int], extent: Sequence[int], raw: bytes = b"") -> Copy:
@@ -273,7 +273,8 @@ def _peer_copy_3d(pointer: int) -> Copy:
 
 
 def described(copy: Copy) -> bytes:
-    """The cudaMemcpy3DParms of a copy; copies that no such structure made have one with addresses alone."""
+    """The cudaMemcpy3DParms of a copy; a copy that was not described by such a structure gets one with addresses
+    only."""
     if len(copy.raw) == struct.calcsize(COPY_3D):
         return copy.raw
     sides = ((0, 0, 0, 0, one.address, one.pitch, one.pitch, max(one.height, 1)) for one in (copy.source, copy.target))
@@ -341,7 +342,7 @@ def memset_3d_async(where: PitchedPointer, value: int, extent: Extent, stream: i
 
 
 for _name, _driver in (
-    # CUDA 13 names places by a structure, where 12 names devices.
+    # CUDA 13 identifies locations by a structure, CUDA 12 by device.
     ("cudaMemAdvise@12", "cuMemAdvise"),
     ("cudaMemAdvise@13", "cuMemAdvise_v2"),
     ("cudaMemAdvise_v2", "cuMemAdvise_v2"),

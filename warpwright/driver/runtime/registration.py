@@ -30,9 +30,9 @@ class Fatbin(PlacedCode):
         self.wrapper = wrapper
         self.handle = (ctypes.c_uint64 * 4)()
         self.managed: list[tuple[int, str]] = []
-        """Managed variables: where the program holds the pointer, and the name."""
+        """Managed variables: address of the program's pointer, and the name."""
         self.failures: dict[str, CudaError] = {}
-        """Why the code did not become a chip's, so that each further launch is answered at once; by chip."""
+        """By chip: why the code could not be compiled for it, so that later launches fail at once."""
 
     def image(self) -> LoadedImage:
         """The code on the calling thread's device."""
@@ -62,7 +62,7 @@ class Fatbin(PlacedCode):
 
 
 def _file_of(address: int) -> str:
-    """The name of the program or library that is mapped at an address."""
+    """The name of the program or library mapped at an address."""
     with open("/proc/self/maps", "rb") as maps:
         for line in maps:
             parts = line.decode(errors="replace").rstrip("\n").split(maxsplit=5)
@@ -75,7 +75,7 @@ def _file_of(address: int) -> str:
 _fatbins: dict[int, Fatbin] = {}
 _functions: dict[int, tuple[Fatbin, str]] = {}
 _kernels: dict[int, KernelHandle] = {}
-"""Handles of functions that were asked for."""
+"""Handles of functions that were requested."""
 _variables: dict[int, tuple[Fatbin, str]] = {}
 
 
@@ -128,7 +128,7 @@ def register_host_variable(handle: int, name: int, host: int, size: int) -> int:
 def register_managed(
     handle: int, pointer: int, device: int, name: int, external: int, size: int, constant: int, everywhere: int
 ) -> int:
-    # The program reads the variable through a pointer of its own, which it lets the runtime fill first.
+    # The program reads the variable through its own pointer, which the runtime must fill first.
     fatbin = _fatbins[handle]
     fatbin.managed.append((pointer, cmemory.text(name)))
     _variables[pointer] = (fatbin, cmemory.text(name))
@@ -141,10 +141,10 @@ def register_table(table: int) -> int:
 
 
 def function_of(host: int) -> Function:
-    """The kernel of a host stub, or of a handle that __cudaGetKernel gave.
+    """The kernel for a host stub, or for a handle returned by __cudaGetKernel.
 
     Raises:
-        CudaError: cudaErrorInvalidDeviceFunction; cudaErrorNoKernelImageForDevice and others for what is wrong with the code.
+        CudaError: cudaErrorInvalidDeviceFunction; cudaErrorNoKernelImageForDevice and others for errors in the code.
     """
     from warpwright.driver.functions import function
 
@@ -173,7 +173,7 @@ def symbol_of(host: int) -> tuple[int, int]:
 
 @runtime("__cudaGetKernel")
 def get_kernel_of_stub(place: int, host: int) -> None:
-    """What a host stub asks for before its first launch, and not again: the launch reports what is wrong with the code."""
+    """Called by a host stub before its first launch, once: errors in the code are reported by the launch."""
     cmemory.put64(place, _handle_of(host))
 
 
@@ -184,7 +184,7 @@ def get_kernel(place: int, host: int) -> None:
 
 
 def _handle_of(host: int) -> int:
-    """A handle that programs keep, whichever device they use it on, and over resets."""
+    """A handle that programs keep for all devices and across resets."""
     from warpwright.driver.functions import KernelHandle
 
     if host in _functions and host not in _kernels:

@@ -93,7 +93,7 @@ def copy_parameters(node: int, place: int) -> int | None:
     return None
 
 
-# cudaGraphNodeParams: the driver's structure but for kernels and copies.
+# cudaGraphNodeParams: the driver's structure except for kernels and copies.
 _MAKERS = {**graph_nodes.MAKERS, graphs.KERNEL: kernel_work, graphs.COPY: lambda at: copy_3d(at + 16)}
 
 
@@ -138,7 +138,7 @@ def update(executable: int, graph: int, info: int) -> int | None:
 
 
 def _versions(name: str, plain: str, with_data: str) -> None:
-    """A function that got a pointer to edge data in CUDA 13."""
+    """A function that has an additional pointer to edge data in CUDA 13."""
     old, new = ENTRIES[plain], ENTRIES[with_data]
     runtime(name, versions=("12",))(lambda *a: old(*a))
     runtime(name, versions=("13",))(lambda *a: new(*a))

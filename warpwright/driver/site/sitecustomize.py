@@ -1,7 +1,8 @@
 """Imported first by every Python process that a program starts: this folder is at the front of its PYTHONPATH.
 
-Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), gives the program the simulated clock if it is asked for (``host_clock.py``), notes modules
-of PyTorch for a report (``pytorch_origins.py``), and hands over to the environment's own ``sitecustomize``.  Nothing of the package is imported: the Python need not have it.
+Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), installs the simulated clock if
+requested (``host_clock.py``), records modules of PyTorch for a report (``pytorch_origins.py``), and runs the
+environment's own ``sitecustomize``.  Nothing of the package is imported, because this Python may not have it.
 """
 
 import importlib.util
@@ -16,7 +17,8 @@ _kept: list[object] = []
 
 
 def _load_libraries() -> None:
-    """Load the drop-in libraries before a package does: the search path of its own (RPATH) comes before LD_LIBRARY_PATH, a library that is loaded before both."""
+    """Load the drop-in libraries before a package does, because a package's own search path (RPATH) takes precedence
+    over LD_LIBRARY_PATH, and a loaded library over both."""
     folder = os.environ.get("WARPWRIGHT_LIBRARIES")
     if not folder or not os.path.isdir(folder):
         return
@@ -28,7 +30,7 @@ def _load_libraries() -> None:
 
 
 def _beside(name: str) -> ModuleType:
-    """A module of the folder above, which the program's Python need not find by itself."""
+    """A module in the folder above, which may not be on the program's search path."""
     place = os.path.join(os.path.dirname(_here), f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"_warpwright_{name}", place)
     assert spec is not None
