@@ -721,6 +721,8 @@ class Graphics(Section):
     """The most by which colour and depth are compressed."""
     fixed_stage_latency_cycles: int = Field(default=0, ge=0)
     """Of the way through each fixed-function stage, in cycles of the core clock."""
+    frame_link_gb_per_s: float = Field(default=0.0, ge=0)
+    """Of the link on which chips that draw together send finished pixels to the one with the display."""
 
 
 class Engines(Section):

@@ -42,9 +42,11 @@ class GraphicsDevice:
         self.tpc_count, self.sms_per_tpc = tpc_count, sms_per_tpc
         self.memory = VideoMemory(local_bytes, HOST_BYTES)
         self.three_d = Engine3D(self.memory)
+        self._copies = MemoryCopyEngine(self.memory)
+        self._two_d = Engine2D(self.memory)
         self._engines: dict[int, Engine] = {
-            methods_m2mf.CLASS: MemoryCopyEngine(self.memory),
-            methods_2d.CLASS: Engine2D(self.memory),
+            methods_m2mf.CLASS: self._copies,
+            methods_2d.CLASS: self._two_d,
             methods_3d.CLASS: self.three_d,
             methods_compute.CLASS: ComputeEngine(self.memory),
         }
@@ -77,7 +79,7 @@ class GraphicsDevice:
         return cls(chip.dram.dram_kib << 10, len(counts), counts[0])
 
     def keep_time(self, chip: Chip, balance: str = "dynamic") -> GraphicsTimer:
-        """Give all draws from now on their time.
+        """Give all draws and copies from now on their time.
 
         Args:
             balance: a name in ``timed.sm_controllers.BALANCES``.
@@ -94,7 +96,7 @@ class GraphicsDevice:
 
         self.timer = GraphicsTimer(chip, self.memory, BALANCES[balance])
         self.three_d.watch = self.timer.watch
-        self.three_d.queries.timer = self.timer
+        self.three_d.queries.timer = self._copies.timer = self._two_d.timer = self.timer
         return self.timer
 
     @property

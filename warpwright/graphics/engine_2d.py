@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +14,9 @@ from warpwright.graphics.methods import Handler, RegisterEngine
 from warpwright.graphics.pushbuffer import Words
 from warpwright.graphics.surface_layout import Layout, check, linear, read_elements, tiled, write_elements
 from warpwright.graphics.video_memory import VideoMemory
+
+if TYPE_CHECKING:
+    from warpwright.graphics.timed.timer import GraphicsTimer
 
 _SRCCOPY, _ROP, _SRCCOPY_PREMULT = 3, 4, 5
 _PATTERN_SELECTS = 0xCA
@@ -32,6 +37,8 @@ class Engine2D(RegisterEngine):
         }
         super().__init__(methods_2d.TABLE, handlers)
         self.memory = memory
+        self.timer: GraphicsTimer | None = None
+        """Gives uploads and blits their time."""
         self._received: list[Words] = []
         self._left = 0
 
@@ -80,6 +87,9 @@ class Engine2D(RegisterEngine):
         base = check(self.memory, layout, *sides, z, "a 2D upload")
         x, y = left + np.arange(width), top + np.arange(height)
         write_elements(self.memory, base, layout.offsets(x * form.size, y[:, None], z), elements)
+        if self.timer is not None:
+            # The words are in the command stream, which the front end fetches.
+            self.timer.copied("upload", None, (layout.address, elements.size), words=rows.size // 4)
 
     # --- blits ----------------------------------------------------------------------------------------
     def _steps(self, length: int, names: tuple[str, str, str, str]) -> npt.NDArray[np.int64]:
@@ -121,6 +131,9 @@ class Engine2D(RegisterEngine):
         to = target.offsets(x * size, y[:, None], target_z)
         elements = self._combined(elements, base, to, target_format)
         write_elements(self.memory, base, to, elements)
+        if self.timer is not None:
+            read = len(x) * len(y) * source_format.size
+            self.timer.copied("blit", (source.address, read), (target.address, elements.size))
 
     def _converted(self, elements: npt.NDArray[np.uint8], source: Format, target: Format) -> npt.NDArray[np.uint8]:
         operation = self["OPERATION"]

@@ -46,6 +46,7 @@ class Engine3D(State3D):
                 "QUERY_GET": self._query,
                 "COUNTER_RESET": self._reset_counter,
                 "STRMOUT_PARAMS_LATCH": self._latch_stream_output,
+                "SCREEN_SCISSOR_VERT": self._limit_screen,
             },
         )
         self.assembly = Assembly()
@@ -149,3 +150,10 @@ class Engine3D(State3D):
 
     def _latch_stream_output(self, method: int, words: Words) -> None:
         self.stream_output.latch(self)
+
+    def _limit_screen(self, method: int, words: Words) -> None:
+        """Chips that share a frame get the same commands; the driver gives each a scissor of its own for surfaces of the frame's size."""
+        share = self.share
+        size = self["SCREEN_SCISSOR_HORIZ"], self["SCREEN_SCISSOR_VERT"]
+        if share is not None and size == (share.width << 16, share.height << 16):
+            self.registers[method >> 2] = share.first | (share.end - share.first) << 16

@@ -48,6 +48,11 @@ class Format:
         """Whether every channel is a fraction, so that blending clamps its factors."""
         return all(c is None or c.kind in (UNORM, SRGB) for c in self.channels)
 
+    @property
+    def is_snorm(self) -> bool:
+        """Whether every channel is a signed fraction."""
+        return all(c is None or c.kind == SNORM for c in self.channels)
+
     def table(self) -> npt.NDArray[np.int64]:
         """The channels as four rows for compiled stages; an absent one has no bits."""
         rows = [(c.word, c.shift, c.bits, c.kind) if c else (0, 0, 0, NONE) for c in self.channels]

@@ -194,8 +194,7 @@ class _Output:
             number = word >> 4 + 3 * i & 7
             target = targets.colour_target(engine, number)
             if target is not None:
-                form = target.form
-                colours.append((i, target, rop.BlendState.of(engine, i, form.is_unorm, form.is_integer)))
+                colours.append((i, target, rop.BlendState.of(engine, i, target.form)))
         depth = targets.depth_target(engine)
         return cls(colours, depth, rop.DepthState.of(engine), across, down, engine["FP_CONTROL"])
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from warpwright.graphics import methods_m2mf
 from warpwright.graphics.methods import RegisterEngine
 from warpwright.graphics.pushbuffer import Words
 from warpwright.graphics.surface_layout import Place, copy_rectangle, linear, tiled
 from warpwright.graphics.video_memory import VideoMemory
+
+if TYPE_CHECKING:
+    from warpwright.graphics.timed.timer import GraphicsTimer
 
 _BYTES_TO_BYTES = 0x101
 """FORMAT: both sides advance by one byte."""
@@ -20,6 +25,8 @@ class MemoryCopyEngine(RegisterEngine):
     def __init__(self, memory: VideoMemory) -> None:
         super().__init__(methods_m2mf.TABLE, {"BUF_NOTIFY": self._copy})
         self.memory = memory
+        self.timer: GraphicsTimer | None = None
+        """Gives copies their time."""
 
     def _side(self, side: str) -> Place:
         address = self[f"OFFSET_{side}_HIGH"] << 32 | self[f"OFFSET_{side}"]
@@ -43,4 +50,9 @@ class MemoryCopyEngine(RegisterEngine):
         if self["LINE_COUNT"] > _MOST_LINES:
             raise self.refuse("LINE_COUNT", self["LINE_COUNT"], f"a copy has at most {_MOST_LINES} lines")
         source, target = self._side("IN"), self._side("OUT")
-        copy_rectangle(self.memory, target, source, self["LINE_LENGTH_IN"], self["LINE_COUNT"], "a memory copy")
+        length, count = self["LINE_LENGTH_IN"], self["LINE_COUNT"]
+        copy_rectangle(self.memory, target, source, length, count, "a memory copy")
+        if self.timer is not None:
+            self.timer.copied(
+                "memory copy", (source.layout.address, length * count), (target.layout.address, length * count)
+            )

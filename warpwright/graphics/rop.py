@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics.compiled import compiled
-from warpwright.graphics.formats import load_colour, load_word, store_colour, store_word
+from warpwright.graphics.formats import Format, load_colour, load_word, store_colour, store_word
 from warpwright.graphics.methods import RegisterEngine
 from warpwright.graphics.pushbuffer import CommandError
 from warpwright.graphics.surface_layout import byte_offset
@@ -49,6 +49,8 @@ _FACTORS = {
 source alpha, constant colour and alpha with complements, the second source's colour and alpha with complements."""
 _EQUATIONS = {0x8006: 0, 0x8007: 1, 0x8008: 2, 0x800A: 3, 0x800B: 4}
 """Add, minimum, maximum, subtract, reverse subtract."""
+UNLIMITED, UNSIGNED, SIGNED = range(3)
+"""Colours that are blended as they are, within [0, 1], or within [-1, 1]."""
 
 
 @compiled
@@ -271,9 +273,9 @@ class BlendState:
         return bool(self.words[0]) and bool((self.words[[2, 3, 5, 6]] >= 15).any())
 
     @classmethod
-    def of(cls, engine: RegisterEngine, number: int, is_unorm: bool, is_integer: bool) -> BlendState:
+    def of(cls, engine: RegisterEngine, number: int, form: Format) -> BlendState:
         enabled = engine.at("BLEND_ENABLE", 0 if engine["BLEND_ENABLE_COMMON"] else number)
-        blends = bool(enabled) and not is_integer
+        blends = bool(enabled) and not form.is_integer
         words = [int(blends)]
         if blends:
             for part in ("RGB", "ALPHA"):
@@ -282,12 +284,19 @@ class BlendState:
                 words.append(_chosen(engine, f"BLEND_FUNC_DST_{part}", _FACTORS, "factor of blending"))
         else:
             words += [0] * 6
-        logic = engine["LOGIC_OP"] & 15 if engine["LOGIC_OP_ENABLE"] and is_unorm else -1
+        logic = engine["LOGIC_OP"] & 15 if engine["LOGIC_OP_ENABLE"] and form.is_unorm else -1
         mask = engine.at("COLOR_MASK", 0 if engine["COLOR_MASK_COMMON"] else number)
         channels = sum(1 << i for i in range(4) if mask >> 4 * i & 1)
-        words += [logic, channels, int(is_unorm), engine["FRAG_COLOR_CLAMP_EN"] >> 4 * number & 1, int(is_integer)]
+        clamps = bool(engine["FRAG_COLOR_CLAMP_EN"] >> 4 * number & 1)
+        words += [logic, channels, *cls._limits(form, clamps)]
         constant = np.array([engine.float_at("BLEND_COLOR", i) for i in range(4)], dtype=np.float32)
         return cls(np.array(words, dtype=np.int64), constant)
+
+    @staticmethod
+    def _limits(form: Format, clamps: bool) -> tuple[int, int]:
+        """How colours and the constant are clamped before they are blended (OpenGL 3.3, section 4.1.7): to [0, 1], to [-1, 1] or not at all."""
+        own = UNSIGNED if form.is_unorm else SIGNED if form.is_snorm else UNLIMITED
+        return UNSIGNED if clamps and not form.is_integer else own, own
 
 
 @compiled
@@ -380,11 +389,12 @@ def _combine_bits(memory: Bytes, at: int, size: int, operation: int, element: By
 
 
 @compiled
-def _clamped(values: Colours, clamps: bool, out: Colours) -> None:
+def _clamped(values: Colours, limits: int, out: Colours) -> None:
     out[:] = values
-    if clamps:
+    if limits:
+        low = np.float32(0.0 if limits == UNSIGNED else -1.0)
         for i in range(4):
-            out[i] = 0.0 if not values[i] > 0.0 else min(values[i], np.float32(1.0))
+            out[i] = low if not values[i] > low else min(values[i], np.float32(1.0))
 
 
 @compiled
@@ -408,18 +418,18 @@ def write_colours(
     """
     words, constant = state
     blends, logic, mask = words[0], words[7], words[8]
-    clamps = (words[9] or words[10]) and not words[11]
+    limits = words[9]
     size = surface[1]
     target, source, second = np.zeros(4, dtype=np.float32), np.zeros(4, dtype=np.float32), np.zeros(4, dtype=np.float32)
     result, fixed = np.zeros(4, dtype=np.float32), np.zeros(4, dtype=np.float32)
-    _clamped(constant, bool(words[9]), fixed)
+    _clamped(constant, words[10], fixed)
     element = np.zeros(16, dtype=np.uint8)
     for q in range(quads.shape[0]):
         for p in range(4):
             if not coverage[q] >> 8 * p & 255:
                 continue
-            _clamped(colours[4 * q + p], clamps, source)
-            _clamped(seconds[4 * q + p], clamps, second)
+            _clamped(colours[4 * q + p], limits, source)
+            _clamped(seconds[4 * q + p], limits, second)
             for s in range(8):
                 if not coverage[q] >> 8 * p + s & 1:
                     continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from warpwright.graphics import methods_3d
@@ -19,6 +20,16 @@ STAGES = ("vertex", "geometry", "pixel")
 """Stages in the order of BIND_TIC's and BIND_TSC's registers."""
 ENTRY_BYTES = 32
 """Of a texture header, and of a sampler."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOfFrame:
+    """The rows of a frame that one of several chips draws: ``first`` up to ``end`` of every surface of the frame's size in pixels."""
+
+    width: int
+    height: int
+    first: int
+    end: int
 
 
 class DrawWatch(Protocol):
@@ -55,6 +66,8 @@ class State3D(RegisterEngine):
         self.draws = 0
         self.watch: DrawWatch | None = None
         """The observer of each draw's steps, if draws are timed (``timed/``)."""
+        self.share: ShareOfFrame | None = None
+        """What this chip draws of each frame, if several share it; None: all."""
         self.last_target: ColourTarget | None = None
         """The last target of a program's draw; the driver's own draws, in window coordinates, do not count."""
         # Drivers write the mask of samples only to restrict it.

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.chips import load_chip
+from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import Replay
 from warpwright.graphics.timed.frame import FrameTime, frame_of
+from warpwright.graphics.timed.linked_chips import in_turn, split
 from warpwright.graphics.timed.sm_controllers import BALANCES
 from warpwright.studies.study import Cell, Plot, Result, Step, Table, study
 from warpwright.studies.tesla import PAPER
@@ -34,11 +36,18 @@ def frame(scene: str, balance: str = "dynamic", clusters: int = 8) -> FrameTime:
     if clusters != 8:
         changed = {"sm_count": 2 * clusters, "gpc_sm_counts": [2] * clusters, "gpc_l2_partitions": [0] * clusters}
     replay = Replay(RECORDINGS / f"{scene}.wwcs", load_chip(CHIP, **changed), balance)
+    replay.on_device = _without_copies
     replay.run()
     assert replay.is_same
     assert replay.device is not None
     assert replay.device.timer is not None
     return frame_of(replay.device.timer)
+
+
+def _without_copies(device: GraphicsDevice) -> None:
+    """A scene's uploads come before its frame, and are no part of what studies ask."""
+    assert device.timer is not None
+    device.timer.times_copies = False
 
 
 def per_clock(found: FrameTime, amount: float, stage: str) -> float:
@@ -233,10 +242,33 @@ def scaling(step: Step) -> Result:
     ]
     result = Result([Table("Speed relative to one cluster", "times", cells)])
     result.plots = [Plot("Speed by clusters", "clusters", "times", series)]
-    eight = frame("large_triangles")
-    result.remarks.append(
-        f"Two chips that take turns (alternate frames) finish a frame every {1e6 * eight.seconds / 2:.1f} µs, each {1e6 * eight.seconds:.1f} µs after it began; chips that "
-        "split a frame both transform all vertices. What the link between them costs is not published; neither is simulated."
-    )
+    result.tables += _linked(step, result.remarks)
     result.remarks.append(NOT_ANCHORED)
     return result
+
+
+def _linked(step: Step, remarks: list[str]) -> list[Table]:
+    """Two chips on each of two scenes: bands of rows, and frames in turn."""
+    speeds, pictures = [], []
+    chip = load_chip(CHIP)
+    # Both chips transform all vertices: where these are the limit, a split frame takes as long as on one chip.
+    for scene, what, bound in (("large_triangles", "pixels", 2.0), ("small_triangles", "vertices", 1.0)):
+        step(f"{what}, two chips")
+        alone = frame(scene)
+        halves = split(RECORDINGS / f"{scene}.wwcs", chip)
+        turns = in_turn(RECORDINGS / f"{scene}.wwcs", chip)
+        slowest = max(one.cycles for one in halves.frames)
+        speeds.append(Cell(what, "split frame", alone.cycles / slowest, bound, 0.2))
+        differ = int((halves.picture != turns.picture).any(axis=2).sum())
+        pictures.append(Cell(what, "pixels that differ", differ, 0.0, 0.0, absolute=True))
+        (first, second), frames = halves.bands, halves.frames
+        remarks.append(
+            f"{what}: one chip takes {1e6 * alone.seconds:.1f} µs; two that split the frame {1e6 * frames[0].seconds:.1f} µs for rows {first[0]} to {first[1]} and "
+            f"{1e6 * frames[1].seconds:.1f} µs for {second[0]} to {second[1]}; two that take turns finish a frame every {1e6 * alone.seconds / 2:.1f} µs, each "
+            f"{1e6 * alone.seconds:.1f} µs after it began. On the link the other chip's pixels take {1e6 * halves.link_seconds:.0f} and {1e6 * turns.link_seconds:.0f} µs "
+            "per frame, while the next one is drawn."
+        )
+    return [
+        Table("Speed of two chips that split a frame", "times one chip", speeds),
+        Table("Picture of both bands", "pixels", pictures),
+    ]

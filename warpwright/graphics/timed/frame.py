@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warpwright.graphics.timed.copies import CopyTime
 from warpwright.graphics.timed.work import (
     COARSE,
     COUNTERS,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from warpwright.graphics.timed.timer import GraphicsTimer
 
 SM_STAGES = ("vertex programs", "geometry programs", "pixel programs")
-UNITS = (*(name for name in STAGES if name not in SM_STAGES), "SPs", "SFUs", "texture units", "DRAM")
+UNITS = (*(name for name in STAGES if name not in SM_STAGES), "SPs", "SFUs", "texture units", "DRAM", "copies")
 """Resources that can limit a frame: fixed-function stages, and those that all programs share."""
 ADVICE = {
     "front end": "the command stream is the limit: draw more primitives with each call",
@@ -41,6 +42,7 @@ ADVICE = {
     "SPs": "the programs' arithmetic is the limit: shorten the pixel program, or draw front to back so that fewer pixels are shaded",
     "SFUs": "the special-function units are the limit: use fewer interpolated attributes and transcendental functions",
     "texture units": "the texture units are the limit: take fewer or cheaper samples",
+    "copies": "copies and uploads between draws are the limit: make them before the frame, or keep the data in the device's memory",
     "DRAM": "memory is the limit: use compressed textures and narrower targets",
 }
 
@@ -84,6 +86,13 @@ class FrameTime:
     counters: dict[str, float]
     resident: list[tuple[float, ...]]
     """Times, and how many warps of each of ``KINDS`` ran on the SMs then."""
+    copies: list[CopyTime] = field(default_factory=list)
+    """Copies, uploads and blits, in order."""
+
+    @property
+    def copy_cycles(self) -> float:
+        """The part of ``cycles`` in which engines copied and nothing was drawn."""
+        return sum(copy.end - copy.begin for copy in self.copies)
 
     @property
     def bottleneck(self) -> str:
@@ -113,6 +122,7 @@ class FrameTime:
             "use": self.use,
             "counters": self.counters,
             "resident": self.resident,
+            "copies": [asdict(copy) for copy in self.copies],
             "draws": [{name: getattr(d, name) for name in DrawTime.__dataclass_fields__} for d in self.draws],
         }
 
@@ -155,7 +165,9 @@ def frame_of(timer: GraphicsTimer) -> FrameTime:
             counters[name] = counters.get(name, 0.0) + value
     chip, cycles = timer.chip, timer.clock_cycles
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
-    return FrameTime(chip.name, cycles, seconds, draws, _use(timer, draws, counters, cycles), counters, resident)
+    return FrameTime(
+        chip.name, cycles, seconds, draws, _use(timer, draws, counters, cycles), counters, resident, list(timer.copies)
+    )
 
 
 def _use(timer: GraphicsTimer, draws: list[DrawTime], counters: dict[str, float], cycles: float) -> dict[str, float]:
@@ -181,6 +193,7 @@ def _use(timer: GraphicsTimer, draws: list[DrawTime], counters: dict[str, float]
     use["texture units"] = counters.get("texture busy cycles", 0.0) / (clusters * cycles)
     moved = counters.get("DRAM bytes read", 0.0) + counters.get("DRAM bytes written", 0.0)
     use["DRAM"] = moved / (chip.dram.dram_gb_per_s * 1e3 * cycles / chip.clocks.sm_clock_mhz)
+    use["copies"] = sum(copy.end - copy.begin for copy in timer.copies) / cycles
     return use
 
 
@@ -197,6 +210,13 @@ def described(frame: FrameTime, most: int = 12) -> list[str]:
         f"{' and '.join(what) or 'no draw'} took {frame.cycles:,.0f} cycles ({1e3 * frame.seconds:.3f} ms) on {frame.chip}: {frame.advice}",
         "busy: " + ", ".join(f"{name} {100 * share:.0f}%" for name, share in frame.use.items() if share >= 0.005),
     ]
+    if frame.copies:
+        moved = sum(max(copy.copy.read, copy.copy.written) for copy in frame.copies)
+        share = frame.copy_cycles / frame.cycles if frame.cycles else 0.0
+        count = f"{len(frame.copies)} {'copies' if len(frame.copies) != 1 else 'copy'}"
+        lines.append(
+            f"{count} of {moved:,} bytes took {frame.copy_cycles:,.0f} cycles ({100 * share:.0f}%) between the draws"
+        )
     longest = sorted(frame.draws, key=lambda d: -d.cycles)[:most]
     for d in sorted(longest, key=lambda d: d.number):
         lines.append(

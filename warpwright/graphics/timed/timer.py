@@ -1,4 +1,4 @@
-"""Times a device's draws: collects them, runs batches, and keeps the device's simulated clock."""
+"""Times a device's draws and copies: collects them, runs batches, and keeps the device's simulated clock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
+from warpwright.graphics.timed.copies import Copy, CopyTime, copy_cycles
 from warpwright.graphics.timed.pipeline_machine import Batch, BatchResult
 from warpwright.graphics.timed.sm_controllers import BALANCES, LoadBalance
 from warpwright.graphics.timed.tiles import TileWatch
@@ -29,14 +30,18 @@ class GraphicsTimer:
 
     def __init__(self, chip: Chip, memory: VideoMemory, balance: LoadBalance = BALANCES["dynamic"]) -> None:
         self.chip, self.balance = chip, balance
+        self._memory = memory
         self.watch = TileWatch(chip, memory, balance.clusters(len(chip.sm.gpc_sm_counts)))
         self.watch.when_full = self.make_room
         self.batches: list[BatchResult] = []
         self.begins: list[float] = []
         """When each batch began, in cycles."""
+        self.copies: list[CopyTime] = []
         self.clock_cycles = 0.0
         self.writes_reports = True
         """Whether queries report simulated times; a replay leaves memory as it was recorded."""
+        self.times_copies = True
+        """Whether copies take time; without, a frame's cycles are those of its draws."""
         self._kept: dict[str, npt.NDArray[np.int64]] = {}
         self._after: list[Callable[[int], None]] = []
 
@@ -63,6 +68,26 @@ class GraphicsTimer:
             self.flush()
         else:
             self.make_room()
+
+    def copied(self, label: str, source: tuple[int, int] | None, target: tuple[int, int], words: int = 0) -> None:
+        """An engine has copied: device address and number of bytes of both sides; without a source, ``words`` of the command stream."""
+        if not self.times_copies:
+            return
+        self.flush()
+        copy = Copy(
+            label,
+            source[1] if source is not None else 4 * words,
+            target[1],
+            source is None or self._is_host(source[0]),
+            self._is_host(target[0]),
+        )
+        begin = self.clock_cycles
+        self.clock_cycles += np.ceil(copy_cycles(self.chip, copy))
+        self.copies.append(CopyTime(copy, begin, self.clock_cycles))
+
+    def _is_host(self, address: int) -> bool:
+        buffer = self._memory.find(address)
+        return buffer is not None and not buffer.local
 
     def make_room(self) -> None:
         """Before a draw: run the batch if another draw may not fit."""

@@ -191,7 +191,8 @@ def _described(frame: FrameTime) -> str:
     """What the header says."""
     clears = sum(d.label == "clear" for d in frame.draws)
     draws = len(frame.draws) - clears
-    return f"{draws} draw{'s' * (draws != 1)}, {clears} clear{'s' * (clears != 1)}, {frame.cycles:,.0f} cycles, {time_text(frame.seconds)} on {frame.chip}"
+    copies = f"{len(frame.copies)} copies ({frame.copy_cycles:,.0f} cycles), " if frame.copies else ""
+    return f"{draws} draw{'s' * (draws != 1)}, {clears} clear{'s' * (clears != 1)}, {copies}{frame.cycles:,.0f} cycles, {time_text(frame.seconds)} on {frame.chip}"
 
 
 def frame_page(device: GraphicsDevice, pictures: list[tuple[int, Image]], title: str) -> str:
