@@ -156,6 +156,8 @@ class DepthFormat:
     stencil_word: int
     stencil_shift: int
     stencil_bits: int
+    has_coverage: bool = False
+    """Whether its highest byte holds coverage samples' bits (``coverage_samples.py``)."""
 
     def table(self) -> tuple[int, int, int, int, int, int, int]:
         """What compiled stages take."""
@@ -178,6 +180,7 @@ DEPTH_FORMATS = {
         DepthFormat(0x14, "S8_Z24_UNORM", 4, 8, 24, False, 0, 0, 8),
         DepthFormat(0x15, "Z24_X8_UNORM", 4, 0, 24, False, 0, 0, 0),
         DepthFormat(0x16, "Z24_S8_UNORM", 4, 0, 24, False, 0, 24, 8),
+        DepthFormat(0x18, "Z24_C8_UNORM", 4, 0, 24, False, 0, 0, 0, True),
         DepthFormat(0x19, "Z32_S8_X24_FLOAT", 8, 0, 32, True, 1, 0, 8),
     )
 }

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics import draw_programs, rop, targets
+from warpwright.graphics.coverage_samples import MODES, CoverageMode, pairs_of, write_coverage
 from warpwright.graphics.fragment_state import FragmentState
 from warpwright.graphics.input_assembler import Primitives
 from warpwright.graphics.planes import sample_depths
@@ -93,16 +94,32 @@ def _wide_lines(made: SetUp, width: float) -> SetUp:
 def rasterise(engine: State3D, made: SetUp, samples: int) -> Iterator[Quads]:
     """Quads of primitives in batches.  With samples but without MULTISAMPLE_ENABLE a pixel's centre decides for all."""
     inside = samples if samples > 1 and engine["MULTISAMPLE_ENABLE"] else 1
-    table = sample_table(inside)
+    for quads in _covered(engine, made, _places(engine, inside), 0):
+        if inside < samples:
+            quads.coverage = quads.coverage * np.uint32((1 << samples) - 1)
+        yield quads
+
+
+def _places(engine: State3D, samples: int) -> npt.NDArray[np.int64]:
+    """Places of a pixel's full samples in 256ths."""
+    mode = MODES.get(targets.sample_mode(engine))
+    if mode is None or samples == 1:
+        return sample_table(samples)
+    return np.array(mode.full, dtype=np.int64) * 16
+
+
+def _covered(engine: State3D, made: SetUp, table: npt.NDArray[np.int64], first: int) -> Iterator[Quads]:
+    """Quads of primitives from one on that cover any of up to eight places of a pixel, in batches."""
+    inside = len(table)
     room = max(BATCH_QUADS, 8192)
-    start = np.array([0, -1], dtype=np.int64)
-    shared = (start, np.empty((room, 3), dtype=np.int64), np.empty(room, dtype=np.uint32))
     total, divide = len(made), 1
     triangles = made
     if made.corners == 2 and inside > 1:
         origins = made.origins
         triangles = _wide_lines(_copied(made), max(1.0, engine.float_at("LINE_WIDTH")))
         total, divide = 2 * len(origins), 2
+    start = np.array([first * divide, -1], dtype=np.int64)
+    shared = (start, np.empty((room, 3), dtype=np.int64), np.empty(room, dtype=np.uint32))
     lines = _line_arguments(engine, made) if made.corners == 2 and inside == 1 else None
     while start[0] < total:
         if made.corners == 3 or divide == 2:
@@ -116,8 +133,6 @@ def rasterise(engine: State3D, made: SetUp, samples: int) -> Iterator[Quads]:
             edges = np.stack([x - half, y - half, x + half, y + half], axis=1)
             count = raster_rectangles(edges, made.scissors, table, *shared)
         quads, coverage = shared[1][:count].copy(), shared[2][:count].copy()
-        if inside < samples:
-            coverage = coverage * np.uint32((1 << samples) - 1)
         yield Quads(quads[:, 0], quads[:, 1], quads[:, 2] // divide, coverage)
 
 
@@ -220,6 +235,7 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
         _count(engine, quads)
     needs_colour = any(state.words[8] for _, _, state in output.colours)
     if not len(quads) or (not needs_colour and not late):
+        _note_coverage(engine, made, quads, output)
         if watch is not None:
             watch.finished(engine, quads)
         return
@@ -240,10 +256,60 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
         if output.depth is not None and output.depth_state.writes:
             _run_depth(engine, made, quads, depths, output)
         _count(engine, quads)
+    _note_coverage(engine, made, quads, output)
     for number, target, state in output.colours:
         _write(engine, made, quads, results, number, target, state, output)
     if watch is not None:
         watch.finished(engine, quads)
+
+
+def _note_coverage(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None:
+    """Coverage samples of the primitives whose full samples are drawn, in modes that have them."""
+    number = targets.sample_mode(engine)
+    mode = MODES.get(number)
+    enabled = mode is not None and (engine["CSAA_ENABLE"] or engine.adds_coverage_samples)
+    if mode is None or not enabled or output.depth is None or not len(quads):
+        return
+    if engine["MULTISAMPLE_ENABLE"]:
+        masks = _coverage_masks(engine, made, quads, mode)
+    else:
+        masks = np.full(len(quads), np.iinfo(np.uint64).max, dtype=np.uint64)
+    write_coverage(
+        engine.memory.bytes,
+        _surface(engine, output.depth.surface, output.depth.form.size, made, output, "the depth buffer"),
+        np.stack([quads.x, quads.y, quads.primitive], axis=1),
+        quads.coverage,
+        masks,
+        pairs_of(number),
+    )
+
+
+def _coverage_masks(engine: State3D, made: SetUp, quads: Quads, mode: CoverageMode) -> npt.NDArray[np.uint64]:
+    """Covered samples of both kinds of quads, as ``coverage_samples.write_coverage`` takes them."""
+
+    def keys(some: Quads) -> npt.NDArray[np.int64]:
+        return some.primitive << 40 | some.y << 20 | some.x
+
+    # The two halves of a line have quads of their own, and what either covers counts for both.
+    wanted, number = np.unique(keys(quads), return_inverse=True)
+    masks = np.zeros(len(wanted), dtype=np.uint64)
+    last = int(quads.primitive.max())
+    places = np.array(mode.full + mode.places, dtype=np.int64) * 16
+    for first in range(0, mode.samples, 8):
+        table = np.ascontiguousarray(places[first : first + 8])
+        for found in _covered(engine, made, table, int(quads.primitive.min())):
+            at = np.minimum(np.searchsorted(wanted, keys(found)), len(wanted) - 1)
+            same = wanted[at] == keys(found)
+            wide = np.zeros(len(found), dtype=np.uint64)
+            for p in range(4):
+                wide |= (found.coverage >> np.uint32(8 * p) & np.uint32(255)).astype(np.uint64) << np.uint64(
+                    16 * p + first
+                )
+            np.bitwise_or.at(masks, at[same], wide[same])
+            if len(found) and found.primitive[-1] > last:
+                break
+    allowed = engine.at("MSAA_MASK", 0) & 0xFFFF
+    return masks[number.reshape(-1)] & np.uint64(sum(allowed << 16 * p for p in range(4)))
 
 
 def _state_of(output: _Output, late: bool) -> FragmentState:
@@ -269,7 +335,7 @@ def _depths(engine: State3D, made: SetUp, quads: Quads, samples: int) -> npt.NDA
     inside = samples if samples > 1 and engine["MULTISAMPLE_ENABLE"] else 1
     out = np.empty((4 * len(quads), inside), dtype=np.float32)
     places = np.stack([quads.x, quads.y], axis=1)
-    sample_depths(made.depth, made.origins, places, quads.primitive, sample_table(inside), made.limits, out)
+    sample_depths(made.depth, made.origins, places, quads.primitive, _places(engine, inside), made.limits, out)
     return np.ascontiguousarray(np.repeat(out, samples, axis=1)) if inside < samples else out
 
 
@@ -319,18 +385,19 @@ def _shade(
     at_y = (y + 0.5 - origins[:, 1:] / 256.0).astype(np.float32)
     centroid = None
     if output.samples > 1 and engine["MULTISAMPLE_ENABLE"]:
-        centroid = _centroids(quads, output.samples, at_x, at_y)
+        centroid = _centroids(quads, _places(engine, output.samples), at_x, at_y)
     engine.queries.counts["pixel programs"] += int(np.count_nonzero(quads.coverage))
     return draw_programs.run_pixels(engine, made, quads.primitive, at_x, at_y, centroid)
 
 
 def _centroids(
-    quads: Quads, samples: int, at_x: npt.NDArray[np.float32], at_y: npt.NDArray[np.float32]
+    quads: Quads, table: npt.NDArray[np.int64], at_x: npt.NDArray[np.float32], at_y: npt.NDArray[np.float32]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """The middle of a pixel's covered samples; its centre if all or none are."""
+    samples = len(table)
     bits = quads.coverage[:, None, None] >> (8 * np.arange(4)[:, None] + np.arange(samples)).astype(np.uint32) & 1
     covered = bits.astype(np.float32)
-    places = sample_table(samples) / 256.0 - 0.5
+    places = table / 256.0 - 0.5
     count = covered.sum(axis=2)
     partly = (count > 0) & (count < samples)
     scale = np.where(partly, 1.0 / np.maximum(count, 1), 0.0)

@@ -141,12 +141,12 @@ and for each primitive the offset in memory of its layer and the slice in it."""
 
 
 @compiled
-def _sample_address(surface: Surface, quads: Integers, q: int, p: int, s: int) -> int:
+def sample_address(surface: Surface, quads: Integers, q: int, p: int, s: int) -> int:
     """Offset in memory of a sample of a quad's pixel, or -1 outside the surface."""
     key, size, extent, layers = surface
     width, height, across, down = extent
-    x = (quads[q, 0] + (p & 1)) * across + _sample_x(s, across)
-    y = (quads[q, 1] + (p >> 1)) * down + _sample_y(s, across)
+    x = (quads[q, 0] + (p & 1)) * across + sample_column(s, across)
+    y = (quads[q, 1] + (p >> 1)) * down + sample_row(s, across)
     if x >= width or y >= height:
         return -1
     t = quads[q, 2]
@@ -238,19 +238,19 @@ def depth_stencil(
                 bit = 1 << 8 * p + s
                 if not coverage[q] & bit:
                     continue
-                at = _sample_address(surface, quads, q, p, s)
+                at = sample_address(surface, quads, q, p, s)
                 if at < 0 or not _test_sample(memory, at, form, depths[4 * q + p, s], words, side, bounds, scratch):
                     coverage[q] &= ~np.uint32(bit)
 
 
 @compiled
-def _sample_x(sample: int, across: int) -> int:
+def sample_column(sample: int, across: int) -> int:
     """Where a sample of a pixel is stored: samples 0 to 3 are a square of two by two, 4 to 7 the one beside it."""
     return sample & 1 if across < 4 else (sample & 1) + (sample >> 2) * 2
 
 
 @compiled
-def _sample_y(sample: int, across: int) -> int:
+def sample_row(sample: int, across: int) -> int:
     return sample >> 1 & 1 if across > 1 else 0
 
 
@@ -433,7 +433,7 @@ def write_colours(
             for s in range(8):
                 if not coverage[q] >> 8 * p + s & 1:
                     continue
-                at = _sample_address(surface, quads, q, p, s)
+                at = sample_address(surface, quads, q, p, s)
                 if at < 0:
                     continue
                 if logic >= 0:

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from warpwright.graphics import methods_3d
 from warpwright.graphics.constant_buffers import ConstantBuffers
-from warpwright.graphics.methods import Handler, RegisterEngine
+from warpwright.graphics.methods import Handler
 from warpwright.graphics.pushbuffer import CommandError
 from warpwright.graphics.queries import Queries
 from warpwright.graphics.stream_output import StreamOutput
-from warpwright.graphics.targets import ColourTarget
+from warpwright.graphics.targets import ColourTarget, TargetEngine
 from warpwright.graphics.texture_unit import TextureUnit
 from warpwright.graphics.video_memory import VideoMemory
 
@@ -50,7 +50,7 @@ class DrawWatch(Protocol):
     def cleared(self, rectangle: Any, samples: Any, colour: Any, depth: Any, value: float | None) -> None: ...
 
 
-class State3D(RegisterEngine):
+class State3D(TargetEngine):
     """The registers with what belongs to them."""
 
     def __init__(self, memory: VideoMemory, handlers: Mapping[str, Handler]) -> None:

@@ -12,11 +12,24 @@ from warpwright.graphics.methods import RegisterEngine
 from warpwright.graphics.surface_layout import Layout, check, linear, read_elements, tiled, write_elements
 from warpwright.graphics.video_memory import VideoMemory
 
-SAMPLES = {0: (1, 1), 1: (2, 1), 2: (2, 2), 3: (4, 2)}
-"""Samples of a pixel along x and y by MULTISAMPLE_MODE: a surface with samples is wider and higher."""
+SAMPLES = {0: (1, 1), 1: (2, 1), 2: (2, 2), 3: (4, 2), 8: (2, 2), 9: (2, 2), 10: (4, 2)}
+"""Full samples of a pixel along x and y by MULTISAMPLE_MODE: a surface with samples is wider and higher.  From 8 on there are coverage samples too."""
+_WITH_COVERAGE = {2: 9, 3: 10}
+"""Modes of 4 and 8 samples as those with 16 in all."""
+_COVERAGE_FORMAT = 0x18
+"""Of zeta surfaces: Z24_C8."""
+_TRADED_FORMATS = (0x14, 0x15, 0x16)
+"""Zeta formats of the same size, whose stencil is given up for coverage."""
 _LINEAR = 1 << 31
 _IS_3D = 1 << 16
 _DEPTH, _STENCIL = 1, 2
+
+
+class TargetEngine(RegisterEngine):
+    """Registers of targets."""
+
+    adds_coverage_samples = False
+    """Whether surfaces of 4 and 8 samples get coverage samples, up to 16: what drivers let people choose for programs that ask for multisampling alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +69,29 @@ class DepthTarget:
     form: DepthFormat
 
 
-def multisample(engine: RegisterEngine) -> tuple[int, int]:
-    """Samples of a pixel along x and y.
+def sample_mode(engine: TargetEngine) -> int:
+    """MULTISAMPLE_MODE, with the coverage samples that were asked for."""
+    mode = engine["MULTISAMPLE_MODE"]
+    return _WITH_COVERAGE.get(mode, mode) if engine.adds_coverage_samples else mode
+
+
+def multisample(engine: TargetEngine) -> tuple[int, int]:
+    """Full samples of a pixel along x and y.
 
     Raises:
-        CommandError: a mode with coverage samples.
+        CommandError: a mode that this chip has not, or a depth format that does not go with it.
     """
-    mode = engine["MULTISAMPLE_MODE"]
+    mode = sample_mode(engine)
     if mode not in SAMPLES:
-        raise engine.refuse(
-            "MULTISAMPLE_MODE", mode, "coverage sampling is; 1, 2, 4 and 8 samples (0 to 3) are provided"
-        )
+        raise engine.refuse("MULTISAMPLE_MODE", mode, "modes 0 to 3 and 8 to 10 are")
+    depth = depth_target(engine)
+    if depth is not None and depth.form.has_coverage != (mode >= 8):
+        what = "has no room for" if mode >= 8 else "is for"
+        raise engine.refuse("ZETA_FORMAT", depth.form.number, f"{depth.form.name} {what} coverage samples")
     return SAMPLES[mode]
 
 
-def colour_target(engine: RegisterEngine, number: int) -> ColourTarget | None:
+def colour_target(engine: TargetEngine, number: int) -> ColourTarget | None:
     """The colour surface of a number, or None if its format is 0 or it has no memory."""
     address = engine.address("RT_ADDRESS_HIGH", number)
     format_number = engine.at("RT_FORMAT", number)
@@ -88,18 +109,23 @@ def colour_target(engine: RegisterEngine, number: int) -> ColourTarget | None:
     return ColourTarget(Target(layout, horizontal, height, stride), form)
 
 
-def depth_target(engine: RegisterEngine) -> DepthTarget | None:
+def depth_target(engine: TargetEngine) -> DepthTarget | None:
     """The depth surface, or None if there is none."""
     address = engine.address("ZETA_ADDRESS_HIGH")
     if not engine["ZETA_ENABLE"] or not address:
         return None
-    form = depth_format(engine["ZETA_FORMAT"])
+    number = engine["ZETA_FORMAT"]
+    if engine.adds_coverage_samples and engine["MULTISAMPLE_MODE"] in _WITH_COVERAGE and number in _TRADED_FORMATS:
+        if engine["STENCIL_ENABLE"]:
+            raise engine.refuse("STENCIL_ENABLE", 1, "with coverage samples the depth surface has no stencil")
+        number = _COVERAGE_FORMAT
+    form = depth_format(number)
     width, height = engine["ZETA_HORIZ"], engine["ZETA_VERT"]
     layout = tiled(address, width * form.size, engine["ZETA_TILE_MODE"], height)
     return DepthTarget(Target(layout, width, height, engine["ZETA_LAYER_STRIDE"] << 2), form)
 
 
-def clear_rectangle(engine: RegisterEngine) -> tuple[int, int, int, int]:
+def clear_rectangle(engine: TargetEngine) -> tuple[int, int, int, int]:
     """Left, top, right and bottom in pixels of what a clear covers: the screen's scissor and the first viewport's rectangle."""
     horizontal, vertical = engine["SCREEN_SCISSOR_HORIZ"], engine["SCREEN_SCISSOR_VERT"]
     left, top = horizontal & 0xFFFF, vertical & 0xFFFF
@@ -109,7 +135,7 @@ def clear_rectangle(engine: RegisterEngine) -> tuple[int, int, int, int]:
     return max(left, x), max(top, y), min(right, x + (horizontal >> 16)), min(bottom, y + (vertical >> 16))
 
 
-def clear(engine: RegisterEngine, memory: VideoMemory, word: int) -> None:
+def clear(engine: TargetEngine, memory: VideoMemory, word: int) -> None:
     """CLEAR_BUFFERS: depth and stencil, and chosen channels of one target, in one layer."""
     across, down = multisample(engine)
     left, top, right, bottom = clear_rectangle(engine)
@@ -125,7 +151,7 @@ def clear(engine: RegisterEngine, memory: VideoMemory, word: int) -> None:
 
 
 def cleared(
-    engine: RegisterEngine, word: int
+    engine: TargetEngine, word: int
 ) -> tuple[tuple[int, int, int, int], tuple[int, int], ColourTarget | None, DepthTarget | None, float | None]:
     """The effect of a clear: the rectangle in pixels, the samples, the targets, and the new depth."""
     colour = colour_target(engine, word >> 6 & 15) if word >> 2 & 15 else None
@@ -158,7 +184,7 @@ def _fill(
 
 
 def _clear_colour(
-    engine: RegisterEngine,
+    engine: TargetEngine,
     memory: VideoMemory,
     target: ColourTarget,
     box: tuple[int, int, int, int],
@@ -177,7 +203,7 @@ def _clear_colour(
 
 
 def _clear_depth(
-    engine: RegisterEngine,
+    engine: TargetEngine,
     memory: VideoMemory,
     target: DepthTarget,
     box: tuple[int, int, int, int],
@@ -195,6 +221,10 @@ def _clear_depth(
         )
         value |= bits << form.depth_shift
         chosen |= (1 << form.depth_bits) - 1 << form.depth_shift
+        if form.has_coverage:
+            # A clear covers all samples.
+            value |= 255 << 24
+            chosen |= 255 << 24
     if word & _STENCIL and form.stencil_bits:
         shift = form.stencil_shift + 32 * form.stencil_word
         value |= (engine["CLEAR_STENCIL"] & 255) << shift

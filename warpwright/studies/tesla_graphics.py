@@ -7,13 +7,16 @@ the shapes of tiles and the latencies of fixed stages were never published: what
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from warpwright.chips import load_chip
+from warpwright.graphics.coverage_samples import MODES
 from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import Replay
+from warpwright.graphics.targets import SAMPLES
 from warpwright.graphics.timed.frame import FrameTime, frame_of
 from warpwright.graphics.timed.linked_chips import in_turn, split
 from warpwright.graphics.timed.sm_controllers import BALANCES
@@ -30,24 +33,26 @@ NOT_ANCHORED = (
 
 
 @lru_cache(maxsize=64)
-def frame(scene: str, balance: str = "dynamic", clusters: int = 8) -> FrameTime:
-    """A recorded scene in time, on a chip of so many clusters."""
+def frame(scene: str, balance: str = "dynamic", clusters: int = 8, adds_coverage: bool = False) -> FrameTime:
+    """A recorded scene in time, on a chip of so many clusters; with coverage samples up to 16, if asked for."""
     changed: dict[str, Any] = {}
     if clusters != 8:
         changed = {"sm_count": 2 * clusters, "gpc_sm_counts": [2] * clusters, "gpc_l2_partitions": [0] * clusters}
     replay = Replay(RECORDINGS / f"{scene}.wwcs", load_chip(CHIP, **changed), balance)
-    replay.on_device = _without_copies
+    replay.on_device = lambda device: _prepare(device, adds_coverage)
     replay.run()
-    assert replay.is_same
+    # Coverage samples change the depth surface.
+    assert replay.is_same or adds_coverage
     assert replay.device is not None
     assert replay.device.timer is not None
     return frame_of(replay.device.timer)
 
 
-def _without_copies(device: GraphicsDevice) -> None:
+def _prepare(device: GraphicsDevice, adds_coverage: bool) -> None:
     """A scene's uploads come before its frame, and are no part of what studies ask."""
     assert device.timer is not None
     device.timer.times_copies = False
+    device.three_d.adds_coverage_samples = adds_coverage
 
 
 def per_clock(found: FrameTime, amount: float, stage: str) -> float:
@@ -182,7 +187,7 @@ def rasterisation(step: Step) -> Result:
 
 @study("tesla-antialiasing", f"{PAPER}, Table 2 and the storage example")
 def antialiasing(step: Step) -> Result:
-    """Storage of Table 2's modes, the 368 MB example, and the cost of multisampling on a recorded scene."""
+    """Table 2's modes, the 368 MB example, and the cost of multisampling and coverage sampling on a recorded scene."""
     megabyte = 1 << 20
     example = 1600 * 1200 * 16 * (8 + 4) / 1e6
     cells = [Cell("1,600 x 1,200, 16 samples of 64 + 32 bits", "MB", example, 368.0, 0.01)]
@@ -220,10 +225,41 @@ def antialiasing(step: Step) -> Result:
         "A quad on an edge is shaded for each triangle that covers one of its samples: with more samples there are more of these."
     )
     result.remarks.append(
-        f"Without antialiasing the frame takes {1e6 * base.seconds:.0f} µs. Coverage sampling and 16 samples are not provided: Table 2's last columns are missing."
+        f"Without antialiasing the frame takes {1e6 * base.seconds:.0f} µs. Supersampling is drawn by programs themselves; the chip stores at most eight samples, so that Table 2's column of "
+        "16 stored ones is missing."
     )
+    result.tables += _coverage_sampling(step, result.remarks)
     result.remarks.append(NOT_ANCHORED)
     return result
+
+
+def _coverage_sampling(step: Step, remarks: list[str]) -> list[Table]:
+    """Table 2's modes as the chip has them, and 16 samples of which four are stored against four samples, on the same scene."""
+    modes = {"multisampling 1x": 0, "multisampling 4x": 2, "coverage sampling 4x": 2, "coverage sampling 16x": 9}
+    stored = {what: math.prod(SAMPLES[number]) for what, number in modes.items()}
+    coverage = {what: MODES[number].samples if number in MODES else stored[what] for what, number in modes.items()}
+    paper = {"multisampling 1x": (1, 1), "multisampling 4x": (4, 4), "coverage sampling 4x": (4, 4)}
+    paper["coverage sampling 16x"] = (4, 16)
+    table = [Cell(what, "stored", stored[what], paper[what][0], 0.0) for what in modes]
+    table += [Cell(what, "coverage", coverage[what], paper[what][1], 0.0) for what in modes]
+    step("coverage sampling")
+    four, sixteen = frame("antialiased_4"), frame("antialiased_4", adds_coverage=True)
+    quads = [sum(d.counts["quads shaded"] for d in found.draws) for found in (four, sixteen)]
+    moved = [found.counters["DRAM bytes read"] + found.counters["DRAM bytes written"] for found in (four, sixteen)]
+    ratios = [
+        Cell("16x", "time of 4x", sixteen.cycles / four.cycles, 1.0, 0.05),
+        Cell("16x", "bandwidth of 4x", moved[1] / moved[0], 1.0, 0.05),
+        Cell("16x", "shaded quads of 4x", quads[1] / quads[0], 1.0, 0.05),
+    ]
+    remarks.append(
+        "Coverage bits are in the depth surface's fourth byte, so that 16 samples take the memory of four: places and bits are those that envytools found on chips. When bits are cleared is "
+        "the model's rule, and stencil is given up for them. Tests measure the quality: the error of edges is 0.046 of full scale with 16 samples of which four are stored, 0.111 with four, and "
+        "0.040 if all 16 were stored."
+    )
+    return [
+        Table("Table 2, samples of a pixel", "samples", table),
+        Table("Coverage sampling against multisampling", "ratio", ratios),
+    ]
 
 
 @study("tesla-scaling", f"{PAPER}, Scalability and performance")
