@@ -35,6 +35,15 @@ class Outcome:
     said: str = ""
 
 
+KNOWN = "! "
+"""Before a program of the list that is known to fail."""
+
+
+def known_failures() -> set[str]:
+    """Programs of the fixed list that are known to fail."""
+    return {line.removeprefix(KNOWN) for line in LIST.read_text().splitlines() if line.startswith(KNOWN)}
+
+
 def programs() -> dict[str, list[str]]:
     """Command lines of the fixed list by area."""
     areas: dict[str, list[str]] = {}
@@ -42,8 +51,13 @@ def programs() -> dict[str, list[str]]:
         if line.startswith("["):
             area = areas.setdefault(line.strip("[]"), [])
         elif line and not line.startswith("#"):
-            area.append(line)
+            area.append(line.removeprefix(KNOWN))
     return areas
+
+
+def simulated() -> dict[str, str]:
+    """Environment variables with which a program finds the simulated chip."""
+    return {**child_environment("g80"), "WARPWRIGHT_GPU": "g80"}
 
 
 def run_program(folder: Path, line: str, variables: dict[str, str]) -> Outcome:
@@ -79,7 +93,7 @@ def main() -> None:
     parser.add_argument("--mesa", action="store_true", help="on Mesa's own choice of driver instead, for comparison")
     arguments = parser.parse_args()
     folder = piglit_folder()
-    variables = {} if arguments.mesa else {**child_environment("g80"), "WARPWRIGHT_GPU": "g80"}
+    variables = {} if arguments.mesa else simulated()
     output: Path | None = arguments.output
     known = json.loads(output.read_text()) if output is not None and output.is_file() else {}
     found = {line: Outcome(**outcome) for line, outcome in known.items()}

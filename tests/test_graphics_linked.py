@@ -12,7 +12,7 @@ from tests.graphics_streams import THREE_D, TWO_D, Stream
 from warpwright.chips import load_chip
 from warpwright.errors import UnsupportedError
 from warpwright.graphics.state_3d import ShareOfFrame
-from warpwright.graphics.timed.copies import Copy, copy_cycles
+from warpwright.graphics.timed.copy_times import Copy, copy_cycles
 from warpwright.graphics.timed.frame import described, frame_of
 from warpwright.graphics.timed.linked_chips import balanced, in_turn, split
 from warpwright.graphics.timed.timer import GraphicsTimer

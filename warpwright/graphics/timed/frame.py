@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from warpwright.graphics.timed.copies import CopyTime
+from warpwright.graphics.timed.copy_times import CopyTime
 from warpwright.graphics.timed.work import (
     COARSE,
     COUNTERS,

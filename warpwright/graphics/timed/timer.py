@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.graphics.timed.copies import Copy, CopyTime, copy_cycles
+from warpwright.graphics.timed.copy_times import Copy, CopyTime, copy_cycles
 from warpwright.graphics.timed.pipeline_machine import Batch, BatchResult
 from warpwright.graphics.timed.sm_controllers import BALANCES, LoadBalance
 from warpwright.graphics.timed.tiles import TileWatch
