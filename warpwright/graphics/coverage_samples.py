@@ -93,7 +93,8 @@ def pairs_of(number: int) -> Integers:
 
     Coverage samples are numbered after the full ones, and a coverage sample's bits are in the order of the full samples' numbers.
     """
-    mode, rows = MODES[number], []
+    mode = MODES[number]
+    rows: list[tuple[int, int, int, int]] = []
     for sample, full in enumerate(mode.belongs, len(mode.full)):
         for one in sorted(full):
             bit = len(rows)
