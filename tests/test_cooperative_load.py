@@ -1,6 +1,6 @@
 """Cooperative launches of random GPUs, grids, blocks and groups over links that lose packets: sums are right, and what can never end is reported.
 
-A short run is in CI; ``python -m pytest -m slow tests/test_cooperative_load.py`` makes 10,000 launches.
+A short run is in CI; ``python -m pytest -m slow tests/test_cooperative_load.py`` makes 10,000 launches in 40 parts, each with its own seed (``-k "launches[7]"``).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ extern "C" __global__ void rounds(Parts parts, int own, int gpus, int count, int
 }
 """
 LARGEST = 6 * 256
+LAUNCHES, PARTS = 10_000, 40
 ERRORS_PER_MILLION = 20_000
 
 
@@ -168,11 +169,15 @@ def test_a_launch_whose_blocks_do_not_all_come_is_reported() -> None:
 
 
 @pytest.mark.slow
-@seed(20)
-@_settings(10_000)
-@given(SHAPES)
-def test_ten_thousand_random_cooperative_launches(shape: Shape) -> None:
-    check(untimed(), shape)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_ten_thousand_random_cooperative_launches(part: int) -> None:
+    @seed(1000 + part)
+    @_settings(LAUNCHES // PARTS)
+    @given(SHAPES)
+    def launches(shape: Shape) -> None:
+        check(untimed(), shape)
+
+    launches()
 
 
 @pytest.fixture(scope="module")
