@@ -10,9 +10,11 @@ block's part would be another's too early).  Both are verified.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,14 +131,36 @@ def pairs(gpu: Any, names: Sequence[str] = ()) -> Iterator[Pair]:
             yield pair(gpu, name, case)
 
 
+def record(chip: str, names: Sequence[str], path: Path) -> None:
+    """Add a chip's slowdowns to a file, in the order of the programs; those that it has are not run again."""
+    import warpwright as ww
+
+    data: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"programs": {}}
+    data["command"] = "python -m bench.tiles --gpu CHIP --out FILE"
+    gpu = ww.GPU(chip, timing="full")
+    for name, case in cases():
+        of_program = data["programs"].setdefault(name, {})
+        if chip in of_program or (names and name not in names):
+            continue
+        if case.source.stem == "tensors" and gpu.chip.arch < 80:
+            continue
+        of_program[chip] = round(pair(gpu, name, case).slowdown, 4)
+        path.write_text(json.dumps(data, indent=1) + "\n")
+        print(f"{chip} {name} {of_program[chip]}", flush=True)
+
+
 def main() -> None:
     import warpwright as ww
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", default="p100,v100")
+    parser.add_argument("--out", type=Path, help="write the slowdowns into this file instead")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     for chip in given.gpu.split(","):
+        if given.out:
+            record(chip, given.names, given.out)
+            continue
         print(f"{chip:20s} {'shared':>9s} {'in L1':>9s} {'slower':>8s} {'found in L1':>11s}")
         all_of_them = []
         for both in pairs(ww.GPU(chip, timing="full"), given.names):

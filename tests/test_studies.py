@@ -12,7 +12,7 @@ from warpwright.studies import multi_grid, tesla, timing_methods, warp_level
 from warpwright.studies import study as studies
 from warpwright.studies.catalogue import STUDIES
 from warpwright.studies.page import figure, study_page
-from warpwright.studies.study import Cell, Plot, Result, Step, Study, Table, spread
+from warpwright.studies.study import Cell, Plot, Result, Step, Study, Table, differences, ordered, spread
 
 
 def test_cells_are_relative_or_in_their_unit() -> None:
@@ -25,6 +25,15 @@ def test_cells_are_relative_or_in_their_unit() -> None:
     assert not Cell("a", "b", 22.4, 22.51, 0.02, absolute=True).holds
     cells = [Cell("a", "b", value, 100.0, 0.1) for value in (90.0, 101.0, 104.0)]
     assert dict(spread(cells)) == pytest.approx({"median": 0.04, "largest": 0.1})
+
+
+def test_the_order_of_cells_is_compared_by_pairs() -> None:
+    cells = [
+        Cell("a", f"{i}", ours, paper, 0.1) for i, (ours, paper) in enumerate([(1, 10), (3, 20), (2, 30), (4, 30)])
+    ]
+    assert ordered(cells) == (4, 5)
+    assert differences(Table("t", "cycles", cells)).endswith("; order: 4 of 5 pairs of cells as in the paper")
+    assert differences(Table("t", "count", [Cell("a", "b", 1, 1, 0, absolute=True)])) == ""
 
 
 def test_figures_of_ours_have_no_exponents_where_people_write_none() -> None:

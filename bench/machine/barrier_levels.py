@@ -37,6 +37,13 @@ def build(folder: Path, arch: int) -> None:
     (folder / "groups.cubin").write_bytes(compile_source(warp_level.GROUPS, arch).cubin)
     ptx = warp_level.tile_source().encode()
     (folder / "tile.cubin").write_bytes(link([(InputKind.PTX, ptx, "tile.ptx")], arch).cubin)
+    counts = {
+        "tile": warp_level.SYNCS,
+        "coalesced": warp_level.COALESCED_SYNCS,
+        "tile_of_today": warp_level.SYNCS,
+        "group_of_today": warp_level.SYNCS_OF_TODAY,
+    }
+    (folder / "counts.json").write_text(json.dumps(counts) + "\n")
 
 
 class Levels:
@@ -49,6 +56,8 @@ class Levels:
         )
         self.sm_count = int(device.describe()["sm_count"])
         self.turns = 1 if self.model else TURNS
+        self.counts: dict[str, int] = json.loads((cubins / "counts.json").read_text())
+        """Barriers in the code of each kernel."""
 
     def _difference(self, kernel: str, blocks: int, threads: int) -> list[float]:
         """Of each block, cycles that further barriers take."""
@@ -75,14 +84,14 @@ class Levels:
                     rates.append(per_sm * each / float(np.median(times)))
             yield f"block, {threads} threads, per cycle", max(rates)
 
-    def _warps(self, module: Module, kernel: str, threads: int, size: int, count: int) -> tuple[float, float]:
+    def _warps(self, module: Module, kernel: str, threads: int, size: int) -> tuple[float, float]:
         clocks = self.device.upload(np.zeros(64, np.uint32))
         args: list[Any] = [clocks, np.uint32(size), np.int32(3)]
         if kernel == "tile":
             lanes = np.arange(threads) % 32
             mask = np.full(threads, 0xFFFFFFFF) if size == 32 else ((1 << size) - 1) << (lanes & ~(size - 1))
             args[1:] = [self.device.upload(np.stack([np.zeros(threads), mask], 1).astype(np.uint32)), np.uint32(3)]
-        latency, rate = [], []
+        latency, rate, count = [], [], self.counts[kernel]
         for _ in range(self.turns):
             module.launch(kernel, 1, threads, args)
             read = clocks.read(np.uint32, 64).astype(np.int64)
@@ -93,12 +102,12 @@ class Levels:
 
     def warp_rows(self) -> Iterator[tuple[str, float]]:
         """Latency of one warp and rate of 32 by the kinds and sizes of groups."""
-        kinds = {"tile": (self.tile, 64, (1, 8, 32)), "coalesced": (self.groups, 64, (1, 16, 31, 32)),
-                 "tile_of_today": (self.groups, 64, (32,)), "group_of_today": (self.groups, 8, (8, 32))}  # fmt: skip
-        for kind, (module, count, sizes) in kinds.items():
+        kinds = {"tile": (self.tile, (1, 8, 32)), "coalesced": (self.groups, (1, 16, 31, 32)),
+                 "tile_of_today": (self.groups, (32,)), "group_of_today": (self.groups, (8, 32))}  # fmt: skip
+        for kind, (module, sizes) in kinds.items():
             for size in sizes:
-                yield f"{kind} of {size}, cycles", self._warps(module, kind, 32, size, count)[0]
-                yield f"{kind} of {size}, per cycle", self._warps(module, kind, 1024, size, count)[1]
+                yield f"{kind} of {size}, cycles", self._warps(module, kind, 32, size)[0]
+                yield f"{kind} of {size}, per cycle", self._warps(module, kind, 1024, size)[1]
 
     def grid_rows(self) -> Iterator[tuple[str, float]]:
         """Cycles of a grid's barrier by blocks of an SM and threads of a block."""

@@ -59,8 +59,9 @@ def warpsync(register: int, stall: int) -> int:
     return word(0x348, {**CONDITION, (24, 8): register}, stall)
 
 
-def bra_conv(uniform: int, bytes_on: int, stall: int = 5) -> int:
-    return word(0x947, {**CONDITION, **target(bytes_on), (32, 2): 3, (24, 6): uniform, (91, 1): 1}, stall)
+def bra_conv(bytes_on: int, stall: int = 5) -> int:
+    """BRA.CONV ~URZ, which a warp takes if all of its lanes are together, as sm_70 has it."""
+    return word(0x947, {**CONDITION, **target(bytes_on), (32, 2): 3, (24, 6): 63, (30, 1): 1, (91, 1): 1}, stall)
 
 
 def move(register: int, value: int, stall: int) -> int:
@@ -93,11 +94,10 @@ class Layout:
     def __init__(self, cubin: bytes) -> None:
         code = [int.from_bytes(cubin[at : at + 16], "little") for at in range(0, len(cubin) - 15, 16)]
         start = next(i for i, w in enumerate(code) if bits(w, 0, 12) == 0x947 and bits(w, 32, 2) == 2)
-        self.div = code[start]
         collective = next(i for i in range(start, len(code)) if bits(code[i], 0, 12) == 0x348)
         first = next(i for i in range(start, 0, -1) if bits(code[i], 0, 12) == 0x806)  # VOTE
         self.first, self.routine = 16 * (start + 1), 16 * collective
-        self.mask, self.uniform = bits(code[first], 16, 8), bits(self.div, 24, 6)
+        self.mask = bits(code[first], 16, 8)
         self.cubin = cubin
         assert all(bits(w, 0, 12) == 0x918 for w in code[start + 1 : start + 1 + SLOTS])
 
@@ -130,7 +130,7 @@ def variants(layout: Layout, base: int) -> dict[str, tuple[bytes, int]]:
         return [move(ZERO, 0, 5), *between, ret(RETURN, -place)]
 
     def barrier(at: int) -> Words:
-        return [bra_conv(layout.uniform, 2 * JUMP), *calls(at + JUMP), nop(5, True)]
+        return [bra_conv(2 * JUMP), *calls(at + JUMP), nop(5, True)]
 
     plain, with_sync = returns(routine, [NOP]), returns(routine, [warpsync(layout.mask, 5)])
     sync = [warpsync(layout.mask, 5)]
@@ -138,14 +138,14 @@ def variants(layout: Layout, base: int) -> dict[str, tuple[bytes, int]]:
         "barrier": (barrier, with_sync),
         "call_warpsync": (lambda at: [*calls(at), nop(5, True)], with_sync),
         "call": (lambda at: [*calls(at), nop(5, True)], plain),
-        "bra_conv_nop": (lambda at: [bra_conv(layout.uniform, 2 * JUMP), NOP, NOP, nop(5, True)], []),
+        "bra_conv_nop": (lambda at: [bra_conv(2 * JUMP), NOP, NOP, nop(5, True)], []),
         "warpsync": (lambda at: sync, []),
         "bssy_barrier_bsync": (lambda at: [bmov_clear(1), bssy(1, 4 * JUMP), *barrier(at + 2 * JUMP), bsync(1)], with_sync),
         "bmov": (lambda at: [bmov_clear(1)], []),
         "bssy_bsync": (lambda at: [bssy(1, JUMP), bsync(1)], []),
         "bmov_bssy_bsync": (lambda at: [bmov_clear(1), bssy(1, JUMP), bsync(1)], []),
         "warpsync_nop": (lambda at: [*sync, nop(5, True)], []),
-        "bra_conv_next": (lambda at: [bra_conv(layout.uniform, 0), nop(5, True)], []),
+        "bra_conv_next": (lambda at: [bra_conv(0), nop(5, True)], []),
         "nop": (lambda at: [NOP], []),
     }  # fmt: skip
     return {name: variant(layout, base, *parts) for name, parts in whole.items()}

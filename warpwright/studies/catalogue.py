@@ -26,6 +26,7 @@ from warpwright.studies import tesla_texture as tesla_texture
 from warpwright.studies import volta_demos as volta_demos
 from warpwright.studies import volta_figures as volta_figures
 from warpwright.studies import volta_gemm as volta_gemm
+from warpwright.studies import volta_tiles as volta_tiles
 from warpwright.studies import warp_level as warp_level
 from warpwright.studies.study import STUDIES, Study
 

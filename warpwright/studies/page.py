@@ -8,8 +8,8 @@ from html import escape
 from importlib.resources import files
 from itertools import pairwise
 
-from warpwright.quantity_text import number_text, share_text
-from warpwright.studies.study import Cell, Plot, Result, Study, Table, grid, spread
+from warpwright.quantity_text import number_text
+from warpwright.studies.study import Cell, Plot, Result, Study, Table, differences, grid
 from warpwright.tools.report.figures import chart, line, rectangle, text
 
 WIDTH, LEFT, TOP, ROW = 540, 96, 28, 30
@@ -70,7 +70,6 @@ def _table(table: Table) -> str:
             told = difference(cell) if cell.holds else f"<strong>{difference(cell)}</strong>"
             line += f'<td class="num">{figure(cell.ours)}</td><td class="num">{cell.paper:g}</td><td class="num">{told}</td>'
         body.append(line + "</tr>")
-    errors = ", ".join(f"{name} {share_text(value)}" for name, value in spread(table.cells))
     drawn = ""
     if table.heat_map:
         maps = (("Model", [c.ours for c in table.cells]), ("Paper", [c.paper for c in table.cells]))
@@ -78,7 +77,7 @@ def _table(table: Table) -> str:
         drawn = f'<div class="pair">{panels}</div>'
     return (
         f'<section class="card"><h2>{escape(table.title)} ({escape(table.unit)})</h2>{drawn}<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}"><table>'
-        f"<caption>{escape(errors)}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></section>"
+        f"<caption>{escape(differences(table))}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></section>"
     )
 
 

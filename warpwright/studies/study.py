@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
+
+from warpwright.quantity_text import share_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +120,22 @@ def spread(cells: Sequence[Cell]) -> Iterator[tuple[str, float]]:
         middle = len(sizes) // 2
         yield "median", sizes[middle] if len(sizes) % 2 else (sizes[middle - 1] + sizes[middle]) / 2
         yield "largest", sizes[-1]
+
+
+def ordered(cells: Sequence[Cell]) -> tuple[int, int]:
+    """Pairs of cells that differ in the paper: how many have the paper's order, and how many there are."""
+    pairs = [
+        (one.ours - other.ours) * (one.paper - other.paper) > 0
+        for one, other in combinations(cells, 2)
+        if one.paper != other.paper
+    ]
+    return sum(pairs), len(pairs)
+
+
+def differences(table: Table) -> str:
+    """The line below a table of relative cells: median and largest difference, and the pairs of cells in the paper's order; empty for others."""
+    cells = [cell for cell in table.cells if not cell.absolute]
+    errors = ", ".join(f"{name} {share_text(value)}" for name, value in spread(cells))
+    same, pairs = ordered(cells)
+    order = f"; order: {same:,} of {pairs:,} pairs of cells as in the paper" if len(cells) > 2 and pairs else ""
+    return f"difference: {errors}{order}" if errors else ""

@@ -6,9 +6,8 @@ from rich.console import Console
 from rich.table import Table as Printed
 from rich.text import Text
 
-from warpwright.quantity_text import share_text
 from warpwright.studies.page import difference, figure
-from warpwright.studies.study import Result, Study, grid, spread
+from warpwright.studies.study import Result, Study, differences, grid
 
 
 def print_result(console: Console, asked: Study, found: Result) -> None:
@@ -37,9 +36,8 @@ def print_result(console: Console, asked: Study, found: Result) -> None:
                     ]
             printed.add_row(*line)
         console.print(printed)
-        errors = ", ".join(f"{name} {share_text(value)}" for name, value in spread(table.cells))
-        if errors:
-            console.print(f"difference: {errors}")
+        if text := differences(table):
+            console.print(text)
     for remark in found.remarks:
         console.print(remark, markup=False)
     missed = found.missed_count
