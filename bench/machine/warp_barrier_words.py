@@ -24,7 +24,8 @@ from bench.micro.patch import bits, field
 SLOTS, PASSES, TURNS = 480, 3, 5
 SIZES, THREADS = (1, 16, 31, 32), (32, 256, 1024)
 NO_BARRIERS = 7 << 113 | 7 << 110
-ALWAYS = 7 << 12
+ALWAYS, NEVER = 7, 15
+"""Guards: PT and !PT."""
 JUMP = 16
 """Bytes of an instruction."""
 RETURN, ZERO, UNUSED = 8, 9, 10
@@ -34,7 +35,7 @@ Words = list[int]
 
 def word(opcode: int, fields: dict[tuple[int, int], int] | None = None, stall: int = 1, yields: bool = False) -> int:
     """An instruction with its control bits; ``fields`` gives values by their lowest bit and width."""
-    made = opcode | ALWAYS | NO_BARRIERS | stall << 105 | (0 if yields else 1) << 109
+    made = opcode | ALWAYS << 12 | NO_BARRIERS | stall << 105 | (0 if yields else 1) << 109
     for (low, width), value in (fields or {}).items():
         made = field(made, low, width, value)
     return made
@@ -88,6 +89,15 @@ def bmov_clear(barrier: int) -> int:
     return word(0x355, {(16, 8): 255, (24, 6): barrier, (84, 1): 1}, 1)
 
 
+def bra(bytes_on: int) -> int:
+    return word(0x947, {**CONDITION, **target(bytes_on)}, 5)
+
+
+def off(instruction: int) -> int:
+    """An instruction whose guard is false."""
+    return field(instruction, 12, 4, NEVER)
+
+
 class Layout:
     """Where a kernel's words are in its cubin: the NOPs after the first branch, and its code that never runs."""
 
@@ -98,6 +108,7 @@ class Layout:
         first = next(i for i in range(start, 0, -1) if bits(code[i], 0, 12) == 0x806)  # VOTE
         self.first, self.routine = 16 * (start + 1), 16 * collective
         self.mask = bits(code[first], 16, 8)
+        self.block_barrier = next(w for w in code if bits(w, 0, 12) == 0xB1D)
         self.cubin = cubin
         assert all(bits(w, 0, 12) == 0x918 for w in code[start + 1 : start + 1 + SLOTS])
 
@@ -132,20 +143,34 @@ def variants(layout: Layout, base: int) -> dict[str, tuple[bytes, int]]:
     def barrier(at: int) -> Words:
         return [bra_conv(2 * JUMP), *calls(at + JUMP), nop(5, True)]
 
-    plain, with_sync = returns(routine, [NOP]), returns(routine, [warpsync(layout.mask, 5)])
-    sync = [warpsync(layout.mask, 5)]
+    def tile(at: int) -> Words:
+        checks = [off(sync), bmov_clear(1), NOP, off(layout.block_barrier), bssy(1, 5 * JUMP), off(bra(4 * JUMP))]
+        return [*checks, *barrier(at + len(checks) * JUMP), bsync(1)]
+
+    sync, next_one = warpsync(layout.mask, 5), nop(5, True)
+    plain, with_sync = returns(routine, [NOP]), returns(routine, [sync])
     whole: dict[str, tuple[Callable[[int], Words], Words]] = {
+        "tile": (tile, with_sync),
+        "bssy": (lambda at: [bssy(1, JUMP)], []),
+        "bssy_bssy_bsync": (lambda at: [bssy(1, JUMP), bssy(1, JUMP), bsync(1)], []),
+        "call_next": (lambda at: [call(0), next_one], []),
+        "ret_next": (lambda at: [move(ZERO, 0, 1), move(RETURN, at + 3 * JUMP, 5), ret(RETURN, -at - 3 * JUMP), next_one], []),
+        "bra_next": (lambda at: [bra(0), next_one], []),
+        "bra_only": (lambda at: [bra(0)], []),
+        "warpsync_off": (lambda at: [off(sync)], []),
+        "bra_off": (lambda at: [off(bra(0)), next_one], []),
+        "bar_off": (lambda at: [off(layout.block_barrier), next_one], []),
         "barrier": (barrier, with_sync),
-        "call_warpsync": (lambda at: [*calls(at), nop(5, True)], with_sync),
-        "call": (lambda at: [*calls(at), nop(5, True)], plain),
-        "bra_conv_nop": (lambda at: [bra_conv(2 * JUMP), NOP, NOP, nop(5, True)], []),
-        "warpsync": (lambda at: sync, []),
-        "bssy_barrier_bsync": (lambda at: [bmov_clear(1), bssy(1, 4 * JUMP), *barrier(at + 2 * JUMP), bsync(1)], with_sync),
+        "call_warpsync": (lambda at: [*calls(at), next_one], with_sync),
+        "call": (lambda at: [*calls(at), next_one], plain),
+        "bra_conv_nop": (lambda at: [bra_conv(2 * JUMP), NOP, NOP, next_one], []),
+        "bra_conv_next": (lambda at: [bra_conv(0), next_one], []),
+        "warpsync": (lambda at: [sync], []),
+        "warpsync_nop": (lambda at: [sync, next_one], []),
+        "bssy_barrier_bsync": (lambda at: [bmov_clear(1), bssy(1, 5 * JUMP), *barrier(at + 2 * JUMP), bsync(1)], with_sync),
         "bmov": (lambda at: [bmov_clear(1)], []),
         "bssy_bsync": (lambda at: [bssy(1, JUMP), bsync(1)], []),
         "bmov_bssy_bsync": (lambda at: [bmov_clear(1), bssy(1, JUMP), bsync(1)], []),
-        "warpsync_nop": (lambda at: [*sync, nop(5, True)], []),
-        "bra_conv_next": (lambda at: [bra_conv(0), nop(5, True)], []),
         "nop": (lambda at: [NOP], []),
     }  # fmt: skip
     return {name: variant(layout, base, *parts) for name, parts in whole.items()}

@@ -81,6 +81,10 @@ class Issue(Section):
     """From a BSYNC to what its warp executes next, whoever arrived."""
     group_switch_cycles: int = Field(ge=0)
     """More when that is another group of the warp's lanes."""
+    warp_sync_latency_cycles: int = Field(ge=0)
+    """From a WARPSYNC whose mask is in a register, and whose lanes have all arrived, to what its warp executes next."""
+    warp_sync_interval_cycles: int = Field(ge=0)
+    """From one such WARPSYNC of a sub-core to the next."""
     yield_latency_cycles: int = Field(ge=0)
     """From a YIELD to what follows, where other lanes of the warp wait and none of them can go on."""
     indirect_branch_latency_cycles: int = Field(ge=0)

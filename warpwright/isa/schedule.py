@@ -33,6 +33,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "branch": (),
     "indirect_branch": (),
     "join": (),  # diverged lanes reconverge
+    "warp_sync": (),  # the lanes of a mask in a register meet
     "yield": (),
     "none": (),  # takes an issue slot but no pipe
     "shuffle": (),

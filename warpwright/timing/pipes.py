@@ -185,6 +185,10 @@ def _join(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, chip.issue.convergence_latency_cycles, s.K_JOIN)
 
 
+def _warp_sync(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
+    return Timing(s.P_BRANCH, chip.issue.warp_sync_interval_cycles, chip.issue.warp_sync_latency_cycles, s.K_JOIN)
+
+
 def _yield(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, chip.issue.branch_latency_cycles, s.K_YIELD)
 
@@ -288,6 +292,7 @@ ROWS: dict[str, Row] = {
     "branch": _branch,
     "indirect_branch": _indirect_branch,
     "join": _join,
+    "warp_sync": _warp_sync,
     "yield": _yield,
     "none": _none,
     "shuffle": _shuffle,

@@ -45,7 +45,7 @@ UNIFORM = (
 INDIRECT = ("BRX", "JMX", "RET")
 """Branches whose target is in a register; CALL may be one."""
 BRANCH = (
-    *("BRA", "JMP", "BSSY", "BREAK", "WARPSYNC", "BMOV", "BPT", "PRET", "RPCMOV", "ELECT", "ENDCOLLECTIVE"),
+    *("BRA", "JMP", "BSSY", "BREAK", "BMOV", "BPT", "PRET", "RPCMOV", "ELECT", "ENDCOLLECTIVE"),
     *("SSY", "SYNC", "PBK", "BRK", "PCNT", "CONT", "CAL", "JCAL", "KIL"),
 )
 NOTHING = ("NOP", "PMTRIG", "ERRBAR")
@@ -105,6 +105,12 @@ def _warpgroup(i: Instruction) -> Work:
 
 def _call(i: Instruction) -> Work:
     return Work("indirect_branch" if any(o.kind is Kind.REGISTER for o in i.operands) else "branch")
+
+
+def _warp_sync(i: Instruction) -> Work:
+    """A mask in a register takes its time; an immediate one and the collective form do not."""
+    in_register = any(o.kind is Kind.REGISTER for o in i.operands)
+    return Work("warp_sync" if in_register and "COLLECTIVE" not in i.modifiers else "branch")
 
 
 def _uniform_constant(i: Instruction) -> Work:
@@ -176,6 +182,7 @@ WORKS: dict[str, Callable[[Instruction], Work]] = {
     **dict.fromkeys(BRANCH, _always("branch")),
     **dict.fromkeys(INDIRECT, _always("indirect_branch")),
     "CALL": _call,
+    "WARPSYNC": _warp_sync,
     "BSYNC": _always("join"),
     "YIELD": _always("yield"),
     **dict.fromkeys(NOTHING, _always("none")),

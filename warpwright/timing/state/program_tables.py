@@ -56,7 +56,7 @@ OWN_SHARED = 1 << 21
     K_FIXED,
     K_BRANCH,
     K_EXIT,
-    K_JOIN,  # BSYNC: a branch to where its warp continues, possibly the next instruction
+    K_JOIN,  # BSYNC and WARPSYNC: a branch to where its warp continues, possibly the next instruction
     K_YIELD,  # other lanes of the warp may continue first
     K_CLOCK,
     K_AWAIT,  # a try_wait: held back until its phase ends
