@@ -10,8 +10,8 @@ from warpwright.isa.program import Instruction, Program
 
 MEMORY = {"memory", "texture", "constant", "mbarrier", "invalidate", "cache_hint"}
 FLOW = {
-    *("branch", "indirect_branch", "join", "warp_sync", "yield", "exit", "block_barrier", "barrier_result", "cluster_barrier"),
-    *("fence", "sleep", "copies_done", "counter_wait", "products_done"),
+    *("branch", "indirect_branch", "join", "warp_sync", "yield", "exit", "block_barrier", "barrier_result"),
+    *("cluster_barrier", "fence", "sleep", "copies_done", "counter_wait", "products_done"),
 }
 TOKEN = re.compile(
     r"(?P<r>\bU?R(?:\d+|Z)\b|\$r\d+\b|%\w+)|(?P<p>\bU?P(?:\d|T)\b|\$[pc]\d\b)|(?P<c>\bc\[[^\]]*\]\[[^\]]*\])"
