@@ -91,7 +91,7 @@ def ranges(step: Step) -> Result:
     for chip in TABLE_9:
         found.tables.append(Table(f"Two {chip}", "µs", _ranges(chip, _map(step, chip, 2))))
     found.remarks.append(
-        "NVIDIA's code of this barrier is not published: the model runs its own (a tree of stores between peers). Ranges of the paper are over cells that it does not print."
+        "NVIDIA's code of this barrier is not published: the model runs its own (two barriers of each grid around a tree of stores between peers). Ranges of the paper are over cells that it does not print."
     )
     return found
 
