@@ -29,7 +29,7 @@ ORDER: list[set[str]] = [
     {"multi_gpu", "mig", "checkpoint"},
     {"driver", "tools"},
     {"libraries"},
-    {"sparsity"},
+    {"sparsity", "refinement"},
     {"programs"},
     {"sweeps"},
     {"campaigns"},

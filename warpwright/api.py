@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
-    from warpwright.engines import JpegDecoder, Timeline
+    from warpwright.engines import JpegDecoder, Timeline, VideoDecoder
     from warpwright.faults import DeviceFaults
     from warpwright.images import CudaArray, Surface, Texture
     from warpwright.run import Progress, Run
@@ -250,6 +250,7 @@ class GPU:
         """Every launch of this GPU, in order."""
         self._timeline: Timeline | None = None
         self._jpeg: JpegDecoder | None = None
+        self._video: VideoDecoder | None = None
 
     def _remember(self, device: int | None) -> None:
         """Create the objects that keep times, and contents of caches, between timed launches."""
@@ -336,6 +337,19 @@ class GPU:
 
             self._jpeg = JpegDecoder(self, self.timeline)
         return self._jpeg
+
+    @property
+    def video(self) -> VideoDecoder:
+        """The video decoders: ``gpu.video.decode(file)``.
+
+        Raises:
+            UnsupportedError: the chip has none.
+        """
+        if self._video is None:
+            from warpwright.engines import VideoDecoder
+
+            self._video = VideoDecoder(self, self.timeline)
+        return self._video
 
     def checks(self, name: str) -> bool:
         """True if the named check, such as ``"memcheck"``, is active for this GPU's launches."""

@@ -446,16 +446,19 @@ def _powers(chip: Chip) -> Iterator[str]:
 
 def _engines(chip: Chip) -> Iterator[str]:
     """An engine's rates are given where it has units; smaller chroma takes no more time."""
-    jpeg = chip.engines
-    rates = (jpeg.nvjpg_420_pixels_per_clk, jpeg.nvjpg_444_pixels_per_clk)
-    if jpeg.nvjpg_core_count and not rates[0] >= rates[1] > 0:
+    engines = chip.engines
+    rates = (engines.nvjpg_420_pixels_per_clk, engines.nvjpg_444_pixels_per_clk)
+    if engines.nvjpg_core_count and not rates[0] >= rates[1] > 0:
         yield (
             f"nvjpg_420_pixels_per_clk = {rates[0]} must be at least nvjpg_444_pixels_per_clk = {rates[1]}, and both above 0, "
-            f"where nvjpg_core_count = {jpeg.nvjpg_core_count}"
+            f"where nvjpg_core_count = {engines.nvjpg_core_count}"
         )
     # A pixel of 4:2:0 has half a sample of chroma, one of 4:4:4 two: what a pixel without chroma takes follows from both.
-    elif jpeg.nvjpg_core_count and 4 * rates[1] <= rates[0]:
+    elif engines.nvjpg_core_count and 4 * rates[1] <= rates[0]:
         yield (
             f"nvjpg_420_pixels_per_clk = {rates[0]} must be less than four times nvjpg_444_pixels_per_clk = {rates[1]}: "
             "otherwise luma alone would take no time"
         )
+    for name in ("nvdec_h264_pixels_per_clk", "nvdec_hevc_pixels_per_clk", "nvdec_vp9_pixels_per_clk"):
+        if engines.nvdec_count and not getattr(engines, name) > 0:
+            yield f"{name} = {getattr(engines, name)} must be above 0 where nvdec_count = {engines.nvdec_count}"

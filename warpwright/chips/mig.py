@@ -177,5 +177,6 @@ def instance_chip(chip: Chip, profile: Profile) -> Chip:
         "device_copy_l2_gb_per_s": chip.transfer.device_copy_l2_gb_per_s * share,
         "fill_gb_per_s": chip.transfer.fill_gb_per_s * share,
         "nvjpg_core_count": chip.engines.nvjpg_core_count * profile.jpegs,
+        "nvdec_count": min(chip.engines.nvdec_count, profile.decoders),
     }
     return load_chip(chip, **changes)

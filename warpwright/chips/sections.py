@@ -740,3 +740,15 @@ class Engines(Section):
     """The same with chroma of full size."""
     nvjpg_image_us: float = Field(default=0.0, ge=0)
     """Of one image, beside its pixels."""
+    nvdec_count: int = Field(default=0, ge=0, le=64)
+    """Video decoders, which each decode one frame at a time."""
+    nvdec_h264_pixels_per_clk: float = Field(default=0.0, ge=0)
+    """Of one decoder."""
+    nvdec_h264_frame_us: float = Field(default=0.0, ge=0)
+    """Of one frame, beside its pixels."""
+    nvdec_hevc_pixels_per_clk: float = Field(default=0.0, ge=0)
+    nvdec_hevc_frame_us: float = Field(default=0.0, ge=0)
+    nvdec_vp9_pixels_per_clk: float = Field(default=0.0, ge=0)
+    nvdec_vp9_frame_us: float = Field(default=0.0, ge=0)
+    nvdec_hevc_has_444: bool = False
+    """Whether HEVC may have chroma of full size."""

@@ -24,7 +24,7 @@ WIDTH, SIDE, THREADS = 32, 64, 256
 """Columns of a panel, rows of a triangle that is inverted, and threads of a block."""
 BLOCK = 256
 """Columns whose product with the rest of the matrix is one launch."""
-PANEL_ROWS = 128
+PANEL_ROWS = 256
 """Rows of a block of a panel's grid at least."""
 FIRST_ARCH = 80
 FLOAT, TF32, FP16, BF16, DOUBLE = range(5)
@@ -144,15 +144,21 @@ class Factors:
     def run(self, block: int = BLOCK) -> None:
         """Factorise."""
         for first in range(0, self.n, block):
-            self.step(first, min(block, self.n - first))
+            width = min(block, self.n - first)
+            self.factorise(first, width)
+            self.subtract(first, width)
 
-    def step(self, first: int, width: int) -> None:
-        """Factorise a block of columns, and take its part from the rest of the matrix."""
+    def factorise(self, first: int, width: int) -> None:
+        """Make a block's columns of L and rows of U."""
         self._factorise(first, width)
-        end = first + width
-        if end < self.n:
-            self._solve_rows(first, width, (end, self.n))
-            self._update(self.precision.kind, (end, self.n), (end, self.n), first, width)
+        if first + width < self.n:
+            self._solve_rows(first, width, (first + width, self.n))
+
+    def subtract(self, first: int, width: int) -> None:
+        """Take a block's product from the rest of the matrix."""
+        rest = (first + width, self.n)
+        if rest[0] < self.n:
+            self._update(self.precision.kind, rest, rest, first, width)
 
     def inverses(self) -> tuple[DeviceArray, DeviceArray]:
         """Of the triangles of 64 x 64 on the diagonals of L and U."""

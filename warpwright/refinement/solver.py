@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warpwright.api import GPU
 from warpwright.arrays import DeviceArray
 from warpwright.errors import ArgumentError
-from warpwright.refinement.factors import SIDE, THREADS, Factors, Launched, Precision, kernels, precision_of
+from warpwright.refinement.factors import BLOCK, SIDE, THREADS, Factors, Launched, Precision, kernels, precision_of
 
 MOST_ITERATIONS = 50
 """cuSOLVER's default."""
@@ -195,10 +195,19 @@ def row(vectors: DeviceArray, number: int) -> int:
     return vectors.device_address() + number * vectors.shape[1] * vectors.dtype.itemsize
 
 
-class Preconditioner:
-    """x = inverse(A) y by factors of a precision."""
+def block_of(order: int) -> int:
+    """Columns of a block: a quarter of a small matrix, so that tensor cores have a part in it."""
+    return min(BLOCK, max(SIDE, order // 4 // SIDE * SIDE))
 
-    def __init__(self, system: System, precision: Precision) -> None:
+
+class Preconditioner:
+    """x = inverse(A) y by factors of a precision.
+
+    Args:
+        factorised: False takes a triangular matrix as its own factors.
+    """
+
+    def __init__(self, system: System, precision: Precision, factorised: bool = True) -> None:
         self._system = system
         gpu = system.gpu
         matrix = system.host
@@ -210,7 +219,8 @@ class Preconditioner:
             self._rows, self._columns = gpu.array(rows), gpu.array(columns)
         with np.errstate(over="ignore"):
             self.factors = Factors(gpu, matrix, precision, system.launched)
-        self.factors.run()
+        if factorised:
+            self.factors.run(block_of(system.n))
         self._kernel = kernels(gpu, precision, precision.inner_kind)["solve_triangle"]
         if not self.factors.singular:
             self._lower, self._upper = self.factors.inverses()

@@ -6,10 +6,12 @@ from warpwright.studies import a100_engines as a100_engines
 from warpwright.studies import a100_features as a100_features
 from warpwright.studies import a100_histogram as a100_histogram
 from warpwright.studies import a100_memory as a100_memory
+from warpwright.studies import a100_refinement as a100_refinement
 from warpwright.studies import a100_sparsity as a100_sparsity
 from warpwright.studies import a100_speedups as a100_speedups
 from warpwright.studies import a100_tables as a100_tables
 from warpwright.studies import a100_tensor_cores as a100_tensor_cores
+from warpwright.studies import a100_video as a100_video
 from warpwright.studies import all_reduce as all_reduce
 from warpwright.studies import block_and_grid as block_and_grid
 from warpwright.studies import cayman as cayman
