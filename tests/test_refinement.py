@@ -107,7 +107,9 @@ def test_a_time_is_continued_by_the_work() -> None:
 def test_a_fallback_costs_the_failed_attempt_too(monkeypatch: pytest.MonkeyPatch) -> None:
     from warpwright.studies import a100_refinement as refinement
 
-    monkeypatch.setattr(refinement, "factorisation", lambda precision: lambda order: 9.0 if precision == "fp64" else 3.0)
+    monkeypatch.setattr(
+        refinement, "factorisation", lambda precision: lambda order: 9.0 if precision == "fp64" else 3.0
+    )
     monkeypatch.setattr(refinement, "iteration", lambda precision: lambda order: 1.0)
     assert refinement.speedup(Outcome(1, True), "tf32", 64) == pytest.approx(2)
     assert refinement.speedup(Outcome(6, False), "tf32", 64) == pytest.approx(0.5)

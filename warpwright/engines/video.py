@@ -227,7 +227,9 @@ class VideoDecoder:
     def _refuse(self, stream: VideoStream, name: str) -> None:
         """Refuse what the decoders lack (Table 7)."""
         if stream.codec not in CODECS:
-            raise UnsupportedError(f"{name} is coded by {stream.codec}: the decoders have H.264, HEVC and VP9; decode it on the host")
+            raise UnsupportedError(
+                f"{name} is coded by {stream.codec}: the decoders have H.264, HEVC and VP9; decode it on the host"
+            )
         chroma = ("420", "444") if stream.codec == "hevc" and self._device.chip.engines.nvdec_hevc_has_444 else ("420",)
         if stream.bits not in _BITS[stream.codec] or stream.chroma not in chroma:
             bits = "/".join(map(str, _BITS[stream.codec]))

@@ -110,7 +110,9 @@ def read_video(data: bytes, name: str, on_device: bool = False) -> VideoStream:
                 raise ArgumentError(f"{name} has no video stream")
             context = container.streams.video[0].codec_context
             sizes = tuple(packet.size for packet in container.demux(video=0) if packet.size)
-            found = VideoStream(data, context.name, context.width, context.height, context.pix_fmt or "", sizes, on_device)
+            found = VideoStream(
+                data, context.name, context.width, context.height, context.pix_fmt or "", sizes, on_device
+            )
     except av.FFmpegError as error:
         raise ArgumentError(f"{name} is not a video that FFmpeg can read: {error}") from None
     if not sizes or not found.width or not found.height:

@@ -166,7 +166,9 @@ class Factors:
         for upper in (0, 1):
             held = self._gpu.zeros((self.n, SIDE), self.lu.dtype)
             shared = (SIDE * (SIDE + 1) + SIDE * SIDE) * self.lu.dtype.itemsize
-            self._launch("invert_triangles", self.n // SIDE, SIDE, shared, (self.lu, np.int32(self.n), np.int32(upper), held))
+            self._launch(
+                "invert_triangles", self.n // SIDE, SIDE, shared, (self.lu, np.int32(self.n), np.int32(upper), held)
+            )
             made.append(held)
         return made[0], made[1]
 
@@ -191,7 +193,11 @@ class Factors:
         n, at = np.int32(self.n), np.int32(first)
         workspace = (self._published, self._sizes, self._places)
         self._launch(
-            "factor_panel", grid, THREADS, shared, (self.lu, n, at, np.int32(rows), *workspace, self._pivots, self._singular)
+            "factor_panel",
+            grid,
+            THREADS,
+            shared,
+            (self.lu, n, at, np.int32(rows), *workspace, self._pivots, self._singular),
         )
         if self.n > WIDTH:
             self._launch("exchange_rows", -(-(self.n - WIDTH) // THREADS), THREADS, 0, (self.lu, n, at, self._pivots))
@@ -216,7 +222,13 @@ class Factors:
         self._launch("update", grid, THREADS, 2 * _STAGE_BYTES[kind], (self.lu, *ints), kind)
 
     def _launch(
-        self, name: str, grid: int | tuple[int, int], threads: int, shared: int, arguments: tuple[Any, ...], kind: int | None = None
+        self,
+        name: str,
+        grid: int | tuple[int, int],
+        threads: int,
+        shared: int,
+        arguments: tuple[Any, ...],
+        kind: int | None = None,
     ) -> None:
         kernel = self._kernels[self.precision.inner_kind if kind is None else kind][name]
         self._launched(name, kernel[grid, threads, shared](*arguments))

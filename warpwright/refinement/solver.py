@@ -37,7 +37,11 @@ class Solution:
 
 
 def solve(
-    gpu: GPU, matrix: npt.ArrayLike, right: npt.ArrayLike, precision: str = "tf32", most_iterations: int = MOST_ITERATIONS
+    gpu: GPU,
+    matrix: npt.ArrayLike,
+    right: npt.ArrayLike,
+    precision: str = "tf32",
+    most_iterations: int = MOST_ITERATIONS,
 ) -> Solution:
     """Solve A x = b to double precision with factors of a lower one.
 

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from warpwright.api import GPU
-from warpwright.refinement.factors import BLOCK, PRECISIONS, SIDE, THREADS, Factors, kernels
+from warpwright.refinement.factors import BLOCK, PRECISIONS, THREADS, Factors, kernels
 from warpwright.refinement.solver import MOST_ITERATIONS, Preconditioner, System, solve
 from warpwright.run import Run
 from warpwright.studies.a100_tensor_cores import PAPER
@@ -119,7 +119,12 @@ def iteration_seconds(precision: str, order: int) -> tuple[float, float]:
     triangles.solve(x, x)
     solving = spent.pop("solve_triangle")
     made = kernels(gpu, PRECISIONS["fp64"], PRECISIONS["fp64"].kind)
-    n, basis, w, some = np.int32(order), gpu.zeros((VECTORS, order), np.float64), gpu.zeros(order, np.float64), gpu.zeros(VECTORS, np.float64)
+    n, basis, w, some = (
+        np.int32(order),
+        gpu.zeros((VECTORS, order), np.float64),
+        gpu.zeros(order, np.float64),
+        gpu.zeros(VECTORS, np.float64),
+    )
     matrix = gpu.zeros((order, order), np.float64)
     grid = -(-order // THREADS)
     other = made["product"][-(-order * 32 // THREADS), THREADS](matrix, n, x, 0, w).seconds
@@ -165,9 +170,16 @@ def _figures(found: dict[str, dict[str, Outcome]]) -> list[Plot]:
     by_speedup = sorted(found["tf32"], key=lambda name: speedup(found["tf32"][name], "tf32", ORDER))
     for precision, one in found.items():
         iterations[precision] = [(float(i + 1), float(signed(one[name]))) for i, name in enumerate(by_iterations)]
-        speedups[precision] = [(float(i + 1), speedup(one[name], precision, ORDER)) for i, name in enumerate(by_speedup)]
+        speedups[precision] = [
+            (float(i + 1), speedup(one[name], precision, ORDER)) for i, name in enumerate(by_speedup)
+        ]
     return [
-        Plot("Iterations to double precision (Figure 10); negative: fell back to FP64", "matrix", "iterations", iterations),
+        Plot(
+            "Iterations to double precision (Figure 10); negative: fell back to FP64",
+            "matrix",
+            "iterations",
+            iterations,
+        ),
         Plot(f"Speedup over FP64 at order {ORDER:,} (Figure 11)", "matrix", "times", speedups),
     ]
 
@@ -180,11 +192,25 @@ def figure_11(step: Step) -> Result:
         step(f"time of {precision}")
         factorisation(precision), iteration(precision)
     fallbacks = [
-        Cell("fallbacks to FP64", precision, sum(not one.converged for one in found[precision].values()), paper, FALLBACK_TOLERANCE, True)
+        Cell(
+            "fallbacks to FP64",
+            precision,
+            sum(not one.converged for one in found[precision].values()),
+            paper,
+            FALLBACK_TOLERANCE,
+            True,
+        )
         for precision, paper in FALLBACKS.items()
     ]
     speedups = [
-        Cell("geometric mean", precision, mean_speedup(found[precision], precision, ORDER), paper, SPEEDUP_TOLERANCE, True)
+        Cell(
+            "geometric mean",
+            precision,
+            mean_speedup(found[precision], precision, ORDER),
+            paper,
+            SPEEDUP_TOLERANCE,
+            True,
+        )
         for precision, paper in SPEEDUPS.items()
     ]
     common = [name for name in found["tf32"] if all(found[precision][name].converged for precision in TENSOR_CORES)]
@@ -193,7 +219,11 @@ def figure_11(step: Step) -> Result:
     tables = [
         Table("Matrices of 37 that fall back", "matrices", fallbacks),
         Table(f"Speedup over FP64, order {ORDER:,}", "times", speedups),
-        Table("TF32 needs the fewest iterations of the tensor cores' formats", "1 if so", [Cell("fewest", "tf32", int(sums["tf32"] == least), 1, 0, True)]),
+        Table(
+            "TF32 needs the fewest iterations of the tensor cores' formats",
+            "1 if so",
+            [Cell("fewest", "tf32", int(sums["tf32"] == least), 1, 0, True)],
+        ),
     ]
     return Result(tables, _remarks(found, sums, len(common)), _figures(found))
 
@@ -205,7 +235,8 @@ def _remarks(found: dict[str, dict[str, Outcome]], sums: dict[str, int], common:
         for precision, one in found.items()
     )
     others = "; ".join(
-        f"{order:,}: " + ", ".join(f"{precision} {mean_speedup(found[precision], precision, order):.2f}" for precision in FALLBACKS)
+        f"{order:,}: "
+        + ", ".join(f"{precision} {mean_speedup(found[precision], precision, order):.2f}" for precision in FALLBACKS)
         for order in (ORDER, *OTHER_ORDERS)
     )
     return [

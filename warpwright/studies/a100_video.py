@@ -106,7 +106,11 @@ def table_8(step: Step) -> Result:
         stream = gpu.video.open(gpu.array(np.frombuffer(clip(codec, "1080p30"), np.uint8)))
         volta.append(Cell("1080p30", codec, streams_supported(gpu, stream, paper), paper, TOLERANCE))
     return Result(
-        [Table("A100, Table 8", "streams", cells), Table("V100, Table 9", "streams", volta), Table("Frames", "1 if so", equal)],
+        [
+            Table("A100, Table 8", "streams", cells),
+            Table("V100, Table 9", "streams", volta),
+            Table("Frames", "1 if so", equal),
+        ],
         [
             "The time of a frame has two numbers per codec, for three sizes in Table 8, and one on V100, whose other sizes are not published. Table 8's cells therefore test"
             " that a constant and a time per pixel suffice, the sharing of five units, and DRAM's bandwidth; V100's cells only the latter two.",

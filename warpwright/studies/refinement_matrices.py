@@ -191,7 +191,9 @@ def stokes(weight: float) -> Matrix:
     """A saddle point: velocities and pressures, with a stabilised block of pressures."""
     side = 8
     velocity = np.kron(np.eye(3), poisson(side))
-    gradient = np.vstack([np.kron(_slope(side), np.eye(side)), np.kron(np.eye(side), _slope(side)), 0.1 * np.eye(side * side)])
+    gradient = np.vstack(
+        [np.kron(_slope(side), np.eye(side)), np.kron(np.eye(side), _slope(side)), 0.1 * np.eye(side * side)]
+    )
     return np.block([[velocity, gradient], [gradient.T, -weight * np.eye(side * side)]])
 
 
