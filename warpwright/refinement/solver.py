@@ -166,7 +166,8 @@ class System:
         first = float(self._square() ** 0.5)
         self.launch("normalise", self._grid, n, self._w, self._scalars, basis)
         hessenberg = np.zeros((most + 1, most))
-        made, coefficients = 0, np.zeros(0)
+        made = 0
+        coefficients: Vector = np.zeros(0)
         while made < most:
             preconditioner.solve(row(basis, made), row(moves, made))
             self.launch("product", -(-self.n * 32 // THREADS), self._a, n, row(moves, made), 0, self._w)
