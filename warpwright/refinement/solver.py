@@ -183,7 +183,7 @@ class System:
                 break
             goal = np.zeros(made + 1)
             goal[0] = first
-            coefficients = np.linalg.lstsq(part, goal, rcond=None)[0]
+            coefficients = np.asarray(np.linalg.lstsq(part, goal, rcond=None)[0], np.float64)
             if np.linalg.norm(goal - part @ coefficients) <= reduction * first:
                 break
         held = self.gpu.array(coefficients if len(coefficients) else np.zeros(1))
