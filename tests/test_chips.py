@@ -62,7 +62,7 @@ def test_every_number_has_a_source_in_a_named_document(name: str) -> None:
 def test_every_number_of_a_built_in_chip_says_how_it_is_known(name: str) -> None:
     chip = load_chip(name)
     optional = () if name in ("g80", "g80-ultra", "fx5600", "g92") else ("texture", "graphics")
-    optional += () if name == "a100" else ("engines",)
+    optional += () if name in ("v100", "a100") else ("engines",)
     assert set(chip.kinds) == {field for field, section in fields().items() if section not in ("identity", *optional)}
     for field, kind in chip.kinds.items():
         assert kind in KINDS, field

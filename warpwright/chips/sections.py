@@ -750,5 +750,5 @@ class Engines(Section):
     nvdec_hevc_frame_us: float = Field(default=0.0, ge=0)
     nvdec_vp9_pixels_per_clk: float = Field(default=0.0, ge=0)
     nvdec_vp9_frame_us: float = Field(default=0.0, ge=0)
-    nvdec_hevc_has_444: bool = False
-    """Whether HEVC may have chroma of full size."""
+    nvdec_hevc_444_bits: int = Field(default=0, ge=0, le=16)
+    """The most of a sample of HEVC with chroma of full size; 0: it may not have it."""

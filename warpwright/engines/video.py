@@ -230,7 +230,8 @@ class VideoDecoder:
             raise UnsupportedError(
                 f"{name} is coded by {stream.codec}: the decoders have H.264, HEVC and VP9; decode it on the host"
             )
-        chroma = ("420", "444") if stream.codec == "hevc" and self._device.chip.engines.nvdec_hevc_has_444 else ("420",)
+        most = self._device.chip.engines.nvdec_hevc_444_bits if stream.codec == "hevc" else 0
+        chroma = ("420", "444") if 0 < stream.bits <= most else ("420",)
         if stream.bits not in _BITS[stream.codec] or stream.chroma not in chroma:
             bits = "/".join(map(str, _BITS[stream.codec]))
             formats = " and ".join(f"4:{one[1]}:{one[2]}" for one in chroma)
