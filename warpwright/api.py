@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,7 +251,6 @@ class GPU:
         """Every launch of this GPU, in order."""
         self._timeline: Timeline | None = None
         self._jpeg: JpegDecoder | None = None
-        self._video: VideoDecoder | None = None
 
     def _remember(self, device: int | None) -> None:
         """Create the objects that keep times, and contents of caches, between timed launches."""
@@ -338,18 +338,17 @@ class GPU:
             self._jpeg = JpegDecoder(self, self.timeline)
         return self._jpeg
 
-    @property
+    @cached_property
     def video(self) -> VideoDecoder:
         """The video decoders: ``gpu.video.decode(file)``.
 
         Raises:
             UnsupportedError: the chip has none.
         """
-        if self._video is None:
-            from warpwright.engines import VideoDecoder
+        # Imported when it is asked for: few programs ask.
+        from warpwright.engines import VideoDecoder
 
-            self._video = VideoDecoder(self, self.timeline)
-        return self._video
+        return VideoDecoder(self, self.timeline)
 
     def checks(self, name: str) -> bool:
         """True if the named check, such as ``"memcheck"``, is active for this GPU's launches."""
