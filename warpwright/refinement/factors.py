@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -81,10 +81,6 @@ def precision_of(name: str) -> Precision:
     return PRECISIONS[name]
 
 
-_LOADED: WeakKeyDictionary[GPU, dict[tuple[str, int], dict[str, Kernel]]] = WeakKeyDictionary()
-"""The kernels of each GPU by the factors' type and KIND: decoding them takes longer than a small system."""
-
-
 def kernels(gpu: GPU, precision: Precision, kind: int) -> dict[str, Kernel]:
     """The kernels for factors of a precision, whose ``update`` multiplies in one way.
 
@@ -96,11 +92,14 @@ def kernels(gpu: GPU, precision: Precision, kind: int) -> dict[str, Kernel]:
             f"{gpu.name} has no tensor cores for TF32, BF16 and FP64; a100 and h200 have them, and refinement runs there"
         )
     type_name = "double" if np.dtype(precision.type) == np.float64 else "float"
-    loaded = _LOADED.setdefault(gpu, {})
-    if (type_name, kind) not in loaded:
-        module = gpu.compile(SOURCE, defines={"ELEMENT": type_name, "KIND": kind})
-        loaded[type_name, kind] = {name: module[name] for name in _NAMES}
-    return loaded[type_name, kind]
+    return _loaded(gpu, type_name, kind)
+
+
+@lru_cache(maxsize=8)
+def _loaded(gpu: GPU, type_name: str, kind: int) -> dict[str, Kernel]:
+    """The kernels, kept for the next system: decoding them takes longer than a small one."""
+    module = gpu.compile(SOURCE, defines={"ELEMENT": type_name, "KIND": kind})
+    return {name: module[name] for name in _NAMES}
 
 
 _NAMES = (
