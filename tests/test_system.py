@@ -109,6 +109,29 @@ def test_credits_limit_a_link_whose_buffer_does_not_cover_the_way_back(tmp_path:
     assert narrow.packet_gb_per_s == pytest.approx(2 * 4096 / 698)
 
 
+@pytest.mark.parametrize(
+    ("name", "link", "wire", "copy"),
+    [
+        ("p100x2-pcie", "pcie3", 16.0, 14.0),
+        ("dgx-a100", "pcie4", 32.0, 28.0),
+        ("h200x8", "pcie5", 64.0, 56.0),  # an H200 copies 55.5 (bench/data/h200/transfers.json)
+    ],
+)
+def test_each_generation_of_pci_express_doubles_the_rate(name: str, link: str, wire: float, copy: float) -> None:
+    kind = next(cable.link for cable in load_machine(name).cables if cable.link.name == link)
+    assert kind.wire_gb_per_s == wire
+    payload = kind.copy_payload_bytes / (kind.copy_payload_bytes + kind.head_bytes)
+    assert kind.packet_gb_per_s * payload == pytest.approx(copy, rel=0.005)
+
+
+def test_a_link_of_one_lane_has_an_eighth_of_the_bandwidth(tmp_path: Path) -> None:
+    path = tmp_path / "narrow.toml"
+    path.write_text('base = "dgx-1"\n[links.nvlink2]\nlane_count = 1\n')
+    narrow, wide = (peer_routes(load_machine(name), 0)[3] for name in (str(path), "dgx-1"))
+    assert narrow.sector_ns == pytest.approx(8 * wide.sector_ns)
+    assert narrow.latency_ns == wide.latency_ns
+
+
 def test_a_copy_of_one_byte_more_than_a_packet_takes_two_heads() -> None:
     way = route(load_machine("p100x2-nvlink"), 0, 1)
     assert way is not None
