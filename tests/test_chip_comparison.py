@@ -119,6 +119,15 @@ def test_launches_are_matched_by_their_place() -> None:
         figures_of(gpu.launches[0])
 
 
+@pytest.mark.ci
+def test_bytes_of_a_wavefront_are_those_of_amd_s_lines() -> None:
+    """A sector has 64 bytes there: 64 lanes that load and store consecutive words move 256."""
+    gpu = ww.GPU("hd6970", timing="full")
+    gpu.compile(COPY)["copy"][1, 64](np.zeros(64, np.int32), np.zeros(64, np.int32))
+    found = figures_of(gpu.launches[0])
+    assert found.load_bytes == found.store_bytes == 256
+
+
 def command(*words: str) -> tuple[int, str]:
     """Exit code and output of a command in a separate process: the driver's device of a process is the first chip that it had."""
     done = subprocess.run(

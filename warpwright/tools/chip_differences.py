@@ -77,14 +77,14 @@ def figures_of(run: Run) -> Figures:
     m, chip = run.metrics, run.device
     bank, conflicts = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", m.get("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", 0.0)  # fmt: skip
     wavefronts = m.get(bank, 0.0)
-    lsu = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+    lsu, sector = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum", float(chip.l1.sector_bytes)
     return Figures(
         chip=chip,
         seconds=run.seconds,
         cycles=run.cycles,
         instructions=run.instructions,
-        load_bytes=_over(m, lsu.format("sectors", "ld"), lsu.format("requests", "ld"), 32.0),
-        store_bytes=_over(m, lsu.format("sectors", "st"), lsu.format("requests", "st"), 32.0),
+        load_bytes=_over(m, lsu.format("sectors", "ld"), lsu.format("requests", "ld"), sector),
+        store_bytes=_over(m, lsu.format("sectors", "st"), lsu.format("requests", "st"), sector),
         l1_hit_percent=m.get("l1tex__t_sector_hit_rate.pct", 0.0),
         l2_hit_percent=m.get("lts__t_sector_hit_rate.pct", 0.0) if chip.l2.l2_keeps_data else None,
         dram_bytes=m.get("dram__bytes.sum", 0.0),

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 IDLE_SHARE = 0.5
 """SM time without a block, from which on the grid is what limits."""
-SECTOR_BYTES = 32
-WAVEFRONT_BYTES = 128
 WARP = 32
 
 
@@ -124,10 +122,10 @@ class Traffic:
     """Bytes that passed between two units, by direction, and how much of them hit."""
 
     l1_read: float
-    """Global and local loads between SM and L1; sectors of 32 bytes."""
+    """Global and local loads between SM and L1, in whole sectors."""
     l1_write: float
     shared: float
-    """Shared memory: wavefronts of 128 bytes, loads and stores together."""
+    """Shared memory: a word of every bank for each wavefront, loads and stores together."""
     l2_read: float
     l2_write: float
     l2_atomic: float
@@ -223,7 +221,7 @@ def attribute(run: Run) -> Attribution:
         Bound(name, cycles, max(cycles - overhead, 0.0) / behind)
         for name, cycles in sorted(timing.bounds.items(), key=lambda item: -item[1])
     )
-    traffic = _traffic(metrics)
+    traffic = _traffic(metrics, chip)
     idle = max(0.0, 1.0 - metrics["sm__cycles_active.avg"] / behind)
     limit, because = _limit(timing.cycles, overhead, bounds, stalls, idle, run, traffic, chip)
     return Attribution(
@@ -423,7 +421,9 @@ def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iter
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum", 0.0
     )
     fill = chip.l1.l1_fill_bytes_per_clk
-    yield Unit("L2 to L1", "memory", missed * SECTOR_BYTES / (fill * sms * cycles), f"{fill} bytes per cycle and SM")
+    yield Unit(
+        "L2 to L1", "memory", missed * chip.l1.sector_bytes / (fill * sms * cycles), f"{fill} bytes per cycle and SM"
+    )
     l2_percent = metrics.get("lts__throughput.avg.pct_of_peak_sustained_elapsed", 0.0)
     l2_peak = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
     yield Unit("L2", "memory", l2_percent / 100, f"{l2_peak:,} bytes per cycle over {chip.l2.l2_slice_count} slices")
@@ -431,19 +431,25 @@ def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iter
     yield Unit("DRAM", "memory", dram_percent / 100, f"{chip.dram.dram_gb_per_s:,.0f} GB/s")
 
 
-def _traffic(metrics: Mapping[str, float]) -> Traffic:
+def wavefront_bytes(chip: Chip) -> int:
+    """Bytes that a wavefront of shared memory moves at most: a word of every bank."""
+    return chip.shared.shared_bank_count * chip.shared.shared_bank_bytes
+
+
+def _traffic(metrics: Mapping[str, float], chip: Chip) -> Traffic:
     def get(name: str) -> float:
         return float(metrics.get(name, 0.0))
 
     loads = get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum")
     l2 = get("lts__t_sectors.sum")
+    sector = chip.l1.sector_bytes
     return Traffic(
-        l1_read=loads * SECTOR_BYTES,
-        l1_write=get("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum") * SECTOR_BYTES,
-        shared=get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum") * WAVEFRONT_BYTES,
-        l2_read=get("lts__t_sectors_op_read.sum") * SECTOR_BYTES,
-        l2_write=get("lts__t_sectors_op_write.sum") * SECTOR_BYTES,
-        l2_atomic=get("lts__t_sectors_op_atom.sum") * SECTOR_BYTES,
+        l1_read=loads * sector,
+        l1_write=get("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum") * sector,
+        shared=get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum") * wavefront_bytes(chip),
+        l2_read=get("lts__t_sectors_op_read.sum") * sector,
+        l2_write=get("lts__t_sectors_op_write.sum") * sector,
+        l2_atomic=get("lts__t_sectors_op_atom.sum") * sector,
         dram_read=get("dram__bytes_read.sum"),
         dram_write=get("dram__bytes_write.sum"),
         l1_hit_rate=get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum") / loads if loads else None,

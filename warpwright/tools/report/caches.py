@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
+from warpwright.chips import Chip
 from warpwright.quantity_text import amount_text, figures, share_text, size_text
-from warpwright.tools.report.attribution import SECTOR_BYTES, WAVEFRONT_BYTES
+from warpwright.tools.report.attribution import wavefront_bytes
 from warpwright.tools.report.markup import datum, panel, rows_table, scroll
 
 L1 = "l1tex__t"
@@ -22,7 +23,7 @@ class L1Row:
     requests: float
     """Warp-instructions."""
     sectors: float
-    """Of 32 bytes."""
+    """Of the chip's sector size."""
     hits: float | None
     """Sectors found; None for what is not looked up."""
 
@@ -69,16 +70,17 @@ def l2_rows(metrics: Mapping[str, float]) -> tuple[L2Row, ...]:
     return tuple(L2Row(group, name, metrics[key]) for group, name, key in words if metrics.get(key))
 
 
-def caches_panel(metrics: Mapping[str, float], seconds: float, anchor: str) -> str:
+def caches_panel(metrics: Mapping[str, float], chip: Chip, seconds: float, anchor: str) -> str:
     """Tables of L1, shared memory, L2 and DRAM."""
+    sector = chip.l1.sector_bytes
     tables = (
-        ("L1", "Requests are warp-instructions; a sector has 32 bytes.", _l1(metrics)),
+        ("L1", f"Requests are warp-instructions; a sector has {sector} bytes.", _l1(metrics, sector)),
         (
             "Shared memory",
             "A bank conflict is a wavefront beyond the minimum that the accesses need.",
-            _shared(metrics),
+            _shared(metrics, wavefront_bytes(chip)),
         ),
-        ("L2", _l2_note(metrics), _l2(metrics)),
+        ("L2", _l2_note(metrics, sector), _l2(metrics, sector)),
         ("DRAM", "", _dram(metrics, seconds)),
     )
     content = "".join(
@@ -96,7 +98,7 @@ def _nothing(columns: int, what: str) -> list[str]:
     return [f'<tr><td colspan="{columns}">{escape(what)}</td></tr>']
 
 
-def _l1(metrics: Mapping[str, float]) -> str:
+def _l1(metrics: Mapping[str, float], sector_bytes: int) -> str:
     rows = []
     for row in l1_rows(metrics):
         rate = "" if row.hits is None or not row.sectors else share_text(row.hits / row.sectors)
@@ -104,7 +106,7 @@ def _l1(metrics: Mapping[str, float]) -> str:
             f"<tr><td>{row.name}</td>{_count(f'L1 {row.name}: requests', row.requests)}"
             f"{_count(f'L1 {row.name}: sectors', row.sectors)}"
             f'<td class="num">{figures(row.sectors / row.requests)}</td>'
-            f'<td class="num">{size_text(row.sectors * SECTOR_BYTES)}</td><td class="num">{rate}</td></tr>'
+            f'<td class="num">{size_text(row.sectors * sector_bytes)}</td><td class="num">{rate}</td></tr>'
         )
     return rows_table(
         "",
@@ -113,7 +115,7 @@ def _l1(metrics: Mapping[str, float]) -> str:
     )
 
 
-def _shared(metrics: Mapping[str, float]) -> str:
+def _shared(metrics: Mapping[str, float], pass_bytes: int) -> str:
     wavefronts = metrics.get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 0.0)
     rows = []
     if wavefronts:
@@ -122,7 +124,7 @@ def _shared(metrics: Mapping[str, float]) -> str:
         rows.append(
             f"<tr><td>shared memory</td>{_count('shared: loads', loads)}{_count('shared: stores', stores)}"
             f"{_count('shared: wavefronts', wavefronts)}{_count('shared: bank conflicts', conflicts)}"
-            f'<td class="num">{size_text(wavefronts * WAVEFRONT_BYTES)}</td></tr>'
+            f'<td class="num">{size_text(wavefronts * pass_bytes)}</td></tr>'
         )
     return rows_table(
         "",
@@ -131,17 +133,17 @@ def _shared(metrics: Mapping[str, float]) -> str:
     )
 
 
-def _l2_note(metrics: Mapping[str, float]) -> str:
+def _l2_note(metrics: Mapping[str, float], sector_bytes: int) -> str:
     hits = metrics.get("lts__t_sector_hit_rate.pct")
     found = f" {share_text(hits / 100)} of them hit." if hits is not None and metrics.get("lts__t_sectors.sum") else ""
-    return f"Sectors of 32 bytes that were looked up, by operation and by origin.{found}"
+    return f"Sectors of {sector_bytes} bytes that were looked up, by operation and by origin.{found}"
 
 
-def _l2(metrics: Mapping[str, float]) -> str:
+def _l2(metrics: Mapping[str, float], sector_bytes: int) -> str:
     total = metrics.get("lts__t_sectors.sum", 0.0)
     rows = []
     for row in l2_rows(metrics):
-        moved = "" if row.name == "fences" else size_text(row.sectors * SECTOR_BYTES)
+        moved = "" if row.name == "fences" else size_text(row.sectors * sector_bytes)
         rows.append(
             f"<tr><td>{row.name if row.group == 'operation' else f'from {row.name}'}</td>"
             f"{_count(f'L2 {row.name}: sectors', row.sectors)}"

@@ -208,7 +208,7 @@ def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None, compa
         f"<div>{mix_panel(a, run.program, f'{at}mix')}</div></div>",
         occupancy_panel(run, f"{at}occupancy"),
         panel("Memory picture", memory, f"{at}memory", "whole"),
-        caches_panel(run.metrics, run.seconds, f"{at}caches"),
+        caches_panel(run.metrics, run.device, run.seconds, f"{at}caches"),
         launch_sections.sms(run, f"{at}sms"),
         hot_lines(a, f"{at}hot"),
         listing(a, run.program, f"{at}code"),
