@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 IDLE_SHARE = 0.5
 """SM time without a block, from which on the grid is what limits."""
+BANK_BYTES = 4
 WARP = 32
 
 
@@ -433,7 +434,7 @@ def _memory_units(metrics: Mapping[str, float], chip: Chip, cycles: int) -> Iter
 
 def wavefront_bytes(chip: Chip) -> int:
     """Bytes that a wavefront of shared memory moves at most: a word of every bank."""
-    return chip.shared.shared_bank_count * chip.shared.shared_bank_bytes
+    return chip.shared.shared_bank_count * BANK_BYTES
 
 
 def _traffic(metrics: Mapping[str, float], chip: Chip) -> Traffic:
