@@ -75,7 +75,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "row_gap": arrivals.row_gap, "lines_at_once": arrivals.lines_at_once, "first_steps_once": arrivals.first_steps_once,
     "first_lines_once": sub_cores.first_lines_once, "code_turns": sub_cores.code_turns, "code_by_sm": sub_cores.code_by_sm, "race": sub_cores.race,
     "looks": rivals.looks, "rivals": rivals.rivals, "stale": rivals.stale, "crossfire": rivals.crossfire, "yields": rivals.yields, "hot_lines": hot_lines.hot_lines, "hot_lines_once": hot_lines.hot_lines_once, "hot_sides": hot_lines.hot_sides,
-    "waits": waits.waits, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
+    "waits": waits.waits, "mbarrier_flow": waits.mbarrier_flow, "remote_adds": waits.remote_adds, "cluster_starts": waits.cluster_starts, "uniform_constants": waits.uniform_constants,
     "issue_pairs": sequences.issue_pairs, "warp_pairs": sequences.warp_pairs, "issue_steps": sequences.issue_steps, "issue_mixes": sequences.issue_mixes, "tensor_gaps": sequences.tensor_gaps,
     "sub_core_passes": passes.sub_core_passes, "wide_words": passes.wide_words, "matches": passes.matches, "single_walks": passes.single_walks,
     "loads_beside": passes.loads_beside, "load_bursts": passes.load_bursts, "loads_in_turn": passes.loads_in_turn, "product_steps": passes.product_steps,

@@ -84,3 +84,37 @@ template <int STEP, int WIDE> __device__ void walk_uniform(u32 *out, int count, 
 }
 #define UNIFORM(step, wide) extern "C" __global__ void uniform_##step##_##wide(u32 *out, int count, u32 stagger) { walk_uniform<step, wide>(out, count, stagger); }
 UNIFORM(0, 1) UNIFORM(1, 1) UNIFORM(4, 1) UNIFORM(16, 1) UNIFORM(0, 4) UNIFORM(4, 4) UNIFORM(16, 4)
+// Phases of one mbarrier at which so many lanes of every warp arrive; way: 0 arrive.expect_tx and complete_tx, 1 arrive, 2 arrive.release.cluster at the own block.
+// For each phase and warp: the clock before, after the arrival, after the completion, after the wait, and when the warp is together again.
+extern "C" __global__ void mbarrier_flow(u32 *out, int lanes, int way) {
+    __shared__ __align__(8) u64 gate;
+    unsigned bar = SHARED(&gate), done, warp = threadIdx.x / 32;
+    u64 token;
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(lanes * (blockDim.x / 32)) : "memory");
+    __syncthreads();
+    for (int k = 0; k < 6; k++) {
+        u32 begin = clk(), arrived = 0, completed = 0, woken = 0;
+        if (threadIdx.x % 32 < lanes) {
+            if (way == 0) {
+                asm volatile("mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 %0, [%1], 1;" : "=l"(token) : "r"(bar) : "memory");
+                arrived = clk();
+                asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 1;" ::"r"(bar) : "memory");
+            } else {
+                if (way == 1) asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(token) : "r"(bar) : "memory");
+                else asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+                arrived = clk();
+            }
+            completed = clk();
+            do asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(bar), "r"(k & 1) : "memory");
+            while (!done);
+            woken = clk();
+        }
+        __syncwarp();
+        u32 together = clk();
+        __syncthreads();
+        if (lane() == 0) {
+            u32 *to = out + k * 256 + warp * 8;
+            to[0] = begin, to[1] = arrived, to[2] = completed, to[3] = woken, to[4] = together;
+        }
+    }
+}

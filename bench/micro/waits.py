@@ -94,3 +94,26 @@ def uniform_constants(ctx: Context) -> list[Row]:
             where = {"step": step, "wide": wide, "warps": warps, "count": count, "stagger": stagger}
             rows.append(row("uniform_constants", "cycles_each", span / count, "cycles", **where))
     return rows
+
+
+def mbarrier_flow(ctx: Context) -> list[Row]:
+    """Cycles from the first warp's arrival at an mbarrier to the steps of a phase, by warps and by lanes that arrive."""
+    rows: list[Row] = []
+    module = ctx.module("waits")
+    ways = ("arrive_expect_complete", "arrive", "arrive_remote")
+    steps = ("arrived", "arrived_last", "woken_first", "woken_last", "together")
+    for warps in (1, 2, 4, 8):
+        for lanes in (1, 32):
+            for way, name in enumerate(ways):
+                turns = []
+                for _ in range(1 if ctx.model else 3):
+                    module.launch("mbarrier_flow", 1, warps * 32, [ctx.words, np.int32(lanes), np.int32(way)])
+                    words = ctx.words.read(np.uint32, 6 * 256).reshape(6, 32, 8)[3:, :warps, :5].astype(np.int64)
+                    words -= words[:, :, :1].min(axis=1, keepdims=True)
+                    turns += [
+                        (float(np.median(w[:, 1])), w[:, 2].max(), w[:, 3].min(), w[:, 3].max(), w[:, 4].max())
+                        for w in words
+                    ]
+                for step, value in zip(steps, np.median(np.array(turns), axis=0), strict=True):
+                    rows.append(row("mbarrier_flow", step, float(value), "cycles", way=name, warps=warps, lanes=lanes))
+    return rows

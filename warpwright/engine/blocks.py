@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from warpwright.engine.reconvergence import stack_targets
 from warpwright.engine.spin_loops import block_looks, changes_shared, polls
 from warpwright.isa.ops import ATTRIBUTES, Access, Lowered, Op
-from warpwright.isa.program import Program
+from warpwright.isa.program import Instruction, Program
 from warpwright.isa.texture_access import TextureAccess
 
 INSTRUCTION_BYTES = 16
@@ -68,6 +68,9 @@ class BasicBlock:
     accesses: tuple[MemoryAccess, ...]
     stop: str = ""
     """Why a traced warp stops before this block: "" | strong | clock."""
+    gives_way: bool = False
+    """Whether a warp lets the other warps of its block run before it executes this block: it begins with an mbarrier's
+    initialisation (``initialises_mbarrier``)."""
 
 
 def address_index(program: Program) -> dict[int, int]:
@@ -83,6 +86,18 @@ def is_clock(op: Op) -> bool:
     return op.name in ("special", "special64") and op.attr in CLOCKS
 
 
+def initialises_mbarrier(instruction: Instruction) -> bool:
+    """Whether an instruction makes an mbarrier, perhaps in the place of one at which other warps still wait.
+
+    On a card the end of a phase wakes all warps that wait for it, before any of them can have executed the dozens of
+    instructions up to the next initialisation.  Programs rely on it (libcu++'s ``arrive_tx_cta``, which an H200 passes).  So a warp gives
+    way before the initialisation, and with timing it executes it in the cycle in which it issues.
+    """
+    if instruction.opcode == "mbarrier":
+        return instruction.modifiers[:1] == ("init",)
+    return instruction.opcode == "SYNCS" and "EXCH" in instruction.modifiers
+
+
 def judged(program: Program, lowered: Sequence[Lowered]) -> bool:
     """Whether a kernel's behaviour follows from its own state and memory alone."""
     return not program.services and not any(is_clock(op) for one in lowered for op in one.ops)
@@ -95,6 +110,8 @@ def stop_before(lowered: Lowered) -> str:
             return "clock"
         if op.name in ("load", "store", "atomic"):
             access: Access = op.attr
+            if access.space == "shared" and access.operation == "mbarrier":
+                return "clock"  # a warp that waits for it must not be woken before the cycle of its issue
             if access.space in ("global", "generic") and (access.strong or op.name == "atomic"):
                 return "strong"
         elif is_clock(op):
@@ -292,12 +309,16 @@ def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of:
     return tuple(sorted(found))
 
 
-def _stops(lowered: Sequence[Lowered], index_of: dict[int, int]) -> Callable[[int], str]:
+def _stops(
+    lowered: Sequence[Lowered], index_of: dict[int, int], initialises: frozenset[int]
+) -> Callable[[int], str]:
     """Why a traced warp stops before an instruction, by index; empty if it does not."""
     looks = polls(lowered, index_of)
     waits = block_looks(lowered, index_of)
 
     def stops(index: int) -> str:
+        if index in initialises:
+            return "clock"
         if index not in waits and any(op.name == "load" and op.attr.scope == "block" for op in lowered[index].ops):
             return ""
         if index in looks or (looks and changes_shared(lowered[index])):
@@ -365,7 +386,8 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
             )
         return found
 
-    stops = _stops(lowered, index_of)
+    initialises = frozenset(n for n, one in enumerate(program.instructions) if initialises_mbarrier(one))
+    stops = _stops(lowered, index_of, initialises)
     starts = sorted(_leaders(lowered, index_of, place, stops, indirect))
     number_at = {start: number for number, start in enumerate(starts)}
     blocks = []
@@ -380,7 +402,10 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
         successors = {number_at[i] for i in targets}
         if falls and number + 1 < len(starts):
             successors.add(number + 1)
-        blocks.append(BasicBlock(number, first, end - first, tuple(sorted(successors)), accesses, stops(first)))
+        following = tuple(sorted(successors))
+        blocks.append(
+            BasicBlock(number, first, end - first, following, accesses, stops(first), first in initialises)
+        )
     return blocks
 
 

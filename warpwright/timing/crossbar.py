@@ -122,16 +122,17 @@ def execute_strong_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request, 
     base, tabled, step, mask = addresses
     size = code[row.access_bytes]
     changes = code[row.op] >= s.OP_ATOMIC
+    each = changes and code[row.extra] & s.COUNTS_LANES == 0
     remote = remote_lanes(m, w, code[row.extra], addresses)
     if changes and remote:
         own = mask & ~remote
         if own:
-            waves = wavefronts(m, sm, Addresses(base, tabled, step, own), size, True, False)
+            waves = wavefronts(m, sm, Addresses(base, tabled, step, own), size, each, False)
             reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[r.time], waves - 1)
         passed = on_cluster(m, sm, w, Addresses(base, tabled, step, remote), size, m[r.time], True)
         acknowledge(m, sm, w, passed)
         return passed + m[s.chip.remote_atomic] - m[s.chip.from_l2]
-    waves = wavefronts(m, sm, addresses, size, changes, not changes)
+    waves = wavefronts(m, sm, addresses, size, each, not changes)
     m[sm.shared_wavefronts] += waves
     reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[r.time], waves - 1)
     answer = m[r.time] + m[s.chip.shared_atomic if changes else s.chip.shared_latency]

@@ -100,7 +100,7 @@ class BlockRun:
             limits = block.launch.limits
             if limits is not None:
                 warp.check_limits(limits)
-                if status is Status.YIELD:
+                if status is Status.YIELD and warp.gave_way_at < 0:
                     raise OverLimit
             self.statuses[n] = status
             if status in (Status.FAULT, Status.TRAP):

@@ -32,6 +32,11 @@ def run_groups(w: WarpState) -> Status:
         while True:
             if pc >= total:
                 return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(m), Status.FAULT, 16 * pc)
+            if pc in kernel.gives_way and w.gave_way_at != pc:
+                w.gave_way_at = pc
+                w.going = pc, m
+                return Status.YIELD
+            w.gave_way_at = -1
             c, e, values = w.execute(pc, m)
             if not c.control:
                 pc += 1

@@ -20,7 +20,7 @@ from warpwright.engine.abi import (
     Status,
     head_words,
 )
-from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
+from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks, initialises_mbarrier
 from warpwright.engine.bulk import BulkFault, perform, tell
 from warpwright.engine.interpreter.code import Code, generate
 from warpwright.engine.interpreter.convergence import Groups
@@ -73,6 +73,8 @@ class Kernel:
         self.collective = frozenset(
             n for n, one in enumerate(lowered) for op in one.ops if op.name == "warpsync" and op.attr == "collective"
         )
+        self.gives_way = frozenset(n for n, one in enumerate(program.instructions) if initialises_mbarrier(one))
+        """Before these a warp lets the others of its block run."""
         self.stacked = uses_stack(lowered)
         """Whether warps reconverge by a stack (chips before Volta)."""
 
@@ -253,6 +255,8 @@ class WarpState(Groups):
         self.back_edges = 0
         self.turn_back_edges = 0
         """Number of backward branches since the warp's turn began."""
+        self.gave_way_at = -1
+        """The instruction before which the warp has just let others run (``Kernel.gives_way``), or -1."""
         self.trace: list[int] | None = None
         self.fault: Fault | None = None
         self.spaces = Memories(launch.globals, block, LocalSpace(stack_bytes(launch.kernel.program), lanes))

@@ -323,8 +323,8 @@ class WarpFunction(Jumps):
         w.forget()
         w.label(f"e{n}")
         start = len(w.lines)
-        if w.trace and block.stop:
-            status = Status.STRONG if block.stop == "strong" else Status.CLOCK
+        if (w.trace and block.stop) or block.gives_way:
+            status = Status.YIELD if not w.trace else Status.STRONG if block.stop == "strong" else Status.CLOCK
             w.emit(f"store i32 {int(status)}, ptr %status")
             w.emit(f"br label {self.save_label('body', n)}")
             w.label(f"b{n}")

@@ -100,7 +100,7 @@ class Jumps(Instructions):
         if w.trace or self.groups.exist or w.flow.stacked or w.flow.ends[n] not in ("", "branch", "exit"):
             return False
         twice = w.flow.ends[n] == "branch" and self.w.blocks[n].successors == (n + 1,)
-        elsewhere = ("enter", target) in w.resumes or w.left_out >> target & 1
+        elsewhere = ("enter", target) in w.resumes or w.left_out >> target & 1 or w.blocks[target].gives_way
         return self.predecessors[target] == [n] and n < target and not twice and not elsewhere
 
     def _back_edge(self, n: int, target: int) -> None:

@@ -129,7 +129,11 @@ def _device_scope(i: Instruction) -> bool:
 
 def _mbarrier(i: Instruction) -> Work:
     looks = "TRYWAIT" in i.modifiers
-    return Work("mbarrier", _some(try_wait=looks, no_result=_no_result(i), device_scope=_device_scope(i)))
+    # Lanes that arrive at one barrier are counted, in one pass: bench.micro ``mbarrier_flow``.
+    return Work(
+        "mbarrier",
+        _some(try_wait=looks, no_result=_no_result(i), device_scope=_device_scope(i), counts_lanes=True),
+    )
 
 
 def _memory(i: Instruction) -> Work:
