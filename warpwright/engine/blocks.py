@@ -309,9 +309,7 @@ def _addresses_in_tables(program: Program, lowered: Sequence[Lowered], index_of:
     return tuple(sorted(found))
 
 
-def _stops(
-    lowered: Sequence[Lowered], index_of: dict[int, int], initialises: frozenset[int]
-) -> Callable[[int], str]:
+def _stops(lowered: Sequence[Lowered], index_of: dict[int, int], initialises: frozenset[int]) -> Callable[[int], str]:
     """Why a traced warp stops before an instruction, by index; empty if it does not."""
     looks = polls(lowered, index_of)
     waits = block_looks(lowered, index_of)
@@ -403,9 +401,7 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
         if falls and number + 1 < len(starts):
             successors.add(number + 1)
         following = tuple(sorted(successors))
-        blocks.append(
-            BasicBlock(number, first, end - first, following, accesses, stops(first), first in initialises)
-        )
+        blocks.append(BasicBlock(number, first, end - first, following, accesses, stops(first), first in initialises))
     return blocks
 
 
