@@ -44,7 +44,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "uniform_constant": (),  # read before issue, like operands
     "interpolation": (),
     "texture": ("fetch",),  # fetch: without filtering
-    "mbarrier": ("try_wait", "no_result", "device_scope"),
+    "mbarrier": ("try_wait", "no_result", "device_scope", "counts_lanes"),
     "memory": (
         "async_copy",
         "no_result",
