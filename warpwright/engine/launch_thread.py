@@ -11,6 +11,9 @@ import threading
 from collections.abc import Callable
 
 POLL_SECONDS = 0.05
+STACK_BYTES = 256 << 20
+"""Address space of the thread's stack: LLVM's passes recurse as deep as a kernel's code is long (30,000 instructions ended a process
+whose threads have 8 MiB)."""
 
 
 class Worker:
@@ -23,7 +26,11 @@ class Worker:
         self._done = threading.Lock()
         self._start.acquire()
         self._work: Callable[[], None] = lambda: None
-        threading.Thread(target=self._loop, name="warpwright launch", daemon=True).start()
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            threading.Thread(target=self._loop, name="warpwright launch", daemon=True).start()
+        finally:
+            threading.stack_size(before)
 
     def _loop(self) -> None:
         while True:
