@@ -13,28 +13,23 @@ import pytest
 
 import warpwright as ww
 from tests.test_driver_devices import right
+from tests.touch_kernel import TOUCH
 from warpwright.engine.host_coherence import ProbeCosts, ProbeFilter, without
 from warpwright.errors import MemoryFaultError
 from warpwright.run import Run
 from warpwright.system import MachineError, host_route, load_machine, route
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/maps")
-SOURCE = """
-extern "C" __global__ void touch(char *p, long long step, int count, int *clocks)
-{
-    for (int i = 0; i < count; i++) {
-        long long begin = clock64();
-        int v = *(volatile int *)(p + i * step);
-        if (v == 12345) __trap();
-        clocks[i] = (int)(clock64() - begin);
-    }
-}
+SOURCE = (
+    TOUCH
+    + """
 extern "C" __global__ void add(int *p, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) atomicAdd_system(p + i, 1);
 }
 """
+)
 PAGE = 64 << 10
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import warpwright as ww
 from tests.test_driver_devices import right
+from tests.touch_kernel import TOUCH
 from warpwright.engine.abi import MIGRATES
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.host_touches import HostTouches, can_see_touches
@@ -31,16 +32,9 @@ from warpwright.system import load_machine, migration_of
 
 GPU0, GPU1 = 2, 3
 PAGE = 64 << 10
-SOURCE = """
-extern "C" __global__ void touch(char *p, long long step, int count, int *clocks)
-{
-    for (int i = 0; i < count; i++) {
-        long long begin = clock64();
-        int v = *(volatile int *)(p + i * step);
-        if (v == 12345) __trap();
-        clocks[i] = (int)(clock64() - begin);
-    }
-}
+SOURCE = (
+    TOUCH
+    + """
 extern "C" __global__ void put(char *p, long long step)
 {
     *(volatile int *)(p + blockIdx.x * step) = 1;
@@ -51,6 +45,7 @@ extern "C" __global__ void look(char *p, long long step, int *out)
     if (v == 12345) out[0] = v;
 }
 """
+)
 
 
 class Machine:

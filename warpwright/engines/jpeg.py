@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.arrays import DeviceArray
+from warpwright.engines.decoded_pictures import written
 from warpwright.engines.jpeg_files import BASELINE, EXTENDED, JpegFile, read_jpeg
 from warpwright.engines.timeline import Device, Task, Timeline
 from warpwright.errors import UNTIMED, ArgumentError, UnsupportedError
-from warpwright.timing.state.memory_system import BR_DROPPED
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -181,7 +181,7 @@ class JpegDecoder:
         for i, file in enumerate(files):
             _refuse(file, f"image {i}")
         pictures = [self._pixels(data, format, f"image {i}") for i, data in enumerate(held)]
-        job = JpegJob([self._written(pixels) for pixels in pictures])
+        job = JpegJob([written(self._device, pixels, "decoded image") for pixels in pictures])
         job.dram_read_bytes = sum(map(len, held))
         job.dram_write_bytes = sum(picture.nbytes for picture in job.images)
         for first in range(0, len(files), self.core_count):
@@ -226,14 +226,6 @@ class JpegDecoder:
         if format == "rgba":
             return np.dstack([pixels, np.full(pixels.shape[:2], 255, np.uint8)])
         return pixels
-
-    def _written(self, pixels: Pixels) -> DeviceArray:
-        """A picture in device memory; L2 does not have it."""
-        made = DeviceArray(self._device.memory, pixels.shape, np.dtype(np.uint8), "decoded image")
-        made.set(pixels)
-        if self._device.kept_caches is not None:
-            self._device.kept_caches.used(made.device_address(), made.nbytes, BR_DROPPED)
-        return made
 
     def __repr__(self) -> str:
         return f"<JPEG engine of {self._device.chip.name}, {self.core_count} cores>"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from warpwright.arrays import DeviceArray
+from warpwright.engines.decoded_pictures import written
 from warpwright.engines.timeline import Device, Task, Timeline
-from warpwright.engines.video_streams import CODECS, Picture, VideoStream, read_video
+from warpwright.engines.video_streams import CODECS, VideoStream, read_video
 from warpwright.errors import UNTIMED, ArgumentError, UnsupportedError
-from warpwright.timing.state.memory_system import BR_DROPPED
 
 if TYPE_CHECKING:
     from warpwright.chips import Chip
@@ -201,7 +201,10 @@ class VideoDecoder:
 
     def written(self, stream: VideoStream, format: str) -> list[DeviceArray]:
         """The pictures of a stream in device memory; L2 does not have them."""
-        return [self._written(picture) for picture in (stream.rgb() if format == "rgb" else stream.pictures)]
+        return [
+            written(self._device, picture, "decoded frame")
+            for picture in (stream.rgb() if format == "rgb" else stream.pictures)
+        ]
 
     def _schedule(self, job: VideoJob) -> None:
         """Give each frame to the unit on which it can begin first, frame by frame of all streams in turn."""
@@ -239,13 +242,6 @@ class VideoDecoder:
                 f"{name} has pixels of {stream.pixels}: {self._device.chip.name} decodes {CODECS[stream.codec]} of {bits} bits with {formats}; "
                 "decode it on the host"
             )
-
-    def _written(self, picture: Picture) -> DeviceArray:
-        made = DeviceArray(self._device.memory, picture.shape, picture.dtype, "decoded frame")
-        made.set(picture)
-        if self._device.kept_caches is not None:
-            self._device.kept_caches.used(made.device_address(), made.nbytes, BR_DROPPED)
-        return made
 
     def __repr__(self) -> str:
         return f"<video decoders of {self._device.chip.name}, {self.unit_count} units>"

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.blocks import BasicBlock, MemoryAccess
+from warpwright.engine.blocks import BasicBlock, MemoryAccess, initialises_mbarrier
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 
 
@@ -310,8 +310,7 @@ def _of_access(access: MemoryAccess, index: int, program: Program, facts: _Facts
     instruction = program.instructions[index]
     shared = access.space == "shared"
     # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
-    fresh = is_mbarrier(instruction) and "EXCH" in instruction.modifiers
-    event = Event.STORE if fresh else _EVENTS[access.kind]
+    event = Event.STORE if initialises_mbarrier(instruction) else _EVENTS[access.kind]
     signals = instruction.opcode == SIGNALLING_STORE
     mbarrier = is_mbarrier(instruction) or index in facts.tests
     block_scope = mbarrier or (access.access.strong and _of_block(instruction))
