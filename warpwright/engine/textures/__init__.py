@@ -1,4 +1,4 @@
-"""Textures and surfaces: what their handles stand for, and how they are sampled.
+"""Textures and surfaces: the objects behind their handles, and how they are sampled.
 
-``table.py`` describes them, ``sampling.py`` samples with NumPy (the interpreter), ``compiled_textures.py`` for compiled code.
+``table.py`` describes the objects, ``sampling.py`` samples them with NumPy for the interpreter, and ``compiled_textures.py`` does it for compiled code.
 """

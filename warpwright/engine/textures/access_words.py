@@ -14,4 +14,4 @@ SAMPLE, FETCH, GATHER, SLOPES, QUERY = asked.SAMPLE, asked.FETCH, asked.GATHER, 
 LOAD, STORE, STORE_FORMATTED, REDUCE = asked.LOAD, asked.STORE, asked.STORE_FORMATTED, asked.REDUCE
 EXPLICIT, SURFACE_CLAMP, TRAP = asked.EXPLICIT, asked.CLAMP, asked.TRAP
 NO_LEVEL = -32.0
-"""The level that compiled code asks for where the program names none: below every level."""
+"""The level that compiled code requests if the program names none: a number below every level."""

@@ -1,7 +1,7 @@
-"""Textures and surfaces for compiled kernels, in Numba; bit for bit as ``sampling.py`` and ``surfaces.py``.
+"""Textures and surfaces for compiled kernels, in Numba; results equal those of ``sampling.py`` and ``surfaces.py`` bit for bit.
 
-:data:`serve` is what a compiled warp calls; lane by lane it asks ``lane_textures.py`` and ``lane_surfaces.py``.  What is rare (cubes,
-queries, reductions) and what is at fault goes on to Python (``LAUNCH.texture_slow_path``), which does it all or tells what is wrong.
+A compiled warp calls :data:`serve`, which handles each lane with ``lane_textures.py`` or ``lane_surfaces.py``. Rare accesses (cubes, queries, reductions) and
+faulty ones are passed on to Python (``LAUNCH.texture_slow_path``), which either carries them out or reports the error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ INDEX = (1 << INDEX_BITS) - 1
 
 @part
 def row_of(rows: int, count: int, handle: int, purpose: int) -> int:
-    """Address of a live object's row, or 0."""
+    """Address of a live object's row, or 0 if there is none."""
     index = handle & INDEX
     row = rows + ROW_BYTES * index
     if 0 < index < count and read_64(row + HANDLE) == handle and read_64(row + PURPOSE) == purpose:
@@ -52,7 +52,7 @@ def row_of(rows: int, count: int, handle: int, purpose: int) -> int:
 
 @part
 def is_common(row: int, request: int, words: int) -> bool:
-    """Whether one lane's access is neither rare nor at fault."""
+    """Whether compiled code can carry out one lane's access: it is neither rare nor faulty."""
     shape, what = request >> AT_SHAPE & 7, request & 15
     if what >= REDUCE:
         return False
@@ -71,7 +71,7 @@ def is_common(row: int, request: int, words: int) -> bool:
 
 @part
 def serve_lanes(launch: int, lanes: int, request: int, values: int, addresses: int) -> bool:
-    """False where Python is to do it: nothing has been stored, and no word has been changed."""
+    """Carry out a warp's accesses; returns False if Python must do it, in which case nothing has been stored and no word changed."""
     rows, count, to_host = read_64(launch + ROWS), read_64(launch + ROW_COUNT), read_64(launch + HOST_MINUS_DEVICE)
     what = request & 15
     on_surface = what >= LOAD

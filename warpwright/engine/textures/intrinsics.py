@@ -1,6 +1,6 @@
-"""Intrinsics of compiled texture code: memory by host address, bits as floats, calls of a C function by address.
+"""Intrinsics of compiled texture code: memory accesses by host address, bits as floats, and calls of a C function by address.
 
-The compiled code is kept on disk, in a folder named by a digest of every file that it follows from.
+The compiled code is cached on disk, in a folder named by a digest of every file that it depends on.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ PACKAGE = Path(__file__).parents[2]
 
 
 def part(function: F) -> F:
-    """Compile a function that only other compiled functions call."""
+    """Compile a function that is called only by other compiled functions."""
     compiled = numba.njit(function, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
     return compiled
 
 
 def c_function(signature: Any, more: tuple[Path, ...] = ()) -> Callable[[F], Any]:
-    """Compile to a C function (its ``address``; keep the result), kept on disk.
+    """Compile to a C function, cached on disk; its address is ``address`` of the result, which the caller must keep alive.
 
     Args:
-        more: files that it follows from besides this package's.
+        more: files that it depends on besides this package's.
     """
     sources = [
         *sorted((PACKAGE / "engine" / "textures").glob("*.py")),
@@ -86,9 +86,9 @@ def _writer(bits: int) -> Any:
 
 read_u8, read_u16, read_u32, read_64 = _reader(8, False), _reader(16, False), _reader(32, False), _reader(64, True)
 read_s8, read_s16, read_s32 = _reader(8, True), _reader(16, True), _reader(32, True)
-"""The integer at a host address, which need not be aligned."""
+"""Read the integer at a host address, which need not be aligned."""
 write_8, write_16, write_32, write_64 = _writer(8), _writer(16), _writer(32), _writer(64)
-"""Store the lowest bits of an integer."""
+"""Store the low bits of an integer."""
 
 
 @intrinsic
@@ -104,7 +104,7 @@ def write_double(typing_context: Any, address: Any, value: Any) -> Any:
 
 @intrinsic
 def float_of(typing_context: Any, bits: Any) -> Any:
-    """The f32 that has these bits."""
+    """The f32 with these bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(builder.trunc(arguments[0], ir.IntType(32)), ir.FloatType())
@@ -114,7 +114,7 @@ def float_of(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic
 def bits_of(typing_context: Any, value: Any) -> Any:
-    """Bits of an f32."""
+    """The bits of an f32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.zext(builder.bitcast(arguments[0], ir.IntType(32)), ir.IntType(64))
@@ -123,7 +123,7 @@ def bits_of(typing_context: Any, value: Any) -> Any:
 
 
 def workspace(words: int) -> Any:
-    """A function that gives the host address of ``words`` int64 of its caller's stack."""
+    """Make a function that returns the host address of ``words`` int64 values on its caller's stack."""
 
     @intrinsic
     def address(typing_context: Any) -> Any:
@@ -146,7 +146,7 @@ def call_texture(
     addresses: Any,
     instruction: Any,
 ) -> Any:
-    """``LAUNCH.texture``'s signature (``engine/abi.py``), by address."""
+    """Call a function with the signature of ``LAUNCH.texture`` (``engine/abi.py``) by its address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word = ir.IntType(64)

@@ -1,4 +1,4 @@
-"""Surface accesses of one lane in compiled kernels; bit for bit as ``surfaces.py``.
+"""Surface accesses of one lane in compiled kernels; results equal those of ``surfaces.py`` bit for bit.
 
 All numbers are int64; ``row`` is the address of an object's row (``table_fields.py``).
 """
@@ -45,7 +45,7 @@ from warpwright.engine.textures.texels import put_nothing
 
 @part
 def cut_to_half(bits: int) -> int:
-    """Bits of an f32 as a half's, rounded towards zero."""
+    """Bits of an f32 converted to a half, rounded towards zero."""
     sign, magnitude = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if magnitude > 0x7F800000:
         return np.int64(0x7FFF)
@@ -63,7 +63,7 @@ def cut_to_half(bits: int) -> int:
 
 @part
 def store_formatted(row: int, to: int, data: int) -> None:
-    """One lane's element from its words, one for each channel."""
+    """Store one lane's element, given as one word per channel."""
     size, kind = read_64(row + CHANNEL_BYTES), read_64(row + KIND)
     for channel in range(read_64(row + CHANNELS)):
         word = read_u32(data + 128 * channel)
@@ -79,7 +79,7 @@ def store_formatted(row: int, to: int, data: int) -> None:
 
 @part
 def store_bytes(to: int, word: int, size: int) -> None:
-    """The lowest ``size`` bytes of a word, at most four."""
+    """Store the low ``size`` bytes of a word, at most four."""
     if size >= 4:
         write_32(to, word)
     elif size == 2:
@@ -90,7 +90,7 @@ def store_bytes(to: int, word: int, size: int) -> None:
 
 @part
 def access_surface(row: int, request: int, words: int, to_host: int) -> int:
-    """One lane's access; returns the device address, 0 where nothing is accessed."""
+    """Carry out one lane's access; returns the device address, or 0 if nothing is accessed."""
     what = request & 15
     outside = request >> AT_OUTSIDE & 3
     x, y, z, data = place_of(row, request, words)
@@ -122,7 +122,7 @@ def access_surface(row: int, request: int, words: int, to_host: int) -> int:
 
 @part
 def place_of(row: int, request: int, words: int) -> tuple[int, int, int, int]:
-    """Byte of the row, row, slice, and where the words to store are."""
+    """Returns the byte offset in the row, the row, the slice, and the location of the words to store."""
     shape = request >> AT_SHAPE & 7
     axes = SHAPE_AXES[shape]
     at = words + 128
@@ -142,7 +142,7 @@ def place_of(row: int, request: int, words: int) -> tuple[int, int, int, int]:
 
 @part
 def limits_of(row: int, request: int) -> tuple[int, int, int, int]:
-    """Bytes of a lane, and the last byte, row and slice where they can begin."""
+    """Returns the number of bytes that a lane accesses, and the last byte, row and slice at which they can begin."""
     item = read_64(row + CHANNEL_BYTES) * read_64(row + CHANNELS)
     size = item if request & 15 == STORE_FORMATTED else request >> AT_SIZE & 31
     return size, read_64(row + LEVEL) * item - size, read_64(row + LEVEL + 8) - 1, read_64(row + LEVEL + 16) - 1

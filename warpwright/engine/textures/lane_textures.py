@@ -1,7 +1,7 @@
 """Texture fetches of one lane in compiled kernels: texels and weights.
 
-What ``sampling.py`` says, bit for bit.  All numbers are int64 unless they are called coordinates; ``row`` is the address of
-an object's row (``table_fields.py``), ``level`` that of a level's fields in it.
+Results equal those of ``sampling.py`` bit for bit. All numbers are int64 unless they are called coordinates; ``row`` is the address of an object's row
+(``table_fields.py``), and ``level`` that of a level's fields within it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ GATHERED = (2, 3, 1, 0)
 
 @part
 def with_axis(axis: int, i: int, x: int, y: int, z: int) -> tuple[int, int, int]:
-    """A place whose coordinate along one axis is ``i``."""
+    """The place with its coordinate along one axis replaced by ``i``."""
     if axis == 0:
         return i, y, z
     if axis == 1:
@@ -66,13 +66,13 @@ def with_axis(axis: int, i: int, x: int, y: int, z: int) -> tuple[int, int, int]
 
 @part
 def offset_of(packed: int, axis: int, gather: bool) -> int:
-    """Texels to add along an axis: four bits each, of a gather six in a byte."""
+    """Texels to add along an axis: a field of four bits per axis, or of six bits in a byte for a gather."""
     bits, step = (6, 8) if gather else (4, 4)
     return (packed << (64 - bits - step * axis)) >> (64 - bits)
 
 
 class Place(NamedTuple):
-    """Where one lane samples: its coordinates along the axes, the layer, and packed offsets; ``to_host`` is the host's address of the device's 0."""
+    """Where one lane samples: coordinates along the axes, layer, and packed offsets; ``to_host`` is the host address of device address 0."""
 
     row: int
     coordinates: int
@@ -84,7 +84,7 @@ class Place(NamedTuple):
 
 @part
 def find_quads(place: Place, level: int, total: int, filtered: bool, gather: bool, quads: int) -> int:
-    """Write one square of four, or of three axes two; returns the device address of the first texel."""
+    """Write one square of four texels, or two of them for three axes; returns the device address of the first texel."""
     row, axes, layer = place.row, place.axes, place.layer
     normalized = read_64(row + NORMALIZED)
     x0 = x1 = y0 = y1 = f = g = h = np.int64(0)
@@ -122,7 +122,7 @@ def find_quads(place: Place, level: int, total: int, filtered: bool, gather: boo
 def nearest(
     row: int, level: int, coordinates: int, axes: int, layer: int, packed: int, to_host: int
 ) -> tuple[int, int]:
-    """Of the nearest texel: host address, 0 for the border, and device address."""
+    """Host address of the nearest texel (0 for the border) and its device address."""
     normalized = read_64(row + NORMALIZED)
     x = y = np.int64(0)
     z = layer
@@ -139,7 +139,7 @@ def nearest(
 def sample(
     row: int, coordinates: int, axes: int, layer: int, packed: int, level: float, values: int, to_host: int
 ) -> int:
-    """One lane's sample; returns the first texel's device address."""
+    """Take one lane's sample; returns the first texel's device address."""
     fixed = level_of(row, level)
     if not read_64(row + MIP_LINEAR):
         fixed = (fixed + 128) >> 8 << 8
@@ -174,7 +174,7 @@ def sample(
 
 @part
 def element(row: int, numbers: int, axes: int, layer: int, packed: int, level: int, values: int, to_host: int) -> int:
-    """One lane's texel by integer coordinates."""
+    """Read one lane's texel at integer coordinates."""
     if not 0 <= level < read_64(row + LEVELS):
         put_nothing(values)
         return np.int64(0)
@@ -198,7 +198,7 @@ def element(row: int, numbers: int, axes: int, layer: int, packed: int, level: i
 def gather(
     row: int, coordinates: int, axes: int, layer: int, packed: int, component: int, values: int, to_host: int
 ) -> int:
-    """One channel of the four texels that a filter would take."""
+    """Read one channel of the four texels that a filter would use."""
     quads = quads_workspace()
     place = Place(row, coordinates, axes, layer, packed, to_host)
     first = find_quads(place, row + LEVEL, 256, False, True, quads)
@@ -212,7 +212,7 @@ def gather(
 
 @part
 def fetch(row: int, request: int, words: int, to_host: int) -> int:
-    """What one lane asks of a texture, whose handle is at ``words``; returns the first texel's device address."""
+    """Carry out one lane's fetch from the texture whose handle is at ``words``; returns the first texel's device address."""
     shape, what = request >> AT_SHAPE & 7, request & 15
     explicit = request >> AT_LEVEL & 3 == EXPLICIT
     axes = SHAPE_AXES[shape]

@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 def uses_textures(program: Program) -> bool:
-    """True when the kernel has a texture or surface instruction; looked up once for a program."""
+    """Whether the kernel has a texture or surface instruction; determined once per program."""
     if "textures" not in program.facts:
         program.facts["textures"] = any(
             i.opcode
@@ -71,7 +71,7 @@ class LaunchTextures:
         self.failure: BaseException | None = None
 
     def row(self, handle: int, purpose: int) -> dict[str, Any] | None:
-        """What a handle stands for; None when it stands for nothing of that kind."""
+        """The row of a handle's object; None if the handle has no object of that kind."""
         if handle not in self.rows:
             index = handle & (1 << INDEX_BITS) - 1
             if not 0 < index < len(self.table.rows) or self.table.rows[index][0] != handle:
@@ -84,7 +84,7 @@ class LaunchTextures:
         """Results, uint32 (4, 32), and the address of each lane's first element, int64 (32,).
 
         Raises:
-            MemoryFault: nothing was stored.
+            MemoryFault: an access is out of bounds; nothing has been stored.
         """
         result = np.zeros((4, 32), np.uint32)
         first = np.zeros(32, np.int64)
@@ -127,14 +127,14 @@ class LaunchTextures:
         layer = fetcher.layer(number)
         places, rest = rest[: access.axes], rest[access.axes :]
         if access.offsets:
-            # Four bits an axis, of a gather six in a byte.
+            # Four bits per axis, or six bits in a byte for a gather.
             packed = rest[access.level == EXPLICIT].view(np.int32).astype(np.int64)
             bits, step = (6, 8) if access.request == GATHER else (4, 4)
             fetcher.offsets = [(packed << (64 - bits - step * axis)) >> (64 - bits) for axis in range(3)]
         if access.request == FETCH:
             level = rest[0].view(np.int32).astype(np.int64) if access.level == EXPLICIT else np.zeros(32, np.int64)
             if (access.shape == "1D" and not row["buffer"]) or access.layered:
-                # Nothing clamps here; an array of one axis is one of two to the texture units.
+                # Coordinates are not clamped here; the texture units treat a one-dimensional array as two-dimensional.
                 lacking = number >= row["layers"] if access.layered else np.ones(32, np.bool_)
                 level = np.where(lacking, -1, level)
             found = fetcher.element([p.view(np.int32).astype(np.int64) for p in places], layer, level)
@@ -151,7 +151,7 @@ class LaunchTextures:
         return found, fetcher.first
 
     def native(self) -> Any:
-        """The C function that does in Python what compiled code leaves to it (``engine/abi.py``, LAUNCH.texture_slow_path)."""
+        """The C function that carries out in Python the accesses that compiled code does not handle (``engine/abi.py``, LAUNCH.texture_slow_path)."""
 
         def call(warp: int, lanes: int, request: int, values: int, addresses: int, instruction: int) -> None:
             try:
@@ -169,8 +169,8 @@ class LaunchTextures:
         return ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_uint64] * 4)(call)
 
     def provide(self, context: LaunchContext) -> None:
-        """Give the launch its functions and the table, for compiled code."""
-        # Imported here: a program without textures should not wait for Numba.
+        """Store the addresses of the functions and of the table in the launch, for compiled code."""
+        # Imported here so that a program without textures does not wait for Numba.
         from warpwright.engine.textures import compiled_textures
 
         rare, rows = self.native(), self.table.rows
@@ -185,7 +185,7 @@ class LaunchTextures:
 
 
 def record_fault(warp: int, fault: MemoryFault, instruction: int) -> None:
-    """Write a fault into a WARP, unless it holds one."""
+    """Write a fault into a WARP unless it already holds one."""
 
     def field(name: str) -> ctypes.c_int64:
         return ctypes.c_int64.from_address(warp + WARP[name])

@@ -1,4 +1,4 @@
-"""Compiled code for texels, weights and mipmap levels from coordinates and derivatives (``sampling.py`` has it in NumPy)."""
+"""Compiled code that finds texels, weights and mipmap levels from coordinates and derivatives (``sampling.py`` has the NumPy version)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def level_of(row: int, level: float) -> int:
 
 @part
 def slope_at(row: int, slopes: int, axis: int, step: int) -> float:
-    """Texels along an axis that one of the two steps goes; NaN counts as none."""
+    """Length in texels of one of the two steps along an axis; NaN counts as 0."""
     scale = 1.0
     if read_64(row + NORMALIZED) and axis < read_64(row + AXES):
         scale = np.float64(read_64(row + LEVEL + 8 * axis))
@@ -121,7 +121,7 @@ def joined(a: float, b: float) -> float:
 
 @part
 def component(row: int, slopes: int, axis: int, way: int) -> float:
-    """Texels along an axis that a step goes: one of the two, their sum or difference."""
+    """Length in texels along an axis of a step: one of the two, their sum, or their difference."""
     if way < 2:
         return abs(short(slope_at(row, slopes, axis, way)))
     first, second = short(slope_at(row, slopes, axis, 0)), short(slope_at(row, slopes, axis, 1))
@@ -130,7 +130,7 @@ def component(row: int, slopes: int, axis: int, way: int) -> float:
 
 @part
 def level_of_slopes(row: int, slopes: int, axes: int) -> float:
-    """Of slopes that are rows of words from ``slopes`` on; NaN where they are infinite."""
+    """The mipmap level for slopes stored as rows of words starting at ``slopes``; NaN if a slope is infinite."""
     longest = 0.0
     for way in range(4):
         diagonal = way // 2

@@ -1,12 +1,13 @@
-"""Texture sampling in NumPy for the interpreter; bit for bit as an H200 samples.
+"""Texture sampling in NumPy for the interpreter; results equal an H200's bit for bit.
 
-The mechanism was found from an H200's results (``bench/textures``, ``docs/model/textures.md``):
+The mechanism was inferred from an H200's results (``bench/textures``, ``docs/model/textures.md``):
 
-* A coordinate is cut to 21 bits after the point, scaled, and for a filter rounded to 8 bits (halves up) after half a texel was taken off.
+* A coordinate is truncated to 21 fraction bits and scaled; for a filter, half a texel is then subtracted and the position rounded to 8 fraction bits (halves
+  up).
 * Weights are whole 256ths that add up to 256: those of the second slice or level first, then along x, then along y, each
   rounded; of two parts one rounds halves up and the other down.
-* Numbers of 8 and 16 bits are summed as 16-bit integers.  Floats are cut to four bits more than their significand below the largest
-  exponent that has a weight, summed exactly, and rounded halves away from zero; a second slice is added likewise.
+* Numbers of 8 and 16 bits are summed as 16-bit integers.  Floats are aligned to the largest exponent that has a weight, truncated with four guard bits, summed
+  exactly, and rounded (halves away from zero); a second slice is added in the same way.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from warpwright.engine.textures.table import (
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 FRACTION = 21
-"""Bits of a coordinate after the point, and of a position."""
+"""Fraction bits of a coordinate and of a position."""
 WIDE_BITS = 7
-"""Bits of a position that a normalised coordinate keeps in an image so large that 21 bits would leave fewer."""
+"""Fraction bits that the position keeps in an image so large that a normalised coordinate of 21 bits would leave fewer."""
 LARGEST = 2.0**40
 GUARD = 4
-"""Bits that a float's significand keeps below its own when it is aligned."""
+"""Guard bits below a float's significand that are kept when it is aligned."""
 
 
 def cut(x: Array, bits: int = FRACTION) -> Integers:
-    """Coordinates as integers of 1/2**bits, rounded down; NaN and subnormal numbers are 0."""
+    """Coordinates in units of 1/2**bits, rounded down; NaN and subnormal numbers become 0."""
     value = x.astype(np.float64)
     value = np.where(np.isnan(value) | (np.abs(value) < 2.0**-126), 0.0, value)
     scaled: Integers = np.floor(np.clip(value, -LARGEST, LARGEST) * 2.0**bits).astype(np.int64)
@@ -49,7 +50,7 @@ def cut(x: Array, bits: int = FRACTION) -> Integers:
 
 
 def along(x: Array, size: int, mode: int, normalized: bool) -> Integers:
-    """Position along an axis in units of 1/2**21 texel, brought into the image according to the mode.
+    """Position along an axis in units of 1/2**21 texel, brought into the image as the addressing mode requires.
 
     Without normalised coordinates all modes but border clamp (CUDA C++ Programming Guide, "Texture Memory").
     """
@@ -66,7 +67,7 @@ def along(x: Array, size: int, mode: int, normalized: bool) -> Integers:
 
 
 def inside(i: Integers, size: int, mode: int, normalized: bool) -> Integers:
-    """Texel numbers brought into the image; -1 is the border."""
+    """Texel indices brought into the image; -1 stands for the border."""
     if mode == BORDER:
         return np.where((i >= 0) & (i < size), i, -1)
     if normalized and mode == WRAP:
@@ -106,12 +107,12 @@ FACE_AXES = (
     (2, 1.0, 0, 1.0, 1, -1.0),
     (2, -1.0, 0, -1.0, 1, -1.0),
 )
-"""Of each face: the axis that it is at right angles to and its sign, then axis and sign of the two coordinates on it (CUDA C++
+"""For each face: the axis perpendicular to it and its sign, then the axis and sign of the two coordinates on it (CUDA C++
 Programming Guide, "Cubemap Textures")."""
 
 
 def on_face(vector: Sequence[Array]) -> tuple[Integers, Array, Array]:
-    """Face that a direction meets, and where, from 0 to 1; of equal components z comes before y before x."""
+    """The face that a direction meets, and the coordinates on it from 0 to 1; among equal components, z takes precedence over y, and y over x."""
     x, y, z = (v.astype(np.float64) for v in vector)
     ax, ay, az = np.abs(x), np.abs(y), np.abs(z)
     major = np.where((az >= ax) & (az >= ay), 2, np.where(ay >= ax, 1, 0))
@@ -127,7 +128,7 @@ def on_face(vector: Sequence[Array]) -> tuple[Integers, Array, Array]:
 
 
 def beyond(face: Integers, i: Integers, j: Integers, size: int) -> tuple[Integers, Integers, Integers]:
-    """Face and texel that a texel beyond an edge really is; inside of the face it is itself."""
+    """Map a texel beyond an edge to the face and texel that it lies on; texels inside the face are unchanged."""
     over_i, over_j = (i < 0) | (i >= size), (j < 0) | (j >= size)
     a, b = (2 * i + 1 - size).astype(np.int64), (2 * j + 1 - size).astype(np.int64)
     depth = np.where(over_i | over_j, size - 1, size)
@@ -167,7 +168,7 @@ class Texels:
         )
 
     def raw(self, level: Level, x: Integers, y: Integers, z: Integers, mask: Array) -> Integers:
-        """Shape (4, lanes): channels that the format lacks are 0; the border where an index is negative."""
+        """Shape (4, lanes): channels that the format lacks are 0; a negative index gives the border."""
         border = (x < 0) | (y < 0) | (z < 0)
         read = mask & ~border
         at = np.where(read, self.address(level, x, y, z) - self.base, 0) // self.size
@@ -182,14 +183,14 @@ class Texels:
 
 
 SRGB = 8 * np.array(CODES, np.int64)
-"""Halves, as bits."""
+"""Halves, as their bits."""
 SRGB_LATE = np.array([any(first <= code <= last for first, last in LATE) for code in range(256)], np.int64)
 SRGB_GUARD = -3
-"""As GUARD: sRGB's numbers are aligned with seven bits after the point."""
+"""Like GUARD, for sRGB: values are aligned with seven fraction bits."""
 
 
 def plain(row: dict[str, Any], raw: Integers) -> npt.NDArray[np.uint32]:
-    """Elements as a fetch without a filter gives them, shape as ``raw``."""
+    """Elements as an unfiltered fetch returns them, in the shape of ``raw``."""
     size, kind = row["channel_bytes"], row["kind"]
     if row["as_integer"]:
         return raw.astype(np.uint32)
@@ -206,7 +207,7 @@ def plain(row: dict[str, Any], raw: Integers) -> npt.NDArray[np.uint32]:
 
 # --- sums -------------------------------------------------------------------------------------------
 def integer_sum(row: dict[str, Any], quads: Sequence[Quad]) -> npt.NDArray[np.uint32]:
-    """Normalised integers; 16 bits, or 8."""
+    """Weighted sum of normalised integers of 16 or 8 bits."""
     size, kind = row["channel_bytes"], row["kind"]
     total = sum((w[:, None] * t).sum(0) for w, t, _ in quads)
     total = np.asarray(total)
@@ -216,7 +217,7 @@ def integer_sum(row: dict[str, Any], quads: Sequence[Quad]) -> npt.NDArray[np.ui
     elif size == 2:
         value = np.maximum(((total + 128) >> 8) / 32767.0, -1.0)
     else:
-        # 15 bits become 16 by repeating the upper ones, three of them again.
+        # 15 bits become 16 by repeating the upper ones; three are repeated twice.
         whole = total + ((total + 64 + ((total >> 12) << 4)) >> 7)
         value = np.maximum(whole / 32767.0, -1.0)
     return value.astype(np.float32).view(np.uint32)
@@ -225,7 +226,7 @@ def integer_sum(row: dict[str, Any], quads: Sequence[Quad]) -> npt.NDArray[np.ui
 def float_sum(
     size: int, quads: Sequence[Quad], guard: int = GUARD, late: Sequence[Integers] = ()
 ) -> npt.NDArray[np.uint32]:
-    """Floats, as ``integer_sum``; ``late`` is added to their exponents before the largest is chosen."""
+    """Weighted sum of floats, like ``integer_sum``; ``late`` is added to their exponents before the largest is chosen."""
     bits, bias = (23, 127) if size == 4 else (10, 15)
     special = (1 << (8 * size - 1 - bits)) - 1
     sums, tops = [], []
@@ -241,7 +242,7 @@ def float_sum(
         nan |= (odd & (mantissa != 0)).any(0)
         plus |= (odd & (mantissa == 0) & ~negative).any(0)
         minus |= (odd & (mantissa == 0) & negative).any(0)
-        # Subnormal numbers of 32 bits count as 0.
+        # 32-bit subnormal numbers count as 0.
         whole = np.where(exponent > 0, mantissa | 1 << bits, mantissa if size == 2 else 0)
         exponent = np.maximum(exponent, 1)
         top = np.where((w != 0)[:, None] & (whole != 0), exponent + (late[number] if late else 0), 0).max(0)
@@ -295,7 +296,7 @@ def rounded(total: Integers, scale: Integers, bits: int, bias: int) -> Integers:
 
 
 def level_of(row: dict[str, Any], lod: Array) -> Integers:
-    """Levels in 1/256, cut towards zero, with the sampler's bias and limits."""
+    """Levels in units of 1/256, truncated towards zero, with the sampler's bias and limits applied."""
     value = np.where(np.isnan(lod), 0.0, lod).astype(np.float64)
     fixed = np.trunc(np.clip(value, -1024.0, 1024.0) * 256).astype(np.int64) + row["bias"]
     limited: Integers = np.clip(np.clip(fixed, row["least"], max(row["most"], row["least"])), 0, row["levels"] - 1 << 8)
@@ -303,38 +304,38 @@ def level_of(row: dict[str, Any], lod: Array) -> Integers:
 
 
 LOGARITHMS = np.minimum(np.floor(256 * np.log2(1 + (np.arange(256) + 0.5) / 256) + 0.47), 255)
-"""256ths of a level by the eight bits after a length's point, as an H200 has them."""
+"""Fraction of a level in 256ths, indexed by the eight leading fraction bits of a length's significand, as on an H200."""
 LOGARITHMS[0] = 0
 
 
 SLOPE_BITS = 10
-"""Of a significand on the way from slopes to a length."""
+"""Significand bits of the intermediate results between slopes and length."""
 LARGER_PART, SMALLER_PART = (1.0, 11 / 16), (11 / 32, 121 / 512)
-"""Of a step's larger and smaller component, in the length of a step and in that of two together."""
+"""Factors of a step's larger and smaller component: in the length of one step, and in that of two steps combined."""
 LARGER_BITS, SMALLER_BITS = (11, 11), (12, 13)
-"""To how many bits below the component the product is rounded."""
+"""Number of bits below the component's exponent to which the product is rounded."""
 
 
 def on_grid(value: Array, largest: Array, bits: int, half: float = 0.0) -> Array:
-    """A magnitude cut to so many bits below the power of two above ``largest``; with ``half=0.5`` rounded, halves up."""
+    """Truncate a magnitude to this many bits below the power of two above ``largest``; with ``half=0.5``, round it (halves up)."""
     grid = np.ldexp(1.0, np.frexp(largest)[1] - bits)
     return np.floor(value / grid + half) * grid
 
 
 def short(value: Array) -> Array:
-    """Cut to ten bits, towards zero."""
+    """Truncate to ten bits."""
     return np.copysign(on_grid(np.abs(value), np.abs(value), SLOPE_BITS), value)
 
 
 def joined(a: Array, b: Array) -> Array:
-    """The sum of two short numbers: the smaller one keeps a bit below the larger one's last, the sum is short."""
+    """The sum of two short numbers, itself short; the smaller one is first aligned with one guard bit."""
     largest = np.maximum(np.abs(a), np.abs(b))
     first, second = (np.copysign(on_grid(np.abs(v), largest, SLOPE_BITS + 1), v) for v in (a, b))
     return short(first + second)
 
 
 def length_of(step: Sequence[Array], diagonal: int) -> Array:
-    """About the length of a step that is given by axis; with ``diagonal`` 11/16 of it."""
+    """Approximate length of a step given by its components; with ``diagonal``, 11/16 of it."""
     *smaller, large = np.sort(np.abs(np.stack(step)), axis=0)
     first = on_grid(large * LARGER_PART[diagonal], large, LARGER_BITS[diagonal], 0.5)
     length = short(first)
@@ -349,9 +350,9 @@ class Fetcher:
     """Fetches of one object for some lanes.
 
     Args:
-        row: of the table, as ``read_row`` gives it.
-        memory: bytes of the device's memory from ``base`` on.
-        mask: lanes that fetch.
+        row: the object's row of the table, as ``read_row`` returns it.
+        memory: the device's memory from address ``base``, as bytes.
+        mask: the lanes that fetch.
     """
 
     def __init__(self, row: dict[str, Any], memory: npt.NDArray[np.uint8], base: int, mask: Array) -> None:
@@ -364,11 +365,11 @@ class Fetcher:
         """Texels to add along each axis."""
 
     def layer(self, number: Integers) -> Integers:
-        """Slice of a layer's (first) image."""
+        """Slice of a layer's first image."""
         return np.clip(number, 0, max(self.row["layers"], 1) - 1) * (6 if self.row["cube"] else 1)
 
     def sample(self, coordinates: Sequence[Array], layer: Integers, lod: Array) -> npt.NDArray[np.uint32]:
-        """Float coordinates by axis and levels (float); shape (4, lanes)."""
+        """Sample at float coordinates (by axis) and levels; shape (4, lanes)."""
         row = self.row
         coordinates, layer = self.faced(coordinates, layer)
         level = level_of(row, lod)
@@ -393,7 +394,7 @@ class Fetcher:
         return result
 
     def faced(self, coordinates: Sequence[Array], layer: Integers) -> tuple[Sequence[Array], Integers]:
-        """Of a cube: coordinates on the face, which ``self.face`` keeps, and the cube's first slice."""
+        """Coordinates on the face of a cube (stored in ``self.face``) and the cube's first slice."""
         if not self.row["cube"]:
             return coordinates, layer
         self.face, s, t = on_face(coordinates)
@@ -402,7 +403,7 @@ class Fetcher:
         return (s, t), layer
 
     def seamless(self, level: Level, coordinates: Sequence[Array], layer: Integers, total: Array | int) -> list[Quad]:
-        """As ``quads``, with texels of the neighbouring faces.
+        """Like ``quads``, with texels of the neighbouring faces.
 
         At a corner, where only three faces meet, the missing texel's weight goes to the three others.
         """
@@ -426,7 +427,7 @@ class Fetcher:
         return [(w, np.stack(texels), w != 0)]
 
     def singles(self, level: Level, coordinates: Sequence[Array], layer: Integers, share: Array | int) -> list[Quad]:
-        """As ``quads``, of the nearest texel alone."""
+        """Like ``quads``, for the nearest texel only."""
         texels = self.nearest(level, coordinates, layer)
         none = np.zeros_like(texels)
         whole = np.zeros(len(self.mask), np.int64) + share
@@ -440,7 +441,7 @@ class Fetcher:
         ]
 
     def element(self, numbers: Sequence[Integers], layer: Integers, lod: Integers) -> npt.NDArray[np.uint32]:
-        """By integer coordinates, of a level by number; outside of the image, or of a level that is not there: 0."""
+        """Elements at integer coordinates of a given level; 0 outside the image and for a level that does not exist."""
         lanes = len(self.mask)
         result = np.zeros((4, lanes), np.uint32)
         exists = self.mask & (lod >= 0) & (lod < self.row["levels"])
@@ -461,7 +462,7 @@ class Fetcher:
         return result
 
     def query(self, lod: Integers) -> npt.NDArray[np.uint32]:
-        """Width, height, depth or layers (of one axis: in place of the height), and levels; 0 for what is not there, as an H200."""
+        """Width, height, depth or layers (for one axis, in place of the height), and number of levels; absent ones are 0, as on an H200."""
         row = self.row
         found = np.zeros((4, len(self.mask)), np.uint32)
         for n, level in enumerate(row["level"]):
@@ -474,11 +475,10 @@ class Fetcher:
         return found
 
     def level_of_slopes(self, by_x: Sequence[Array], by_y: Sequence[Array]) -> Array:
-        """The level at which the longest of four steps, given by axis, is about one texel long, in whole 256ths.
+        """The level, in whole 256ths, at which the longest of four steps is about one texel long.
 
-        They are the two that are given, and 11/16 of their sum and of their difference: about the ellipse that they span.  Of a
-        step's two components the smaller counts 11/32.  All numbers on the way are short; the logarithm looks at eight bits
-        after the point.
+        The four are the two given steps, and 11/16 of their sum and of their difference, which approximate the ellipse that the two span. The length of a step
+        is its larger component plus 11/32 of the smaller. All intermediate results are short; the logarithm uses eight fraction bits.
         """
         level = self.row["level"][0]
         steps = []
@@ -499,7 +499,7 @@ class Fetcher:
         return exponent - 1 + LOGARITHMS[whole] / 256.0
 
     def gather(self, coordinates: Sequence[Array], layer: Integers, component: int) -> npt.NDArray[np.uint32]:
-        """One channel of the four texels that a filter would take: (0, 1), (1, 1), (1, 0), (0, 0)."""
+        """One channel of the four texels that a filter would use, in the order (0, 1), (1, 1), (1, 0), (0, 0)."""
         coordinates, layer = self.faced(coordinates, layer)
         _, texels, _ = self.quads(self.row["level"][0], coordinates, layer, 256, False)[0]
         return np.stack([plain(self.row, texels[k])[component] for k in (2, 3, 1, 0)])

@@ -1,6 +1,6 @@
 """Linear values of sRGB's 256 codes as an H200 converts them: half precision with seven fraction bits.
 
-IEC 61966-2-1 rounded, but with small departures of its own (``python -m bench.textures.card``, the case "codes").
+IEC 61966-2-1, rounded, with small deviations of the H200's own (``python -m bench.textures.card``, the case "codes").
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ CODES = (
     1887, 1889, 1891, 1893, 1896, 1898, 1900, 1902, 1904, 1906, 1908, 1910, 1914, 1916, 1918, 1920,
 )
 # fmt: on
-"""Bits of each half divided by 8."""
+"""The bits of each half, divided by 8."""
 LATE = ((21, 21), (33, 33), (48, 49), (64, 70), (97, 98), (135, 136), (184, 187), (248, 254))
-"""Ranges of codes that a filter aligns as if their exponent were one larger: their significands are even."""
+"""Ranges of codes that a filter aligns as if their exponent were one higher; their significands are even."""

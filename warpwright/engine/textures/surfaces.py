@@ -1,7 +1,7 @@
 """Surface loads, stores and reductions in NumPy.
 
-Unformatted accesses take bytes as they are; x counts bytes.  Formatted stores (``sust.p``) take a word for each channel and
-convert: halves are cut, integers clamped (an H200's results).  A reduction is one of integers: of whole elements, if formatted, as the surface's format says.
+Unformatted accesses transfer bytes unchanged, and x counts bytes. Formatted stores (``sust.p``) take one word per channel and convert it: halves are truncated
+and integers clamped, as on an H200. Reductions operate on integers; a formatted one operates on whole elements of the surface's format.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ COMBINE: dict[str, Callable[[Array, Array], Array]] = {
     **{"ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or},
 }
 ONE_REDUCTION = threading.Lock()
-"""Held by the thread that reads a number and writes it back."""
+"""Held during a read-modify-write."""
 
 
 @dataclass
 class Outcome:
-    """Of some lanes: loaded words (4, lanes), addresses (0 where nothing is accessed), lanes that trap, and their places (bytes, y, z)."""
+    """The outcome for some lanes: loaded words (4, lanes), addresses (0 if nothing is accessed), the lanes that trap, and their places (bytes, y, z)."""
 
     words: Array
     first: Array
@@ -45,7 +45,7 @@ class Outcome:
     places: tuple[Array, Array, Array]
 
     def place(self, lane: int) -> int:
-        """Coordinates of a lane, 21 bits each."""
+        """Unpack a lane's coordinates, 21 bits each."""
         return sum((int(p[lane]) & 0x1FFFFF) << 21 * n for n, p in enumerate(self.places))
 
 
@@ -57,7 +57,7 @@ def access_surface(
     words: Sequence[Array],
     mask: Array,
 ) -> Outcome:
-    """Do it for the lanes of ``mask``; nothing is stored when one of them traps."""
+    """Carry out the access for the lanes of ``mask``; nothing is stored if one of them traps."""
     level: Level = row["level"][0]
     element = row["channel_bytes"] * row["channels"]
     size = element if access.request == STORE_FORMATTED else access.size
@@ -106,7 +106,7 @@ def access_surface(
 
 
 def reduce(memory: npt.NDArray[np.uint8], at: Array, values: Array, reduction: int) -> None:
-    """Numbers in memory, whose bytes are ``at`` [lane, byte], combined with each lane's value."""
+    """Combine the numbers in memory, whose bytes are ``at`` [lane, byte], with each lane's value."""
     combine = COMBINE[REDUCTIONS[reduction]]
     with ONE_REDUCTION:
         for place, value in zip(at, values[:, None], strict=True):
@@ -121,7 +121,7 @@ def converted(row: dict[str, Any], data: Sequence[Array]) -> npt.NDArray[np.uint
         word = (data[n] if n < len(data) else np.zeros_like(data[0])).astype(np.uint32)
         if kind == FLOAT:
             value = word.view(np.float32)
-            # Every NaN becomes the one that the SM's conversions to half give.
+            # Every NaN becomes the NaN that the SM's conversions to half produce.
             half = np.where(np.isnan(value), np.uint16(0x7FFF), numerics.fcvt("f32", "f16", word, "rz"))
             channels.append(value if size == 4 else half.view(np.float16))
         elif kind == SIGNED:

@@ -1,8 +1,7 @@
 """CUDA arrays, and the table of texture and surface objects that a launch reads.
 
-A handle is an index into the table (its low 20 bits) and a count of that entry's uses, so that a destroyed object is never
-taken for the next one.  An array's elements are row after row, slice after slice, without gaps: only what samples
-it sees them.
+A handle combines an index into the table (its low 20 bits) and a count of that entry's uses, so that a destroyed object is never mistaken for the next one. An
+array's elements are stored row by row and slice by slice without gaps; programs see them only through samples.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ UNSIGNED, SIGNED, FLOAT = range(3)
 TEXTURE, SURFACE = 1, 2
 MAX_LEVELS = 16
 LEVEL_SLOTS = 6
-"""Of one level: width, height, depth (or layers), address, bytes from row to row, bytes from slice to slice."""
+"""Of one level: width, height, depth (or layers), address, and the strides in bytes between rows and between slices."""
 ROW = Layout(
     handle=1,  # 0: nothing
     purpose=1,  # TEXTURE or SURFACE
@@ -71,10 +70,10 @@ class Format:
 
     @classmethod
     def of(cls, dtype: npt.DTypeLike, channels: int) -> Format:
-        """From NumPy's type of one channel.
+        """The format of channels of a NumPy type.
 
         Raises:
-            ArgumentError: textures have no such elements.
+            ArgumentError: textures cannot have such elements.
         """
         found = np.dtype(dtype)
         kinds = {"u": UNSIGNED, "i": SIGNED, "f": FLOAT}
@@ -87,7 +86,7 @@ class Format:
 
 @dataclass(frozen=True)
 class Level:
-    """Where one level is; ``depth`` counts slices or layers."""
+    """Location and size of one level; ``depth`` counts slices or layers."""
 
     width: int
     height: int
@@ -99,9 +98,9 @@ class Level:
 
 @dataclass(eq=False)
 class Image:
-    """A CUDA array, mipmapped array, or memory that is read through a texture.
+    """A CUDA array, a mipmapped array, or memory that is read through a texture.
 
-    ``axes`` 1 to 3; layers and faces are slices of ``depth``, which no level halves.
+    ``axes`` is 1 to 3; layers and faces are slices of ``depth``, which is not halved from level to level.
     """
 
     format: Format
@@ -112,7 +111,7 @@ class Image:
     buffer: bool = False
     pitched: bool = False
     allocation: Allocation | None = None
-    """Memory that is the image's own."""
+    """The image's own memory."""
     users: list[int] = field(default_factory=list)
     """Handles of objects that read it."""
 
@@ -133,10 +132,10 @@ def make_image(
     levels: int = 1,
     name: str = "CUDA array",
 ) -> Image:
-    """An array with its memory; ``shape`` is (width[, height[, depth]]), its last number counts layers or faces.
+    """An array with its memory; ``shape`` is (width[, height[, depth]]); for layered arrays and cubes its last number counts layers or faces.
 
     Raises:
-        ArgumentError: sizes that no array has.
+        ArgumentError: no array can have these sizes.
     """
     axes = len(shape) - (1 if layered or cube else 0)
     if not 1 <= axes <= 3 or min(shape) < 1 or (cube and (axes != 2 or shape[0] != shape[1] or shape[2] % 6)):
@@ -181,10 +180,10 @@ class Sampler:
 
 
 def check_sampler(image: Image, sampler: Sampler) -> None:
-    """Refuse what no texture does, or what is not modelled.
+    """Refuse samplers that CUDA does not have or that are not modelled.
 
     Raises:
-        ArgumentError, UnsupportedError: name the cause.
+        ArgumentError, UnsupportedError: with the cause.
     """
     if sampler.anisotropy > 1:
         raise UnsupportedError("anisotropic filtering is not modelled: use anisotropy 1 (maxAnisotropy 0 or 1)")
@@ -200,19 +199,19 @@ def check_sampler(image: Image, sampler: Sampler) -> None:
 
 
 def fixed_level(value: float) -> int:
-    """A level in units of 1/256, cut towards zero, as the sampler holds it."""
+    """A level in units of 1/256, truncated towards zero, as the sampler stores it."""
     return int(np.clip(np.trunc(np.float64(np.float32(value)) * 256), -(1 << 20), 1 << 20))
 
 
 def border_element(format: Format, as_integer: bool, value: float) -> int:
-    """One channel of the border's colour as an element: bits of a float, or the integer nearest to it."""
+    """One channel of the border's colour as an element: the bits of a float, or the nearest integer."""
     single = np.float32(value)
     size, signed = format.channel_bytes, format.kind == SIGNED
     if format.kind == FLOAT:
         return int(single.view(np.uint32)) if size == 4 else int(single.astype(np.float16).view(np.uint16))
     most = (1 << 8 * size - signed) - 1
     if as_integer:
-        # The colour's bits are an integer then.
+        # In this case the colour's bits are an integer.
         whole = int(single.view(np.int32 if signed else np.uint32))
         return int(np.clip(whole, -most - 1 if signed else 0, most))
     return int(np.ceil(np.clip(float(single), -1.0 if signed else 0.0, 1.0) * most - 0.5))
@@ -230,7 +229,7 @@ class TextureTable:
         """Live handles."""
 
     def add(self, image: Image, sampler: Sampler | None) -> int:
-        """A texture object, or a surface object without ``sampler``; returns its handle."""
+        """Add a texture object, or a surface object if there is no ``sampler``; returns its handle."""
         if not self._free:
             count = len(self.rows)
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
@@ -268,7 +267,7 @@ class TextureTable:
         return handle
 
     def remove(self, handle: int) -> bool:
-        """Destroy an object; False when there is none."""
+        """Destroy an object; returns False if there is none."""
         image = self.objects.pop(handle, None)
         if image is None:
             return False
@@ -279,7 +278,7 @@ class TextureTable:
         return True
 
     def forget(self, image: Image) -> None:
-        """An image is freed: what reads it through an object finds nothing."""
+        """Invalidate the objects of an image that is freed."""
         for handle in tuple(image.users):
             self.remove(handle)
 
@@ -296,7 +295,7 @@ def table_of(memory: DeviceMemory) -> TextureTable:
 
 
 def read_row(row: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """A row by field name, for code that reads it in Python."""
+    """A row as a mapping from field name to value, for Python code."""
     found: dict[str, Any] = {}
     slots = [(name, ROW.slot(name)) for name in ROW]
     ends = [at for _, at in slots[1:]] + [ROW.slot("level") + MAX_LEVELS * LEVEL_SLOTS]

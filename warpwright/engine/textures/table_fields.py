@@ -13,4 +13,4 @@ BORDER_ELEMENT, BIAS, LEAST, MOST = ROW["border_element"], ROW["bias"], ROW["lea
 LEVELS, LEVEL = ROW["levels"], ROW["level"]
 LEVEL_BYTES = 8 * LEVEL_SLOTS
 LEVEL_ADDRESS, LEVEL_ROW, LEVEL_SLICE = 24, 32, 40
-"""Of a level: where the field is; the sizes come first."""
+"""Offset of a field within a level; the sizes come first."""

@@ -1,6 +1,6 @@
 """Texels for compiled kernels: their addresses, conversion and weighted sums.
 
-What ``sampling.py`` says, bit for bit.  All numbers are int64; ``row`` is the address of an object's row (``table_fields.py``).
+Results equal those of ``sampling.py`` bit for bit.  All numbers are int64; ``row`` is the address of an object's row (``table_fields.py``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from warpwright.engine.textures.table_fields import (
 
 SRGB_BITS = (SRGB.astype(np.uint16).view(np.float16)).astype(np.float32).view(np.uint32).astype(np.int64)
 QUAD_BYTES = 72
-"""Of a square of four texels in the workspace: host addresses (0: border), weights, and a mask of those that take part."""
+"""Layout of a square of four texels in the workspace: host addresses (0 for the border), weights, and a mask of the texels that take part."""
 
 
 @part
@@ -55,7 +55,7 @@ def address_of(row: int, level: int, x: int, y: int, z: int) -> int:
 
 @part
 def raw_at(row: int, at: int, channel: int) -> int:
-    """One channel of the element at a host address, as an integer of its own size; of the border at 0."""
+    """One channel of the element at a host address, as an integer of its own size; address 0 stands for the border."""
     if at == 0:
         return read_64(row + BORDER_ELEMENT + 8 * channel)
     size, signed = read_64(row + CHANNEL_BYTES), read_64(row + KIND) == SIGNED
@@ -80,7 +80,7 @@ def widened(half: int) -> int:
 
 @part
 def plain(row: int, raw: int, channel: int) -> int:
-    """Bits of an element as a fetch without a filter gives it."""
+    """Bits of an element as an unfiltered fetch returns them."""
     size, kind = read_64(row + CHANNEL_BYTES), read_64(row + KIND)
     if read_64(row + AS_INTEGER) or (kind == FLOAT and size == 4):
         return raw
@@ -94,7 +94,7 @@ def plain(row: int, raw: int, channel: int) -> int:
 
 @part
 def put_plain(row: int, at: int, values: int) -> None:
-    """One lane's texel, as it is."""
+    """Store one lane's texel unfiltered."""
     channels = read_64(row + CHANNELS)
     for channel in range(4):
         found = plain(row, raw_at(row, at, channel), channel) if channel < channels else np.int64(0)
@@ -182,7 +182,7 @@ def aligned_sum(row: int, quad: int, channel: int, own: int, srgb: bool) -> int:
 
 @part
 def float_sum(row: int, quads: int, count: int, channel: int, srgb: bool) -> int:
-    """As ``sampling.float_sum``; ``srgb``: of codes of eight bits."""
+    """As ``sampling.float_sum``; with ``srgb``, the elements are 8-bit codes."""
     single = not srgb and read_64(row + CHANNEL_BYTES) == 4
     bits, bias, sign_at = (23, 127, 31) if single else (10, 15, 15)
     guard = SRGB_GUARD if srgb else GUARD
@@ -234,7 +234,7 @@ def float_sum(row: int, quads: int, count: int, channel: int, srgb: bool) -> int
 
 @part
 def put_sum(row: int, quads: int, count: int, values: int) -> None:
-    """Filtered results of one lane."""
+    """Store one lane's filtered results."""
     srgb = read_64(row + SRGB_FLAG) != 0 and read_64(row + CHANNEL_BYTES) == 1
     is_float = read_64(row + KIND) == FLOAT
     channels = read_64(row + CHANNELS)

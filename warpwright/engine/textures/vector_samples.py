@@ -1,8 +1,8 @@
 """Samples for eight lanes at a time as LLVM vectors: the common cases.
 
-One handle, one level, one or two axes, elements of 32-bit floats or integers that are read as they are.  ``lane_textures.py`` serves the
-rest lane by lane; what both give is the same, bit for bit (``sampling.py`` says what).  What does not differ between lanes is
-worked out once for a warp, into a *plan* (:func:`make_plan`).
+These have one handle, one level, one or two axes, and elements that are 32-bit floats or integers read without conversion. ``lane_textures.py`` handles the
+others lane by lane; both give the results of ``sampling.py``, bit for bit. Values that are the same for all lanes are computed once per warp and stored in a
+*plan* (:func:`make_plan`).
 """
 
 from __future__ import annotations
@@ -37,19 +37,18 @@ from warpwright.engine.textures.table_fields import (
 from warpwright.native.intrinsics import declared, spread
 
 WIDTH = 8
-# Where the plan's words are.  BASE: host address of the texel (0, 0); TO_DEVICE: device address less host address; BORDER_WORDS: the
-# border's element, a word per channel.
+# Words of the plan. BASE: host address of texel (0, 0); TO_DEVICE: device address minus host address; BORDER_WORDS: the border's element, one word per channel.
 BASE, TO_DEVICE, ROW_BYTES, ELEMENT_BYTES, COUNT, BORDER_WORDS = (8 * n for n in range(6))
 ACROSS = BORDER_WORDS + 32
-# And those of an axis.  FACTOR, LIMIT, PERIOD (doubles): steps of a position in one of the coordinate's; coordinates beyond the limit count as
-# it; the period of coordinates that begin anew, else 0.  A position is masked, multiplied by TIMES and loses MORE bits.  MODE: what
-# happens to texels outside.  FIRST, LAST: between which positions a filter stays, in 256ths of a texel.
+# Words of the plan for an axis. Doubles: FACTOR, positions per unit of the coordinate; LIMIT, to which larger coordinates are clamped; PERIOD of coordinates
+# that wrap, otherwise 0. A position is masked, multiplied by TIMES and shifted right by MORE bits. MODE: the addressing mode of texels outside. FIRST, LAST:
+# the positions to which a filter is limited, in 256ths of a texel.
 SIZE, FACTOR, LIMIT, PERIOD, MASK, TIMES, MORE, MODE, FIRST, LAST = (8 * n for n in range(10))
 AXIS_BYTES = 80
 DOWN = ACROSS + AXIS_BYTES
 PLAN_WORDS = (DOWN + AXIS_BYTES) // 8
 FAR = np.int64(1) << 60
-"""No position comes near it."""
+"""A bound far above every position."""
 
 plan_workspace = workspace(PLAN_WORDS)
 
@@ -57,7 +56,7 @@ plan_workspace = workspace(PLAN_WORDS)
 # --- the plan ----------------------------------------------------------------------------------------
 @part
 def is_plain_sample(row: int, request: int) -> bool:
-    """Whether a warp's samples of one object are what this module serves."""
+    """Whether this module handles a warp's samples of one object."""
     shape = request >> AT_SHAPE & 7
     if request & 15 != SAMPLE or shape >= SHAPE_LAYERED or shape == SHAPE_CUBE or request >> AT_OFFSETS & 1:
         return False
@@ -69,7 +68,7 @@ def is_plain_sample(row: int, request: int) -> bool:
 
 @part
 def plan_axis(axis: int, size: int, mode: int, normalized: int) -> None:
-    """What ``positions.along``, ``split`` and ``inside`` say of an axis; ``axis``: where its part of the plan is."""
+    """Write the constants of ``positions.along``, ``split`` and ``inside`` for an axis; ``axis`` is the location of its part of the plan."""
     length = np.int64(0)
     while size > 1 << (FRACTION - WIDE_BITS) and (size - 1) >> length:
         length += 1
@@ -110,7 +109,7 @@ def make_plan(row: int, to_host: int, plan: int) -> None:
     if read_64(row + AXES) == 2:
         plan_axis(plan + DOWN, read_64(level + 8), read_64(row + ADDRESS + 8), read_64(row + NORMALIZED))
     else:
-        # One axis is two, the second of one texel, whatever its coordinate.
+        # One axis is treated as two, of which the second has one texel, whatever its coordinate.
         plan_axis(plan + DOWN, np.int64(1), np.int64(CLAMP), np.int64(0))
 
 
@@ -120,14 +119,14 @@ POINTER = ir.PointerType()
 
 
 class Lanes:
-    """A number or a truth of each of eight lanes; its operators write LLVM's instructions.  Integers have 64 bits and a sign."""
+    """A number or truth value for each of eight lanes; its operators emit LLVM instructions. Integers are signed and have 64 bits."""
 
     def __init__(self, builder: ir.IRBuilder, value: ir.Value) -> None:
         self.builder, self.value = builder, value
         self.is_float = value.type.element == DOUBLE
 
     def of(self, other: Lanes | float) -> ir.Value:
-        """The value of another operand; a number is the same in all lanes."""
+        """The LLVM value of an operand; a number is broadcast to all lanes."""
         if isinstance(other, Lanes):
             return other.value
         kind = self.value.type
@@ -176,7 +175,7 @@ class Lanes:
         return Lanes(self.builder, self.builder.not_(self.value))
 
     def where(self, truth: Lanes, other: Lanes | float) -> Lanes:
-        """This number where something holds, else the other."""
+        """This number where the condition holds, otherwise the other."""
         return Lanes(self.builder, self.builder.select(truth.value, self.value, self.of(other)))
 
     def least(self, other: Lanes | float) -> Lanes:
@@ -186,7 +185,7 @@ class Lanes:
         return self.where(self >= other, other)
 
     def call(self, name: str, *more: ir.Value) -> Lanes:
-        """LLVM's intrinsic function of this name, for this type."""
+        """Call the LLVM intrinsic of this name for this type."""
         stem = f"llvm.{name}.v{WIDTH}{'f64' if self.is_float else 'i64'}"
         kind = ir.FunctionType(self.value.type, [self.value.type, *(v.type for v in more)])
         return Lanes(self.builder, self.builder.call(declared(self.builder, kind, stem), [self.value, *more]))
@@ -195,12 +194,12 @@ class Lanes:
         return self.call("fabs") if self.is_float else self.most(self * -1)
 
     def log2(self) -> Lanes:
-        """Of a positive integer, rounded down."""
+        """Logarithm of a positive integer, rounded down."""
         return Lanes(self.builder, self.of(63)) - self.call("ctlz", ir.Constant(TRUTH, 0))
 
 
 class Writer:
-    """Eight lanes' samples in the making."""
+    """Emits the code that samples for eight lanes."""
 
     def __init__(self, builder: ir.IRBuilder, plan: ir.Value, active: ir.Value) -> None:
         self.builder, self.plan = builder, plan
@@ -211,11 +210,11 @@ class Writer:
         return self.builder.inttoptr(self.builder.add(address, ir.Constant(WORD, offset)), POINTER)
 
     def spread(self, value: ir.Value) -> Lanes:
-        """One value in all lanes."""
+        """Broadcast one value to all lanes."""
         return Lanes(self.builder, spread(self.builder, value, WIDTH))
 
     def planned(self, at: int, kind: ir.Type = WORD) -> Lanes:
-        """A field of the plan in all lanes."""
+        """A field of the plan, broadcast to all lanes."""
         return self.spread(self.builder.load(self.pointer(self.plan, at), typ=kind))
 
     def singles(self, address: ir.Value) -> Lanes:
@@ -225,14 +224,14 @@ class Writer:
         return Lanes(self.builder, self.builder.fpext(found, ir.VectorType(DOUBLE, WIDTH)))
 
     def store(self, lanes: Lanes, address: ir.Value, offset: int, kind: ir.Type) -> None:
-        """Eight results, 0 of lanes that do not execute."""
+        """Store eight results; lanes that do not execute get 0."""
         value = lanes.where(self.active, 0).value
         if kind != WORD:
             value = self.builder.trunc(value, ir.VectorType(kind, WIDTH))
         self.builder.store(value, self.pointer(address, offset), align=4)
 
     def gather(self, addresses: Lanes, inside: Lanes, otherwise: Lanes) -> Lanes:
-        """A word of each lane's address as a number without a sign, something else where it is not to be read."""
+        """The word at each lane's address as an unsigned number; undefined in lanes that are masked out."""
         words, truths = ir.VectorType(HALF, WIDTH), ir.VectorType(TRUTH, WIDTH)
         pointers = ir.VectorType(POINTER, WIDTH)
         name = f"llvm.masked.gather.v{WIDTH}i32.v{WIDTH}p0"
@@ -263,7 +262,7 @@ class Writer:
         return (masked * self.planned(axis + TIMES)) >> self.planned(axis + MORE)
 
     def inside(self, axis: int, texel: Lanes) -> Lanes:
-        """As ``positions.inside``: positions of modes that go on around are less than a period away."""
+        """As ``positions.inside``; positions of modes that wrap or mirror are less than one period outside."""
         size, mode = self.planned(axis + SIZE), self.planned(axis + MODE)
         clipped = texel.most(0).least(size - 1)
         around = (texel + size).where(texel < 0, texel - size)
@@ -279,7 +278,7 @@ class Writer:
         return fixed.most(self.planned(axis + FIRST)).least(self.planned(axis + LAST))
 
     def place(self, x: Lanes, y: Lanes) -> Lanes:
-        """Host address of a texel; of one in the border, the nearest's along each axis."""
+        """Host address of a texel; for one in the border, that of the nearest texel along each axis."""
         row = y.most(0) * self.planned(ROW_BYTES)
         return self.planned(BASE) + row + x.most(0) * self.planned(ELEMENT_BYTES)
 
@@ -287,7 +286,7 @@ class Writer:
         self.store(place + self.planned(TO_DEVICE), first, 0, WORD)
 
     def each_channel(self, values: ir.Value, found: Callable[[int], Lanes]) -> None:
-        """Store what is found of the channels that there are, and 0 of the others."""
+        """Store the channels that the format has, and 0 for the others."""
         zero = ir.Constant(ir.VectorType(HALF, WIDTH), [0] * WIDTH)
         count = self.builder.load(self.pointer(self.plan, COUNT), typ=WORD)
         for channel in range(4):
@@ -300,7 +299,7 @@ class Writer:
 
 
 def float_sum(texels: list[Lanes], weights: list[Lanes], counts: list[Lanes]) -> Lanes:
-    """As ``sampling.float_sum`` of one square: bits of 32-bit floats, weights in 256ths, and which texels take part."""
+    """As ``sampling.float_sum`` for one square, given the bits of 32-bit floats, weights in 256ths, and a mask of the texels that take part."""
     nothing = counts[0] & ~counts[0]
     nan, plus, minus, all_negative = nothing, nothing, nothing, ~nothing
     top = texels[0] * 0
@@ -326,7 +325,7 @@ def float_sum(texels: list[Lanes], weights: list[Lanes], counts: list[Lanes]) ->
 
 
 def rounded(total: Lanes, scale: Lanes) -> Lanes:
-    """As ``sampling.rounded`` of 32-bit floats; ``total`` is shorter than a double's significand."""
+    """As ``sampling.rounded`` for 32-bit floats; ``total`` has fewer bits than a double's significand."""
     size = total.magnitude()
     exponent = (size.most(1).log2() + scale).most(-126)
     drop = exponent - scale - 23
@@ -341,7 +340,7 @@ def rounded(total: Lanes, scale: Lanes) -> Lanes:
 
 # --- the samples -------------------------------------------------------------------------------------
 def put_filtered(w: Writer, u: Lanes, v: Lanes, values: ir.Value, first: ir.Value) -> None:
-    """Of positions, in 2**21ths of a texel: the first texels' device addresses and what a filter makes of four."""
+    """Store the filtered results at positions given in units of 1/2**21 texel, and the first texels' device addresses."""
     fixed_x, fixed_y = w.split(ACROSS, u), w.split(DOWN, v)
     columns = [w.inside(ACROSS, (fixed_x >> 8) + n) for n in range(2)]
     rows = [w.inside(DOWN, (fixed_y >> 8) + n) for n in range(2)]
@@ -365,7 +364,7 @@ def put_filtered(w: Writer, u: Lanes, v: Lanes, values: ir.Value, first: ir.Valu
 
 
 def put_nearest(w: Writer, u: Lanes, v: Lanes, values: ir.Value, first: ir.Value) -> None:
-    """Of positions, in 2**21ths of a texel: the texels' device addresses and the texels."""
+    """Store the nearest texels at positions given in units of 1/2**21 texel, and their device addresses."""
     x = w.inside(ACROSS, u >> FRACTION)
     y = w.inside(DOWN, v >> FRACTION)
     place, inside = w.place(x, y), (x >= 0) & (y >= 0)
@@ -376,10 +375,10 @@ def put_nearest(w: Writer, u: Lanes, v: Lanes, values: ir.Value, first: ir.Value
 
 
 def of_eight(put: Callable[[Writer, Lanes, Lanes, ir.Value, ir.Value], None]) -> Any:
-    """A function for compiled code: samples of eight lanes.
+    """Build the function that samples for eight lanes.
 
-    Its arguments: the plan, addresses of the lanes' coordinates along both axes, which lanes execute (the lowest eight bits), and where the
-    four words and the first texel's device address go.
+    Its arguments: the plan, addresses of the lanes' coordinates along both axes, a mask of the executing lanes (the low eight bits), and the destinations of
+    the four words and of the first texel's device address.
     """
 
     @intrinsic
@@ -402,10 +401,10 @@ filter_eight, take_eight = of_eight(put_filtered), of_eight(put_nearest)
 
 @part
 def sample_warp(row: int, lanes: int, values: int, addresses: int, to_host: int) -> None:
-    """Samples of a warp: its words from ``values`` on, where the results go as well (``engine/abi.py``, LAUNCH.texture)."""
+    """Sample for a warp whose words start at ``values``, where the results go as well (``engine/abi.py``, LAUNCH.texture)."""
     plan = plan_workspace()
     make_plan(row, to_host, plan)
-    # The results take the place of the handle and of the coordinates, eight lanes at a time.
+    # The results replace the handle and the coordinates, eight lanes at a time.
     down = values + (256 if read_64(row + AXES) == 2 else 128)
     filtered = read_64(row + LINEAR)
     for lane in range(0, 32, WIDTH):
