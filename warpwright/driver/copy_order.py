@@ -20,7 +20,7 @@ Extent = tuple[int, int, int]
 
 
 def copied(stream: Stream, source: Side | None, target: Side, extent: Extent) -> None:
-    """A copy, or a fill if there is no source, accesses bytes in a stream's order."""
+    """Record the bytes that a copy (a fill if there is no source) accesses in a stream's order."""
     if not watching():
         return
     work = submitted(stream)

@@ -49,7 +49,7 @@ _BORDER, _TEXTURE_FLAGS, MAX_ANISOTROPY = 3, 0x77, 16
 TEXTURE_ALIGNMENT_BYTES, PITCH_ALIGNMENT_BYTES = 512, 32
 """CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT and _TEXTURE_PITCH_ALIGNMENT."""
 MAX_EXTENT = 131072
-"""CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH and those of two dimensions: no array is larger in any."""
+"""CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH and those of two dimensions; no array exceeds it in any dimension."""
 
 
 @dataclass(eq=False)
@@ -283,7 +283,7 @@ objects: dict[tuple[Device, int], ObjectRecord] = {}
 
 
 def make_object(image: Image, sampler: Sampler | None, record: ObjectRecord) -> int:
-    """The handle of a texture object, or of a surface object without ``sampler``."""
+    """Create a texture object, or a surface object if there is no ``sampler``; returns its handle."""
     if sampler is not None:
         try:
             check_sampler(image, sampler)
@@ -372,6 +372,6 @@ def texture_width(place: int, kind: int, channels: int, device: int) -> int | No
     size = element_bytes(kind, channels)
     if not size:
         return results.INVALID_VALUE
-    # Texels; 2^28 at most, and no more than 2^30 of one byte (an H200's answers).
+    # In texels: at most 2^28, and at most 2^30 bytes (an H200's limits).
     cmemory.put64(place, 1 << 28 if size >= 4 else (1 << 30) // size)
     return None

@@ -25,7 +25,7 @@ def _arch(at_least: int) -> Callable[[Chip], int]:
 
 
 def _memory_clock_khz(chip: Chip) -> int:
-    """The clock that gives the chip's bandwidth over its bus, two transfers a cycle."""
+    """The memory clock that gives the chip's bandwidth over its bus, at two transfers per cycle."""
     return round(chip.dram.dram_gb_per_s * 1e9 / (_bus_bits(chip) / 8) / 2 / 1e3)
 
 
@@ -146,8 +146,8 @@ _COPY_ENGINES = 40
 
 
 _OF_COHERENT_HOST = {86: 1, 88: 1, 100: 1, 101: 1}
-"""Attributes where the processor shares page tables and caches with the devices: native atomics of the host, pageable memory, by the host's page tables, and
-the host's direct access to managed memory on devices."""
+"""Attributes that are 1 if the processor shares page tables and caches with the devices: native atomics of the host, access to pageable memory, access through
+the host's page tables, and the host's direct access to managed memory on devices."""
 
 
 def _host_is_coherent() -> bool:
@@ -210,14 +210,14 @@ READ, READ_AND_WRITE = 1, 3
 
 MAPPED = (results.INVALID_VALUE, results.INVALID_VALUE)
 POOLS = (results.NOT_SUPPORTED, results.INVALID_DEVICE)
-"""Results for memory that is mapped, and of pools: places of the host, and devices that do not exist."""
+"""Results for mapped memory and for pools: of locations on the host, and of devices that do not exist."""
 
 
 def access_descriptions(place: int, count: int, refusals: tuple[int, int] = MAPPED) -> list[tuple[Device, int]]:
     """Devices and flags of an array of CUmemAccessDesc; read-only access is not distinguished from read and write access.
 
     Raises:
-        CudaError: no entry, or one of no device, or flags that do not exist.
+        CudaError: there is no entry, an entry names no device, or its flags do not exist.
     """
     found = []
     for at in range(place, place + 12 * count, 12):

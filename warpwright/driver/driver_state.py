@@ -120,7 +120,7 @@ class Stream:
 
     @property
     def blocking(self) -> bool:
-        """True when the stream waits for the default stream and the default stream for it."""
+        """Whether the stream and the default stream wait for each other."""
         return not self.flags & 1
 
 
@@ -270,7 +270,7 @@ class State:
         self.host_memory = self.machine is not None and self.machine.translation is not None
         """Whether memory accessible to kernels and the host at the same time has been allocated."""
         self.dependent_launches = False
-        """Whether there was a launch that need not wait for the end of its predecessor in its stream."""
+        """Whether a launch has been made that need not wait for the end of its predecessor in its stream."""
         self.host_clock: Clock = {}
         """Work known to the host to have ended (``work_order.py``)."""
         self.began = time.perf_counter()

@@ -27,7 +27,7 @@ GUARD_SYMBOL = "warpwright_guard"
 or 0; and of every entry point's callback, for the guard to call."""
 GUARD_FUNCTIONS = ("PyGILState_Ensure", "PyErr_Fetch", "PyErr_Restore", "PyGILState_Release")
 TABLE_SYMBOL = "warpwright_table"
-"""The exported table of addresses, 8 bytes an entry point, in the order of the names."""
+"""The exported table of addresses, 8 bytes per entry point, in the order of the names."""
 _START_SLOT, _DLSYM_SLOT, _DLOPEN_SLOT, _STATE = 0, 8, 16, 24
 _STRINGS = 32
 _STRING_NAMES = (
@@ -54,7 +54,7 @@ NOT_INITIALIZED = 3
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """How a process that has no Python gets one."""
+    """How a process without a Python interpreter gets one."""
 
     python_library: str
     """Path of libpython; empty if the interpreter was built without one."""
@@ -123,7 +123,7 @@ def _x86_close(at: int, table: int, endings: Sequence[Ending]) -> bytes:
 
 
 def _x86_guard(at: int, functions: int, callbacks: int) -> bytes:
-    """Save the arguments, take the exception, call, put it back; r11 is the entry point's number.
+    """Save the arguments, take the exception, make the call, and restore the exception; r11 is the entry point's number.
 
     Below rbp are rdi, rsi, rdx, rcx, r8, r9, r11 and the result; at rsp the exception's three words and the state of the interpreter's lock.
     """
@@ -376,7 +376,7 @@ def start_code(machine: str) -> bytes:
 def build_library(
     machine: str, soname: str, names: Sequence[str], boot: Boot, version: str = "", guarded: Sequence[int] = ()
 ) -> bytes:
-    """A shared object that exports ``names``, in this order in its table; the ``guarded`` ones, by number, have a guarded stub.
+    """Build a shared object that exports ``names``, in this order in its table; the entries numbered in ``guarded`` have a guarded stub.
 
     Raises:
         ValueError: for a machine other than x86_64 and aarch64.

@@ -27,15 +27,15 @@ def _words(place: int, count: int, type: Any = ctypes.c_uint32) -> tuple[int, ..
 
 
 def _extent(call: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Elements of each dimension, and bytes between those of each but the first."""
+    """Elements of each dimension, and strides in bytes of each dimension except the first."""
     return tuple(cmemory.words64(call.sizes, call.rank)), tuple(cmemory.words64(call.strides, call.rank - 1))
 
 
 def _write(place: int, kind: int, rank: int, make: Any) -> None:
-    """Check what makes a map and write it.
+    """Check the parameters of a map and write it.
 
     Raises:
-        CudaError: invalid value, with the reason.
+        CudaError: a value is invalid; with the reason.
     """
     if kind >= len(ELEMENT_BYTES) or not 1 <= rank <= MAX_RANK:
         raise CudaError(results.INVALID_VALUE)

@@ -1,11 +1,11 @@
 """Simulated time of copies and fills, and which of them wait for each other.
 
-A copy takes a latency and its bytes over the bandwidth of its way: PCI Express between the host and a device, NVLink between two devices,
-DRAM within one.  Each device has a copy engine for each direction to and from the host: copies of one direction are made one after the
+A copy takes a latency plus its bytes divided by the bandwidth of its path: PCI Express between the host and a device, NVLink between two devices, DRAM within
+one.  Each device has a copy engine for each direction to and from the host: copies of one direction are made one after the
 other, whatever their streams (``python -m bench.transfers`` on H200; the chip's ``[transfer]``).
 
-Between devices of a machine (``system/``) a copy takes the ways of its route, each of which makes one copy after the other; without access
-between the two, it goes through the host's memory.
+Between devices of a machine (``system/``) a copy uses the links of its route, each of which makes one copy after the other; without peer access between the
+two, it goes through the host's memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TO_DEVICE, FROM_DEVICE = "to the device", "from the device"
 
 
 def copy(stream: Stream, target: int, source: int, size: int) -> None:
-    """Let a copy of so many bytes between two addresses take its time."""
+    """Account for the time of a copy between two addresses."""
     if not state().timed:
         return
     state().host_touches()
@@ -50,7 +50,7 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
 
 
 def _settle(address: int, size: int) -> None:
-    """A copy writes to managed memory: pages that nobody has touched are with the device that allocated them."""
+    """Place the untouched pages of managed memory that a copy writes to on the device that allocated them."""
     table = _pages(address)
     if table is not None:
         part = table.part(address, size)
@@ -58,7 +58,7 @@ def _settle(address: int, size: int) -> None:
 
 
 def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
-    """Of a copy between two devices."""
+    """Time of a copy between two devices."""
     s, transfer = state(), of.gpu.chip.transfer
     latency = transfer.host_copy_latency_us * 1e-6
     if s.machine is None:
@@ -73,13 +73,13 @@ def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
         return
     begin = max(s.begin(stream), *(s.links_free.get(way, 0) for way in route.ways))
     taken = picoseconds(route.copy_seconds(size))
-    # The latency is the engine's and the way's: the next copy's packets follow at once.
+    # The latency does not occupy the engine or the link: the next copy's packets follow at once.
     s.links_free |= dict.fromkeys(route.ways, begin + taken)
     stream.ps = begin + taken + picoseconds(latency)
 
 
 def fill(stream: Stream, address: int, size: int) -> None:
-    """Let a fill of so many bytes from an address on take its time."""
+    """Account for the time of a fill that starts at an address."""
     if state().timed:
         state().host_touches()
         migrate(stream, address, size, processor_of(stream.device.ordinal))
@@ -97,7 +97,7 @@ def _uses_l2(device: Device, address: int, size: int, how: int) -> None:
 
 
 def _device_seconds(chip: Chip, size: int) -> float:
-    """Of a copy within a device."""
+    """Time of a copy within a device."""
     transfer = chip.transfer
     in_l2 = 2 * size <= chip.l2.l2_kib * 1024
     rate = transfer.device_copy_l2_gb_per_s if in_l2 else transfer.device_copy_gb_per_s
@@ -105,7 +105,7 @@ def _device_seconds(chip: Chip, size: int) -> float:
 
 
 def migrate(stream: Stream, address: int, size: int, target: int) -> None:
-    """Let the pages of managed memory that a range touches be on a processor: each way is one copy."""
+    """Move the pages of managed memory that a range touches to a processor; each source is one copy."""
     table = _pages(address)
     if table is None:
         return
@@ -119,7 +119,7 @@ def migrate(stream: Stream, address: int, size: int, target: int) -> None:
 
 
 def _migration_gb_per_s(source: int, target: int) -> float:
-    """Between two processors of which one at least is a GPU."""
+    """Bandwidth between two processors, at least one of which is a GPU."""
     to_gpu = target != ON_HOST
     migration = state().devices[(target if to_gpu else source) - FIRST_GPU].gpu.memory.migration
     assert migration is not None
@@ -127,16 +127,15 @@ def _migration_gb_per_s(source: int, target: int) -> float:
 
 
 def _pages(address: int) -> PageTable | None:
-    """The page table of the managed memory that holds an address; None for other memory, and where pages do not move."""
+    """The page table of the managed memory that holds an address; None for other memory, or if pages do not move."""
     managed = state().managed
     found = holder(address) if managed is not None else None
     return managed.tables.get(found.address) if managed is not None and found is not None else None
 
 
 def _place(address: int) -> Device | str:
-    """The device in whose memory an address is, or its kind of host memory: empty for ordinary one.
-
-    Managed memory is where the page of the address is; before anyone has touched it, it is the device's that allocated it.
+    """The device in whose memory an address is, or its kind of host memory (empty for ordinary memory). Managed memory is where the address's page is; until it
+    is first touched, the page belongs to the device that allocated it.
     """
     found = holder(address)
     if found is None:
@@ -153,7 +152,7 @@ def _place(address: int) -> Device | str:
 
 
 def _host_gb_per_s(device: Device) -> float:
-    """Of copies between page-locked memory of the host and a device, over NVLink where a machine has some between the two."""
+    """Bandwidth of copies between page-locked host memory and a device; over NVLink if the machine has one between the two."""
     machine = state().machine
     way = host_route(machine, device.ordinal) if machine is not None else None
     return way.copy_gb_per_s if way is not None else device.gpu.chip.transfer.host_copy_gb_per_s

@@ -1,7 +1,7 @@
 """Which devices a process sees: ``CUDA_VISIBLE_DEVICES`` with MIG devices, and the SMs that MPS gives it.
 
-A process sees one MIG device at most (MIG User Guide, "CUDA Visible Devices"): the one that it names, or the first one of a card in MIG mode.
-``CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`` limits the SMs of a client of MPS, whose device then has so many (MPS documentation, "Volta MPS Execution Resource
+A process sees at most one MIG device (MIG User Guide, "CUDA Visible Devices"): the one that it names, or the first one of a card in MIG mode.
+``CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`` limits the SMs of an MPS client, whose device then reports that many (MPS documentation, "Volta MPS Execution Resource
 Provisioning"); here it limits the process's own device, rounded up to whole TPCs.
 """
 
@@ -21,7 +21,7 @@ from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card, p
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 FIRST_MPS_ARCH = 70
-"""Volta: chips before it share no SMs among clients by percentage."""
+"""Volta; earlier chips do not divide SMs among clients by percentage."""
 TPC_SMS = 2
 
 
@@ -61,7 +61,7 @@ def _cards(chips: Sequence[str | None]) -> list[tuple[int, MigCard]]:
 
 
 def mig_device(chips: Sequence[str | None]) -> MigDevice | None:
-    """The MIG device that the process sees; None where it sees whole cards.
+    """The MIG device that the process sees; None if it sees whole cards.
 
     Raises:
         MigError: the process names a MIG device that does not exist, or a card in MIG mode has none.
@@ -90,7 +90,7 @@ def provisioned(chip: Chip) -> Chip:
     """The part of a chip that MPS gives the process.
 
     Raises:
-        ValueError: the percentage is none.
+        ValueError: the text is not a valid percentage.
     """
     text = os.environ.get(PERCENTAGE, "").strip()
     if not text:

@@ -23,7 +23,7 @@ from warpwright.errors import UnsupportedError
 
 GRANULARITY_BYTES = 2 << 20
 _COMPRESSION = 24
-"""Where CUmemAllocationProp has its kind of compression, a byte: 1 is CU_MEM_ALLOCATION_COMP_GENERIC."""
+"""Offset of the compression type in CUmemAllocationProp, one byte: 1 is CU_MEM_ALLOCATION_COMP_GENERIC."""
 _MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
 
 
@@ -40,14 +40,14 @@ class Physical:
 
 @dataclass(eq=False)
 class Range:
-    """Reserved addresses, of a device's part of the address space."""
+    """Reserved addresses in a device's part of the address space."""
 
     memory: DeviceMemory
     allocation: Allocation
     address: int
     size: int
     mapped: dict[int, tuple[Physical, dict[Device, Allocation], int]] = field(default_factory=dict)
-    """By address: memory, what kernels of devices see of it (nothing before access is granted), size."""
+    """By address: the memory, what kernels of each device can access of it (nothing until access is granted), and the size."""
 
 
 _ranges: list[Range] = []
@@ -61,7 +61,7 @@ def _range(address: int, size: int) -> Range:
 
 
 def map_pages(address: int, size: int, file: int, offset: int) -> None:
-    """Place a file's pages (or fresh ones, for file -1) at an address that is reserved."""
+    """Map a file's pages (fresh ones for file -1) at a reserved address."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]

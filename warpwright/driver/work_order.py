@@ -3,11 +3,12 @@
 Under checks work runs when it is submitted, but a card orders only what the program orders (CUDA programming guide, "Asynchronous Concurrent Execution";
 driver API, "API synchronization behavior" and "Stream synchronization behavior"):
 
-* A stream's work is in order.  The default stream waits for all streams but those made with CU_STREAM_NON_BLOCKING, and they for it.
-* A stream that waits for an event begins after what was before the event's last record.
-* A node of a graph begins after the nodes that it needs, a graph's launch after its stream's work.
-* What the host waited for (a stream, an event, the device, a copy that returns when it is done, a free) is ordered before all that it
-  submits later.  All threads of the host count as one.
+* A stream's work runs in order. The default stream waits for all streams except those created with CU_STREAM_NON_BLOCKING, and they wait for it.
+* Work that waits for an event begins after the work that preceded the event's last record.
+* A node of a graph begins after the nodes that it depends on, and a graph's launch begins after its stream's earlier work.
+* Work that the host has waited for (a stream, an event, the device, a copy that returns when it is done, a free) precedes everything that the host submits
+  later.
+  All threads of the host count as one.
 
 Waits for words in memory (cuStreamWaitValue32) and calls of the host in a stream's order
 count as waits of the host for the stream, which orders more than a card does.
@@ -26,18 +27,18 @@ if TYPE_CHECKING:
 
 
 def races_of(device: Device) -> StreamRaces | None:
-    """The checker of races between the work of a device's streams; None if there is none."""
+    """The race checker for the streams of a device; None if there is none."""
     gpu = device.made_gpu
     return gpu.checker.stream_races if gpu is not None and gpu.checker is not None else None
 
 
 def watching() -> list[StreamRaces]:
-    """The checkers of such races, by device."""
+    """The race checkers, by device."""
     return [races for device in state().devices if (races := races_of(device)) is not None]
 
 
 def begin(stream: Stream) -> Clock:
-    """Work that has ended before new work of a stream begins."""
+    """The work that ends before new work of a stream begins."""
     default = stream.device.default_stream
     learn(stream.clock, state().host_clock)
     if stream is default:
@@ -50,7 +51,7 @@ def begin(stream: Stream) -> Clock:
 
 
 def submitted(stream: Stream) -> Work:
-    """A new piece of work of a stream."""
+    """Record a new piece of work of a stream."""
     known = dict(begin(stream))
     number = known.get(stream.queue, 0) + 1
     stream.clock[stream.queue] = number
@@ -58,14 +59,14 @@ def submitted(stream: Stream) -> Work:
 
 
 def host_waits_for(streams: Iterable[Stream]) -> None:
-    """The host knows that the work of streams has ended."""
+    """Record that the host has waited for the work of streams."""
     if watching():
         for stream in streams:
             host_waits(begin(stream))
 
 
 def host_waits(clock: Clock) -> None:
-    """The host knows that work has ended: its later work follows it."""
+    """Record that the host has waited for some work: what it submits later follows that work."""
     races_of_all = watching()
     if not races_of_all:
         return
@@ -74,7 +75,7 @@ def host_waits(clock: Clock) -> None:
     for races in races_of_all:
         races.ended(host)
     streams = [stream for device in state().devices for stream in device.streams]
-    # Nodes of graphs that have ended are asked about no more.
+    # Nodes of graphs that have ended are not queried again.
     lasting = {stream.queue for stream in streams}
     for queue in [q for q in host if q not in lasting]:
         del host[queue]

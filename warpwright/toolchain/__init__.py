@@ -1,4 +1,4 @@
-"""From source to machine code: NVRTC, ptxas, nvJitLink, and the reading of cubins.
+"""From source to machine code: NVRTC, ptxas, nvJitLink, and cubin readers.
 
 ``compile.py`` is the entry point; ``nvrtc.py``, ``ptxas.py`` and ``nvjitlink.py`` call NVIDIA's tools, ``cubin.py``
 (with ``elf_reader.py``, ``nvinfo.py``, ``lines.py``, ``callgraph.py``) reads their output, ``relocation.py`` places it,

@@ -2,12 +2,11 @@
 
 An entry is one file: a 40-byte header (magic, then the SHA-256 of the payload) and the payload.  It is
 written to a temporary file in the same folder and renamed, so that a reader in another process sees a
-whole entry or none.  Processes that need an absent entry at once make it once (:meth:`DiskCache.made`).
-The last use is kept in the file's modification time; when the folder grows past its
-bound, the entries that were not used for the longest time go first.
+whole entry or none.  If several processes need an absent entry at the same time, one of them creates it (:meth:`DiskCache.made`). The file's modification time
+records the last use; when the folder grows past its bound, the least recently used entries are removed first.
 
 The folder is ``$WARPWRIGHT_CACHE`` or the platform's cache folder (``$XDG_CACHE_HOME/warpwright`` or
-``~/.cache/warpwright``).  A folder that cannot be written is not an error; results are then not kept.
+``~/.cache/warpwright``).  A folder that cannot be written is not an error: results are then not kept.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def default_folder() -> Path:
 
 
 def cache_key(parts: Iterable[str | bytes]) -> str:
-    """SHA-256 (hex) of a sequence of parts; each part's length goes in, so that no two sequences collide."""
+    """SHA-256 (hex) of a sequence of parts; the length of each part is hashed too, so that different sequences have different input."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -57,7 +56,7 @@ def cache_key(parts: Iterable[str | bytes]) -> str:
 
 
 def default_cache() -> DiskCache:
-    """The cache in :func:`default_folder`: one object for each folder and bound."""
+    """The cache in :func:`default_folder`; one object per folder and bound."""
     return _shared_cache(default_folder(), _limit_from_environment())
 
 
@@ -88,7 +87,7 @@ class DiskCache:
         return self.folder / kind / key[:2] / key
 
     def get(self, kind: str, key: str) -> bytes | None:
-        """The value, or None when it is absent or its file is damaged (a damaged file is removed)."""
+        """The value, or None if it is absent or its file is damaged; a damaged file is removed."""
         path = self.path(kind, key)
         try:
             data = path.read_bytes()
@@ -105,7 +104,7 @@ class DiskCache:
         return payload
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Keep a value.  Nothing is kept, and nothing raised, when the folder cannot be written."""
+        """Store a value. If the folder cannot be written, nothing is stored and nothing raised."""
         path = self.path(kind, key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +143,7 @@ class DiskCache:
     def _alone(self, kind: str, key: str) -> Iterator[None]:
         """Hold an entry's lock; the system releases it when the process ends.
 
-        Without a lock, if the folder cannot be written, its file system has none, or the wait is too long.
+        The block runs without the lock if the folder cannot be written, its file system has no locks, or the wait is too long.
         """
         path = self.folder / "locks" / f"{kind}-{key}"
         handle = -1

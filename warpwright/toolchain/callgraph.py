@@ -1,7 +1,7 @@
-"""Calls inside one code section: does a function call itself, or through a pointer?
+"""Calls inside one code section: detects recursion and calls through pointers.
 
-The compiler states a kernel's stack with everything it calls (EIATTR_MIN_STACK_SIZE), but silently excludes recursion.
-Functions that it did not inline share their kernel's section; their direct calls are read from the machine code:
+The compiler states the stack that a kernel and its callees need (EIATTR_MIN_STACK_SIZE), but silently ignores recursion. Functions that are not inlined share
+their kernel's section; their direct calls are read from the machine code:
 ``CALL.REL`` with an immediate is opcode 0x944, its distance from the next instruction in units of four bytes at bit 34
 (with eight low bits at bit 16 from sm_90 on), as nvdisasm prints it.
 """
@@ -20,7 +20,7 @@ _NARROW_CALL, _NARROW_PUSH_RETURN = 0xE26, 0xE27
 
 
 def direct_calls(code: bytes, arch: int) -> list[tuple[int, int]]:
-    """(offset of a CALL.REL, offset that it calls), in code order."""
+    """Pairs (offset of a CALL.REL, offset of its target), in code order."""
     if arch < 70:
         return _narrow_calls(code)
     found = []
@@ -51,7 +51,7 @@ def _narrow_calls(code: bytes) -> list[tuple[int, int]]:
 
 
 def calls_through_registers(code: bytes, arch: int = 70) -> bool:
-    """Whether the code calls a function whose address is in a register (PRET and BRX before sm_70)."""
+    """Whether the code calls a function whose address is in a register (by PRET and BRX before sm_70)."""
     if arch < 70:
         return any(
             int.from_bytes(code[at : at + 8], "little") >> 52 == _NARROW_PUSH_RETURN
@@ -67,7 +67,7 @@ def calls_through_registers(code: bytes, arch: int = 70) -> bool:
 def calls_itself(entry: int, starts: Sequence[int], calls: Sequence[tuple[int, int]]) -> bool:
     """Whether a function that ``entry`` reaches can reach itself by direct calls.
 
-    ``starts`` are the functions' offsets in ascending order, ``calls`` pairs (offset of a call, offset it calls).
+    ``starts`` are the functions' offsets in ascending order; ``calls`` are pairs (offset of a call, offset of its target).
     """
     callees: dict[int, set[int]] = {start: set() for start in starts}
     for at, target in calls:
@@ -76,7 +76,7 @@ def calls_itself(entry: int, starts: Sequence[int], calls: Sequence[tuple[int, i
             callees[starts[owner]].add(target)
     finished: set[int] = set()
     on_path: set[int] = set()
-    # An explicit stack: a damaged file must not exhaust Python's.
+    # The stack is explicit, so that a damaged file cannot exhaust Python's.
     work: list[tuple[int, bool]] = [(entry, False)]
     while work:
         function, done = work.pop()

@@ -29,7 +29,7 @@ _ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
 DEFAULT_NAME = "kernel.cu"
 """Name of a source given as text."""
 OWN_FEATURES = ("90",)
-"""Architectures whose variant ``a`` has instructions that no other architecture has."""
+"""Architectures with a variant ``a`` whose instructions no other architecture has."""
 _ARCHITECTURE_OPTION = re.compile(r"^(?:-arch|--gpu-architecture)=(\S+)$")
 _INCLUDE_OPTION = re.compile(r"^(?:-I|--include-path)=?(.*)$")
 _PRE_INCLUDE = re.compile(r"^--?(include$|include=|pre-include|use-pch|pch)")
@@ -39,7 +39,7 @@ _PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
 
 @dataclass(slots=True)
 class CompiledModule:
-    """A module's machine code with the texts that it was made from."""
+    """A module's machine code and the texts that it was compiled from."""
 
     module: Module
     cubin: bytes
@@ -47,7 +47,7 @@ class CompiledModule:
     source: str | None = None
     """CUDA C++ text, if the module was compiled from it."""
     source_place: tuple[str, int] | None = None
-    """File and line at which the text begins, if another text contains it."""
+    """File and line at which the text begins, if it is part of a larger file."""
     name: str = DEFAULT_NAME
     folder: str = ""
     """Working folder of the compiler."""
@@ -57,7 +57,7 @@ class CompiledModule:
     arch: str = ""
     """The architecture it was compiled for: ``"80"``, ``"90a"``."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Kernels of the PTX that were omitted because the architecture cannot run them: the reason, by symbol."""
+    """Kernels of the PTX that were omitted because the architecture cannot run them, by symbol, with the reason."""
 
     @property
     def kernels(self) -> dict[str, Kernel]:
@@ -117,7 +117,7 @@ def _included(source: str, folders: Sequence[Path], seen: dict[Path, bytes]) -> 
 
 
 def _option_folders(options: Sequence[str]) -> list[Path]:
-    """Folders of -I options, joined to their folder or followed by it."""
+    """Folders of -I options, whether written as one word (``-Ifolder``) or two."""
     found = []
     for option, following in zip(options, (*options[1:], ""), strict=False):
         match = _INCLUDE_OPTION.match(option)
@@ -127,7 +127,7 @@ def _option_folders(options: Sequence[str]) -> list[Path]:
 
 
 def _assembler_options(options: Sequence[str]) -> list[str]:
-    """Those of NVRTC's options that affect machine code, in the PTX assembler's spelling."""
+    """The NVRTC options that affect machine code, in the PTX assembler's spelling."""
     found: list[str] = []
     pending = ""
     for option in options:
@@ -229,14 +229,14 @@ def _key(text: str, name: str, arch: str, asked: str, folders: Sequence[Path], h
             *(str(f) for f in folders),
             *(part for path, data in sorted(headers.items()) for part in (str(path), data)),
             *(str(nvrtc.version()), header_versions()),
-            # The line table names files of #line by the working folder.
+            # The line table qualifies the files named by #line with the working folder.
             *([os.getcwd()] if "#line" in text else []),
         ]
     )
 
 
 def _with_own_features(given: Callable[[str], nvrtc.Compiled], wanted: str) -> nvrtc.Compiled:
-    """Compile for an architecture, or with its own features (``sm_90a``) where the source has PTX that needs them."""
+    """Compile for an architecture, or for its own features (``sm_90a``) if the source has PTX that needs them."""
     try:
         return given(wanted)
     except CompileError as error:
@@ -321,11 +321,11 @@ def load(
 ) -> CompiledModule:
     """Machine code for ``arch`` from CUDA C++ text, PTX text, a cubin's or fatbin's bytes, or a path to any of these.
 
-    A string of one line that names an existing file, or ends like one (.cu, .ptx, .cubin), is a path; other strings
-    are PTX when they hold a ``.version`` directive and CUDA C++ otherwise.  ``chip`` is the chip's name for messages.
+    A one-line string that names an existing file, or ends in .cu, .ptx or .cubin, is a path; other strings are PTX if they contain a ``.version`` directive and
+    CUDA C++ otherwise. ``chip`` is the chip's name for messages.
 
-    Raises :class:`ArchitectureError` when a cubin's machine code does not run on ``arch``, :class:`CubinError` when
-    bytes are neither or name expressions come with what is not C++, :class:`SourceNotFoundError` for a path that cannot be read, and what compiling raises.
+    Raises :class:`ArchitectureError` if a cubin's machine code does not run on ``arch``, :class:`CubinError` if the bytes are neither a cubin nor a fatbin or
+    if name expressions are given without C++, :class:`SourceNotFoundError` for a path that cannot be read, and the errors of compiling.
     """
     wanted = architecture(arch)
     path = _as_path(source)

@@ -1,7 +1,7 @@
 """Errors between source text and machine code, and their messages.
 
-Every error of this package derives from :class:`ToolchainError`.  Compiler logs are kept verbatim; the location is
-added: source name, line number, the text of that line and a marker under the column.
+Every error of this package derives from :class:`ToolchainError`.  Compiler logs are kept verbatim; the location is added as source name, line number, the text
+of that line, and a marker under the column.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Diagnostic:
     message: str
     source_name: str = ""
     line: int = 0
-    """Line number, from 1; 0 when the tool gave no place."""
+    """Line number, from 1; 0 if the tool gave no location."""
     column: int = 0
     """Column, from 1; 0 when the tool gave no column."""
     text: str = ""
-    """The text of the line, without its end; empty when the source is not at hand."""
+    """The text of the line without its line end; empty if the source is not available."""
 
     def __str__(self) -> str:
         """``name:line:column: severity: message``, then the line and a ^ under the column."""
@@ -64,7 +64,7 @@ class Diagnostic:
         number = f"{self.line:5d}"
         shown = f"{head}\n{number} | {self.text}"
         if self.column:
-            # A tab before the marker stays a tab, so that the ^ is under its column in any tab width.
+            # Tabs before the marker are kept, so that the ^ is under its column for any tab width.
             lead = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
             shown += f"\n{' ' * len(number)} | {lead}^"
         return shown
@@ -83,8 +83,7 @@ class _DiagnosedError(ToolchainError):
         super().__init__("\n".join([headline, *(s for s in shown if s)]))
 
     def placed(self: Diagnosed, name: str, file: str, first_line: int) -> Diagnosed:
-        """The same error with line numbers of the file that contains the source's text, which begins at
-        ``first_line``."""
+        """The same error with line numbers of the enclosing file, in which the source's text begins at ``first_line``."""
         moved = [
             replace(d, source_name=file, line=d.line + first_line - 1) if d.source_name == name and d.line else d
             for d in self.diagnostics
@@ -127,8 +126,8 @@ def _line_of(source: str, number: int) -> str:
 def parse_nvrtc_log(log: str) -> list[Diagnostic]:
     """NVRTC's log as :class:`Diagnostic` records.
 
-    NVRTC prints ``name(line): error: message``, then the line's text and a ^ line of its own, both after
-    a margin of two blanks, and after them how the place was reached (template instantiations).
+    NVRTC prints ``name(line): error: message``, then the line's text and a ^ line, both indented by two blanks, and then the template instantiations that led
+    there.
     """
     found: list[Diagnostic] = []
     lines = log.splitlines()

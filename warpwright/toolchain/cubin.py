@@ -31,7 +31,7 @@ ARCHITECTURES = (60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90)
 """Architectures with the 128-bit encoding that this package reads (compute capability times ten)."""
 
 WHOLE_DOUBLE_WORDS = (2, 4)
-"""Relocations that fill 64 bits of data (R_CUDA_64, R_CUDA_G64)."""
+"""Relocations of 64 bits of data (R_CUDA_64, R_CUDA_G64)."""
 
 UNKNOWN_STACK = 0xFFFFFFFF
 """Value of ``MIN_STACK_SIZE`` if recursion or an indirect call makes the depth unknown."""
@@ -57,7 +57,7 @@ _RESERVED_SHARED = ".nv.reservedSmem.offset0"
 
 @dataclass(frozen=True, slots=True)
 class KernelParameter:
-    """One parameter, as the compiler laid it out."""
+    """One kernel parameter and its place in the parameter area."""
 
     ordinal: int
     offset_bytes: int
@@ -67,14 +67,14 @@ class KernelParameter:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A location in a section that depends on an address known at load time."""
+    """A location in a section that depends on an address known only at load time."""
 
     section: str
     """Name of the section that is patched."""
     offset: int
     type: int
     symbol: str
-    """Name of the symbol; for one without a name, that of its section."""
+    """Name of the symbol, or of its section if the symbol has no name."""
     addend: int
     target_section: str
     """Section that defines the symbol, empty when it is defined elsewhere."""
@@ -95,7 +95,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function symbol: a kernel, a device function, or one inside another function's section."""
+    """A function symbol: a kernel, a device function, or a function inside another function's section."""
 
     name: str
     section: str
@@ -128,15 +128,15 @@ class Kernel:
     barriers: int = 0
     """Named barriers (0..16)."""
     shared_static_bytes: int = 0
-    """Shared memory before the dynamic part, the reserved bytes at its start included."""
+    """Shared memory before the dynamic part, including the reserved bytes at its start."""
     shared_reserved_bytes: int = 0
     """Bytes at the start of shared memory that are reserved for the system (1024 if the kernel's offsets begin
     there)."""
     frame_bytes: int = 0
     stack_bytes: int = 0
-    """Frame of the kernel with everything it calls; a default where ``recursive`` or calling through a pointer."""
+    """Frame of the kernel and its callees; a default if it is ``recursive`` or calls through a pointer."""
     recursive: bool = False
-    """Whether the depth of its calls is unknown: recursion or a call through a pointer."""
+    """Whether its call depth is unknown because of recursion or a call through a pointer."""
     max_threads_per_block: int = 1024
     max_block: tuple[int, int, int] | None = None
     """From ``__launch_bounds__`` (EIATTR_MAX_THREADS)."""
@@ -146,12 +146,11 @@ class Kernel:
     """From ``__cluster_dims__``."""
     exit_offsets: tuple[int, ...] = ()
     warp_offsets: tuple[int, ...] = ()
-    """Offsets of the instructions that operations of a warp (``*_sync``) became, including NOPs."""
+    """Offsets of the instructions generated for warp-wide operations (``*_sync``), including NOPs."""
     warp_masks: tuple[int, ...] = ()
-    """For each of these, the register that holds its mask (low 24 bits) and its file (upper byte); all ones if there is
-    none."""
+    """For each of these, the register that holds its mask (low 24 bits) and the register file (upper byte); all ones if there is none."""
     indirect_branches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
-    """(offset of a BRX or JMX, its possible targets), offsets in ``code``."""
+    """Pairs (offset of a BRX or JMX, its possible targets), as offsets in ``code``."""
     constant_banks: dict[int, bytes] = field(default_factory=dict)
     """Initial contents by bank: 0 (parameters' room, then literals), 2, and the module's 3 and 4."""
     externs: tuple[str, ...] = ()
@@ -170,13 +169,13 @@ CALL_RELOCATIONS = frozenset((58, 75, 114))
 
 @dataclass(slots=True)
 class Module:
-    """A cubin, read: kernels by symbol and what they share."""
+    """The contents of a cubin: kernels by symbol, and what they share."""
 
     name: str
     """Its name in messages: a path, or the name given when it was read."""
     arch: int
     accelerated: bool
-    """True for code of an architecture's own features (``sm_90a``), which runs on that one alone."""
+    """True for code that uses an architecture's own features (``sm_90a``), which runs on that architecture only."""
     kernels: dict[str, Kernel] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     code: dict[str, bytes] = field(default_factory=dict)
@@ -188,9 +187,9 @@ class Module:
     alignments: dict[str, int] = field(default_factory=dict)
     """Alignment in bytes of each section of ``data`` and ``code``."""
     relocations: list[Relocation] = field(default_factory=list)
-    """Those of code, constant banks and global data (not of debug information)."""
+    """Relocations of code, constant banks and global data (not of debug information)."""
     undefined: tuple[str, ...] = ()
-    """Functions and variables that the module needs from elsewhere."""
+    """Functions and variables that the module needs but does not define."""
     line_tables: dict[str, LineTable] = field(default_factory=dict)
     """By code section."""
     virtual_arch: int = 0
@@ -209,7 +208,7 @@ class Module:
     def find(self, name: str, lowered_names: Mapping[str, str] | None = None) -> Kernel:
         """The kernel called ``name``: a symbol, a name expression, or a plain name if it is unique.
 
-        Raises :class:`KernelNotFoundError` that lists the module's kernels.
+        Raises :class:`KernelNotFoundError`, which lists the module's kernels.
         """
         expressions = {_tight(expression): symbol for expression, symbol in (lowered_names or {}).items()}
         symbol = expressions.get(_tight(name), name)
@@ -233,8 +232,8 @@ class Module:
     def reachable(self, kernel: str) -> list[str]:
         """Code sections that a kernel may run, its own first: those named by relocations, to any depth.
 
-        A function whose address is in a variable counts as soon as the variable is reached.  Code that calls through
-        registers may run every function whose address anything in the module takes: another kernel may have stored it.
+        A function whose address is stored in a variable is included once the variable is reached. Code that calls through registers may run any function whose
+        address is taken anywhere in the module, because another kernel may have stored it.
         """
         order = [self.kernels[kernel].section]
         banks = [s for s in self.data if s in (".nv.constant3", ".nv.constant4") or s.endswith("." + kernel)]
@@ -242,10 +241,10 @@ class Module:
         for r in self.relocations:
             by_section.setdefault(r.section, []).append(r)
         places = {(v.section, v.offset): v for v in self.variables.values()}
-        # A place is a section, or the bytes of one variable in a data section.
+        # A place is a section or the bytes of one variable in a data section.
         queue: list[tuple[str, int, int]] = [(s, 0, 1 << 62) for s in (*order, *banks)]
         seen = set(queue)
-        # A kernel launches another, but never calls it.
+        # A kernel may launch another one but never calls it.
         kernels = {k.section for k in self.kernels.values()}
         by_register = False
         while queue:
@@ -272,13 +271,13 @@ class Module:
         return order
 
     def shared_code(self) -> list[str]:
-        """Code sections of functions whose address is taken, so that one kernel may store it and another call it."""
+        """Code sections of functions whose address is taken: one kernel may store it and another one call it."""
         kernels = {k.section for k in self.kernels.values()}
         taken = {section for section, _ in self.addresses_taken() if section not in kernels}
         return [s for s in self.code if s in taken]
 
     def addresses_taken(self) -> set[tuple[str, int]]:
-        """(section, offset) of functions that data names, or code other than by calling them."""
+        """Pairs (section, offset) of functions whose address data contains, or code uses other than in calls."""
         starts = {(f.section, f.offset) for f in self.functions.values()}
         named = {
             (r.target_section, r.target_offset + r.addend)
@@ -313,11 +312,10 @@ def _tight(expression: str) -> str:
 def read_cubin(data: bytes, name: str = "cubin", *, source_name: str = "", source_folder: str = "") -> Module:
     """Read a cubin's bytes; ``name`` is what messages call it.
 
-    ``source_name`` is the name under which its source was compiled: the compiler puts its working folder before a
-    relative one, and the line tables give it back without.
+    ``source_name`` is the name under which its source was compiled: the compiler prefixes a relative name with its working folder, which is removed from the
+    line tables here.
 
-    Raises :class:`CubinError` when the bytes are no cubin, cut short, damaged, or of an architecture whose
-    encoding has no tables here (sm_60 to sm_90 have).
+    Raises :class:`CubinError` if the bytes are not a cubin, are truncated or damaged, or are for an architecture outside sm_60 to sm_90.
     """
     return _Builder(ElfFile(data, name), source_name, source_folder).build()
 
@@ -333,7 +331,7 @@ def _architecture(elf: ElfFile) -> tuple[int, bool]:
 
 
 def _virtual_architecture(elf: ElfFile) -> int:
-    """The PTX's architecture: in a note from CUDA 13 on, in bits 16..23 of e_flags before; 0 where neither names one."""
+    """The PTX's architecture: from a note since CUDA 13, before that from bits 16..23 of e_flags; 0 if neither has one."""
     if elf.os_abi != _OS_ABI_V8:
         return elf.flags >> 16 & 0xFF
     note = elf.by_name.get(_INFO_NOTE)
@@ -445,7 +443,7 @@ class _Builder:
             home = self._section_name(symbol.section)
             addend = r.addend
             if addend is None:
-                # A table without addends stores them in the relocated location itself; instruction fields are zero there.
+                # Without an addend in the table, the relocated location holds it; in instruction fields it is zero.
                 word = self.module.data.get(section, b"")[r.offset : r.offset + 8]
                 addend = int.from_bytes(word, "little") if r.type in WHOLE_DOUBLE_WORDS and len(word) == 8 else 0
             self.module.relocations.append(
@@ -515,14 +513,14 @@ class _Builder:
             kernel.stack_bytes = max(kernel.stack_bytes, DEFAULT_STACK_BYTES)
 
     def _apply(self, kernel: Kernel, record: Record) -> None:
-        """Take one attribute of the kernel's own ``.nv.info`` section over."""
+        """Apply one attribute of the kernel's own ``.nv.info`` section."""
         words = record.words()
         kind = record.attribute
         if kind == Attribute.KPARAM_INFO and len(words) >= 3:
             ordinal, offset, size = words[1] & 0xFFFF, words[1] >> 16, words[2] >> 18
             kernel.parameters.append(KernelParameter(ordinal, offset, size))
         elif kind == Attribute.KPARAM_INFO_V2 and len(words) >= 3:
-            # The form of parameter lists beyond 4 KiB: the size has a word of its own.
+            # The form for parameter lists beyond 4 KiB, in which the size has a separate word.
             kernel.parameters.append(KernelParameter(words[1] & 0xFFFF, words[1] >> 16, words[2]))
         elif kind == Attribute.PARAM_CBANK and len(words) >= 2:
             kernel.parameter_base_bytes = words[1] & 0xFFFF

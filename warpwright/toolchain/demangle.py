@@ -6,7 +6,7 @@ import re
 
 _NUMBER = re.compile(r"\d+")
 _WHOLE = re.compile(r"L[a-z]n?[^E]*E|[ST][0-9A-Z]*_")
-"""A literal of a built-in type (its digits are no length), or a reference to an earlier part of the name."""
+"""A literal of a built-in type (its digits are not a length), or a reference to an earlier part of the name."""
 
 
 def plain_name(symbol: str) -> str:
@@ -36,7 +36,7 @@ def plain_name(symbol: str) -> str:
             at += 1
         if symbol.startswith("I", at):
             after = _skip_arguments(symbol, at)
-            # Arguments of a class on the way to the function; those of the function itself end the name.
+            # These are arguments of an enclosing class; those of the function itself end the name.
             if after < 0 or not _NUMBER.match(symbol, after):
                 break
             at = after
@@ -44,7 +44,7 @@ def plain_name(symbol: str) -> str:
 
 
 def _skip_arguments(symbol: str, at: int) -> int:
-    """Position after template arguments that begin at ``at`` with ``I``, or -1 when they do not end."""
+    """Position after the template arguments that begin with ``I`` at ``at``, or -1 if they do not end."""
     depth = 0
     while at < len(symbol):
         if match := _NUMBER.match(symbol, at):

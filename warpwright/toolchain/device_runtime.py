@@ -1,17 +1,18 @@
 """Machine code of functions that the driver provides to the device runtime: the barriers of a grid and of the grids of several devices.
 
-CUDA C++ has the grid's barrier in a header; other languages (Numba's ``this_grid().sync()``), CUDA before 11 and ``multi_grid_group`` call
-``cudaCGSynchronize``, ``cudaCGGetRank`` and ``cudaCGGetSize`` of libcudadevrt, which leave it to the driver (libcudadevrt of CUDA 12.9: names, arguments and
-flags).  In the grid's barrier here, as in the header's, the blocks add to a word of the launch's workspace, the first one so much that the highest bit changes when
-all have come.  Every thread fences before its block's barrier, which takes the time of the driver's routine on an H200 (``bench/machine/barriers.py``); a grid alone on its device
-needs no fence for the system, even where it asks for the barrier of several grids.
+CUDA C++ implements the grid barrier in a header; other languages (Numba's ``this_grid().sync()``), CUDA before 11 and ``multi_grid_group`` call
+``cudaCGSynchronize``, ``cudaCGGetRank`` and ``cudaCGGetSize`` of libcudadevrt, which call the driver (names, arguments and flags are those of CUDA 12.9's
+libcudadevrt).  In the grid barrier here, as in the header's, each block adds to a word of the launch's workspace; the first block adds as much as makes the
+highest bit change when all have arrived. Every thread fences before its block's barrier, which reproduces the time of the driver's routine on an H200
+(``bench/machine/barriers.py``); a grid alone on its device needs no system-wide fence, even if it requests the barrier of several grids.
 
-NVIDIA does not publish the barrier of several grids.  Published times tell its structure: two P100 need twice the time of one's grid barrier and 3.7 microseconds, at most 9 %
-more, with any number of blocks and threads (Tables 8 and 9 of "A Study of Synchronization Methods in Modern GPUs").  So each grid meets; its first block meets those of the other
-devices, while the others begin the second barrier of the grid; and the first block joins them.  The first blocks meet along a tree of devices that can access each other's
-memory, by stores of the round's number: a child's into its parent's workspace, and the parent's into the child's when all have come.  Each device polls its own memory only, so
-that PCI Express, which atomics do not cross, will do.  What the blocks poll is alone on its line.
-``engine/multi_grid.py`` fills the workspaces in.
+NVIDIA does not publish the barrier of several grids.  Its structure follows from published times: two P100s need twice the time of a grid barrier on one plus
+3.7 microseconds, and at most 9 % more with any number of blocks and threads (Tables 8 and 9 of "A Study of Synchronization Methods in Modern GPUs").  Therefore
+each grid synchronises; its first block then synchronises with those of the other devices while the other blocks wait in a second grid barrier, which the first
+block joins last. The first blocks synchronise along a tree of devices that can access each other's memory, by storing the round's number: a child stores it
+into its parent's workspace, and the parent into the child's when all have arrived. Each device polls only its own memory, so PCI Express, which does not carry
+atomics, suffices. The words that the blocks poll share a line with nothing else.
+``engine/multi_grid.py`` initialises the workspaces.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROUTINES = (
     SYNC,
 )
 ARRIVED, GRIDS, RANK, CHILD_COUNT, IN_PARENT, MET, RELEASED, COME, IN_CHILD = 4, 128, 132, 136, 144, 256, 384, 512, 640
-"""Byte offsets in the workspace of a launch on several devices, as the structure below has them; a launch on one ends before ``MET``."""
+"""Byte offsets in the workspace of a launch on several devices, as in the structure below; the workspace of a launch on one device ends before ``MET``."""
 GRIDS_WORKSPACE_BYTES = 768
 MOST_CHILDREN = 16
 _SOURCE = r"""
@@ -164,7 +165,7 @@ extern "C" __device__ unsigned __cuda_syscall_CGS_sync(unsigned long long handle
 }
 """
 _REGISTERS = 24
-"""What the smallest kernel that calls functions has."""
+"""Resources of the smallest kernel that calls functions."""
 
 
 @cache

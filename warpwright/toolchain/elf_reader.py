@@ -1,7 +1,7 @@
 """The ELF64 container of a cubin: sections, symbols and relocations, every offset checked.
 
-Names and layouts follow the System V ABI (chapters 4 and 5).  Cubins come from anywhere, so each field is
-checked against the file before it is used: damage of any kind ends in :class:`CubinError`.
+Names and layouts follow the System V ABI (chapters 4 and 5).  Cubins come from anywhere, so each field is checked against the file before it is used; damage of
+any kind raises :class:`CubinError`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RELA = struct.Struct("<QQq")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section with its contents (empty for one that takes no space in the file)."""
+    """One section with its contents (empty if it takes no space in the file)."""
 
     index: int
     name: str

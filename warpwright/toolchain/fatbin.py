@@ -1,8 +1,8 @@
 """Fatbins: several forms of one program (machine code for architectures, PTX) in one container.
 
-Read off containers that nvcc 12 and 13 and NVRTC write: a header (magic, version, header size, size of all entries), then
+The format was inferred from containers that nvcc 12 and 13 and NVRTC write: a header (magic, version, header size, size of all entries), then
 entries, each with a header of its own: kind, header size, padded size, stored size, version of its text, architecture,
-flags, size once unpacked.  Entries are packed as LZ4 blocks or Zstandard frames, as flags say.
+flags, unpacked size. Entries are packed as LZ4 blocks or Zstandard frames, according to their flags.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def fatbin_bytes(head: bytes) -> int:
 
 
 def read_fatbin(data: bytes) -> Iterator[FatbinEntry]:
-    """The entries of a container, in its order.
+    """The entries of a container, in order.
 
-    Raises :class:`CubinError` for what is not a fatbin or cut short.
+    Raises :class:`CubinError` if it is not a fatbin or is truncated.
     """
     if len(data) < _CONTAINER.size or fatbin_bytes(data) > len(data):
         raise CubinError("the fatbin is cut short.")
@@ -71,9 +71,9 @@ def read_fatbin(data: bytes) -> Iterator[FatbinEntry]:
 
 
 def unpack_lz4(packed: bytes, size: int) -> bytes:
-    """An LZ4 block (lz4_Block_format.md of its public specification).
+    """Unpack an LZ4 block (lz4_Block_format.md of its public specification).
 
-    Raises :class:`CubinError` when it does not give ``size`` bytes.
+    Raises :class:`CubinError` if it does not unpack to ``size`` bytes.
     """
     out = bytearray()
     at, end = 0, len(packed)

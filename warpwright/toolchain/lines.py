@@ -1,8 +1,7 @@
 """Line tables of cubins: code offset to source file and line, through inlined calls.
 
-The table is DWARF version 2 (``.debug_line``, sections 6.2.2 to 6.2.5 of the DWARF 2 standard) with two extended
-opcodes of NVIDIA's: 0x90 says that the rows which follow were inlined from the call in an earlier row (its number,
-counted from 1 within the sequence; 0 ends it) and 0x91 names a function.
+The table is DWARF version 2 (``.debug_line``, sections 6.2.2 to 6.2.5 of the DWARF 2 standard) with two extended opcodes by NVIDIA: 0x90 marks the following
+rows as inlined from the call in an earlier row (its number, counted from 1 within the sequence; 0 ends it), and 0x91 names a function.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Line:
     file: str
     line: int
     inlined_at: tuple[tuple[str, int], ...] = ()
-    """Call sites (file, line) from the innermost outwards, when the code was inlined."""
+    """Call sites (file, line) from the innermost outwards, if the code was inlined."""
 
 
 @dataclass(slots=True)
@@ -48,7 +47,7 @@ class LineTable:
         return self.rows[i - 1] if i else None
 
     def user_line(self, offset: int) -> tuple[str, int] | None:
-        """(file, line) of the innermost place that is not in a header of the toolkit."""
+        """The (file, line) of the innermost place that is not in a header of the toolkit."""
         row = self.at(offset)
         if row is None:
             return None
@@ -62,12 +61,12 @@ _TOOLKIT = re.compile(r"/nvidia/cu[^/]*/(.*/)?include/|/cuda(-[\d.]+)?/(bin/\.\.
 
 
 def is_toolkit_file(name: str) -> bool:
-    """Whether a source name is a header of the CUDA toolkit (its wheels, or as installed) rather than a program's own."""
+    """Whether a source name is a header of the CUDA toolkit (from its wheels or installed) rather than a file of the program."""
     return _TOOLKIT.search(name.replace("\\", "/")) is not None
 
 
 def own_name(path: str, source_name: str, source_folder: str) -> str:
-    """``source_name`` when ``path`` is that after the folder in which the compiler ran; ``path`` otherwise."""
+    """``source_name`` if ``path`` is the compiler's working folder followed by that name; ``path`` otherwise."""
     if not source_name or not source_folder:
         return path
     return source_name if os.path.normpath(path) == os.path.normpath(f"{source_folder}/{source_name}") else path
@@ -133,9 +132,8 @@ def read_line_tables(
 ) -> dict[str, LineTable]:
     """Line tables by section name.
 
-    ``sections_at`` gives, for each byte position of an address operand in ``data``, the code section that the
-    relocation there names.  Sequences whose address no relocation names are left out.  The source that was
-    compiled is called ``source_name``; ``source_folder`` is where the compiler ran.
+    ``sections_at`` maps each byte position of an address operand in ``data`` to the code section that its relocation names; sequences without such a relocation
+    are skipped. ``source_name`` is the name of the compiled source, and ``source_folder`` the compiler's working folder.
     """
     tables: dict[str, LineTable] = {}
     name_of = partial(own_name, source_name=source_name, source_folder=source_folder)
@@ -155,7 +153,7 @@ def read_line_tables(
 
 @dataclass(frozen=True, slots=True)
 class _UnitHeader:
-    """What the program of a unit needs to know."""
+    """The header fields that a unit's line-number program needs."""
 
     minimum_length: int
     """Bytes of the smallest instruction."""
@@ -163,12 +161,12 @@ class _UnitHeader:
     line_range: int
     opcode_base: int
     operand_counts: list[int]
-    """Of the standard opcodes."""
+    """Operand counts of the standard opcodes."""
     files: list[str]
 
 
 def _read_header(reader: _Reader, name_of: Callable[[str], str]) -> _UnitHeader:
-    """A unit's header, files by the names that ``name_of`` gives their paths; the reader is at its program then."""
+    """Read a unit's header, with files renamed by ``name_of``; the reader is then at the unit's program."""
     version = reader.unpack("H")
     if not 2 <= version <= 4:
         raise CubinError(f"{reader.where} has a line table of DWARF version {version}; versions 2 to 4 are read.")
@@ -198,7 +196,7 @@ def _read_header(reader: _Reader, name_of: Callable[[str], str]) -> _UnitHeader:
 
 
 class _LineMachine:
-    """The machine that a unit's program runs on: registers, and the sequences of rows so far."""
+    """The state machine of a line-number program: its registers and the sequences of rows so far."""
 
     def __init__(self, reader: _Reader, header: _UnitHeader, sections_at: Mapping[int, str]) -> None:
         self.reader, self.header, self.sections_at = reader, header, sections_at

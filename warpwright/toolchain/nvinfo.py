@@ -1,8 +1,7 @@
 """The attributes of a cubin's ``.nv.info`` sections (EIATTR records).
 
 A record is two bytes (format, attribute) and then, by format: nothing (1), a byte or half-word value (2, 3), or
-a 16-bit size and that many bytes (4).  Attribute numbers follow NVIDIA's own printer (``cuobjdump -elf``), against
-which the reading was compared.
+a 16-bit size and that many bytes (4).  Attribute numbers are those of NVIDIA's own printer (``cuobjdump -elf``), against which this reader was checked.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ class Record:
     data: bytes
 
     def words(self) -> tuple[int, ...]:
-        """The data as 32-bit unsigned words; bytes after the last whole word are left out."""
+        """The data as 32-bit unsigned words, without the bytes after the last whole word."""
         count = len(self.data) // 4
         return struct.unpack_from(f"<{count}I", self.data)
 
 
 def read_records(data: bytes, where: str) -> Iterator[Record]:
-    """Every record of one ``.nv.info`` section; ``where`` (file and section) goes into errors."""
+    """Every record of one ``.nv.info`` section; errors name ``where`` (file and section)."""
     at = 0
     while at + 4 <= len(data):
         form, attribute, value = struct.unpack_from("<BBH", data, at)
@@ -80,7 +79,7 @@ def read_records(data: bytes, where: str) -> Iterator[Record]:
 
 
 def indirect_branches(record: Record) -> list[tuple[int, tuple[int, ...]]]:
-    """(branch offset, target offsets) of an ``INDIRECT_BRANCH_TARGETS`` record, offsets in bytes."""
+    """Pairs (branch offset, target offsets) of an ``INDIRECT_BRANCH_TARGETS`` record, in bytes."""
     words = record.words()
     found = []
     at = 0

@@ -1,8 +1,7 @@
 """PTX to machine code with nvJitLink (wheel ``nvidia-nvjitlink-cu12``), through ctypes.
 
 The library exports each function once for every version of its interface (``__nvJitLinkCreate_12_0`` …
-``__nvJitLinkCreate_12_9``); the newest one that it has is used.  Numbers of the enumerations come from
-its public header ``nvJitLink.h``.
+``__nvJitLinkCreate_12_9``); the newest one present is used. Enumeration values come from its public header ``nvJitLink.h``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ PACKAGE = "nvidia-nvjitlink-cu12"
 
 
 class InputKind(IntEnum):
-    """What an input holds (``nvJitLinkInputType``)."""
+    """The type of an input (``nvJitLinkInputType``)."""
 
     CUBIN = 1
     PTX = 2
@@ -55,7 +54,7 @@ class _Library:
             return int(entry(*arguments))
 
     def text(self, link: ctypes.c_void_p, what: str) -> bytes:
-        """One of the link's buffers: its size is asked first."""
+        """The contents of one of the link's buffers, whose size is queried first."""
         size = ctypes.c_size_t()
         if self.call(f"Get{what}Size", link, ctypes.byref(size)) or not size.value:
             return b""

@@ -1,12 +1,10 @@
 """CUDA C++ to PTX and machine code with NVRTC (wheel ``nvidia-cuda-nvrtc-cu12``), through ctypes.
 
-NVRTC compiles for a real architecture in one step and gives the PTX as well as the cubin; its machine code is byte for byte
-what nvcc's assembler makes of that PTX.
+NVRTC compiles for a real architecture in one step and returns both the PTX and the cubin; its machine code equals, byte for byte, what nvcc's assembler
+generates from that PTX.
 
-NVRTC has no C library's headers.  The few that device code includes out of habit (``<stdint.h>``,
-``<stdio.h>``, ``<math.h>``, …) are handed to it as small texts here: their functions are built in, so a
-header only has to exist, or to name the integer types (the same types as libcu++ gives them, which a program
-may include as well).
+NVRTC comes without C library headers. The few that device code includes out of habit (``<stdint.h>``, ``<stdio.h>``, ``<math.h>``, …) are passed to it as short
+texts: their functions are built in, so a header only has to exist or to define the integer types (as libcu++ defines them, because a program may include both).
 """
 
 from __future__ import annotations
@@ -129,7 +127,7 @@ LIBRARY_HEADERS: Mapping[str, str] = {
     **dict.fromkeys(("stdio.h", "cstdio", "stdlib.h", "cstdlib", "string.h", "cstring", "stddef.h", "cstddef"), _EMPTY),
     **dict.fromkeys(("assert.h", "cassert", "stdbool.h"), _EMPTY),
 }
-"""C library headers as NVRTC gets them, by the name that a program includes."""
+"""Texts of C library headers for NVRTC, by the name that a program includes."""
 
 
 _HOST_CODE_SIGN = re.compile(r'-default-device|identifier "cuda\w+" is undefined|^device-side kernel launch could not')
@@ -141,7 +139,7 @@ _HOST_CODE = (
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What NVRTC made of one source."""
+    """The result of compiling one source with NVRTC."""
 
     ptx: str
     cubin: bytes
@@ -150,7 +148,7 @@ class Compiled:
     warnings: tuple[Diagnostic, ...] = ()
     log: str = ""
     folder: str = ""
-    """Where the compiler ran: in line information it puts that before the source's name."""
+    """The compiler's working folder, with which it prefixes the source's name in line information."""
 
 
 @lru_cache(maxsize=1)
@@ -188,10 +186,10 @@ def _lowered(program: ctypes.c_void_p, expressions: Sequence[str]) -> dict[str, 
 
 
 def _defaults(options: Sequence[str]) -> list[str]:
-    """What is taken where the options do not say otherwise, as nvcc does."""
+    """Options that apply unless overridden, as in nvcc."""
     given = []
     if not any("default-device" in o or "default-execution-space" in o for o in options):
-        # Of constexpr functions, lambdas and declarations (cuda.h) that do not say where they run.
+        # These concern constexpr functions, lambdas and declarations (cuda.h) without __host__ or __device__.
         given.append("-default-device")
     if not any("device-int128" in o for o in options):
         given.append("--device-int128")
@@ -246,7 +244,7 @@ def compile_cuda(
         with within_compiler():
             result = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
         log = _buffer(program, "ProgramLog").decode(errors="replace").rstrip("\0")
-        # That an architecture is old says nothing about the program.
+        # A warning that the architecture is old does not concern the program.
         diagnostics = [d for d in parse_nvrtc_log(log) if not d.message.startswith("Architectures prior to")]
         ptx = _buffer(program, "PTX").decode(errors="replace").rstrip("\0")
         if result:

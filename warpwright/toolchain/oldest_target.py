@@ -1,8 +1,8 @@
-"""CUDA C++ to PTX for chips of compute capability 1.x and 2.x, whose own compilers exist no more.
+"""CUDA C++ to PTX for chips of compute capability 1.x and 2.x, which current compilers no longer support.
 
-NVRTC's oldest target is compute_50; a source that it does not accept there (one of its kernels uses what came later) is compiled for
-the next one that does, and the kernels that need more than the chip has are refused when they are loaded.  The options for sm_1x are those that
-nvcc had by default: subnormals are flushed, quotients and roots are approximate.
+NVRTC's oldest target is compute_50; a source that it does not accept there (because a kernel uses later features) is compiled for the next target that accepts
+it, and kernels that need more than the chip has are refused when they are loaded. The options for sm_1x are nvcc's former defaults: subnormals are flushed, and
+division and square roots are approximate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warpwright.toolchain.cubin import Module
 
 TARGETS = (50, 60, 70, 80, 90)
 FIRST_IEEE = 20
-"""The first architecture whose quotients, roots and subnormals are those of IEEE 754 by default."""
+"""The first architecture whose division, square roots and subnormals follow IEEE 754 by default."""
 DEFAULTS = {"-ftz": "true", "-prec-div": "false", "-prec-sqrt": "false"}
 
 
@@ -32,10 +32,10 @@ def compile_to_ptx(
     name_expressions: Sequence[str] = (),
     name: str | None = None,
 ) -> CompiledModule:
-    """A module of PTX for a chip of architecture ``arch``; other arguments as for :func:`~warpwright.toolchain.compile.load`.
+    """Compile to a PTX module for a chip of architecture ``arch``; other arguments as for :func:`~warpwright.toolchain.compile.load`.
 
     Raises:
-        CompileError: with the messages for the oldest target, when none accepts the source.
+        CompileError: no target accepts the source; with the messages for the oldest one.
     """
     text, name, folders = source_text(source, name)
     given = {option.partition("=")[0].replace("--", "-", 1) for option in options}

@@ -1,7 +1,7 @@
-"""OpenCL C to LLVM bitcode for Cypress and Cayman, by the clang and libclc that the system has.
+"""OpenCL C to LLVM bitcode for Cypress and Cayman, with the system's clang and libclc.
 
-Debian and Ubuntu have them as the packages ``clang-19`` and ``libclc-19``.  ``WARPWRIGHT_CLANG`` names another clang,
-``WARPWRIGHT_LIBCLC`` another folder of libclc's bitcode.
+On Debian and Ubuntu these are the packages ``clang-19`` and ``libclc-19``. ``WARPWRIGHT_CLANG`` names another clang, and ``WARPWRIGHT_LIBCLC`` another folder
+of libclc's bitcode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tools(NamedTuple):
 
 
 def find_clang() -> str | None:
-    """The first clang of the path that has the R600 back end's target."""
+    """The first clang on the path that has the R600 back end's target."""
     chosen = os.environ.get("WARPWRIGHT_CLANG")
     for name in (chosen,) if chosen else CLANGS:
         path = shutil.which(name)
@@ -52,7 +52,7 @@ def _targets(clang: str) -> str:
 
 @lru_cache
 def version(clang: str) -> str:
-    """The first line of what clang says of itself."""
+    """The first line of ``clang --version``."""
     return _output([clang, "--version"]).partition("\n")[0]
 
 
@@ -61,7 +61,7 @@ def _output(command: Sequence[str]) -> str:
 
 
 def find_tools(generation: str) -> Tools:
-    """The compiler and the library of a generation of encodings.
+    """The compiler and the library for a generation of encodings.
 
     Raises:
         MissingToolError: one of them is not installed.
@@ -88,7 +88,7 @@ def compile_opencl(
     include_folders: Sequence[str | Path] = (),
     name: str = "kernel.cl",
 ) -> bytes:
-    """Bitcode of OpenCL C with the functions of libclc that it calls.
+    """Compile OpenCL C to bitcode, including the libclc functions that it calls.
 
     Args:
         options: those of ``clBuildProgram``, such as ``-cl-fast-relaxed-math``.
@@ -101,7 +101,7 @@ def compile_opencl(
     command = [tools.clang, "-target", TRIPLE, f"-mcpu={CPUS[generation]}", "-x", "cl", "-O2", "-nogpulib"]
     command += ["-Xclang", "-finclude-default-header", "-fno-discard-value-names", "-emit-llvm", "-c"]
     command += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(tools.library)]
-    # Words that become vectors are aligned to 4 bytes only, and the engines ask for more.
+    # Words that are merged into vectors are aligned to 4 bytes only, but the engines require more.
     command += ["-fno-slp-vectorize", "-fno-vectorize"]
     if not any(option.startswith("-cl-std") for option in options):
         command.append(STANDARD)
@@ -112,7 +112,7 @@ def compile_opencl(
         return _compiled(command, source, name)
 
     if "#include" in source.replace("# include", "#include"):
-        return made()  # The included files are not part of the key.
+        return made()  # Included files are not part of the key.
     key = cache_key([version(tools.clang), str(tools.library.stat().st_mtime_ns), source, name, *command])
     return default_cache().made("opencl", key, made)
 
@@ -136,7 +136,7 @@ def _compiled(command: Sequence[str], source: str, name: str) -> bytes:
 
 
 def diagnostics(log: str, source: str) -> list[Diagnostic]:
-    """Clang's errors and warnings with the lines that they are about."""
+    """Clang's errors and warnings with the source lines that they refer to."""
     lines = source.splitlines()
     found = []
     for line in log.splitlines():

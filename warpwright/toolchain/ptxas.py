@@ -1,8 +1,7 @@
 """PTX to machine code with the assembler of the wheel ``nvidia-cuda-nvcc-cu12``, as nvcc and the driver do it.
 
-The assembler sees a whole program: functions that are not inlined stay in their kernel's section and get its registers.
-nvJitLink compiles the same PTX for linking, with calls by the ABI and more registers; that is right for several inputs
-(``nvjitlink.py``) and second best for one.
+The assembler sees a whole program: functions that are not inlined stay in their kernel's section and share its registers. nvJitLink compiles the same PTX for
+linking, with ABI calls and more registers, which is right for several inputs (``nvjitlink.py``) but second best for one.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from warpwright.toolchain.wheels import nvidia_folders, wheel_version
 
 PACKAGE = "nvidia-cuda-nvcc-cu12"
 TIMEOUT_SECONDS = 600
-"""A kernel that assembles for longer than this is taken for one that never ends."""
+"""Assembling that takes longer than this is assumed never to end."""
 
 
 @lru_cache(maxsize=1)

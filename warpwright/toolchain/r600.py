@@ -1,8 +1,8 @@
 """LLVM IR to R600 machine code, through the back end inside llvmlite.
 
-LLVM ends its process where it cannot select an instruction, so that a kernel is compiled in a separate process.  The passes before the
-back end are few: the IR comes from a compiler that has optimised it.  Functions of the ``helpers`` module are unknown while those passes
-run, so that lanes that exchange values there are not moved apart; they are inlined afterwards.
+LLVM aborts its process if it cannot select an instruction, so each kernel is compiled in a separate process. Only a few passes run before the back end, because
+the IR is already optimised. Functions of the ``helpers`` module are opaque to those passes, so that lanes which exchange values there stay together; they are
+inlined afterwards.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ TIMEOUT_SECONDS = 300
 _PGM_RESOURCES = 0x288D4
 """Register of compute programs in LLVM's ``.AMDGPU.config``: registers in bits 0 to 7, stack entries in 8 to 15."""
 _NO_BITS = 8
-"""Kind of an ELF section that the file has no contents of."""
+"""Type of an ELF section without contents in the file."""
 _LOCAL_ALLOCATION = 0x288E8
 """Register of compute programs: words of local data share."""
 _REVISION = "4"
-"""Part of the cache's key: changes with the passes below."""
+"""Part of the cache key; change it with the passes below."""
 
 _VALUE = r'%(?:[\w.$-]+|"[^"]*")'
 _SIGNED = re.compile(rf"^  ({_VALUE}) = (?:sext|ashr) ", re.MULTILINE)
@@ -63,7 +63,7 @@ def compile_ir(text: str, helpers: str, generation: str) -> ObjectCode:
         generation: evergreen or cayman.
 
     Raises:
-        UnsupportedError: LLVM cannot compile the kernel; with its message.
+        UnsupportedError: LLVM cannot compile the kernel; includes LLVM's message.
     """
     request = json.dumps((text, helpers, CPUS[generation]))
     key = cache_key((_REVISION, llvmlite.__version__, request))
@@ -84,7 +84,7 @@ def _in_a_process(request: str) -> bytes:
 
 
 def _reason(messages: str) -> str:
-    """The first line that LLVM printed, or the last one of a traceback."""
+    """The first line that LLVM printed, or the last line of a traceback."""
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
     failed = re.search(r"Assertion `(.*)' failed", messages)
     if failed is not None:
@@ -97,7 +97,7 @@ def _reason(messages: str) -> str:
 
 
 def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, inline: bool) -> None:
-    """The passes before the back end."""
+    """Run the passes before the back end."""
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes = llvm.create_new_module_pass_manager()
     if inline:
@@ -114,7 +114,7 @@ def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, inline: bool) 
 
 
 def emit_object(text: str, helpers: str, cpu: str) -> bytes:
-    """An ELF of the kernel; ends the process where LLVM gives up."""
+    """Compile the kernel to an ELF; ends the process if LLVM aborts."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, opt=2)
@@ -129,17 +129,17 @@ def emit_object(text: str, helpers: str, cpu: str) -> bytes:
 
 
 def single_stores(text: str) -> str:
-    """Stores of words, each by itself.
+    """Keep stores of words separate.
 
-    The back end makes one of two neighbours that are aligned to 4 bytes only; an access of 8 bytes has to be aligned to 8 in the engines.
+    The back end merges two neighbours even if they are aligned to 4 bytes only, but the engines require 8-byte accesses to be aligned to 8.
     """
     return _STORE.sub(r"\1store volatile \2", text)
 
 
 def divisions_of_wide_numbers(text: str) -> str:
-    """Unsigned divisions whose dividend repeats its sign, in another form.
+    """Rewrite unsigned divisions whose dividend is sign-extended.
 
-    The back end takes such a dividend (``udiv i32 -1, %y``, or what ``sext`` has made) for one of few bits, although unsigned it is large.
+    The back end treats such a dividend (``udiv i32 -1, %y``, or the result of ``sext``) as having few bits, although as an unsigned number it is large.
     """
     signed = set(_SIGNED.findall(text))
 
@@ -169,7 +169,7 @@ def divisions_of_wide_numbers(text: str) -> str:
 
 
 def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """A module of the target, whose pointers have 32 bits."""
+    """Parse a module for the target, whose pointers have 32 bits."""
     module = llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{text}')
     module.verify()
     return module
@@ -189,7 +189,7 @@ def variable_images(text: str, generation: str) -> dict[str, bytes]:
     """Initial contents of the variables of a module without functions.
 
     Raises:
-        UnsupportedError: LLVM cannot write them; with its message.
+        UnsupportedError: LLVM cannot write them; includes LLVM's message.
     """
     request = json.dumps((f'target triple = "{TRIPLE}"\n{text}\n', "", CPUS[generation]))
     key = cache_key((_REVISION, llvmlite.__version__, request))
@@ -205,7 +205,7 @@ def variable_images(text: str, generation: str) -> dict[str, bytes]:
 
 
 def _sections(elf: bytes) -> dict[str, bytes]:
-    """Contents by name, in the order of the file; those of sections that the file leaves out are zeros."""
+    """Contents by name, in file order; sections without contents in the file are zeros."""
     (headers_at,) = struct.unpack_from("<I", elf, 32)
     size, count, names = struct.unpack_from("<3H", elf, 46)
     headers = [struct.unpack_from("<10I", elf, headers_at + i * size) for i in range(count)]

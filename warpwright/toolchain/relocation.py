@@ -57,13 +57,13 @@ FIELDS: dict[int, tuple[str, _Fields]] = {
 """Relocations that are patched, by type number."""
 
 _CLEARS = {72: 4, 73: 8}
-"""R_CUDA_UNUSED_CLEAR32 and 64: a reference to what the linker dropped becomes zero."""
+"""R_CUDA_UNUSED_CLEAR32 and 64: a reference to something that the linker dropped becomes zero."""
 
 _LEFT = frozenset((68, 69))
 """R_CUDA_YIELD_OPCODE9_0 and R_CUDA_YIELD_CLEAR_PRED4_87: a linker may turn such a YIELD into a NOP; it stays here."""
 
 CODE_ALIGNMENT = 128
-"""Alignment in bytes that every code section asks for."""
+"""Alignment in bytes of every code section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Image:
 def code_layout(module: Module, kernel: str | None = None, start: int = 0) -> dict[str, int]:
     """Code addresses, one section after the other from ``start``, each aligned to 128 bytes.
 
-    With a kernel (a symbol), only what it can reach, its own section first; otherwise every section.  Functions whose
-    address is taken have the same address in all kernels' layouts (for one ``start``): one may store it, another call it.
+    With a kernel (a symbol), only the sections that it can reach, its own first; otherwise every section. Functions whose address is taken have the same
+    address in all kernels' layouts (for the same ``start``), because one kernel may store it and another one call it.
     """
     if kernel is None:
         return _placed(module, module.code, start)
@@ -114,7 +114,7 @@ def relocate(
     addresses: Mapping[str, int],
     code_bases: Mapping[str, int],
 ) -> Image:
-    """Patch the code sections in ``code_bases`` and all data for where things are.
+    """Patch the code sections in ``code_bases`` and all data with their addresses.
 
     ``addresses`` gives device addresses: of variables by name, or of whole data sections (``.nv.global``,
     ``.nv.global.init``, ``.nv.constant3``: the variable's offset is added), and code addresses of functions that the
@@ -174,7 +174,7 @@ def _check(module: Module, r: Relocation, place: bytearray, size: int) -> None:
 
 
 def width_bytes(kind: int) -> int:
-    """Bytes from a relocation's offset on that it changes."""
+    """Number of bytes that a relocation changes, from its offset on."""
     if kind in _CLEARS:
         return _CLEARS[kind]
     return -(-max((first + bits for _, bits, first in FIELDS[kind][1]), default=0) // 8) if kind in FIELDS else 0

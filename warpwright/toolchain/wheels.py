@@ -1,4 +1,4 @@
-"""Where NVIDIA's compiler libraries and headers are: the wheels of PyPI, found without importing them.
+"""Locates NVIDIA's compiler libraries and headers in the wheels of PyPI, without importing them.
 
 The wheels ``nvidia-*-cu12`` put their files under ``nvidia/<part>/{lib,include}`` of a site folder, the
 same on x86-64 and aarch64; the wheels of CUDA 13 put them under ``nvidia/cu13``.
@@ -20,12 +20,12 @@ HEADER_WHEELS = {
     "nvidia-cuda-cccl-cu12": "cuda_cccl",
     "nvidia-curand-cu12": "curand",
 }
-"""Wheels with headers for device code: the runtime's own, ``crt/`` (which mma.h needs), libcu++ and cuRAND's."""
+"""Wheels with headers for device code: those of the runtime, ``crt/`` (which mma.h needs), libcu++, and those of cuRAND."""
 
 
 @lru_cache(maxsize=1)
 def nvidia_folders() -> tuple[Path, ...]:
-    """Every folder ``nvidia`` on the import path that the wheels may have filled."""
+    """Every folder ``nvidia`` on the import path that may contain the wheels' files."""
     spec = importlib.util.find_spec("nvidia")
     if spec is None or spec.submodule_search_locations is None:
         return ()
@@ -62,7 +62,7 @@ def find_library(part: str, stem: str, package: str, purpose: str) -> Path:
     """
     for folder in nvidia_folders():
         for place in (folder / part / "lib", folder / "cu13" / "lib"):
-            # ".alt" is a second build of NVRTC for another C library; the plain one is wanted.
+            # ".alt" is a second build of NVRTC for another C library; skip it.
             found = [p for p in sorted(place.glob(f"{stem}.so.*")) if ".alt." not in p.name]
             if found:
                 return found[0]
@@ -74,7 +74,7 @@ def find_library(part: str, stem: str, package: str, purpose: str) -> Path:
 
 
 def load_library(part: str, stem: str, package: str, purpose: str) -> ctypes.CDLL:
-    """The library, loaded; :class:`MissingToolError` when it is absent or does not load on this machine."""
+    """Load the library; raises :class:`MissingToolError` if it is absent or does not load on this machine."""
     path = find_library(part, stem, package, purpose)
     try:
         return ctypes.CDLL(str(path))

@@ -1,7 +1,7 @@
-"""Whether a thread is within one of NVIDIA's compiler libraries on this package's behalf.
+"""Whether a thread is inside one of NVIDIA's compiler libraries on behalf of this package.
 
-NVRTC and nvJitLink initialise a CUDA driver that the process has loaded, although they need no device.  The simulated driver keeps its
-devices from a program's first call on, so that it must tell these calls from the program's own.
+NVRTC and nvJitLink initialise the CUDA driver if the process has loaded one, although they need no device. The simulated driver fixes its devices at a
+program's first call, so it must distinguish these calls from the program's own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _thread = threading.local()
 
 @contextmanager
 def within_compiler() -> Iterator[None]:
-    """This thread calls a compiler library."""
+    """Mark this thread as inside a compiler library."""
     before = is_within_compiler()
     _thread.within = True
     try:
@@ -25,5 +25,5 @@ def within_compiler() -> Iterator[None]:
 
 
 def is_within_compiler() -> bool:
-    """Whether it does."""
+    """Whether this thread is inside a compiler library."""
     return getattr(_thread, "within", False)

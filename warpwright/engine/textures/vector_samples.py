@@ -231,7 +231,7 @@ class Writer:
         self.builder.store(value, self.pointer(address, offset), align=4)
 
     def gather(self, addresses: Lanes, inside: Lanes, otherwise: Lanes) -> Lanes:
-        """The word at each lane's address as an unsigned number; undefined in lanes that are masked out."""
+        """The word at each lane's address as an unsigned number; ``otherwise`` in lanes that are masked out."""
         words, truths = ir.VectorType(HALF, WIDTH), ir.VectorType(TRUTH, WIDTH)
         pointers = ir.VectorType(POINTER, WIDTH)
         name = f"llvm.masked.gather.v{WIDTH}i32.v{WIDTH}p0"
