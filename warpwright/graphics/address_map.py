@@ -1,4 +1,4 @@
-"""Where the buffers of a device are: free places of its memory, and the buffer at an address."""
+"""Address map of a device: the free ranges of its memory, and the buffer at each address."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ AnyBuffer = TypeVar("AnyBuffer", bound=Placed)
 
 
 class FreePlaces:
-    """Free places, as (offset, size), in order; the first one that fits is taken."""
+    """Free ranges as (offset, size), in order; allocation is first-fit."""
 
     def __init__(self, start: int, size: int) -> None:
         self.free: list[tuple[int, int]] = [(start, size)]
 
     def take(self, size: int, align: int) -> int | None:
-        """Take a place of that size; None if there is none."""
+        """Allocate a range of that size; None if there is none."""
         for i, (at, room) in enumerate(self.free):
             start = -(-at // align) * align
             if start + size <= at + room:
@@ -34,7 +34,7 @@ class FreePlaces:
         return None
 
     def take_at(self, start: int, size: int) -> bool:
-        """Take a place, if it is free."""
+        """Allocate a given range if it is free."""
         for i, (at, room) in enumerate(self.free):
             if size > 0 and at <= start and start + size <= at + room:
                 self._cut(i, start, size)
@@ -47,7 +47,7 @@ class FreePlaces:
         self.free[i : i + 1] = [piece for piece in rest if piece[1]]
 
     def give(self, start: int, size: int) -> None:
-        """Give a place back; it is joined with its free neighbours."""
+        """Free a range; it is merged with its free neighbours."""
         insort(self.free, (start, size))
         merged: list[tuple[int, int]] = []
         for at, room in self.free:
@@ -66,12 +66,12 @@ class AddressMap(Generic[AnyBuffer]):
         self._by_start: dict[int, AnyBuffer] = {}
 
     def add(self, buffer: AnyBuffer) -> None:
-        """Note a buffer, which has its address."""
+        """Add a buffer, which already has its address."""
         insort(self._starts, buffer.address)
         self._by_start[buffer.address] = buffer
 
     def remove(self, buffer: AnyBuffer) -> None:
-        """Forget a buffer that has been added."""
+        """Remove a buffer."""
         self._starts.remove(buffer.address)
         del self._by_start[buffer.address]
 

@@ -1,7 +1,6 @@
 """Clipping of triangles and lines against the view volume and user planes, and the viewport's transform.
 
-A primitive's vertex is kept by its weights of the corners that the programs made, so that every attribute is interpolated
-in one product afterwards.
+Each vertex is represented by its weights of the primitive's original corners, so that all attributes are interpolated afterwards in one matrix product.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from warpwright.graphics.methods import RegisterEngine
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 FARTHEST = float(1 << 19)
-"""Window coordinates beyond it, in pixels, are clipped: products of differences still fit 63 bits of integers."""
+"""Window coordinates beyond it, in pixels, are clipped, so that products of differences still fit into 63-bit integers."""
 _CLAMP_NEAR, _CLAMP_FAR = 1 << 3, 1 << 4
 
 
@@ -27,9 +26,9 @@ class Clipped:
     """The primitives that remain after clipping.
 
     Attributes:
-        attributes: rows of vertices, those that clipping made at the end.
+        attributes: rows of vertices; those created by clipping come last.
         vertices: the corners of each primitive, as rows.
-        parents: which primitive of the draw each one is of.
+        parents: the draw's primitive that each one is part of.
     """
 
     attributes: Floats
@@ -53,7 +52,7 @@ def _clip_polygons(distances: Floats, weights: Floats, counts: Integers, is_line
             for i in range(n):
                 j = i + 1 if i + 1 < n else 0
                 if is_line and i == n - 1 and n > 1:
-                    # The last end of a line has no side of its own.
+                    # A line has one side: none begins at its last end.
                     d = 0.0
                     for k in range(corners):
                         d += polygon[i, k] * distances[p, k, plane]
@@ -105,7 +104,7 @@ def _planes(engine: RegisterEngine, attributes: Floats, scales: Floats) -> tuple
 
 
 def _truths(values: Any) -> npt.NDArray[np.bool_]:
-    """An array of truths, which a comparison's type does not say that it is."""
+    """An array of truth values; needed because the types of comparisons do not say so."""
     return np.asarray(values)
 
 
@@ -147,7 +146,7 @@ def clip(engine: RegisterEngine, attributes: Floats, vertices: Integers, scales:
 def _cut(
     attributes: Floats, distances: Floats, vertices: Integers, cut: Integers, linear: Integers
 ) -> tuple[Floats, Integers, Integers]:
-    """New vertices, the pieces of the primitives to cut, and whose pieces they are."""
+    """The new vertices, the pieces of the primitives that are cut, and the primitive of each piece."""
     corners = vertices.shape[1]
     active = np.flatnonzero((distances[vertices[cut]] < 0.0).any(axis=(0, 1)))
     chosen = np.ascontiguousarray(distances[vertices[cut]][:, :, active])
@@ -163,7 +162,7 @@ def _cut(
         chosen_rows = attributes[vertices[cut[p]]]
         rows.append(weights[p, :n] @ chosen_rows)
         if len(linear):
-            # What has no perspective is linear in the window, where a corner's weight counts times its w.
+            # Attributes without perspective are linear in window space, so a corner's weight is multiplied by its w.
             window = weights[p, :n] * chosen_rows[:, 3]
             with np.errstate(divide="ignore", invalid="ignore"):
                 window /= window.sum(axis=1, keepdims=True)

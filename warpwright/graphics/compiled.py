@@ -1,4 +1,4 @@
-"""The decorator of this package's compiled functions: Numba, with its cache among the toolchain's."""
+"""The decorator of this package's compiled functions: Numba, with its cache in the toolchain's cache folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """A function that Numba compiles when it is called first, or finds compiled; without the interpreter's lock."""
+    """A function that Numba compiles on the first call or loads from its cache; it runs without the interpreter's lock."""
     saved = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(default_folder() / f"graphics-{numba.__version__}")
     try:

@@ -1,4 +1,4 @@
-"""Conditional rendering: whether work is done, from the registers COND_MODE and COND_ADDRESS and what queries wrote."""
+"""Conditional rendering: the registers COND_MODE and COND_ADDRESS, with the reports of queries, decide whether work is done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REPORT_BYTES = 16
 
 
 def holds(engine: RegisterEngine, memory: VideoMemory) -> bool:
-    """Whether an engine's condition lets it work."""
+    """Whether an engine's condition allows work."""
     mode = engine["COND_MODE"]
     if mode in (NEVER, ALWAYS):
         return mode == ALWAYS

@@ -7,7 +7,7 @@ from warpwright.graphics.video_memory import VideoMemory
 
 BUFFER_COUNT = 128
 STAGES = {0: "vertex", 2: "geometry", 3: "pixel"}
-"""The program's number in SET_PROGRAM_CB; the compute class has its own register."""
+"""The stage's program number in SET_PROGRAM_CB; the compute class has a separate register."""
 
 
 class ConstantBuffers:
@@ -42,11 +42,11 @@ class ConstantBuffers:
             bound.pop(index, None)
 
     def place(self, word: int) -> None:
-        """CB_ADDR: where the next words go, a buffer and a word in it."""
+        """CB_ADDR: the buffer and the word in it to which the next words go."""
         self._place = (word & 0x7F, word >> 8 & 0x3FFF)
 
     def write(self, words: Words) -> None:
-        """CB_DATA: words for consecutive places.
+        """CB_DATA: write words to consecutive locations.
 
         Raises:
             MemoryFaultError: the buffer is not in memory.
@@ -65,7 +65,7 @@ class ConstantBuffers:
             address, size = self._defined[buffer]
             inside = self._memory.find(address)
             if inside is not None:
-                # A buffer may end before its definition does: what lies beyond reads as the engine pads it.
+                # A buffer may be shorter than its definition; the engine pads the part beyond its end.
                 size = min(size, inside.address + inside.size - address)
                 found[index] = self._memory.words(address, size // 4, f"constant buffer {buffer}")
         return found

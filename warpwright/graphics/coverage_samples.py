@@ -1,12 +1,13 @@
-"""Coverage sampling antialiasing: samples of which only the coverage is kept, and not the colour and depth.
+"""Coverage sampling antialiasing (CSAA): samples for which only coverage is stored, not colour and depth.
 
-A pixel has four or eight full samples, which are those of multisampling, and up to twelve coverage samples.  For each pair of a coverage sample and a
-full sample that it may belong to, the zeta surface has a bit: whether both have the same value.  When the surface is resolved, a coverage sample
-adds its weight to the first full sample of its list whose bit is set, and to the first of all if none is.  Places, lists and bits are those of
-envytools' documentation of surfaces (docs/hw/memory/g80-surface.rst), found on real chips.
+A pixel has four or eight full samples, which are those of multisampling, and up to twelve coverage samples. For each pair of a coverage sample and a full
+sample that it may belong to, the zeta surface holds a bit that says whether both have the same value. When the surface is resolved, a coverage sample adds its
+weight to the first full sample in its list whose bit is set, or to the first in the list if none is. Positions, lists and bits are those of envytools'
+documentation of surfaces (docs/hw/memory/g80-surface.rst), found on real chips.
 
-A primitive that is drawn to a full sample sets its bits for the coverage samples that it covers, and clears the others.  It also clears bits
-between a coverage sample that it covers and full samples that it does not: these values differ now (the documentation does not say so; model).
+A primitive that is drawn to a full sample sets that sample's bits for the coverage samples that it covers and clears the others. It also clears the bits
+between a coverage sample that it covers and full samples that it does not, because their values now differ (an assumption of the model; the documentation does
+not state it).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from warpwright.graphics.targets import ColourTarget, DepthTarget, Target
 from warpwright.graphics.video_memory import VideoMemory
 
 COVERAGE_BYTE = 3
-"""Of an element of Z24_C8: the byte that holds a part of its pixel's bits."""
+"""The byte of a Z24_C8 element that holds part of its pixel's bits."""
 MOST_SAMPLES = 16
 
 
@@ -34,10 +35,10 @@ class CoverageMode:
     """A mode of MULTISAMPLE_MODE with coverage samples.
 
     Attributes:
-        full: places of full samples, in sixteenths of a pixel.
-        places: the same of coverage samples, which are numbered after the full ones.
-        belongs: for each coverage sample the full samples that it may belong to, the preferred one first.
-        holders: full samples whose elements hold eight bits each.
+        full: positions of the full samples, in sixteenths of a pixel.
+        places: positions of the coverage samples, which are numbered after the full ones.
+        belongs: for each coverage sample, the full samples that it may belong to, the preferred one first.
+        holders: the full samples whose elements hold eight bits each.
     """
 
     name: str
@@ -48,7 +49,7 @@ class CoverageMode:
 
     @property
     def samples(self) -> int:
-        """Of a pixel, of both kinds."""
+        """Number of samples of a pixel, of both kinds."""
         return len(self.full) + len(self.places)
 
 
@@ -84,12 +85,12 @@ MODES = {
         (0, 1, 4, 5),
     ),
 }
-"""By the number of MULTISAMPLE_MODE."""
+"""Modes by their number in MULTISAMPLE_MODE."""
 
 
 @cache
 def pairs_of(number: int) -> Integers:
-    """Bits of a mode: the coverage sample, the full sample, the full sample whose element holds the bit, and its place there.
+    """The bits of a mode: coverage sample, full sample, the full sample whose element holds the bit, and the bit's position in it.
 
     Coverage samples are numbered after the full ones, and a coverage sample's bits are in the order of the full samples' numbers.
     """
@@ -111,7 +112,7 @@ def write_coverage(
     masks: npt.NDArray[np.uint64],
     pairs: Integers,
 ) -> None:
-    """Note which coverage samples have the value of which full samples, after primitives have been drawn.
+    """After primitives have been drawn, record which coverage samples have the value of which full samples.
 
     Args:
         quads: x, y and primitive of each, in order.
@@ -127,7 +128,7 @@ def write_coverage(
             for n in range(pairs.shape[0]):
                 covered = int(masks[q] >> np.uint64(16 * p + pairs[n, 0])) & 1
                 if not drawn >> pairs[n, 1] & 1:
-                    # A full sample that the primitive covers and that failed a test keeps its value, and the coverage sample with it.
+                    # A full sample that is covered but failed a test keeps its value, and so does the coverage sample.
                     if not covered or int(masks[q] >> np.uint64(16 * p + pairs[n, 1])) & 1:
                         continue
                     covered = 0
@@ -139,7 +140,7 @@ def write_coverage(
 
 
 def _samples(memory: VideoMemory, target: Target, size: int, pixel: tuple[int, int], sample: int) -> Bytes:
-    """Elements of one sample of all pixels: (height, width, size); ``pixel`` are samples along x and y."""
+    """Elements of one sample of all pixels: (height, width, size); ``pixel`` is the number of samples along x and y."""
     across, down = pixel
     layout, z = target.layer(0)
     width, height = target.width // across, target.height // down
@@ -151,7 +152,7 @@ def _samples(memory: VideoMemory, target: Target, size: int, pixel: tuple[int, i
 
 
 def weights(memory: VideoMemory, depth: DepthTarget, number: int, pixel: tuple[int, int]) -> Integers:
-    """How many samples have the value of each full sample: (height, width, full samples)."""
+    """Number of samples that have the value of each full sample: (height, width, full samples)."""
     mode, pairs = MODES[number], pairs_of(number)
     held = {s: _samples(memory, depth.surface, depth.form.size, pixel, s)[..., COVERAGE_BYTE] for s in mode.holders}
     bits = {(int(v), int(f)): held[int(h)] >> np.uint8(bit) & 1 for v, f, h, bit in pairs}

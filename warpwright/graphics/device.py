@@ -1,4 +1,4 @@
-"""A graphics device: memory, a channel with its objects, and the engines that methods drive."""
+"""A graphics device: memory, a channel with its objects, and the engines that execute methods."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from warpwright.graphics.timed.timer import GraphicsTimer
 
 CHIPSET = 0x84
-"""What the device says that it is: G84, G80's successor of 2007.  Their pipelines are alike, but G80's texture headers cannot say which levels
-are seen, so that Mesa would make each level of a mipmap from level 0."""
+"""The chip that the device reports: G84, G80's successor of 2007. The pipelines are alike, but G80's texture headers cannot select a range of levels, so Mesa
+would generate each level of a mipmap from level 0."""
 HOST_BYTES = 512 << 20
-"""How much of the host's memory the device maps: the driver's usual aperture."""
+"""Size of the host memory that the device maps: the driver's usual aperture."""
 
 
 class GraphicsDevice:
@@ -79,7 +79,7 @@ class GraphicsDevice:
         return cls(chip.dram.dram_kib << 10, len(counts), counts[0])
 
     def keep_time(self, chip: Chip, balance: str = "dynamic") -> GraphicsTimer:
-        """Give all draws and copies from now on their time.
+        """Simulate the time of all draws and copies from now on.
 
         Args:
             balance: a name in ``timed.sm_controllers.BALANCES``.
@@ -101,14 +101,14 @@ class GraphicsDevice:
 
     @property
     def classes(self) -> list[int]:
-        """Numbers of the engines' classes."""
+        """Class numbers of the engines."""
         return list(self._engines)
 
     def has_class(self, number: int) -> bool:
         return number in self._engines
 
     def add_object(self, handle: int, number: int) -> None:
-        """Let a command stream bind an engine by a handle; objects of other kinds have none."""
+        """Let command streams bind an engine by a handle; objects of other kinds have no engine."""
         engine = self._engines.get(number)
         if engine is not None:
             self._objects[handle] = engine
@@ -119,11 +119,11 @@ class GraphicsDevice:
         self.classes_by_handle.pop(handle, None)
 
     def host_writes(self, buffer: Buffer) -> None:
-        """Note that the host has a buffer mapped."""
+        """Record that the host has mapped a buffer."""
         self.host_buffers[buffer.handle] = buffer
 
     def forget(self, buffer: Buffer) -> None:
-        """Note that a buffer is about to be freed."""
+        """Record that a buffer is about to be freed."""
         self.host_buffers.pop(buffer.handle, None)
 
     def submit(self, segments: list[tuple[int, int]]) -> None:

@@ -1,6 +1,6 @@
 """One draw: vertices through their programs, primitives through setup and raster, quads through pixel programs and ROPs.
 
-Stages follow Figure 1 of the seed, each for a whole batch.  The order of fragments of a pixel is that of their primitives.
+Stages follow Figure 1 of the seed, each for a whole batch.  Fragments of a pixel are processed in the order of their primitives.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from warpwright.graphics.state_3d import State3D
 
 _VERTEX_CONSTANT, _GEOMETRY_CONSTANT = 0x40, 0x80
 _WITHOUT_NEIGHBOURS = {4: (1, 2), 6: (0, 2, 4)}
-"""Corners of lines and triangles with neighbours when no geometry program reads those."""
+"""The corners proper of lines and triangles with adjacency, used if there is no geometry program to read the neighbours."""
 
 
 def draw(engine: State3D, kind: int, vertices: Vertices) -> None:

@@ -1,4 +1,4 @@
-"""The programs of a draw: code, constants and textures from registers, and runs for batches of vertices, primitives and quads."""
+"""The programs of a draw: their code, constants and textures as set in registers, and their runs over batches of vertices, primitives and quads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpwright.isa.program import Kind
 Words = npt.NDArray[np.uint32]
 Stage = Literal["vertex", "geometry", "pixel"]
 _CODE_BYTES = 1 << 19
-"""Bytes of a stage's code segment: branches within a program name addresses from its start."""
+"""Size of a stage's code segment in bytes; branch targets are relative to its start."""
 _REGISTERS: dict[Stage, str] = {"vertex": "VP", "geometry": "GP", "pixel": "FP"}
 _INDEXED_LOCAL_BYTES = 4096
 _MOST_RESULTS, _MOST_LOCAL_LOG, _MOST_EMITTED = 64, 14, 1024
@@ -26,14 +26,14 @@ _MOST_RESULTS, _MOST_LOCAL_LOG, _MOST_EMITTED = 64, 14, 1024
 _POINTS, _LINES = 1, 2
 """GP_OUTPUT_PRIMITIVE_TYPE."""
 _loaded: dict[bytes, ShaderProgram] = {}
-"""Programs that were read, by their code and what else they depend on."""
+"""Decoded programs, by their code and the other state that they depend on."""
 
 
 def program(engine: State3D, stage: Stage) -> ShaderProgram:
-    """The program that a stage runs now.
+    """The current program of a stage.
 
     Raises:
-        BadProgram: its code is none.
+        BadProgram: its code is invalid.
         MemoryFaultError: its code is not in a buffer.
     """
     name = _REGISTERS[stage]
@@ -59,10 +59,10 @@ def program(engine: State3D, stage: Stage) -> ShaderProgram:
 
 
 def _local_bytes(made: ShaderProgram) -> int:
-    """Local memory that a program's instructions name.
+    """Size of the local memory that a program's instructions access.
 
-    Mesa 22.3 sets LOCAL_SIZE_LOG without the arrays of a program.  The chip does not compare addresses with it; a thread that goes beyond reaches the
-    memory of warps that do not run.
+    Mesa 22.3 sets LOCAL_SIZE_LOG without counting a program's arrays. The chip does not check addresses against it; a thread that exceeds it accesses memory of
+    warps that are not running.
     """
     operands = [o for i in made.instructions for o in i.operands if o.kind is Kind.MEMORY and o.name == "l"]
     if not operands:
@@ -72,12 +72,12 @@ def _local_bytes(made: ShaderProgram) -> int:
 
 
 def constants(engine: State3D, stage: Stage) -> Constants:
-    """Contents of the stage's constant buffers."""
+    """The contents of the stage's constant buffers."""
     return {index: words.view(np.uint8) for index, words in engine.constants.contents(stage).items()}
 
 
 def textures(engine: State3D, made: ShaderProgram, stage: Stage) -> Textures | None:
-    """The textures and samplers that a program's instructions name."""
+    """The textures and samplers that a program's instructions use."""
     if not made.uses_textures:
         return None
     return engine.texture_unit(stage, made.texture_numbers("t"), made.texture_numbers("s"))
@@ -90,7 +90,7 @@ def bound(engine: State3D, stage: Stage) -> tuple[ShaderProgram, tuple[Constants
 
 
 def run_vertices(engine: State3D, inputs: Words) -> Words:
-    """Results of the vertex program for vertices (n, slots)."""
+    """Run the vertex program for vertices (n, slots); returns their results."""
     made, given = bound(engine, "vertex")
     results = made.run_vertices(inputs, *given)
     if engine.watch is not None:
@@ -106,7 +106,7 @@ def run_pixels(
     y: npt.NDArray[np.float32],
     centroid: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
 ) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """Results of the pixel program for quads, whose four pixels follow each other, and which pixels it discards."""
+    """Run the pixel program for quads, each of four consecutive pixels; returns the results and a mask of the discarded pixels."""
     used, local = np.unique(primitive, return_inverse=True)
     pixels = Pixels(
         np.repeat(local.astype(np.int32), 4),
@@ -124,7 +124,7 @@ def run_pixels(
 
 
 def run_geometry(engine: State3D, attributes: Words, primitives: Primitives) -> tuple[Words, Primitives]:
-    """Vertices that the geometry program emits, and the primitives that they make."""
+    """Run the geometry program; returns the vertices that it emits and the primitives that they form."""
     made, given = bound(engine, "geometry")
     most = engine.limited("GP_VERTEX_OUTPUT_COUNT", _MOST_EMITTED)
     inputs = attributes[primitives.vertices]

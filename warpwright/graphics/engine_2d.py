@@ -23,7 +23,7 @@ _PATTERN_SELECTS = 0xCA
 """ROP: the source where the pattern's bits are set, otherwise the destination."""
 _A8R8G8B8 = 2
 _MOST_PIXELS = 1 << 27
-"""More than fit into the memory of any of these chips."""
+"""An upper bound: larger than the memory of any of these chips."""
 
 
 class Engine2D(RegisterEngine):
@@ -38,7 +38,7 @@ class Engine2D(RegisterEngine):
         super().__init__(methods_2d.TABLE, handlers)
         self.memory = memory
         self.timer: GraphicsTimer | None = None
-        """Gives uploads and blits their time."""
+        """Times uploads and blits."""
         self._received: list[Words] = []
         self._left = 0
 
@@ -116,7 +116,7 @@ class Engine2D(RegisterEngine):
             in_x = (x >= left) & (x < left + self["CLIP_W"])
             in_y = (y >= top) & (y < top + self["CLIP_H"])
             x, u, y, v = x[in_x], u[in_x], y[in_y], v[in_y]
-        # Beyond its edges the source repeats them.
+        # Beyond the source's edges, the edge elements are repeated.
         u, v = np.clip(u, 0, self["SRC_WIDTH"] - 1), np.clip(v, 0, self["SRC_HEIGHT"] - 1)
         if not len(x) or not len(y):
             return
@@ -140,7 +140,7 @@ class Engine2D(RegisterEngine):
         if operation == _SRCCOPY_PREMULT:
             colours = decode(elements, source)
             beta = self["BETA4"]
-            # A8R8G8B8: a factor for each channel.
+            # A8R8G8B8: one factor per channel.
             factors = np.array(
                 [beta >> 16 & 255, beta >> 8 & 255, beta & 255, beta >> 24], dtype=np.float32
             ) / np.float32(255)
@@ -154,7 +154,7 @@ class Engine2D(RegisterEngine):
     def _combined(
         self, elements: npt.NDArray[np.uint8], base: int, offsets: npt.NDArray[np.int64], form: Format
     ) -> npt.NDArray[np.uint8]:
-        """Apply the raster operation: only a constant pattern that chooses bits is used by drivers."""
+        """Apply the raster operation; drivers only use a constant pattern that selects bits."""
         if self["OPERATION"] != _ROP:
             return elements
         chosen = self.at("PATTERN_BITMAP_COLOR", 1)

@@ -1,4 +1,4 @@
-"""The 3D class 0x8297: registers, vertices between VERTEX_BEGIN_GL and VERTEX_END_GL, and what methods start."""
+"""The 3D class 0x8297: its registers, the vertices between VERTEX_BEGIN_GL and VERTEX_END_GL, and the work that methods start."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from warpwright.graphics.video_memory import VideoMemory
 _INSTANCE_NEXT = 1 << 28
 _MOST_VERTICES = 1 << 26
 _IMMEDIATE = ((0x500, 16, 4), (0x400, 16, 3), (0x380, 8, 2), (0x300, 4, 1))
-"""Methods of attributes' values: the first one's offset, bytes from attribute to attribute, and numbers of a value."""
+"""Methods that set attribute values: offset of the first one, bytes between attributes, and number of components."""
 
 
 class Engine3D(State3D):
-    """The methods' effects on the state, and the vertices of a draw that is being written."""
+    """Executes methods: their effects on the state, and the vertices of the draw being specified."""
 
     def __init__(self, memory: VideoMemory) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class Engine3D(State3D):
         self.assembly = Assembly()
 
     def abandon(self) -> None:
-        """Forget an unfinished primitive, after an error."""
+        """Drop an unfinished primitive after an error."""
         self.assembly.abandon()
 
     # --- vertices -------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class Engine3D(State3D):
         setup = self[f"{name}_SETUP"]
         narrow = words.view(np.uint16 if name == "VB_ELEMENT_U16" else np.uint8).astype(np.int64)
         if setup:
-            # How many elements, and where the first one is in its word.
+            # Number of elements, and the position of the first one in its word.
             places, count_mask = (31, 0x7FFF_FFFF) if name == "VB_ELEMENT_U16" else (30, 0x3FFF_FFFF)
             self.assembly.add_limited_elements(narrow, setup >> places, setup & count_mask)
         else:
@@ -95,7 +95,7 @@ class Engine3D(State3D):
         self.assembly.add_vertex_words(words)
 
     def _attribute(self, method: int, words: Words) -> None:
-        """Set an attribute's value; that of attribute 0 makes a vertex of all."""
+        """Set an attribute's value; setting attribute 0 completes a vertex."""
         base, stride, count = next(row for row in _IMMEDIATE if method >= row[0])
         number = (method - base) // stride
         at = (base + stride * number) >> 2
@@ -152,7 +152,7 @@ class Engine3D(State3D):
         self.stream_output.latch(self)
 
     def _limit_screen(self, method: int, words: Words) -> None:
-        """Chips that share a frame get the same commands; the driver gives each a scissor of its own for surfaces of the frame's size."""
+        """Chips that share a frame receive the same commands; the driver sets a different scissor on each for surfaces of the frame's size."""
         share = self.share
         size = self["SCREEN_SCISSOR_HORIZ"], self["SCREEN_SCISSOR_VERT"]
         if share is not None and size == (share.width << 16, share.height << 16):

@@ -1,4 +1,4 @@
-"""Formats of surfaces: which bits of an element are which channel, and conversions to and from numbers.
+"""Surface formats: the bits of each channel in an element, and conversions to and from numbers.
 
 A format is written as its channels from the lowest bit up: ``b8 g8 r8 a8`` is an element of 32 bits whose lowest byte is blue.
 Numbers of the formats are those of the registers RT_FORMAT, ZETA_FORMAT, DST_FORMAT and SRC_FORMAT (envytools' rnndb).
@@ -15,7 +15,7 @@ from warpwright.graphics.compiled import compiled
 from warpwright.graphics.pushbuffer import CommandError
 
 NONE, UNORM, SNORM, SINT, UINT, FLOAT, SRGB = range(7)
-"""How a channel's bits are read; SRGB is UNORM whose red, green and blue are encoded as sRGB."""
+"""How a channel's bits are interpreted; SRGB is UNORM with red, green and blue encoded as sRGB."""
 _KINDS = {"unorm": UNORM, "snorm": SNORM, "sint": SINT, "uint": UINT, "float": FLOAT, "srgb": SRGB}
 
 
@@ -31,7 +31,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of colour elements; absent channels are None, and read as 0, 0, 0, 1."""
+    """A format of colour elements; absent channels are None and are read as 0, 0, 0, 1."""
 
     number: int
     name: str
@@ -54,7 +54,7 @@ class Format:
         return all(c is None or c.kind == SNORM for c in self.channels)
 
     def table(self) -> npt.NDArray[np.int64]:
-        """The channels as four rows for compiled stages; an absent one has no bits."""
+        """The channels as four rows for compiled stages; an absent channel has no bits."""
         rows = [(c.word, c.shift, c.bits, c.kind) if c else (0, 0, 0, NONE) for c in self.channels]
         return np.array(rows, dtype=np.int64)
 
@@ -160,7 +160,7 @@ class DepthFormat:
     """Whether its highest byte holds coverage samples' bits (``coverage_samples.py``)."""
 
     def table(self) -> tuple[int, int, int, int, int, int, int]:
-        """What compiled stages take."""
+        """The format's numbers for compiled stages."""
         return (
             self.size,
             self.depth_shift,
@@ -209,7 +209,7 @@ def depth_format(number: int) -> DepthFormat:
 # --- numbers ------------------------------------------------------------------------------------------
 @compiled
 def half_bits(bits: int) -> int:
-    """The 16-bit float nearest to a 32-bit float, both as bits; ties to even."""
+    """The 16-bit float nearest to a 32-bit float, both given as bits; ties to even."""
     sign, rest = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if rest >= 0x7F800000:
         return sign | 0x7C00 | (0x200 if rest > 0x7F800000 else 0)
@@ -231,7 +231,7 @@ def half_bits(bits: int) -> int:
 
 @compiled
 def half_value(bits: int) -> float:
-    """The number of a 16-bit float's bits."""
+    """The value of a 16-bit float given as bits."""
     exponent, mantissa = bits >> 10 & 31, bits & 0x3FF
     if exponent == 31:
         value = np.inf if mantissa == 0 else np.nan
@@ -244,7 +244,7 @@ def half_value(bits: int) -> float:
 
 @compiled
 def small_float_bits(value: float, mantissa_bits: int) -> int:
-    """A number as an unsigned float of 5 bits of exponent; rounds toward zero as the 11- and 10-bit formats do, NaN stays."""
+    """A number as an unsigned float with 5 exponent bits; rounds towards zero as the 11- and 10-bit formats do, and keeps NaN."""
     if value != value:
         return 31 << mantissa_bits | 1
     if value <= 0:
@@ -264,7 +264,7 @@ def small_float_bits(value: float, mantissa_bits: int) -> int:
 
 @compiled
 def small_float_value(bits: int, mantissa_bits: int) -> float:
-    """The number of an unsigned float of 5 bits of exponent."""
+    """The value of an unsigned float with 5 exponent bits."""
     exponent, mantissa = bits >> mantissa_bits, bits & (1 << mantissa_bits) - 1
     if exponent == 31:
         return np.inf if mantissa == 0 else np.nan
@@ -275,7 +275,7 @@ def small_float_value(bits: int, mantissa_bits: int) -> float:
 
 @compiled
 def channel_value(raw: int, bits: int, kind: int) -> float:
-    """The number of a channel's bits, except of integers and of 32-bit floats, whose bits pass as they are (:func:`channel_word`)."""
+    """The value of a channel's bits, except for integers and 32-bit floats, whose bits are passed through (:func:`channel_word`)."""
     if kind == UNORM:
         return raw / ((1 << bits) - 1)
     if kind == SRGB:
@@ -289,20 +289,20 @@ def channel_value(raw: int, bits: int, kind: int) -> float:
 
 @compiled
 def passes_bits(bits: int, kind: int) -> bool:
-    """Whether a channel's bits are those of its number: integers, and floats of 32 bits."""
+    """Whether a channel's bits are passed through unchanged: integers and 32-bit floats."""
     return kind == SINT or kind == UINT or (kind == FLOAT and bits == 32)
 
 
 @compiled
 def channel_word(raw: int, bits: int, kind: int) -> int:
-    """The 32-bit word of an integer's, or of a 32-bit float's, bits."""
+    """The 32-bit word for the bits of an integer or a 32-bit float."""
     signed = raw - (1 << bits) if kind == SINT and raw >> bits - 1 else raw
     return signed & 0xFFFFFFFF
 
 
 @compiled
 def channel_bits(value: float, word: int, bits: int, kind: int) -> int:
-    """The bits of a number in a channel, where ``word`` are the number's own; integers are clamped."""
+    """The bits of a number in a channel; ``word`` holds the number's own bits. Integers are clamped."""
     if kind == UNORM or kind == SRGB:
         c = 0.0 if not value > 0.0 else min(value, 1.0)
         if kind == SRGB:
@@ -369,7 +369,7 @@ def store_colour(
     colour: npt.NDArray[np.float32],
     mask: int,
 ) -> None:
-    """Write the channels whose bit is set in the mask; the other bits of the element stay."""
+    """Write the channels whose bit is set in the mask; the element's other bits are unchanged."""
     words = colour.view(np.uint32)
     for i in range(4):
         bits = table[i, 2]
@@ -398,7 +398,7 @@ def _encode(
 
 
 def decode(elements: npt.NDArray[np.uint8], form: Format) -> npt.NDArray[np.float32]:
-    """Colours of elements, whose last axis are their bytes; integers as the bits of floats."""
+    """Decode elements, whose last axis is their bytes, to colours; integers are returned as the bits of floats."""
     shape = elements.shape[:-1]
     out = np.empty((int(np.prod(shape)), 4), dtype=np.float32)
     _decode(np.ascontiguousarray(elements).reshape(-1), form.size, form.table(), out)
@@ -406,7 +406,7 @@ def decode(elements: npt.NDArray[np.uint8], form: Format) -> npt.NDArray[np.floa
 
 
 def encode(colours: npt.NDArray[np.float32], form: Format) -> npt.NDArray[np.uint8]:
-    """Elements of colours, as bytes in a last axis."""
+    """Encode colours as elements, with their bytes as the last axis."""
     shape = colours.shape[:-1]
     flat = np.ascontiguousarray(colours, dtype=np.float32).reshape(-1, 4)
     out = np.zeros(len(flat) * form.size, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""What a batch of quads is drawn to, for those who watch draws (``timed/tiles.py``)."""
+"""The targets that a batch of quads is drawn to, for watches of draws (``timed/tiles.py``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from warpwright.graphics import rop, targets
 
 Targets = list[tuple[targets.ColourTarget, bool]]
-"""Colour targets that are written, and whether what they hold is read (blending, logic operations, masks)."""
+"""The colour targets that are written, and whether their contents are read (for blending, logic operations or masks)."""
 
 
 @dataclass(slots=True)

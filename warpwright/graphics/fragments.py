@@ -33,10 +33,10 @@ _STIPPLE_ROWS = 32
 
 
 def render(engine: State3D, attributes: npt.NDArray[np.uint32], primitives: Primitives) -> None:
-    """Draw primitives whose vertices' attributes are given.
+    """Draw primitives, given the attributes of their vertices.
 
     Raises:
-        CommandError: a state that is not provided.
+        CommandError: the state is not provided.
     """
     for name in ("LINE_SMOOTH_ENABLE", "POINT_SMOOTH_ENABLE", "POLYGON_SMOOTH_ENABLE"):
         if engine[name]:
@@ -69,7 +69,7 @@ def _line_arguments(
     if engine["LINE_STIPPLE_ENABLE"]:
         word = engine["LINE_STIPPLE"]
         stipple[:2] = word >> 8 & 0xFFFF, (word & 0xFF) + 1
-        # A strip's pattern continues from line to line; separate lines begin anew.
+        # In a strip the pattern continues from line to line; separate lines restart it.
         follows = np.concatenate([[False], (ends[1:, :2] == ends[:-1, 2:]).all(axis=1)])
         at = 0
         for i in range(len(made)):
@@ -79,7 +79,7 @@ def _line_arguments(
 
 
 def _wide_lines(made: SetUp, width: float) -> SetUp:
-    """Lines of a multisampled target as two triangles each, which are rectangles around them."""
+    """Convert each line of a multisampled target to two triangles that form a rectangle around it."""
     dx, dy = (made.x[:, 1] - made.x[:, 0]).astype(float), (made.y[:, 1] - made.y[:, 0]).astype(float)
     length = np.maximum(np.hypot(dx, dy), 1e-9)
     nx, ny = -dy / length * width * 128, dx / length * width * 128
@@ -92,7 +92,7 @@ def _wide_lines(made: SetUp, width: float) -> SetUp:
 
 
 def rasterise(engine: State3D, made: SetUp, samples: int) -> Iterator[Quads]:
-    """Quads of primitives in batches.  With samples but without MULTISAMPLE_ENABLE a pixel's centre decides for all."""
+    """Rasterise primitives to batches of quads. On a multisampled target without MULTISAMPLE_ENABLE, the pixel's centre decides for all samples."""
     inside = samples if samples > 1 and engine["MULTISAMPLE_ENABLE"] else 1
     for quads in _covered(engine, made, _places(engine, inside), 0):
         if inside < samples:
@@ -101,7 +101,7 @@ def rasterise(engine: State3D, made: SetUp, samples: int) -> Iterator[Quads]:
 
 
 def _places(engine: State3D, samples: int) -> npt.NDArray[np.int64]:
-    """Places of a pixel's full samples in 256ths."""
+    """Positions of a pixel's full samples in 256ths of a pixel."""
     mode = MODES.get(targets.sample_mode(engine))
     if mode is None or samples == 1:
         return sample_table(samples)
@@ -109,7 +109,7 @@ def _places(engine: State3D, samples: int) -> npt.NDArray[np.int64]:
 
 
 def _covered(engine: State3D, made: SetUp, table: npt.NDArray[np.int64], first: int) -> Iterator[Quads]:
-    """Quads of primitives from one on that cover any of up to eight places of a pixel, in batches."""
+    """Batches of quads, starting at a given primitive, that cover any of up to eight positions of a pixel."""
     inside = len(table)
     room = max(BATCH_QUADS, 8192)
     total, divide = len(made), 1
@@ -137,7 +137,7 @@ def _covered(engine: State3D, made: SetUp, table: npt.NDArray[np.int64], first: 
 
 
 def _copied(made: SetUp) -> SetUp:
-    """The same primitives, whose coordinates may be replaced."""
+    """A copy of the primitives whose coordinates may be replaced."""
     return SetUp(
         made.corners,
         made.x,
@@ -159,14 +159,14 @@ def _pixels(quads: Quads) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 def _without(quads: Quads, drop: npt.NDArray[np.bool_]) -> Quads:
-    """Quads without some of their pixels (quads, 4)."""
+    """Remove pixels, given as a mask (quads, 4), from quads."""
     masks = np.where(drop, np.uint32(0), np.array([0xFF, 0xFF00, 0xFF0000, 0xFF000000], dtype=np.uint32))
     quads.coverage &= np.bitwise_or.reduce(masks, axis=1).astype(np.uint32)
     return quads.chosen(quads.coverage != 0)
 
 
 def _stippled(engine: State3D, quads: Quads) -> Quads:
-    """Polygon stipple: a row of the pattern is a word whose bytes go from left to right, highest bit first."""
+    """Polygon stipple: each row of the pattern is a word, with bytes from left to right and the highest bit first."""
     pattern = np.array([engine.at("POLYGON_STIPPLE_PATTERN", i) for i in range(_STIPPLE_ROWS)], dtype=np.int64)
     x, y = _pixels(quads)
     bit = (x & 24) + 7 - (x & 7)
@@ -174,7 +174,7 @@ def _stippled(engine: State3D, quads: Quads) -> Quads:
 
 
 def _in_rectangles(engine: State3D, quads: Quads) -> Quads:
-    """Window rectangles: pixels inside any of them are kept, or those outside all."""
+    """Window rectangles: keep the pixels inside any of them, or those outside all of them."""
     x, y = _pixels(quads)
     inside = np.zeros(x.shape, dtype=bool)
     for i in range(8):
@@ -189,7 +189,7 @@ class _Output:
     """The targets of a draw's fragments."""
 
     colours: list[tuple[int, targets.ColourTarget, rop.BlendState]]
-    """The number of a pixel program's colour, its target, and how they are blended."""
+    """For each colour result of the pixel program: its number, its target, and how they are blended."""
     depth: targets.DepthTarget | None
     depth_state: rop.DepthState
     across: int
@@ -220,7 +220,7 @@ class _Output:
 
 
 def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None:
-    """Depth, pixel programs and colours of a batch."""
+    """Process a batch: depth, pixel programs and colours."""
     if engine["MULTISAMPLE_ENABLE"] and output.samples > 1:
         mask = engine.at("MSAA_MASK", 0) & (1 << output.samples) - 1
         quads.coverage &= np.uint32(mask * 0x01010101)
@@ -264,7 +264,7 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
 
 
 def _note_coverage(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None:
-    """Coverage samples of the primitives whose full samples are drawn, in modes that have them."""
+    """Update the coverage samples for the primitives whose full samples are drawn, in modes that have them."""
     number = targets.sample_mode(engine)
     mode = MODES.get(number)
     enabled = mode is not None and (engine["CSAA_ENABLE"] or engine.adds_coverage_samples)
@@ -285,12 +285,12 @@ def _note_coverage(engine: State3D, made: SetUp, quads: Quads, output: _Output) 
 
 
 def _coverage_masks(engine: State3D, made: SetUp, quads: Quads, mode: CoverageMode) -> npt.NDArray[np.uint64]:
-    """Covered samples of both kinds of quads, as ``coverage_samples.write_coverage`` takes them."""
+    """Masks of the covered samples of both kinds, in the form that ``coverage_samples.write_coverage`` takes."""
 
     def keys(some: Quads) -> npt.NDArray[np.int64]:
         return some.primitive << 40 | some.y << 20 | some.x
 
-    # The two halves of a line have quads of their own, and what either covers counts for both.
+    # The two halves of a line have separate quads; a sample covered by either counts for both.
     wanted, number = np.unique(keys(quads), return_inverse=True)
     masks = np.zeros(len(wanted), dtype=np.uint64)
     last = int(quads.primitive.max())
@@ -313,7 +313,7 @@ def _coverage_masks(engine: State3D, made: SetUp, quads: Quads, mode: CoverageMo
 
 
 def _state_of(output: _Output, late: bool) -> FragmentState:
-    """The information that a watch gets about the places of quads."""
+    """The fragment state that is passed to a watch."""
     colours = []
     for _, target, state in output.colours:
         channels, blends, logic = int(state.words[8]), bool(state.words[0]), int(state.words[7]) >= 0
@@ -342,7 +342,7 @@ def _depths(engine: State3D, made: SetUp, quads: Quads, samples: int) -> npt.NDA
 def _surface(
     engine: State3D, surface: targets.Target, size: int, made: SetUp, output: _Output, what: str
 ) -> rop.Surface:
-    """A surface as compiled loops take it."""
+    """A surface in the form that compiled loops take."""
     table = np.zeros((len(made), 2), dtype=np.int64)
     for number in np.unique(made.layers).tolist():
         layout, z = surface.layer(number)
@@ -393,7 +393,7 @@ def _shade(
 def _centroids(
     quads: Quads, table: npt.NDArray[np.int64], at_x: npt.NDArray[np.float32], at_y: npt.NDArray[np.float32]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """The middle of a pixel's covered samples; its centre if all or none are."""
+    """The mean position of a pixel's covered samples; its centre if all or none are covered."""
     samples = len(table)
     bits = quads.coverage[:, None, None] >> (8 * np.arange(4)[:, None] + np.arange(samples)).astype(np.uint32) & 1
     covered = bits.astype(np.float32)
@@ -412,7 +412,7 @@ def _apply_program(
     killed: npt.NDArray[np.bool_],
     output: _Output,
 ) -> None:
-    """Take away what the program discarded, what fails the alpha test, and samples by alpha."""
+    """Remove pixels that the program discarded or that fail the alpha test, and samples by alpha to coverage."""
     drop = killed.reshape(-1, 4)
     alpha = results[:, 3].view(np.float32).reshape(-1, 4) if results.shape[1] > 3 else None
     if engine["ALPHA_TEST_ENABLE"] and alpha is not None and output.colours:
@@ -461,7 +461,7 @@ def _write(
 
 
 def _registers(results: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
-    """Four registers of a pixel program's results; those that it does not return are 0."""
+    """Four result registers of a pixel program; those that it does not return are 0."""
     out = np.zeros((len(results), 4), dtype=np.uint32)
     part = results[:, first : first + 4]
     out[:, : part.shape[1]] = part

@@ -1,4 +1,4 @@
-"""The input assembler: what a draw's commands collect, fetches of vertices, and primitives of all types as lists of vertices.
+"""The input assembler: collects a draw's commands, fetches vertices, and converts primitives of all types to lists of vertices.
 
 Seed 003: "The input assembler collects geometric primitives (points, lines, triangles, line strips, and triangle strips) and
 fetches associated vertex input attribute data."
@@ -44,17 +44,17 @@ _VERTEX_ID, _INSTANCE_ID, _PRIMITIVE_ID, _ADD_START = 1, 1 << 4, 1 << 8, 1 << 12
 class Assembly:
     """The vertices between VERTEX_BEGIN_GL and VERTEX_END_GL.
 
-    Vertices come from arrays (by index), as words in the order of the attributes, or one attribute after another.
+    Vertices come from arrays (by index), as words in attribute order, or attribute by attribute.
     """
 
     def __init__(self) -> None:
         self.current: npt.NDArray[np.uint32] = np.zeros((ATTRIBUTE_COUNT, 4), dtype=np.uint32)
-        """Values of attributes that no array gives."""
+        """Values of the attributes that have no array."""
         self.current[:, 3] = np.float32(1).view(np.uint32)
         self.abandon()
 
     def abandon(self) -> None:
-        """Forget everything but the attributes' values."""
+        """Drop everything except the attributes' values."""
         self.is_open = False
         self.type = 0
         self.indices: list[Integers] = []
@@ -70,7 +70,7 @@ class Assembly:
         self.is_open, self.type = True, kind
 
     def add_arrays(self, first: int, count: int) -> None:
-        """Vertices ``first`` to ``first + count - 1`` of the arrays."""
+        """Add the vertices ``first`` to ``first + count - 1`` of the arrays."""
         self.indices.append(np.arange(first, first + count, dtype=np.int64))
         self.are_arrays.append(True)
 
@@ -79,7 +79,7 @@ class Assembly:
         self.are_arrays.append(False)
 
     def add_limited_elements(self, indices: Integers, skipped: int, count: int) -> None:
-        """Elements of a piece of memory whose first ``skipped`` ones and those after ``count`` are not the draw's."""
+        """Add ``count`` elements of a range of memory after the first ``skipped``; the remaining ones are not part of the draw."""
         self.add_elements(indices[skipped : skipped + count])
 
     def add_vertex_words(self, words: Words) -> None:
@@ -93,14 +93,14 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Vertices:
-    """The vertices of a draw as inputs of the vertex program, and how primitives name them."""
+    """The vertices of a draw as inputs of the vertex program, and the order in which primitives use them."""
 
     inputs: npt.NDArray[np.uint32]
     """One row per vertex, one column per 32-bit input slot."""
     order: Integers
     """Rows of the vertices in the order of the draw; -1 starts a new primitive."""
     elements: Integers | None = None
-    """The vertices' numbers in the arrays; None where they came in the command stream."""
+    """The vertices' indices in the arrays; None if they came in the command stream."""
 
 
 def collect(engine: RegisterEngine, memory: VideoMemory, assembly: Assembly, instance: int) -> Vertices:
@@ -126,7 +126,7 @@ def collect(engine: RegisterEngine, memory: VideoMemory, assembly: Assembly, ins
 
 
 def _unique(engine: RegisterEngine, assembly: Assembly) -> tuple[Integers, Integers]:
-    """Rows in the order of the draw, and the indices of the rows."""
+    """The rows in draw order, and the array index of each row."""
     pieces = []
     restart = engine["PRIM_RESTART_INDEX"] if engine["PRIM_RESTART_ENABLE"] else None
     for indices, is_array in zip(assembly.indices, assembly.are_arrays, strict=True):
@@ -150,7 +150,7 @@ def _from_arrays(
     for number in range(ATTRIBUTE_COUNT):
         word, fetch = engine.at("VERTEX_ARRAY_ATTRIB", number), engine.at("VERTEX_ARRAY_FETCH", number)
         if word & _CONSTANT or not fetch & _FETCHES or not _components(engine, number):
-            # An array that the program does not read may have lost its buffer.
+            # An array that the program does not read may have no buffer any more.
             attributes[:, number] = assembly.current[number]
             continue
         elements = rows
@@ -162,7 +162,7 @@ def _from_arrays(
 
 
 def _moved(engine: RegisterEngine, assembly: Assembly, ids: Integers) -> Integers:
-    """Numbers of elements with the base that indices count from."""
+    """Indices of elements after adding the base vertex."""
     base = engine["VB_ELEMENT_BASE"] if not all(assembly.are_arrays) else 0
     return ids + (base - (1 << 32) if base >> 31 else base)
 
@@ -181,7 +181,7 @@ def fetched_places(engine: RegisterEngine, elements: Integers) -> list[tuple[Int
 
 
 def _elements(engine: RegisterEngine, memory: VideoMemory, number: int, elements: Integers) -> npt.NDArray[np.uint32]:
-    """One attribute of vertices; what lies beyond its array's limit is zeros."""
+    """One attribute of the vertices; elements beyond the array's limit are zero."""
     word, stride = engine.at("VERTEX_ARRAY_ATTRIB", number), engine.at("VERTEX_ARRAY_FETCH", number) & _STRIDE
     size = vertex_formats.size_of(word, number)
     start = engine.address("VERTEX_ARRAY_START_HIGH", number) + (word >> 5 & 0x3FFF)
@@ -195,7 +195,7 @@ def _elements(engine: RegisterEngine, memory: VideoMemory, number: int, elements
 
 
 def _from_words(engine: RegisterEngine, assembly: Assembly) -> tuple[npt.NDArray[np.uint32], Integers]:
-    """Vertices in the command stream: the attributes of each that the program reads, every one from a new word."""
+    """Vertices given in the command stream: the attributes that the program reads, each starting at a new word."""
     active, at = [], 0
     for number in range(ATTRIBUTE_COUNT):
         word = engine.at("VERTEX_ARRAY_ATTRIB", number)
@@ -236,15 +236,15 @@ def _inputs(
 # --- primitives ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Primitives:
-    """Primitives as rows of vertices: one column for points, two for lines, three for triangles (four and six with neighbours)."""
+    """Primitives as rows of vertices: one column for points, two for lines, three for triangles (four and six with adjacency)."""
 
     vertices: Integers
     provoking: Integers
-    """The vertex whose flat attributes each one has."""
+    """The provoking vertex of each primitive, which supplies its flat attributes."""
     numbers: Integers
-    """The number of each in the draw, which programs see."""
+    """The number of each primitive in the draw, as programs see it."""
     edges: npt.NDArray[np.bool_] | None = None
-    """For triangles: whether the sides from corners 0, 1 and 2 to the next are sides of what was drawn."""
+    """For triangles: whether the edges from corners 0, 1 and 2 to the next corner are edges of the original polygon."""
 
     @property
     def corners(self) -> int:
@@ -252,7 +252,7 @@ class Primitives:
 
 
 def assemble(kind: int, order: Integers, provoking_last: bool) -> Primitives:
-    """The primitives of a draw: ``order`` are its vertices, where -1 begins anew."""
+    """The primitives of a draw; ``order`` lists its vertices, and -1 restarts a primitive."""
     parts = [p[p >= 0] for p in np.split(order, np.flatnonzero(order < 0))]
     made = [_assemble(kind, part, provoking_last) for part in parts if len(part)]
     width = _CORNERS[kind]
@@ -315,7 +315,7 @@ def _lines(kind: int, count: int) -> Integers:
 
 
 def _with_neighbours(kind: int, count: int) -> Integers:
-    """Corners 0, 2 and 4, each followed by the neighbour across the side that it begins (OpenGL 3.3, table 2.4)."""
+    """Corners 0, 2 and 4, each followed by the vertex adjacent to the edge that it begins (OpenGL 3.3, table 2.4)."""
     if kind == TRIANGLES_ADJACENCY:
         return np.arange(count // 6 * 6).reshape(-1, 6)
     total = max(0, (count - 4) // 2)

@@ -1,7 +1,7 @@
-"""Linkage between stages: which results of a program become which attributes of the next, and what they mean.
+"""Linkage between stages: which results of a program become which attributes of the next, and their semantics.
 
-A map names for each attribute the result that it takes, or a constant (0 or 1).  Registers SEMANTIC_* name the attributes that
-fixed functions read: position is the first four.
+For each attribute, a map names the result to take or a constant (0 or 1). The registers SEMANTIC_* name the attributes that fixed-function stages read; the
+position is the first four.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def mapped(
 
     Args:
         program: ``VP`` or ``GP``.
-        constant_bit: from which value on an entry is a constant: 0x40 in the vertex program's map, 0x80 in the geometry program's.
+        constant_bit: the lowest entry value that means a constant: 0x40 in the vertex program's map, 0x80 in the geometry program's.
     """
     count = engine.limited(f"{program}_RESULT_MAP_SIZE", 4 * engine.table.counts[f"{program}_RESULT_MAP"])
     out = np.zeros((len(results), max(4, count)), dtype=np.uint32)
@@ -41,7 +41,7 @@ def mapped(
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """Attributes that fixed functions read; None where a stage does not take one."""
+    """The attributes that fixed-function stages read; None if a stage does not use one."""
 
     layer: int | None
     viewport: int | None
@@ -73,8 +73,8 @@ class Interpolants:
     Attributes:
         position: which of x, y, z and 1/w come first.
         first: attribute of the first other input.
-        smooth: how many are interpolated; ``flat`` ones, with the value of the provoking vertex, follow.
-        linear: whether each smooth one has no perspective.
+        smooth: number of interpolated inputs; the ``flat`` ones, with the provoking vertex's value, follow.
+        linear: for each smooth input, whether it is interpolated without perspective.
     """
 
     position: tuple[bool, bool, bool, bool]

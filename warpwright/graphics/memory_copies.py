@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from warpwright.graphics.timed.timer import GraphicsTimer
 
 _BYTES_TO_BYTES = 0x101
-"""FORMAT: both sides advance by one byte."""
+"""The FORMAT in which both sides advance by one byte."""
 _MOST_LINES = 2047
-"""The field's eleven bits: drivers split longer copies."""
+"""The field has eleven bits; drivers split longer copies."""
 
 
 class MemoryCopyEngine(RegisterEngine):
@@ -26,13 +26,13 @@ class MemoryCopyEngine(RegisterEngine):
         super().__init__(methods_m2mf.TABLE, {"BUF_NOTIFY": self._copy})
         self.memory = memory
         self.timer: GraphicsTimer | None = None
-        """Gives copies their time."""
+        """Times copies."""
 
     def _side(self, side: str) -> Place:
         address = self[f"OFFSET_{side}_HIGH"] << 32 | self[f"OFFSET_{side}"]
         if self[f"LINEAR_{side}"]:
             pitch = self[f"PITCH_{side}"]
-            # The pitch is a signed number: an image may be copied from its last row up.
+            # The pitch is signed: an image may be copied upwards from its last row.
             return Place(linear(address, pitch - (1 << 32) if pitch >> 31 else pitch, self["LINE_COUNT"]), 0, 0)
         position = self[f"TILING_POSITION_{side}"]
         layout = tiled(

@@ -80,10 +80,10 @@ class RegisterEngine:
         return int(self.registers[(self.table.offsets[name] + self.table.strides[name] * index) >> 2])
 
     def limited(self, name: str, most: int) -> int:
-        """The value of a register that the chip limits.
+        """The value of a register with a hardware limit.
 
         Raises:
-            CommandError: it is more than ``most``.
+            CommandError: it exceeds ``most``.
         """
         value = self[name]
         if value > most:
@@ -95,7 +95,7 @@ class RegisterEngine:
         return float(self.floats[(self.table.offsets[name] + self.table.strides[name] * index) >> 2])
 
     def address(self, name: str, index: int = 0) -> int:
-        """The 40-bit address of a pair of registers whose first one, the high half, has this name."""
+        """The 40-bit address in a pair of registers, of which the first, named here, holds the high half."""
         at = (self.table.offsets[name] + self.table.strides[name] * index) >> 2
         return int(self.registers[at]) << 32 | int(self.registers[at + 1])
 
@@ -103,7 +103,7 @@ class RegisterEngine:
         """Write words to a method, or to consecutive ones.
 
         Raises:
-            CommandError: a method that the class does not have.
+            CommandError: the class does not have the method.
         """
         first = method >> 2
         if not increments:

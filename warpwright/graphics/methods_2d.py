@@ -1,4 +1,4 @@
-"""Methods of the 2D class 0x502D: offsets and names as envytools' rnndb documents them; only those that the model knows."""
+"""Methods of the 2D class 0x502D: offsets and names as documented in envytools' rnndb; only those that the model supports."""
 
 from __future__ import annotations
 

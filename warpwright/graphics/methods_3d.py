@@ -1,4 +1,4 @@
-"""Methods of the 3D class 0x8297: offsets and names as envytools' rnndb documents them; only those that the model knows."""
+"""Methods of the 3D class 0x8297: offsets and names as documented in envytools' rnndb; only those that the model supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of the compute class 0x50C0: offsets and names as envytools' rnndb documents them."""
+"""Methods of the compute class 0x50C0: offsets and names as documented in envytools' rnndb."""
 
 from __future__ import annotations
 

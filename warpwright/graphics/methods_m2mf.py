@@ -1,4 +1,4 @@
-"""Methods of the memory-to-memory class 0x5039: offsets and names as envytools' rnndb documents them."""
+"""Methods of the memory-to-memory class 0x5039: offsets and names as documented in envytools' rnndb."""
 
 from __future__ import annotations
 

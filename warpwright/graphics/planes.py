@@ -1,8 +1,8 @@
 """Plane equations of attributes and depth, and their values at pixels.
 
-Seed 003: "U(x, y) = (A_U x + B_U y + C_U) / (A_W x + B_W y + C_W)": the numerator is a plane of U/W for an attribute with perspective, of U
-for one without; the program divides.  Setup works in double precision, relative to the primitive's first vertex;
-the bits that G80's interpolator keeps are not published in full.
+Seed 003: "U(x, y) = (A_U x + B_U y + C_U) / (A_W x + B_W y + C_W)": the numerator is the plane of U/W for an attribute with perspective and of U for one
+without; the program divides.  Setup works in double precision, relative to the primitive's first vertex;
+the precision of G80's interpolator is not published in full.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def triangle_planes(x: Integers, y: Integers, values: Floats, planes: Floats) ->
 
 @compiled
 def line_planes(x: Integers, y: Integers, values: Floats, planes: Floats) -> None:
-    """As :func:`triangle_planes`, for lines: values change along the line only."""
+    """As :func:`triangle_planes`, for lines; values change only along the line."""
     for t in range(values.shape[0]):
         dx, dy = float(x[t, 1] - x[t, 0]), float(y[t, 1] - y[t, 0])
         length = dx * dx + dy * dy

@@ -1,7 +1,7 @@
-"""Command streams: words of a pushbuffer become writes of methods to the engines bound to eight subchannels.
+"""Command streams: the words of a pushbuffer become method writes to the engines bound to eight subchannels.
 
-A header names a subchannel, a method and a number of words; the words go to consecutive methods or all to that one.
-Forms of headers are those of NV04 to NV50 (envytools, "FIFO pusher: the DMA pusher").
+A header names a subchannel, a method and a number of words; the words go to consecutive methods or all to that one. The header formats are those of NV04 to
+NV50 (envytools, "FIFO pusher: the DMA pusher").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Engine(Protocol):
 
 
 class Pushbuffer:
-    """The decoder of one channel; a header's words may be in a later segment than the header.
+    """The decoder of one channel; the words of a header may be in a later segment.
 
     Args:
         objects: engines by the handle with which a stream binds them.
@@ -45,13 +45,13 @@ class Pushbuffer:
         self._increments = False
         self._takes_length = False
         self.watch: Callable[[int, int, Words, bool], None] | None = None
-        """Called with subchannel, method, words and whether methods increment, before they are written."""
+        """Called before words are written, with subchannel, method, words and whether methods increment."""
 
     def execute(self, words: Words) -> None:
         """Execute a segment.
 
         Raises:
-            CommandError: a word that is no header, a subchannel without an object, or what an engine refuses.
+            CommandError: a word is not a header, a subchannel has no object, or an engine refuses the write.
         """
         at, end = 0, len(words)
         while at < end:
@@ -67,7 +67,7 @@ class Pushbuffer:
                 at += 1
 
     def abandon(self) -> None:
-        """Forget an unfinished header, after an error."""
+        """Drop an unfinished header after an error."""
         self._left, self._takes_length = 0, False
 
     def _header(self, word: int) -> None:

@@ -34,10 +34,10 @@ _RESET_SAMPLES = 1
 
 
 class Clock(Protocol):
-    """Reports when work has ended (``timed/timer.py``)."""
+    """Reports the time at which work has ended (``timed/timer.py``)."""
 
     writes_reports: bool
-    """Whether reports have its times."""
+    """Whether reports contain its times."""
 
     def when_done(self, tell: Callable[[int], None]) -> None: ...
 
@@ -45,8 +45,8 @@ class Clock(Protocol):
 class Queries:
     """The counters of a channel.
 
-    Without a timer, times in reports are numbers of reports.  With one they are simulated nanoseconds at which what came before had ended, which is
-    known, and written, at the end of the submission.
+    Without a timer, the time in a report is the number of reports so far. With one, it is the simulated time in nanoseconds at which all earlier work ended,
+    which is known, and written, at the end of the submission.
     """
 
     def __init__(self, memory: VideoMemory) -> None:
@@ -54,7 +54,7 @@ class Queries:
         self.counts: Counter[str] = Counter()
         self.samples = 0
         self.overflowed = False
-        """Whether a primitive did not fit into the buffers of stream output."""
+        """Whether a primitive did not fit into the stream-output buffers."""
         self._time = 0
         self.timer: Clock | None = None
 

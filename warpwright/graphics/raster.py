@@ -1,7 +1,7 @@
 """Rasterisation: primitives in window coordinates become quads of 2 by 2 pixels with a mask of covered samples.
 
-Coordinates are snapped to 1/256 of a pixel, and edges are evaluated in integers: a sample on an edge belongs to the triangle
-whose left or top edge it is.  G80's own snapping is not published; 1/256 is what contemporary APIs require.
+Coordinates are snapped to 1/256 of a pixel, and edges are evaluated in integers: a sample on an edge belongs to the triangle for which that edge is a left or
+top edge. G80's snapping is not published; 1/256 is what contemporary APIs require.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SAMPLE_PLACES: dict[int, tuple[tuple[int, int], ...]] = {
     4: ((6, 2), (14, 6), (2, 10), (10, 14)),
     8: ((1, 7), (5, 3), (3, 13), (7, 11), (9, 5), (15, 1), (11, 15), (13, 9)),
 }
-"""Places of samples in a pixel, in sixteenths, by their number; these are what the driver reports to programs."""
+"""Positions of the samples in a pixel, in sixteenths, by the number of samples; the driver reports these to programs."""
 BATCH_QUADS = 1 << 16
-"""How many quads are shaded at a time."""
+"""Number of quads shaded at a time."""
 
 
 @dataclass(slots=True)
 class Quads:
-    """Quads in the order of their primitives: the pixel at the upper left, the primitive, and samples of four pixels."""
+    """Quads in the order of their primitives: the upper left pixel, the primitive, and the samples of the four pixels."""
 
     x: Integers
     y: Integers
@@ -45,13 +45,13 @@ class Quads:
 
 
 def snap(values: Floats) -> Integers:
-    """Coordinates in 256ths of a pixel, to the nearest."""
+    """Round coordinates to the nearest 256th of a pixel."""
     with np.errstate(invalid="ignore"):
         return np.floor(np.nan_to_num(values) * SUBPIXELS + 0.5).astype(np.int64)
 
 
 def sample_table(count: int) -> Integers:
-    """Places of samples in 256ths of a pixel: (samples, 2)."""
+    """Positions of the samples in 256ths of a pixel: (samples, 2)."""
     return np.array(SAMPLE_PLACES[count], dtype=np.int64) * (SUBPIXELS // 16)
 
 
@@ -62,7 +62,8 @@ def _floor_div(a: int, b: int) -> int:
 
 @compiled
 def _edge_functions(x: Integers, y: Integers, edges: Integers) -> bool:
-    """Coefficients of a triangle's three edges, with which a point is inside where ``a * px + b * py + c >= 0``; False without an area."""
+    """Coefficients of a triangle's three edge functions; a point is inside if ``a * px + b * py + c >= 0`` for all of them. Returns False if the triangle has
+    no area."""
     x0, x1, x2, y0, y1, y2 = x[0], x[1], x[2], y[0], y[1], y[2]
     area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
     if area == 0:
@@ -78,7 +79,7 @@ def _edge_functions(x: Integers, y: Integers, edges: Integers) -> bool:
             xa, ya, xb, yb = x2, y2, x0, y0
         dx, dy = xb - xa, yb - ya
         edges[e, 0], edges[e, 1], edges[e, 2] = -dy, dx, dy * xa - dx * ya
-        # Points on an edge are inside if it is a left edge (it goes up, and y grows downwards) or a top edge.
+        # Points on an edge are inside if it is a left edge (it goes up; y grows downwards) or a top edge.
         if not (dy < 0 or (dy == 0 and dx > 0)):
             edges[e, 2] -= 1
     return True
@@ -86,7 +87,7 @@ def _edge_functions(x: Integers, y: Integers, edges: Integers) -> bool:
 
 @compiled
 def _columns(edges: Integers, best: Integers, row: int, left: int, right: int) -> tuple[int, int]:
-    """The quads of a row of quads that no edge excludes as a whole: the first and the last one.
+    """The first and last quad in a row of quads that no edge function excludes entirely.
 
     Args:
         best: each edge's function at the most favourable sample of the quad at the origin.
@@ -133,12 +134,12 @@ def raster_triangles(
     quads: Integers,
     coverage: npt.NDArray[np.uint32],
 ) -> int:
-    """Fill the arrays with quads of triangles from ``start`` (triangle, row of quads) on; returns how many, and moves ``start``.
+    """Fill the arrays with the quads of triangles, beginning at ``start`` (triangle, row of quads); returns their number and advances ``start``.
 
     Args:
         x: (triangles, 3), in 256ths; counterclockwise or clockwise.
         scissors: left, top, right and bottom of each triangle's scissor, in pixels.
-        samples: places in 256ths (samples, 2).
+        samples: positions in 256ths (samples, 2).
         quads: (room, 3): x, y and triangle.
     """
     room, found = quads.shape[0], 0
@@ -185,9 +186,8 @@ def raster_rectangles(
     quads: Integers,
     coverage: npt.NDArray[np.uint32],
 ) -> int:
-    """As :func:`raster_triangles`, for rectangles with left, top, right and bottom in 256ths: points.
-
-    A sample on the left or the top side is inside, one on the right or bottom side is not.
+    """As :func:`raster_triangles`, for points, which are rectangles given by left, top, right and bottom in 256ths. A sample on the left or top side is inside;
+    one on the right or bottom side is not.
     """
     room, found = quads.shape[0], 0
     for t in range(start[0], edges.shape[0]):
@@ -232,11 +232,11 @@ def raster_lines(
 ) -> int:
     """As :func:`raster_triangles`, for lines: x and y of both ends in 256ths, widths in pixels.
 
-    One pixel for each step along the longer axis: those whose centre's coordinate is from the first end on and before the last
-    (the rule of diamonds for all but the ends' own pixels), and ``width`` of them across.
+    One pixel is drawn per step along the longer axis, if the coordinate of its centre is at or after the first end and before the last (the diamond-exit rule
+    except in the pixels of the ends), and ``width`` pixels across.
 
     Args:
-        stipple: pattern, factor (0 without a stipple), and for each line the number of steps before it, in the rest.
+        stipple: the pattern, the factor (0 without a stipple), and then for each line the number of steps before it.
     """
     room, found = quads.shape[0], 0
     for t in range(start[0], ends.shape[0]):
@@ -248,7 +248,7 @@ def raster_lines(
         start[1] = -1
         if length == 0:
             continue
-        # Pixels whose centre c = 256 * i + 128 fulfils m0 <= c < m1 (or m1 < c <= m0 backwards).
+        # Pixels whose centre c = 256 * i + 128 satisfies m0 <= c < m1 (or m1 < c <= m0 backwards).
         if length > 0:
             i0, i1, step = (m0 + 127) >> 8, ((m1 + 127) >> 8) - 1, 1
         else:

@@ -1,8 +1,8 @@
-"""Recordings of what a graphics device was given: buffers, what the host wrote, and submissions.  A replay needs no driver.
+"""Recordings of the input of a graphics device: buffers, host writes and submissions. A replay needs no driver.
 
-A file is a line ``warpwright command stream 1`` and a zlib stream of records: a letter, and the fields that ``_FIELDS`` lists.  Before each
-submission the pages are compared that the host may have written; what changed is kept.  The digest after the last submission is of all
-buffers, so that a replay knows whether it did the same.
+A file is a line ``warpwright command stream 1`` followed by a zlib stream of records: a letter and the fields listed in ``_FIELDS``. Before each submission,
+the pages that the host may have written are compared, and those that changed are recorded. The digest after the last submission covers all buffers, so that a
+replay can check that it did the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class RecordingError(WarpwrightError, ValueError):
-    """A file is no recording, or ends within a record."""
+    """A file is not a recording, or ends within a record."""
 
 
 def digest_of(device: GraphicsDevice) -> bytes:
@@ -68,7 +68,7 @@ class Recorder:
         self._file.write(self._packer.compress(kind + _FIELDS[kind].pack(*fields) + tail))
 
     def _before(self, segments: list[tuple[int, int]]) -> None:
-        """Everything that changed since the last submission, and this one."""
+        """Record everything that has changed since the last submission, and then this one."""
         memory = self._device.memory
         for handle, number in self._device.classes_by_handle.items():
             if self._objects.get(handle) != number:
@@ -99,7 +99,7 @@ class Recorder:
                 self._put(b"W", buffer.address + first, end - first, tail=now[first:end].tobytes())
 
     def _after(self) -> None:
-        """The device's own writes need no record."""
+        """Writes by the device need no record."""
         for handle, buffer in self._device.host_buffers.items():
             self._seen[handle] = self._device.memory.view(buffer.address, buffer.size, "a recording").copy()
         self._file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
@@ -108,7 +108,7 @@ class Recorder:
     def finish(self) -> None:
         """Write the digest and close the file."""
         if not self._file.closed:
-            # Writes of the host after the last submission are not part of it.
+            # The recording excludes host writes after the last submission.
             self._before([])
             self._put(b"E", digest_of(self._device))
             self._file.write(self._packer.flush())
@@ -116,7 +116,7 @@ class Recorder:
 
 
 class _Reader:
-    """Bytes of a recording, unpacked piece by piece."""
+    """Unpacks the bytes of a recording piece by piece."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -132,7 +132,7 @@ class _Reader:
         self._ready = b""
 
     def take(self, size: int, may_end: bool = False) -> bytes:
-        """The next bytes; nothing at the end, where that may be."""
+        """The next bytes; empty at the end of the file, if it may end here."""
         pieces, have = [self._ready], len(self._ready)
         while have < size:
             packed = self._file.read(_CHUNK_BYTES)
@@ -151,7 +151,7 @@ class _Reader:
 
 
 def _records(reader: _Reader) -> Iterator[tuple[bytes, tuple[int, ...], bytes]]:
-    """Letter, fields and what follows them, of each record."""
+    """The letter, the fields and the trailing bytes of each record."""
     while kind := reader.take(1, may_end=True):
         form = _FIELDS.get(kind)
         if form is None:
@@ -166,15 +166,15 @@ def _records(reader: _Reader) -> Iterator[tuple[bytes, tuple[int, ...], bytes]]:
 
 
 class Replay:
-    """A recording that is carried out again.
+    """Replays a recording.
 
     Args:
-        timed_on: the chip whose cycles are wanted; memory ends as without.
+        timed_on: the chip to simulate the cycles of; the contents of memory do not depend on it.
         balance: how its SM controllers choose (``GraphicsDevice.keep_time``).
 
     Attributes:
-        device: the device that it made.
-        submissions: how many were executed.
+        device: the device that it created.
+        submissions: number of submissions executed.
         is_same: whether memory ended as it did when the recording was made; None if its end was not recorded.
     """
 
@@ -227,9 +227,9 @@ class Replay:
 
 
 def last_image(device: GraphicsDevice) -> npt.NDArray[np.uint8] | None:
-    """The colours of the target that was drawn to last, as bytes (height, width, 4); None if there is none.
+    """The colours of the last target drawn to, as bytes (height, width, 4); None if there is none.
 
-    The first row is the highest one of an OpenGL framebuffer, which is the last one in memory.
+    The first row is the top row of an OpenGL framebuffer, which is the last one in memory.
     """
     from warpwright.graphics.formats import decode
     from warpwright.graphics.surface_layout import check, read_elements

@@ -1,7 +1,7 @@
 """Raster operations: depth, stencil and alpha tests, blending, logic operations and writes, in the order of the fragments.
 
-Depth and stencil of a batch are done before or after its pixel programs (``draw.py``), colours after both.  States are numbers in
-arrays, so that compiled loops take them: :class:`DepthState` and :class:`BlendState` read them from registers.
+Depth and stencil tests of a batch run before or after its pixel programs (``draw.py``), and colours are written after both. State is kept as numbers in arrays
+for the compiled loops: :class:`DepthState` and :class:`BlendState` read them from registers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Colours = npt.NDArray[np.float32]
 NEVER, LESS, EQUAL, LEQUAL, GREATER, NOTEQUAL, GEQUAL, ALWAYS = range(8)
 """Comparisons: the low bits of OpenGL's numbers."""
 _STENCIL_OPERATIONS = {0: 0, 0x150A: 1, 0x1E00: 2, 0x1E01: 3, 0x1E02: 4, 0x1E03: 5, 0x8507: 6, 0x8508: 7}
-"""Zero, invert, keep, replace, increment, decrement, and the two that wrap."""
+"""Zero, invert, keep, replace, increment, decrement, increment with wrap, decrement with wrap."""
 _FACTORS = {
     0x4000: 0,
     0x4001: 1,
@@ -50,12 +50,12 @@ source alpha, constant colour and alpha with complements, the second source's co
 _EQUATIONS = {0x8006: 0, 0x8007: 1, 0x8008: 2, 0x800A: 3, 0x800B: 4}
 """Add, minimum, maximum, subtract, reverse subtract."""
 UNLIMITED, UNSIGNED, SIGNED = range(3)
-"""Colours that are blended as they are, within [0, 1], or within [-1, 1]."""
+"""Colours are blended unclamped, clamped to [0, 1], or clamped to [-1, 1]."""
 
 
 @compiled
 def compares(function: int, a: float, b: float) -> bool:
-    """Whether ``a`` stands to ``b`` as a comparison asks."""
+    """Whether a comparison of ``a`` with ``b`` holds."""
     if function == 0:
         return False
     if function == 1:
@@ -104,7 +104,7 @@ class DepthState:
     words: Integers
     bounds: npt.NDArray[np.float64]
     writes: bool
-    """Whether a test can fail or a value be written at all."""
+    """Whether any test can fail or any value can be written."""
 
     @classmethod
     def of(cls, engine: RegisterEngine) -> DepthState:
@@ -136,8 +136,8 @@ class DepthState:
 
 
 Surface = tuple[tuple[int, int, int, int], int, tuple[int, int, int, int], Integers]
-"""A surface for compiled loops: its layout's key, bytes of an element, width and height in samples with samples of a pixel along x and y,
-and for each primitive the offset in memory of its layer and the slice in it."""
+"""A surface for compiled loops: its layout's key; bytes of an element; width and height in samples, and samples of a pixel along x and y; for each primitive,
+the memory offset of its layer and the slice in it."""
 
 
 @compiled
@@ -155,7 +155,7 @@ def sample_address(surface: Surface, quads: Integers, q: int, p: int, s: int) ->
 
 @compiled
 def _depth_words(z: float, stored: int, bits: int, is_float: int, scratch: Colours) -> tuple[int, float, float]:
-    """A depth as the format has it, and the stored and the new one as numbers that compare as the bits do."""
+    """A depth in the target's format, and the stored and the new depth as numbers that compare like their bits."""
     word = scratch.view(np.uint32)
     if is_float:
         scratch[0] = z
@@ -178,7 +178,7 @@ def _test_sample(
     bounds: npt.NDArray[np.float64],
     scratch: Colours,
 ) -> bool:
-    """Test one sample and update it; ``side`` is where the words of its face's stencil state are."""
+    """Test one sample and update it; ``side`` is the offset of its face's stencil state."""
     size, shift, bits, is_float, stencil_word, stencil_shift, stencil_bits = form
     top = (1 << bits) - 1
     word = load_word(memory, at, size)
@@ -221,7 +221,7 @@ def depth_stencil(
     is_front: npt.NDArray[np.bool_],
     state: tuple[Integers, npt.NDArray[np.float64]],
 ) -> None:
-    """Test and update samples; those that fail leave ``coverage``.
+    """Test and update samples; those that fail are removed from ``coverage``.
 
     Args:
         form: the format's numbers.
@@ -245,7 +245,7 @@ def depth_stencil(
 
 @compiled
 def sample_column(sample: int, across: int) -> int:
-    """Where a sample of a pixel is stored: samples 0 to 3 are a square of two by two, 4 to 7 the one beside it."""
+    """Where a sample of a pixel is stored: samples 0 to 3 form a square of two by two, and 4 to 7 the square next to it."""
     return sample & 1 if across < 4 else (sample & 1) + (sample >> 2) * 2
 
 
@@ -294,7 +294,7 @@ class BlendState:
 
     @staticmethod
     def _limits(form: Format, clamps: bool) -> tuple[int, int]:
-        """How colours and the constant are clamped before they are blended (OpenGL 3.3, section 4.1.7): to [0, 1], to [-1, 1] or not at all."""
+        """How colours and the constant are clamped before blending (OpenGL 3.3, section 4.1.7): to [0, 1], to [-1, 1] or not at all."""
         own = UNSIGNED if form.is_unorm else SIGNED if form.is_snorm else UNLIMITED
         return UNSIGNED if clamps and not form.is_integer else own, own
 
@@ -359,7 +359,7 @@ def _logic(operation: int, source: int, target: int) -> int:
 def _blend(
     source: Colours, second: Colours, target: Colours, constant: Colours, state: Integers, result: Colours
 ) -> None:
-    """Blend one colour with what the target has."""
+    """Blend one colour with the target's."""
     for i in range(4):
         base = 4 if i == 3 else 1
         equation = state[base]
@@ -381,7 +381,7 @@ def _blend(
 
 @compiled
 def _combine_bits(memory: Bytes, at: int, size: int, operation: int, element: Bytes) -> None:
-    """Replace an element by a logic operation of it and what is in memory."""
+    """Replace an element by a logic operation of it and the element in memory."""
     for first in range(0, size, 4):
         left = size - first
         combined = _logic(operation, load_word(element, first, left), load_word(memory, at + first, left))

@@ -1,4 +1,4 @@
-"""Setup: clipped primitives in window coordinates, culled, with the planes of their attributes and of depth.
+"""Setup: culls clipped primitives and computes their window coordinates and the planes of their attributes and depth.
 
 A primitive is a triangle, a line or a point; polygon modes turn triangles into lines or points.
 """
@@ -30,7 +30,7 @@ VIEWPORT_COUNT = 16
 
 @dataclass(slots=True)
 class SetUp:
-    """Primitives that are ready for the raster, all with the same number of corners.
+    """Primitives ready for rasterisation, all with the same number of corners.
 
     Attributes:
         x: window coordinates in 256ths of a pixel: (primitives, corners).
@@ -53,7 +53,7 @@ class SetUp:
     sizes: Floats
     """Diameters of points."""
     parents: Integers
-    """Primitives of the draw that they are of."""
+    """The draw's primitives that they come from."""
 
     @property
     def origins(self) -> Integers:
@@ -92,7 +92,7 @@ def _flat_integers(source: _Source, slot: int | None) -> Integers | None:
 
 
 def prepare(engine: State3D, raw: npt.NDArray[np.uint32], primitives: Primitives) -> list[SetUp]:
-    """Clip, cull and set up primitives; lines and points that polygon modes make of triangles are in separate lists."""
+    """Clip, cull and set up primitives; the lines and points that polygon modes create from triangles are in separate lists."""
     semantics, interpolants = Semantics.of(engine), Interpolants.of(engine)
     viewports = np.zeros(len(primitives.vertices), dtype=np.int64)
     if semantics.viewport is not None and semantics.viewport < raw.shape[1]:
@@ -126,7 +126,7 @@ def prepare(engine: State3D, raw: npt.NDArray[np.uint32], primitives: Primitives
 def _triangles(engine: State3D, source: _Source) -> list[SetUp]:
     x, y = snap(source.window.x), snap(source.window.y)
     area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
-    # With y downwards, a positive area is what a viewer sees as clockwise.
+    # With y pointing down, a positive area appears clockwise to the viewer.
     is_front = (area < 0) == (engine["FRONT_FACE"] == _COUNTERCLOCKWISE)
     keep = np.ones(len(x), dtype=bool)
     if engine["CULL_FACE_ENABLE"]:
@@ -145,7 +145,7 @@ def _triangles(engine: State3D, source: _Source) -> list[SetUp]:
 
 
 def _in_mode(engine: State3D, source: _Source, chosen: Integers, is_front: npt.NDArray[np.bool_], mode: int) -> SetUp:
-    """Triangles, their sides or their corners."""
+    """Triangles in a polygon mode: as they are, as their edges, or as their corners."""
     if mode == FILL_MODE:
         corners = np.broadcast_to(np.arange(3), (len(chosen), 3))
         return _made(engine, source, chosen, corners, is_front[chosen])
@@ -164,7 +164,7 @@ def _made(
     is_front: npt.NDArray[np.bool_],
     from_polygons: int = FILL_MODE,
 ) -> SetUp:
-    """Set up chosen primitives with chosen corners of theirs."""
+    """Set up the chosen primitives, each with the chosen corners."""
     rows, window = chosen[:, None], source.window
     move = 128 if engine["PIXEL_CENTER_INTEGER"] else 0
     x, y = snap(window.x[rows, corners]) + move, snap(window.y[rows, corners]) + move
@@ -225,7 +225,7 @@ def _program_planes(
 
 
 def _back_of(engine: State3D, source: _Source, slot: int) -> int | None:
-    """The attribute that takes a colour's place on primitives that show their back; None for other attributes."""
+    """The attribute that replaces a colour on back-facing primitives; None for attributes that are not colours."""
     semantics = source.semantics
     number = slot - semantics.front_colour
     back = semantics.back_colour + number
@@ -235,7 +235,7 @@ def _back_of(engine: State3D, source: _Source, slot: int) -> int | None:
 
 
 def _positions(interpolants: Interpolants, made: SetUp) -> None:
-    """Planes of the pixel's own coordinates."""
+    """Planes of the pixel's coordinates."""
     for axis in range(2):
         if interpolants.position[axis]:
             slot = sum(interpolants.position[:axis])
@@ -279,7 +279,7 @@ def _coloured(
     value: Floats,
     is_front: npt.NDArray[np.bool_],
 ) -> Floats:
-    """A colour's value: that of the back where the primitive shows it, of one vertex with flat shading, clamped if asked for."""
+    """A colour's value: the back colour for back-facing primitives, one vertex's colour with flat shading, and clamped if enabled."""
     semantics = source.semantics
     number = slot - semantics.front_colour
     if not 0 <= number < semantics.colour_count:
@@ -336,7 +336,7 @@ def _point_sizes(engine: State3D, source: _Source, vertices: Integers) -> Floats
 
 
 def _sprites(engine: State3D, source: _Source, made: SetUp, reciprocal: Floats) -> None:
-    """Planes of inputs that a point's own coordinates replace."""
+    """Planes of the inputs that are replaced by a point's coordinates (point sprites)."""
     if not engine["POINT_SPRITE_ENABLE"]:
         return
     first, position = source.interpolants.first, sum(source.interpolants.position)

@@ -1,8 +1,8 @@
 """Vertex, geometry and pixel programs: NV50 machine code run on the project's engines.
 
 A program is lowered once (``isa/nv50/lower_graphics.py``), compiled for blocks of one warp, and run over arrays: a vertex, a primitive
-or a pixel is a thread.  Inputs and outputs are rows of 32-bit words in memory of the engine; the functions here copy them there and
-back.  Pixels come in quads of four consecutive threads, helper pixels included, so that a warp has eight quads.
+or a pixel is a thread.  Inputs and outputs are rows of 32-bit words in the engine's memory; the functions here copy them in and out.  Pixels come in quads of
+four consecutive threads, helper pixels included, so that a warp has eight quads.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ WARP = 32
 TEXTURE_OPCODES = ("tex", "texsize")
 MEMORY_BYTES = 1 << 30
 RUN_BYTES = 1 << 26
-"""Primitives of a geometry program run in groups whose outputs take no more than this."""
+"""Upper bound on the output of a group of primitives that run in a geometry program together."""
 PLANE_WORDS = 4
 MOST_SLOTS = 128
 """Words of a vertex that an ``o[]`` operand can name."""
 MOST_SECONDS = 60.0
-"""Host time that a run of a program with a loop gets, of at most 65,536 quads."""
+"""Limit on the host time of a run of a program with a loop, of at most 65,536 quads."""
 
 
 class Textures(Protocol):
-    """The source of a run's textures (``texture_unit.py``)."""
+    """Provides a run's textures (``texture_unit.py``)."""
 
     def provide(self, context: LaunchContext) -> None: ...
 
@@ -105,7 +105,7 @@ class Arena(Protocol):
 
 
 class _OneRunArena:
-    """Memory of the engine that one run after the other uses."""
+    """Engine memory that successive runs reuse."""
 
     def __init__(self) -> None:
         self.memory = DeviceMemory(MEMORY_BYTES)
@@ -123,7 +123,7 @@ class _OneRunArena:
 
 @dataclass(slots=True)
 class _Rows:
-    """Where the rows of one run are: numbers of rows of each part."""
+    """Location of one run's rows: row numbers of each part."""
 
     inputs: int
     outputs: int
@@ -146,7 +146,7 @@ def _row_words(threads: int) -> int:
 
 @dataclass(slots=True)
 class PlacedRun:
-    """One run on the way: its memory, parameters and arrays."""
+    """One run in progress: its memory, parameters and arrays."""
 
     threads: int
     base: int
@@ -167,9 +167,9 @@ class ShaderProgram:
     program: Program
     interface: StageInterface
     input_slots: int
-    """Words of a vertex, or of ``v[]``, that operands name."""
+    """Number of words of a vertex, or of ``v[]``, that operands use."""
     instructions: Sequence[Instruction]
-    """The code as it was found, by address."""
+    """The original code, by address."""
 
     @cached_property
     def lowered(self) -> list[Lowered]:
@@ -185,12 +185,12 @@ class ShaderProgram:
 
     @cached_property
     def compiled(self) -> CompiledKernel:
-        """Machine code of the host for warps of the program."""
+        """The program compiled to host machine code, for one warp."""
         return compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=False)
 
     @cached_property
     def traced(self) -> Traced:
-        """The same for the timing model, with records of what warps do."""
+        """The same for the timing model, with trace records."""
         made = compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=True)
         return Traced(
             made.warp_function, made.spill_bytes, made.trace_words, made.blocks, made.judged, made.saved_positions
@@ -203,7 +203,7 @@ class ShaderProgram:
 
     @cached_property
     def has_loops(self) -> bool:
-        """Whether an instruction goes to one before it."""
+        """Whether an instruction branches backwards."""
         return any(o.kind is Kind.LABEL and o.value <= i.address for i in self.instructions for o in i.operands)
 
     @property
@@ -211,13 +211,13 @@ class ShaderProgram:
         return any(i.opcode in TEXTURE_OPCODES for i in self.instructions)
 
     def texture_numbers(self, letter: Literal["t", "s"]) -> set[int]:
-        """Texture units, or samplers, that the program names."""
+        """Numbers of the texture units, or samplers, that the program uses."""
         named = (o for i in self.instructions if i.opcode in TEXTURE_OPCODES for o in i.operands)
         return {o.index for o in named if o.kind is Kind.SPECIAL and o.name[0] == letter}
 
     @property
     def output_slots(self) -> int:
-        """Words of a vertex that the program writes, or registers that a pixel program returns."""
+        """Number of words of a vertex that the program writes, or of registers that a pixel program returns."""
         return self.interface.output_slots
 
     # --- the three kinds of run -----------------------------------------------------------------------
@@ -256,8 +256,8 @@ class ShaderProgram:
         """The vertices that n primitives of v vertices emit, from ``inputs`` (n, v, slots).
 
         Args:
-            primitive_ids: (n,), what the program reads as the primitive's number.
-            most_vertices: what a primitive may emit; more is dropped.
+            primitive_ids: (n,), the primitive's number as the program reads it.
+            most_vertices: how many vertices a primitive may emit; further ones are dropped.
         """
         self._expect("geometry")
         count = inputs.shape[0]
@@ -383,7 +383,7 @@ class ShaderProgram:
 
     @contextmanager
     def _time_limit(self, context: LaunchContext) -> Iterator[None]:
-        """Stop a program with a loop that does not end, as a driver stops a channel that hangs.
+        """Stop a program whose loop does not end, as a driver stops a channel that hangs.
 
         Raises:
             ExecutionError: it was stopped.
@@ -408,7 +408,7 @@ class ShaderProgram:
         """The launch of a run.
 
         Raises:
-            UnsupportedError: the program samples textures and is given none.
+            UnsupportedError: the program samples textures but was given none.
         """
         program = self.program
         geometry = Geometry((-(-run.threads // WARP), 1, 1), (WARP, 1, 1))
@@ -437,7 +437,7 @@ class ShaderProgram:
 
 
 def _slots(instructions: Sequence[Instruction], name: str) -> int:
-    """One more than the highest word of a space that operands without an address register name."""
+    """One more than the highest word of a space that is named by operands without an address register."""
     found = [
         o.value // 4
         for i in instructions
@@ -448,7 +448,7 @@ def _slots(instructions: Sequence[Instruction], name: str) -> int:
 
 
 def _local_bytes(instructions: Sequence[Instruction]) -> int:
-    """Local memory that operands without an address register reach: drivers round the size of a thread's down to 16 bytes."""
+    """Local memory that is accessed by operands without an address register; drivers round a thread's size down to 16 bytes."""
     ends = [
         o.value + max(SIZES.get(m, 4) for m in i.modifiers)
         for i in instructions
@@ -475,12 +475,12 @@ def load_program(
         code: the segment's bytes.
         entry: where the program begins in it.
         results: registers that a pixel program returns, from ``$r0`` on.
-        output_slots: words of a vertex, where the program may write more of them than its operands name.
+        output_slots: words of a vertex, if the program may write more than its operands name.
         local_bytes: local memory of a thread.
         name: for messages.
 
     Raises:
-        BadProgram: the code leaves the segment, or a word is no instruction.
+        BadProgram: the code leaves the segment, or a word is not an instruction.
     """
     encoding = STAGES[stage]
     name = name or f"{stage} program at {entry:#x}"

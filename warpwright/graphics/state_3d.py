@@ -19,7 +19,7 @@ from warpwright.graphics.video_memory import VideoMemory
 STAGES = ("vertex", "geometry", "pixel")
 """Stages in the order of BIND_TIC's and BIND_TSC's registers."""
 ENTRY_BYTES = 32
-"""Of a texture header, and of a sampler."""
+"""Bytes of a texture header and of a sampler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ShareOfFrame:
 
 
 class DrawWatch(Protocol):
-    """Takes note of what a draw did, step by step (``timed/tiles.py``); arrays are copied where they change later."""
+    """Observes a draw step by step (``timed/tiles.py``); arrays that change later are copied."""
 
     def make_room(self) -> None: ...
     def collected(self, engine: State3D, vertices: Any, primitives: Any, kind: int) -> None: ...
@@ -51,7 +51,7 @@ class DrawWatch(Protocol):
 
 
 class State3D(TargetEngine):
-    """The registers with what belongs to them."""
+    """The registers and the objects that belong to them."""
 
     def __init__(self, memory: VideoMemory, handlers: Mapping[str, Handler]) -> None:
         super().__init__(methods_3d.TABLE, handlers)
@@ -67,15 +67,15 @@ class State3D(TargetEngine):
         self.watch: DrawWatch | None = None
         """The observer of each draw's steps, if draws are timed (``timed/``)."""
         self.share: ShareOfFrame | None = None
-        """What this chip draws of each frame, if several share it; None: all."""
+        """The part of each frame that this chip draws, if several share it; None for all of it."""
         self.last_target: ColourTarget | None = None
-        """The last target of a program's draw; the driver's own draws, in window coordinates, do not count."""
+        """The target of the program's last draw; the driver's own draws, which use window coordinates, are ignored."""
         # Drivers write the mask of samples only to restrict it.
         for i in range(4):
             self.registers[(methods_3d.TABLE.offsets["MSAA_MASK"] >> 2) + i] = 0xFFFF
 
     def texture_unit(self, stage: str, units: Collection[int], samplers: Collection[int]) -> TextureUnit:
-        """The textures and samplers of a stage that a program names.
+        """The textures and samplers of a stage that a program uses.
 
         Raises:
             CommandError: a header's number is beyond the table.

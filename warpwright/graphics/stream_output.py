@@ -1,4 +1,4 @@
-"""Stream output: mapped attributes of every primitive's vertices, written to buffers one after another."""
+"""Stream output: writes the mapped attributes of each primitive's vertices to buffers in order."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _INTERLEAVED, _USED = 1, 0x80
 
 
 class StreamOutput:
-    """How much of the buffers is filled; STRMOUT_PARAMS_LATCH starts at their beginnings."""
+    """The fill level of the buffers; STRMOUT_PARAMS_LATCH resets it."""
 
     def __init__(self, memory: VideoMemory) -> None:
         self._memory = memory
         self._written = 0
-        """Vertices that the buffers hold."""
+        """Capacity of the buffers in vertices."""
         self._primitives = 0
 
     def latch(self, engine: RegisterEngine) -> None:
@@ -26,7 +26,7 @@ class StreamOutput:
         self._written = self._primitives = 0
 
     def write(self, engine: RegisterEngine, attributes: npt.NDArray[np.uint32], vertices: npt.NDArray[np.int64]) -> int:
-        """Append primitives, whose rows of attributes are given; returns how many fit.
+        """Append primitives, given as rows of attributes; returns the number that fit.
 
         Raises:
             MemoryFaultError: a buffer is not in memory.

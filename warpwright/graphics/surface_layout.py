@@ -1,7 +1,7 @@
-"""Surfaces: where an element of an image is in memory, in rows of a pitch or in blocks of GOBs.
+"""Surface layouts: where an element of an image is in memory, in rows with a pitch or in blocks of GOBs.
 
-A GOB has 64 bytes by 4 rows; a block has ``1 << height_log2`` GOBs in a column, and ``1 << depth_log2`` slices.  Blocks follow each other first
-along x, then y, then z (envytools, "G80 surface formats": the order that programs see through the address space).  The order in
+A GOB has 64 bytes by 4 rows; a block has ``1 << height_log2`` GOBs in a column, and ``1 << depth_log2`` slices.  Blocks are ordered first along x, then y, then
+z (envytools, "G80 surface formats": the order that programs see through the address space).  The order in
 DRAM, which depends on the storage type and spreads load over partitions, is not modelled here.
 """
 
@@ -45,15 +45,14 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Bytes from the first to the last one that the image occupies."""
+        """Bytes from the image's first byte to its last."""
         if self.is_linear:
             return self.pitch * self.rows * self.slices
         height, depth = GOB_ROWS << self.height_log2, 1 << self.depth_log2
         return self.pitch * (-(-self.rows // height) * height) * (-(-self.slices // depth) * depth)
 
     def span(self, x_bytes: tuple[int, int], y: tuple[int, int], z: int = 0) -> tuple[int, int]:
-        """Offsets of the first byte and after the last one of a rectangle, whose sides are given by first and last; in a tiled image, of
-        whole rows of blocks."""
+        """Offsets of a rectangle's first byte and past its last byte, with the sides given as first and last; for a tiled image, of whole rows of blocks."""
         if self.is_linear:
             ends = (y[0] * self.pitch, y[1] * self.pitch)
             return min(ends) + x_bytes[0], max(ends) + x_bytes[1] + 1
@@ -63,12 +62,12 @@ class Layout:
         return first + (y[0] >> rows_log2) * row, first + ((y[1] >> rows_log2) + 1) * row
 
     def key(self) -> tuple[int, int, int, int]:
-        """Arguments of :func:`byte_offset` in addition to the place: pitch, log2s, and bytes from slice block to slice block."""
+        """Arguments of :func:`byte_offset` in addition to the position: pitch, log2s, and bytes between blocks along z."""
         height, depth = GOB_ROWS << max(0, self.height_log2), 1 << self.depth_log2
         return self.pitch, self.height_log2, self.depth_log2, self.pitch * (-(-self.rows // height) * height) * depth
 
     def offsets(self, x_bytes: Integers, y: Integers, z: int | Integers = 0) -> Integers:
-        """Offsets from the address, of arrays that broadcast against each other."""
+        """Offsets from the address, for arrays that broadcast against each other."""
         if self.is_linear:
             return y * self.pitch + x_bytes
         pitch, height_log2, depth_log2, slab = self.key()
@@ -86,7 +85,7 @@ def tiled(address: int, row_bytes: int, tile_mode: int, rows: int, slices: int =
 
 
 def linear(address: int, pitch: int, rows: int) -> Layout:
-    """The layout of rows of a pitch."""
+    """The layout of rows with a pitch."""
     return Layout(address, pitch, -1, 0, rows)
 
 
@@ -119,7 +118,7 @@ def _copy_rows(
     for y in range(count):
         done = 0
         while done < length:
-            # Up to the end of a GOB's row on both sides.
+            # Copy up to the end of a GOB's row on both sides.
             step = length - done
             if t_key[1] >= 0:
                 step = min(step, 64 - (target[1] + done & 63))
@@ -162,7 +161,7 @@ def copy_rectangle(memory: VideoMemory, target: Place, source: Place, length: in
 
 
 def check(memory: VideoMemory, layout: Layout, x_bytes: tuple[int, int], y: tuple[int, int], z: int, what: str) -> int:
-    """Check that a rectangle (first and last, both within) is in memory; the offset there of the image's address.
+    """Check that a rectangle (first and last inclusive) is in memory; returns the memory offset of the image's address.
 
     Raises:
         MemoryFaultError: it is not within one buffer.
@@ -172,10 +171,10 @@ def check(memory: VideoMemory, layout: Layout, x_bytes: tuple[int, int], y: tupl
 
 
 def read_elements(memory: VideoMemory, base: int, offsets: Integers, size: int) -> npt.NDArray[np.uint8]:
-    """Elements at byte offsets of an image whose place :func:`check` gave, as bytes in a last axis of ``size``."""
+    """Read the elements at byte offsets of an image whose offset :func:`check` returned, as bytes in a last axis of ``size``."""
     return memory.bytes[(base + offsets)[..., None] + np.arange(size)]
 
 
 def write_elements(memory: VideoMemory, base: int, offsets: Integers, elements: npt.NDArray[np.uint8]) -> None:
-    """Write elements, whose last axis are their bytes, at byte offsets of an image whose place :func:`check` gave."""
+    """Write elements, whose last axis is their bytes, at byte offsets of an image whose offset :func:`check` returned."""
     memory.bytes[(base + offsets)[..., None] + np.arange(elements.shape[-1])] = elements

@@ -13,13 +13,14 @@ from warpwright.graphics.surface_layout import Layout, check, linear, read_eleme
 from warpwright.graphics.video_memory import VideoMemory
 
 SAMPLES = {0: (1, 1), 1: (2, 1), 2: (2, 2), 3: (4, 2), 8: (2, 2), 9: (2, 2), 10: (4, 2)}
-"""Full samples of a pixel along x and y by MULTISAMPLE_MODE: a surface with samples is wider and higher.  From 8 on there are coverage samples too."""
+"""Full samples of a pixel along x and y, by MULTISAMPLE_MODE; a multisampled surface is wider and higher by these factors. Modes from 8 on have coverage
+samples too."""
 _WITH_COVERAGE = {2: 9, 3: 10}
-"""Modes of 4 and 8 samples as those with 16 in all."""
+"""The modes with 16 samples in all that correspond to the modes of 4 and 8 samples."""
 _COVERAGE_FORMAT = 0x18
-"""Of zeta surfaces: Z24_C8."""
+"""The zeta format Z24_C8."""
 _TRADED_FORMATS = (0x14, 0x15, 0x16)
-"""Zeta formats of the same size, whose stencil is given up for coverage."""
+"""Zeta formats of the same size, in which coverage replaces the stencil."""
 _LINEAR = 1 << 31
 _IS_3D = 1 << 16
 _DEPTH, _STENCIL = 1, 2
@@ -29,7 +30,7 @@ class TargetEngine(RegisterEngine):
     """Registers of targets."""
 
     adds_coverage_samples = False
-    """Whether surfaces of 4 and 8 samples get coverage samples, up to 16: what drivers let people choose for programs that ask for multisampling alone."""
+    """Whether surfaces of 4 and 8 samples get coverage samples, up to 16 in all, as drivers let users choose for programs that request only multisampling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Target:
     width: int
     height: int
     layer_stride: int
-    """Bytes from layer to layer of an array; 0 in a volume, whose layers are slices."""
+    """Bytes between the layers of an array; 0 for a volume, whose layers are slices."""
 
     def layer(self, number: int) -> tuple[Layout, int]:
         """The layout that holds a layer, and the slice in it."""
@@ -70,7 +71,7 @@ class DepthTarget:
 
 
 def sample_mode(engine: TargetEngine) -> int:
-    """MULTISAMPLE_MODE, with the coverage samples that were asked for."""
+    """MULTISAMPLE_MODE, including coverage samples if they were requested."""
     mode = engine["MULTISAMPLE_MODE"]
     return _WITH_COVERAGE.get(mode, mode) if engine.adds_coverage_samples else mode
 
@@ -79,7 +80,7 @@ def multisample(engine: TargetEngine) -> tuple[int, int]:
     """Full samples of a pixel along x and y.
 
     Raises:
-        CommandError: a mode that this chip has not, or a depth format that does not go with it.
+        CommandError: the chip does not have the mode, or the depth format does not match it.
     """
     mode = sample_mode(engine)
     if mode not in SAMPLES:
@@ -92,7 +93,7 @@ def multisample(engine: TargetEngine) -> tuple[int, int]:
 
 
 def colour_target(engine: TargetEngine, number: int) -> ColourTarget | None:
-    """The colour surface of a number, or None if its format is 0 or it has no memory."""
+    """The colour surface with a given number; None if its format is 0 or it has no memory."""
     address = engine.address("RT_ADDRESS_HIGH", number)
     format_number = engine.at("RT_FORMAT", number)
     if not format_number or not address:
@@ -136,7 +137,7 @@ def clear_rectangle(engine: TargetEngine) -> tuple[int, int, int, int]:
 
 
 def clear(engine: TargetEngine, memory: VideoMemory, word: int) -> None:
-    """CLEAR_BUFFERS: depth and stencil, and chosen channels of one target, in one layer."""
+    """CLEAR_BUFFERS: clear depth and stencil, and chosen channels of one target, in one layer."""
     across, down = multisample(engine)
     left, top, right, bottom = clear_rectangle(engine)
     layer, number = word >> 10 & 0x7FF, word >> 6 & 15
@@ -168,7 +169,7 @@ def _fill(
     element: npt.NDArray[np.uint8],
     chosen: npt.NDArray[np.uint8],
 ) -> None:
-    """Fill a box of samples with an element, of which only the chosen bits are written."""
+    """Fill a box of samples with the chosen bits of an element."""
     left, top, right, bottom = box[0], box[1], min(box[2], target.width), min(box[3], target.height)
     if left >= right or top >= bottom:
         return

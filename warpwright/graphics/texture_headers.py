@@ -1,7 +1,7 @@
 """Texture headers (TIC) and samplers (TSC) of G80: eight words each, read into rows for the texture unit.
 
-Facts: envytools' rnndb (graph/g80_texture.xml, g80_defs.xml).  A header has the address of level 0 and its blocks' size; smaller levels
-follow, each in blocks that are no higher and no deeper than it needs (how Mesa lays them out for this chip).
+Facts: envytools' rnndb (graph/g80_texture.xml, g80_defs.xml).  A header has the address of level 0 and its block size; smaller levels follow, each in blocks no
+higher and no deeper than it needs (as Mesa lays them out for this chip).
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ GOB_BYTES, GOB_ROWS = 64, 4
 
 @dataclass(frozen=True, slots=True)
 class TextureFormat:
-    """A format of elements: what its number in COMPONENTS_SIZES stands for."""
+    """A format of elements, as encoded in COMPONENTS_SIZES."""
 
     name: str
     element_bytes: int
     channels: tuple[Channel, Channel, Channel, Channel]
     coding: int = PLAIN
     fixed_depth: bool = False
-    """Whether references of depth comparisons are clamped to [0, 1]."""
+    """Whether the reference of a depth comparison is clamped to [0, 1]."""
 
     @property
     def block_log2(self) -> int:
@@ -142,18 +142,18 @@ class Level:
 
     @property
     def end(self) -> int:
-        """Bytes up to the end of the level."""
+        """Bytes up to the level's end."""
         return self.offset + self.slab * (-(-self.depth >> self.depth_log2))
 
 
 def _log2_of_blocks(count: int, limit: int) -> int:
-    """log2 of the blocks that hold so many, at most ``limit``."""
+    """log2 of the number of blocks that hold a count, at most ``limit``."""
     return min(limit, max(0, (count - 1).bit_length()))
 
 
 @dataclass(slots=True)
 class TextureHeader:
-    """A texture as its header describes it."""
+    """A texture as described by its header."""
 
     words: tuple[int, ...]
     format: TextureFormat
@@ -173,7 +173,7 @@ def read_header(words: Sequence[int], level_range: bool = False) -> TextureHeade
     """A texture header.
 
     Args:
-        level_range: the last word says which levels are seen, as on the chips after G80; G80 has a colour key there and shows all.
+        level_range: whether the last word selects the visible levels, as on chips after G80; on G80 it is a colour key, and all levels are visible.
 
     Raises:
         UnsupportedError: for a format or type that is not provided, naming it.
@@ -233,7 +233,7 @@ def _place_levels(header: TextureHeader, most: int, height_log2: int, depth_log2
 
 
 def texture_row(header: TextureHeader, base: int, limit: int) -> Row:
-    """The row of a texture at a host address, followed by a number of bytes."""
+    """The row of a texture at a host address with a given number of bytes after it."""
     words, form = header.words, header.format
     row = np.zeros(TEXTURE_BYTES // 8, np.int64)
     types = [words[0] >> shift & 7 for shift in (6, 9, 12, 15)]

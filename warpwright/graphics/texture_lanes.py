@@ -1,7 +1,7 @@
-"""The texture unit for compiled programs: one lane after the other, its level from its quad's coordinates.
+"""The texture unit for compiled programs; it samples lane by lane, with the level computed from the quad's coordinates.
 
-Samples are defined in OpenGL 3.3, section 3.8.  Positions are rounded to 256ths of a texel and levels cut to 256ths, as the chip's registers
-have them; weights are therefore exact, and the rest is of double precision.  An anisotropic sample is the mean of up to 16 samples along the
+Samples are defined in OpenGL 3.3, section 3.8.  Positions are rounded to 256ths of a texel and levels truncated to 256ths, the resolution of the chip's
+registers; weights are therefore exact, and the rest is computed in double precision.  An anisotropic sample is the mean of up to 16 samples along the
 longer axis of the footprint (EXT_texture_filter_anisotropic).  The function is written for Numba (``engine/textures/intrinsics.py``).
 """
 
@@ -94,15 +94,15 @@ MOST, ANISOTROPY, SEAMLESS = SAMPLER["most"], SAMPLER["anisotropy"], SAMPLER["se
 SAMPLES, FILTERS, CYCLES = SAMPLER["samples"], SAMPLER["filters"], SAMPLER["cycles"]
 BORDER_0, SRGB_0 = SAMPLER["border_0"], SAMPLER["srgb_0"]
 Q_LINES_SHIFT = 32
-"""In a quad's record, as ``timing/texture_unit.py`` reads it: the number of lines above the cycles."""
+"""In a quad's record, as read by ``timing/texture_unit.py``: the bit at which the number of lines begins, above the cycles."""
 ROW_BYTES = 128
-"""Of an argument of all lanes."""
+"""Bytes of one argument of all lanes."""
 LARGEST = 1.0e9
 
 
 @part
 def coordinate(values: int, n: int, lane: int) -> float:
-    """Argument ``n`` of a lane as a number that is not too large; what is none counts as 0."""
+    """Argument ``n`` of a lane, clamped to a safe range; NaN becomes 0."""
     value = np.float64(float_of(read_u32(values + ROW_BYTES * n + 4 * lane)))
     return min(max(value, -LARGEST), LARGEST) if value == value else 0.0
 
@@ -121,7 +121,7 @@ def level_at(row: int, n: int) -> int:
 
 @part
 def axes_of(kind: int) -> int:
-    """Coordinates of a texture, the layer not counted."""
+    """Number of coordinates of a texture, not counting the layer."""
     if kind in (ONE_D, ONE_D_ARRAY, BUFFER):
         return 1
     return 3 if kind in (THREE_D, CUBE) else 2
@@ -130,7 +130,7 @@ def axes_of(kind: int) -> int:
 # --- cube maps --------------------------------------------------------------------------------------
 @part
 def face_of(x: float, y: float, z: float) -> int:
-    """Face that a direction meets: +x, -x, +y, -y, +z, -z."""
+    """The face that a direction meets: +x, -x, +y, -y, +z, -z."""
     ax, ay, az = abs(x), abs(y), abs(z)
     if ax >= ay and ax >= az:
         return 0 if x >= 0.0 else 1
@@ -141,7 +141,7 @@ def face_of(x: float, y: float, z: float) -> int:
 
 @part
 def on_face(face: int, x: float, y: float, z: float) -> Any:
-    """Place of a direction on a face, 0 to 1 along both axes (OpenGL 3.3, table 3.18)."""
+    """Position of a direction on a face, 0 to 1 along both axes (OpenGL 3.3, table 3.18)."""
     if face < 2:
         sign = 1.0 if face == 0 else -1.0
         s, t, major = -z * sign, -y, x * sign
@@ -157,7 +157,7 @@ def on_face(face: int, x: float, y: float, z: float) -> Any:
 
 @part
 def direction(face: int, s: float, t: float, depth: float) -> Any:
-    """The direction of a place on a face, from -1 to 1 and ``depth`` away."""
+    """The direction of a position on a face, from -1 to 1, at distance ``depth``."""
     if face == 0:
         return depth, -t, -s
     if face == 1:
@@ -173,7 +173,7 @@ def direction(face: int, s: float, t: float, depth: float) -> Any:
 
 @part
 def beyond(face: int, i: int, j: int, size: int) -> Any:
-    """Face and texel that a texel beyond an edge is; beyond a corner, that of the edge along y."""
+    """The face and texel onto which a texel beyond an edge falls; beyond a corner, that of the edge along y."""
     if 0 <= i < size and 0 <= j < size:
         return face, i, j
     if j < 0 or j >= size:
@@ -190,7 +190,7 @@ def beyond(face: int, i: int, j: int, size: int) -> Any:
 # --- along an axis ----------------------------------------------------------------------------------
 @part
 def brought(u: float, size: int, mode: int, filtered: bool) -> float:
-    """A position in texels brought near the image, to the extent that the mode does so before texels are chosen."""
+    """A position in texels after the part of the addressing mode that applies before texels are chosen."""
     extent = np.float64(size)
     half = 0.5 if filtered else 0.0
     if mode >= MIRROR_CLAMP_TO_EDGE:
@@ -208,7 +208,7 @@ def brought(u: float, size: int, mode: int, filtered: bool) -> float:
 
 @part
 def inside(i: int, size: int, mode: int) -> int:
-    """A texel's number within the image; -1: the border."""
+    """A texel's index within the image; -1 for the border."""
     if 0 <= i < size:
         return i
     if mode == WRAP:
@@ -246,7 +246,7 @@ def holds(function: int, reference: float, depth: float) -> bool:
 
 @part
 def compared(row: int, sampler: int, reference: float, a: float, b: float, c: float, d: float) -> Any:
-    """1 or 0 in place of the components that come from the texture."""
+    """Replace the components that come from the texture by 1 or 0, the result of the comparison."""
     first, second = read_64(row + SOURCE_0), read_64(row + SOURCE_0 + 8)
     third, fourth = read_64(row + SOURCE_0 + 16), read_64(row + SOURCE_0 + 24)
     depth = a
@@ -266,7 +266,7 @@ def compared(row: int, sampler: int, reference: float, a: float, b: float, c: fl
 # --- one level --------------------------------------------------------------------------------------
 @part
 def one_texel(row: int, sampler: int, level: int, i: int, j: int, k: int, layer: int, reference: float) -> Any:
-    """A texel by numbers that :func:`inside` gave, compared where the sampler compares."""
+    """The texel at the indices that :func:`inside` returned, compared if the sampler compares."""
     if i < 0 or j < 0 or k < 0:
         a, b, c, d = border(row, sampler, 0), border(row, sampler, 1), border(row, sampler, 2), border(row, sampler, 3)
     else:
@@ -278,7 +278,7 @@ def one_texel(row: int, sampler: int, level: int, i: int, j: int, k: int, layer:
 
 @part
 def on_cube(row: int, sampler: int, level: int, i: int, j: int, face: int, reference: float) -> Any:
-    """A texel of a cube map, by a place that may be beyond an edge."""
+    """A texel of a cube map, at a position that may be beyond an edge."""
     size = read_64(level + WIDTH)
     if read_64(sampler + SEAMLESS):
         face, i, j = beyond(face, i, j, size)
@@ -308,13 +308,13 @@ def nearest(row: int, sampler: int, level: int, u: float, v: float, w: float, la
 
 @part
 def fixed(u: float) -> int:
-    """256ths of a texel between the centres of two texels."""
+    """Position between the centres of two texels in 256ths."""
     return math.floor((u - 0.5) * 256.0 + 0.5)
 
 
 @part
 def is_quick(row: int, sampler: int) -> bool:
-    """Whether :func:`filtered_bytes` serves for a filter."""
+    """Whether :func:`filtered_bytes` can compute a filter."""
     kind = read_64(row + TYPE)
     plain = kind in (TWO_D, TWO_D_ARRAY, TWO_D_SINGLE) and read_64(sampler + COMPARE) == 0
     return plain and read_64(row + BYTES) != 0
@@ -322,7 +322,7 @@ def is_quick(row: int, sampler: int) -> bool:
 
 @part
 def filtered_bytes(row: int, sampler: int, level: int, u: float, v: float, layer: int) -> Any:
-    """As :func:`filtered` of two axes and elements of four bytes: whether it was done, and the components."""
+    """As :func:`filtered` for two axes and elements of four bytes; returns whether it was done, and the components."""
     mode_x, mode_y = read_64(sampler + WRAP_0), read_64(sampler + WRAP_0 + 8)
     width, height = read_64(level + WIDTH), read_64(level + HEIGHT)
     x, y = fixed(brought(u, width, mode_x, True)), fixed(brought(v, height, mode_y, True))
@@ -391,7 +391,7 @@ def offset(request: int, at: int) -> int:
 # --- levels -----------------------------------------------------------------------------------------
 @part
 def place(row: int, level: int, where: Any, request: int) -> Any:
-    """Positions in texels of a level, with the instruction's offsets."""
+    """The position in texels of a level, with the instruction's offsets."""
     s, t, r = where
     x, y, z = offset(request, AT_X), offset(request, AT_Y), offset(request, AT_Z)
     if read_64(row + NORMALIZED):
@@ -423,7 +423,7 @@ def at_level(
 
 @part
 def at_lod(row: int, sampler: int, lod: int, where: Any, layer: int, reference: float, request: int) -> Any:
-    """A sample at a level in 256ths, after its limits: magnified, of the nearest level, or of two."""
+    """A sample at a clamped level in 256ths: magnified, from the nearest level, or from two levels."""
     mip, magnify, minify = read_64(sampler + MIP), read_64(sampler + MAGNIFY), read_64(sampler + MINIFY)
     middle = 128 if magnify == LINEAR and minify != LINEAR and mip != MIP_NONE else 0
     last = read_64(row + LEVELS) - 1
@@ -432,7 +432,7 @@ def at_lod(row: int, sampler: int, lod: int, where: Any, layer: int, reference: 
         return at_level(row, sampler, np.int64(0), how, where, layer, reference, request)
     how = minify == LINEAR
     if mip != MIP_LINEAR:
-        # The level whose number is nearest; halves go to the larger image.
+        # The nearest level; halves round to the larger image.
         return at_level(row, sampler, min((lod + 127) >> 8, last), how, where, layer, reference, request)
     n, share = min(lod >> 8, last), np.float64(lod & 255) / 256.0
     a, b, c, d = at_level(row, sampler, n, how, where, layer, reference, request)
@@ -444,7 +444,7 @@ def at_lod(row: int, sampler: int, lod: int, where: Any, layer: int, reference: 
 
 @part
 def slopes(row: int, values: int, lane: int, face: int, first: int, second: int) -> Any:
-    """How far the coordinates of two lanes are apart, in texels of level 0."""
+    """Difference of the coordinates of two lanes, in texels of level 0."""
     kind = read_64(row + TYPE)
     axes, level = axes_of(kind), level_at(row, np.int64(0))
     width, height, depth = read_64(level + WIDTH), read_64(level + HEIGHT), read_64(level + DEPTH)
@@ -468,13 +468,13 @@ def slopes(row: int, values: int, lane: int, face: int, first: int, second: int)
 
 @part
 def level_of(length: float) -> float:
-    """The level at which a length of level 0 is one texel."""
+    """The level at which a length in texels of level 0 is one texel."""
     return math.log2(length) if length > 1.0e-30 else -100.0
 
 
 @part
 def limited(sampler: int, lod: float) -> int:
-    """A level with the sampler's bias and limits, in 256ths, cut towards the larger image."""
+    """A level in 256ths with the sampler's bias and limits applied, rounded towards the larger image."""
     value = math.floor(min(max(lod, -64.0), 64.0) * 256.0) + read_64(sampler + SAMPLER_BIAS)
     return min(max(value, read_64(sampler + LEAST)), max(read_64(sampler + MOST), read_64(sampler + LEAST)))
 
@@ -536,7 +536,7 @@ def sample(row: int, sampler: int, request: int, values: int, lane: int) -> Any:
 
 @part
 def fetch(row: int, request: int, values: int, lane: int) -> Any:
-    """A texel by integers; outside of the image it is 0."""
+    """The texel at integer coordinates; 0 outside the image."""
     kind = read_64(row + TYPE)
     axes, given = axes_of(kind), axes_of(kind)
     x, y, z = whole(values, 0, lane) + offset(request, AT_X), np.int64(0), np.int64(0)
@@ -566,7 +566,7 @@ WARP_LAUNCH, TABLE = WARP["launch"], LAUNCH["textures"]
 
 @part
 def put(values: int, lane: int, n: int, value: float, integer: bool) -> None:
-    """A result of a lane."""
+    """Store a component of a lane's result."""
     at = values + ROW_BYTES * n + 4 * lane
     if integer:
         write_32(at, np.int64(value))
@@ -576,7 +576,7 @@ def put(values: int, lane: int, n: int, value: float, integer: bool) -> None:
 
 @part
 def put_size(row: int, values: int, arguments: int, lane: int) -> None:
-    """Width, height, depth or layers, and levels, at the level that is asked for."""
+    """Store width, height, depth or layers, and number of levels, for the requested level."""
     n, kind = whole(arguments, 0, lane), read_64(row + TYPE)
     last = read_64(row + LEVELS) - 1
     level = level_at(row, min(max(n, 0), last))
@@ -592,7 +592,7 @@ def put_size(row: int, values: int, arguments: int, lane: int) -> None:
 
 @part
 def serve_lane(row: int, sampler: int, request: int, values: int, arguments: int, lane: int) -> None:
-    """One lane's results; without a texture 0, 0, 0, 1."""
+    """Compute one lane's results; without a texture they are 0, 0, 0, 1."""
     what = request & 7
     if row == 0 or (sampler == 0 and what < FETCH):
         for n in range(4):
@@ -614,13 +614,13 @@ def serve_lane(row: int, sampler: int, request: int, values: int, arguments: int
 
 @part
 def cycles_of(filters: int) -> int:
-    """A quad takes a cycle for its addresses, and as many as its filters need."""
+    """Cycles of a quad: one for its addresses, or as many as its filters need."""
     return max(1, (filters + FILTERS_PER_CLK - 1) // FILTERS_PER_CLK)
 
 
 @part
 def count_quad(sampler: int, lanes: int, filters: int) -> None:
-    """Count a quad's samples and the cycles that it takes."""
+    """Count a quad's samples and cycles."""
     samples = (lanes & 1) + (lanes >> 1 & 1) + (lanes >> 2 & 1) + (lanes >> 3 & 1)
     cycles = cycles_of(filters)
     write_64(sampler + SAMPLES, read_64(sampler + SAMPLES) + samples)
@@ -640,7 +640,7 @@ def begin_record(notes: int) -> int:
 
 @part
 def record_quad(notes: int, record: int, cycles: int) -> None:
-    """Add a quad, with the lines that have been noted."""
+    """Add a quad with the lines noted for it."""
     count = read_64(notes + 8 * NOTE_COUNT)
     place = read_64(notes + 8 * NOTE_PLACE)
     write_64(notes + 8 * place, cycles | count << Q_LINES_SHIFT)
@@ -653,10 +653,10 @@ def record_quad(notes: int, record: int, cycles: int) -> None:
 
 @part
 def serve_lanes(table: int, lanes: int, request: int, values: int, addresses: int) -> None:
-    """Results of the lanes that execute, in the place of their arguments; ``addresses``: of each lane, which all get that of the record."""
+    """Replace the arguments of the executing lanes by their results; each lane's entry of ``addresses`` is set to the record's address."""
     row = read_64(table + 8 * (request >> AT_UNIT & 0xFF))
     sampler = read_64(table + 8 * (UNITS + (request >> AT_SAMPLER & 31)))
-    # Results take the place of arguments, which other lanes of a quad still need.
+    # Results overwrite arguments that other lanes of the quad still need.
     arguments = arguments_copy()
     for n in range((request >> AT_ARGUMENTS & 7) * ROW_BYTES // 8):
         write_64(arguments + 8 * n, read_64(values + 8 * n))
@@ -684,5 +684,5 @@ SOURCES = (*sorted(Path(__file__).parent.glob("texture_*.py")), Path(texture_req
 
 @c_function(types.void(types.int64, types.uint32, types.int64, types.int64, types.int64, types.int64), SOURCES)
 def serve(warp: Any, lanes: Any, request: Any, values: Any, addresses: Any, instruction: Any) -> None:
-    """``LAUNCH.texture`` (``engine/abi.py``) of graphics programs."""
+    """The function ``LAUNCH.texture`` (``engine/abi.py``) of graphics programs."""
     serve_lanes(read_64(read_64(warp + WARP_LAUNCH) + TABLE), np.int64(lanes), request, values, addresses)

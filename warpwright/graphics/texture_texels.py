@@ -1,6 +1,6 @@
-"""Texels for the compiled texture unit: where an element is, and what its bits stand for, as numbers of double precision.
+"""Texels for the compiled texture unit: the location of an element and the value of its bits, in double precision.
 
-Elements of integers are whole numbers, which doubles hold exactly.  A texel outside of the memory that the texture's buffer has is 0.
+Integer elements are whole numbers, which doubles represent exactly. A texel outside the texture's buffer is 0.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def column_of(level: int, x: int) -> int:
 
 @part
 def row_of(level: int, y: int) -> int:
-    """The part of :func:`place_of` that depends on y, of slice 0."""
+    """The part of :func:`place_of` that depends on y, for slice 0."""
     pitch, high = read_64(level + PITCH), read_64(level + HEIGHT_LOG2)
     if high < 0:
         return y * pitch
@@ -126,12 +126,12 @@ def linear(value: float) -> float:
 
 
 LINEAR = np.array([c / 255.0 / 12.92 if c <= 10 else ((c / 255.0 + 0.055) / 1.055) ** 2.4 for c in range(256)])
-"""Of the codes of eight bits."""
+"""Linear values of the 8-bit codes."""
 
 
 @part
 def channel_of(row: int, n: int, element: int) -> float:
-    """A channel of an element that is not coded."""
+    """A channel of an element that is not compressed."""
     where = row + WORD_0 + 24 * n
     bits = read_64(where + 16)
     if bits == 0:
@@ -162,7 +162,7 @@ def expanded(colour: int, n: int) -> float:
 
 @part
 def block_colour(block: int, at: int, n: int, four: bool) -> float:
-    """A colour channel of texel ``at`` of a block of two colours; ``four``: whether it never has a transparent black."""
+    """A colour channel of texel ``at`` of a block of two colours; ``four`` means that the block never has transparent black."""
     first, second = read_u16(block), read_u16(block + 2)
     code = read_u32(block + 4) >> 2 * at & 3
     a, b = expanded(first, n), expanded(second, n)
@@ -177,7 +177,7 @@ def block_colour(block: int, at: int, n: int, four: bool) -> float:
 
 @part
 def block_number(block: int, at: int, kind: int) -> float:
-    """Texel ``at`` of a block of two 8-bit numbers and three bits for each texel."""
+    """Texel ``at`` of a block of two 8-bit numbers and three bits per texel."""
     first, second = read_u8(block), read_u8(block + 1)
     bit = 3 * at
     code = (read_u16(block + 2) | read_u32(block + 4) << 16) >> bit & 7
@@ -228,7 +228,7 @@ def raw_channel(row: int, n: int, element: int, x: int, y: int) -> float:
 
 @part
 def note(notes: int, element: int) -> None:
-    """Note for the timing model the line in which a texel is, once for each quad."""
+    """Record the line of a texel for the timing model, once per quad."""
     line = (element - read_64(notes + 8 * NOTE_BASE)) >> read_64(notes + 8 * NOTE_SHIFT)
     count = read_64(notes + 8 * NOTE_COUNT)
     first = notes + 8 * NOTE_LINES_AT
@@ -256,7 +256,7 @@ def texel(row: int, level: int, x: int, y: int, z: int, layer: int) -> Any:
 
 @part
 def mapped(row: int, n: int, element: int, x: int, y: int, there: bool) -> float:
-    """Component ``n`` from the channel or constant that the header names for it."""
+    """Component ``n``, taken from the channel or constant that the header selects."""
     source = read_64(row + SOURCE_0 + 8 * n)
     if source == SOURCE_ONE:
         return ONE_BITS if read_64(row + INTEGER) else 1.0

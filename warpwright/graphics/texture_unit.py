@@ -1,7 +1,7 @@
-"""The texture unit of a stage: which textures and samplers its instructions' numbers stand for.
+"""The texture unit of a stage: the textures and samplers bound to the numbers in its instructions.
 
-Headers and samplers are the words that the driver has put into memory (``texture_headers.py``); the samples are taken by compiled
-code (``texture_lanes.py``), for compiled programs and for the interpreter alike.
+Headers and samplers are the words that the driver has written to memory (``texture_headers.py``); compiled code takes the samples (``texture_lanes.py``), for
+compiled programs and for the interpreter alike.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SERVE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_uint32, *[ctypes.c_int6
 
 
 class TextureMemory(Protocol):
-    """The locations of textures."""
+    """The memory that holds textures."""
 
     def texture_room(self, address: int, what: str) -> tuple[int, int]:
-        """Host address of a device address, and how many bytes its buffer has from there on.
+        """Host address of a device address, and the number of bytes from there to the end of its buffer.
 
         Raises:
             MemoryFaultError: no buffer is at the address; the message names ``what``.
@@ -38,10 +38,10 @@ class TextureUnit:
     """Textures and samplers of a run.
 
     Args:
-        headers: eight words of each bound texture, by the unit that instructions name.
+        headers: eight words of each bound texture, by the unit number in instructions.
         samplers: eight words of each bound sampler.
         memory: where the textures are.
-        seamless: whether filters of cube maps go over edges (a register of chips after G80).
+        seamless: whether filters of cube maps cross edges (a register of chips after G80).
         level_range: as :func:`~warpwright.graphics.texture_headers.read_header` has it.
 
     Raises:
@@ -76,7 +76,7 @@ class TextureUnit:
         self.table[at] = row.ctypes.data
 
     def record_in(self, notes: npt.NDArray[np.int64]) -> None:
-        """Leave records of the lines that quads touch for the timing model (``texture_fields.NOTES_AT``)."""
+        """Write records of the lines that quads touch, for the timing model (``texture_fields.NOTES_AT``)."""
         self._keep.append(notes)
         self.table[-1] = notes.ctypes.data
         for row in self._textures:
@@ -85,15 +85,15 @@ class TextureUnit:
     def counts(self, sampler: int) -> dict[str, int]:
         """Counters of a sampler: ``samples`` of threads, bilinear ``filters`` and ``cycles`` of the texture unit.
 
-        A texture unit looks up the four addresses of a quad in a cycle of the core clock, and filters eight times.  Misses of its
-        caches are not counted: nothing is published that would anchor them.
+        In each cycle of the core clock, a texture unit looks up the four addresses of a quad and computes eight filters. Its cache misses are not counted,
+        because nothing is published to anchor them.
         """
         row = self._samplers[sampler]
         return {name: int(row[SAMPLER[name] // 8]) for name in COUNTS}
 
     def provide(self, context: LaunchContext) -> None:
-        """Give a run its textures."""
-        # Imported here: a program without textures should not wait for Numba.
+        """Make the textures available to a run."""
+        # Imported here so that a program without textures does not wait for Numba.
         from warpwright.graphics.texture_lanes import serve
 
         context.words[LAUNCH.slot("texture")] = serve.address
@@ -104,7 +104,7 @@ class TextureUnit:
     def serve(
         self, request: TextureRequest, words: Sequence[npt.NDArray[Any]], mask: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Results (4, 32) of a warp's arguments, for the interpreter; what it records of addresses is not known."""
+        """Results (4, 32) for a warp's arguments, for the interpreter; the addresses that it records are unknown."""
         from warpwright.graphics.texture_lanes import serve
 
         values = np.zeros((16, 32), np.uint32)

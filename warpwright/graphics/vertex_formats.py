@@ -1,6 +1,6 @@
-"""Formats of vertex attributes: elements in memory become four 32-bit words of a vertex program's inputs.
+"""Formats of vertex attributes: converts elements in memory to four 32-bit input words of a vertex program.
 
-Bits 19 to 24 of VERTEX_ARRAY_ATTRIB are the sizes of the channels, bits 25 to 27 how they are read (envytools' rnndb).
+Bits 19 to 24 of VERTEX_ARRAY_ATTRIB encode the channel sizes, and bits 25 to 27 the channel type (envytools' rnndb).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHANNELS: dict[int, tuple[int, ...]] = {
     0x30: (10, 10, 10, 2),
     0x31: (11, 11, 10),
 }
-"""Bits of each channel, lowest first, by the number of the sizes."""
+"""Bits of each channel, lowest first, by the code of the sizes."""
 _BGRA = 1 << 31
 
 
@@ -61,7 +61,7 @@ def _convert(
     kind: int,
     out: npt.NDArray[np.uint32],
 ) -> None:
-    """``places``: for each channel bytes from the element's start, lowest bit, bits, and the output's channel."""
+    """Convert elements; ``places`` holds, for each channel, the byte offset in the element, the lowest bit, the number of bits, and the output channel."""
     result = np.zeros(1, dtype=np.float32)
     bits_of_result = result.view(np.uint32)
     for i in range(len(offsets)):
@@ -94,12 +94,12 @@ def _convert(
 def fetch(
     memory: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], word: int, attribute: int
 ) -> npt.NDArray[np.uint32]:
-    """Elements at offsets of memory as words (elements, 4); a negative offset gives zeros, and missing channels 0, 0, 0, 1."""
+    """The elements at memory offsets as words (elements, 4); a negative offset gives zeros, and missing channels are 0, 0, 0, 1."""
     sizes, kind = channels(word, attribute), word >> 25 & 7
     order = (2, 1, 0, 3) if word & _BGRA else (0, 1, 2, 3)
     rows, at = [], 0
     for number, bits in enumerate(sizes):
-        # A packed element is one word; others have their channels in bytes of their own.
+        # A packed element is one word; in other formats each channel has separate bytes.
         packed = bits not in (8, 16, 32)
         packed = packed or bool({10, 11} & set(sizes))
         rows.append((0 if packed else at // 8, at if packed else 0, bits, order[number]))

@@ -1,8 +1,8 @@
 """The memory of a graphics device: one address space of buffers, in one array of the host.
 
-A buffer's device address is its place in the array plus ``FIRST_ADDRESS``, so that a stage reads and writes
-memory by subtracting a constant.  Local memory comes first, then the part of the host's memory that the device
-maps.  Accesses outside buffers are faults.
+A buffer's device address is its offset in the array plus ``FIRST_ADDRESS``, so that a stage only subtracts a constant to access memory.  Local memory comes
+first, then the part of the host's memory that the device
+maps.  Accesses outside buffers fault.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ PAGE_BYTES = 4096
 
 @dataclass(slots=True)
 class Buffer:
-    """An allocation: ``address`` and ``size`` in bytes of device memory, and how the driver asked for it."""
+    """An allocation: ``address`` and ``size`` in bytes of device memory, and the properties that the driver requested."""
 
     handle: int
     address: int
     size: int
     local: bool
-    """In local memory, rather than in the host's."""
+    """Whether it is in local memory rather than in the host's."""
     storage_type: int = 0
-    """0 for a linear buffer; the driver's kind of tiling otherwise."""
+    """0 for a linear buffer, otherwise the driver's tiling type."""
     tile_mode: int = 0
     references: int = field(default=1)
 
@@ -42,7 +42,7 @@ class VideoMemory:
 
     Args:
         local_bytes: size of local memory.
-        host_bytes: size of what it maps of the host's.
+        host_bytes: size of the mapped host memory.
     """
 
     def __init__(self, local_bytes: int, host_bytes: int) -> None:
@@ -58,10 +58,10 @@ class VideoMemory:
         self._next_handle = 1
 
     def allocate(self, size: int, align: int, local: bool, storage_type: int = 0, tile_mode: int = 0) -> Buffer:
-        """A new buffer, filled with zeros.
+        """Allocate a buffer filled with zeros.
 
         Raises:
-            OutOfMemoryError: no room in that kind of memory.
+            OutOfMemoryError: there is no room in that kind of memory.
         """
         size = max(PAGE_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)
         align = max(align, PAGE_BYTES)
@@ -83,10 +83,10 @@ class VideoMemory:
         self._by_address.add(buffer)
 
     def place_buffer(self, buffer: Buffer) -> None:
-        """A buffer at a place of the caller's choice, filled with zeros.
+        """Allocate a buffer filled with zeros at a given address.
 
         Raises:
-            OutOfMemoryError: the place is not free, or outside of memory.
+            OutOfMemoryError: the address range is not free or is outside memory.
         """
         place = buffer.address - FIRST_ADDRESS
         if buffer.handle in self.buffers or not self._regions[buffer.local].take_at(place, buffer.size):
@@ -97,7 +97,7 @@ class VideoMemory:
         self._add(buffer)
 
     def free(self, buffer: Buffer) -> None:
-        """Give a buffer's memory back."""
+        """Free a buffer's memory."""
         del self.buffers[buffer.handle]
         self._by_address.remove(buffer)
         self._regions[buffer.local].give(buffer.address - FIRST_ADDRESS, buffer.size)
@@ -121,7 +121,7 @@ class VideoMemory:
         return self.bytes[at : at + size]
 
     def texture_room(self, address: int, what: str) -> tuple[int, int]:
-        """The host's address of a device address, and the bytes from there to the end of its buffer; raises as :meth:`place`."""
+        """The host address of a device address, and the number of bytes from there to the end of its buffer; raises as :meth:`place`."""
         buffer = self._by_address.holder(address, 1, what)
         return self.host_address + address - FIRST_ADDRESS, buffer.address + buffer.size - address
 
