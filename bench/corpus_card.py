@@ -90,13 +90,13 @@ def chosen(which: str, names: list[str], small: bool = False) -> Iterator[Case]:
 
 def prepare(which: str, folder: Path, arch: int) -> None:
     """Compile a set for a card's architecture into ``folder``."""
-    from warpwright.toolchain import load
+    from warpwright.toolchain import CompilerInput, load
 
     folder.mkdir(parents=True, exist_ok=True)
     for case in chosen(which, []):
         path = cubin_path(folder, case)
         if not path.exists():
-            path.write_bytes(load(case.source, arch, options=case.options).cubin)
+            path.write_bytes(load(case.source, arch, CompilerInput(case.options)).cubin)
 
 
 def digests_path(folder: Path, which: str, small: bool) -> Path:

@@ -27,6 +27,7 @@ import numpy as np
 import warpwright as ww
 from warpwright.engine.abi import WARP, Status
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel, load_object, make_target, to_object
+from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.jit.workspace import Workspace
 from warpwright.engine.launch import Geometry, aligned_words, constant_bank0, make_context
 from warpwright.isa.sass.lower import lower
@@ -111,7 +112,7 @@ def main() -> None:
         shape = context.geometry.block
 
         def fresh(p: Any = program, low: Any = lowered, s: Any = shape) -> Any:
-            return compile_kernel(p, low, s, trace=False, patterns=not options.generic, use_cache=False)
+            return compile_kernel(p, low, s, trace=False, form=CodeForm(patterns=not options.generic), use_cache=False)
 
         fresh()
         compiling = best(fresh)
@@ -120,7 +121,9 @@ def main() -> None:
         blocks = context.geometry.blocks
         outcome = room.run(context.address, 0, blocks)
         assert outcome.status == Status.EXIT, outcome
-        traced = compile_kernel(program, lowered, shape, trace=True, patterns=not options.generic, use_cache=False)
+        traced = compile_kernel(
+            program, lowered, shape, trace=True, form=CodeForm(patterns=not options.generic), use_cache=False
+        )
         sink = aligned_words(8 * (TRACE_WORDS + TRACE_MARGIN_WORDS))
         traced_room = Workspace(
             without_reader(traced, sink), program.shared_static_bytes, context["local_bytes_per_thread"]
@@ -173,7 +176,9 @@ def seconds_here(gpu: Any, module: Any, sizes: dict[str, int], generic: bool) ->
     found = {}
     for name, grid, block, arguments in launches_of(gpu, sizes):
         program, lowered, context = prepare(gpu, module, name, grid, block, arguments)
-        kernel = compile_kernel(program, lowered, context.geometry.block, trace=False, patterns=not generic)
+        kernel = compile_kernel(
+            program, lowered, context.geometry.block, trace=False, form=CodeForm(patterns=not generic)
+        )
         room = Workspace(kernel, program.shared_static_bytes, context["local_bytes_per_thread"])
         blocks = context.geometry.blocks
         room.run(context.address, 0, blocks)

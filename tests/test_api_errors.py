@@ -109,6 +109,19 @@ def test_unknown_timing() -> None:
     )
 
 
+def test_options_as_a_record_and_by_name() -> None:
+    given = ww.GpuOptions(engine="interpreter", unified=True)
+    gpu = ww.GPU("a100", timing="off", options=given)
+    assert gpu.engine == "interpreter"
+    assert ww.GPU("a100", timing="off", options=given, engine="tiered").engine == "tiered"
+    with pytest.raises(TypeError, match=r"GPU\(\) has no argument 'timming': did you mean timing\?"):
+        ww.GPU("a100", timming="off")
+    with pytest.raises(TypeError, match=r"GPU\(\) has no argument 'front_ends': did you mean front_end\?"):
+        ww.GPU("a100", front_ends="ptx")
+    with pytest.raises(TypeError, match=r"GPU\(options=...\) takes a ww.GpuOptions"):
+        ww.GPU("a100", options={"engine": "tiered"})
+
+
 def test_kernel_not_in_module(module: ww.Module) -> None:
     message = said(ww.KernelNotFoundError, lambda: module["saxpi"])
     assert message == (

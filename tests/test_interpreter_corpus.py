@@ -14,7 +14,7 @@ import pytest
 from tests.kernels import Case, case, names
 from warpwright.engine.abi import Status
 from warpwright.engine.device_memory import Allocation, DeviceMemory
-from warpwright.engine.interpreter import Kernel, Launch, run_grid
+from warpwright.engine.interpreter import Environment, Kernel, Launch, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, Geometry, constant_bank0
 from warpwright.engine.module import load_module
@@ -58,7 +58,7 @@ def interpret(found: Case, arch: int, fused: bool) -> dict[int, np.ndarray]:
     geometry = Geometry(found.grid, found.block, found.shared_bytes, loaded.kernel.shared_reserved_bytes)
     window = 0 if module.constants is None else module.constants.address
     bank0 = constant_bank0(program, geometry, parameters, window, workspace.address)
-    launch = Launch(kernel, geometry, global_memory(memory), {**loaded.banks, 0: bank0}, sm_count=80)
+    launch = Launch(kernel, geometry, global_memory(memory), {**loaded.banks, 0: bank0}, Environment(80))
     outcome = run_grid(launch, instruction_limit=INSTRUCTION_LIMIT)
     assert outcome.status is Status.EXIT, (outcome.status, outcome.fault, outcome.waits)
     results = {}

@@ -14,9 +14,10 @@ from tests.kernels import Case, cases, names
 from tests.kernels import case as corpus_case
 from warpwright.engine.abi import LAUNCH, FaultKind, Status
 from warpwright.engine.arguments import pack
-from warpwright.engine.interpreter import Kernel, Launch, run_grid
+from warpwright.engine.interpreter import Environment, Kernel, Launch, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.jit.codegen import compile_kernel
+from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.jit.workspace import Outcome, Workspace
 from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
 from warpwright.isa.sass.lower import lower
@@ -65,7 +66,7 @@ class Prepared:
             self.geometry,
             global_memory(self.gpu.memory),
             {**self.banks, 0: self.bank0},
-            self.gpu.chip.sm.sm_count,
+            Environment(self.gpu.chip.sm.sm_count),
         )
         return run_grid(launch, 16)
 
@@ -141,7 +142,7 @@ def test_divergence(chip: str, patterns: bool) -> None:
     for engine in ("compiled", "interpreted"):
         out = np.zeros(160, np.int32)
         p = prepare(TORTURE, "torture", 2, 80, out, source, 160, chip=chip)
-        outcome = p.compiled(patterns=patterns) if engine == "compiled" else p.interpreted()
+        outcome = p.compiled(form=CodeForm(patterns=patterns)) if engine == "compiled" else p.interpreted()
         assert outcome.status is Status.EXIT
         p.packed.copy_back()
         results.append(out)

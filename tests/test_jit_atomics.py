@@ -13,7 +13,7 @@ import warpwright as ww
 from tests.test_jit_rows import same
 from tests.test_jit_targets import REGISTERS
 from warpwright.engine import kernels
-from warpwright.engine.jit.codegen import compile_kernel
+from warpwright.engine.jit.codegen import TargetChoice, compile_kernel
 
 OPERATIONS = {
     "add": ("unsigned", "atomicAdd(p, v)"),
@@ -66,7 +66,9 @@ TYPES = {
 @pytest.fixture(scope="module", params=["host", "AVX2"])
 def engines(request: pytest.FixtureRequest) -> Any:
     """A compiled module, and the interpreter's."""
-    options: dict[str, Any] = {} if request.param == "host" else {"registers": REGISTERS[request.param]}
+    options: dict[str, Any] = (
+        {} if request.param == "host" else {"target": TargetChoice(registers=REGISTERS[request.param])}
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "compile_kernel", lambda *args, **others: compile_kernel(*args, **others, **options))
         yield [ww.GPU("a100", timing="off", engine=engine).compile(SOURCE) for engine in ("compiled", "interpreter")]

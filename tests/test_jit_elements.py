@@ -13,7 +13,7 @@ import warpwright as ww
 from tests.test_jit_rows import same
 from tests.test_jit_targets import REGISTERS
 from warpwright.engine import kernels
-from warpwright.engine.jit.codegen import compile_kernel
+from warpwright.engine.jit.codegen import TargetChoice, compile_kernel
 
 SOURCE = """
 #define TILE(T, bytes) \\
@@ -72,9 +72,9 @@ def machines(request: pytest.FixtureRequest) -> Any:
     """A compiled module as on some machine, and the interpreter's."""
     options: dict[str, Any] = {}
     if request.param in REGISTERS:
-        options["registers"] = REGISTERS[request.param]
+        options["target"] = TargetChoice(registers=REGISTERS[request.param])
     elif request.param != "host":
-        options["ordinary_calls"] = True
+        options["target"] = TargetChoice(ordinary_calls=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "compile_kernel", lambda *args, **others: compile_kernel(*args, **others, **options))
         yield [ww.GPU("a100", timing="off", engine=engine).compile(SOURCE) for engine in ("compiled", "interpreter")]

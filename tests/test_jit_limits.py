@@ -10,6 +10,7 @@ import pytest
 import warpwright as ww
 from warpwright.engine.arguments import pack
 from warpwright.engine.jit.codegen import compile_kernel
+from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.jit.workspace import Workspace
 from warpwright.engine.kernels import compiled_of
 from warpwright.engine.launch import constant_bank0, make_context
@@ -99,7 +100,7 @@ def test_code_that_does_not_speculate_follows_them() -> None:
     from warpwright.engine.kernels import lowered_of
 
     loaded.compiled[32, 1, 1, False, True, False] = compile_kernel(
-        loaded.program, lowered_of(loaded), (32, 1, 1), trace=False, speculate=False
+        loaded.program, lowered_of(loaded), (32, 1, 1), trace=False, form=CodeForm(speculate=False)
     )
     dst = gpu.array(np.zeros(64, np.int32))
     start = (1 << 31) - 8

@@ -203,7 +203,7 @@ def test_a_pointer_that_moves_in_a_loop_keeps_its_pattern(chip: str) -> None:
     wide = widen(blocks, lowered)
     webs = find_webs(blocks, wide)
     flow = make_flow(program, blocks, wide, webs)
-    values = analyse(blocks, wide, webs, flow, Setting((32, 1, 1))).values
+    values = analyse(blocks, wide, webs, flow, Setting(block_shape=(32, 1, 1))).values
     shapes = [
         values[index][op.args[0]] for index, low in enumerate(wide) for op in low.ops if op.name in ("load", "store")
     ]

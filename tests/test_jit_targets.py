@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -14,7 +15,7 @@ from tests.kernels import case
 from warpwright.engine import kernels
 from warpwright.engine.blocks import basic_blocks
 from warpwright.engine.jit import shared_code, slow_path
-from warpwright.engine.jit.codegen import CodeOptions, compile_kernel, make_target, optimise, write_module
+from warpwright.engine.jit.codegen import CodeOptions, TargetChoice, compile_kernel, make_target, optimise, write_module
 from warpwright.engine.jit.host_machine import AVX512, Registers
 from warpwright.engine.jit.shape_inference import Setting
 from warpwright.engine.jit.wave import wave_of
@@ -44,9 +45,9 @@ def run_case(name: str) -> None:
     one.verify({index: a for index, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim})
 
 
-def with_options(monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
-    def compiled(*args: object, **others: object) -> object:
-        return compile_kernel(*args, **others, **options)
+def with_target(monkeypatch: pytest.MonkeyPatch, target: TargetChoice) -> None:
+    def compiled(*args: Any, **others: Any) -> object:
+        return compile_kernel(*args, **others, target=target)
 
     monkeypatch.setattr(kernels, "compile_kernel", compiled)
 
@@ -55,18 +56,18 @@ def with_options(monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
 @pytest.mark.parametrize("way", ["ordinary calls", *REGISTERS, "x86-64-v3"])
 def test_kernels_on_another_machine(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "ordinary calls":
-        with_options(monkeypatch, ordinary_calls=True)
+        with_target(monkeypatch, TargetChoice(ordinary_calls=True))
     elif way in REGISTERS:
-        with_options(monkeypatch, registers=REGISTERS[way])
+        with_target(monkeypatch, TargetChoice(registers=REGISTERS[way]))
     elif llvm.get_process_triple().startswith("x86_64"):
-        with_options(monkeypatch, cpu=way)
+        with_target(monkeypatch, TargetChoice(cpu=way))
     run_case(name)
 
 
 @pytest.mark.parametrize("ordinary", [False, True])
 def test_a_load_at_fault_stores_nothing(ordinary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault is noticed before the store that follows it, in the warp at fault; warps before it have stored."""
-    with_options(monkeypatch, ordinary_calls=ordinary)
+    with_target(monkeypatch, TargetChoice(ordinary_calls=ordinary))
     gpu = ww.GPU("h200", timing="off")
     x, y = gpu.array(np.arange(64, dtype=np.int32)), gpu.array(np.full(64, -1, dtype=np.int32))
     with pytest.raises(ww.WarpwrightError, match=r"thread \(63, 0, 0\)"):
@@ -81,9 +82,13 @@ def test_code_for_avx2_has_no_wider_registers() -> None:
     lowered = lower(program)
     if not llvm.get_process_triple().startswith("x86_64"):
         pytest.skip("compiles for x86-64")
-    kernel = compile_kernel(program, lowered, (64, 1, 1), trace=False, cpu="x86-64-v3", use_cache=False)
+    kernel = compile_kernel(
+        program, lowered, (64, 1, 1), trace=False, target=TargetChoice(cpu="x86-64-v3"), use_cache=False
+    )
     module = llvm.parse_assembly(kernel.ir)
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(cpu="x86-64-v3", reloc="pic")
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        target=TargetChoice(cpu="x86-64-v3"), reloc="pic"
+    )
     text = machine.emit_assembly(module)
     assert "%ymm" in text
     assert "%zmm" not in text
@@ -107,7 +112,7 @@ def test_masks_as_bits_are_not_spread_over_bytes() -> None:
             loaded.program,
             lower(loaded.program),
             basic_blocks(loaded.program, lower(loaded.program)),
-            Setting((64, 1, 1)),
+            Setting(block_shape=(64, 1, 1)),
             CodeOptions(False, slow_path.ORDINARY, REGISTERS[name]),
             "warp_function",
         )
@@ -149,7 +154,9 @@ def test_lanes_are_not_taken_behind_a_branch_each(name: str) -> None:
         pytest.skip("compiles for x86-64")
     one = case(name, "small")
     program = ww.GPU("a100", timing="off").compile(one.source, options=one.options)[one.kernel]._loaded.program
-    kernel = compile_kernel(program, lower(program), (32, 1, 1), trace=False, cpu="x86-64-v3", use_cache=False)
+    kernel = compile_kernel(
+        program, lower(program), (32, 1, 1), trace=False, target=TargetChoice(cpu="x86-64-v3"), use_cache=False
+    )
     module = llvm.parse_assembly(kernel.ir)
     assembly = make_target("x86-64-v3").machine.emit_assembly(module)
     written = kernel.ir.count("\n  br ")
@@ -172,7 +179,7 @@ def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
             loaded.program,
             lowered,
             blocks,
-            Setting((32, 2, 1)),
+            Setting(block_shape=(32, 2, 1)),
             CodeOptions(trace, slow_path.ORDINARY, REGISTERS["NEON"]),
             "warp_function",
         )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.nv50_shaders import code_of, recorded
-from warpwright.errors import MemoryFaultError, UnsupportedError
+from warpwright.errors import FaultingAccess, MemoryFaultError, UnsupportedError
 from warpwright.graphics.shader_programs import Pixels, load_program
 from warpwright.graphics.texture_headers import FORMATS, read_header
 from warpwright.graphics.texture_unit import TextureUnit
@@ -32,7 +32,9 @@ class Memory:
     def texture_room(self, address: int, what: str) -> tuple[int, int]:
         at = address - ADDRESS
         if not 0 <= at < len(self.bytes):
-            raise MemoryFaultError(f"GPU fault: {what} at {address:#x}", address=address, bytes=1, reason="no buffer")
+            raise MemoryFaultError(
+                f"GPU fault: {what} at {address:#x}", FaultingAccess(address=address, bytes=1, reason="no buffer")
+            )
         return int(self.bytes.ctypes.data) + at, len(self.bytes) - at
 
 

@@ -216,6 +216,10 @@ def test_what_no_texture_does() -> None:
         device.texture(device.cuda_array((4, 4), np.int32), filter="linear")
     with pytest.raises(ww.ArgumentError, match="filter='cubic' is not known; use one of point, linear"):
         device.texture(device.cuda_array((4, 4)), filter="cubic")
+    with pytest.raises(TypeError, match=r"gpu.texture\(\) has no argument 'fliter': did you mean filter\?"):
+        device.texture(device.cuda_array((4, 4)), fliter="linear")
+    with pytest.raises(TypeError, match="has no argument 'wrap': it takes address, filter, normalized, read"):
+        device.texture(device.cuda_array((4, 4)), wrap=True)
     with pytest.raises(ww.ArgumentError, match="needs normalised coordinates"):
         device.texture(device.cuda_array((4, 4), levels=3))
     with pytest.raises(ww.ArgumentError, match="no array has the sizes"):

@@ -9,7 +9,9 @@ import pytest
 
 from tests.wave_machine import WIDTHS, Run, Words
 from warpwright.engine.abi import Status
+from warpwright.engine.jit.codegen import TargetChoice
 from warpwright.engine.jit.host_machine import Registers
+from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.isa.ops import Op
 
 pytestmark = pytest.mark.parametrize("lanes", WIDTHS)
@@ -28,7 +30,12 @@ def both(lanes: int, text: str, words: Words, threads: int = 0, blocks: int = 1)
     run = Run(lanes, text, words, threads, blocks)
     found, outcome = run.interpreted()
     assert outcome.status is Status.EXIT
-    for options in ({}, {"registers": AVX2, "ordinary_calls": True}, {"registers": SSE}, {"patterns": False}):
+    for options in (
+        {},
+        {"target": TargetChoice(registers=AVX2, ordinary_calls=True)},
+        {"target": TargetChoice(registers=SSE)},
+        {"form": CodeForm(patterns=False)},
+    ):
         other = Run(lanes, text, words, threads, blocks)
         result, counts = other.compiled(**options)
         np.testing.assert_array_equal(result, found, err_msg=str(options))

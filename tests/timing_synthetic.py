@@ -36,7 +36,7 @@ from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
 from warpwright.native import by_numba  # noqa: F401  (Numba learns the intrinsics' types from it)
 from warpwright.native.intrinsics import peek, poke
 from warpwright.timing.block_sources import Grid
-from warpwright.timing.interface import TimingResult
+from warpwright.timing.interface import Supervision, TimingResult
 from warpwright.timing.simulate import simulate
 
 FULL = 0xFFFFFFFF
@@ -248,6 +248,7 @@ def run(
     local_bytes: int = 0,
     stopping: bool = False,
     sleep_ns: int = 0,
+    threads: int = 1,
     **options: Any,
 ) -> TimingResult:
     """Simulate; without ``trace`` every warp executes each basic block once.
@@ -281,7 +282,8 @@ def run(
     launch[LAUNCH.slot("taking_sms")], launch[LAUNCH.slot("taking_sm_count")] = _ONE_SM.ctypes.data, 1
     context = _Context(program, Geometry((grid, 1, 1), (block, 1, 1)), launch)
     record = chip if isinstance(chip, Chip) else load_chip(chip)
-    return simulate(record, Grid(program, kernel.lowered, _Kernel(player().address, blocks), context), **options)
+    grid_of = Grid(program, kernel.lowered, _Kernel(player().address, blocks), context)
+    return simulate(record, grid_of, Supervision(threads=threads), **options)
 
 
 def loop_cycles(kernel: Synthetic, records: Sequence[list[int]] = (), iterations: int = 20, **options: Any) -> float:

@@ -15,7 +15,7 @@ from warpwright.version import __version__
 
 if TYPE_CHECKING:
     from warpwright import refinement, sparsity
-    from warpwright.api import GPU, Kernel, Module
+    from warpwright.api import GPU, GpuOptions, Kernel, Module
     from warpwright.arrays import DeviceArray, Symbol
     from warpwright.chips import Chip, ChipError, chip_names, load_chip
     from warpwright.engine.access_policy import AccessProperty, AccessWindow
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "warpwright.engine.access_policy": ("AccessProperty", "AccessWindow"),
-    "warpwright.api": ("GPU", "Kernel", "Module"),
+    "warpwright.api": ("GPU", "GpuOptions", "Kernel", "Module"),
     "warpwright.arrays": ("DeviceArray", "Symbol"),
     "warpwright.chips": ("Chip", "ChipError", "chip_names", "load_chip"),
     "warpwright.errors": (
@@ -89,6 +89,7 @@ __all__ = [
     "DeviceArray",
     "ExecutionError",
     "FreedArrayError",
+    "GpuOptions",
     "InjectionError",
     "Kernel",
     "KernelNotFoundError",

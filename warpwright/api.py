@@ -15,6 +15,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from warpwright import html_tables
 from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.chips.chip import GENERATIONS
+from warpwright.chips.chip import fields as chip_fields
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import (
     KernelNotFoundError,
@@ -41,16 +44,18 @@ from warpwright.source_place import place_of_text
 from warpwright.timing import policies
 from warpwright.toolchain import CompileError
 from warpwright.toolchain import load as load_source
-from warpwright.toolchain.compile import DEFAULT_NAME
+from warpwright.toolchain.compile import DEFAULT_NAME, CompilerInput
 from warpwright.tracebacks import without_own_frames
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.engines import JpegDecoder, Timeline, VideoDecoder
     from warpwright.faults import DeviceFaults
-    from warpwright.images import CudaArray, Surface, Texture
+    from warpwright.images import CudaArray, Surface, Texture, TextureOptions
     from warpwright.run import Progress, Run
     from warpwright.timing.kept_caches import KeptCaches
     from warpwright.timing.timing_cache import Repeats
@@ -120,7 +125,7 @@ def _early_loaders(arch: int) -> tuple[Callable[..., PtxModule], Callable[..., P
 
 
 def _load_early(
-    arch: int, memory: DeviceMemory, source: str | bytes | os.PathLike[str], given: tuple[Any, ...], name: str | None
+    arch: int, memory: DeviceMemory, source: str | bytes | os.PathLike[str], given: CompilerInput, name: str | None
 ) -> PtxModule:
     """A module for a chip that NVRTC does not know: PTX, assembled kernel by kernel for compute capability 1.x, compiled for AMD's."""
     # Imported for these chips alone: NVRTC and the assemblers are not needed otherwise.
@@ -135,26 +140,62 @@ def _load_early(
         from warpwright.engine.r600_opencl import is_opencl, load_opencl
 
         if is_opencl(source):
-            options, defines, include_folders, _ = given
             return load_opencl(
-                source, arch, memory, options=options, defines=defines, include_folders=include_folders, name=name
+                source,
+                arch,
+                memory,
+                options=given.options,
+                defines=given.defines,
+                include_folders=given.include_folders,
+                name=name,
             )
     load, load_compiled = _early_loaders(arch)
-    options, defines, include_folders, name_expressions = given
-    if is_ptx(source) and not name_expressions:
+    if is_ptx(source) and not given.name_expressions:
         return load(str(source), arch, memory, name or "kernel.ptx")
-    compiled = compile_to_ptx(
-        source,
-        arch,
-        options=options,
-        defines=defines,
-        include_folders=include_folders,
-        name_expressions=name_expressions,
-        name=name,
-    )
+    compiled = compile_to_ptx(source, arch, given, name=name)
     if compiled.ptx is None:
         raise UnsupportedError(f"{compiled.name} holds machine code of a later chip; give CUDA C++ or PTX")
     return load_compiled(compiled, arch, memory)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOptions:
+    """What few programs choose of a :class:`GPU`; each field is also a keyword of ``GPU``."""
+
+    engine: str = "compiled"
+    """``"compiled"`` (LLVM code for whole warps), ``"tiered"`` (the same, but small launches of a kernel without compiled code are
+    interpreted; timing="off" only) or ``"interpreter"`` (the NumPy reference, timing="off" only: slow, and independent of the compiler)."""
+    front_end: str | None = None
+    """``"sass"`` runs machine code, ``"ptx"`` the PTX that it is made from, timed by a scoreboard.  The default is machine code, and PTX on
+    ``gtx480``, for which there is no compiler."""
+    scheduler: str | policies.Scheduler = policies.SCHEDULER.own
+    """The warp scheduler: a name in ``timing.policies``, or a function of the same form."""
+    l1_replacement: str | policies.Replacement = policies.L1_REPLACEMENT.own
+    """L1's replacement policy: likewise."""
+    check_level: str | None = None
+    """Lowest level of findings that is reported: ``"info"``, ``"warning"`` (the default) or ``"error"``."""
+    unified: bool = False
+    """Device addresses equal host addresses, as unmodified CUDA programs expect of managed memory."""
+    device: int | None = None
+    """Number of the device in the drop-in driver, which selects its address range (with ``unified``) and its entry in ``--gpu``."""
+
+
+def _options_and_overrides(options: GpuOptions | None, changes: Mapping[str, Any]) -> tuple[GpuOptions, dict[str, Any]]:
+    """Split the keywords of :class:`GPU` into its options and values of chip numbers.
+
+    Raises:
+        TypeError: ``options`` is not a record, or a keyword is neither, but similar to one of ``GPU``.
+    """
+    if not isinstance(options, GpuOptions | None):
+        raise TypeError(f"GPU(options=...) takes a ww.GpuOptions, not {options!r}")
+    names = [field.name for field in fields(GpuOptions)]
+    for name in changes:
+        near = get_close_matches(name, ["timing", "threads", "check", "caches", *names], 1, 0.8)
+        if name not in names and name not in chip_fields() and near:
+            raise TypeError(f"GPU() has no argument {name!r}: did you mean {near[0]}?")
+    given = {name: value for name, value in changes.items() if name in names}
+    overrides = {name: value for name, value in changes.items() if name not in names}
+    return replace(options or GpuOptions(), **given), overrides
 
 
 class GPU:
@@ -166,25 +207,17 @@ class GPU:
         timing: ``"full"`` times every instruction; ``"sampled"`` times a part of large grids and estimates the rest;
             ``"off"`` computes results only.  The default is full, and sampled for grids of 2**26 threads and more
             (``run.sampling`` is then set).
-        engine: ``"compiled"`` (LLVM code for whole warps), ``"tiered"`` (the same, but small launches of a kernel without compiled code
-            are interpreted; timing="off" only) or ``"interpreter"`` (the NumPy reference, timing="off"
-            only: slow, and independent of the compiler).
-        front_end: ``"sass"`` runs machine code, ``"ptx"`` the PTX that it is made from, timed by a scoreboard.  The default is machine
-            code, and PTX on ``gtx480``, for which there is no compiler.
         threads: number of host threads; results and cycles do not depend on it.  The default is half of the cores (at most
             eight) with timing, and one without timing, where more threads help only kernels whose blocks do not synchronise.
-        scheduler: the warp scheduler: a name in ``timing.policies``, or a function of the same form.
-        l1_replacement: L1's replacement policy: likewise.
         check: checks to run, as ``"racecheck,initcheck"`` or a sequence; ``"all"`` means those of compute-sanitizer
             (see ``tools/checks``); ``gpu.findings`` holds the findings.  Launches are then timed only with
             ``timing="full"`` or ``"sampled"``: each runs twice from the same state, first checked, then timed.
-        check_level: lowest level of findings that is reported: ``"info"``, ``"warning"`` (the default) or ``"error"``.
         caches: ``"cold"``: every timed launch begins with empty caches, as Nsight Compute measures by default; ``"kept"``: a launch
             finds in L2 what earlier launches, copies and fills have left.  The default is cold, and kept for the devices of
             unmodified programs.  A sampled launch begins with cold caches and leaves them cold.
-        unified: device addresses equal host addresses, as unmodified CUDA programs expect of managed memory.
-        device: number of the device in the drop-in driver, which selects its address range (with ``unified``) and its entry in ``--gpu``.
-        overrides: what-if values of chip numbers by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
+        options: what few programs choose, as a :class:`GpuOptions`.
+        changes: fields of :class:`GpuOptions`, such as ``engine="interpreter"`` or ``scheduler="loose_round_robin"``, which replace those of
+            ``options``, and what-if values of chip numbers by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).
 
     Raises:
         ChipError: unknown chip or field, or a value out of range.
@@ -196,18 +229,14 @@ class GPU:
         chip: str | os.PathLike[str] | Chip | None = None,
         *,
         timing: str | None = None,
-        engine: str = "compiled",
-        front_end: str | None = None,
         threads: int | None = None,
-        scheduler: str | policies.Scheduler = "greedy_then_oldest",
-        l1_replacement: str | policies.Replacement = "older_of_two",
         check: str | Sequence[str] = (),
-        check_level: str | None = None,
         caches: str | None = None,
-        unified: bool = False,
-        device: int | None = None,
-        **overrides: Any,
+        options: GpuOptions | None = None,
+        **changes: Any,
     ) -> None:
+        chosen, overrides = _options_and_overrides(options, changes)
+        engine, device = chosen.engine, chosen.device
         named = _chip_asked_for(chip, device)
         check = session.check or check
         self.samples_large = not (session.timing or timing)
@@ -217,13 +246,13 @@ class GPU:
         self.chip = load_chip(named, **{**overrides, **session.overrides})
         self.timing = timing
         self.engine = engine
-        self.front_end = _front_end_of(self.chip, front_end, check)
+        self.front_end = _front_end_of(self.chip, chosen.front_end, check)
         threads = threads or session.threads
         self.functional_threads = threads or 1
-        self.policies = policies.Policies.named(scheduler, l1_replacement)
+        self.policies = policies.Policies.named(chosen.scheduler, chosen.l1_replacement)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = DeviceMemory(
-            self.chip.dram.dram_kib * 1024, unified=unified or device is not None, ordinal=device or 0
+            self.chip.dram.dram_kib * 1024, unified=chosen.unified or device is not None, ordinal=device or 0
         )
         self.caches = caches or ("cold" if device is None else "kept")
         """Whether timed launches begin with empty caches or with the contents that earlier ones left."""
@@ -231,7 +260,7 @@ class GPU:
         """Contents of L2 between launches, if they are kept."""
         self.set_aside_bytes = self.chip.l2.l2_set_aside_default_kib << 10
         """Of L2, for persisting lines."""
-        self.checker = self._checker(check, check_level)
+        self.checker = self._checker(check, chosen.check_level)
         self.repeats: Repeats | None = None
         """Times of launches that unmodified programs repeat; launches of ``ww.GPU`` are always timed."""
         if self.timing != "off":
@@ -392,7 +421,8 @@ class GPU:
             SourceNotFoundError: the path cannot be read (a ``FileNotFoundError``).
         """
         try:
-            return self._compiled(source, options, defines, include_folders, name_expressions, name)
+            given = CompilerInput(options, defines, include_folders, name_expressions)
+            return self._compiled(source, given, name)
         except WarpwrightError as error:
             told = error
             place = place_of_text(source) if name is None and isinstance(source, str) else None
@@ -403,31 +433,18 @@ class GPU:
     def _compiled(
         self,
         source: str | bytes | os.PathLike[str],
-        options: Sequence[str],
-        defines: Mapping[str, str | int | None] | None,
-        include_folders: Sequence[str | Path],
-        name_expressions: Sequence[str],
+        given: CompilerInput,
         name: str | None,
     ) -> Module:
         """What :meth:`compile` returns."""
         if self.chip.arch < FIRST_MAXWELL:
-            given = (options, defines, include_folders, name_expressions)
             return Module(self, _load_early(self.chip.arch, self.memory, source, given, name))
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import is_ptx, load_ptx
 
-            if is_ptx(source) and not name_expressions:
+            if is_ptx(source) and not given.name_expressions:
                 return Module(self, load_ptx(str(source), self.chip.arch, self.memory, name or "kernel.ptx"))
-        compiled = load_source(
-            source,
-            self.chip.arch,
-            options=options,
-            defines=defines,
-            include_folders=include_folders,
-            name_expressions=name_expressions,
-            name=name,
-            chip=self.chip.name,
-        )
+        compiled = load_source(source, self.chip.arch, given, name=name, chip=self.chip.name)
         if name is None and isinstance(source, str) and compiled.source == source:
             compiled.source_place = place_of_text(source)
         if self.front_end == "ptx":
@@ -482,52 +499,39 @@ class GPU:
         Raises:
             ArgumentError: the sizes or elements are not those of any CUDA array.
         """
-        from warpwright.images import CudaArray
+        from warpwright.images import ArrayForm, CudaArray
 
         sizes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
-        return CudaArray(self.memory, sizes, np.dtype(dtype), channels, layered, cube, levels, name)
+        form = ArrayForm(sizes, np.dtype(dtype), channels, layered, cube, levels)
+        return CudaArray(self.memory, form, name)
 
-    def texture(
-        self,
-        source: CudaArray | DeviceArray,
-        *,
-        address: str | Sequence[str] = "clamp",
-        filter: str = "point",
-        normalized: bool = False,
-        read: str = "",
-        srgb: bool = False,
-        border: Sequence[float] = (0.0, 0.0, 0.0, 0.0),
-        mip_filter: str = "point",
-        bias: float = 0.0,
-        level_limits: tuple[float, float] | None = None,
-        seamless: bool = False,
-        channels: int = 1,
-        pitched: bool = False,
-    ) -> Texture:
-        """Return a texture object (``cudaCreateTextureObject``), which can be passed to kernels.
+    def texture(self, source: CudaArray | DeviceArray, **options: Unpack[TextureOptions]) -> Texture:
+        """Return a texture object (``cudaCreateTextureObject``), which can be passed to kernels: ``gpu.texture(array, filter="linear")``.
 
         Args:
             source: a CUDA array, or a device array: linear memory for ``tex1Dfetch``, or with ``pitched`` the rows of an image.
-            address: addressing mode: wrap | clamp | mirror | border, for all axes or per axis.
-            filter: point | linear.
-            mip_filter: point | linear.
-            normalized: coordinates range from 0 to 1.
-            read: ``"element"`` or ``"normalized"`` (integers of 8 and 16 bits become floats).  The default is elements, or normalised
-                if the filter is linear.
-            level_limits: lowest and highest level; the default is all levels.
-            seamless: a cube is filtered across its edges.
-            channels: number of channels of a device array's elements.
+            options: any of these keywords:
+
+                - ``address``: addressing mode, ``"wrap"``, ``"clamp"`` (the default), ``"mirror"`` or ``"border"``, for all axes or per axis.
+                - ``border``: the colour outside the texture, up to four channels (default zeros).
+                - ``filter``: ``"point"`` (the default) or ``"linear"``.
+                - ``mip_filter``: likewise, between levels; ``bias`` is added to the level, and ``level_limits`` are the lowest and the
+                  highest level (default: all levels).
+                - ``normalized``: coordinates range from 0 to 1.
+                - ``read``: ``"element"`` or ``"normalized"`` (integers of 8 and 16 bits become floats).  The default is elements, or
+                  normalised if the filter is linear.
+                - ``srgb``: texels are converted from sRGB.
+                - ``seamless``: a cube is filtered across its edges.
+                - ``channels``: number of channels of a device array's elements (default 1).
+                - ``pitched``: a device array holds the rows of an image.
 
         Raises:
             ArgumentError: the combination is not a valid texture.
+            TypeError: a keyword is not one of these.
             UnsupportedError: the texture needs a feature that is not supported.
         """
-        from warpwright.images import TextureOptions, make_texture
+        from warpwright.images import make_texture
 
-        options = TextureOptions(
-            *(address, filter, normalized, read, srgb, border),
-            *(mip_filter, bias, level_limits, seamless, channels, pitched),
-        )
         return make_texture(self.memory, source, options)
 
     def surface(self, array: CudaArray) -> Surface:

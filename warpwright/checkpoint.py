@@ -323,7 +323,7 @@ class _ResumedJob(Job):
         from warpwright.timing.block_sources import Grid
         from warpwright.timing.checkpoint import restore
         from warpwright.timing.interface import Progress as TimingProgress
-        from warpwright.timing.interface import TimingCancelled, TimingError
+        from warpwright.timing.interface import Supervision, TimingCancelled, TimingError
         from warpwright.timing.launch_errors import explain, positions_at
         from warpwright.timing.simulate import finish, prepare
 
@@ -339,10 +339,9 @@ class _ResumedJob(Job):
             self.phase, self.cycles = progress.phase, progress.cycles
             self.blocks_done = lambda: progress.blocks_done
 
+        saver = _saver(self.launcher, self.checkpoints)
         try:
-            self.timing = finish(
-                launch, gpu.threads, follow, lambda: self.context.cancelled, _saver(self.launcher, self.checkpoints)
-            )
+            self.timing = finish(launch, Supervision(gpu.threads, follow, lambda: self.context.cancelled, saver=saver))
         except TimingCancelled as stop:
             self.positions = positions_at(stop, self.context)
             raise KeyboardInterrupt from None

@@ -1,10 +1,12 @@
-"""The errors that Warpwright raises about programs, launches and memory.  This module imports nothing.
+"""The errors that Warpwright raises about programs, launches and memory.  This module imports nothing of the package.
 
 A message states what went wrong, where (kernel, source line, block, thread, address) and what to do.  Each
 class also derives from a matching built-in exception, so that ``except ValueError`` works as expected.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
 """Why a run has no times, and what to do."""
@@ -75,54 +77,46 @@ class KilledError(KeyboardInterrupt):
     """The person at the debugger ended the program: no handler of errors may stop that."""
 
 
-class MemoryFaultError(ExecutionError):
+@dataclass(eq=False, repr=False)
+class FaultingAccess:
+    """An access to memory that failed, as :class:`MemoryFaultError` describes it."""
+
+    kernel: str = ""
+    """Name of the kernel."""
+    address: int = 0
+    """Device address (or byte offset in shared or local memory) of the first faulting lane."""
+    bytes: int = 0
+    """Size of one thread's access."""
+    block: tuple[int, int, int] = (0, 0, 0)
+    """Index (x, y, z) of the block."""
+    thread: tuple[int, int, int] = (0, 0, 0)
+    """Index (x, y, z) of the thread in its block."""
+    line: tuple[str, int] | None = None
+    """File and line number, if the module has line information."""
+    instruction: int = 0
+    """Byte offset of the instruction in the kernel."""
+    access: str = ""
+    """``read``, ``write`` or ``atomic``."""
+    space: str = "global"
+    """``global``, ``shared`` or ``local``."""
+    misaligned: bool = False
+    """True if the address is not a multiple of the size of the access; else it is out of bounds."""
+    reason: str = ""
+    """The nearest allocations, as in the last line of the message."""
+    lanes: int = 0
+    """Mask of the warp's lanes whose access failed."""
+
+
+class MemoryFaultError(ExecutionError, FaultingAccess):
     """A kernel accessed memory outside every allocation, or not aligned to the size of the access.
 
-    Attributes:
-        kernel: name of the kernel.
-        address: device address (or byte offset in shared or local memory) of the first faulting lane.
-        bytes: size of one thread's access.
-        block: index (x, y, z) of the block.
-        thread: index (x, y, z) of the thread in its block.
-        line: (file, line number), if the module has line information.
-        instruction: byte offset of the instruction in the kernel.
-        access: ``read``, ``write`` or ``atomic``.
-        space: ``global``, ``shared`` or ``local``.
-        misaligned: True if the address is not a multiple of the size of the access; else it is out of bounds.
-        reason: the nearest allocations, as in the last line of the message.
-        lanes: mask of the warp's lanes whose access failed.
+    Its attributes are those of :class:`FaultingAccess`: ``kernel``, ``address``, ``bytes``, ``block``, ``thread``, ``line``, ``instruction``,
+    ``access``, ``space``, ``misaligned``, ``reason`` and ``lanes``.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        kernel: str = "",
-        address: int = 0,
-        bytes: int = 0,
-        block: tuple[int, int, int] = (0, 0, 0),
-        thread: tuple[int, int, int] = (0, 0, 0),
-        line: tuple[str, int] | None = None,
-        instruction: int = 0,
-        access: str = "",
-        space: str = "global",
-        misaligned: bool = False,
-        reason: str = "",
-        lanes: int = 0,
-    ) -> None:
+    def __init__(self, message: str, fault: FaultingAccess | None = None) -> None:
         super().__init__(message)
-        self.kernel = kernel
-        self.address = address
-        self.bytes = bytes
-        self.block = block
-        self.thread = thread
-        self.line = line
-        self.instruction = instruction
-        self.access = access
-        self.space = space
-        self.misaligned = misaligned
-        self.reason = reason
-        self.lanes = lanes
+        vars(self).update(vars(fault or FaultingAccess()))
 
 
 class TrapError(ExecutionError):

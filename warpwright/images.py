@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -36,20 +37,23 @@ def _release(memory: DeviceMemory, image: Image) -> None:
         memory.abandon(image.allocation)
 
 
+@dataclass(frozen=True, slots=True)
+class ArrayForm:
+    """Sizes and elements of a CUDA array; ``GPU.cuda_array`` explains them."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    channels: int = 1
+    layered: bool = False
+    cube: bool = False
+    levels: int = 1
+
+
 class CudaArray:
     """A CUDA array or mipmapped array.  Made by ``gpu.cuda_array``."""
 
-    def __init__(
-        self,
-        memory: DeviceMemory,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        channels: int = 1,
-        layered: bool = False,
-        cube: bool = False,
-        levels: int = 1,
-        name: str = "",
-    ) -> None:
+    def __init__(self, memory: DeviceMemory, form: ArrayForm, name: str = "") -> None:
+        shape, dtype, layered, cube = form.shape, form.dtype, form.layered, form.cube
         if not shape:
             raise ArgumentError("a CUDA array has one to three sizes")
         slices: tuple[int, ...] = ()
@@ -60,15 +64,15 @@ class CudaArray:
             slices, sizes = shape[:1], shape[1:]
         else:
             sizes = shape
-        self.memory, self.shape, self.dtype, self.channels = memory, shape, dtype, channels
+        self.memory, self.shape, self.dtype, self.channels = memory, shape, dtype, form.channels
         label = f"CUDA array {name!r}" if name else f"CUDA array {dtype}[{', '.join(map(str, shape))}]"
         self.image = make_image(
             memory,
-            Format.of(dtype, channels),
+            Format.of(dtype, form.channels),
             (*reversed(sizes), *slices),
             layered=layered,
             cube=cube,
-            levels=levels,
+            levels=form.levels,
             name=label,
         )
         self._finalizer = weakref.finalize(self, _release, memory, self.image)
@@ -172,9 +176,8 @@ def _memory_image(source: DeviceArray, channels: int, pitched: bool) -> Image:
     return Image(form, 2, (Level(width, height, 1, address, row, row * height),), pitched=True)
 
 
-@dataclass(frozen=True, slots=True)
-class TextureOptions:
-    """Arguments of ``GPU.texture``, which explains them."""
+class TextureOptions(TypedDict, total=False):
+    """Keywords of ``GPU.texture``, which explains them."""
 
     address: str | Sequence[str]
     filter: str
@@ -190,39 +193,67 @@ class TextureOptions:
     pitched: bool
 
 
+DEFAULTS = TextureOptions(
+    address="clamp",
+    filter="point",
+    normalized=False,
+    read="",
+    srgb=False,
+    border=(0.0, 0.0, 0.0, 0.0),
+    mip_filter="point",
+    bias=0.0,
+    level_limits=None,
+    seamless=False,
+    channels=1,
+    pitched=False,
+)
+"""The texture options that a program does not give."""
+
+
+def _check_names(options: Mapping[str, object]) -> None:
+    """Refuse keywords that no texture option has; the message names similar ones, or all."""
+    for name in options:
+        if name not in DEFAULTS:
+            near = get_close_matches(name, DEFAULTS, 2)
+            told = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(DEFAULTS)}"
+            raise TypeError(f"gpu.texture() has no argument {name!r}: {told}")
+
+
 def make_texture(memory: DeviceMemory, source: CudaArray | DeviceArray, options: TextureOptions) -> Texture:
     """See ``GPU.texture``."""
-    o, address = options, options.address
+    _check_names(options)
+    o: TextureOptions = {**DEFAULTS, **options}
+    address, read, limits = o["address"], o["read"], o["level_limits"]
     if isinstance(source, CudaArray):
         source._level(0)
         image = source.image
     elif isinstance(source, DeviceArray):
-        image = _memory_image(source, o.channels, o.pitched)
+        image = _memory_image(source, o["channels"], o["pitched"])
     else:
         raise ArgumentError(
             f"a texture reads gpu.cuda_array(...) or a device array (gpu.array(values)), not a {type(source).__name__}"
         )
-    linear = bool(_chosen("filter", o.filter, FILTERS))
+    linear = bool(_chosen("filter", o["filter"], FILTERS))
     modes = [address] * 3 if isinstance(address, str) else [*address, "clamp", "clamp"][:3]
     axes = [int(_chosen("address", mode, ADDRESSES)) for mode in modes]
     whole = image.format.kind != FLOAT
-    as_integer = whole and (o.read == "element" or (not o.read and not linear))
-    if o.read not in ("", "element", "normalized"):
-        raise ArgumentError(f"read={o.read!r} is not known; use read='element' or read='normalized'")
-    least, most = o.level_limits if o.level_limits is not None else (0.0, float(MAX_LEVELS))
-    colour = (*(float(v) for v in o.border), 0.0, 0.0, 0.0, 0.0)[:4]
+    as_integer = whole and (read == "element" or (not read and not linear))
+    if read not in ("", "element", "normalized"):
+        raise ArgumentError(f"read={read!r} is not known; use read='element' or read='normalized'")
+    least, most = limits if limits is not None else (0.0, float(MAX_LEVELS))
+    colour = (*(float(v) for v in o["border"]), 0.0, 0.0, 0.0, 0.0)[:4]
     sampler = Sampler(
         (axes[0], axes[1], axes[2]),
         linear,
-        o.normalized,
+        o["normalized"],
         as_integer,
-        o.srgb,
-        bool(_chosen("mip_filter", o.mip_filter, FILTERS)),
-        o.bias,
+        o["srgb"],
+        bool(_chosen("mip_filter", o["mip_filter"], FILTERS)),
+        o["bias"],
         least,
         most,
         (colour[0], colour[1], colour[2], colour[3]),
-        o.seamless,
+        o["seamless"],
     )
     check_sampler(image, sampler)
     return Texture(memory, image, sampler, source)

@@ -284,15 +284,14 @@ class GroupJob(Job):
         ]
 
     def _simulate(self, kernels: Sequence[Any], follow: Any) -> list[TimedGrid | None]:
+        from warpwright.timing.interface import Supervision
         from warpwright.timing.simulate import simulate_together
 
         gpu, chip = self.launcher.kernel.gpu, self.launcher.chip
         return simulate_together(
             chip,
             self.make_grids(kernels),
-            threads=gpu.threads,
-            progress=follow,
-            cancel=lambda: self.context.cancelled,
+            Supervision(threads=gpu.threads, progress=follow, cancel=lambda: self.context.cancelled),
             policies=gpu.policies,
             kept=gpu.kept_caches,
         )

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from warpwright.api import GPU, Launcher
     from warpwright.timing.block_sampling import Plan
     from warpwright.timing.block_sources import Grid
-    from warpwright.timing.interface import Sampling, TimingResult
+    from warpwright.timing.interface import Sampling, Supervision, TimingResult
     from warpwright.timing.timing_cache import Key
     from warpwright.timing.unchanged_launches import Look
     from warpwright.tools.report.attribution import Attribution
@@ -678,7 +678,7 @@ class Job:
         from warpwright.timing.block_sampling import simulate_sampled
         from warpwright.timing.block_sources import Grid
         from warpwright.timing.interface import Progress as TimingProgress
-        from warpwright.timing.interface import TimingCancelled, TimingError
+        from warpwright.timing.interface import Supervision, TimingCancelled, TimingError
         from warpwright.timing.launch_errors import explain, positions_at
 
         context, loaded = self.context, self.launcher.kernel._loaded
@@ -697,19 +697,20 @@ class Job:
             self.phase, self.cycles = progress.phase, progress.cycles
             self.blocks_done = lambda: progress.blocks_done
 
-        common: dict[str, Any] = {
+        host = Supervision(
             # What kernels print and where malloc puts things is the same in every run on one thread alone.
-            "threads": 1 if context.program.services or context.textures is not None else gpu.threads,
-            "progress": follow,
-            "cancel": lambda: context.cancelled,
-            "policies": gpu.policies,
-        }
+            threads=1 if context.program.services or context.textures is not None else gpu.threads,
+            progress=follow,
+            cancel=lambda: context.cancelled,
+        )
         try:
             grid = Grid(context.program, lowered_of(loaded), kernel, context)
             if chosen is None:
-                self.timing, self.counts = self._simulate_whole(grid, common)
+                self.timing, self.counts = self._simulate_whole(grid, host)
             else:
-                self.timing, self.counts = simulate_sampled(self.launcher.chip, chosen, grid, rest.run_range, **common)
+                self.timing, self.counts = simulate_sampled(
+                    self.launcher.chip, chosen, grid, rest.run_range, host, policies=gpu.policies
+                )
                 if kept is not None:
                     # Its sections ran on parts of the chip: what it leaves is not known.
                     kept.drop()
@@ -779,12 +780,13 @@ class Job:
         self.wall_seconds = time.perf_counter() - began
         self.timing = replace(timing, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
 
-    def _simulate_whole(self, grid: Grid, common: dict[str, Any]) -> tuple[TimingResult, Counts]:
+    def _simulate_whole(self, grid: Grid, host: Supervision) -> tuple[TimingResult, Counts]:
         """Time every block of the launch."""
         from warpwright.timing.simulate import simulate
 
-        kept = self.launcher.kernel.gpu.kept_caches
-        timing = simulate(self.launcher.chip, grid, kept=kept, saver=self._saver(), **common)
+        gpu = self.launcher.kernel.gpu
+        host = replace(host, saver=self._saver())
+        timing = simulate(self.launcher.chip, grid, host, policies=gpu.policies, kept=gpu.kept_caches)
         metrics = timing.metrics
         counts = Counts(
             int(metrics.get("smsp__inst_executed.sum", 0)),

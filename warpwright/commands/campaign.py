@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warpwright.commands.option_records import with_options
 from warpwright.commands.output import INTERRUPTED, MISUSED, console, fail
 from warpwright.quantity_text import share_text, time_text
 
@@ -17,6 +19,26 @@ if TYPE_CHECKING:
 LINE_SECONDS = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class CampaignOptions:
+    """The options of ``warpwright campaign``."""
+
+    injections: Annotated[
+        int, typer.Option("--injections", "-n", help="Runs of the workload, each with one error.")
+    ] = 1000
+    gpu: Annotated[str, typer.Option("--gpu", "-g", help="Chip.")] = "a100"
+    structures: Annotated[str, typer.Option(help="Where bits flip, separated by commas.")] = "dram,l2,registers,shared"
+    bits: Annotated[int, typer.Option(help="Flipped neighbouring bits of one word.")] = 1
+    ecc: Annotated[bool, typer.Option("--ecc/--no-ecc", help="Whether words are protected.")] = False
+    seed: Annotated[int, typer.Option(help="Chooses words, bits and moments.")] = 0
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the results (default: PROGRAM.campaign).")
+    ] = None
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1
+    scheduler: Annotated[str | None, typer.Option(help="Run on a Dask cluster: tcp://HOST:8786.")] = None
+
+
+@with_options(CampaignOptions)
 def campaign(
     program: Annotated[
         Path,
@@ -24,19 +46,7 @@ def campaign(
             help="Python file with prepare(gpu), which returns a function that launches and returns arrays."
         ),
     ],
-    injections: Annotated[
-        int, typer.Option("--injections", "-n", help="Runs of the workload, each with one error.")
-    ] = 1000,
-    gpu: Annotated[str, typer.Option("--gpu", "-g", help="Chip.")] = "a100",
-    structures: Annotated[str, typer.Option(help="Where bits flip, separated by commas.")] = "dram,l2,registers,shared",
-    bits: Annotated[int, typer.Option(help="Flipped neighbouring bits of one word.")] = 1,
-    ecc: Annotated[bool, typer.Option("--ecc/--no-ecc", help="Whether words are protected.")] = False,
-    seed: Annotated[int, typer.Option(help="Chooses words, bits and moments.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the results (default: PROGRAM.campaign).")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    scheduler: Annotated[str | None, typer.Option(help="Run on a Dask cluster: tcp://HOST:8786.")] = None,
+    options: CampaignOptions,
 ) -> None:
     """Run a workload thousands of times with one flipped bit each, and count masked, wrong, ended and hung runs.
 
@@ -46,9 +56,10 @@ def campaign(
     from warpwright.campaigns import campaign as run_campaign
     from warpwright.errors import WarpwrightError
 
-    asked = CampaignSpecification(
-        str(program), injections, gpu, tuple(name.strip() for name in structures.split(",")), bits, ecc, seed
-    )
+    o = options
+    structures = tuple(name.strip() for name in o.structures.split(","))
+    asked = CampaignSpecification(str(program), o.injections, o.gpu, structures, o.bits, o.ecc, o.seed)
+    folder = o.output or program.with_suffix(".campaign")
     last = [time.monotonic()]
 
     def progress(done: int, total: int) -> None:
@@ -57,9 +68,7 @@ def campaign(
             typer.echo(f"warpwright: {done:,} of {total:,} injections", err=True)
 
     try:
-        found = run_campaign(
-            asked, output or program.with_suffix(".campaign"), workers=workers, scheduler=scheduler, progress=progress
-        )
+        found = run_campaign(asked, folder, workers=o.workers, scheduler=o.scheduler, progress=progress)
     except CampaignError as error:
         raise fail(str(error), MISUSED) from None
     except WarpwrightError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from warpwright.commands.launch_output import (
     write_frame_pages,
     write_pages,
 )
+from warpwright.commands.option_records import with_options
 from warpwright.commands.options import (
     CheckOption,
     CheckpointOption,
@@ -47,26 +49,34 @@ if TYPE_CHECKING:
     from warpwright.tools.checks import Finding
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of ``warpwright run``."""
+
+    gpu: GpuOption = None
+    system: SystemOption = None
+    timing: TimingOption = None
+    check: CheckOption = None
+    check_level: LevelOption = None
+    report: ReportOption = None
+    host_clock: ClockOption = "host"
+    record: RecordOption = None
+    checkpoint: CheckpointOption = None
+    checkpoint_every: EveryOption = None
+    inject: InjectOption = None
+    timeout: TimeoutOption = None
+    json: JsonOption = None
+    csv: CsvOption = None
+    parquet: ParquetOption = None
+
+
+@with_options(RunOptions)
 def run(
     context: typer.Context,
     program: Annotated[
         str, typer.Argument(help="Python file, or any command: python -m …, pytest …, ./program built with nvcc.")
     ],
-    gpu: GpuOption = None,
-    system: SystemOption = None,
-    timing: TimingOption = None,
-    check: CheckOption = None,
-    check_level: LevelOption = None,
-    report: ReportOption = None,
-    host_clock: ClockOption = "host",
-    record: RecordOption = None,
-    checkpoint: CheckpointOption = None,
-    checkpoint_every: EveryOption = None,
-    inject: InjectOption = None,
-    timeout: TimeoutOption = None,
-    json: JsonOption = None,
-    csv: CsvOption = None,
-    parquet: ParquetOption = None,
+    options: RunOptions,
 ) -> None:
     """Run a program on the simulated GPU and print its launches. Arguments after the program are passed to it.
 
@@ -76,21 +86,22 @@ def run(
     from warpwright.programs import is_python_file
     from warpwright.session import TIMED_OUT, session
 
-    data = data_files(json, csv, parquet)
-    gpu = gpus_of(system, gpu)
+    o, report = options, options.report
+    data = data_files(o.json, o.csv, o.parquet)
+    gpu, timing, check = gpus_of(o.system, o.gpu), o.timing, o.check
     check_options(context, gpu, timing, program, report, *data)
     session.notes_origins = report is not None or any(data)
     if check is not None:
-        start_checks(check, check_level)
+        start_checks(check, o.check_level)
         timing = timing or ("full" if report is not None else None)
-    elif check_level is not None:
+    elif o.check_level is not None:
         raise fail("--check-level has no effect without --check: add --check", MISUSED)
     with (
-        time_limit(timeout),
-        host_clock_of(host_clock, timing),
-        errors_injected(inject, check),
-        checkpoints_saved(program, timing, checkpoint, checkpoint_every),
-        graphics_kept(record, report, gpu, timing),
+        time_limit(o.timeout),
+        host_clock_of(o.host_clock, timing),
+        errors_injected(o.inject, check),
+        checkpoints_saved(program, timing, o.checkpoint, o.checkpoint_every),
+        graphics_kept(o.record, report, gpu, timing),
     ):
         runs, findings, code = launches_of(program, list(context.args), gpu, timing)
     own = is_python_file(program)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warpwright.driver import results
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.toolchain import CompiledModule, LinkError
+from warpwright.toolchain import CompiledModule, CompilerInput, LinkError
 from warpwright.toolchain import load as load_source
 
 NEWEST_PTX = (8, 8)
@@ -71,7 +71,7 @@ def assembled(text: str, arch: int, chip: str, name: str, options: tuple[str, ..
     made = None
     while made is None:
         try:
-            made = load_source(lowered, arch, name=f"{name}.ptx", chip=chip, options=options)
+            made = load_source(lowered, arch, CompilerInput(options), name=f"{name}.ptx", chip=chip)
         except LinkError as error:
             found = _with_errors(lowered, error) if target > arch else {}
             if not found:

@@ -25,6 +25,7 @@ from warpwright.engine.launch import Dim3, Geometry
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,
+    FaultingAccess,
     IllegalInstructionError,
     MemoryFaultError,
     TrapError,
@@ -310,19 +311,21 @@ def _wrong_access(
 def _memory_fault(
     program: Program, geometry: Geometry, stop: Stop, head: str, tail: str, **more: Any
 ) -> MemoryFaultError:
-    """The common message of memory faults: what, where, why; ``more`` are the exception's other arguments."""
+    """The common message of memory faults: what, where, why; ``more`` are other fields of its access."""
     instruction = instruction_at(program, stop.instruction)
     return MemoryFaultError(
         f"{head}\n  {_place(program, geometry, stop)}\n  {tail}",
-        kernel=plain_name(program.name),
-        address=stop.address,
-        bytes=stop.bytes,
-        block=stop.block,
-        thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
-        line=instruction.line if instruction is not None else None,
-        instruction=stop.instruction,
-        lanes=stop.lanes,
-        **more,
+        FaultingAccess(
+            kernel=plain_name(program.name),
+            address=stop.address,
+            bytes=stop.bytes,
+            block=stop.block,
+            thread=thread_of(geometry, stop.warp_in_block, _first_lane(stop.lanes)),
+            line=instruction.line if instruction is not None else None,
+            instruction=stop.instruction,
+            lanes=stop.lanes,
+            **more,
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from warpwright.engine.faults import (
     standstill_error,
     trap_error,
 )
-from warpwright.engine.interpreter import ClusterState, Kernel, Launch, Outcome
+from warpwright.engine.interpreter import ClusterState, Environment, Kernel, Launch, Outcome
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import PASSES_BEFORE_NEXT_BLOCK, BlockRun, runs_of
 from warpwright.engine.interpreter.livelock import FIRST_PASS, groups_of, memories, warps_digest
@@ -46,10 +46,7 @@ class InterpretedExecution:
             context.geometry,
             global_memory(context.memory),
             context.banks,
-            context["sm_count"],
-            context.services,
-            context.textures,
-            context.sms,
+            Environment(context["sm_count"], context.sms, context.services, context.textures),
         )
         self.counts = Counts()
         self.resident: list[BlockRun] = []

@@ -12,6 +12,7 @@ from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
+from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
@@ -175,7 +176,7 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies:
     if key not in made:
         lowered = with_policies(loaded) if noted else lowered_of(loaded)
         made[key] = compile_kernel(
-            loaded.program, lowered, geometry.block, trace=trace, grid_fits=key[4], clustered=key[5]
+            loaded.program, lowered, geometry.block, trace=trace, form=CodeForm(grid_fits=key[4], clustered=key[5])
         )
     return made[key]
 
@@ -241,9 +242,7 @@ def traced(
                 with_masks(loaded, masks),
                 context.geometry.block,
                 trace=True,
-                watched=True,
-                grid_fits=key[4],
-                clustered=key[5],
+                form=CodeForm(watched=True, grid_fits=key[4], clustered=key[5]),
             )
         compiled = loaded.compiled_with_masks[key]
     else:

@@ -197,6 +197,19 @@ class ServicesState:
     heap: HeapState | None
 
 
+@dataclass(frozen=True, slots=True)
+class CallingWarp:
+    """A warp that calls a service."""
+
+    block: Dim3
+    """Index (x, y, z) of its block."""
+    number: int
+    """The warp's number in its block."""
+    read: Reader
+    write: Writer
+    """How the service reaches the memory of one of its lanes."""
+
+
 class LaunchServices:
     """Output, heap and child launches of one launch."""
 
@@ -218,10 +231,7 @@ class LaunchServices:
         name: str,
         lanes: Sequence[int],
         words: Words,
-        block: Dim3,
-        warp: int,
-        read: Reader,
-        write: Writer,
+        warp: CallingWarp,
         instruction: int = -1,
     ) -> npt.NDArray[np.uint64]:
         """Execute the service for each lane, lowest first; returns the lanes' results.
@@ -233,26 +243,27 @@ class LaunchServices:
         for lane in lanes:
             arguments = [int(w[lane]) for w in words]
             if name == "vprintf":
-                by = partial(self._caller, instruction, block, warp, lane)
-                result[lane] = self._print(lane, _address(arguments, 0), _address(arguments, 2), read, by)
+                by = partial(self._caller, instruction, warp, lane)
+                result[lane] = self._print(lane, _address(arguments, 0), _address(arguments, 2), warp.read, by)
             elif name == "malloc" and self.heap is not None:
-                result[lane] = self.heap.allocate(_address(arguments, 0), self._caller(instruction, block, warp, lane))
+                result[lane] = self.heap.allocate(_address(arguments, 0), self._caller(instruction, warp, lane))
                 self._heap_changed()
             elif name == "free":
-                self._free(_address(arguments, 0), self._caller(instruction, block, warp, lane))
+                self._free(_address(arguments, 0), self._caller(instruction, warp, lane))
             elif name == "__assertfail":
-                self._assert(lane, arguments, block, warp, read)
+                self._assert(lane, arguments, warp)
             elif name == "cudaGraphSetConditional":
                 set_condition(_address(arguments, 0), arguments[2])
             elif self.launches is not None:
                 if name.endswith("StreamCreate"):
-                    write(lane, _address(arguments, 0), self.launches.new_stream().to_bytes(8, "little"))
+                    warp.write(lane, _address(arguments, 0), self.launches.new_stream().to_bytes(8, "little"))
                 else:
                     result[lane] = self._launch(self.launches, name.rpartition("cnpv2")[2], arguments)
         return result
 
-    def _caller(self, instruction: int, block: Dim3, warp: int, lane: int) -> HeapCall:
-        return HeapCall(self.context.program, instruction, block, thread_of(self.context.geometry, warp, lane))
+    def _caller(self, instruction: int, warp: CallingWarp, lane: int) -> HeapCall:
+        thread = thread_of(self.context.geometry, warp.number, lane)
+        return HeapCall(self.context.program, instruction, warp.block, thread)
 
     def _free(self, address: int, by: HeapCall) -> None:
         heap = heap_of(self.context.memory)
@@ -295,9 +306,9 @@ class LaunchServices:
             self.lost = True
         return count
 
-    def _assert(self, lane: int, arguments: list[int], block: Dim3, warp: int, read: Reader) -> None:
-        message, file, function = (_string(read, lane, _address(arguments, at)) or b"?" for at in (0, 2, 5))
-        thread = thread_of(self.context.geometry, warp, lane)
+    def _assert(self, lane: int, arguments: list[int], warp: CallingWarp) -> None:
+        message, file, function = (_string(warp.read, lane, _address(arguments, at)) or b"?" for at in (0, 2, 5))
+        block, thread = warp.block, thread_of(self.context.geometry, warp.number, lane)
         place = f"block: [{block[0]},{block[1]},{block[2]}], thread: [{thread[0]},{thread[1]},{thread[2]}]"
         shown = [x.decode(errors="replace") for x in (file, function, message)]
         self.assertions.append(f"{shown[0]}:{arguments[4]}: {shown[1]}: {place} Assertion `{shown[2]}` failed.")
@@ -382,8 +393,8 @@ class LaunchServices:
 
         chosen = [lane for lane in range(32) if lanes >> lane & 1]
         number = _word(warp + WARP["warp_in_block"])
-        place = (index[0], index[1], index[2])
-        result = self.serve(name, chosen, list(table.copy()), place, number, read, write, instruction)
+        caller = CallingWarp((index[0], index[1], index[2]), number, read, write)
+        result = self.serve(name, chosen, list(table.copy()), caller, instruction)
         table[0] = result.astype(np.uint32)
         table[1] = (result >> np.uint64(32)).astype(np.uint32)
 

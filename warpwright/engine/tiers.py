@@ -20,12 +20,13 @@ from warpwright.engine.abi import Status
 from warpwright.engine.blocks import is_clock
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.interpreter import ClusterState, Kernel, Launch, Limits, Outcome, OverLimit
+from warpwright.engine.interpreter import ClusterState, Environment, Kernel, Launch, Limits, Outcome, OverLimit
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import runs_of
 from warpwright.engine.jit.codegen import has_code, setting_of
 from warpwright.engine.jit.jumps import BACK_EDGES_BEFORE_YIELD
 from warpwright.engine.jit.lockstep import ROWS_IN_AN_ITERATION
+from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.kernels import code_key, compiled_execution, copies_in_bulk, lowered_of
 from warpwright.engine.launch import Geometry, LaunchContext, is_cooperative
 from warpwright.engine.module import LoadedKernel
@@ -106,7 +107,7 @@ def interprets(loaded: LoadedKernel, context: LaunchContext) -> int:
     if not instructions or context.memory.has_mapped or not is_fit(loaded):
         return 0
     if key not in loaded.without_code:
-        setting = setting_of(loaded.program, geometry.block, grid_fits=key[4], clustered=key[5])
+        setting = setting_of(loaded.program, geometry.block, CodeForm(grid_fits=key[4], clustered=key[5]))
         if has_code(loaded.program, lowered_of(loaded), setting, False):
             return 0
         loaded.without_code.add(key)
@@ -142,9 +143,7 @@ class TieredExecution:
             context.geometry,
             global_memory(context.memory),
             context.banks,
-            context["sm_count"],
-            context.services,
-            sms=context.sms,
+            Environment(context["sm_count"], context.sms, context.services),
         )
         # Warps that cannot communicate wait for nothing; a loop of this many iterations is left to compiled code.
         self.launch.turn_back_edges = LONG_LOOP_BACK_EDGES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from typing import Generic, Protocol, TypeVar
 
-from warpwright.errors import MemoryFaultError
+from warpwright.errors import FaultingAccess, MemoryFaultError
 
 
 class Placed(Protocol):
@@ -99,7 +99,5 @@ class AddressMap(Generic[AnyBuffer]):
         )
         raise MemoryFaultError(
             f"GPU fault: {what} accesses {size} bytes at {address:#x}: {near}",
-            address=address,
-            bytes=size,
-            reason=near,
+            FaultingAccess(address=address, bytes=size, reason=near),
         )

@@ -24,13 +24,7 @@ from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing import warming
 from warpwright.timing.block_sources import Grid
-from warpwright.timing.interface import (
-    CancelCallback,
-    Progress,
-    ProgressCallback,
-    Sampling,
-    TimingResult,
-)
+from warpwright.timing.interface import ALONE, Progress, Sampling, Supervision, TimingResult
 from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, prepare, result_of, run_untimed
 
@@ -289,10 +283,8 @@ def simulate_sampled(
     plan: Plan,
     grid: Grid,
     run_range: RangeCallback,
+    host: Supervision = ALONE,
     *,
-    threads: int = 1,
-    progress: ProgressCallback | None = None,
-    cancel: CancelCallback | None = None,
     policies: Policies = OWN_POLICIES,
 ) -> tuple[TimingResult, Counts]:
     """Run a launch, all of it functionally and the plan's blocks in simulated time; result and exact counts.
@@ -312,17 +304,17 @@ def simulate_sampled(
     unseen = 0  # instructions of blocks without time that were left when the timed ones had ended
 
     def show(inner: Progress) -> None:
-        if progress is not None:
-            progress(Progress(inner.phase, inner.cycles, int(m[s.chip.warm_next]), blocks, inner.instructions))
+        if host.progress is not None:
+            host.progress(Progress(inner.phase, inner.cycles, int(m[s.chip.warm_next]), blocks, inner.instructions))
 
     def mark() -> None:
         marks.append(_Mark(int(m[s.chip.now]), _instructions(launch.state)))
 
-    with launch.helpers(threads, show):
+    with launch.helpers(host.threads, show):
         running = True
         while running or m[s.chip.warm_sm]:
             if running:
-                running = advance(launch, show, cancel, windows_at_once=WINDOWS_AT_ONCE)
+                running = advance(launch, show, host.cancel, windows_at_once=WINDOWS_AT_ONCE)
             else:
                 before = int(m[s.chip.warm_instructions])
                 run_untimed(launch)

@@ -2,7 +2,7 @@
 
 ::
 
-    result = simulate(chip, Grid(program, lowered, kernel, context), threads=1, progress=None, cancel=None, interpret=None)
+    result = simulate(chip, Grid(program, lowered, kernel, context), Supervision(threads=1))
 
 ``chip``      a :class:`warpwright.chips.Chip`
 ``program``   the decoded kernel (control bits, operands)
@@ -10,10 +10,8 @@
               barriers and strong accesses
 ``kernel``    the compiled warp function with tracing on (:class:`TracedKernel`)
 ``context``   the launch's :class:`warpwright.engine.launch.LaunchContext` (LAUNCH structure, geometry)
-``threads``   host threads; cycles and results do not depend on it
-``progress``  called about five times a second with a :class:`Progress`
-``cancel``    called equally often; true stops the launch (:class:`TimingCancelled`)
-``interpret`` called with a WARP pointer when its function returned ``INTERPRET``; returns the new status
+
+How the host runs the launch, its threads and callbacks, is a :class:`Supervision`; cycles and results do not depend on it.
 
 Blocks are created, run and ended by the timing model itself: it owns the BLOCK and WARP structures,
 shared and local memory of resident blocks.
@@ -81,6 +79,29 @@ class TimingCancelled(TimingError):
 ProgressCallback = Callable[[Progress], None]
 CancelCallback = Callable[[], bool]
 InterpretCallback = Callable[[int], int]
+Saver = Callable[[Any, Callable[[], bool]], None]
+"""Runs a machine to its end by calling its second argument, which runs some windows, until that is False; it looks at the machine, its first
+argument, between them: checkpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """How the host runs a timed launch."""
+
+    threads: int = 1
+    """Host threads."""
+    progress: ProgressCallback | None = None
+    """Called about five times a second."""
+    cancel: CancelCallback | None = None
+    """Called equally often; true stops the launch (:class:`TimingCancelled`)."""
+    interpret: InterpretCallback | None = None
+    """Called with a WARP pointer when its function returned ``INTERPRET``; returns the new status."""
+    saver: Saver | None = None
+    """Runs the machine's windows in place of the model."""
+
+
+ALONE = Supervision()
+"""One host thread and no callbacks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -36,10 +36,12 @@ from warpwright.timing.block_sources import (
 )
 from warpwright.timing.instruction_table import StaticProgram
 from warpwright.timing.interface import (
+    ALONE,
     CancelCallback,
     InterpretCallback,
     Progress,
     ProgressCallback,
+    Supervision,
     TimingCancelled,
     TimingError,
     TimingResult,
@@ -379,51 +381,37 @@ def prepare(
 def simulate(
     chip: Chip,
     grid: Grid,
+    host: Supervision = ALONE,
     *,
-    threads: int = 1,
-    progress: ProgressCallback | None = None,
-    cancel: CancelCallback | None = None,
-    interpret: InterpretCallback | None = None,
     policies: Policies = OWN_POLICIES,
     kept: KeptCaches | None = None,
-    saver: Saver | None = None,
 ) -> TimingResult:
     """Run a launch in simulated time, functionally and cycle by cycle, with cold caches or those that the device's last launch has left (``kept``).
-
-    ``saver`` runs its windows in place of this module, and looks at the machine between them: checkpoints.
 
     Raises:
         TimingError: a warp faulted, trapped, or no warp can continue or ever will end.
         TimingCancelled: ``cancel`` returned true.
     """
-    return finish(prepare(chip, [grid], policies, kept=kept), threads, progress, cancel, saver, interpret)
+    return finish(prepare(chip, [grid], policies, kept=kept), host)
 
 
-Saver = Callable[["Prepared", Callable[[], bool]], None]
-"""Runs a machine to its end by calling its second argument, which runs some windows, until that is False."""
 SAVER_WINDOWS = 4
 """Windows between two calls of a saver."""
 
 
-def finish(
-    launch: Prepared,
-    threads: int,
-    progress: ProgressCallback | None,
-    cancel: CancelCallback | None,
-    saver: Saver | None = None,
-    interpret: InterpretCallback | None = None,
-) -> TimingResult:
+def finish(launch: Prepared, host: Supervision) -> TimingResult:
     """Run a machine with one launch from its present state to its end.
 
     Raises:
         TimingError, TimingCancelled: as ``simulate``.
     """
     began, worked = time.perf_counter(), time.thread_time()
-    with launch.helpers(threads, progress):
-        if saver is None:
-            advance(launch, progress, cancel, interpret)
+    calls = host.progress, host.cancel, host.interpret
+    with launch.helpers(host.threads, host.progress):
+        if host.saver is None:
+            advance(launch, *calls)
         else:
-            saver(launch, lambda: advance(launch, progress, cancel, interpret, windows_at_once=SAVER_WINDOWS))
+            host.saver(launch, lambda: advance(launch, *calls, windows_at_once=SAVER_WINDOWS))
     cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
     result = result_of(launch, cycles, launch.grids[0].context.geometry.blocks)
     launch.close()
@@ -434,10 +422,8 @@ def finish(
 def simulate_together(
     chip: Chip,
     grids: Sequence[Grid],
+    host: Supervision = ALONE,
     *,
-    threads: int = 1,
-    progress: ProgressCallback | None = None,
-    cancel: CancelCallback | None = None,
     policies: Policies = OWN_POLICIES,
     kept: KeptCaches | None = None,
 ) -> list[TimedGrid | None]:
@@ -455,11 +441,11 @@ def simulate_together(
     if len(grids) > 1 and any(grid.context.geometry.cluster_blocks > 1 for grid in grids):
         raise UnsupportedError("launches of clusters share the chip with no other; submit them alone")
     if len(grids) == 1:
-        return [_alone(chip, grids[0], threads, progress, cancel, policies, kept)]
+        return [_alone(grids[0], simulate(chip, grids[0], host, policies=policies, kept=kept))]
     began, worked = time.perf_counter(), time.thread_time()
     launch = prepare(chip, grids, policies, kept=kept)
-    with launch.helpers(threads, progress):
-        advance(launch, progress, cancel)
+    with launch.helpers(host.threads, host.progress):
+        advance(launch, host.progress, host.cancel)
     m = launch.state.words
     kernels = [launch.state.kernel(number) for number in range(len(grids))]
     ran = [number for number, k in enumerate(kernels) if m[k.done_blocks] == m[k.blocks]]
@@ -478,17 +464,8 @@ def simulate_together(
     return found
 
 
-def _alone(
-    chip: Chip,
-    grid: Grid,
-    threads: int,
-    progress: ProgressCallback | None,
-    cancel: CancelCallback | None,
-    policies: Policies,
-    kept: KeptCaches | None,
-) -> TimedGrid:
+def _alone(grid: Grid, result: TimingResult) -> TimedGrid:
     """A launch that shares the chip with no other."""
-    result = simulate(chip, grid, threads=threads, progress=progress, cancel=cancel, policies=policies, kept=kept)
     metrics = result.metrics
     executed, lanes = metrics["smsp__inst_executed.sum"], metrics["smsp__thread_inst_executed.sum"]
     begin = grid.earliest_cycle + grid.gap_cycles

@@ -6,7 +6,15 @@
 """
 
 from warpwright.toolchain.cache import DiskCache, cache_key, default_cache
-from warpwright.toolchain.compile import CompiledModule, architecture, compile_source, link, link_ptx, load
+from warpwright.toolchain.compile import (
+    CompiledModule,
+    CompilerInput,
+    architecture,
+    compile_source,
+    link,
+    link_ptx,
+    load,
+)
 from warpwright.toolchain.compile_errors import (
     ArchitectureError,
     CompileError,
@@ -35,6 +43,7 @@ __all__ = [
     "ArchitectureError",
     "CompileError",
     "CompiledModule",
+    "CompilerInput",
     "CubinError",
     "Diagnostic",
     "DiskCache",

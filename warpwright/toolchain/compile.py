@@ -37,6 +37,23 @@ _PTX_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
 _PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True)
+class CompilerInput:
+    """What a compiler gets besides the source."""
+
+    options: Sequence[str] = ()
+    """Options of NVRTC, such as ``"-use_fast_math"``."""
+    defines: Mapping[str, str | int | None] | None = None
+    """Preprocessor macros."""
+    include_folders: Sequence[str | Path] = ()
+    """Folders that are searched for ``#include``."""
+    name_expressions: Sequence[str] = ()
+    """C++ names of template kernels to instantiate, such as ``"saxpy<float>"``."""
+
+
+NOTHING = CompilerInput()
+
+
 @dataclass(slots=True)
 class CompiledModule:
     """A module's machine code and the texts that it was compiled from."""
@@ -310,11 +327,8 @@ def link(
 def load(
     source: str | bytes | os.PathLike[str],
     arch: int | str,
+    given: CompilerInput = NOTHING,
     *,
-    options: Sequence[str] = (),
-    defines: Mapping[str, str | int | None] | None = None,
-    include_folders: Sequence[str | Path] = (),
-    name_expressions: Sequence[str] = (),
     name: str | None = None,
     chip: str = "",
     cache: DiskCache | None = None,
@@ -336,7 +350,7 @@ def load(
     elif isinstance(source, bytes):
         data = source
     if data is not None and data[:4] in (b"\x7fELF", _FATBIN_MAGIC):
-        _refuse_expressions(name_expressions, name or "machine code")
+        _refuse_expressions(given.name_expressions, name or "machine code")
     if data is not None and data[:4] == b"\x7fELF":
         module = read_cubin(data, name or "cubin")
         check_architecture(module, _number(wanted), chip)
@@ -346,18 +360,18 @@ def load(
     text = str(source) if data is None else _decoded(data, name or "bytes")
     target = _PTX_TARGET.search(text)
     if target and _PTX_VERSION.search(text):
-        _refuse_expressions(name_expressions, name or "kernel.ptx")
+        _refuse_expressions(given.name_expressions, name or "kernel.ptx")
         if target[1] == f"{wanted}a":
             # PTX for an architecture's own features runs on that architecture.
             wanted = target[1]
-        return link_ptx(text, wanted, name=name or "kernel.ptx", options=_assembler_options(options), cache=cache)
+        return link_ptx(text, wanted, name=name or "kernel.ptx", options=_assembler_options(given.options), cache=cache)
     return compile_source(
         text,
         wanted,
-        options=options,
-        defines=defines,
-        include_folders=([path.parent] if path else []) + [Path(f) for f in include_folders],
-        name_expressions=name_expressions,
+        options=given.options,
+        defines=given.defines,
+        include_folders=([path.parent] if path else []) + [Path(f) for f in given.include_folders],
+        name_expressions=given.name_expressions,
         name=name,
         cache=cache,
     )

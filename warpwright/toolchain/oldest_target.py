@@ -8,11 +8,10 @@ division and square roots are approximate.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from warpwright.toolchain import nvrtc
-from warpwright.toolchain.compile import CompiledModule, source_text
+from warpwright.toolchain.compile import NOTHING, CompiledModule, CompilerInput, source_text
 from warpwright.toolchain.compile_errors import CompileError
 from warpwright.toolchain.cubin import Module
 
@@ -25,11 +24,8 @@ DEFAULTS = {"-ftz": "true", "-prec-div": "false", "-prec-sqrt": "false"}
 def compile_to_ptx(
     source: str | bytes | os.PathLike[str],
     arch: int,
+    given: CompilerInput = NOTHING,
     *,
-    options: Sequence[str] = (),
-    defines: Mapping[str, str | int | None] | None = None,
-    include_folders: Sequence[str | Path] = (),
-    name_expressions: Sequence[str] = (),
     name: str | None = None,
 ) -> CompiledModule:
     """Compile to a PTX module for a chip of architecture ``arch``; other arguments as for :func:`~warpwright.toolchain.compile.load`.
@@ -38,19 +34,19 @@ def compile_to_ptx(
         CompileError: no target accepts the source; with the messages for the oldest one.
     """
     text, name, folders = source_text(source, name)
-    given = {option.partition("=")[0].replace("--", "-", 1) for option in options}
+    named = {option.partition("=")[0].replace("--", "-", 1) for option in given.options}
     defaults = DEFAULTS if arch < FIRST_IEEE else {}
-    mode = [f"{word}={value}" for word, value in defaults.items() if word not in given]
+    mode = [f"{word}={value}" for word, value in defaults.items() if word not in named]
     first: CompileError | None = None
     for target in TARGETS:
         try:
             made = nvrtc.compile_cuda(
                 text,
                 str(target),
-                options=[*mode, *options],
-                defines=defines,
-                include_folders=[*folders, *map(Path, include_folders)],
-                name_expressions=name_expressions,
+                options=[*mode, *given.options],
+                defines=given.defines,
+                include_folders=[*folders, *map(Path, given.include_folders)],
+                name_expressions=given.name_expressions,
                 name=name,
             )
         except CompileError as error:

@@ -21,11 +21,12 @@ from __future__ import annotations
 from warpwright.engine.interpreter.cluster import BlockState, ClusterState
 from warpwright.engine.interpreter.convergence import lane_mask
 from warpwright.engine.interpreter.grid import Outcome, run_block, run_grid
-from warpwright.engine.interpreter.warp import Kernel, Launch, Limits, OverLimit, WarpState
+from warpwright.engine.interpreter.warp import Environment, Kernel, Launch, Limits, OverLimit, WarpState
 
 __all__ = [
     "BlockState",
     "ClusterState",
+    "Environment",
     "Kernel",
     "Launch",
     "Limits",

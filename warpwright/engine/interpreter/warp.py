@@ -36,6 +36,7 @@ from warpwright.engine.interpreter.gather_scatter import (
 from warpwright.engine.interpreter.special_registers import specials
 from warpwright.engine.launch import Geometry, reachable_shared_bytes, stack_bytes
 from warpwright.engine.reconvergence import uses_stack
+from warpwright.engine.services import CallingWarp, LaunchServices
 from warpwright.isa.bulk import Bulk
 from warpwright.isa.ops import Access, Lowered
 from warpwright.isa.program import Program
@@ -43,7 +44,6 @@ from warpwright.isa.texture_access import TextureAccess
 
 if TYPE_CHECKING:
     from warpwright.engine.interpreter.cluster import BlockState
-    from warpwright.engine.services import LaunchServices
     from warpwright.engine.textures.launch_textures import LaunchTextures
 
 Array = npt.NDArray[Any]
@@ -119,11 +119,24 @@ class Limits:
     """Number of backward branches of one warp."""
 
 
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a launch finds outside its own code and memory."""
+
+    sm_count: int = 1
+    """Number of the chip's SMs."""
+    sms: Sequence[int] | npt.NDArray[np.int64] | None = None
+    """Numbers of those that run blocks; None: all."""
+    services: LaunchServices | None = None
+    textures: LaunchTextures | None = None
+
+
 class Launch:
     """State that all warps of one launch share.
 
     Args:
         banks: contents of the constant banks by number, including bank 0; bytes beyond their end read as 0.
+        environment: the chip's SMs, and what the launch's instructions ask of the host.
     """
 
     def __init__(
@@ -132,11 +145,9 @@ class Launch:
         geometry: Geometry,
         memory: Global,
         banks: Mapping[int, bytes | bytearray | npt.NDArray[np.uint8]],
-        sm_count: int = 1,
-        services: LaunchServices | None = None,
-        textures: LaunchTextures | None = None,
-        sms: Sequence[int] | npt.NDArray[np.int64] | None = None,
+        environment: Environment | None = None,
     ) -> None:
+        environment = environment or Environment()
         self.kernel = kernel
         self.geometry = geometry
         self.shared_bytes = reachable_shared_bytes(kernel.program, geometry)
@@ -144,11 +155,11 @@ class Launch:
         self.banks = {
             n: b if isinstance(b, np.ndarray) else np.frombuffer(bytes(b), dtype=np.uint8) for n, b in banks.items()
         }
-        self.sm_count = sm_count
-        self.sms = range(sm_count) if sms is None else sms
+        self.sm_count = environment.sm_count
+        self.sms = range(self.sm_count) if environment.sms is None else environment.sms
         """Numbers of the SMs that run blocks."""
-        self.services = services
-        self.textures = textures
+        self.services = environment.services
+        self.textures = environment.textures
         self.clock = 0
         self.limits: Limits | None = None
         self.turn_back_edges = TURN_BACK_EDGES
@@ -308,7 +319,7 @@ class WarpState(Groups):
                     raise IndexError(address) from None
 
         lanes = [int(lane) for lane in np.flatnonzero(m)]
-        return services.serve(name, lanes, words, self.block.index, self.warp_in_block, read, write)
+        return services.serve(name, lanes, words, CallingWarp(self.block.index, self.warp_in_block, read, write))
 
     def texture(self, access: TextureAccess, words: list[Array], m: Array) -> Array:
         """A texture or surface access."""

@@ -33,7 +33,7 @@ from warpwright.engine.jit.live_ranges import find_webs
 from warpwright.engine.jit.pair_fusion import widen
 from warpwright.engine.jit.remainders import reachable, remainders
 from warpwright.engine.jit.rowwise import row_length
-from warpwright.engine.jit.shape_inference import Setting, analyse
+from warpwright.engine.jit.shape_inference import CodeForm, Setting, analyse
 from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.wave import WIDTHS, wave_of
 from warpwright.engine.lane_positions import SavedPositions
@@ -425,24 +425,28 @@ def kernel_key(
     )
 
 
-def setting_of(
-    program: Program,
-    block_shape: tuple[int, int, int],
-    patterns: bool = True,
-    grid_fits: bool = True,
-    speculate: bool = True,
-    clustered: bool = False,
-    watched: bool = False,
-) -> Setting:
-    """The target of compilation; arguments as for :func:`compile_kernel`."""
+@dataclass(frozen=True, slots=True)
+class TargetChoice:
+    """The machine that code is generated for; by default that of this process."""
+
+    cpu: str | None = None
+    """LLVM's name of the CPU; None for the one that WARPWRIGHT_CPU names, or the host's."""
+    registers: Registers | None = None
+    """Generate code as for a machine with these registers (for tests); any machine can run it."""
+    ordinary_calls: bool = False
+    """Use no inline assembly (to test the code for machines other than x86-64)."""
+
+
+def setting_of(program: Program, block_shape: tuple[int, int, int], form: CodeForm) -> Setting:
+    """The parameters of a compilation; arguments as for :func:`compile_kernel`."""
     layout = bank0_layout(program.arch)
     return Setting(
-        block_shape,
-        patterns=patterns,
-        grid_fits=grid_fits,
-        speculate=patterns and speculate,
-        clustered=clustered,
-        watched=watched,
+        block_shape=block_shape,
+        patterns=form.patterns,
+        grid_fits=form.grid_fits,
+        speculate=form.patterns and form.speculate,
+        clustered=form.clustered,
+        watched=form.watched,
         lanes=program.lanes,
         block_dim_offset=layout.block_dim,
         grid_dim_offset=layout.grid_dim,
@@ -462,14 +466,8 @@ def compile_kernel(
     block_shape: tuple[int, int, int],
     *,
     trace: bool,
-    cpu: str | None = None,
-    patterns: bool = True,
-    grid_fits: bool = True,
-    speculate: bool = True,
-    clustered: bool = False,
-    watched: bool = False,
-    ordinary_calls: bool = False,
-    registers: Registers | None = None,
+    form: CodeForm | None = None,
+    target: TargetChoice | None = None,
     use_cache: bool = True,
 ) -> CompiledKernel:
     """Compile a kernel for one block shape.
@@ -478,30 +476,24 @@ def compile_kernel(
         lowered: one entry for each instruction of ``program``.
         block_shape: blockDim (x, y, z); the code is only right for launches with this shape.
         trace: write trace records and stop before strong accesses and clock reads.
-        cpu: LLVM's name of the target CPU; None for the one that WARPWRIGHT_CPU names, or the host's.
-        patterns: False compiles without lane patterns (for tests of the general paths).
-        grid_fits: False generates code for launches with gridDim.x * blockDim.x of 2**31 and more.
-        speculate: False never stops with INTERPRET: an index that passes 2**31 within a warp is followed.
-        clustered: generates code for launches with clusters of several blocks.
-        watched: with ``trace``, also record what the checks need to know about warp-wide operations.
-        ordinary_calls: do not use inline assembly (to test the code for machines other than x86-64).
-        registers: generate code as for a machine with these registers (for tests); any machine can run it.
+        form: what the code relies on and records, by default that of an ordinary launch.
+        target: the machine, by default the host.
         use_cache: False always compiles anew.
 
     Raises:
         ValueError: if the code cannot be compiled, naming the kernel.
     """
-    setting = setting_of(program, block_shape, patterns, grid_fits, speculate, clustered, watched)
-    target = make_target(cpu)
-    calls = slow_path.ORDINARY if ordinary_calls else target.calls
-    options = CodeOptions(trace, calls, registers or target.registers)
-    key = kernel_key(program, lowered, setting, options, target)
+    setting, chosen = setting_of(program, block_shape, form or CodeForm()), target or TargetChoice()
+    machine = make_target(chosen.cpu)
+    calls = slow_path.ORDINARY if chosen.ordinary_calls else machine.calls
+    options = CodeOptions(trace, calls, chosen.registers or machine.registers)
+    key = kernel_key(program, lowered, setting, options, machine)
     with _lock:
         if use_cache and key in _memory:
             return _memory[key]
         blocks = basic_blocks(program, lowered)
-        compiler = _Compiler(program, lowered, blocks, setting, options, target, key if use_cache else "")
-        compiled = compiler.compile(f"warp_{key[:20]}", shared_library(cpu, program.lanes))
+        compiler = _Compiler(program, lowered, blocks, setting, options, machine, key if use_cache else "")
+        compiled = compiler.compile(f"warp_{key[:20]}", shared_library(chosen.cpu, program.lanes))
         _memory[key] = compiled
         return compiled
 

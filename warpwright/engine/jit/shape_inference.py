@@ -40,11 +40,10 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-@dataclass(slots=True)
-class Setting:
-    """Parameters of a compilation besides the code."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeForm:
+    """What the code of a kernel relies on, and what it records."""
 
-    block_shape: tuple[int, int, int]
     patterns: bool = True
     """False: only uniform values remain scalars (the version used when a check fails)."""
     grid_fits: bool = True
@@ -56,6 +55,13 @@ class Setting:
     watched: bool = False
     """With trace records: also record what only the checks use, the lanes that execute warp-wide operations and those
     that are missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(CodeForm):
+    """Parameters of a compilation besides the code."""
+
+    block_shape: tuple[int, int, int]
     lanes: int = 32
     """Lanes of a wave (``Program.lanes``)."""
     block_dim_offset: int = 0
