@@ -309,7 +309,8 @@ def test_a_base_name_means_one_thing(repository: Path) -> None:
 
 
 def test_errors_import_nothing_of_the_package(repository: Path) -> None:
-    assert list(_imports(repository / "warpwright" / "errors.py")) == ["__future__", "dataclasses"]
+    found = list(_imports(repository / "warpwright" / "errors.py"))
+    assert not [name for name in found if name.startswith("warpwright")]
 
 
 def test_flags_of_one_field_do_not_overlap(repository: Path) -> None:
