@@ -86,9 +86,7 @@ def test_code_for_avx2_has_no_wider_registers() -> None:
         program, lowered, (64, 1, 1), trace=False, target=TargetChoice(cpu="x86-64-v3"), use_cache=False
     )
     module = llvm.parse_assembly(kernel.ir)
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        target=TargetChoice(cpu="x86-64-v3"), reloc="pic"
-    )
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(cpu="x86-64-v3", reloc="pic")
     text = machine.emit_assembly(module)
     assert "%ymm" in text
     assert "%zmm" not in text
