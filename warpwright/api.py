@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
-    from warpwright.engines import JpegDecoder, Timeline, VideoDecoder
+    from warpwright.engines import JpegDecoder, OpticalFlow, Timeline, VideoDecoder
     from warpwright.faults import DeviceFaults
     from warpwright.images import CudaArray, Surface, Texture, TextureOptions
     from warpwright.run import Progress, Run
@@ -378,6 +378,18 @@ class GPU:
         from warpwright.engines import VideoDecoder
 
         return VideoDecoder(self, self.timeline)
+
+    @cached_property
+    def optical_flow(self) -> OpticalFlow:
+        """The optical flow accelerator: ``gpu.optical_flow.flow(first, second)``, ``gpu.optical_flow.disparity(left, right)``.
+
+        Raises:
+            UnsupportedError: the chip has none, or OpenCV is not installed (the extra ``engines``).
+        """
+        # Imported when it is asked for: few programs ask.
+        from warpwright.engines import OpticalFlow
+
+        return OpticalFlow(self, self.timeline)
 
     def checks(self, name: str) -> bool:
         """True if the named check, such as ``"memcheck"``, is active for this GPU's launches."""

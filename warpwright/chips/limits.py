@@ -462,3 +462,6 @@ def _engines(chip: Chip) -> Iterator[str]:
     for name in ("nvdec_h264_pixels_per_clk", "nvdec_hevc_pixels_per_clk", "nvdec_vp9_pixels_per_clk"):
         if engines.nvdec_count and not getattr(engines, name) > 0:
             yield f"{name} = {getattr(engines, name)} must be above 0 where nvdec_count = {engines.nvdec_count}"
+    flow = (engines.ofa_fast_pixels_per_clk, engines.ofa_medium_pixels_per_clk, engines.ofa_slow_pixels_per_clk)
+    if engines.ofa_count and not flow[0] >= flow[1] >= flow[2] > 0:
+        yield f"ofa_fast, ofa_medium and ofa_slow_pixels_per_clk = {flow} must be above 0 and not increase where ofa_count = {engines.ofa_count}"

@@ -178,5 +178,6 @@ def instance_chip(chip: Chip, profile: Profile) -> Chip:
         "fill_gb_per_s": chip.transfer.fill_gb_per_s * share,
         "nvjpg_core_count": chip.engines.nvjpg_core_count * profile.jpegs,
         "nvdec_count": min(chip.engines.nvdec_count, profile.decoders),
+        "ofa_count": min(chip.engines.ofa_count, profile.flow_engines),
     }
     return load_chip(chip, **changes)

@@ -752,3 +752,9 @@ class Engines(Section):
     nvdec_vp9_frame_us: float = Field(default=0.0, ge=0)
     nvdec_hevc_444_bits: int = Field(default=0, ge=0, le=16)
     """The most of a sample of HEVC with chroma of full size; 0: it may not have it."""
+    ofa_count: int = Field(default=0, ge=0, le=1)
+    """Optical flow accelerators."""
+    ofa_fast_pixels_per_clk: float = Field(default=0.0, ge=0)
+    """With the fastest of three presets."""
+    ofa_medium_pixels_per_clk: float = Field(default=0.0, ge=0)
+    ofa_slow_pixels_per_clk: float = Field(default=0.0, ge=0)

@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from warpwright.arrays import DeviceArray
 from warpwright.engines.decoded_pictures import written
+from warpwright.engines.jobs import EngineJob
 from warpwright.engines.jpeg_files import BASELINE, EXTENDED, JpegFile, read_jpeg
 from warpwright.engines.timeline import Device, Task, Timeline
-from warpwright.errors import UNTIMED, ArgumentError, UnsupportedError
+from warpwright.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -72,10 +73,10 @@ class CoreTimes:
 
 
 @dataclass(eq=False, slots=True)
-class JpegJob:
-    """Images that the engine was given together.  Made by ``gpu.jpeg.submit``."""
+class JpegJob(EngineJob):
+    """Images that the engine was given together: a task for each batch.  Made by ``gpu.jpeg.submit``."""
 
-    images: list[DeviceArray]
+    images: list[DeviceArray] = field(default_factory=list)
     """Pictures of shape (height, width, channels), or (height, width) of ``y``: valid on the clock after :meth:`wait`."""
     dram_read_bytes: int = 0
     """The files, which the engine reads."""
@@ -83,54 +84,16 @@ class JpegJob:
     """The pictures, which it writes."""
     core_busy_seconds: list[list[float]] = field(default_factory=list)
     """What each core of each batch takes for its image."""
-    _batches: list[Task] = field(default_factory=list)
-    _timeline: Timeline | None = None
 
     def wait(self) -> list[DeviceArray]:
         """Let simulated time pass until the pictures are there, and return them."""
-        if self._timeline is not None:
-            self._timeline.wait(self._batches)
+        self.pass_time()
         return self.images
 
     @property
     def batch_count(self) -> int:
         """Batches that the images were divided into."""
         return len(self.core_busy_seconds)
-
-    @property
-    def begin_seconds(self) -> float:
-        """When the first batch began, on the clock ``gpu.timeline``; waits for the job.
-
-        Raises:
-            UnsupportedError: the GPU keeps no time.
-        """
-        return self._span()[0]
-
-    @property
-    def end_seconds(self) -> float:
-        """When the last batch ended; waits for the job.
-
-        Raises:
-            UnsupportedError: the GPU keeps no time.
-        """
-        return self._span()[1]
-
-    @property
-    def seconds(self) -> float:
-        """From the beginning of the first batch to the end of the last; waits for the job.
-
-        Raises:
-            UnsupportedError: the GPU keeps no time.
-        """
-        begin, end = self._span()
-        return end - begin
-
-    def _span(self) -> tuple[float, float]:
-        if self._timeline is None:
-            raise UnsupportedError(f"the job has no times: {UNTIMED}")
-        self.wait()
-        times = [(task.begin_seconds or 0.0, task.end_seconds or 0.0) for task in self._batches]
-        return (times[0][0], times[-1][1]) if times else (0.0, 0.0)
 
 
 class JpegDecoder:
@@ -181,7 +144,7 @@ class JpegDecoder:
         for i, file in enumerate(files):
             _refuse(file, f"image {i}")
         pictures = [self._pixels(data, format, f"image {i}") for i, data in enumerate(held)]
-        job = JpegJob([written(self._device, pixels, "decoded image") for pixels in pictures])
+        job = JpegJob(images=[written(self._device, pixels, "decoded image") for pixels in pictures])
         job.dram_read_bytes = sum(map(len, held))
         job.dram_write_bytes = sum(picture.nbytes for picture in job.images)
         for first in range(0, len(files), self.core_count):
@@ -193,12 +156,12 @@ class JpegDecoder:
         job.core_busy_seconds.append(busy)
         if self._device.timing == "off":
             return
-        job._timeline = self._timeline
+        job.timeline = self._timeline
         sizes = [source.nbytes if isinstance(source, DeviceArray) else len(source) for source in images[part]]
         copied = sum(n for n, one in zip(sizes, images[part], strict=True) if not isinstance(one, DeviceArray))
         after = [self._timeline.copy_to_device(copied)] if copied else []
         traffic = sum(sizes) + sum(picture.nbytes for picture in job.images[part])
-        job._batches.append(self._timeline.submit(self._unit, Task("JPEG batch", max(busy), traffic, after)))
+        job.tasks.append(self._timeline.submit(self._unit, Task("JPEG batch", max(busy), traffic, after)))
 
     def _held(self, source: Source, number: int) -> bytes:
         """The bytes of a file."""

@@ -6,6 +6,7 @@ from warpwright.studies import a100_engines as a100_engines
 from warpwright.studies import a100_features as a100_features
 from warpwright.studies import a100_histogram as a100_histogram
 from warpwright.studies import a100_memory as a100_memory
+from warpwright.studies import a100_optical_flow as a100_optical_flow
 from warpwright.studies import a100_refinement as a100_refinement
 from warpwright.studies import a100_sparsity as a100_sparsity
 from warpwright.studies import a100_speedups as a100_speedups
