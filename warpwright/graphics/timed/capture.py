@@ -1,7 +1,7 @@
-"""The watch: what functional draws did becomes work for stages in time.
+"""The watch: converts the steps of functional draws to work for the timed stages.
 
-Functional stages call a watch after each of their steps (``draw.py``, ``draw_programs.py``, ``fragments.py``).  Programs run again in time, with the
-same inputs, so the watch keeps these: vertices as the vertex cache lets them through, primitives, and quads in the order of their tiles.
+Functional stages call the watch after each step (``draw.py``, ``draw_programs.py``, ``fragments.py``). Programs run again in simulated time with the same
+inputs, which the watch therefore keeps: the vertices that miss the vertex cache, primitives, and quads in the order of their tiles.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NAMES = {
     5: ("triangle", " of a strip"),
     6: ("triangle", " of a fan"),
 }
-"""Primitives by the number of their type (``VERTEX_BEGIN_GL``)."""
+"""Names of primitives, by the number of their type (``VERTEX_BEGIN_GL``)."""
 
 
 class Arena:
@@ -77,10 +77,10 @@ class Arena:
 
 @dataclass(slots=True)
 class ProgramRun:
-    """One run of a program in time: a grid of warps."""
+    """One timed run of a program: a grid of warps."""
 
     kind: int
-    """Of ``work.KINDS``."""
+    """One of ``work.KINDS``."""
     draw: int
     made: ShaderProgram
     program: Program
@@ -91,7 +91,7 @@ class ProgramRun:
 
 @dataclass(slots=True)
 class _Rows:
-    """Parts of the batch's records, one array after another."""
+    """Collects the batch's records as a list of arrays."""
 
     found: dict[str, list[Any]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -114,11 +114,11 @@ class _Rows:
 def through_vertex_cache(
     primitives: npt.NDArray[np.int64], kept: int, misses: npt.NDArray[np.int64], last: npt.NDArray[np.int64]
 ) -> int:
-    """Vertices (rows) that no earlier primitive has left in the cache, in the order in which they are transformed; returns how many.
+    """Collect the vertices (rows) that miss the vertex cache, in the order in which they are transformed; returns their number.
 
     Args:
         primitives: (n, corners): rows of vertices.
-        last: of each primitive the number of the last one that it needs, -1 for none yet.
+        last: for each primitive, the number of the last vertex that it needs; -1 for none yet.
     """
     cache = np.full(kept, -1, dtype=np.int64)
     number = np.full(kept, -1, dtype=np.int64)
@@ -144,7 +144,7 @@ def through_vertex_cache(
 
 @compiled
 def new_lines(sectors: npt.NDArray[np.int64], kept: int) -> npt.NDArray[np.bool_]:
-    """Which of the sectors that vertices read the input assembler does not have from the ones before."""
+    """The sectors read for vertices that the input assembler does not already hold."""
     cache = np.full(kept, -1, dtype=np.int64)
     new = np.zeros(len(sectors), dtype=np.bool_)
     place = 0
@@ -165,7 +165,7 @@ class Watch:
     """Collects the work of draws.
 
     Args:
-        clusters: those that get pixels, and those that get vertices.
+        clusters: the clusters that run pixels, and those that run vertices.
     """
 
     def __init__(self, chip: Chip, host_address: int, clusters: tuple[list[int], list[int]]) -> None:
@@ -177,7 +177,7 @@ class Watch:
         self.notes[NOTE_SHIFT] = max(chip.texture.texture_unit_line_bytes, 1).bit_length() - 1
         self._programs: dict[tuple[int, int], Program] = {}
         self.before_draw: Callable[[], None] = lambda: None
-        """Called before each draw and clear, for pictures."""
+        """Called before each draw and clear, to take pictures."""
         self.when_full: Callable[[], None] = lambda: None
         self._turn = 0
         self._words = 0
@@ -194,7 +194,7 @@ class Watch:
         self._geometry_parents: Integers | None = None
 
     def make_room(self) -> None:
-        """Before a draw: have the batch run if it is full."""
+        """Before a draw, run the batch if it is full."""
         self.when_full()
 
     # --- draws ----------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ class Watch:
         return self.rows.count("draws")
 
     def commands(self, words: int) -> None:
-        """Words that the front end has fetched so far; those of one draw are what has come since the one before."""
+        """Words that the front end has fetched so far; those since the previous draw belong to the next one."""
         self._words += words
 
     def begin(self, label: str) -> int:
-        """A new draw, or another operation of its kind."""
+        """Begin a draw or a similar operation."""
         self.before_draw()
         row = new_records(1, DRAW)
         row["words"], self._words = self._words, 0
@@ -216,7 +216,7 @@ class Watch:
         return self.rows.add("draws", row)
 
     def program_of(self, engine: State3D, made: ShaderProgram) -> Program:
-        """A program with the registers that its threads take."""
+        """A program and the registers that its threads use."""
         registers = max(engine[f"{_REGISTERS[made.stage]}_REG_ALLOC_TEMP"], _LEAST_REGISTERS)
         key = (id(made), registers)
         if key not in self._programs:
@@ -231,7 +231,7 @@ class Watch:
         placed: PlacedRun,
         given: tuple[Constants, TextureUnit | None],
     ) -> int:
-        """A run of a program; returns its number among the batch's grids."""
+        """Add a run of a program; returns its number among the batch's grids."""
         constants, textures = given
         copies = {
             n: np.frombuffer(c, np.uint8).copy() if isinstance(c, bytes) else c.copy() for n, c in constants.items()
@@ -257,7 +257,7 @@ class Watch:
     def vertex_program(
         self, engine: State3D, made: ShaderProgram, inputs: Words, given: tuple[Constants, TextureUnit | None]
     ) -> None:
-        """The vertex program has run: the same vertices run in time as often as the cache does not have them."""
+        """The vertex program has run; in simulated time, a vertex runs each time it misses the vertex cache."""
         assert self._vertices is not None
         rows = self._primitives.vertices
         misses, last = np.zeros(rows.size, np.int64), np.zeros(len(rows), np.int64)
@@ -275,14 +275,14 @@ class Watch:
         self._made_of = made_of
 
     def _round_robin(self, count: int) -> Integers:
-        """Warps go to the clusters for vertices one after the other."""
+        """Assign warps to the vertex clusters in turn."""
         clusters = np.array(self.clusters[1])
         turns = (self._turn + np.arange(count)) % len(clusters)
         self._turn = (self._turn + count) % len(clusters)
         return clusters[turns]
 
     def _input_work(self, engine: State3D, warps: Records, chosen: Integers, last: Integers, scalars: int) -> None:
-        """The input assembler's work for each warp: primitives, scalars, and sectors of arrays that it lacks."""
+        """The input assembler's work for each warp: primitives, scalars, and sectors of arrays to fetch."""
         assert self._vertices is not None
         graphics, count = self.graphics, len(warps)
         primitives = np.bincount(last // WARP, minlength=count)[:count]
@@ -331,7 +331,7 @@ class Watch:
         self._most = most
 
     def assembled(self, primitives: Primitives) -> None:
-        """Primitives are on their way to setup."""
+        """Primitives have been assembled for setup."""
         rows = self._made_of
         if self._geometry_parents is not None:
             parents = primitives.vertices[:, 0] // self._most
@@ -343,12 +343,12 @@ class Watch:
         self.rows.found["draws"][-1]["primitives"] = len(rows)
 
     def was_set_up(self, parents: Integers) -> None:
-        """Setup has made triangles, lines or points of these primitives."""
+        """Setup has converted these primitives to triangles, lines or points."""
         self._set_up["made"] += np.bincount(parents, minlength=len(self._set_up))
 
     # --- the batch ------------------------------------------------------------------------------------
     def work(self) -> Work:
-        """All that was collected."""
+        """All the work collected."""
         rows = self.rows
         lines = np.concatenate(rows.found["vertex_lines"]) if rows.found.get("vertex_lines") else np.zeros(0, np.int64)
         return Work(
@@ -364,7 +364,7 @@ class Watch:
 
 
 def chosen_pixels(pixels: Pixels, quads: Integers) -> Pixels:
-    """Pixels of quads by number, where -1 is a quad without pixels."""
+    """Pixels of the quads with the given numbers; -1 stands for a quad without pixels."""
     rows = (np.maximum(quads, 0)[:, None] * 4 + np.arange(4)).reshape(-1)
     nobody = np.repeat(quads < 0, 4)
     primitive = pixels.primitive[rows].copy()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SM_STAGES = ("vertex programs", "geometry programs", "pixel programs")
 UNITS = (*(name for name in STAGES if name not in SM_STAGES), "SPs", "SFUs", "texture units", "DRAM", "copies")
-"""Resources that can limit a frame: fixed-function stages, and those that all programs share."""
+"""Resources that can limit a frame: fixed-function stages, and resources that all programs share."""
 ADVICE = {
     "front end": "the command stream is the limit: draw more primitives with each call",
     "input assembler": "the input assembler is the limit: use fewer or narrower attributes, or indices, so that vertices are found again",
@@ -52,9 +52,9 @@ class DrawTime:
     """One draw's time, in cycles of the SMs' clock.
 
     Attributes:
-        number: among all draws and clears, those without any work too.
-        spans: by stage, when its first work began and its last ended; only stages that had any.
-        busy: by stage, for how long it was busy with the draw, all units of it added up.
+        number: index among all draws and clears, including those without work.
+        spans: by stage, when its first work began and its last ended; only stages with work.
+        busy: by stage, how long it was busy with the draw, summed over its units.
     """
 
     number: int
@@ -75,28 +75,28 @@ class DrawTime:
 
 @dataclass(frozen=True, slots=True)
 class FrameTime:
-    """All draws of a device, and how much of the time each unit was busy."""
+    """All draws of a device, and the share of time for which each unit was busy."""
 
     chip: str
     cycles: float
     seconds: float
     draws: list[DrawTime]
     use: dict[str, float]
-    """Share of the time for which each of ``UNITS`` was busy, all units of a kind together."""
+    """Share of time for which each of ``UNITS`` was busy, averaged over the units of a kind."""
     counters: dict[str, float]
     resident: list[tuple[float, ...]]
-    """Times, and how many warps of each of ``KINDS`` ran on the SMs then."""
+    """Times, and the number of warps of each of ``KINDS`` running on the SMs then."""
     copies: list[CopyTime] = field(default_factory=list)
     """Copies, uploads and blits, in order."""
 
     @property
     def copy_cycles(self) -> float:
-        """The part of ``cycles`` in which engines copied and nothing was drawn."""
+        """The part of ``cycles`` in which engines copied while nothing was drawn."""
         return sum(copy.end - copy.begin for copy in self.copies)
 
     @property
     def bottleneck(self) -> str:
-        """The unit that was busy most."""
+        """The busiest unit."""
         return max(self.use, key=lambda name: self.use[name]) if self.use else ""
 
     @property
@@ -108,7 +108,7 @@ class FrameTime:
         return f"{ADVICE[name]} ({100 * self.use[name]:.0f}% busy)"
 
     def shares(self) -> dict[str, float]:
-        """The share of each kind of work in the SMs' warp time."""
+        """Share of each kind of work in the SMs' warp time."""
         by_kind = {kind: sum(d.warp_cycles[kind] for d in self.draws) for kind in KINDS}
         total = sum(by_kind.values())
         return {kind: value / total if total else 0.0 for kind, value in by_kind.items()}
@@ -128,7 +128,7 @@ class FrameTime:
 
 
 def frame_of(timer: GraphicsTimer) -> FrameTime:
-    """The result so far, of all that was submitted."""
+    """The result of everything submitted so far."""
     timer.flush()
     draws: list[DrawTime] = []
     resident: list[tuple[float, ...]] = []
@@ -198,7 +198,7 @@ def _use(timer: GraphicsTimer, draws: list[DrawTime], counters: dict[str, float]
 
 
 def described(frame: FrameTime, most: int = 12) -> list[str]:
-    """Lines of text: the frame, its units, and the draws that took longest."""
+    """Lines of text: the frame, its units, and the longest draws."""
     clears = sum(draw.label == "clear" for draw in frame.draws)
     draws = len(frame.draws) - clears
     what = [

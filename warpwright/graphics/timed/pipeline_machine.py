@@ -1,7 +1,7 @@
-"""A batch of draws on the machine: stages, SM controllers and the SMs of the timing model, window by window.
+"""Runs a batch of draws on the machine: stages, SM controllers and the SMs of the timing model, window by window.
 
-In each window the stages first do what they can with what is known (``stages.py``), the controllers start the warps that are ready, the SMs
-run (``timing/windows.py``), and the warps that have ended hand their results on.  Answers of memory come after the window that asked.
+In each window, the stages first advance as far as known results allow (``stages.py``), the controllers start the warps that are ready, the SMs run
+(``timing/windows.py``), and the warps that have ended pass on their results. Memory requests of a window are answered after it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from warpwright.timing.simulate import Prepared, prepare
 
 _KIND_STAGES = (VERTEX, GEOMETRY, PIXEL)
 RESIDENT_SAMPLES = 128
-"""Times of a batch at which warps are counted."""
+"""Number of times in a batch at which warps are counted."""
 
 
 class GraphicsDeadlock(WarpwrightError, RuntimeError):
@@ -73,7 +73,7 @@ def rates_of(chip: Chip) -> Rates:
 
 
 def for_graphics(chip: Chip) -> Chip:
-    """The chip as warps of graphics see it: the limits of CTAs do not hold for them."""
+    """The chip as graphics warps see it: CTA limits do not apply to them."""
     return load_chip(
         chip,
         max_blocks_per_sm=chip.sm.max_warps_per_sm,
@@ -93,14 +93,14 @@ class BatchResult:
     waits: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
     instructions: npt.NDArray[np.int64]
-    """(draws, kinds): of warps."""
+    """(draws, kinds): number of warps."""
     warp_cycles: npt.NDArray[np.float64]
-    """(draws, kinds): for which warps were resident."""
+    """(draws, kinds): cycles for which warps were resident."""
     warps: npt.NDArray[np.int64]
     resident: npt.NDArray[np.float64]
-    """(samples, 1 + kinds): a time, and warps of each kind that ran then."""
+    """(samples, 1 + kinds): a time, and the number of warps of each kind running then."""
     units: dict[str, float] = field(default_factory=dict)
-    """Counters of units that all draws share."""
+    """Counters of the units that all draws share."""
 
 
 class _Machine:
@@ -138,7 +138,7 @@ class _Machine:
             stage_work.start_warps(self.m, given, len(rows))
 
     def run(self, pause: float) -> None:
-        """Run windows up to a time, at least one."""
+        """Run windows up to a time; at least one."""
         self.m[s.chip.pause_at] = int(min(max(pause, self.now + self.window), 1 << 60))
         self.m[s.chip.known_ended] = self.m[s.chip.ended_kernels]
         outcome = int(windows.run_windows(self.m, self.prepared.static.rows, 1))
@@ -148,7 +148,7 @@ class _Machine:
             handle_stop(self.prepared.state, None)
 
     def skip_to(self, time: float) -> None:
-        """Nothing runs before a time."""
+        """Skip to a time before which nothing runs."""
         self.m[s.chip.now] = max(self.now, int(time))
 
     def log_place(self, grid: int, block: int) -> int:
@@ -203,13 +203,13 @@ class _Machine:
 
 
 def _running(records: Records, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How many warps ran at each time."""
+    """Number of warps running at each time."""
     began, ended = (np.searchsorted(np.sort(records[name]), times, "right") for name in ("start", "end"))
     return (began - ended).astype(np.float64)
 
 
 class Batch:
-    """One batch on its way."""
+    """One batch in progress."""
 
     def __init__(
         self,
@@ -232,11 +232,11 @@ class Batch:
         self._records: tuple[Records, ...] = (work.vertex_warps, work.geometry_warps, work.pixel_warps)
         self._seen = [0, 0, 0]
         self._resident: list[tuple[int, int, int, int, int]] = []
-        """Kind, number of the record, cluster, SM, place in the log."""
+        """Kind, record number, cluster, SM, and position in the log."""
 
     # --- controllers ----------------------------------------------------------------------------------
     def _queue_ready(self) -> None:
-        """Warps that stages have made come to their clusters' controllers."""
+        """Queue the warps that stages have created at their clusters' controllers."""
         made = (int(self.pipe.next[INPUT]), int(self.pipe.next[GEOMETRY]), int(self.pipe.next[PIXEL]))
         for kind, end in enumerate(made):
             records = self._records[kind]
@@ -272,7 +272,7 @@ class Batch:
         return len(rows)
 
     def _collect(self) -> None:
-        """Warps that have ended in the last window."""
+        """Collect the warps that ended in the last window."""
         assert self.machine is not None
         if not self._resident:
             return
@@ -310,7 +310,7 @@ class Batch:
         )
 
     def _next_time(self) -> float:
-        """When something outside of the SMs can happen next."""
+        """The next time at which something can happen outside the SMs."""
         soonest = float(stages.next_event(self.work, self.rates, self.pipe))
         for controller in self.controllers:
             for queue in controller.queues:
@@ -347,7 +347,7 @@ class Batch:
                 self.machine.skip_to(now)
 
     def _advance(self, until: float) -> None:
-        """Stages and controllers up to the end of a window: warps that start make room for others."""
+        """Advance stages and controllers up to the end of a window; warps that start make room for others."""
         while True:
             stages.before_window(self.work, self.rates, self.pipe, until, self.traffic)
             self._pass()
@@ -399,7 +399,7 @@ class Batch:
         )
 
     def close(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Leave memory to the next batch; returns what caches hold."""
+        """Release memory for the next batch; returns the contents of the caches."""
         if self.machine is None:
             return {}
         kept = self.machine.kept_areas()

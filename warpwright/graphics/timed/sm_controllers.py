@@ -15,11 +15,12 @@ from warpwright.graphics.timed.work import KINDS
 VERTEX, GEOMETRY, PIXEL = range(len(KINDS))
 Counts = tuple[int, int, int]
 Policy = Callable[[Counts, Counts, int], int]
-"""A policy, called for a cluster with the warps of each kind that wait, warps of each kind that it runs, and its warp slots; returns the kind that goes next, or -1 for none."""
+"""A policy, called for a cluster with the number of waiting warps of each kind, the number of running warps of each kind, and the number of warp slots; returns
+the kind that starts next, or -1 for none."""
 
 
 def dynamic(waiting: Counts, running: Counts, slots: int) -> int:
-    """The last stage of the pipeline first, but an eighth of the slots for each kind that waits, so that no stage runs dry."""
+    """The last stage of the pipeline first, except that each waiting kind is guaranteed an eighth of the slots, so that no stage runs dry."""
     for kind in (VERTEX, GEOMETRY):
         if waiting[kind] and running[kind] < max(1, slots // 8):
             return kind
@@ -51,11 +52,11 @@ def vertices_first(waiting: Counts, running: Counts, slots: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LoadBalance:
-    """How work is spread.
+    """How work is distributed.
 
     Attributes:
-        policy: what each cluster's controller does.
-        front_share: of the clusters that get nothing but vertices and primitives, where a machine is not unified; 0: all get everything.
+        policy: the policy of each cluster's controller.
+        front_share: on a machine that is not unified, the share of clusters that run only vertices and primitives; 0 if all clusters run everything.
     """
 
     name: str
@@ -63,7 +64,7 @@ class LoadBalance:
     front_share: float = 0.0
 
     def clusters(self, count: int) -> tuple[list[int], list[int]]:
-        """The clusters that get pixels, and those that get vertices."""
+        """The clusters that run pixels, and those that run vertices."""
         front = round(count * self.front_share)
         everything = list(range(count))
         return (everything[front:], everything[:front]) if front else (everything, everything)
@@ -78,7 +79,7 @@ BALANCES = {
         LoadBalance("fixed 1:3", dynamic, 0.25),
     )
 }
-"""The unified machine with three policies, and one with a quarter of its clusters for vertices and the others for pixels."""
+"""The unified machine with three policies, and a machine with a quarter of its clusters for vertices and the others for pixels."""
 
 
 @dataclass(slots=True)
@@ -89,14 +90,14 @@ class Waiting:
     grid: int
     block: int
     record: int
-    """Its number among its kind's."""
+    """Its index among warps of its kind."""
 
 
 class Controller:
     """One cluster's controller.
 
     Args:
-        sms: numbers of its SMs; ``warps`` and ``registers``: of each.
+        sms: numbers of its SMs; ``warps`` and ``registers``: the limits of each SM.
     """
 
     def __init__(self, sms: list[int], warps: int, registers: int, policy: Policy) -> None:
@@ -113,7 +114,7 @@ class Controller:
         return best if slots and left >= registers else -1
 
     def next(self, until: float) -> int:
-        """The kind of the next warp that the policy starts before ``until``; -1: none."""
+        """The kind of the next warp that the policy starts before ``until``; -1 for none."""
         waiting = [0, 0, 0]
         for kind, queue in enumerate(self.queues):
             for one in queue:
@@ -128,14 +129,14 @@ class Controller:
         return chosen if chosen >= 0 and waiting[chosen] else -1
 
     def take(self, kind: int, sm: int, registers: int) -> Waiting:
-        """Start the first warp of a kind on an SM."""
+        """Start the first waiting warp of a kind on an SM."""
         self.running[kind] += 1
         self._free[sm][0] -= 1
         self._free[sm][1] -= registers
         return self.queues[kind].popleft()
 
     def give_back(self, kind: int, sm: int, registers: int) -> None:
-        """A warp has ended."""
+        """Release the resources of a warp that has ended."""
         self.running[kind] -= 1
         self._free[sm][0] += 1
         self._free[sm][1] += registers

@@ -1,7 +1,7 @@
-"""The fixed-function stages in time: each passes its items on in order, at its rate, when they come and there is room after it.
+"""The fixed-function stages in simulated time: each passes on its items in order and at its rate, as soon as they arrive and the next stage has room.
 
-Rates are the chip file's.  A stage works up to the end of a window with what is known by then; what SMs and memory answer it learns
-after the window.  Every function takes the batch, the rates, what the stages remember, the window's end and the window's traffic.
+Rates come from the chip file. A stage works up to the end of a window with the results known by then; answers from SMs and memory reach it after the window.
+Every function takes the batch, the rates, the state of the stages, the window's end and the window's traffic.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from warpwright.graphics.timed.work import (
 )
 
 PRIMITIVE_QUEUE = 64
-"""Primitives between setup and the raster (not anchored)."""
+"""Capacity in primitives of the queue between setup and rasterisation (not anchored)."""
 ROP_AHEAD_CYCLES = 1000.0
-"""How far a ROP may be ahead of what it has asked memory for (not anchored)."""
+"""How far a ROP may run ahead of its memory requests (not anchored)."""
 FETCH, TEST, COLOUR = range(3)
-"""The purpose of a row of traffic: a vertex warp's attributes, a run's depths, a run's colours."""
+"""Purposes of traffic: a vertex warp's attributes, a run's depths, a run's colours."""
 ROOM = 1 << 16
 ROOM_NEEDED = 512
 
 
 class Traffic(NamedTuple):
-    """Reads and writes of a window, as ``timing/stage_work.py`` takes them, and for what they are."""
+    """Reads and writes of a window, in the form that ``timing/stage_work.py`` takes, and their purposes."""
 
     rows: npt.NDArray[np.int64]
     kinds: npt.NDArray[np.int64]
     items: npt.NDArray[np.int64]
     used: npt.NDArray[np.int64]
-    """How many rows there are, in one word."""
+    """Number of rows, as an array of one word."""
 
 
 def new_traffic() -> Traffic:
@@ -77,7 +77,7 @@ def ask(
 
 @compiled
 def passed(pipe: Pipe, draw: int, stage: int, begin: float, end: float) -> None:
-    """A stage has worked for a draw."""
+    """Record that a stage has worked for a draw."""
     pipe.first[draw, stage] = min(pipe.first[draw, stage], begin)
     pipe.last[draw, stage] = max(pipe.last[draw, stage], end)
     pipe.busy[draw, stage] += end - begin
@@ -85,7 +85,7 @@ def passed(pipe: Pipe, draw: int, stage: int, begin: float, end: float) -> None:
 
 @compiled
 def input_stage(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Traffic) -> None:
-    """Command fetch and the input assembler: warps of vertices, whose attributes are then on their way."""
+    """Command fetch and the input assembler: forms warps of vertices and requests their attributes."""
     warps = work.vertex_warps
     while pipe.next[INPUT] < len(warps) and traffic.used[0] < ROOM - ROOM_NEEDED:
         i = pipe.next[INPUT]
@@ -117,7 +117,7 @@ def input_stage(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Tra
 
 @compiled
 def geometry_stage(work: Work, rates: Rates, pipe: Pipe) -> None:
-    """The geometry controllers: warps of primitives recirculate when the vertices of theirs have come out."""
+    """The geometry controllers: warps of primitives recirculate once their vertices have been transformed."""
     warps = work.geometry_warps
     while pipe.next[GEOMETRY] < len(warps):
         i = pipe.next[GEOMETRY]
@@ -137,7 +137,7 @@ def geometry_stage(work: Work, rates: Rates, pipe: Pipe) -> None:
 
 @compiled
 def made_ready(work: Work, rates: Rates, pipe: Pipe, p: int) -> float:
-    """When a primitive has come out of its programs; they leave in order."""
+    """The time at which a primitive has passed its programs; primitives leave in order."""
     g = work.primitives[p].geometry_warp
     if g >= 0:
         return work.geometry_warps[g].end
@@ -154,7 +154,7 @@ def made_ready(work: Work, rates: Rates, pipe: Pipe, p: int) -> float:
 
 @compiled
 def setup_stage(work: Work, rates: Rates, pipe: Pipe, until: float) -> None:
-    """Viewport, clip and cull, and the plane equations of what is left."""
+    """Viewport transform, clip and cull, and the plane equations of the remaining primitives."""
     primitives, runs = work.primitives, work.runs
     while pipe.next[SETUP] < len(primitives):
         p = pipe.next[SETUP]
@@ -194,7 +194,7 @@ def test_run(work: Work, rates: Rates, pipe: Pipe, r: int, time: float, traffic:
 
 @compiled
 def clear_run(work: Work, rates: Rates, pipe: Pipe, r: int, time: float, traffic: Traffic) -> None:
-    """A tile of a clear: its state of compression is all that changes."""
+    """A tile of a clear, of which only the compression state changes."""
     runs = work.runs
     partition, draw = runs[r].partition, runs[r].draw
     begin = max(pipe.rop_free[1, partition], time)
@@ -209,7 +209,7 @@ def clear_run(work: Work, rates: Rates, pipe: Pipe, r: int, time: float, traffic
 
 @compiled
 def raster_run(work: Work, rates: Rates, pipe: Pipe, r: int, begin: float, traffic: Traffic) -> None:
-    """A tile through coarse raster, Z-cull, fine raster and early depth; each holds the ones before it back while it is busy."""
+    """Pass a tile through coarse raster, Z-cull, fine raster and early depth; each stage blocks the preceding ones while it is busy."""
     runs = work.runs
     draw = runs[r].draw
     end = begin + rates.coarse
@@ -240,7 +240,7 @@ def raster_run(work: Work, rates: Rates, pipe: Pipe, r: int, begin: float, traff
 
 @compiled
 def raster_stage(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Traffic) -> None:
-    """Coarse raster, Z-cull, fine raster, and early depth, tile after tile."""
+    """Coarse raster, Z-cull, fine raster, and early depth, tile by tile."""
     runs = work.runs
     while pipe.next[COARSE] < len(runs) and traffic.used[0] < ROOM - ROOM_NEEDED:
         r = pipe.next[COARSE]
@@ -267,7 +267,7 @@ def raster_stage(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Tr
 
 @compiled
 def distribution_stage(work: Work, rates: Rates, pipe: Pipe, until: float) -> None:
-    """Quads that are left go to the cluster of their tile, where they become warps."""
+    """The remaining quads go to their tile's cluster, where they are packed into warps."""
     runs, warps = work.runs, work.pixel_warps
     while pipe.next[DISTRIBUTION] < pipe.next[COARSE]:
         r = pipe.next[DISTRIBUTION]
@@ -292,7 +292,7 @@ def distribution_stage(work: Work, rates: Rates, pipe: Pipe, until: float) -> No
 
 @compiled
 def rop_warp(work: Work, rates: Rates, pipe: Pipe, w: int, traffic: Traffic) -> None:
-    """Colours, and depths that the program has decided, of a warp that has ended; the warps of a cluster leave in the order of their ends."""
+    """Write the colours, and the late depths, of a warp that has ended; the warps of a cluster leave in the order in which they end."""
     warps, runs = work.pixel_warps, work.runs
     cluster, draw = warps[w].cluster, warps[w].draw
     time = max(pipe.cluster_free[1, cluster], warps[w].end + rates.latency)
@@ -318,14 +318,14 @@ def rop_warp(work: Work, rates: Rates, pipe: Pipe, w: int, traffic: Traffic) -> 
                 ask(traffic, begin, partition, runs[r].sector, writes, 1, COLOUR, r)
             pipe.counts[draw, N_COLOUR] += runs[r].colour_reads + runs[r].colour_writes
             pipe.counts[draw, N_DEPTH] += late * (runs[r].depth_reads + runs[r].depth_writes)
-        # A ROP that lags far behind delays the cluster's results.
+        # A ROP that is far behind delays the cluster's results.
         time = max(time, pipe.rop_free[1, partition] - ROP_AHEAD_CYCLES)
     pipe.cluster_free[1, cluster] = time
 
 
 @compiled
 def answers(work: Work, rates: Rates, pipe: Pipe, traffic: Traffic) -> None:
-    """The answers of memory."""
+    """Process the answers of memory."""
     runs = work.runs
     for n in range(traffic.used[0]):
         item, end = traffic.items[n], float(traffic.rows[n, 5])
@@ -345,7 +345,7 @@ def answers(work: Work, rates: Rates, pipe: Pipe, traffic: Traffic) -> None:
 
 @compiled
 def before_window(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Traffic) -> None:
-    """All stages up to early depth, with what is known when a window begins."""
+    """Run all stages up to early depth, with the results known when a window begins."""
     input_stage(work, rates, pipe, until, traffic)
     geometry_stage(work, rates, pipe)
     setup_stage(work, rates, pipe, until)
@@ -354,7 +354,7 @@ def before_window(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: T
 
 @compiled
 def end_window(pipe: Pipe, until: float) -> None:
-    """Stages that could not hand on wait until the next window: only then is there room."""
+    """Stages that could not pass on their items wait until the next window, because there is no room before it."""
     for stage in range(len(pipe.stopped)):
         if pipe.stopped[stage] < until:
             pipe.waits[stage] += until - pipe.stopped[stage]
@@ -364,7 +364,7 @@ def end_window(pipe: Pipe, until: float) -> None:
 
 @compiled
 def next_event(work: Work, rates: Rates, pipe: Pipe) -> float:
-    """The earliest time at which a stage has something to do, with what is known; INF if none has."""
+    """The earliest time at which a stage has known work; INF if none has."""
     soonest = UNKNOWN
     if pipe.next[INPUT] < len(work.vertex_warps):
         w = work.vertex_warps[pipe.next[INPUT]]

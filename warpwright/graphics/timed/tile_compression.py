@@ -1,8 +1,8 @@
 """Memory traffic of the ROPs: tiles in their caches, and lossless compression of colours and depth.
 
-Lindholm et al.: "The memory controller uses lossless color (up to 8:1) and depth compression (up to 8:1) to reduce bandwidth."  What is
-compressed how is not published.  Here a tile takes less memory by what it holds: colours that are all equal, or equal over the samples of each
-pixel; depths of one plane, or of planes of its quarters.  A cleared tile takes none.
+Lindholm et al.: "The memory controller uses lossless color (up to 8:1) and depth compression (up to 8:1) to reduce bandwidth."  The formats are not published.
+Here, the size of a tile depends on its contents: colours may be all equal, or equal over the samples of each pixel; depths may form one plane, or one plane per
+quarter. A cleared tile takes no memory.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(slots=True)
 class CompressedSurface:
-    """A surface's tiles: what each takes in DRAM, in sectors."""
+    """A surface's tiles and their sizes in DRAM, in sectors."""
 
     first: int
-    """Its first tile among those of all surfaces."""
+    """Index of its first tile among the tiles of all surfaces."""
     across: int
     """Tiles along x."""
     down: int
     whole_sectors: int
-    """Of a tile that is not compressed."""
+    """Sectors of an uncompressed tile."""
     sector: int
-    """Of the surface's first byte in memory."""
+    """Memory offset of the surface's first byte."""
 
 
 class Surfaces:
     """All surfaces that ROPs have worked on.
 
     Args:
-        side: pixels along a tile; ``most``: the greatest ratio; ``kept``: tiles of a ROP's cache.
+        side: pixels along a tile; ``most``: the greatest compression ratio; ``kept``: number of tiles in a ROP's cache.
     """
 
     def __init__(self, side: int, most: int, kept: int, partitions: int, sector_bytes: int) -> None:
@@ -50,10 +50,10 @@ class Surfaces:
         """The sectors of each tile of all surfaces in DRAM."""
         shape = (2, partitions, kept)
         self.cache = (np.full(shape, -1, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-        """Tiles of the ROPs' caches, when they were used, and whether they were changed; colours, then depth."""
+        """Tiles in the ROPs' caches, when they were last used, and whether they are dirty; colours, then depth."""
 
     def of(self, address: int, width: int, height: int, samples: tuple[int, int], size: int) -> CompressedSurface:
-        """The surface at an offset in memory; width and height are in samples.  A new one is not compressed."""
+        """The surface at a memory offset; width and height are in samples. A new surface is uncompressed."""
         key = (address, width, height, size)
         found = self.found.get(key)
         if found is None:
@@ -65,7 +65,7 @@ class Surfaces:
         return found
 
     def clear(self, surface: CompressedSurface, left: int, top: int, right: int, bottom: int) -> int:
-        """Clear tiles that are wholly within a rectangle of pixels; returns the sectors that the others take."""
+        """Clear the tiles that are entirely within a rectangle of pixels; returns the sectors of the others."""
         x, y = -(-left // self.side), -(-top // self.side)
         end_x = surface.across if right >= surface.across * self.side else right // self.side
         end_y = surface.down if bottom >= surface.down * self.side else bottom // self.side
@@ -98,7 +98,7 @@ def _elements(
     samples: tuple[int, int],
     side: int,
 ) -> Bytes:
-    """Bytes of the elements of tiles (tiles, side, side, samples, size); beyond the surface, those of its last row and column."""
+    """Bytes of the elements of tiles (tiles, side, side, samples, size); beyond the surface, its last row and column are repeated."""
     place, size = target.surface, target.form.size
     columns, rows = _places(surface, tiles, samples, side)
     columns, rows = np.minimum(columns, place.width - 1), np.minimum(rows, place.height - 1)
@@ -125,7 +125,7 @@ def colour_sectors(
 
 
 def depth_values(memory: VideoMemory, target: DepthTarget, elements: Bytes) -> npt.NDArray[np.float64]:
-    """Depths of elements as numbers: of the format's integers, or floats."""
+    """Depths of elements as numbers: the format's integers or floats."""
     form = target.form
     raw = np.zeros(elements.shape[:-1], np.uint32)
     for n in range(min(4, form.size)):
@@ -136,7 +136,7 @@ def depth_values(memory: VideoMemory, target: DepthTarget, elements: Bytes) -> n
 
 
 def _planar(values: npt.NDArray[np.float64], step: float) -> npt.NDArray[np.bool_]:
-    """Which of (n, height, width, samples) are planes for each sample, but for rounding."""
+    """Which of (n, height, width, samples) are planes for each sample, up to rounding."""
     height, width = values.shape[1:3]
     first = values[:, :1, :1]
     dx = (values[:, :1, -1:] - first) / (width - 1)
@@ -179,13 +179,13 @@ def pass_cache(
     cache: tuple[Integers, Integers, Integers],
     out: Integers,
 ) -> None:
-    """Tiles that runs use pass their ROPs' caches, in order: what each run reads and writes, added to ``out`` (runs, 2).
+    """Pass the tiles that runs use through the ROPs' caches, in order, and add what each run reads and writes to ``out`` (runs, 2).
 
     Args:
-        seen: tiles by their numbers among those of all surfaces, and of each its run and its partition.
-        reads: whether what was there is needed.
+        seen: indices of the tiles among those of all surfaces, and for each its run and its partition.
+        reads: whether the previous contents are needed.
         side: 0 for colours, 1 for depth.
-        sectors: what each tile of all surfaces takes in DRAM before and after.
+        sectors: size in DRAM of each tile of all surfaces, before and after.
     """
     tiles, runs, partitions = seen
     old, new = sectors

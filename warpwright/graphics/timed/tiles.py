@@ -1,4 +1,5 @@
-"""The watch's part after setup: quads as runs of tiles, Z-cull, warps of pixels by the tiles' clusters, and what the ROPs read and write."""
+"""The part of the watch after setup: groups quads into runs per tile, applies Z-cull, packs pixel warps per cluster, and computes the ROPs' reads and
+writes."""
 
 from __future__ import annotations
 
@@ -32,14 +33,14 @@ from warpwright.graphics.video_memory import FIRST_ADDRESS, VideoMemory
 
 @dataclass(slots=True)
 class _Batch:
-    """Quads of a batch: before depth, as runs."""
+    """Quads of a batch before the depth test, as runs."""
 
     keys: Integers
-    """Of the runs, in order: primitive, row and column of the tile."""
+    """For each run, in order: primitive, row and column of the tile."""
     rows: Records
     quads: Quads
     run_of: Integers
-    """Of each quad."""
+    """The run of each quad."""
 
 
 def _keys(quads: Quads, side: int) -> Integers:
@@ -66,19 +67,19 @@ class TileWatch(Watch):
         self.hierarchies: dict[tuple[int, int, int], zcull.HierarchicalDepth] = {}
         self.maps_wanted = False
         self.maps: dict[tuple[int, int], HeatMaps] = {}
-        """By width and height of the targets, where they are wanted."""
+        """Heat maps by width and height of the targets, if they are requested."""
         self.unsafe_culls = 0
-        """Tiles that Z-cull would have rejected although samples of theirs pass: what wrote the depth was not a draw."""
+        """Tiles that Z-cull would have rejected although some samples pass, because the depth was not written by a draw."""
         self._pixels: tuple[ShaderProgram, Pixels, tuple[Constants, TextureUnit | None]] | None = None
 
     def place_of(self, x: Integers, y: Integers) -> tuple[Integers, Integers]:
-        """The cluster that a tile's pixels go to, and the partition whose ROP has them."""
+        """The cluster that shades a tile's pixels, and the partition whose ROP writes them."""
         clusters = np.array(self.clusters[0])
         return clusters[(x + 3 * y) % len(clusters)], (x + 2 * y) % self.partitions
 
     # --- quads ----------------------------------------------------------------------------------------
     def rasterised(self, engine: State3D, made: SetUp, quads: Quads, state: FragmentState) -> None:
-        """Quads have come from the raster, before any test."""
+        """Quads have been rasterised, before any test."""
         keys = _keys(quads, self.tile)
         found, run_of, counts = np.unique(keys, return_inverse=True, return_counts=True)
         rows = new_records(len(found), RUN)
@@ -159,11 +160,11 @@ class TileWatch(Watch):
 
     # --- after the depth test, the program, everything ------------------------------------------------------
     def run_of(self, quads: Quads) -> Integers:
-        """The runs of quads that are left of the batch's."""
+        """The runs of the batch's remaining quads."""
         return np.searchsorted(self._batch.keys, _keys(quads, self.tile))
 
     def to_programs(self, quads: Quads) -> None:
-        """These quads go to the pixel program."""
+        """These quads will run the pixel program."""
         self._shaded = Quads(quads.x.copy(), quads.y.copy(), quads.primitive.copy(), quads.coverage.copy())
 
     def pixel_program(
@@ -173,12 +174,12 @@ class TileWatch(Watch):
         self._pixels = (made, pixels, given)
 
     def finished(self, engine: State3D, left: Quads) -> None:
-        """The batch is done: ``left`` has passed all tests (None of it, where nothing was shaded)."""
+        """The batch is done; ``left`` has passed all tests (None if nothing was shaded)."""
         batch, state = self._batch, self._state
         rows = batch.rows
         left = left.chosen(left.coverage != 0)
         survivors = self._shaded if self._shaded is not None else left
-        # With late depth the functional pipeline shades what Z-cull rejects; its samples fail afterwards.
+        # With late depth, the functional pipeline shades pixels that Z-cull rejects; their samples fail afterwards.
         passed = self._counted(left if state.is_late else survivors)
         alive = self._counted(survivors)
         wrong = (rows["culled"] != 0) & (passed > 0)
@@ -202,7 +203,7 @@ class TileWatch(Watch):
         self.rows.found["draws"][-1]["runs"] += len(rows)
 
     def _add_to_maps(self, state: FragmentState, survivors: Quads) -> None:
-        """Count the batch in the maps of the size of its target."""
+        """Count the batch in the maps for its target's size."""
         target = state.colours[0][0] if state.colours else state.depth
         if target is None:
             return
@@ -214,12 +215,12 @@ class TileWatch(Watch):
         self.maps[size].add_tiles(self._batch.keys, self._batch.rows["culled"])
 
     def _counted(self, quads: Quads) -> Integers:
-        """Quads of each run."""
+        """Number of quads in each run."""
         count = len(self._batch.rows)
         return np.bincount(self.run_of(quads), minlength=count) if len(quads) else np.zeros(count, np.int64)
 
     def _pixel_warps(self, engine: State3D, first_run: int, left: Quads) -> None:
-        """Eight quads of a cluster's tiles make a warp, in the order of their runs."""
+        """Pack the quads of a cluster's tiles into warps of eight, in the order of their runs."""
         assert self._pixels is not None
         assert self._shaded is not None
         made, pixels, given = self._pixels
@@ -270,7 +271,7 @@ class TileWatch(Watch):
         warps["first_part"] = first + np.cumsum(per_warp) - per_warp
 
     def _colour_passes(self) -> int:
-        """How often a ROP takes a quad: once for each target, and for 64 and 128 bits of a pixel twice and four times."""
+        """How often a ROP processes a quad: once for each target, twice for 64-bit and four times for 128-bit pixels."""
         return sum(max(1, target.form.size // 4) for target, _ in self._state.colours)
 
     # --- memory ----------------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ class TileWatch(Watch):
             rows["colour_writes"] += out[:, 1]
 
     def _whole_tiles(self, tiles: Integers, surface: CompressedSurface) -> Integers:
-        """All tiles of compression in the tiles of the raster that some of them are in."""
+        """All compression tiles within the raster tiles that contain any of the given ones."""
         per = self.tile // self.surfaces.side
         corners = np.unique(tiles // surface.across // per * per << 32 | tiles % surface.across // per * per)
         step = np.arange(per)
@@ -326,13 +327,13 @@ class TileWatch(Watch):
         return np.unique((rows * surface.across + columns)[inside])
 
     def _is_partial(self, quads: Quads) -> bool:
-        """Whether quads leave so much of their tiles as it was that it must be read first."""
+        """Whether quads cover their tiles only partially, so that the tiles must be read first."""
         samples = self._state.samples[0] * self._state.samples[1]
         full = np.uint32(((1 << samples) - 1) * 0x01010101)
         return bool((quads.coverage != full).mean() > 0.5)
 
     def _tiles(self, quads: Quads, surface: CompressedSurface) -> tuple[Integers, Integers, Integers]:
-        """Tiles of a surface that quads are in, in the order of their runs: numbers, runs, partitions."""
+        """The tiles of a surface that contain quads, in the order of their runs: indices, runs, partitions."""
         shift = self.surfaces.side.bit_length() - 1
         runs = self.run_of(quads)
         x, y = np.minimum(quads.x >> shift, surface.across - 1), np.minimum(quads.y >> shift, surface.down - 1)
@@ -374,7 +375,7 @@ class TileWatch(Watch):
         depth: targets.DepthTarget | None,
         value: float | None,
     ) -> None:
-        """A clear of a rectangle of pixels; ``value`` is the new depth, None where that stays."""
+        """A clear of a rectangle of pixels; ``value`` is the new depth, or None if depth is unchanged."""
         draw = self.begin("clear")
         row = new_records(1, PRIMITIVE)
         row["draw"], row["vertex_warp"], row["geometry_warp"] = draw, -1, -1
@@ -419,7 +420,7 @@ class TileWatch(Watch):
 
 
 def _padded(order: Integers, clusters: Integers) -> Integers:
-    """Quads in the order of their clusters, each cluster's filled up with -1 to whole warps."""
+    """Quads in the order of their clusters, with each cluster's padded with -1 to whole warps."""
     groups = np.split(order, np.flatnonzero(np.diff(clusters)) + 1)
     parts = []
     for group in groups:

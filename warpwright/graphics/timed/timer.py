@@ -16,15 +16,15 @@ from warpwright.graphics.video_memory import VideoMemory
 from warpwright.timing.state import MAX_KERNELS
 
 MOST_WARPS = 60_000
-"""Of a batch, which then runs: its inputs are in memory until then."""
+"""Size at which a batch is run; its inputs are kept in memory until then."""
 
 
 class GraphicsTimer:
-    """The time of a device's graphics.
+    """Simulated time of a device's graphics.
 
     Args:
-        chip: with numbers of its graphics pipeline.
-        memory: of the device.
+        chip: a chip with numbers of its graphics pipeline.
+        memory: the device's memory.
         balance: how the SM controllers choose.
     """
 
@@ -39,9 +39,9 @@ class GraphicsTimer:
         self.copies: list[CopyTime] = []
         self.clock_cycles = 0.0
         self.writes_reports = True
-        """Whether queries report simulated times; a replay leaves memory as it was recorded."""
+        """Whether queries report simulated times; a replay does not, so that memory is as it was recorded."""
         self.times_copies = True
-        """Whether copies take time; without, a frame's cycles are those of its draws."""
+        """Whether copies take time; if not, a frame's cycles are those of its draws."""
         self._kept: dict[str, npt.NDArray[np.int64]] = {}
         self._after: list[Callable[[int], None]] = []
 
@@ -56,21 +56,22 @@ class GraphicsTimer:
         self._after.append(lambda began: tell(self._end_of(draw, began)))
 
     def _end_of(self, draws: int, began: int) -> int:
-        """Nanoseconds at which a number of draws of the last batch have ended."""
+        """Time in nanoseconds at which the first draws of the last batch, given by number, have ended."""
         if not draws or not self.batches:
             return began
         cycles = float(self.batches[-1].last[:draws].max())
         return began + round(cycles / self.chip.clocks.sm_clock_mhz * 1000)
 
     def end_of_submission(self) -> None:
-        """The program may read its queries from now on; without any, the next submission's draws follow without a gap."""
+        """End a submission: the program may read its queries from now on. Without queries, the next submission's draws follow without a gap."""
         if self._after:
             self.flush()
         else:
             self.make_room()
 
     def copied(self, label: str, source: tuple[int, int] | None, target: tuple[int, int], words: int = 0) -> None:
-        """An engine has copied: device address and number of bytes of both sides; without a source, ``words`` of the command stream."""
+        """Account for a copy by an engine, given device address and number of bytes of both sides; without a source, ``words`` of the command stream are
+        copied."""
         if not self.times_copies:
             return
         self.flush()
@@ -90,13 +91,13 @@ class GraphicsTimer:
         return buffer is not None and not buffer.local
 
     def make_room(self) -> None:
-        """Before a draw: run the batch if another draw may not fit."""
+        """Before a draw, run the batch if another draw may not fit."""
         warps = sum(run.warps for run in self.watch.runs)
         if len(self.watch.runs) + 8 > MAX_KERNELS or warps > MOST_WARPS:
             self.flush()
 
     def flush(self) -> None:
-        """Run what was collected."""
+        """Run the collected work."""
         watch, began = self.watch, self.nanoseconds
         if watch.draws:
             batch = Batch(self.chip, watch.work(), watch.runs, self.balance, self._kept)

@@ -1,4 +1,4 @@
-"""Records of the work of a batch of draws, as compiled stages take them."""
+"""Records of the work of a batch of draws, in the form that compiled stages take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 Records = npt.NDArray[np.void]
 UNKNOWN = float("inf")
-"""A time that is not known yet."""
+"""A time that is not yet known."""
 
 STAGES = (
     *(
@@ -44,17 +44,17 @@ VERTEX_WARP = np.dtype(
 GEOMETRY_WARP = np.dtype([("draw", "i8"), ("grid", "i8"), ("block", "i8"), ("cluster", "i8"), ("after", "i8"), *_TIMES])
 """``after``: the last warp of vertices that it needs."""
 PRIMITIVE = np.dtype([("draw", "i8"), ("vertex_warp", "i8"), ("geometry_warp", "i8"), ("made", "i8"), ("done", "f8")])
-"""``made``: triangles, lines or points that setup passes on."""
+"""``made``: number of triangles, lines or points that setup passes on."""
 RUN = np.dtype(
     [("draw", "i8"), ("primitive", "i8"), ("cluster", "i8"), ("partition", "i8"), ("sector", "i8")]
     + [(name, "i8") for name in ("quads", "culled", "early", "alive", "shaded", "cleared")]
     + [(name, "i8") for name in ("depth_reads", "depth_writes", "colour_reads", "colour_writes", "paid")]
     + [("tested", "f8"), ("distributed", "f8")]
 )
-"""Quads of a primitive in a tile of the raster.
+"""The quads of a primitive in a raster tile.
 
-``sector``: of its tile, in DRAM; ``culled``: Z-cull rejects it; ``early``: its depth is tested before its pixel program; ``alive``: quads that go
-to pixel programs; ``cleared``: tiles of a clear; reads and writes in sectors; ``paid``: its colours' traffic has been passed.
+``sector``: the tile's sector in DRAM; ``culled``: Z-cull rejects it; ``early``: depth is tested before the pixel program; ``alive``: number of quads that go to
+pixel programs; ``cleared``: tiles of a clear; reads and writes are in sectors; ``paid``: its colours' traffic has been issued.
 """
 PIXEL_WARP = np.dtype(
     [
@@ -68,13 +68,13 @@ PIXEL_WARP = np.dtype(
         *_TIMES,
     ]
 )
-"""``run``: after whose distribution it is complete."""
+"""``run``: the run after whose distribution it is complete."""
 PART = np.dtype([("run", "i8"), ("quads", "i8"), ("tested", "i8")])
-"""Quads of a warp in one run: those whose colours the ROP gets, and those whose depth it tests after the program."""
+"""Quads of a warp in one run: those whose colours the ROP writes, and those whose depth it tests after the program."""
 
 
 def new_records(count: int, kind: np.dtype[np.void]) -> Records:
-    """Records whose times are not known yet."""
+    """Records with unknown times."""
     made = np.zeros(count, kind)
     for name in ("ready", "start", "end", "done", "tested", "distributed"):
         if kind.names is not None and name in kind.names and kind[name] == np.float64:
@@ -88,7 +88,7 @@ class Work(NamedTuple):
     draws: Records
     vertex_warps: Records
     vertex_lines: npt.NDArray[np.int64]
-    """Lines of 128 bytes that vertex warps fetch."""
+    """The 128-byte lines that vertex warps fetch."""
     geometry_warps: Records
     primitives: Records
     runs: Records
@@ -100,9 +100,9 @@ class Rates(NamedTuple):
     """A chip's numbers, in cycles of the SMs' clock."""
 
     core: float
-    """A cycle of the core clock."""
+    """One cycle of the core clock."""
     word: float
-    """Of the front end for a word."""
+    """Cycles of the front end per word."""
     clip: float
     setup: float
     coarse: float
@@ -120,28 +120,28 @@ class Rates(NamedTuple):
 
 
 class Pipe(NamedTuple):
-    """The state of stages between two windows."""
+    """The state of the stages between two windows."""
 
     free: npt.NDArray[np.float64]
     """When each stage takes its next work."""
     cluster_free: npt.NDArray[np.float64]
-    """(2, clusters): of distribution, and of results on their way to the ROPs."""
+    """(2, clusters): the same for distribution, and for results going to the ROPs."""
     rop_free: npt.NDArray[np.float64]
-    """(2, partitions): of depth and of colours."""
+    """(2, partitions): the same for depth and for colours."""
     next: npt.NDArray[np.int64]
     """The next item of each stage."""
     queued: npt.NDArray[np.int64]
-    """Warps of pixels that wait at each cluster."""
+    """Number of pixel warps waiting at each cluster."""
     out: npt.NDArray[np.int64]
-    """Warps of vertices of each cluster that setup has not used up."""
+    """Number of vertex warps of each cluster that setup has not consumed."""
     first: npt.NDArray[np.float64]
     last: npt.NDArray[np.float64]
     busy: npt.NDArray[np.float64]
-    """(draws, stages): when each draw began and ended on each stage, and for how long it kept it busy."""
+    """(draws, stages): begin and end of each draw on each stage, and how long it kept the stage busy."""
     waits: npt.NDArray[np.float64]
-    """(stages): for how long each stage could not hand on."""
+    """(stages): how long each stage was blocked."""
     stopped: npt.NDArray[np.float64]
-    """(stages): since when a stage cannot hand on; UNKNOWN: it can."""
+    """(stages): the time since which a stage has been blocked; UNKNOWN if it is not."""
     counts: npt.NDArray[np.int64]
     """(draws, counters): ``COUNTERS``."""
 

@@ -1,8 +1,8 @@
 """Z-cull: a hierarchical depth surface, and the tiles that it rejects.
 
 Lindholm et al.: "The zcull unit maintains a hierarchical z surface, rejecting pixel tiles if they are conservatively known to be occluded by
-previously drawn pixels."  Its format is not published.  Here a tile of the raster keeps the least and the greatest depth that it may hold: a
-primitive that covers the whole tile changes them at once, and what the ROPs hold comes back at the end of a batch of quads.
+previously drawn pixels."  Its format is not published.  Here, each raster tile keeps bounds on the depths that it may hold: a primitive that covers the whole
+tile updates them at once, and the ROPs' depths are read back at the end of a batch of quads.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from warpwright.graphics.rop import ALWAYS, GEQUAL, GREATER, LEQUAL, LESS
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 NEVER_CULLS, CULLS, CULLS_AND_WRITES, WRITES = range(4)
-"""The actions of Z-cull that a state of the depth test allows."""
+"""The actions of Z-cull that a depth-test state permits."""
 STEP = 2.0**-23
-"""By which depths may differ from what their format stores."""
+"""Upper bound on the difference between a depth and its stored value."""
 
 
 class HierarchicalDepth:
@@ -29,13 +29,13 @@ class HierarchicalDepth:
         self.greatest = np.full((down, across), np.inf)
 
     def fill(self, depth: float) -> None:
-        """A clear of the whole surface."""
+        """Clear the whole surface."""
         self.least[:] = self.greatest[:] = depth
 
 
 @compiled
 def depth_range(plane: Floats, dx: float, dy: float, size: int) -> tuple[float, float]:
-    """The least and the greatest value of a plane over a tile whose corner is so far from its origin."""
+    """The least and the greatest value of a plane over a tile, given the distance of the tile's corner from the plane's origin."""
     base = plane[2] + plane[0] * dx + plane[1] * dy
     along, down = plane[0] * size, plane[1] * size
     return base + min(along, 0.0) + min(down, 0.0), base + max(along, 0.0) + max(down, 0.0)
@@ -52,13 +52,13 @@ def cull_tiles(
     state: tuple[int, int, int],
     hierarchy: tuple[Floats, Floats],
 ) -> npt.NDArray[np.int64]:
-    """Which runs of quads are rejected, in their order, and what the others leave in the hierarchy.
+    """Determine which runs of quads are rejected, in order, and update the hierarchy with the others.
 
     Args:
         tiles: x and y of each run's tile.
-        whole: whether its quads cover the tile.
-        planes, limits, origins: of the primitives.
-        state: the comparison, what it lets Z-cull do, and pixels along a tile.
+        whole: whether the run's quads cover the tile.
+        planes, limits, origins: those of the primitives.
+        state: the comparison, the actions that it permits, and the pixels along a tile.
     """
     function, what, size = state
     least, greatest = hierarchy
