@@ -1,8 +1,7 @@
-"""Reads a warp's trace records in the order of execution and judges every access; machine code (``native``).
+"""Reads a warp's trace records in execution order and checks every access; compiled to machine code (``native``).
 
-Most accesses of a warp find cells that one earlier access filled, by lanes that a barrier has ordered before all of its own: the stamp that was
-found ordered last is compared first, and only where it is another one is anything looked up; lanes are told apart only where
-they must be.
+Most accesses of a warp find cells that a single earlier access filled, by lanes that a barrier has ordered before all of the warp's own. Therefore the stamp
+that was last found ordered is compared first, clocks are looked up only if the stamp differs, and lanes are distinguished only if necessary.
 """
 
 from __future__ import annotations
@@ -149,7 +148,7 @@ LOAD, STORE, ATOMIC, LANES, FENCE, CONSTANT, BULK, PROXY, COMMIT, WAIT, LOOK = (
 WINDOW_MASK = ~0xFFFFFF
 OFFSET_MASK = 0xFFFFFFFF
 WRITTEN_TOGETHER = 512
-"""Bytes from the first to after the last that lanes read, of which it is asked at once whether all were written: those of 16 bytes per lane."""
+"""Largest span of bytes read by a warp that is tested at once for unwritten bytes: 16 bytes per lane."""
 
 
 @core
@@ -160,7 +159,7 @@ def full_wave(width: int) -> int:
 
 @core
 def synchronise_lanes(s: Any, lanes_known: Any, lanes: int) -> None:
-    """The lanes know of each other all that each of them knew, and everything up to now."""
+    """Synchronise lanes: each learns what the others knew, and everything that they have done up to now."""
     s[S_EPOCH] += 1
     width = s[S_LANES_OF_WAVE]
     if lanes == full_wave(width):
@@ -184,7 +183,7 @@ def synchronise_lanes(s: Any, lanes_known: Any, lanes: int) -> None:
 
 @core
 def loads(t: Tables, a: Access, memory: Memory, addresses: Addresses) -> None:
-    """Races of a load, all of whose lanes read one memory."""
+    """Check a load, whose lanes all read the same memory, for races."""
     s, known, foreign = t.s, t.known, t.foreign
     base, tabled, step, mask = addresses
     strong, instruction, size = a.strong, a.instruction, a.size
@@ -241,7 +240,7 @@ def loads(t: Tables, a: Access, memory: Memory, addresses: Addresses) -> None:
 
 @core
 def stores(t: Tables, a: Access, memory: Memory, addresses: Addresses) -> None:
-    """As ``loads`` for a store or an atomic."""
+    """As ``loads``, for a store or an atomic."""
     s, known, foreign = t.s, t.known, t.foreign
     base, tabled, step, mask = addresses
     strong, instruction, size = a.strong, a.instruction, a.size
@@ -287,7 +286,7 @@ def stores(t: Tables, a: Access, memory: Memory, addresses: Addresses) -> None:
 
 @core
 def is_written(written: int, offset: int, size: int) -> bool:
-    """Whether all these bytes were written."""
+    """Whether all of these bytes have been written."""
     at = written + offset
     end = at + size
     while at < end:
@@ -302,7 +301,7 @@ def is_written(written: int, offset: int, size: int) -> bool:
 
 @core
 def missing_shadow(memory: Memory, size: int) -> int:
-    """What an access of ``size`` bytes per lane must be given first: SHADOW, NARROW, or DONE for nothing."""
+    """What an access of ``size`` bytes per lane needs first: SHADOW, NARROW, or DONE for nothing."""
     if memory.cells == 0:
         return SHADOW
     return NARROW if size < 4 and memory.shift == 2 else DONE
@@ -310,7 +309,7 @@ def missing_shadow(memory: Memory, size: int) -> int:
 
 @core
 def lane_by_lane(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
-    """An access of global memory whose lanes may be in several allocations; what is missing before it can be checked, or DONE."""
+    """Check an access to global memory whose lanes may be in several allocations; returns what is missing first, or DONE."""
     s = t.s
     base, tabled, step, mask = addresses
     size = a.size
@@ -344,7 +343,7 @@ def lane_by_lane(t: Tables, a: Access, allocations: Any, addresses: Addresses) -
 
 @core
 def check_written(t: Tables, a: Access, memory: Memory, addresses: Addresses, written: int) -> None:
-    """Were the bytes of every lane written before?  ``written``: where it is kept which of the memory's are."""
+    """Whether the bytes of every lane have been written; ``written`` is the memory's map of written bytes."""
     base, tabled, step, mask = addresses
     least, most = bounds_of(addresses)
     origin, limit = memory.origin, memory.limit
@@ -365,7 +364,7 @@ def check_written(t: Tables, a: Access, memory: Memory, addresses: Addresses, wr
 
 @core
 def bounds_of(addresses: Addresses) -> tuple[int, int]:
-    """The least and the greatest of the lanes' addresses."""
+    """The lowest and the highest of the lanes' addresses."""
     base, tabled, step, mask = addresses
     if tabled:
         return base + least_of(step, mask), base + greatest_of(step, mask)
@@ -376,7 +375,7 @@ def bounds_of(addresses: Addresses) -> tuple[int, int]:
 
 @core
 def one_memory(t: Tables, a: Access, memory: Memory, addresses: Addresses, written: int) -> None:
-    """Every lane of one access, all of one memory."""
+    """Check every lane of an access whose lanes are all in one memory."""
     if t.s[S_OPTIONS] & CHECK_RACES:
         if a.event == LOAD:
             loads(t, a, memory, addresses)
@@ -388,7 +387,7 @@ def one_memory(t: Tables, a: Access, memory: Memory, addresses: Addresses, writt
 
 @core
 def remember_visit(s: Any, member: Any, a: Access, address: int, lane: int) -> None:
-    """A block accesses the shared memory of another one of its cluster, which must not end before it knows."""
+    """Record that a block accesses the shared memory of another block of its cluster, which must not end before it knows of the access."""
     row = (s[S_RANK] * s[S_WARPS] + s[S_WARP_IN_BLOCK]) * VISIT_WORDS
     visits = array_at(member[M_VISITS])
     visits[row + V_STAMP], visits[row + V_INSTRUCTION] = accessor_stamp(s), a.instruction
@@ -397,7 +396,7 @@ def remember_visit(s: Any, member: Any, a: Access, address: int, lane: int) -> N
 
 @core
 def of_shared(t: Tables, a: Access, addresses: Addresses) -> None:
-    """Every lane of one access of shared memory: the block's own, or by lane that of the block of its cluster whose rank the address holds."""
+    """Check every lane of an access to shared memory: the block's own, or that of the block of its cluster whose rank each lane's address holds."""
     s = t.s
     base, tabled, step, mask = addresses
     if s[S_MEMBERS] == 0:
@@ -435,7 +434,7 @@ def of_shared(t: Tables, a: Access, addresses: Addresses) -> None:
 
 @core
 def access(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
-    """Every lane of one access; DONE, or what is missing before it can be checked."""
+    """Check every lane of an access; returns DONE, or what is missing first."""
     s = t.s
     low = address_of(addresses.base, addresses.tabled, addresses.step, lowest_bit(addresses.mask))
     window = low & WINDOW_MASK
@@ -464,7 +463,7 @@ def access(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
 
 @core
 def halves_of_access(t: Tables, a: Access, allocations: Any, addresses: Addresses) -> int:
-    """Every lane of one access, one half of a wave of more than 32 lanes after the other; DONE, or what is missing before it can go on."""
+    """Check every lane of an access, one half after the other in a wave of more than 32 lanes; returns DONE, or what is missing first."""
     s = t.s
     base, tabled, step, mask = addresses
     while s[S_HALF] <= s[S_HALVES]:
@@ -485,7 +484,7 @@ def halves_of_access(t: Tables, a: Access, allocations: Any, addresses: Addresse
 def look_at(
     t: Tables, seen: Any, events: Any, allocations: Any, traffic: Traffic, addresses: Addresses, alike: bool
 ) -> int:
-    """The access of the next event; DONE, or what is missing before it can be checked."""
+    """Check the access of the next event; returns DONE, or what is missing first."""
     s = t.s
     row = s[S_EVENT] * COLUMNS
     event, strong = events[row + E_EVENT], events[row + E_STRONG]
@@ -508,7 +507,7 @@ def look_at(
 
 @core
 def constants(s: Any, findings: Any, instruction: int, limit: int, size: int, addresses: Addresses) -> None:
-    """A read of constant memory at an index: what is after the bank reads as 0."""
+    """Check an indexed read of constant memory; a read after the end of the bank gives 0."""
     base, tabled, step, mask = addresses
     left = mask
     while left:
@@ -521,7 +520,7 @@ def constants(s: Any, findings: Any, instruction: int, limit: int, size: int, ad
 
 @core
 def next_block(s: Any, starts: Any, head: int) -> int:
-    """Take the record of the basic block that comes next; DONE when none does, BROKEN where it is another one, else SYNCHRONISE."""
+    """Take the next basic-block record. Returns DONE if there is none, BROKEN if the record is of another kind, otherwise SYNCHRONISE."""
     records = s[S_RECORDS]
     if s[S_POSITION] >= s[S_USED]:
         return DONE
@@ -542,7 +541,7 @@ def next_block(s: Any, starts: Any, head: int) -> int:
 
 @core
 def read_records(t: Tables, seen: Any, starts: Any, events: Any, allocations: Any, traffic: Traffic) -> int:
-    """Read records until none are left or the caller has to do something first; gives the reason.
+    """Read records until none are left or the caller must do something first; returns the reason.
 
     Args:
         seen: as ``t.foreign``, for strong accesses (``BlockClocks.seen``).

@@ -1,8 +1,8 @@
-"""Findings as a person reads them: one entry for what is probably one defect, causes before what follows from them.
+"""Arranges findings for readers: one entry per probable defect, causes before consequences.
 
-Races of one write with several reads, before and after it, are one entry: one barrier is missing.  What a thread reads too early it may find
-undefined, so that an uninitialized read of shared memory at a line of such a race is part of that entry.  Of one launch, barriers and races come
-first, then reads of what nothing wrote, then faults and deadlocks, to which all of these may lead; errors before warnings.
+Races of one write with several reads, before and after it, form one entry, because one barrier is missing. A thread that reads too early may find undefined
+contents, so an uninitialized read of shared memory at a line of such a race is part of that entry. Within a launch, barriers and races come first, then reads
+of unwritten memory, then faults and deadlocks, to which all of these may lead; errors come before warnings.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from warpwright.tools.checks.findings import SEVERITIES, Finding, Place, summary
 _MEMORY = re.compile(r"byte [\d,]+ of (.+)$")
 SHARED = "shared memory"
 _HAZARDS = ("RAW", "WAR", "WAW")
-"""The one that heads an entry first: a read after a write tells most of what is missing."""
+"""Order in which hazards are chosen to head an entry: a read after a write shows best what is missing."""
 RANKS = {"racecheck": 1, "schedcheck": 1, "initcheck": 2, "memcheck": 3, "leakcheck": 4, "perfcheck": 4}
 
 
 class Findings(list[Finding]):
-    """The findings as they were found; shown, on the terminal and in a notebook, as the report of their entries."""
+    """The findings in the order in which they were found; printed, on the terminal and in a notebook, as a report of their entries."""
 
     def __repr__(self) -> str:
         entries = arranged(self)
@@ -33,7 +33,7 @@ class Findings(list[Finding]):
 
 
 def arranged(findings: Sequence[Finding]) -> list[Finding]:
-    """Entries for these findings, in the order in which to read them; the findings stay as they are."""
+    """The entries for these findings in reading order; the findings are not changed."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for number, finding in enumerate(findings):
         groups.setdefault(_defect(finding) or (number,), []).append(finding)
@@ -52,7 +52,7 @@ def _line(place: Place) -> str | int:
 
 
 def _memory(finding: Finding) -> str:
-    """The memory that a finding is about: an allocation's name, or shared memory."""
+    """The memory that a finding concerns: an allocation's name, or shared memory."""
     match = _MEMORY.search(finding.details[0]) if finding.details else None
     return match[1] if match else ""
 
@@ -62,7 +62,7 @@ def _hazard(finding: Finding) -> str:
 
 
 def _defect(finding: Finding) -> tuple[object, ...] | None:
-    """What findings of one defect have in common; None for one that stands for itself."""
+    """A key that findings of the same defect share; None for a finding that forms its own entry."""
     if finding.check == "initcheck" and finding.places:
         one = finding.places[0]
         return finding.check, one.kernel, _line(one), _memory(finding)
@@ -73,7 +73,7 @@ def _defect(finding: Finding) -> tuple[object, ...] | None:
 
 
 def _entry(group: Sequence[Finding]) -> Finding:
-    """One entry for findings of one defect: the gravest, with the others as further lines."""
+    """One entry for the findings of one defect: the most severe one, with the others as further lines."""
     if len(group) == 1:
         return group[0]
     head, *rest = sorted(group, key=_gravity)
@@ -98,7 +98,7 @@ def _also(finding: Finding, head: Finding) -> str:
 
 
 def _named(place: Place, head: Finding) -> str:
-    """A place, with the text of its line where the entry's own places do not show it."""
+    """A place, with the text of its line unless the entry's places already show it."""
     text = place.line.removeprefix(place.file_line()).removeprefix(": ")
     return place.where() + (f" ({text})" if text and place.line not in {p.line for p in head.places} else "")
 
@@ -110,7 +110,7 @@ def _reads_of_shared_memory(group: Sequence[Finding]) -> set[tuple[str, str | in
 
 
 def _without_symptoms(entries: Sequence[tuple[Finding, set[tuple[str, str | int]]]]) -> list[Finding]:
-    """Put reads of shared memory that nothing wrote into the races that explain them."""
+    """Merge reads of unwritten shared memory into the races that explain them."""
     result: list[Finding] = []
     told: dict[int, list[str]] = {}
     for finding, _ in entries:

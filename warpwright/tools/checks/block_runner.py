@@ -1,7 +1,7 @@
-"""A block's turn: its warps run, their records are read, barriers are waited at; machine code (``native``).
+"""A block's turn: runs its warps, reads their records, and handles barriers; compiled to machine code (``native``).
 
-``run_block`` goes on until there is something that machine code leaves to Python: an order between warps of several blocks, copies, what
-is to be told.  What it needs is in arrays of words, so that it goes on where it stopped.
+``run_block`` continues until something must be done in Python: ordering between warps of several blocks, copies, or findings. Its state is in arrays of words,
+so that it resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -34,59 +34,60 @@ from warpwright.tools.checks.traffic import Traffic
 
 Warp: TypeAlias = Annotated[Any, WARP]
 
-# --- what is known of a launch: words of one array; host pointers, but for the clock ------------------
+# --- state of a launch: words of one array; host pointers, except the clock ------------------
 L_CLOCK, L_CANCEL, L_STARTS, L_EVENTS, L_ALLOCATIONS, L_FINDINGS, L_COUNTERS, L_SCRATCH = range(8)
 L_WAYS, L_WAY_TABLE, L_WAY_BLOCKS = 8, 9, 10
-"""How many ways round barriers there are (``skipped_barriers.py``), and its tables."""
+"""Number of ways round barriers (``skipped_barriers.py``), and the tables of these ways."""
 L_FUNCTION, L_READS, L_SYNCHECK, L_SEEDED, L_RECORD_WORDS = 11, 12, 13, 14, 15
-"""The traced warp function; whether records are read, barriers looked at, and the order of warps given; words of a record by its tag."""
+"""The traced warp function; whether records are read, whether barriers are checked, and whether the order of warps is given; words of a record by its tag."""
 L_WALKS, L_LANES = 16, 17
-"""Whether records are followed from block to block; lanes of a warp."""
+"""Whether records are followed from basic block to basic block; lanes of a warp."""
 L_WORDS = 18
 
-# --- what is known of a resident block ---------------------------------------------------------------
+# --- state of a resident block ---------------------------------------------------------------
 T_PHASE, T_STATUS, T_REASON, T_WARP, T_AT, T_ORDERED, T_STOPS, T_MOVED, T_RELEASED, T_FRUITFUL, T_LAST = range(11)
-"""What comes next; status of the warp that ran last, why reading its records ended, its number; place in the order and warps in it; stops
-of the warp in this turn; whether any warp did more than spin in this pass, whether a barrier let any go, and both in this turn; the basic block in which
-the warp stopped."""
+"""The next phase; of the warp that ran last, its status, the reason why reading its records ended, and its number; position in the order, and number of warps
+in the order; stops of the warp in this turn; whether any warp did more than spin in this pass, whether a barrier released any, and whether either happened in
+this turn; the basic block in which the warp stopped."""
 T_BARRIER, T_TOLD, T_LIVING, T_TELLS = 11, 12, 13, 14
-"""The barrier that is looked at; whether Python was told that it completes; threads that live; whether Python wants to be told of arrivals:
-some warp knows of other blocks."""
+"""The barrier being examined; whether Python has been told that it completes; number of live threads; whether Python must be told of arrivals, because some
+warp knows of other blocks."""
 T_WARPS, T_STRUCTURES, T_STRIDE, T_STATES, T_RUN, T_ORDER = 15, 16, 17, 18, 19, 20
-"""Warps; host pointers of their WARP structures and bytes between these, of their rows of shadow.S_*, their states, and the order of a pass."""
+"""Number of warps; host pointer of their WARP structures, and bytes between these; host pointers of their rows of shadow.S_*, of their states, and of the order
+of a pass."""
 T_KNOWN, T_COLUMNS, T_LANES, T_FOREIGN, T_SEEN = 21, 22, 23, 24, 25
-"""Host pointers of what each warp knows (rows of so many words), of what its lanes know, of pointers to what it knows of other blocks."""
+"""Host pointer of what each warp knows, and words of a row there; host pointers of what its lanes know, and of pointers to what it knows of other blocks."""
 T_ARRIVED, T_COUNTS, T_VOTES, T_PLACES, T_AT_BRANCH, T_ROUND_IT, T_WITH_OTHERS = 26, 27, 28, 29, 30, 31, 32
-"""Host pointers of: clocks that arrived at each barrier, threads that did, votes, basic blocks that arrivals came from; by warp and way,
-lanes at its branch and round its barrier; ways that threads at the barrier took too."""
+"""Host pointers. By barrier: clocks that have arrived, number of threads that have, votes, and basic blocks from which they arrived. By warp and way: lanes
+that were at its branch, and lanes that went round its barrier. By way: whether threads at the barrier took it too."""
 T_APART, T_APART_AT = 33, 34
-"""Lanes of the warp that has just arrived which went round a barrier's block where others of its arriving lanes are, and that block."""
+"""Lanes of the warp that has just arrived that went round the basic block at whose barrier its other lanes are, and that basic block."""
 T_TIMES_ROUND, T_CAME, T_EXPECTED = 35, 36, 37
-"""Host pointers by warp and way of ``skipped_barriers.Walked``'s arrays of these names."""
+"""Host pointers of the arrays with these names in ``skipped_barriers.Walked``, by warp and way."""
 T_MISSING, T_MISSING_AT = 38, 39
-"""Lanes that a warp-wide operation of the warp's last records named in vain, and the basic block of that operation."""
+"""Lanes that a warp-wide operation in the warp's last records named but that did not come, and the basic block of that operation."""
 T_WANTED, T_MISCOUNTS = 40, 41
-"""Host pointer to the count that each barrier's first arrival named; whether the warp that has just arrived named one that is none or another."""
+"""Host pointer to the count that each barrier's first arrival named; whether the warp that has just arrived named an invalid or a different count."""
 T_WORDS = 42
 NO_WARPS, ANOTHER = 1, 2
-"""Of T_MISCOUNTS: the count is no multiple of 32; it differs."""
+"""Values of T_MISCOUNTS: the count is not a multiple of the warp size; it differs from the first."""
 BARRIERS = 16
 MOST_PLACES = 63
-"""Of a barrier's row of places, after their number."""
+"""Most entries in a barrier's row of places, after their number."""
 
 BEGIN, RUN, RECORDS, WALK, STOPPED_AT, BARRIER, NEXT, RELEASE, COMPLETES, AFTER = range(10)
-"""Phases: of a pass, of a warp, of a release of barriers."""
+"""Phases of a pass, of a warp, and of the release of barriers."""
 ENDED, PASSED, DEADLOCKED, CANCELLED, FAILED, OUTSIDE, READING, ARRIVED, COMPLETED, MISSING = range(10)
-"""Why run_block returns: the block has ended; warps only spin, or one pass is done; none can run; the launch was cancelled; a warp stopped with
-a status that ends the launch; lanes came to a WARPSYNC that does not name them; reading records ended with T_REASON; a warp is at a barrier; one
-completes; lanes that a warp-wide operation names went round it."""
+"""Reasons why run_block returns: the block has ended; warps only spin, or one pass is done; no warp can run; the launch was cancelled; a warp stopped with a
+status that ends the launch; lanes reached a WARPSYNC that does not name them; reading records ended with T_REASON; a warp is at a barrier; a barrier completes;
+lanes that a warp-wide operation names went round it."""
 RUNNING, AT_BARRIER, EXITED, STUCK, AT_CLUSTER = range(5)
 """States of warps."""
 SYNC, ARRIVE, POPCOUNT, AND, OR, CLUSTER_ARRIVE, CLUSTER_WAIT = range(len(BARRIER_MODES))
 WAY_BYTES = 8 * MOST_LANES
-"""Of a warp's counts for one way."""
+"""Bytes of a warp's counts for one way."""
 STOPS_BEFORE_GIVING_WAY = 256
-"""Strong accesses of one turn; a warp that makes more may be spinning on what another one has to write."""
+"""Strong accesses of a warp in one turn; a warp that makes more may be spinning on a value that another warp has to write."""
 EXIT, AT_BLOCK_BARRIER, STRONG, TRACE_FULL = (
     int(Status.EXIT),
     int(Status.BARRIER),
@@ -98,26 +99,26 @@ YIELD, CLOCK, DEADLOCK, SLEEP = int(Status.YIELD), int(Status.CLOCK), int(Status
 
 @cache
 def record_lengths(lanes: int) -> npt.NDArray[np.int64]:
-    """Words of a record by its tag, for warps of so many lanes."""
+    """Words of a record by its tag, for warps with this many lanes."""
     words = record_words(lanes)
     return np.array([words.get(tag, 1) for tag in range(16)], np.int64)
 
 
 @core
 def warp_at(t: Any, w: int) -> int:
-    """The WARP structure of a warp."""
+    """Host address of a warp's WARP structure."""
     return t[T_STRUCTURES] + w * t[T_STRIDE]
 
 
 @core
 def state_of(t: Any, w: int) -> int:
-    """A warp's row of shadow.S_*."""
+    """Host address of a warp's row of shadow.S_*."""
     return t[T_STATES] + w * S_WORDS * 8
 
 
 @core
 def read(t: Any, launch: Any, w: int) -> int:
-    """Read what is left of a warp's records."""
+    """Read the rest of a warp's records."""
     tables = Tables(
         array_at(state_of(t, w)),
         array_at(t[T_KNOWN] + w * t[T_COLUMNS] * 8),
@@ -133,7 +134,7 @@ def read(t: Any, launch: Any, w: int) -> int:
 
 @core
 def went_round(t: Any, times_round: Any, lanes: int, at: int, expected: int) -> None:
-    """Lanes took a way round the barrier of a basic block; ``expected``: those without which others carried it out."""
+    """Record that lanes took a way round a basic block's barrier; ``expected`` are the lanes without which others carried it out."""
     left = lanes
     while left:
         times_round[lowest_bit(left)] += 1
@@ -144,7 +145,7 @@ def went_round(t: Any, times_round: Any, lanes: int, at: int, expected: int) -> 
 
 @core
 def more_often(times_round: Any, absent: int, lanes: int) -> int:
-    """Those of the absent lanes that took a way more often than each of the others."""
+    """The absent lanes that took a way more often than each of the present ones."""
     most = 0
     left = lanes
     while left:
@@ -161,8 +162,8 @@ def more_often(times_round: Any, absent: int, lanes: int) -> int:
 
 
 class Ways(NamedTuple):
-    """Of a warp, by way round a barrier: lanes at its branch, lanes that went round, host pointer to how often each lane took it (``MOST_LANES`` words
-    a way), lanes whose last warp-wide operation it goes round, lanes without which others carried that out."""
+    """A warp's state by way round a barrier: lanes at its branch, lanes that went round, host pointer to how often each lane took it (``MOST_LANES`` words per
+    way), lanes whose last warp-wide operation it goes round, and lanes without which others carried that out."""
 
     at_branch: Any
     round_it: Any
@@ -173,7 +174,7 @@ class Ways(NamedTuple):
 
 @core
 def carried_out(t: Any, launch: Any, ways: Ways, block: int, lanes: int, absent: int) -> None:
-    """Lanes carry out a warp-wide operation whose mask names others: had these gone round it?"""
+    """Lanes carry out a warp-wide operation whose mask names others: determine whether these went round it."""
     table = array_at(launch[L_WAY_TABLE])
     for d in range(launch[L_WAYS]):
         if ways.came[d] & lanes and t[T_MISSING] == 0:
@@ -185,7 +186,7 @@ def carried_out(t: Any, launch: Any, ways: Ways, block: int, lanes: int, absent:
 
 @core
 def enter_block(t: Any, launch: Any, of_warp: Ways, last: int, lanes: int) -> None:
-    """Lanes enter a basic block that is on some way."""
+    """Process the entry of lanes into a basic block that is on some way."""
     at_branch, round_it, times_round, came, expects = of_warp
     table, matters = array_at(launch[L_WAY_TABLE]), array_at(launch[L_WAY_BLOCKS])
     for d in range(launch[L_WAYS]):
@@ -210,7 +211,8 @@ def enter_block(t: Any, launch: Any, of_warp: Ways, last: int, lanes: int) -> No
 
 @core
 def walk(t: Any, launch: Any, trace: Any, used: int, of_warp: Ways) -> int:
-    """Follow a warp's records: lanes at the branch of each way round a barrier, lanes that went round; the last basic block, or -1."""
+    """Follow a warp's records to find the lanes at the branch of each way round a barrier and the lanes that went round; returns the last basic block, or
+    -1."""
     position = 0
     last = -1
     group = 0
@@ -237,7 +239,7 @@ def walk(t: Any, launch: Any, trace: Any, used: int, of_warp: Ways) -> int:
 
 @core
 def passes(t: Any, launch: Any, w: int, lanes: int) -> None:
-    """Lanes of a warp are at a barrier: the ways on which they went round it begin anew."""
+    """Lanes of a warp are at a barrier: reset the ways on which they went round it."""
     ways = launch[L_WAYS]
     table = array_at(launch[L_WAY_TABLE])
     at_branch, round_it = array_at(t[T_AT_BRANCH] + w * ways * 8), array_at(t[T_ROUND_IT] + w * ways * 8)
@@ -253,7 +255,7 @@ def passes(t: Any, launch: Any, w: int, lanes: int) -> None:
 
 @core
 def arrive_at_cluster(t: Any, launch: Any, w: int) -> None:
-    """A warp arrives at its cluster's barrier, or waits there: in a wait whose arrival has been taken back it is past the barrier already."""
+    """A warp arrives at its cluster's barrier, or waits there; in a wait whose arrival has been consumed it is already past the barrier."""
     warp: Warp = warp_at(t, w)
     lanes = warp["barrier_lanes"] & warp["lanes"]
     array_at(state_of(t, w))[S_EPOCH] += 1
@@ -269,7 +271,7 @@ def arrive_at_cluster(t: Any, launch: Any, w: int) -> None:
 
 @core
 def arrive(t: Any, launch: Any, w: int) -> bool:
-    """A warp has come to a block barrier, or to its cluster's; whether Python has to look at it."""
+    """A warp has reached a block barrier or its cluster's; returns whether Python must process that."""
     warp: Warp = warp_at(t, w)
     if warp["barrier_mode"] >= CLUSTER_ARRIVE:
         arrive_at_cluster(t, launch, w)
@@ -320,14 +322,14 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
 
 @core
 def waits_at(t: Any, w: int, number: int) -> bool:
-    """Whether a warp waits at a block barrier."""
+    """Whether a warp is waiting at a block barrier."""
     warp: Warp = warp_at(t, w)
     return bool(array_at(t[T_RUN])[w] == AT_BARRIER and warp["barrier_id"] & 15 == number)
 
 
 @core
 def expected(t: Any, number: int) -> int:
-    """Threads that a barrier waits for; -1 when nobody waits there."""
+    """Number of threads that a barrier waits for; -1 if no thread waits there."""
     most = -1
     for w in range(t[T_WARPS]):
         if waits_at(t, w, number):
@@ -338,7 +340,7 @@ def expected(t: Any, number: int) -> int:
 
 @core
 def is_of_interest(t: Any, launch: Any, number: int) -> bool:
-    """Whether Python has to look at a barrier that completes."""
+    """Whether Python must process a barrier that completes."""
     if t[T_TELLS]:
         return True
     if launch[L_SYNCHECK] == 0:
@@ -362,7 +364,7 @@ def is_of_interest(t: Any, launch: Any, number: int) -> bool:
 
 @core
 def complete(t: Any, launch: Any, number: int) -> None:
-    """A block barrier lets its warps go on: they know what all that arrived knew."""
+    """Complete a block barrier: release its warps, which then know what all arriving warps knew."""
     columns = t[T_COLUMNS]
     arrived = array_at(t[T_ARRIVED] + number * columns * 8)
     counts, votes, run = array_at(t[T_COUNTS]), array_at(t[T_VOTES]), array_at(t[T_RUN])
@@ -407,7 +409,7 @@ def complete(t: Any, launch: Any, number: int) -> None:
 
 @core
 def after_stop(t: Any, launch: Any, w: int) -> int:
-    """Go on after the stop of a warp whose records are read; gives a reason to return, or -1."""
+    """Continue after the stop of a warp whose records have been read; returns a reason to return, or -1."""
     status = t[T_STATUS]
     t[T_PHASE] = NEXT
     if status == STRONG or status == CLOCK or status == TRACE_FULL:
@@ -434,7 +436,7 @@ def after_stop(t: Any, launch: Any, w: int) -> int:
 
 @core
 def after_pass(t: Any) -> bool:
-    """Every warp of a pass had its turn: whether the block has ended."""
+    """Every warp of a pass has had its turn; returns whether the block has ended."""
     ended = True
     living = 0
     for w in range(t[T_WARPS]):
@@ -452,7 +454,7 @@ def after_pass(t: Any) -> bool:
 
 @core
 def begin_pass(t: Any, launch: Any) -> None:
-    """The order of the warps that run: by number, or as Python has put it there."""
+    """Set the order of the running warps: by number, or as given by Python."""
     if launch[L_SEEDED] == 0:
         n = 0
         order, run = array_at(t[T_ORDER]), array_at(t[T_RUN])
@@ -468,7 +470,7 @@ def begin_pass(t: Any, launch: Any) -> None:
 
 @core
 def run_warp(t: Any, launch: Any, w: int) -> bool:
-    """Run a warp's function up to its next stop; True if lanes came to a WARPSYNC that does not name them."""
+    """Run a warp's function up to its next stop; returns True if lanes reached a WARPSYNC that does not name them."""
     warp: Warp = warp_at(t, w)
     launch[L_CLOCK] += 1
     warp["trace_used"] = 0
@@ -484,7 +486,7 @@ def run_warp(t: Any, launch: Any, w: int) -> bool:
 
 @core
 def follow(t: Any, launch: Any, w: int) -> bool:
-    """Follow a warp's records from basic block to basic block; True if a warp-wide operation named lanes that are elsewhere."""
+    """Follow a warp's records from basic block to basic block; returns True if a warp-wide operation named lanes that are elsewhere."""
     state = array_at(state_of(t, w))
     if launch[L_WALKS] == 0 and launch[L_READS]:
         t[T_LAST] = state[S_BLOCK]
@@ -508,7 +510,7 @@ def follow(t: Any, launch: Any, w: int) -> bool:
 
 @core
 def release_next(t: Any, launch: Any) -> bool:
-    """Look at the next barrier and release it if it is complete; True if Python is to know of that first."""
+    """Examine the next barrier and release it if it is complete; returns True if Python must be told first."""
     number = t[T_BARRIER]
     if number == BARRIERS:
         t[T_PHASE] = AFTER
@@ -528,7 +530,7 @@ def release_next(t: Any, launch: Any) -> bool:
 
 @core
 def end_pass(t: Any, launch: Any) -> int:
-    """After the barriers of a pass: the reason to leave machine code, or -1."""
+    """End a pass after its barriers; returns the reason to leave machine code, or -1."""
     t[T_PHASE] = BEGIN
     t[T_FRUITFUL] |= t[T_RELEASED]
     if peek(launch[L_CANCEL]):
@@ -547,7 +549,7 @@ def end_pass(t: Any, launch: Any) -> int:
 
 @partial(entry, what="the checks")
 def run_block(t: Any, launch: Any) -> int:
-    """Run a block's warps as far as they go; gives the reason why not further.
+    """Run a block's warps as far as possible; returns the reason for stopping.
 
     Args:
         t: int64[T_WORDS].

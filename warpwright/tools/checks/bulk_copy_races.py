@@ -1,8 +1,8 @@
-"""Races of a bulk copy with what threads and other copies did, word by word of the memory that it reads and writes.
+"""Races of a bulk copy with threads and other copies, checked for each word that it reads or writes.
 
-In shared memory a copy is an accessor of its own (``happens_before.py``): what threads wrote must be known to the warp that issues it and
-shown by a proxy fence; who looks at the bytes afterwards must have waited.  In global memory it counts as an access of the warp that
-issues it: a plain one, or of a reduction (``cp.reduce.async.bulk``) an atomic one for each element, which no other atomic one races with.
+In shared memory a copy is a separate accessor (``happens_before.py``): what threads wrote must be known to the issuing warp and made visible by a proxy fence,
+and threads that access the bytes afterwards must have waited. In global memory it counts as an access by the issuing warp: a plain one, or for a reduction
+(``cp.reduce.async.bulk``) one atomic per element, which does not race with other atomics.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ LANE_MASK, OFFSET_MASK = 0xFFFFFFFF, 0xFFFFFFFF
 
 @core
 def check_earlier_write(t: Tables, a: Access, cell: int, kind: int, address: int, lane: int) -> None:
-    """Is the last write of a word known to the issuing warp, and shown to copies where a thread made it?"""
+    """Check that the issuing warp knows the last write of a word and, if a thread made it, that it is visible to copies."""
     s, known, lanes_known, foreign, findings = t
     stamp = peek(cell + WRITE_STAMP)
     if is_old(s, OWN, stamp):
@@ -97,7 +97,7 @@ def check_earlier_write(t: Tables, a: Access, cell: int, kind: int, address: int
 
 @core
 def shared_side(t: Tables, event: int, instruction: int, rank: int, place: int, stamp: int, lane: int) -> None:
-    """A copy's bytes in the shared memory of the block of a rank in the cluster."""
+    """Check a copy's bytes in the shared memory of the cluster's block with a given rank."""
     s = t.s
     offset = place & OFFSET_MASK
     size = place >> 32
@@ -130,7 +130,7 @@ def shared_side(t: Tables, event: int, instruction: int, rank: int, place: int, 
 
 @core
 def global_row(t: Tables, a: Access, allocations: Any, address: int, lane: int, only_shadow: bool) -> int:
-    """Neighbouring bytes of global memory; the allocation that lacks a shadow, or -1."""
+    """Check contiguous bytes of global memory; returns the allocation that lacks a shadow, or -1."""
     s = t.s
     one = allocation_at(s, allocations, address)
     if one < 0 or address + a.size > allocations[one * ALLOCATION_WORDS + A_END]:
@@ -152,7 +152,7 @@ def global_row(t: Tables, a: Access, allocations: Any, address: int, lane: int, 
 
 @core
 def global_side(t: Tables, one: Access, allocations: Any, record: int, lane: int, only_shadow: bool) -> int:
-    """Every row of a copy in global memory; the allocation that lacks a shadow, or -1."""
+    """Check every row of a copy in global memory; returns the allocation that lacks a shadow, or -1."""
     address = peek(record + 8 * AT_ADDRESS)
     row = Access(one.event, one.strong, one.instruction, one.space, peek(record + 8 * AT_ROW), 0, 0)
     pairs = record + 8 * AT_PAIRS
@@ -175,19 +175,19 @@ def global_side(t: Tables, one: Access, allocations: Any, record: int, lane: int
 
 @partial(entry, what="the checks of bulk copies")
 def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamps: Any, tables: Any) -> int:
-    """One bulk copy; gives the allocation that needs a shadow first, or -1 when all was checked.
+    """Check one bulk copy; returns the allocation that needs a shadow first, or -1 if everything was checked.
 
     Args:
-        reduces: 1 for a reduction, which is atomic for each element: in global memory a strong access.
-        tables: host pointers to what the warp knows of its block, what its lanes know, what it knows of other blocks (of reductions what is ordered before
-            strong accesses), to the allocations and to the findings.
+        reduces: 1 for a reduction, which is atomic for each element: a strong access in global memory.
+        tables: host pointers to what the warp knows of its block, to what its lanes know, to what it knows of other blocks (for reductions, what is ordered
+        before strong accesses), to the allocations and to the findings.
         record: host pointer of the copy's record.
-        stamps: of the copy as an accessor of the shared memory of the cluster's block of each rank, and last as a reader of the block's own.
+        stamps: the copy's stamps as an accessor of the shared memory of the cluster's block of each rank, and last as a reader of the block's own.
     """
     allocations = array_at(tables[3])
     t = Tables(s, array_at(tables[0]), array_at(tables[1]), array_at(tables[2]), array_at(tables[4]))
     s[S_GUARD] = 0
-    # Copies pass L1 by.
+    # Copies bypass L1.
     s[S_SECTORS] = 0
     head = peek(record + 8 * AT_HEAD)
     lane = lowest_bit(head & LANE_MASK)

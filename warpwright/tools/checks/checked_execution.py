@@ -1,7 +1,8 @@
 """Runs a launch for the checks: traced warps in turn, barriers, and a seeded order of warps if requested.
 
-Blocks become resident as in a launch without checks: one at a time as long as it makes progress, twice as many when every
-warp only spins, and all at once where the grid synchronises; those of a cluster become resident together.  With a seed, blocks and warps take their turns in a random order that the seed determines.
+Blocks become resident as in a launch without checks: one at a time as long as it makes progress, twice as many each time all warps only spin, and all at once
+if the grid synchronises; the blocks of a cluster become resident together.  With a seed, blocks and warps take their turns in a random order that the seed
+determines.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TRACE_LIMIT_WORDS = 4096
 STATES = ("running", "barrier", "exited", "stuck", "cluster")
 ROUNDS_BEFORE_NEXT_BLOCK = 4
 FIRST_PASS = 8
-"""Rounds in which no warp did more than spin before states are compared."""
+"""Number of rounds in which all warps only spin before their states are compared."""
 _SLOTS = {name: WARP.slot(name) for name in WARP}
 _EXECUTED = [WARP.slot("instructions"), WARP.slot("thread_instructions")]
 _INDEX = [BLOCK.slot(name) for name in ("index_x", "index_y", "index_z", "linear_index")]
@@ -47,20 +48,20 @@ class Warp:
     """A resident warp."""
 
     words: Words
-    """Its WARP structure."""
+    """The fields of its WARP structure."""
     trace: Words
     in_block: int
     run: Words
     """States of the block's warps."""
     address: int = field(init=False)
-    """Of the WARP structure."""
+    """Host address of the WARP structure."""
     trace_address: int = field(init=False)
     _fields: memoryview = field(init=False)
 
     def __post_init__(self) -> None:
         self.address = int(self.words.ctypes.data)
         self.trace_address = int(self.trace.ctypes.data)
-        # Python reads a word of it in a third of the time that one of an array takes.
+        # Python reads a word of it in a third of the time that a NumPy array takes.
         self._fields = self.words.data.cast("B").cast("Q")
 
     def __getitem__(self, name: str) -> int:
@@ -82,30 +83,30 @@ class Warp:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """A resident block, and when it has ended, the room of the next one."""
+    """A resident block; when it has ended, it is reused for the next one."""
 
     words: Words
     shared: npt.NDArray[np.uint8]
     warps: list[Warp]
     structures: npt.NDArray[np.int64]
-    """The WARP structures, a row each."""
+    """The WARP structures, one row each."""
     private: tuple[Words, ...]
-    """What else its warps write."""
+    """Other memory that its warps write."""
     run: Words
     order: Words
-    """Warps of a pass in their order."""
+    """Order of the warps in a pass."""
     counts: Words
-    """Threads that have arrived at each barrier."""
+    """Number of threads that have arrived at each barrier."""
     votes: Words
     turn: Words
-    """What ``turn.run_block`` goes by."""
+    """The state of ``turn.run_block``."""
     fill: npt.NDArray[np.uint8] | None = None
-    """What is in shared memory when the block begins; None: zeros."""
+    """Contents of shared memory when the block begins; None for zeros."""
     number: int = -1
     rank: int = 0
-    """In its cluster."""
+    """Its rank in the cluster."""
     cluster: list[Block] = field(default_factory=list, repr=False)
-    """The blocks of its cluster by rank, this one and those that have ended included."""
+    """The blocks of its cluster by rank, including this one and those that have ended."""
     ended: bool = False
     turn_address: int = field(init=False)
     """Host pointer of ``turn``."""
@@ -121,7 +122,7 @@ class Block:
         t[tu.T_COUNTS], t[tu.T_VOTES] = self.counts.ctypes.data, self.votes.ctypes.data
 
     def begin(self, number: int, index: tuple[int, int, int], sm: int) -> None:
-        """Be the block of a number, with nothing run."""
+        """Become the block with a given number, at its start."""
         self.number = number
         self.rank, self.cluster, self.ended = 0, [self], False
         self.words[_INDEX] = (*index, number)
@@ -139,7 +140,7 @@ class Block:
 
 
 def join(blocks: list[Block], number: int, shape: Dim3, clusters: Dim3) -> None:
-    """Tell the blocks of a cluster, by rank, their places in it and its place in the grid."""
+    """Set the cluster of its blocks, given by rank: their ranks, and the cluster's index in the grid."""
     slot = BLOCK.slot("cluster_blocks")
     for rank, block in enumerate(blocks):
         block.rank, block.cluster = rank, blocks
@@ -148,20 +149,20 @@ def join(blocks: list[Block], number: int, shape: Dim3, clusters: Dim3) -> None:
 
 
 class TooLong(Exception):
-    """A launch has taken more instructions than it may."""
+    """A launch has exceeded its limit of instructions."""
 
 
 class Watcher(Protocol):
-    """Whoever looks on."""
+    """Observes an execution."""
 
     def prepare(self, launch: Words) -> None:
-        """Put into the words of ``turn.L_*`` what is read by."""
+        """Fill in the words of ``turn.L_*`` that control reading."""
 
     def admitted(self, cluster: Sequence[Block]) -> None:
-        """The blocks of a cluster (one, in launches without clusters) became resident."""
+        """The blocks of a cluster (a single block in launches without clusters) became resident."""
 
     def met(self, cluster: Sequence[Block]) -> None:
-        """Every living thread of a cluster has arrived at its barrier, which is about to let them go on."""
+        """Every live thread of a cluster has arrived at its barrier, which is about to release them."""
 
     def look(self, block: Block, warp: Warp, reason: int) -> None:
         """``turn.run_block`` returned with OUTSIDE, READING, ARRIVED or COMPLETED."""
@@ -174,9 +175,9 @@ class CheckedExecution:
     """One functional launch of a traced kernel, block by block, with a watcher.
 
     Args:
-        seed: order of blocks and warps; None for ascending numbers.
-        fill: what is in shared memory when a block begins, instead of zeros.
-        limit: warp-instructions after which the launch is stopped.
+        seed: determines the order of blocks and warps; None for ascending numbers.
+        fill: contents of shared memory when a block begins, instead of zeros.
+        limit: number of warp-instructions after which the launch is stopped.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class CheckedExecution:
         self._spill_bytes = (kernel.spill_bytes + 63) // 64 * 64 + 64
         self._trace_words = TRACE_LIMIT_WORDS + kernel.trace_words + 64
         self._unit = context.geometry.cluster_blocks
-        """Blocks that become resident together."""
+        """Number of blocks that become resident together."""
         self._room = max(self._unit, min(resident_blocks, context.geometry.blocks))
         self._random = random.Random(seed) if seed is not None else None
         self._fill, self._limit = fill, limit
@@ -226,7 +227,7 @@ class CheckedExecution:
             self._random.shuffle(waiting)
         resident = self._resident
         fruitless = 0
-        # Another order needs several blocks at once: their warps must be able to come between each other.
+        # A different order needs several resident blocks, so that their warps can interleave.
         wanted = self._random.randint(1, min(8, self._room)) if self._random is not None else 1
         if is_cooperative(self.context.program):
             wanted = self._room
@@ -260,11 +261,11 @@ class CheckedExecution:
         return self._counts
 
     def _executed(self, resident: list[Block]) -> int:
-        """Warp-instructions so far."""
+        """Number of warp-instructions executed so far."""
         return self._counts.warp_instructions + sum(int(b.structures[:, _EXECUTED[0]].sum()) for b in resident)
 
     def _never_ends(self, resident: list[Block], fruitless: int) -> bool:
-        """Whether every warp only repeats itself; orders drawn at random never come back."""
+        """Whether every warp only repeats itself; random orders do not repeat."""
         if self._random is not None or not self._kernel.judged:
             return False
         return self._past.found(
@@ -294,7 +295,7 @@ class CheckedExecution:
 
     # --- a block ------------------------------------------------------------------------------------------
     def _admit(self, number: int) -> list[Block]:
-        """Make the blocks of a cluster resident, in the places of some that have ended where there are any."""
+        """Make the blocks of a cluster resident, reusing blocks that have ended."""
         geometry, sms = self.context.geometry, self.context.sms
         blocks = []
         for rank in range(self._unit):
@@ -308,7 +309,7 @@ class CheckedExecution:
         return blocks
 
     def _met(self, cluster: Sequence[Block]) -> bool:
-        """Let a cluster's warps go on from its barrier once every living thread has arrived; whether it did."""
+        """Release a cluster's warps from its barrier if every live thread has arrived; returns whether it did."""
         warps = [warp for block in cluster if not block.ended for warp in block.warps]
         if not any(w["cluster_arrived"] for w in warps) or any(w.living & ~w["cluster_arrived"] for w in warps):
             return False
@@ -324,7 +325,7 @@ class CheckedExecution:
         context = self.context
         program, geometry = context.program, context.geometry
         size = shared_bytes(program, geometry)
-        # A double word after the end: values of the last bytes are read by double words.
+        # One extra double word, because values at the end are read as double words.
         shared = aligned_words((size + 127) // 64 * 64).view(np.uint8)[: size + 8]
         block_words = aligned_words(BLOCK.size_bytes)
         warps = geometry.warps_per_block
@@ -370,7 +371,7 @@ class CheckedExecution:
         )
 
     def _turn(self, block: Block) -> tuple[bool, bool]:
-        """Run the block's warps as far as they go: (has it ended, did it do more than spin)."""
+        """Run the block's warps as far as possible; returns (has it ended, did it do more than spin)."""
         turn = block.turn
         turn[tu.T_FRUITFUL] = 0
         if self._random is not None:
@@ -407,14 +408,14 @@ class CheckedExecution:
         self._ended.append(block)
 
     def _positions(self) -> str:
-        """Where the warps of the first resident block are."""
+        """Positions of the warps of the first resident block."""
         first = min(self._resident, key=lambda block: block.number)
         found = [(state.warp_in_block, state.groups) for state in self._located(first)]
         index = block_index(first.number, self.context.geometry.grid)
         return positions(self.context.program, index, found, len(self._resident))
 
     def _located(self, block: Block) -> list[WarpState]:
-        """A block's warps, with the places of their lanes."""
+        """A block's warps with the positions of their lanes."""
         states = self._states(block)
         for state, warp in zip(states, block.warps, strict=True):
             state.locate(self._kernel.saved_positions, np.frombuffer(self._save(warp), np.uint8))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from warpwright.tools.checks.checker import Checker
 
 SCHEDULES = 8
-"""Orders of warps that schedcheck tries beside the usual one."""
+"""Number of orders of warps that schedcheck tries besides the usual one."""
 
 
 class CheckedLaunch:
@@ -60,7 +60,7 @@ class CheckedLaunch:
         """Run every block; findings go to the checker.
 
         Raises:
-            Cancelled, ExecutionError: as any launch; a fault is a finding as well.
+            Cancelled, ExecutionError: as for any launch; a fault is also a finding.
         """
         checks = set(self.checker.checks)
         try:
@@ -132,7 +132,7 @@ class CheckedLaunch:
         return counts
 
     def _explore(self, checks: set[str]) -> Counts:
-        """Other orders of warps must give the same memory."""
+        """Check that other orders of warps leave the same memory contents."""
         memory = self.context.memory
         before = [(a, memory.snapshot(a)) for a in memory]
         results: list[bytes] = []
@@ -166,7 +166,7 @@ class CheckedLaunch:
         return Finding("schedcheck", "warning", title, (kernel,), details, launch=self.number, host=self.host)
 
     def _report_stop(self, error: ExecutionError) -> None:
-        """A thread stopped the launch by itself: a trap, an instruction that cannot be executed."""
+        """Report that a thread stopped the launch: a trap, or an instruction that cannot be executed."""
         title, *rest = str(error).splitlines()
         told = tuple(line.strip() for line in rest)
         check = "memcheck"
@@ -200,7 +200,7 @@ class CheckedLaunch:
         )
 
     def _in_heap(self, address: int) -> str:
-        """What an address of the heap of device malloc is that no piece of it holds."""
+        """Describe an address in the heap of device malloc that is outside all its allocations."""
         found = existing_heap(self.context.memory)
         if found is None or not found.allocation.address <= address < found.allocation.end:
             return ""

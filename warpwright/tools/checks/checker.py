@@ -1,7 +1,7 @@
-"""The checks of one GPU: which are on, what each launch is watched for, and what was found.
+"""The checks of one GPU: which are enabled, how each launch is watched, and the findings.
 
-``memcheck`` costs nothing: every access is checked against the allocations anyway, and a fault becomes a finding.  The
-others run the launch with trace records and without time (``checked_execution.py``), and read the records (``shadow.py``).
+``memcheck`` costs nothing: every access is checked against the allocations anyway, and a fault becomes a finding.  The others run the launch with trace records
+but without timing (``checked_execution.py``), and read the records (``shadow.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from warpwright.tools.checks.stream_races import StreamRaces
 from warpwright.tools.checks.warp_syncs import constant_masks, places
 
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
-"""What ``all`` stands for: compute-sanitizer's tools."""
+"""The checks selected by ``all``: compute-sanitizer's tools."""
 MORE_CHECKS = ("leakcheck", "perfcheck", "schedcheck")
 DEFAULT_LEVEL = "warning"
 """As compute-sanitizer's --print-level and --racecheck-detect-level."""
@@ -40,7 +40,7 @@ def parse(checks: str | Iterable[str]) -> tuple[str, ...]:
     """Names of checks from ``"racecheck,initcheck"``, ``"all"`` or a sequence.
 
     Raises:
-        UnsupportedError: for a name that is none.
+        UnsupportedError: a name is unknown.
     """
     names = checks.split(",") if isinstance(checks, str) else list(checks)
     chosen: list[str] = []
@@ -56,10 +56,10 @@ def parse(checks: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_level(level: str) -> str:
-    """The lowest grade of findings that is told.
+    """The lowest severity that is reported.
 
     Raises:
-        UnsupportedError: for a grade that is none.
+        UnsupportedError: the severity is unknown.
     """
     if level not in SEVERITIES:
         raise UnsupportedError(f"check level {level!r} is not known; use {', '.join(SEVERITIES)}")
@@ -67,19 +67,19 @@ def parse_level(level: str) -> str:
 
 
 def is_whole(written: npt.NDArray[np.uint8]) -> bool:
-    """Whether all bytes were written; most memory where some were not shows it at its end."""
+    """Whether all bytes were written; the end is tested first, because most memory with unwritten bytes has some there."""
     words = written.view(np.int64)
     return bool((words[-512:] == -1).all() and (words == -1).all())
 
 
 class Checker:
-    """What watches the launches of one GPU.
+    """Watches the launches of one GPU.
 
     Args:
         checks: names, see :func:`parse`.
         memory: the GPU's memory.
         seed: first seed of schedcheck's orders.
-        level: lowest grade of findings that are kept, one of ``SEVERITIES``.
+        level: lowest severity of the findings that are kept, one of ``SEVERITIES``.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class Checker:
     ) -> None:
         self.checks = parse(checks)
         self.told = frozenset(SEVERITIES[: SEVERITIES.index(parse_level(level)) + 1])
-        """Grades of findings that are kept."""
+        """Severities of the findings that are kept."""
         self.findings = Findings()
         self.memory = memory
         self.seed = seed
         self.launches = 0
         self._told_of_free = False
-        """The present call frees what it must not, which is told."""
+        """Whether the current call is an invalid free that has been reported."""
         self.host: tuple[str, ...] = ()
-        """Calls of the host that led to the present launch."""
+        """The host's call stack of the current launch."""
         self.written: dict[int, npt.NDArray[np.uint8]] = {}
-        """Bytes that were written, by address of the allocation: of those whose contents began as nobody's."""
+        """Map of written bytes, by address of the allocation; only for allocations whose initial contents are undefined."""
         self.origins: dict[int, str] = {}
         self.repeats = Repeats(self)
         self.shadows = Shadows()
@@ -107,11 +107,11 @@ class Checker:
         if {"initcheck", "leakcheck"} & set(self.checks):
             memory.observer = self
 
-    # --- what the memory tells (engine/device_memory.py, Observer) --------------------------------------------------
+    # --- notifications of the memory (engine/device_memory.py, Observer) --------------------------------------------------
     def allocated(self, allocation: Allocation, undefined: bool) -> None:
         """An allocation was made."""
         if undefined:
-            # Whole words, read by double words: eight bytes more than there are.
+            # Padded by eight bytes, because it is read as double words.
             self.written[allocation.address] = written = np.zeros((allocation.size_bytes + 15) // 8 * 8, np.uint8)
             written[allocation.size_bytes :] = 255
             stack = user_stack()
@@ -123,19 +123,19 @@ class Checker:
         self.origins.pop(allocation.address, None)
 
     def filled(self, address: int, size_bytes: int, contents: npt.NDArray[np.uint8] | None = None) -> None:
-        """The host wrote (or may write) bytes, or copied some, not all of which were written."""
+        """The host wrote (or may write) bytes, or copied bytes of which not all were written."""
         inside = self.memory.find(address)
         if inside is None:
             return
         if contents is not None and inside.address not in self.written and inside.address in self.origins:
-            # All of it had been written.
+            # Everything had been written.
             self.written[inside.address] = np.full((inside.size_bytes + 15) // 8 * 8, 255, np.uint8)
         if inside.address in self.written:
             start = address - inside.address
             self.written[inside.address][start : start + size_bytes] = 255 if contents is None else contents
 
     def contents(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8] | None:
-        """255 for each byte that something wrote, 0 for others; None when all were written."""
+        """255 for each written byte, 0 for others; None if all were written."""
         inside = self.memory.find(address)
         if inside is None or inside.address not in self.written or "initcheck" not in self.checks:
             return None
@@ -144,9 +144,9 @@ class Checker:
         return None if held.all() else held.copy()
 
     def read_by_host(self, rows: Sequence[tuple[int, npt.NDArray[np.uint8]]], size_bytes: int) -> None:
-        """So many bytes are copied to the host, not all of which were written.
+        """Bytes of which not all were written are copied to the host.
 
-        Programs copy whole arrays of which only a part is in use: that is information; where nothing at all was written, an error.
+        Programs often copy whole arrays of which only part is in use, so this is only information; if none of the bytes was written, it is an error.
         """
         address, contents = rows[0]
         inside = self.memory.find(address)
@@ -163,21 +163,21 @@ class Checker:
         self.add([Finding("initcheck", severity, title, (), details, 1, first, 0, user_stack())])
 
     def emptied(self, address: int, size_bytes: int) -> None:
-        """Bytes are nobody's again."""
+        """The contents of bytes become undefined again."""
         inside = self.memory.find(address)
         if inside is not None and inside.address in self.written:
             start = address - inside.address
             self.written[inside.address][start : start + size_bytes] = 0
 
     def forget_written(self) -> None:
-        """Of memory all of whose bytes were written there is nothing more to ask: such memory costs initcheck nothing."""
+        """Drop the map of memory that has been written completely, which then costs initcheck nothing."""
         for address, written in list(self.written.items()):
             if is_whole(written):
                 del self.written[address]
 
     # --- launches ---------------------------------------------------------------------------------------------
     def launching(self) -> None:
-        """A launch is about to be handed over: remember the host's calls, of the thread that makes it."""
+        """A launch is about to be submitted: remember the call stack of the host thread that makes it."""
         self.host = user_stack()
 
     def execution(
@@ -186,13 +186,13 @@ class Checker:
         """The launch as :class:`warpwright.engine.kernels.Execution`.
 
         Args:
-            ptx: of the module, when there is one.
+            ptx: the module's PTX, if it has any.
         """
         self.launches += 1
         return CheckedLaunch(self, loaded, context, resident_blocks, ptx)
 
     def events(self, program: Program, kernel: Traced, ptx: str | None) -> Events:
-        """The event table of a compiled kernel, made at its first launch."""
+        """The event table of a compiled kernel, created at its first launch."""
         if kernel.address not in self._events:
             self._events[kernel.address] = events_of(program, kernel.blocks, volatile_lines(ptx))
         return self._events[kernel.address]
@@ -205,7 +205,7 @@ class Checker:
         return self._detours[kernel.address]
 
     def bad_free(self, address: int) -> None:
-        """The program frees what is not, or no longer, an allocation."""
+        """The program frees an address that is not, or no longer, an allocation."""
         if "memcheck" in self.checks:
             freed = self.memory.freed_at(address)
             self._told_of_free = True
@@ -216,14 +216,14 @@ class Checker:
             self.add([Finding("memcheck", "error", title, (), (f"Address {address:#x}: {what}",), host=user_stack())])
 
     def failed_call(self, what: str, severity: str, why: str = "") -> None:
-        """A call of the program failed; ``why``: what more is known."""
+        """A call of the program failed; ``why`` has further details."""
         told, self._told_of_free = self._told_of_free, False
         if "memcheck" in self.checks and not told:
             details = (why,) if why else ()
             self.add([Finding("memcheck", severity, what, (), details, host=user_stack(), of_call=True)])
 
     def leaked(self, allocations: Iterable[Allocation]) -> None:
-        """What the program never freed."""
+        """Report allocations that the program never freed."""
         if "leakcheck" in self.checks:
             for allocation in allocations:
                 title = f"Leaked {allocation.size_bytes:,} bytes at {allocation.address:#x}"
@@ -233,7 +233,7 @@ class Checker:
             self.add(leaks(self.memory))
 
     def add(self, found: Iterable[Finding]) -> None:
-        """Take findings; one that was there before counts on."""
+        """Add findings; a finding that repeats an earlier one increases its count."""
         for new in (f for f in found if f.severity in self.told):
             same = next((f for f in self.findings if _same(f, new)), None)
             if same is None:
@@ -243,7 +243,7 @@ class Checker:
 
 
 def _same(a: Finding, b: Finding) -> bool:
-    """The same defect: at the same lines (an unrolled loop has many instructions for one), or instructions without any."""
+    """A key of the defect: its lines (an unrolled loop has many instructions for one line), or its instructions if they have no lines."""
 
     def where(finding: Finding) -> list[tuple[str, str | int, str]]:
         return [(p.kernel, p.line or p.offset, p.what) for p in finding.places]

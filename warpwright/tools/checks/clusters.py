@@ -1,7 +1,7 @@
-"""Clusters of several blocks under the checks: their barrier, and accesses of another block's shared memory.
+"""Clusters of several blocks under the checks: their barrier, and accesses to another block's shared memory.
 
-A warp that leaves its cluster's barrier knows what every warp knew that had arrived there.  A block's shared memory lives as long as the
-block, so a block must know of all accesses of its memory by other blocks before it ends.
+A warp that leaves its cluster's barrier knows what every warp that arrived there knew. A block's shared memory lives only as long as the block, so before it
+ends a block must know of all accesses to it by other blocks.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from warpwright.tools.checks.resident_block import ResidentBlock
 
 @dataclass
 class _Cluster:
-    """What the checks keep of a resident cluster of several blocks."""
+    """The state of a resident cluster of several blocks."""
 
     members: npt.NDArray[np.int64]
     """Rows of ``shadow.M_*`` by rank."""
     arrived: Clock = EMPTY
-    """What the warps knew that have arrived at its barrier."""
+    """What the warps that have arrived at its barrier knew."""
     places: set[int] = field(default_factory=set)
-    """Basic blocks that they came from."""
+    """Basic blocks from which they arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """An access of a block's shared memory by another block of its cluster."""
+    """An access to a block's shared memory by another block of its cluster."""
 
     instruction: int
     address: int
     warp: int
-    """Of the launch."""
+    """Number of the warp in the launch."""
     lane: int
 
 
@@ -48,19 +48,19 @@ class Clusters:
     """The resident clusters of a launch."""
 
     def __init__(self, resident: dict[int, ResidentBlock], lanes: int) -> None:
-        """``resident``: by number, filled and emptied by the caller; ``lanes``: of a wave."""
+        """``resident``: blocks by number, maintained by the caller; ``lanes``: lanes of a wave."""
         self._resident = resident
         self._whole = (1 << lanes) - 1
         self._halves = int(lanes > sh.HALF_LANES)
         self._clusters: dict[int, _Cluster] = {}
-        """By the number of their first block."""
+        """Clusters by the number of their first block."""
         self._latest = 0
         """Last epoch of any block that has ended."""
 
     def first_epoch(self, cluster: Sequence[Block]) -> int:
-        """An epoch that those of the blocks must be later than.
+        """An epoch that precedes all epochs of the blocks.
 
-        Stamps of every warp of a cluster are in every block's cells, so its blocks begin with the same epoch.
+        Every block's cells contain stamps of all warps of the cluster, so its blocks begin with the same epoch.
         """
         if len(cluster) == 1:
             return 0
@@ -88,7 +88,7 @@ class Clusters:
             self._passes(block, warp)
 
     def _passes(self, block: Block, warp: Warp) -> None:
-        """A warp goes on from its cluster's barrier: it knows what all knew that arrived there."""
+        """A warp leaves its cluster's barrier, and learns what all arriving warps knew."""
         resident = self._resident[block.number]
         clock = resident.waits.pop(warp.in_block, None)
         if clock is None:
@@ -103,7 +103,7 @@ class Clusters:
         resident.note_others(block, warp.in_block)
 
     def places(self, cluster: Sequence[Block]) -> list[int]:
-        """Basic blocks from which warps have come to the cluster's barrier."""
+        """Basic blocks from which warps have arrived at the cluster's barrier."""
         return sorted(self._clusters[cluster[0].number].places)
 
     def met(self, cluster: Sequence[Block]) -> None:
@@ -121,7 +121,7 @@ class Clusters:
         state.places.clear()
 
     def not_awaited(self, block: Block) -> Iterator[Visit]:
-        """The first access by each instruction of a block's shared memory, by other blocks, that the block does not know of as it ends."""
+        """For each instruction of other blocks, its first access to a block's shared memory of which the block does not know when it ends."""
         resident = self._resident[block.number]
         warps = len(resident.states)
         found: set[int] = set()
@@ -137,17 +137,17 @@ class Clusters:
             yield Visit(instruction, address, warp, lane)
 
     def ended(self, block: Block, last: int) -> None:
-        """A block has ended, whose last epoch was ``last``."""
+        """A block has ended; its last epoch was ``last``."""
         self._latest = max(self._latest, last)
         if all(one is block or one.ended for one in block.cluster):
             self._clusters.pop(block.cluster[0].number, None)
 
     def owners(self, block: Block, words: set[int], own: bool) -> Iterator[tuple[Block, set[int]]]:
-        """The blocks in whose shared memory some of the words are, with these as words of their own.
+        """The blocks whose shared memory contains some of the words, each with its words as local addresses.
 
         Args:
-            block: that accesses the words.
-            own: they are its own, whatever rank the addresses hold.
+            block: the block that accesses the words.
+            own: whether they are the block's own, whatever rank the addresses hold.
         """
         found: dict[int, set[int]] = {}
         for word in words:
@@ -159,6 +159,6 @@ class Clusters:
 
 
 def byte_of_cluster(address: int) -> str:
-    """Words for a byte of the shared memory of a cluster's block."""
+    """Describe a byte of the shared memory of a cluster's block."""
     rank = (address - SHARED_WINDOW) >> SHARED_RANK_SHIFT
     return f"byte {address & SHARED_OFFSETS:,} of shared memory of block {rank} of the cluster"

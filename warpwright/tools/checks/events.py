@@ -1,4 +1,4 @@
-"""What of a kernel the checks look at: its memory accesses and everything that orders them, basic block by basic block.
+"""The events of a kernel that the checks examine: its memory accesses and everything that orders them, by basic block.
 
 A traced warp leaves a record for each basic block that it enters and for each access in it (``engine/abi.py``).  The rest
 is known from the machine code:
@@ -8,11 +8,11 @@ is known from the machine code:
 * MEMBAR is a fence; ``acquire`` of a scope beyond the block ends in CCTL.IVALL, which empties L1.
 * An atomic of a type that the memory does not have is a loop of a load and a compare-and-swap of the same address, by the
   compiler or by hand: the load, which sees whatever is there, belongs to the atomic.
-* ``volatile`` accesses of shared memory are plain LDS and STS; the PTX of the kernel, where there is one, tells their lines.
-* SYNCS and ATOMS.ARRIVE are mbarriers: an arrival releases and a test acquires what the block's threads did.  Before sm_90 a test is a plain
-  LDS of the mbarrier's upper word, whose highest bit, the phase, LOP3 compares with what the thread waits for; a NOP follows (nvcc 13.0, sm_80 to sm_89).
-* LDGSTS, UBLKCP and UTMALDG, UTMASTG copy on their own: LDGDEPBAR and UTMACMDFLUSH end a group of them, DEPBAR waits for groups, and
-  FENCE.VIEW.ASYNC (``fence.proxy.async``) shows bulk copies what threads wrote.
+* ``volatile`` accesses to shared memory are plain LDS and STS; their lines come from the kernel's PTX, if it has any.
+* SYNCS and ATOMS.ARRIVE are mbarriers: an arrival releases and a test acquires what the block's threads did.  Before sm_90 a test is a plain LDS of the
+  mbarrier's upper word; LOP3 compares its highest bit, the phase, with the one that the thread waits for, and a NOP follows (nvcc 13.0, sm_80 to sm_89).
+* LDGSTS, UBLKCP, UTMALDG and UTMASTG copy asynchronously: LDGDEPBAR and UTMACMDFLUSH end a group of copies, DEPBAR waits for groups, and FENCE.VIEW.ASYNC
+  (``fence.proxy.async``) makes what threads wrote visible to bulk copies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from warpwright.isa.program import RZ, Instruction, Kind, Program
 
 
 class Event(IntEnum):
-    """What happens at a place of a basic block."""
+    """What happens at a point of a basic block."""
 
     LOAD = 0
     STORE = 1
@@ -40,9 +40,9 @@ class Event(IntEnum):
     """Lanes of the warp synchronise."""
     FENCE = 4
     CONSTANT = 5
-    """A record that tells nothing of memory that programs write."""
+    """A record that is irrelevant to memory that programs write."""
     BULK = 6
-    """A bulk copy, whose record says what it reads and writes."""
+    """A bulk copy; its record has the memory that it reads and writes."""
     PROXY = 7
     """A fence between the accesses of threads and those of bulk copies."""
     COMMIT = 8
@@ -50,7 +50,7 @@ class Event(IntEnum):
     WAIT = 9
     """A wait for groups; BYTES: the dependence counter, -1 for any, SCOPE: groups that may be left."""
     LOOK = 10
-    """A look at an mbarrier's phase; it leaves no record."""
+    """A test of an mbarrier's phase; it leaves no record."""
 
 
 class Column(IntEnum):
@@ -59,21 +59,22 @@ class Column(IntEnum):
     EVENT = 0
     INSTRUCTION = 1
     BYTES = 2
-    """Of one lane."""
+    """Bytes per lane."""
     STRONG = 3
-    """1: atomic or volatile: never a race with another strong one.  2: of the block's scope: synchronises without a fence.
-    Bulk copies: 1 when they reduce, each element atomically (PTX ISA: ``.relaxed.gpu``)."""
+    """1: atomic or volatile, which never races with another strong access. 2: of block scope, which synchronises without a fence. Bulk copies: 1 if they
+    reduce, each element atomically (PTX ISA: ``.relaxed.gpu``)."""
     SYNCHRONISES = 4
-    """1: the reader stops after it, since it may release or acquire."""
+    """1: reading stops after it, because it may release or acquire."""
     SCOPE = 5
-    """Accesses: 1 for the block's own shared memory, whatever rank in its cluster the address holds.  Fences: 0 the block, 1 the device and beyond.  Reads of constant memory at an index: bytes of the bank, 0 where that is not known."""
+    """Accesses: 1 for the block's own shared memory, whatever rank in its cluster the address holds.  Fences: 0 the block, 1 the device and beyond.  Indexed
+    reads of constant memory: bytes of the bank, 0 if unknown."""
     UNIFORM = 6
-    """Stores: 1 when every lane stores the same value, as far as the machine code tells."""
+    """Stores: 1 if the machine code shows that every lane stores the same value."""
     COPY = 7
-    """Stores: 1 when they are an asynchronous copy's."""
+    """Stores: 1 if they belong to an asynchronous copy."""
 
     GUARD = 8
-    """Loads: 1 when the value only decides whether an atomic of the same address follows."""
+    """Loads: 1 if the value only decides whether an atomic on the same address follows."""
 
 
 COLUMNS = len(Column)
@@ -82,7 +83,7 @@ _ARRIVALS = ("ATOMS", "ATOM")
 """Before sm_90: at a shared address, or at a generic one."""
 _TESTS = ("LDS", "LD")
 SIGNALLING_STORE = "STAS"
-"""``st.async``: a plain store into a block of the cluster that then signals an mbarrier there; the records do not say which one."""
+"""``st.async``: a plain store into a block of the cluster that then signals an mbarrier there; the records do not contain which one."""
 _BULK_REDUCTIONS = ("UBLKRED", "UTMAREDG")
 _EVENTS = {"load": Event.LOAD, "store": Event.STORE, "atomic": Event.ATOMIC}
 
@@ -94,7 +95,7 @@ class Events:
     rows: npt.NDArray[np.int64]
     """Shape (events, COLUMNS)."""
     starts: npt.NDArray[np.int64]
-    """First row of each basic block, and the end: shape (blocks + 1,)."""
+    """First row of each basic block, and the end of the last: shape (blocks + 1,)."""
     fences: bool
     """True when a fence or a barrier object may order accesses of different warps."""
     narrow_shared: bool
@@ -102,7 +103,7 @@ class Events:
     limited_constants: bool
     """True when some access reads constant memory at an index, and the bank's size is known."""
     copies: bool
-    """True when the kernel has bulk copies: somebody must tell their mbarriers."""
+    """True if the kernel has bulk copies, whose mbarriers must be notified."""
 
 
 def reduces(instruction: Instruction) -> bool:
@@ -118,7 +119,7 @@ PHASE_BIT = 0x80000000
 
 
 def tests_of_mbarriers(program: Program) -> dict[int, int]:
-    """Index of each LDS (or LD) that reads an mbarrier's phase: that of the LOP3 which compares it; for chips without SYNCS."""
+    """For chips without SYNCS: maps the index of each LDS (or LD) that reads an mbarrier's phase to that of the LOP3 which compares it."""
     code = program.instructions
     if not any(i.opcode in _ARRIVALS and "ARRIVE" in i.modifiers for i in code):
         return {}
@@ -152,7 +153,7 @@ def _synchronises_lanes(program: Program, index: int) -> bool:
 
 
 def _bank(instruction: Instruction) -> int:
-    """The constant bank that an instruction reads at an index."""
+    """The constant bank of an indexed read."""
     return next((o.index for o in instruction.operands if o.kind is Kind.CONSTANT), 0)
 
 
@@ -165,7 +166,7 @@ def _address(instruction: Instruction) -> tuple[int, int] | None:
 
 
 def _loads_of_atomics(program: Program) -> set[int]:
-    """Indices of loads from the very address of a later compare-and-swap."""
+    """Indices of loads from the address of a later compare-and-swap."""
     found = set()
     for index, instruction in enumerate(program.instructions):
         if not instruction.opcode.startswith("ATOM") or not any(m.startswith("CAS") for m in instruction.modifiers):
@@ -176,18 +177,18 @@ def _loads_of_atomics(program: Program) -> set[int]:
             if before.opcode.startswith("LD") and _address(before) == where and where is not None:
                 found.add(back)
             if where is not None and before.guard is None and _registers(before, True) & {where[0], where[0] + 1}:
-                # Before that the register held another address.
+                # Before this instruction the register held another address.
                 break
     return found
 
 
 MOST_BETWEEN = 64
-"""Instructions between a read and the atomic that it decides on."""
+"""Most instructions between a read and the atomic that it guards."""
 _COMPARISONS = ("ISETP", "FSETP", "DSETP", "HSETP2", "UISETP")
 
 
 def _registers(instruction: Instruction, targets: bool) -> set[int]:
-    """Registers that an instruction writes, or reads; of operands that may be double words, both."""
+    """Registers that an instruction writes or reads; for operands that may be double words, both."""
     found = set[int]()
     writes_none = instruction.opcode.startswith(("ST", "RED")) or instruction.opcode in _COMPARISONS
     width = (
@@ -227,7 +228,7 @@ def guards_of_atomics(program: Program) -> set[int]:
 
 
 def _is_only_compared(code: Sequence[Instruction], load: int) -> bool:
-    """Whether comparisons alone read what a load loads, up to where its register is written again."""
+    """Whether only comparisons read the loaded value, until its register is written again."""
     target = _registers(code[load], True)
     for instruction in code[load + 1 :]:
         if _registers(instruction, False) & target and instruction.opcode not in _COMPARISONS:
@@ -238,7 +239,7 @@ def _is_only_compared(code: Sequence[Instruction], load: int) -> bool:
 
 
 def is_only_copied(code: Sequence[Instruction], load: int) -> bool:
-    """Whether stores alone take what a load loads, as their data, up to where its register is written again."""
+    """Whether only stores use the loaded value, as their data, until its register is written again."""
     target = _registers(code[load], True)
     stored = False
     for instruction in code[load + 1 :]:
@@ -291,25 +292,25 @@ def _stores_one_value(program: Program, index: int) -> bool:
 
 
 class _Facts(NamedTuple):
-    """What of a kernel decides how its accesses count."""
+    """Facts about a kernel that determine how its accesses are classified."""
 
     parts: set[int]
     """Loads that belong to an atomic."""
     tests: set[int]
     """Loads that test an mbarrier."""
     guards: set[int]
-    """Loads that only decide whether an atomic follows."""
+    """Loads that only guard an atomic."""
     volatile: Set[int]
     """Source lines of volatile accesses to shared memory."""
     fences: bool
-    """Whether anything but barriers orders warps."""
+    """Whether anything besides barriers orders warps."""
 
 
 def _of_access(access: MemoryAccess, index: int, program: Program, facts: _Facts) -> list[int]:
     """The event of an access to shared, global or generic memory."""
     instruction = program.instructions[index]
     shared = access.space == "shared"
-    # mbarrier.init exchanges the word and looks at no old value: what stood there may be undefined.
+    # mbarrier.init exchanges the word without using its old value, which may be undefined.
     event = Event.STORE if initialises_mbarrier(instruction) else _EVENTS[access.kind]
     signals = instruction.opcode == SIGNALLING_STORE
     mbarrier = is_mbarrier(instruction) or index in facts.tests

@@ -26,7 +26,7 @@ class Place:
     """``Write access``, ``Read access``, ``Atomic access``, or empty."""
     kernel: str
     instruction: str
-    """As disassembled; empty for a place that is the whole kernel."""
+    """The disassembled instruction; empty if the place is the whole kernel."""
     offset: int
     """Byte offset in the kernel."""
     line: str
@@ -35,13 +35,13 @@ class Place:
     thread: Dim3
 
     def at(self) -> str:
-        """``kernel+0x70 in file.cu:5: text``, or ``kernel`` where no instruction is known."""
+        """``kernel+0x70 in file.cu:5: text``, or ``kernel`` if no instruction is known."""
         if not self.instruction:
             return self.kernel
         return f"{self.kernel}+{self.offset:#x}" + (f" in {self.line}" if self.line else f" ({self.instruction})")
 
     def where(self) -> str:
-        """The same without the line's text, for a sentence that goes on."""
+        """The same without the line's text, for use within a sentence."""
         return replace(self, line=self.file_line()).at()
 
     def file_line(self) -> str:
@@ -66,7 +66,7 @@ def place(program: Program, index: int, what: str, block: Dim3, thread: Dim3) ->
 
 @dataclass(slots=True, repr=False)
 class Finding:
-    """One defect of a program, however often it showed."""
+    """One defect of a program, however often it occurred."""
 
     check: str
     """memcheck | racecheck | synccheck | initcheck | leakcheck | perfcheck | schedcheck."""
@@ -75,19 +75,19 @@ class Finding:
     title: str
     """The first line: what is wrong."""
     places: tuple[Place, ...]
-    """Where: the access itself; for a race both, the earlier one first."""
+    """Places: the access itself, or for a race both accesses, the earlier one first."""
     details: tuple[str, ...] = ()
     """Further lines: address, allocation, what to do."""
     count: int = 1
-    """How often it was seen, in lanes."""
+    """Number of occurrences, counted in lanes."""
     address: int | None = None
-    """Device address, or byte offset in shared memory, of the first time."""
+    """Device address, or byte offset in shared memory, of the first occurrence."""
     launch: int = 0
     """Number of the launch, counted from 1."""
     host: tuple[str, ...] = field(default_factory=tuple)
-    """The host's calls that led to the launch, outermost first."""
+    """The host's call stack of the launch, outermost call first."""
     of_call: bool = False
-    """True for a call of the host that failed: it is told the result and may make do with it."""
+    """True for a host call that failed: the program gets the result and may handle it."""
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -129,7 +129,7 @@ MAY_DIFFER = (
 
 
 def depends_on_order(findings: Iterable[Finding]) -> bool:
-    """Whether a race, or an order of warps that gave other results, is among the findings."""
+    """Whether the findings include a race, or an order of warps with different results."""
     return any(f.check in ORDER_CHECKS and f.severity != "info" for f in findings)
 
 

@@ -1,7 +1,7 @@
 """The shadow of global memory: cells by allocation, kept from launch to launch.
 
-What an earlier launch left in a cell is older than the first epoch of the present one and counts for nothing (``shadow.py``), so that
-cells are neither cleared nor made again.
+Cell contents from an earlier launch are older than the first epoch of the current one and are ignored (``shadow.py``), so cells need not be cleared or
+allocated again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from warpwright.engine.device_memory import Allocation
 from warpwright.tools.checks import shadow as sh
 
 KEPT_SHARE = 4
-"""Part of the host's memory that cells may take between launches (one in so many); more are given back."""
+"""Cells may take one part in this many of the host's memory between launches; the rest is freed."""
 LAST_EPOCH = 1 << 31
-"""Behind which epochs begin anew; a launch takes far fewer than half of what a stamp holds."""
+"""Epochs restart after this value; a launch uses far fewer than half of the values that a stamp can hold."""
 WORDS, SINGLE_BYTES = 2, 0
-"""Shifts from a byte's place to that of its cell."""
+"""Shifts from a byte's offset to the index of its cell."""
 
 
 class Shadows:
@@ -28,16 +28,16 @@ class Shadows:
 
     def __init__(self) -> None:
         self._cells: dict[tuple[int, int], tuple[npt.NDArray[np.int64], int]] = {}
-        """By address and bytes of the allocation: cells and shift."""
+        """Cells and shift, by address and bytes of the allocation."""
         self._sectors: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
-        """The same for sectors: a word each."""
+        """The same for sectors: one word each."""
         self.oldest = 1
         """The launch's first epoch."""
         self.last = 0
         """The last epoch of any block that has ended."""
 
     def begin(self, live: Sequence[Allocation]) -> None:
-        """A launch begins, with these allocations."""
+        """Begin a launch with these allocations."""
         self.oldest = self.last + 1
         there = {(a.address, a.size_bytes) for a in live}
         self._cells = {key: value for key, value in self._cells.items() if key in there}
@@ -54,17 +54,17 @@ class Shadows:
         self.last = max(self.last, epoch)
 
     def of(self, allocation: Allocation) -> tuple[int, int, int]:
-        """Host pointer of an allocation's cells, their shift, and host pointer of its sectors; 0 when it has none."""
+        """Host pointer of an allocation's cells, their shift, and host pointer of its sectors; 0 if it has none."""
         key = allocation.address, allocation.size_bytes
         cells, shift = self._cells.get(key, (None, WORDS))
         return (0, shift, 0) if cells is None else (int(cells.ctypes.data), shift, int(self._sectors[key].ctypes.data))
 
     def cells(self, allocation: Allocation) -> tuple[npt.NDArray[np.int64] | None, int]:
-        """An allocation's cells, None where it has none, and their shift."""
+        """An allocation's cells (None if it has none) and their shift."""
         return self._cells.get((allocation.address, allocation.size_bytes), (None, WORDS))
 
     def give(self, allocation: Allocation, shift: int) -> tuple[int, int, int]:
-        """Make an allocation's cells: by words, or by bytes (then what each word's cell holds is four times)."""
+        """Create an allocation's cells, per word or per byte (each word's cell is then copied to its four bytes)."""
         key = allocation.address, allocation.size_bytes
         cells = np.zeros(sh.words_of((allocation.size_bytes >> shift) + 1), np.int64)
         if key in self._cells:
@@ -76,13 +76,13 @@ class Shadows:
         return self.of(allocation)
 
     def _spread(self, words: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> None:
-        """Give bytes' cells what those of their words hold of the present launch."""
+        """Copy the contents of word cells that belong to the current launch to the cells of their bytes."""
         groups = words.reshape(-1, sh.CELL_WORDS, sh.GROUP_CELLS)
         bytes_ = cells[: len(cells) // groups[0].size * groups[0].size].reshape(-1, *groups.shape[1:])
         value = sh.WRITE_INFO // sh.WORD_STEP
         for n in np.flatnonzero((groups[:, ::2] & sh.EPOCH_BITS >= self.oldest).any(axis=(1, 2))):
             wide = np.repeat(groups[n], 4, axis=1)
-            # The value of a word's last write becomes that of its bytes.
+            # Split the value of a word's last write into its bytes.
             each = (wide[value] >> (8 * (np.arange(wide.shape[1]) % 4))) & 255
             wide[value] = (wide[value] & ~0xFFFFFFFF) | each
             of_bytes = wide.reshape(sh.CELL_WORDS, 4, sh.GROUP_CELLS).swapaxes(0, 1)

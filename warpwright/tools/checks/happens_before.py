@@ -1,21 +1,20 @@
-"""Happens-before between warps: what barriers, fences and atomics let a warp know of the others.
+"""Happens-before between warps: what a warp knows of the others through barriers, fences and atomics.
 
-Every warp counts its synchronisations (its *epoch*).  A clock is, for each warp of the launch, the epoch before which everything
-that warp did is known.  Clocks pass
+Every warp counts its synchronisations (its *epoch*). A clock has, for each warp of the launch, the epoch before which everything that the warp did is known.
+Clocks are passed on
 
 * at a block barrier, from every warp that arrives to every warp that waits;
-* from a fence to what reads the word that a later strong store or atomic of the same warp, or of one that met it at a block
-  barrier since, wrote (release), when the reader fences after its read (acquire);
+* from a fence, by a later strong store or atomic of the same warp or of a warp that it has since met at a block barrier (release), to a warp that reads the
+  written word and then fences (acquire);
 * at the barrier of a cluster, from every warp of its blocks that arrives to every warp that waits;
-* at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block; of a word of shared
-  memory, within the cluster.
+* at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block (for a word of shared memory, within the
+  cluster).
 
-Asynchronous copies are others, with clocks of their own: one for the ``cp.async`` of each warp and one for its bulk stores, which the
-warp knows of after its wait for the group, and one for each mbarrier, which who looks at an mbarrier knows.  What threads wrote must be
-shown to bulk copies by a proxy fence: of each warp, a further column keeps up to where that has happened.  All of them pass
-as the warps' own clocks do.
+Asynchronous copies have separate clock columns: one for the ``cp.async`` of each warp and one for its bulk stores, both known to the warp after it waits for
+the group, and one for each mbarrier, known to threads that test the mbarrier. What threads wrote must be made visible to bulk copies by a proxy fence; a
+further column per warp records up to which epoch that has been done. All of these columns are passed on like the warps' own.
 
-That is the causality order of PTX (ISA 8.8, "Memory Consistency Model") at the grain of warps; ``shadow.py`` orders the
+This is the causality order of PTX (ISA 8.8, "Memory Consistency Model") at warp granularity; ``shadow.py`` orders the
 lanes of one warp.
 """
 
@@ -32,16 +31,16 @@ Row = npt.NDArray[np.int64]
 WARP_LANES = 32
 BARRIERS = 16
 COPY_KINDS = 3
-"""Sets of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, what a proxy fence has shown of each warp."""
+"""Groups of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, and what proxy fences have made visible of each warp."""
 CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
 SHARED = -1
-"""In place of a block's number: what was released at a word of shared memory, to whoever of the cluster reaches it."""
+"""Used in place of a block's number for releases at a word of shared memory, which reach the whole cluster."""
 MBARRIERS = 64
-"""Columns for mbarriers; a block with more shares the last one."""
+"""Number of columns for mbarriers; further mbarriers of a block share the last one."""
 
 
 class Clock:
-    """Epochs by block, one row of warps each; never changed once others hold it."""
+    """Epochs by block, as one row of warps each; immutable once shared."""
 
     __slots__ = ("_dense", "_last", "rows")
 
@@ -49,10 +48,10 @@ class Clock:
         self.rows: dict[int, Row] = rows if rows is not None else {}
         self._dense: Row | None = None
         self._last: tuple[Clock, Clock] | None = None
-        """The clock that this one was joined with last, and what came of it: warps that spin ask the same again."""
+        """The last clock that this one was joined with, and the result, because spinning warps repeat the same join."""
 
     def joined(self, other: Clock) -> Clock:
-        """The later epoch of each warp; this clock itself when the other has nothing later."""
+        """The later epoch of each warp; this clock itself if the other has nothing later."""
         if not other.rows or other is self:
             return self
         if not self.rows:
@@ -72,7 +71,7 @@ class Clock:
         return Clock({**self.rows, **later}) if later else self
 
     def with_row(self, block: int, row: Row) -> Clock:
-        """The same with a block's row."""
+        """A copy with a block's row replaced."""
         return Clock({**self.rows, block: row})
 
     def dense(self, blocks: int, warps: int) -> Row:
@@ -90,7 +89,7 @@ EMPTY = Clock()
 
 @dataclass(slots=True)
 class _Location:
-    """What was released at a word."""
+    """The releases at a word."""
 
     device: Clock = EMPTY
     block: dict[int, Clock] = field(default_factory=dict)
@@ -98,14 +97,13 @@ class _Location:
 
 
 class BlockClocks:
-    """The clocks of a resident block's warps; ``begin`` makes them those of another one.
-
-    Epochs are never those of an earlier block, so that what is left of its clocks is before all of this one's.
+    """The clocks of a resident block's warps; ``begin`` reuses them for another block. A block's epochs are later than those of earlier blocks, so leftovers of
+    their clocks precede everything in this one.
 
     Args:
-        epochs: of each warp, shape (warps,).
+        epochs: the epoch of each warp, shape (warps,).
         oldest: the launch's first epoch.
-        lanes: of a warp.
+        lanes: lanes of a warp.
     """
 
     def __init__(self, warps: int, epochs: Row, oldest: int, lanes: int = WARP_LANES) -> None:
@@ -115,23 +113,23 @@ class BlockClocks:
         self._last = oldest - 1
         self.known: npt.NDArray[np.int64] = np.zeros((warps, columns), np.int64)
         self.copies: Row = np.zeros(columns, np.int64)
-        """Epochs of the columns of copies."""
+        """Current epochs of the columns of copies."""
         self.lanes: npt.NDArray[np.int64] = np.zeros((warps, lanes, lanes), np.int64)
         self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, lanes), np.int64)
         """Epoch of each lane's last arrival at an mbarrier."""
         self.arrived: npt.NDArray[np.int64] = np.zeros((BARRIERS, columns), np.int64)
-        """What the warps knew that have arrived at each barrier (``block_runner.py``)."""
+        """What the warps that have arrived at each barrier knew (``block_runner.py``)."""
 
     def end(self) -> int:
-        """The block has ended; gives its last epoch."""
+        """End the block; returns its last epoch."""
         self._last = int(max(self.epochs.max(), self.copies.max()))
         return self._last
 
     def begin(self, number: int, after: int = 0) -> int:
-        """Be those of another block; gives its first epoch.
+        """Begin another block; returns its first epoch.
 
         Args:
-            after: an epoch that the first one is later than.
+            after: an epoch that precedes the first one.
         """
         warps = self.warps
         self.number = number
@@ -140,12 +138,11 @@ class BlockClocks:
         self.copies.fill(first)
         self.arrived.fill(0)
         self._groups: list[list[tuple[int, int, int]]] = [[] for _ in range(warps)]
-        """By warp, groups that were not waited for: dependence counter, column, epoch."""
+        """By warp, the groups that have not been waited for: dependence counter, column, epoch."""
         self._barriers: dict[int, int] = {}
         self.foreign: list[Clock] = [EMPTY] * warps
         self.seen: list[Clock] = [EMPTY] * warps
-        """What strong accesses are ordered after: also what was released at a word that was read without a fence since.
-        Weak reads after it may find old values in L1."""
+        """What strong accesses are ordered after. It includes releases that were read without a fence since; weak reads may still find old values in L1."""
         self._arrived: dict[int, Clock] = {}
         self._arrived_seen: dict[int, Clock] = {}
         self._arrived_released: dict[int, Clock] = {}
@@ -155,13 +152,13 @@ class BlockClocks:
         return first
 
     def clock(self, warp: int) -> Clock:
-        """Everything that a warp knows, its own past included."""
+        """Everything that a warp knows, including its own past."""
         row = self.known[warp].copy()
         row[warp] = self.epochs[warp]
         return self.foreign[warp].with_row(self.number, row)
 
     def learn(self, warp: int, clock: Clock) -> None:
-        """A warp comes to know a clock."""
+        """Join a clock into a warp's knowledge."""
         own = clock.rows.get(self.number)
         if own is not None:
             np.maximum(self.known[warp], own, out=self.known[warp])
@@ -174,7 +171,7 @@ class BlockClocks:
         return kind * self.warps + warp
 
     def barrier_column(self, word: int) -> int:
-        """Of the copies that an mbarrier hears of."""
+        """The column of the copies that signal an mbarrier."""
         number = self._barriers.setdefault(word, len(self._barriers))
         return (1 + COPY_KINDS) * self.warps + min(number, MBARRIERS - 1)
 
@@ -185,7 +182,7 @@ class BlockClocks:
         self.copies[column] += 1
 
     def wait(self, warp: int, counter: int, left: int) -> None:
-        """A warp waits until at most so many groups of a counter (-1: of any) are left."""
+        """A warp waits until at most a given number of groups of a counter (-1 for any) are pending."""
         mine = [group for group in self._groups[warp] if counter in (-1, group[0])]
         for group in mine[: max(len(mine) - left, 0)]:
             _, column, epoch = group
@@ -193,14 +190,14 @@ class BlockClocks:
             self._groups[warp].remove(group)
 
     def show(self, warp: int) -> None:
-        """A proxy fence: bulk copies see what the warp did and knows of."""
+        """A proxy fence: what the warp did and knows of becomes visible to bulk copies."""
         self.epochs[warp] += 1
         shown = self.known[warp, SHOWN * self.warps : (SHOWN + 1) * self.warps]
         np.maximum(shown, self.known[warp, : self.warps], out=shown)
         shown[warp] = self.epochs[warp]
 
     def told(self, word: int, locations: dict[int, Any]) -> None:
-        """An mbarrier has heard of a copy: who looks at it knows."""
+        """A copy has signalled an mbarrier: threads that test it know of the copy."""
         column = self.barrier_column(word)
         self.copies[column] += 1
         row = np.zeros(self.known.shape[1], np.int64)
@@ -209,19 +206,19 @@ class BlockClocks:
         place.block[SHARED] = place.block.get(SHARED, EMPTY).joined(Clock({self.number: row}))
 
     def tell(self, warp: int, locations: dict[int, Any]) -> None:
-        """A warp's store tells an mbarrier of what was before it: which one is not known, so that all of them do."""
+        """A warp's store signals an mbarrier; because it is unknown which one, all of them learn what preceded the store."""
         self.epochs[warp] += 1
         clock = self.clock(warp)
         for place in locations.values():
             place.block[SHARED] = place.block.get(SHARED, EMPTY).joined(clock)
 
     def look(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
-        """A warp looks at an mbarrier: which one is not known, so that it learns what all of them tell."""
+        """A warp tests an mbarrier; because it is unknown which one, the warp learns what all of them know."""
         for word in words:
             self.learn(warp, locations[word].block.get(SHARED, EMPTY))
 
     def arrive_with_copies(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
-        """An arrival that counts when the warp's ``cp.async`` so far are there."""
+        """An arrival that takes effect when the warp's earlier ``cp.async`` copies have completed."""
         column = self.column(CP_ASYNC, warp)
         before = int(self.known[warp, column])
         self.copies[column] += 1
@@ -231,22 +228,22 @@ class BlockClocks:
 
     # --- lanes of a warp at an mbarrier ---------------------------------------------------------------
     def lanes_arrive(self, warp: int, lanes: int) -> None:
-        """Lanes have arrived at an mbarrier; the warp's epoch is one later."""
+        """Lanes have arrived at an mbarrier; the warp's epoch is incremented."""
         self.lane_arrivals[warp, _numbers(lanes)] = self.epochs[warp]
 
     def lanes_look(self, warp: int, lanes: int) -> None:
-        """Lanes look at an mbarrier: they know what lanes of their warp did before these arrived."""
+        """Lanes test an mbarrier: they know what other lanes of their warp did before arriving."""
         numbers = _numbers(lanes)
         self.lanes[warp, numbers] = np.maximum(self.lanes[warp, numbers], self.lane_arrivals[warp])
 
     def lanes_meet(self, warp: int, lanes: int) -> None:
-        """Lanes have met at a barrier: they know everything of each other."""
+        """Lanes have met at a barrier: each knows everything about the others."""
         numbers = _numbers(lanes)
         self.lanes[warp, np.ix_(numbers, numbers)[0], np.ix_(numbers, numbers)[1]] = self.epochs[warp]
 
-    # --- barriers: what is known of other blocks; ``block_runner.py`` passes on what is known of this one ------
+    # --- barriers: knowledge of other blocks; ``block_runner.py`` passes on that of this block ------
     def arrive(self, warp: int, barrier: int) -> None:
-        """A warp arrives at a block barrier: what it knows is for those who wait there."""
+        """A warp arrives at a block barrier and contributes what it knows."""
         self._arrived[barrier] = self._arrived.get(barrier, EMPTY).joined(self.foreign[warp])
         self._arrived_seen[barrier] = self._arrived_seen.get(barrier, EMPTY).joined(self.seen[warp])
         self._arrived_released[barrier] = self._arrived_released.get(barrier, EMPTY).joined(self._released[warp])
@@ -258,14 +255,14 @@ class BlockClocks:
         for warp in waiting:
             self.foreign[warp] = self.foreign[warp].joined(clock)
             self.seen[warp] = self.seen[warp].joined(seen)
-            # Fences and barriers together: any of the block may raise the flag for what others fenced before the barrier,
-            # and fence after it what others saw.
+            # Fences combine with barriers: any warp of the block may set the flag for what others fenced before the barrier, and may fence, after the barrier,
+            # what others have read.
             self._released[warp] = self._released[warp].joined(released)
             self._to_acquire[warp] = self._to_acquire[warp].joined(seen)
 
     # --- fences and words --------------------------------------------------------------------------------
     def fence(self, warp: int, device: bool) -> None:
-        """A fence: orders earlier strong reads before what follows, and what came before later strong writes."""
+        """A fence: orders earlier strong reads before what follows, and everything earlier before later strong writes."""
         self.learn(warp, self._to_acquire[warp])
         self._to_acquire[warp] = EMPTY
         self.epochs[warp] += 1
@@ -307,7 +304,7 @@ class BlockClocks:
                 place = locations[word]
                 mine = self._released_in_block[warp]
                 device = self._released[warp]
-                # An atomic continues what others released at the word; a store begins anew.
+                # An atomic continues the releases of others at the word; a store starts afresh.
                 place.device = place.device.joined(device) if reads else device
                 place.block[group] = place.block.get(group, EMPTY).joined(mine) if reads else mine
 

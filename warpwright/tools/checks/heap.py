@@ -15,14 +15,14 @@ from warpwright.engine.services import DeviceHeap, HeapCall, existing_heap
 from warpwright.tools.checks.findings import Finding, Place, place
 
 Report = Callable[[str, HeapCall, str], None]
-"""(title, who called, a further line)."""
+"""Reports a finding: (title, caller, detail)."""
 
 
 class GuardedHeap:
-    """The heap in one launch.
+    """The heap during one launch.
 
     Args:
-        report: takes frees of what is no piece.
+        report: called for invalid frees.
     """
 
     def __init__(self, context: LaunchContext, heap: DeviceHeap, report: Report) -> None:
@@ -37,7 +37,7 @@ class GuardedHeap:
         self._context.show_allocations(np.concatenate([self._before, self._heap.table(), self._behind]))
 
     def bad_free(self, address: int, freed: bool, by: HeapCall) -> None:
-        """A thread frees what is no piece of the heap; ``freed``: no longer."""
+        """A thread frees an address that is not an allocation of the heap; ``freed``: it was one before."""
         what = "Device-side double free" if freed else "Invalid pointer to device-side free"
         why = f"Address {address:#x}: " + (
             "free was called with it before" if freed else "free takes what malloc of a kernel returned"
@@ -46,7 +46,7 @@ class GuardedHeap:
 
 
 def guard(context: LaunchContext, report: Report) -> None:
-    """Let a launch reach only what is in pieces of the heap, where there is one; strings of ``printf`` must be in memory."""
+    """Restrict a launch to the allocated pieces of the heap, if there is one, and require that strings of ``printf`` are in memory."""
 
     def bad_string(address: int, by: HeapCall) -> None:
         title = "Invalid pointer to a string of device-side printf"
@@ -62,11 +62,11 @@ def guard(context: LaunchContext, report: Report) -> None:
 
 
 def caller(by: HeapCall) -> Place:
-    """Where ``malloc`` or ``free`` was called."""
+    """The place from which ``malloc`` or ``free`` was called."""
     code = by.program.instructions
     index = next((i for i, x in enumerate(code) if x.address == by.instruction), 0)
     if code[index].line is None:
-        # Behind a call through a register: machine code keeps the function's address where it calls it several times.
+        # Follows a call through a register: machine code that calls a function several times keeps its address.
         through_register = (
             i for i, x in enumerate(code) if x.opcode in ("CALL", "JMX") and "SERVICE" not in x.modifiers and x.line
         )
@@ -75,7 +75,7 @@ def caller(by: HeapCall) -> Place:
 
 
 def leaks(memory: DeviceMemory) -> list[Finding]:
-    """What kernels allocated and never freed: one finding for each place, with how often."""
+    """Device allocations that were never freed: one finding per place, with the number of occurrences."""
     heap = existing_heap(memory)
     found: dict[tuple[str, int], Finding] = {}
     for address, piece in heap.pieces().items() if heap is not None else ():

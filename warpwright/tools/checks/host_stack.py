@@ -1,7 +1,7 @@
 """The host's call stack: Python's frames, or those of a native program that has loaded Python.
 
-A native program's frames are return addresses.  Their lines come from ``addr2line`` of the system's binutils where the program has debug
-information (``-g``), else the function's name from the symbol table of its file (gABI, "Symbol Table").
+A native program's frames are return addresses.  If the program has debug information (``-g``), ``addr2line`` of the system's binutils gives their lines;
+otherwise the file's symbol table gives the function's name (gABI, "Symbol Table").
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PACKAGE = Path(__file__).parents[2]
 LIBRARY, SCRIPTS = sysconfig.get_path("stdlib"), Path(sysconfig.get_path("scripts"))
 MOST_FRAMES = 64
 _OURS = re.compile(r"libpython|libffi|_ctypes|libcuda\.so|libcudart\.so")
-"""Files whose frames are between the program's call and this."""
+"""Files whose frames lie between the program's call and this module."""
 _STARTS = ("_start", "__libc_start_main", "__libc_start_call_main")
 _WRAPPER = re.compile(r"cuda[A-Z]\w*$")
 """Functions that the toolkit's headers put before the runtime's: ``cudaMalloc(int **, size_t)``."""
 _SYSTEM = re.compile(r"/(libc|libpthread|ld-linux[\w-]*)[.-]")
 _EXECUTABLE, _FUNCTION = 2, 2
-"""ET_EXEC, whose addresses are not relative to where it is loaded; STT_FUNC."""
+"""ET_EXEC (its addresses are not relative to a load address) and STT_FUNC."""
 
 
 def user_stack() -> tuple[str, ...]:
@@ -42,19 +42,19 @@ def user_stack() -> tuple[str, ...]:
 
 
 def _python_stack() -> tuple[str, ...]:
-    # Without the texts of the lines: this is asked at every launch, and reading them would be files.
+    # The texts of the lines are left out: this runs at every launch, and reading them would open files.
     frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)[::-1]
-    # What runs the program for `warpwright run` is not the program.
+    # The code of `warpwright run` that runs the program is not part of it.
     starts = [n for n, f in enumerate(frames) if f.filename == "<frozen runpy>"]
     own = frames[starts[-1] + 1 :] if starts else frames
     outside = [f for f in own if not Path(f.filename).is_relative_to(PACKAGE) and not f.filename.startswith("<")]
-    # Calls inside of an installed package say less than the program's own line that led there.
+    # Calls inside an installed package are less useful than the program's line that led there.
     mine = [f for f in outside if "site-packages" not in f.filename and not _of_python(f.filename)]
     return tuple(f"{f.filename}:{f.lineno}" for f in mine or outside)
 
 
 def _of_python(filename: str) -> bool:
-    """Whether a file is of Python's library, or a script that an installed package came with, as pytest's."""
+    """Whether a file belongs to Python's library or is a script of an installed package, such as pytest's."""
     return Path(filename).is_relative_to(LIBRARY) or Path(filename).parent == SCRIPTS
 
 
@@ -86,18 +86,18 @@ def _native_stack() -> tuple[str, ...]:
 
 @cache
 def _said(frames: tuple[tuple[str, int, int], ...]) -> tuple[str, ...]:
-    """Places of frames, of which the first is the innermost."""
-    # A return address is that of the instruction after the call.
+    """Describe the places of frames, given innermost first."""
+    # A return address points to the instruction after the call.
     called = [_Call(file, base, address - 1) for file, base, address in frames if not _SYSTEM.search(file)]
     places = [place for place in (call.place() for call in reversed(_own(called))) if place]
-    # nvcc's own file stands for functions that it has rewritten.
+    # nvcc's generated file is named for functions that it has rewritten.
     return tuple([p for p in places if not is_toolkit_file(p) and ".cudafe1." not in p] or places)
 
 
 def _own(called: list[_Call]) -> list[_Call]:
-    """Calls without those that nvcc puts between ``<<<>>>`` or a function of the runtime and the library; the innermost first."""
+    """Remove the calls that nvcc inserts between ``<<<>>>``, or a runtime function, and the library; innermost first."""
     stubs = [n for n, call in enumerate(called) if "device_stub" in call.name]
-    # A kernel's name is a function of the host, which calls the stub.
+    # On the host, a kernel's name is a function that calls the stub.
     first = stubs[-1] + 2 if stubs else 0
     while first + 1 < len(called) and _WRAPPER.match(plain_name(called[first].name)):
         first += 1
@@ -105,7 +105,7 @@ def _own(called: list[_Call]) -> list[_Call]:
 
 
 class _Call:
-    """A frame of a native program: the function of a file that an address is in."""
+    """A frame of a native program: the function, and its file, that contain an address."""
 
     def __init__(self, file: str, base: int, address: int) -> None:
         kind, starts, names = _functions(file)
@@ -128,7 +128,7 @@ class _Call:
 
 @cache
 def _functions(file: str) -> tuple[int, Sequence[int], Sequence[str]]:
-    """Of an ELF file: its type, first addresses of its functions in order, and their names."""
+    """The type of an ELF file, the start addresses of its functions in ascending order, and their names."""
     try:
         parsed = ElfFile(Path(file).read_bytes(), file, machine=None)
     except (OSError, CubinError):
@@ -138,7 +138,7 @@ def _functions(file: str) -> tuple[int, Sequence[int], Sequence[str]]:
 
 
 def _line(file: str, address: int) -> str:
-    """``file:line`` of an address, where there is debug information and somebody to read it."""
+    """``file:line`` of an address, if there is debug information and a tool to read it."""
     tool = shutil.which("addr2line")
     if tool is None:
         return ""

@@ -1,4 +1,4 @@
-"""LLVM intrinsics of the checks, beyond those of ``native/intrinsics.py``, and how their code is compiled."""
+"""LLVM intrinsics of the checks in addition to ``native/intrinsics.py``, and the compilation of their code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpwright.timing import SOURCES
 
 
 def entry(function: Any, *, what: str) -> Any:
-    """A function of the checks that Python calls with host pointers; indices are never checked, since it makes arrays of pointers itself."""
+    """A function of the checks that Python calls with host pointers; indices are not checked, because it creates its arrays from pointers itself."""
     return Entry(function, what, (*SOURCES, Path(__file__).parent))
 
 

@@ -1,17 +1,17 @@
 """Recognises launches that repeat an earlier one, which have the same findings and need not be watched.
 
-What a launch does is determined by its code, its geometry, its SMs, its constant banks and the memory that it touches.  A launch of the same
-code, geometry and banks as an earlier one, which finds those allocations with the same bytes, touches the same ones again, takes the
-same ways and shows the same findings: benchmarks launch a kernel hundreds of times on the same data.  It runs without being watched,
-so that its results are there, and its findings count on.  Nothing is taken on trust: where one byte differs, it is watched.
+What a launch does is determined by its code, its geometry, its SMs, its constant banks and the memory that it touches. A launch with the same code, geometry
+and banks as an earlier one, and with the same bytes in those allocations, touches the same allocations, takes the same paths and has the same findings;
+benchmarks launch a kernel hundreds of times on the same data. Such a launch runs without being watched, which produces its results, and its findings are
+counted again. Nothing is assumed: if a single byte differs, the launch is watched.
 
-The first launch of a kind only tells which allocations such launches touch, so that single launches pay nothing; from the second on, their
-contents are digested before each.  Kernels that call services (``malloc``, launches of kernels) have state elsewhere and are watched always.
+The first launch of a kind only determines which allocations such launches touch, so that single launches cost nothing extra; from the second launch on, the
+allocations' contents are digested before each. Kernels that call services (``malloc``, launches of kernels) have state elsewhere and are always watched.
 
-Where nothing that a kernel does follows from what memory holds (``engine/data_independence.py``), a launch that showed nothing says the same of every later one of
-its kind: these make the same accesses in the same order, whatever the bytes are.  What it wrote was written for all of them, and memory of
-which more was written shows no more; so they are watched only where something that they touch was allocated anew.  A launch that showed
-something says no such thing: whether two writes race depends on their values.
+If nothing that a kernel does depends on the contents of memory (``engine/data_independence.py``), a launch without findings proves that later launches of its
+kind have none: they make the same accesses in the same order, whatever the bytes are. Memory that it wrote counts as written for all of them, and more written
+memory cannot add findings, so they are watched only if something that they touch has been reallocated. A launch with findings proves no such thing, because
+whether two writes race depends on their values.
 """
 
 from __future__ import annotations
@@ -34,37 +34,37 @@ if TYPE_CHECKING:
     from warpwright.tools.checks.checker import Checker
 
 BYTES_PER_THREAD_INSTRUCTION = 4
-"""Of memory that are digested for each thread-instruction of the launch, at most: a digest takes at most 1 ns a byte and a check takes more
-than that for a thread-instruction (``docs/model/checks.md``), so that looking never takes longer than watching."""
+"""Most bytes of memory that are digested per thread-instruction of the launch. A digest takes at most 1 ns per byte, and a check takes longer than that per
+thread-instruction (``docs/model/checks.md``), so digesting never takes longer than watching."""
 
 
 @dataclass(slots=True)
 class _Kind:
-    """What is known of the launches of one kernel with one geometry and the same constant banks."""
+    """Knowledge about the launches of one kernel with the same geometry and constant banks."""
 
     touched: tuple[tuple[int, int], ...]
     """(address, bytes) of the allocations."""
     thread_instructions: int
     oblivious: bool
-    """Whether nothing that these launches do follows from what memory holds, and none of them showed anything."""
+    """Whether nothing that these launches do depends on the contents of memory, and none of them had findings."""
     shown: dict[bytes, list[Finding]]
-    """Findings by the digest of what the launch found in memory; of oblivious ones, of which bytes were ever written."""
+    """Findings, by the digest of memory at the start of the launch; for data-independent launches, by the digest of which bytes were ever written."""
 
 
 class Repeats:
-    """The launches of one GPU, by how they began."""
+    """The launches of one GPU, by their start."""
 
     def __init__(self, checker: Checker) -> None:
         self._memory: DeviceMemory = checker.memory
         self._written = checker.written
         self._kinds: dict[bytes, _Kind] = {}
         self._kernels: dict[int, LoadedKernel] = {}
-        """Kept, so that no other kernel comes to have the number of one that is known."""
+        """Kept alive, so that no other kernel gets the id of a known one."""
         self.repeated = 0
-        """Launches that were not watched again."""
+        """Number of launches that were not watched again."""
 
     def start(self, loaded: LoadedKernel, context: LaunchContext) -> Start:
-        """How a launch that is about to begin begins."""
+        """Describe the start of a launch."""
         if calls_services(loaded):
             return Start(None, None)
         self._kernels[id(loaded)] = loaded
@@ -77,12 +77,12 @@ class Repeats:
         return Start(kind.digest(), self._digest(known) if known is not None else None)
 
     def touched(self, start: Start) -> tuple[tuple[int, int], ...] | None:
-        """(address, bytes) of the allocations that launches of this kind touched; None when it is not known."""
+        """(address, bytes) of the allocations that launches of this kind touched; None if unknown."""
         known = self._kinds.get(start.kind) if start.kind is not None else None
         return known.touched if known is not None else None
 
     def shown(self, start: Start) -> list[Finding] | None:
-        """What the launches that began so showed; None when there was none, or it is not known."""
+        """The findings of earlier launches with the same start; None if there was none or they are unknown."""
         if start.kind is None or start.contents is None:
             return None
         shown = self._kinds[start.kind].shown.get(start.contents)
@@ -92,7 +92,7 @@ class Repeats:
     def keep(
         self, start: Start, loaded: LoadedKernel, kernel: Traced, touched: Sequence[Allocation], counts: Counts, found: list[Finding]
     ) -> None:  # fmt: skip
-        """A launch that was watched has ended without a fault."""
+        """Remember a watched launch that has ended without a fault."""
         if start.kind is None:
             return
         places = tuple((a.address, a.size_bytes) for a in touched)
@@ -105,13 +105,13 @@ class Repeats:
         if oblivious:
             known.shown[written] = []
         elif start.contents is not None and written == start.contents[:16]:
-            # What a launch wrote for the first time must be noted again when it is run again: then it is watched.
+            # If a launch wrote bytes for the first time, that must be recorded each time, so a repetition is watched.
             known.shown[start.contents] = [replace(finding) for finding in found]
 
     def _digest(self, kind: _Kind) -> bytes | None:
-        """What is known of the memory that launches of a kind touch: digests of which bytes were ever written and, unless they are oblivious, of the bytes.
+        """Digest of the memory that launches of a kind touch: which bytes were ever written and, unless the launches are data-independent, their contents.
 
-        None when some of that memory is no more, or there is too much of it.
+        None if some of that memory has been freed or there is too much of it.
         """
         if not all(self._is_there(place) for place in kind.touched):
             return None
@@ -140,9 +140,9 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a launch begins."""
+    """The start of a launch."""
 
     kind: bytes | None
-    """Of its code, geometry and constant banks; None when it has state elsewhere."""
+    """Digest of its code, geometry and constant banks; None if it has state elsewhere."""
     contents: bytes | None
-    """Of the memory that launches of its kind touch, as far as it decides what they do; None when that is not known."""
+    """Digest of the memory that launches of its kind touch, as far as it affects them; None if unknown."""

@@ -1,7 +1,7 @@
 """Digests of memory: detect changes several times as fast as a cryptographic digest.
 
-32 words at a time are mixed into as many: ``s = (s ^ word) * odd; s ^= s >> 29``.  Each step can be undone, so that memory that differs in one
-word never has the digest of the other; where it differs in several, one chance in 2**64 of it.
+32 words at a time are mixed into a state of 32 words: ``s = (s ^ word) * odd; s ^= s >> 29``. Each step is invertible, so contents that differ in one word
+never have the same digest; those that differ in several have the same digest with a probability of 2**-64.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from warpwright.tools.checks.intrinsics import entry
 ROW_WORDS = 32
 ROW_BYTES = 8 * ROW_WORDS
 ODD = 0x9E3779B97F4A7C15
-"""2**64 over the golden ratio."""
+"""2**64 divided by the golden ratio."""
 
 
 @Piece
@@ -38,7 +38,7 @@ def mix(builder: Any, state: Any, row: Any) -> None:
 
 @partial(entry, what="the digests of memory")
 def mix_rows(given: Any) -> int:
-    """Mix rows of 32 words; ``given``: host addresses of the state and of the first row, how many."""
+    """Mix rows of 32 words; ``given`` holds the host addresses of the state and of the first row, and the number of rows."""
     state, row = given[0], given[1]
     for n in range(given[2]):
         mix(state, row + n * ROW_BYTES)
@@ -46,7 +46,7 @@ def mix_rows(given: Any) -> int:
 
 
 def digest(memory: npt.NDArray[np.uint8]) -> bytes:
-    """16 bytes that tell contents apart."""
+    """A digest of 16 bytes."""
     rows = len(memory) // ROW_BYTES
     state = np.arange(ROW_WORDS, dtype=np.int64)
     given = np.array([state.ctypes.data, memory.ctypes.data, rows], np.int64)

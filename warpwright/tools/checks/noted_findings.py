@@ -1,4 +1,4 @@
-"""Words for what the checks noted of a launch in numbers: hazards, unwritten memory, constants, shared memory that ends, waste."""
+"""Converts the numeric notes of the checks on a launch to findings: hazards, unwritten memory, constants, ended shared memory, and waste."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAITS = {
     BULK_STORES: "the copy is not waited for: cp.async.bulk.wait_group.read of the thread that issued it, then a barrier for others",
     0: "the copy is not waited for: every thread that touches its bytes waits on its mbarrier first",
 }
-"""What orders accesses after a copy, by kind of column; 0: those of mbarriers."""
+"""What orders accesses after a copy, by kind of column; 0 for the columns of mbarriers."""
 MAY_BE_OLD = (
     "what the other block released was read, but there is no __threadfence() after that read, which would order this access: "
     "its sector was read in this launch before it was written, so that an L1 may hold the old line (a volatile read passes L1 by)"
@@ -51,11 +51,11 @@ NARROW = (
     "several blocks need device scope (atomicAdd)"
 )
 WASTE = 2.0
-"""perfcheck names an access that moves this many times what its bytes need."""
+"""perfcheck reports an access that moves this many times the bytes it needs."""
 
 
 class NotedFindings:
-    """Makes findings of one launch from what was noted."""
+    """Creates the findings of one launch from its notes."""
 
     def __init__(
         self, launch: CheckedLaunch, events: Events, live: list[Allocation], issuers: dict[tuple[int, int], int]
@@ -70,7 +70,7 @@ class NotedFindings:
         self._warps = self._context.geometry.warps_per_block
 
     def place_of(self, instruction: int, what: str, warp: int, lane: int) -> Place:
-        """The place of an instruction, and a lane of a warp of the launch."""
+        """The place of an instruction with a lane of a warp of the launch."""
         geometry = self._context.geometry
         index = block_index(warp // self._warps, geometry.grid)
         return place(self._program, instruction, what, index, thread_of(geometry, warp % self._warps, lane))
@@ -86,7 +86,7 @@ class NotedFindings:
         return "Atomic" if Event.ATOMIC in kinds or reduces else "Write" if kinds == {Event.STORE} else "Read"
 
     def not_awaited(self, visit: Visit) -> Finding:
-        """An access of shared memory whose block had perhaps ended."""
+        """The finding of an access to shared memory whose block may have ended."""
         word = self._access_word(visit.instruction)
         details = (
             f"{byte_of_cluster(visit.address)}, which ends without waiting for the access: it may have ended before",
@@ -108,7 +108,7 @@ class NotedFindings:
         """The finding of a row of ``shadow.F_*``.
 
         Args:
-            unwritten: what shared memory that nothing wrote does to the results.
+            unwritten: the effect of unwritten shared memory on the results.
         """
         kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
         unacquired, guards, narrow = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.NARROW_SCOPE
@@ -164,7 +164,7 @@ class NotedFindings:
         )
 
     def _unwritten(self, row: npt.NDArray[np.int64], unwritten: Verdict, where: str) -> Finding:
-        """A read of memory that nothing wrote."""
+        """The finding of a read of unwritten memory."""
         space, address, count = int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS]), int(row[sh.F_COUNT])
         shared = space < 0
         memory = "__shared__" if shared else "__global__"
@@ -203,7 +203,7 @@ class NotedFindings:
         )
 
     def _beyond_constants(self, row: npt.NDArray[np.int64]) -> Finding:
-        """A read after the module's __constant__ variables."""
+        """The finding of a read beyond the module's __constant__ variables."""
         address, count = int(row[sh.F_ADDRESS]), int(row[sh.F_COUNT])
         title = f"Invalid __constant__ read of size {int(row[sh.F_BYTES])} bytes"
         one = self.place_of(int(row[sh.F_NOW]), "", int(row[sh.F_WARP]), int(row[sh.F_LANE]))
@@ -214,7 +214,7 @@ class NotedFindings:
         return Finding("memcheck", "error", title, (one,), told, count, address, self._launch.number, self._launch.host)
 
     def _missing_order(self, row: npt.NDArray[np.int64]) -> str:
-        """What would order two accesses, by how far apart their threads are."""
+        """What would order two accesses, depending on the scope that their threads share."""
         other, warp = int(row[sh.F_OTHER_WARP]), int(row[sh.F_WARP])
         if other == warp:
             return "threads of one warp: __syncwarp() between the accesses orders them"
@@ -232,7 +232,7 @@ class NotedFindings:
         return f"byte {address - inside.address:,} of {inside.name}" if inside is not None else "no allocation"
 
     def waste(self, counters: npt.NDArray[np.int64]) -> list[Finding]:
-        """perfcheck: accesses that move much more than their bytes need."""
+        """perfcheck: accesses that move many more bytes than they need."""
         found = []
         for index in np.flatnonzero(counters[:, sh.N_REQUESTS]):
             requests, sectors, ideal, waves, ideal_waves = (int(v) for v in counters[index])

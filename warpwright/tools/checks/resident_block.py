@@ -17,7 +17,7 @@ from warpwright.tools.checks.skipped_barriers import Detours, Walked
 
 
 class ResidentBlock:
-    """What the checks keep of a resident block; ``begin`` makes it that of another one."""
+    """The checks' state of a resident block; ``begin`` reuses it for another block."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class ResidentBlock:
         lanes: int,
         unknown: npt.NDArray[np.int64],
     ) -> None:
-        """``unknown``: zeros, one for each warp of the launch."""
+        """``unknown``: an array of zeros, one per warp of the launch."""
         size = int(block.words[BLOCK.slot("shared_bytes")])
         shift = 0 if events.narrow_shared else 2
         self.cells = np.zeros(sh.words_of((size >> shift) + 1), np.int64)
@@ -47,14 +47,14 @@ class ResidentBlock:
         self.others = np.zeros((2, warps), np.int64)
         """Host pointers to what each warp knows of other blocks, for weak and for strong accesses."""
         self.seen: list[Clock] = [EMPTY] * warps
-        """Kept, since pointers lead to them."""
+        """Kept alive, because there are pointers to them."""
         self.told: list[tuple[Clock, Clock]] = []
-        """What the pointers were made of."""
+        """The clocks from which the pointers were created."""
         self._unknown = int(unknown.ctypes.data)
-        """What a warp knows of those of other blocks before it hears of any."""
+        """What a warp initially knows of the warps of other blocks."""
         self._blocks = len(unknown) // warps
         self.visits = np.zeros((MAX_CLUSTER * warps, sh.VISIT_WORDS), np.int64)
-        """The last accesses of its shared memory by warps of other blocks."""
+        """The last accesses to its shared memory by warps of other blocks."""
         clocks, walked = self.clocks, self.walked
         places = {
             **{tu.T_STATES: s, tu.T_KNOWN: clocks.known, tu.T_LANES: clocks.lanes, tu.T_ARRIVED: clocks.arrived},
@@ -65,22 +65,22 @@ class ResidentBlock:
         }
         words = {slot: int(array.ctypes.data) for slot, array in places.items()} | {tu.T_COLUMNS: clocks.known.shape[1]}
         self._slots, self._words = list(words), np.array(list(words.values()), np.int64)
-        """What a block's words say of these arrays."""
+        """The words of a block that point to these arrays."""
         self._copies = clocks.column(CP_ASYNC, 0) + np.arange(warps)
 
     def begin(self, block: Block, after: int) -> None:
-        """Nothing is known of the block yet, whose epochs are later than ``after``."""
+        """Reset the state for a block whose epochs are later than ``after``."""
         s = self.states
         self.written.fill(0)
         self.places.fill(0)
         self.wanted.fill(0)
         self.mbarriers: dict[int, int | None] = {}
-        """By word: objects that were initialised, as their last change left them where that is known."""
+        """Initialised mbarriers by word, with their value after the last change if it is known."""
         self.walked.begin()
         self.locations: dict[int, Any] = {}
         self.visits.fill(0)
         self.waits: dict[int, Clock] = {}
-        """By warp that has arrived at its cluster's barrier and not waited yet, what it will know."""
+        """For each warp that has arrived at its cluster's barrier but not waited yet, what it will know."""
         first = self.clocks.begin(block.number, after)
         s[:, sh.S_SHARED_OLDEST] = first
         s[:, sh.S_EVENT : sh.S_EVENT_END + 1] = 0
@@ -104,7 +104,7 @@ class ResidentBlock:
         return size, cells, written, host, int(self.visits.ctypes.data)
 
     def note_others(self, block: Block, warp: int) -> None:
-        """Tell machine code what a warp knows of other blocks by now."""
+        """Update, for machine code, what a warp knows of other blocks."""
         foreign, released = self.clocks.foreign[warp], self.clocks.seen[warp]
         if self.told[warp] == (foreign, released):
             return
@@ -115,5 +115,5 @@ class ResidentBlock:
         block.turn[tu.T_TELLS] = 1
 
     def _dense(self, clock: Clock) -> int:
-        """Host pointer to an epoch for each warp of the launch."""
+        """Host pointer to one epoch per warp of the launch."""
         return int(clock.dense(self._blocks, len(self.states)).ctypes.data) if clock.rows else self._unknown

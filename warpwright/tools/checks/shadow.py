@@ -1,18 +1,15 @@
-"""Shadow memory: the last writer and readers of each word, and which bytes were ever written; machine code (``native``).
+"""Shadow memory: the last writer and the readers of each word, and which bytes were ever written; compiled to machine code (``native``).
 
-For every access (``accesses.py`` reads their records) each word is asked whether what came before is ordered before it.  An earlier access is known by its warp (its number in the launch) and that
-warp's *epoch*, a count of the warp's synchronisations; it is ordered before an access of warp w when w knows a later epoch of
-that warp: vector clocks with one entry for each warp (FastTrack: Flanagan and Freund, PLDI'09), and one for each lane
+For every access (``accesses.py`` reads the records), each word is tested for earlier accesses that are not ordered before it. An earlier access is identified
+by its warp (the number in the launch) and that warp's *epoch*, a count of the warp's synchronisations; it is ordered before an access by warp w if w knows a
+later epoch of that warp: vector clocks with one entry for each warp (FastTrack: Flanagan and Freund, PLDI'09), and one for each lane
 within the own warp.  ``happens_before.py`` keeps the clocks.
 
-A word's cell keeps the last write and two readers of different warps.  Of more than two readers that nothing orders, the third
-replaces the second: a write that nothing orders after the one forgotten is almost always unordered with
-another as well.
+A word's cell keeps the last write and two readers of different warps. With more than two unordered readers, the third replaces the second: a write that is
+unordered with the dropped reader is almost always unordered with another one as well.
 
-Epochs go on from block to block and from launch to launch: what a cell holds from before is older than the first epoch of the block (shared
-memory) or the launch (global memory), and counts for nothing.  So no cell is ever cleared.
-
-Tables are one row after the other: compiled functions see an array as a bare pointer to words.
+Epochs continue from block to block and from launch to launch: older contents of a cell precede the first epoch of the block (shared memory) or the launch
+(global memory) and are ignored, so cells are never cleared. Tables are stored row by row, because compiled functions see an array as a bare pointer to words.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from warpwright.native.intrinsics import core, lowest_bit, peek, poke
 from warpwright.tools.checks.events import Event
 
 # --- a cell: words of shadow for each granule of memory ---------------------------------------------
-# Cells are in groups of 32, one word of all of them after the other, so that a warp's accesses are looked at as vectors (``vector_races.py``).
+# Cells are in groups of 32, stored word by word (structure of arrays), so that a warp's accesses can be checked as vectors (``vector_races.py``).
 GROUP_CELLS, CELL_WORDS = 32, 6
 WORD_STEP = 8 * GROUP_CELLS
 """Bytes from one word of a cell to the next."""
@@ -32,12 +29,12 @@ WRITE_STAMP, WRITE_INFO, READ_STAMP, READ_INFO, OTHER_STAMP, OTHER_INFO = (WORD_
 """Bytes from a cell's address.  Stamps: accessor + 1 << 32 | epoch; 0 when nothing was ever written.  Of a write: lane << 58 | strength << 56 | instruction << 32 | value (its low 32 bits); bit 57: a plain read had brought the sector into some L1 before.
 Of a read: instruction << 32 | lanes; strong reads have bit 62, those that decide whether an atomic of the same word happens bit 61."""
 NEXT_READER = OTHER_STAMP - READ_STAMP
-"""Bytes from the one reader that a cell remembers to the other."""
+"""Bytes between the two readers that a cell remembers."""
 EPOCH_BITS = 0xFFFFFFFF
 STRONG_WRITE, READ_BEFORE = 1 << 56, 1 << 57
 STRONG_READ, GUARD_READ = 1 << 62, 1 << 61
 OF_BLOCK = -1 << 63
-"""Bit 63 of either: a strong access of block scope."""
+"""Bit 63 of read and write information: a strong access of block scope."""
 
 # --- findings: rows of a table, one for each distinct one -------------------------------------------------
 F_KIND, F_BEFORE, F_NOW, F_SPACE, F_SEVERITY, F_COUNT, F_ADDRESS, F_BYTES = range(8)
@@ -45,11 +42,11 @@ F_OTHER_WARP, F_OTHER_LANE, F_LANE, F_WARP = 8, 9, 10, 11
 FINDING_WORDS = 12
 MAX_FINDINGS = 256
 FINDINGS_AT = MAX_FINDINGS * FINDING_WORDS
-"""Word after the table: how many there are."""
+"""The word after the table: number of findings."""
 RAW, WAR, WAW, UNDEFINED, UNSHOWN, BEYOND = 1, 2, 3, 4, 5, 6
 UNACQUIRED, GUARDS, NARROW_SCOPE = 16, 32, 64
-"""Added to a hazard: what was released was read, but no fence is after that read; the read only decides whether an atomic of the same word
-happens, which looks again; both are strong, but one is of block scope and the other of another block."""
+"""Added to a hazard: the release was read, but no fence followed that read; the read only guards an atomic on the same word, which reads it again; both
+accesses are strong, but one has block scope and the other is in another block."""
 HAZARD = 15
 ERROR, WARNING, INFO = 0, 1, 2
 
@@ -57,50 +54,50 @@ ERROR, WARNING, INFO = 0, 1, 2
 N_REQUESTS, N_SECTORS, N_IDEAL_SECTORS, N_WAVES, N_IDEAL_WAVES = range(5)
 COUNTERS = 5
 
-# --- what is known of a warp: words of one array ----------------------------------------------------
+# --- state of a warp: words of one array ----------------------------------------------------
 S_POSITION, S_USED, S_EVENT, S_EVENT_END, S_LANES, S_EPOCH, S_ARGUMENT, S_WHOLE, S_BLOCK = range(9)
-"""Next record word, words written, next event and end of the current basic block's, its lanes, the warp's epoch, the event or allocation that
-reading stopped for, an epoch before which every lane knows all lanes, the current basic block."""
+"""Next record word; number of words written; next event, and end of the events, of the current basic block; its lanes; the warp's epoch; the event or
+allocation for which reading stopped; an epoch before which every lane knows all lanes; the current basic block."""
 S_RECORDS, S_WARP, S_WARP_IN_BLOCK, S_FIRST_WARP, S_WARPS = 9, 10, 11, 12, 13
 """Host pointer of the records; the warp's number in launch and block; number of the block's first warp; warps of a block."""
 S_HOST, S_SHARED_HOST, S_SHARED_BYTES, S_SHARED_CELLS, S_SHARED_WRITTEN, S_SHARED_SHIFT = 14, 15, 16, 17, 18, 19
 """Host minus device address; host pointers of the block's shared memory, its cells, its written bytes; granule."""
 S_OPTIONS, S_RECORD = 20, 21
-"""What is checked; first word of the record that was read last."""
+"""The checks that are enabled; first word of the last record read."""
 S_LAUNCH_WARPS, S_COPY, S_ALLOCATIONS = 22, 23, 24
-"""Warps of the launch: stamps of higher numbers are those of copies, by column of ``happens_before.py``; stamp of the warp's ``cp.async``; rows of the table of
-allocations."""
+"""Number of warps of the launch (higher numbers in stamps are copies, by column of ``happens_before.py``); stamp of the warp's ``cp.async``; number of rows of
+the table of allocations."""
 S_SHARED_OLDEST, S_GLOBAL_OLDEST = 25, 26
-"""First epochs of the block and of the launch: older stamps in shared and global memory count for nothing."""
+"""First epochs of the block and of the launch; older stamps in shared and global memory are ignored."""
 S_SEEN, S_GUARD, S_SECTORS = 27, 28, 29
-"""Host pointer to what strong accesses are ordered after (``BlockClocks.seen``); whether the present read is one that decides on an atomic; host
-pointer of the sectors of the memory that the present access is of, 0 where they do not matter."""
+"""Host pointer to what strong accesses are ordered after (``BlockClocks.seen``); whether the current read guards an atomic; host pointer of the sectors of the
+accessed memory, 0 if they do not matter."""
 S_WINDOWS = 30
 """Host pointer to the windows of ``vector_races.py``."""
 S_LANES_OF_WAVE, S_HALVES, S_HALF = 31, 32, 33
-"""Lanes of every warp; 1 where these are more than 32, else 0; the half of the warp, of 32 lanes, whose accesses are looked at."""
+"""Lanes of every warp; 1 if these are more than 32, otherwise 0; the half of the warp (32 lanes) whose accesses are being checked."""
 S_MEMBERS, S_RANK, S_ELSEWHERE = 34, 35, 36
-"""Host pointer to the shared memories of the cluster's blocks (rows of ``M_``), 0 in launches without clusters; the block's rank in its cluster; 1 while
-an access of another block's shared memory is looked at."""
+"""Host pointer to the shared memories of the cluster's blocks (rows of ``M_``), 0 in launches without clusters; the block's rank in its cluster; 1 while an
+access to another block's shared memory is being checked."""
 S_WORDS = 37
 CHECK_RACES, CHECK_UNDEFINED, COUNT_TRAFFIC, KEEP_SECTORS, CHECK_CONSTANTS = 1, 2, 4, 8, 16
 DONE, SYNCHRONISE, SHADOW, NARROW, BROKEN, BULK_COPY = 0, 1, 2, 3, 4, 5
-"""Why reading records ends: no records are left; after a synchronising access; an allocation (argument) has no shadow
-yet, or needs one by bytes; records that it does not understand; before a bulk copy's record."""
+"""Reasons why reading records ends: no records are left; after a synchronising access; an allocation (the argument) has no shadow yet, or needs one per byte; a
+record is invalid; before a bulk copy's record."""
 
 # --- columns of the table of allocations ------------------------------------------------------------------------
 A_FIRST, A_END, A_CELLS, A_SHIFT, A_SECTORS, A_WRITTEN, A_TOUCHED = range(7)
-"""First byte and the one after the last; host pointers of cells (granule: 1 << shift), of a word for each sector, the first epoch of the last launch
-that read it through L1, and of what was written, 0 for none; whether any access met it."""
+"""First byte, and the byte after the last; host pointers of cells (granule: 1 << shift), of a word per sector (the first epoch of the last launch that read it
+through L1), and of the map of written bytes, 0 for none; whether any access touched it."""
 ALLOCATION_WORDS = 7
 SECTOR_SHIFT = 5
 
 # --- shared memory of the blocks of a cluster: a row for each rank ---------------------------------------------------
 M_BYTES, M_CELLS, M_WRITTEN, M_HOST, M_VISITS = range(5)
-"""Its size; host pointers of its cells, of what was written, of the memory itself, and of the last accesses by other blocks' warps (rows of ``V_``)."""
+"""Size; host pointers of the cells, of the map of written bytes, of the memory itself, and of the last accesses by other blocks' warps (rows of ``V_``)."""
 MEMBER_WORDS = 5
 V_STAMP, V_INSTRUCTION, V_ADDRESS, V_LANE = range(4)
-"""Of the last access by a warp of another block, one row for each warp of the cluster: its stamp, 0 for none."""
+"""The last access by each warp of another block, one row per warp of the cluster; the stamp is 0 for none."""
 VISIT_WORDS = 4
 OWN, ANY = -1, -2
 """Spaces of shared memory: the block's own, whatever rank an address holds, and that of the block whose rank it holds.  In a finding, that of another
@@ -109,29 +106,30 @@ block is ``ANY`` - its rank."""
 LOAD, STORE, ATOMIC = int(Event.LOAD), int(Event.STORE), int(Event.ATOMIC)
 LANE_BITS, VALUE_BITS = 0xFFFFFFFF, 0xFFFFFFFF
 HALF_LANES, MOST_LANES = 32, 64
-"""A cell has a bit for each lane that has read it, in half a word: each half of a wave of more lanes is an accessor of its own, with a number of its own."""
+"""A cell has one bit for each lane that has read it, in half a word; therefore each half of a wave with more lanes is a separate accessor with its own
+number."""
 
 
 def words_of(granules: int) -> int:
-    """Words of the cells of so many granules."""
+    """Number of words of the cells of a number of granules."""
     return -(-granules // GROUP_CELLS) * GROUP_CELLS * CELL_WORDS
 
 
 @core
 def accessor_stamp(s: Any) -> int:
-    """The stamp of what the warp, or the half of it that is looked at, accesses now."""
+    """The stamp of the current accesses of the warp, or of the half being checked."""
     return ((s[S_WARP] << s[S_HALVES] | s[S_HALF]) + 1) << 32 | s[S_EPOCH]
 
 
 @core
 def warp_of(s: Any, stamp: int) -> int:
-    """The number of the warp that a stamp is of."""
+    """The number of a stamp's warp."""
     return ((stamp >> 32) - 1) >> s[S_HALVES]
 
 
 @core
 def first_lane(s: Any, stamp: int) -> int:
-    """The first lane of the half of a warp that a stamp is of."""
+    """The first lane of the half-warp of a stamp."""
     return HALF_LANES * (((stamp >> 32) - 1) & s[S_HALVES])
 
 
@@ -142,12 +140,12 @@ def cell_at(cells: int, granule: int) -> int:
 
 
 class Tables(NamedTuple):
-    """What the checks of a warp's access look at and write to."""
+    """The tables that the checks of a warp's access read and write."""
 
     s: Any
-    """Of the warp (``S_``)."""
+    """The warp's state (``S_``)."""
     known: Any
-    """Epoch of each column of the block's clocks (``happens_before.py``) before which the warp knows everything."""
+    """For each column of the block's clocks (``happens_before.py``), the epoch before which the warp knows everything."""
     lanes_known: Any
     """The same for its lanes, of each other."""
     foreign: Any
@@ -156,20 +154,20 @@ class Tables(NamedTuple):
 
 
 class Access(NamedTuple):
-    """A memory instruction as its event says it (``events.py``)."""
+    """A memory instruction as described by its event (``events.py``)."""
 
     event: int
     strong: int
     instruction: int
     space: int
-    """Row of the allocation; negative: shared memory."""
+    """Row of the allocation; negative for shared memory."""
     size: int
     uniform: int
     copy: int
 
 
 class Memory(NamedTuple):
-    """Memory that an access is of: ``limit`` bytes from the device address ``origin`` on, its cells, and its host address."""
+    """The accessed memory: ``limit`` bytes from device address ``origin``, its cells, and its host address."""
 
     origin: int
     limit: int
@@ -179,13 +177,13 @@ class Memory(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A finding: what, and where it was seen first."""
+    """A finding and its first occurrence."""
 
     kind: int
     severity: int
     before: int
     now: int
-    """Instructions."""
+    """The two instructions."""
     space: int
     address: int
     size: int
@@ -229,19 +227,19 @@ def note(s: Any, findings: Any, found: Found) -> None:
 
 @core
 def is_old(s: Any, space: int, stamp: int) -> bool:
-    """Whether a stamp is none of this block (shared memory) or launch (global memory)."""
+    """Whether a stamp is from before this block (shared memory) or launch (global memory)."""
     return stamp & EPOCH_BITS < (s[S_SHARED_OLDEST] if space < 0 else s[S_GLOBAL_OLDEST])
 
 
 @core
 def is_ordered(s: Any, known: Any, foreign: Any, stamp: int) -> bool:
-    """Whether the earlier access, whichever lanes made it, is ordered before accesses of all lanes of the present warp."""
+    """Whether the earlier access, whichever lanes made it, is ordered before accesses by all lanes of the current warp."""
     warp = warp_of(s, stamp)
     epoch = stamp & EPOCH_BITS
     if warp == s[S_WARP]:
         return s[S_WHOLE] > epoch
     if warp >= s[S_LAUNCH_WARPS]:
-        # A copy into another block's memory counts in a column of that block's clocks.
+        # A copy into another block's memory is counted in a column of that block's clocks.
         return s[S_ELSEWHERE] != 0 or known[warp - s[S_LAUNCH_WARPS]] > epoch
     local = warp - s[S_FIRST_WARP]
     if 0 <= local < s[S_WARPS]:
@@ -251,7 +249,7 @@ def is_ordered(s: Any, known: Any, foreign: Any, stamp: int) -> bool:
 
 @core
 def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: int, lanes: int, lane: int) -> int:
-    """A lane of the warp of the earlier access, made by these lanes of its half, that nothing orders before the present one of ``lane``, or -1."""
+    """A lane of the earlier access (made by these lanes of its half-warp) that is not ordered before the current access of ``lane``, or -1."""
     first = first_lane(s, stamp)
     if warp_of(s, stamp) != s[S_WARP]:
         return -1 if is_ordered(s, known, foreign, stamp) else first + lowest_bit(lanes)
@@ -268,7 +266,7 @@ def unordered_lane(s: Any, known: Any, lanes_known: Any, foreign: Any, stamp: in
 
 @core
 def was_released(s: Any, stamp: int) -> bool:
-    """Whether an access of another block was released to what the present warp has read: only a fence after that read is missing."""
+    """Whether an access of another block was released to a word that the current warp has read, so that only a fence after that read is missing."""
     warp = warp_of(s, stamp)
     if warp >= s[S_LAUNCH_WARPS] or 0 <= warp - s[S_FIRST_WARP] < s[S_WARPS]:
         return False
@@ -276,7 +274,7 @@ def was_released(s: Any, stamp: int) -> bool:
 
 
 class Race(NamedTuple):
-    """Two accesses that nothing orders: the earlier one's stamp and info; ``guards``: the later only decides on an atomic."""
+    """Two unordered accesses: stamp and info of the earlier one; ``guards``: the later one only guards an atomic."""
 
     kind: int
     severity: int
@@ -287,11 +285,11 @@ class Race(NamedTuple):
 
 @core
 def note_race(t: Tables, a: Access, race: Race, address: int, other: int, lane: int) -> None:
-    """Count a race: one that was released, or that only guards an atomic, is graded by what a card does."""
+    """Count a race; if the access was released, or only guards an atomic, its severity depends on what a card does."""
     s = t.s
     kind, severity, guards, stamp, info = race
     if severity == ERROR and was_released(s, stamp):
-        # A card issues in order: only a line that was in L1 before the write can be old.
+        # A card issues in order, so only a line that was in L1 before the write can be stale.
         severity = WARNING if kind == RAW and info & READ_BEFORE else INFO
         kind += UNACQUIRED
     elif severity != INFO and guards:
@@ -304,20 +302,20 @@ def note_race(t: Tables, a: Access, race: Race, address: int, other: int, lane: 
 
 @core
 def strength_of_write(strong: int) -> int:
-    """Bits of a write's info: 2 is of block scope."""
+    """The strength in a write's info; 2 means block scope."""
     return (STRONG_WRITE if strong else 0) | (OF_BLOCK if strong == 2 else 0)
 
 
 @core
 def scope_is_narrow(s: Any, space: int, strong: int, stamp: int, info: int) -> bool:
-    """Whether one of two strong accesses is of block scope, and they are of different blocks."""
+    """Whether two strong accesses are in different blocks and one of them has only block scope."""
     warp = warp_of(s, stamp)
     return space >= 0 and (strong == 2 or info < 0) and not 0 <= warp - s[S_FIRST_WARP] < s[S_WARPS]
 
 
 @core
 def check_write(t: Tables, a: Access, cell: int, value: int, address: int, lane: int) -> None:
-    """Is there an earlier write that is not ordered before this access (a read when ``value`` is -1)?"""
+    """Check for an earlier write that is not ordered before this access (a read if ``value`` is -1)."""
     s, known, lanes_known, foreign, _ = t
     strong, instruction, space = a.strong, a.instruction, a.space
     stamp = peek(cell + WRITE_STAMP)
@@ -347,7 +345,7 @@ def check_write(t: Tables, a: Access, cell: int, value: int, address: int, lane:
 
 @core
 def check_reader(t: Tables, a: Access, cell: int, slot: int, address: int, lane: int) -> None:
-    """Is the earlier read that a slot of the cell remembers not ordered before this write?"""
+    """Check whether the earlier read in a slot of the cell is ordered before this write."""
     s, known, lanes_known, foreign, _ = t
     strong, space = a.strong, a.space
     stamp = peek(cell + slot)
@@ -363,7 +361,7 @@ def check_reader(t: Tables, a: Access, cell: int, slot: int, address: int, lane:
     severity = ERROR
     other = -1
     if warp_of(s, stamp) == s[S_WARP]:
-        # Lanes that execute with the writer have issued their reads: only one that is elsewhere can still be about to read.
+        # Lanes that execute together with the writer have issued their reads; only a lane that is elsewhere can still be about to read.
         severity = WARNING
         other = unordered_lane(
             s, known, lanes_known, foreign, stamp, info & LANE_BITS & ~(s[S_LANES] >> first_lane(s, stamp)), lane
@@ -379,21 +377,21 @@ def check_reader(t: Tables, a: Access, cell: int, slot: int, address: int, lane:
 
 @core
 def check_readers(t: Tables, a: Access, cell: int, address: int, lane: int) -> None:
-    """Is there an earlier read that is not ordered before this write?"""
+    """Check for an earlier read that is not ordered before this write."""
     for slot in range(READ_STAMP, OTHER_STAMP + 1, NEXT_READER):
         check_reader(t, a, cell, slot, address, lane)
 
 
 @core
 def info_of_read(s: Any, strong: int, instruction: int) -> int:
-    """What a cell keeps of a read, but for its lanes."""
+    """The information on a read that a cell keeps, except for its lanes."""
     scope = OF_BLOCK if strong == 2 else 0
     return instruction << 32 | (STRONG_READ if strong else 0) | scope | (GUARD_READ if s[S_GUARD] else 0)
 
 
 @core
 def remember_read(cell: int, stamp: int, oldest: int, info: int) -> None:
-    """Put readers into the cell: their warp's slot, one whose reader counts for nothing, or the second."""
+    """Store readers in the cell: in their warp's slot, in a slot whose reader is obsolete, or in the second slot."""
     chosen = 1
     for slot in range(2):
         held = peek(cell + READ_STAMP + NEXT_READER * slot)
@@ -410,14 +408,14 @@ def remember_read(cell: int, stamp: int, oldest: int, info: int) -> None:
 
 @core
 def enters_l1(s: Any, offset: int) -> None:
-    """A plain read brings a sector of global memory into L1, where it stays when others write it."""
+    """Record that a plain read brings a sector of global memory into L1, where it stays when others write it."""
     if s[S_SECTORS]:
         poke(s[S_SECTORS] + (offset >> SECTOR_SHIFT) * 8, s[S_GLOBAL_OLDEST])
 
 
 @core
 def may_be_in_l1(s: Any, offset: int) -> int:
-    """READ_BEFORE when some block of this launch has read the sector through its L1, or 0."""
+    """READ_BEFORE if some block of this launch has read the sector through its L1, otherwise 0."""
     if s[S_SECTORS] and peek(s[S_SECTORS] + (offset >> SECTOR_SHIFT) * 8) == s[S_GLOBAL_OLDEST]:
         return READ_BEFORE
     return 0
@@ -431,7 +429,7 @@ def value_at(host: int, shift: int) -> int:
 
 @core
 def one_lane(t: Tables, a: Access, memory: Memory, address: int, lane: int) -> None:
-    """Races of one lane's access with what the cells of its bytes remember."""
+    """Check one lane's access for races with the accesses in the cells of its bytes."""
     s = t.s
     shift = memory.shift
     offset = address - memory.origin
@@ -458,7 +456,7 @@ def one_lane(t: Tables, a: Access, memory: Memory, address: int, lane: int) -> N
 
 @core
 def defined(s: Any, findings: Any, a: Access, address: int, lane: int, at: int) -> None:
-    """Reads of bytes that nothing has written; what is written from now on.  ``at``: where it is kept which of them are."""
+    """Check reads for unwritten bytes, and mark bytes as written; ``at`` is the map of written bytes."""
     size = a.size
     end = at + size
     undefined = False
@@ -480,9 +478,8 @@ def defined(s: Any, findings: Any, a: Access, address: int, lane: int, at: int) 
                 poke(at & ~7, word | bits)
         at += count
     if undefined and a.event != STORE:
-        # Blocks often read more of shared memory than their warps wrote, and drop it.
-        # Words of global memory of which some bytes were written may hold a structure's padding; compilers read a value of one byte
-        # with the byte after it (NVRTC and nvcc: LDG.U16 of a bool, in thrust::find_if).
+        # Blocks often read more shared memory than their warps wrote and discard it. Words of global memory that are partly written may contain a structure's
+        # padding, and compilers read a one-byte value together with the byte after it (NVRTC and nvcc: LDG.U16 of a bool, in thrust::find_if).
         severity = ERROR if a.space >= 0 and empty else WARNING
         if a.space >= 0 and size == 2 and some:
             severity = INFO

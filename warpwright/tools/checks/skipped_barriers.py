@@ -1,16 +1,14 @@
 """Finds barriers that threads skip: a thread takes a branch around a barrier and continues after it.
 
-Since Volta a block barrier waits for the threads that still live, so a thread may return before one (``if (i >= n)
-return;``).  One that takes the other way round a barrier and goes on after it has not returned: it should have come, and that
-nobody waits for it any more once it has ended does not make it right.  On the machine code: a barrier is control dependent on
-a branch when the branch may lead away from it (Ferrante, Ottenstein and Warren, TOPLAS'87); both ways meet at the branch's immediate
-post-dominator.  A thread that was at the branch and then at that block without the barrier between went round it, if from
-there on it still writes memory or meets barriers.  A detour is such a (branch, meeting place, barrier) by basic blocks.  A guard of
-the barrier itself is such a branch in the barrier's own block.
+Since Volta a block barrier waits only for live threads, so a thread may return before one (``if (i >= n) return;``). A thread that goes round a barrier and
+continues after it has not returned: it should have reached the barrier, and the fact that no thread waits for it once it has ended does not make the program
+correct.  In machine code, a barrier is control dependent on a branch that may lead away from it (Ferrante, Ottenstein and Warren, TOPLAS'87); both paths meet
+at the branch's immediate post-dominator. A thread that passes from the branch to that block without the barrier in between went round it, if it still writes
+memory or reaches barriers from there on. A detour is such a triple of basic blocks (branch, meeting point, barrier). A predicate on the barrier itself is such
+a branch in the barrier's own block.
 
-The same holds of a warp-wide operation (``warp_syncs.py``) whose mask names a thread.  Which lanes carry it out and which of its
-mask are missing, the records tell; a missing one that has ended went round it when it has taken a way round more often than those that
-are there.
+The same holds for a warp-wide operation (``warp_syncs.py``) whose mask names a thread. The records show which lanes carry it out and which lanes of its mask
+are missing; a missing lane that has ended went round it if it has taken a detour more often than the lanes that are present.
 """
 
 from __future__ import annotations
@@ -31,15 +29,15 @@ from warpwright.tools.checks.warp_syncs import asks_who_is_here
 
 BARRIERS = frozenset(("barrier", "barrier_red"))
 EFFECTS = frozenset(("store", "atomic", "service", "bulk", "texture")) | BARRIERS
-"""What a thread that has returned does no more."""
+"""Effects that a thread that has returned no longer has."""
 
 
 ON_A_WAY, GOES_ROUND, ACTS = 1, 2, 4
-"""Part of some way; its barrier; a warp-wide operation after which a thread still does what one that has returned does not."""
+"""Flags of a basic block: part of some detour; its barrier; a warp-wide operation after which a thread still has such effects."""
 
 
 class Detour(NamedTuple):
-    """A way round a barrier, as numbers of basic blocks."""
+    """A way round a barrier, as basic-block numbers."""
 
     branch: int
     meeting: int
@@ -47,20 +45,20 @@ class Detour(NamedTuple):
 
 
 class Detours:
-    """Those of one kernel, and the blocks at which a walk over records has something to note."""
+    """The detours of one kernel, and the basic blocks at which a walk over records has work to do."""
 
     def __init__(self, ways: Sequence[Detour], acting: Sequence[bool], syncs: Mapping[int, int] | None = None) -> None:
         self.ways = ways = tuple(dict.fromkeys(ways))
         self.syncs = dict(syncs or {})
-        """Basic blocks in which a warp-wide operation begins: the instruction that tells its line."""
+        """Basic blocks in which a warp-wide operation begins, with the instruction that gives its line."""
         self.table: npt.NDArray[np.int64] = np.array(ways, np.int64).reshape(-1, 3)
         self.matters = np.zeros(len(acting), np.int64)
-        """For each basic block: bits of these names."""
+        """Flags of each basic block."""
         self.matters[self.table.reshape(-1)] = ON_A_WAY
         self.matters[[way.barrier for way in ways]] |= GOES_ROUND
         self.matters[[n for n in self.syncs if acting[n]]] |= ACTS
         self.past: dict[int, list[int]] = {}
-        """Barrier's block: the ways round it."""
+        """By the barrier's basic block: the ways round it."""
         for number, way in enumerate(self.ways):
             self.past.setdefault(way.barrier, []).append(number)
 
@@ -71,7 +69,7 @@ def detours_of(
     """The ways round the barriers of a kernel.
 
     Args:
-        syncs: places of warp-wide operations, which are such barriers of a warp.
+        syncs: places of warp-wide operations, which are barriers of a warp.
     """
     inner = within_functions(program, blocks, lowered)
     dominator = post_dominators(_with_an_end(inner, blocks, lowered))
@@ -98,9 +96,8 @@ def detours_of(
 def _with_an_end(
     inner: Sequence[tuple[int, ...]], blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]
 ) -> list[tuple[int, ...]]:
-    """The graph with a further block, the end: where no way out is left but an EXIT under a guard, that leads to it.
-
-    Other guarded EXITs take threads away, and do not change where those that stay meet.
+    """The graph with an additional end block. A predicated EXIT leads to it if there is no other way out; other predicated EXITs remove threads without
+    changing where the remaining ones meet.
     """
     ends = {b.number for b in blocks if not inner[b.number]}
     work = list(ends)
@@ -125,7 +122,7 @@ def _operations(block: BasicBlock, lowered: Sequence[Lowered]) -> list[Any]:
 
 
 def _chain(start: int, end: int, dominator: Sequence[int]) -> set[int]:
-    """What every way from ``start`` to ``end`` passes, ``end`` left out."""
+    """The blocks that every path from ``start`` to ``end`` passes, without ``end``."""
     found: set[int] = set()
     while 0 <= start < len(dominator) - 1 and start != end and start not in found:
         found.add(start)
@@ -134,7 +131,7 @@ def _chain(start: int, end: int, dominator: Sequence[int]) -> set[int]:
 
 
 def _acting(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[bool]:
-    """For each block whether a thread that comes to it may still do what one that has returned does not."""
+    """For each block, whether a thread that reaches it may still have effects that a returned thread has not."""
     before: list[list[int]] = [[] for _ in blocks]
     for block in blocks:
         for successor in block.successors:
@@ -150,14 +147,14 @@ def _acting(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[bo
 
 
 def lanes_of_record(trace: npt.NDArray[np.int64], at: int, width: int) -> int:
-    """Lanes of the record at word ``at``; ``width``: of a wave."""
+    """Lanes of the record at word ``at``; ``width`` is the wave's."""
     if head_words(width) == 1:
         return int(trace[at]) & 0xFFFFFFFF
     return int(trace[at + 1]) & 0xFFFFFFFFFFFFFFFF
 
 
 def blocks_of(trace: npt.NDArray[np.int64], used: int, lanes: int = 32) -> Iterator[tuple[int, int]]:
-    """(basic block, lanes) by a warp's records, in the order of execution."""
+    """Pairs (basic block, lanes) from a warp's records, in execution order."""
     position, lengths = 0, record_words(lanes)
     while position < used:
         word = int(trace[position])
@@ -168,7 +165,7 @@ def blocks_of(trace: npt.NDArray[np.int64], used: int, lanes: int = 32) -> Itera
 
 
 class Walked:
-    """Where the lanes of a block's warps were since their last barriers; ``turn.walk`` follows their records."""
+    """Where the lanes of a block's warps have been since their last barriers; ``turn.walk`` follows their records."""
 
     def __init__(self, detours: Detours, warps: int) -> None:
         self._past = detours.past
@@ -178,14 +175,14 @@ class Walked:
         self.times_round = np.zeros((warps, ways, MOST_LANES), np.int64)
         """How often each lane took each way."""
         self.came = np.zeros((warps, ways), np.int64)
-        """Lanes whose last warp-wide operation is the one that the way goes round."""
+        """Lanes whose last warp-wide operation is the one that the detour avoids."""
         self.expected = np.zeros((warps, ways), np.int64)
-        """Lanes without which others carried it out, before it is known whether they come."""
+        """Lanes without which others carried it out; whether they will still come is not yet known."""
         self.with_others = np.zeros(ways, np.int64)
-        """Ways round the barrier being waited at that threads there took too: in a turn before this one."""
+        """Detours round the current barrier that its waiting threads have also taken, in an earlier turn."""
 
     def begin(self) -> None:
-        """Nothing is known of the block yet."""
+        """Reset for another block."""
         self.at_branch.fill(0)
         self.round_it.fill(0)
         self.times_round.fill(0)
@@ -194,7 +191,7 @@ class Walked:
         self.with_others.fill(0)
 
     def went_round(self, warp: int, barrier: int, lanes: int) -> int:
-        """Those of the lanes that went round a barrier's block, by ways that no thread at the barrier took too."""
+        """The given lanes that went round a barrier's block by a detour that no thread at the barrier has also taken."""
         found = 0
         for number in self._past.get(barrier, ()):
             if not self.with_others[number]:
@@ -202,6 +199,6 @@ class Walked:
         return found
 
     def forget(self, warp: int, lanes: int) -> None:
-        """What the lanes did is told."""
+        """Forget lanes that have been reported."""
         self.at_branch[warp] &= ~lanes
         self.round_it[warp] &= ~lanes

@@ -1,11 +1,9 @@
 """Races between launches and copies of streams, graph nodes and the host: unordered work on the same bytes.
 
-Work runs here when it is submitted, one piece after the other; what a card would be free to run at the same time is known by its clocks
-(``engine/work_clocks.py``).  The shadow of global memory keeps each word's last write and two readers from launch to launch, with epochs that tell whose
-they are (``shadow.py``).  Before a launch, the words are noted that launches touched which nothing orders before it; after it, those of them
-that it touched as well are races, unless both only read or both are strong.  Copies have no shadow: their ranges are kept.
-
-Work is forgotten when the host knows that it has ended, since all that comes later is ordered after it.
+Work runs here one piece at a time when it is submitted; clocks (``engine/work_clocks.py``) determine what a card could run concurrently. The shadow of global
+memory keeps each word's last write and two readers across launches, with epochs that identify the launch (``shadow.py``). Before a launch, the words touched by
+earlier unordered launches are recorded; those that the launch touches as well are races, unless both accesses are reads or both are strong. Copies have no
+shadow; their ranges are kept instead. Work is dropped when the host knows that it has ended, because everything later is ordered after it.
 """
 
 from __future__ import annotations
@@ -30,11 +28,12 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.int64]
 MOST_PAST, MOST_KINDS = 512, 1024
-"""Pieces of work that are kept, the oldest goes first; kinds of launches of which it is known beside which others they were watched."""
+"""Limits: pieces of work that are kept (the oldest is dropped first), and kinds of launches for which the unordered launches at the time of watching are
+kept."""
 WRITES, READS, OTHER_READS = range(3)
 _STAMPS = (sh.WRITE_STAMP, sh.READ_STAMP, sh.OTHER_STAMP)
 _WORDS = tuple(stamp // sh.WORD_STEP for stamp in _STAMPS)
-"""Which words of a cell are stamps; what is known of the access comes after each."""
+"""The words of a cell that are stamps; each is followed by the access's info."""
 ADVICE = (
     "nothing orders the two: work of one stream, cudaStreamWaitEvent, an edge of the graph, or the host's wait "
     "(cudaStreamSynchronize, cudaDeviceSynchronize) would"
@@ -43,7 +42,7 @@ ADVICE = (
 
 @dataclass(slots=True)
 class _Ranges:
-    """Bytes of one allocation that a copy touches: begins and ends."""
+    """Bytes of one allocation that a copy touches, as begins and ends."""
 
     allocation: Allocation
     begins: list[int] = field(default_factory=list)
@@ -52,17 +51,17 @@ class _Ranges:
 
 @dataclass(slots=True)
 class _Past:
-    """A launch, or a copy, that the host does not know to have ended."""
+    """A launch or copy that the host does not know to have ended."""
 
     work: Work
     host: tuple[str, ...]
     watch: Watch | None = None
-    """Of a launch."""
+    """Program of a launch."""
     start: Start | None = None
-    """How it began; None where other launches that begin so may do something else."""
+    """Its start; None if other launches with the same start may behave differently."""
     first: int = 0
     last: int = 0
-    """Epochs of a launch."""
+    """First and last epoch of a launch."""
     read: list[_Ranges] = field(default_factory=list)
     written: list[_Ranges] = field(default_factory=list)
     """Of a copy."""
@@ -70,19 +69,19 @@ class _Past:
 
 @dataclass(slots=True)
 class _Noted:
-    """Words of an allocation that unordered launches touched, as the launch finds them."""
+    """Words of an allocation that unordered launches touched, with their cells before the launch."""
 
     allocation: Allocation
     shift: int
     cells: Words
-    """Numbers of their cells."""
+    """Indices of their cells."""
     kind: int
     stamps: Words
     infos: Words
 
 
 class StreamRaces:
-    """What looks for such races on one GPU."""
+    """Finds such races on one GPU."""
 
     def __init__(self, shadows: Shadows, memory: DeviceMemory, tell: Callable[[Iterable[Finding]], None]) -> None:
         self._shadows = shadows
@@ -91,24 +90,24 @@ class StreamRaces:
         self._past: list[_Past] = []
         self._noted: list[_Noted] = []
         self.work: Work | None = None
-        """Of the present launch; None for a GPU whose work is all in order."""
+        """Clock of the current launch; None for a GPU whose work is all ordered."""
         self._watched: dict[Start, _Past] = {}
-        """The last launch that was watched of those that begin alike."""
+        """The last watched launch, by start."""
         self._beside: set[tuple[Start, Start]] = set()
-        """Launches, and unordered ones before them, of which it is known how they go together."""
+        """Pairs of launches and earlier unordered launches whose races are known."""
 
     def ended(self, clock: Clock) -> None:
-        """The host knows that work has ended: all that comes later is ordered after it."""
+        """The host knows that work has ended; everything later is ordered after it."""
         self._past = [p for p in self._past if clock.get(p.work.queue, 0) < p.work.number]
 
     def unordered(self) -> list[_Past]:
-        """Earlier work that nothing orders before the present launch."""
+        """Earlier work that is not ordered before the current launch."""
         work = self.work
         return [] if work is None else [p for p in self._past if not work.follows(p.work)]
 
     # --- launches -------------------------------------------------------------------------------------
     def begin(self, live: Sequence[Allocation]) -> None:
-        """A launch begins that these allocations are known to."""
+        """Begin a launch to which these allocations are accessible."""
         launches = sorted((p for p in self.unordered() if p.watch is not None), key=lambda p: p.first)
         self._noted = []
         if not launches:
@@ -128,9 +127,9 @@ class StreamRaces:
                     self._noted.append(_Noted(allocation, shift, at, kind, stamps[at], infos[at]))
 
     def repeated(self, start: Start | None) -> bool:
-        """A launch begins as one that was watched before: whether it was beside the same unordered launches, so that it need not be watched.
+        """A launch has the same start as a watched one: returns whether that one had the same unordered launches, so that this one need not be watched.
 
-        Then its races with copies are told, and it counts as that one.
+        In that case its races with copies are reported, and it takes the place of the earlier one.
         """
         if self.work is None:
             return True
@@ -146,17 +145,17 @@ class StreamRaces:
         return True
 
     def _with_copies(self, unordered: list[_Past], watch: Watch, epochs: tuple[int, int]) -> None:
-        """Races of a launch, by its epochs, with copies before it."""
+        """Races of a launch, identified by its epochs, with earlier copies."""
         for past in unordered:
             for kind, ranges in ((READS, past.read), (WRITES, past.written)):
                 for one in ranges:
                     self._tell(self._with_copy(one, kind, past, watch, epochs))
 
     def end(self, watch: Watch, start: Start | None) -> None:
-        """A launch has ended: what it touched of what unordered work touched.
+        """End a launch: find the words touched both by it and by unordered work.
 
         Args:
-            start: how it began.
+            start: the launch's start.
         """
         work, oldest = self.work, self._shadows.oldest
         if work is None:
@@ -182,12 +181,12 @@ class StreamRaces:
         del self._past[:-MOST_PAST]
 
     def _with_launches(self, noted: _Noted, launches: list[_Past], watch: Watch, oldest: int) -> list[Finding]:
-        """Races of the present launch with what was noted of earlier ones."""
+        """Races of the current launch with the recorded words of earlier ones."""
         cells, shift = self._shadows.cells(noted.allocation)
         assert cells is not None
         at, stamps, infos = noted.cells, noted.stamps, noted.infos
         if shift < noted.shift:
-            # Its cells have become those of bytes.
+            # Its cells are per byte now.
             at = (at[:, None] * 4 + np.arange(4)).reshape(-1)
             stamps, infos = np.repeat(stamps, 4), np.repeat(infos, 4)
             inside = at < noted.allocation.size_bytes
@@ -216,7 +215,7 @@ class StreamRaces:
 
     # --- copies -------------------------------------------------------------------------------------------
     def copied(self, work: Work, read: Sequence[tuple[int, int]], written: Sequence[tuple[int, int]]) -> None:
-        """A copy reads and writes bytes: (address, end) of each stretch."""
+        """A copy reads and writes bytes, given as (address, end) of each range."""
         past = _Past(work, user_stack(), read=self._ranges(read), written=self._ranges(written))
         for earlier in self._past:
             if work.follows(earlier.work):
@@ -249,10 +248,10 @@ class StreamRaces:
         epochs: tuple[int, int],
         host: tuple[str, ...] | None = None,
     ) -> list[Finding]:
-        """Races of a launch, by its epochs, with bytes that a copy reads or writes.
+        """Races of a launch, identified by its epochs, with the bytes that a copy reads or writes.
 
         Args:
-            host: of the launch, where it came before the copy.
+            host: the launch's call stack, if the launch came before the copy.
         """
         cells, shift = self._shadows.cells(ranges.allocation)
         if cells is None or not any(a is ranges.allocation for a in watch.live):
@@ -306,7 +305,7 @@ class StreamRaces:
         same: bool,
         watch: Watch,
     ) -> Finding:
-        """Between two launches."""
+        """The finding of a race between two launches."""
         severity = "info" if same else "error"
         details = [self._where(address, kinds), ADVICE, _host("the earlier launch", past.host)]
         if same:
@@ -327,7 +326,7 @@ class StreamRaces:
         watch: Watch,
         host: tuple[str, ...] | None,
     ) -> Finding:
-        """Between a launch and a copy; ``host``: of the launch where it came first."""
+        """The finding of a race between a launch and a copy; ``host`` is the launch's call stack if it came first."""
         words = [f"{_word(kind)} access" for kind in kinds]
         words[host is not None] += " of a copy"
         details = (self._where(address, kinds), ADVICE, _host("the copy", copy.host))
@@ -339,7 +338,7 @@ class StreamRaces:
 
 
 def _column(cells: Words, word: int) -> Words:
-    """A word of every cell."""
+    """One word of every cell."""
     return cells.reshape(-1, sh.CELL_WORDS, sh.GROUP_CELLS)[:, word].reshape(-1)
 
 
@@ -348,7 +347,7 @@ def _is_strong(infos: Words, kind: int) -> npt.NDArray[np.bool_]:
 
 
 def _common(one: _Ranges, other: _Ranges) -> int | None:
-    """The first byte that stretches of both hold."""
+    """The first byte that is in ranges of both."""
     order = np.argsort(other.begins)
     begins, ends = np.array(other.begins)[order], np.maximum.accumulate(np.array(other.ends)[order])
     for begin, end in zip(one.begins, one.ends, strict=True):
@@ -367,10 +366,10 @@ def _host(what: str, stack: tuple[str, ...]) -> str:
 
 
 def _place(watch: Watch, instruction: int, kind: int, stamp: int, info: int) -> Place:
-    """The instruction of an access, and a thread that made it."""
+    """The instruction of an access and a thread that made it."""
     number = (stamp >> 32) - 1
     warp = number >> watch.halves
-    # Asynchronous copies have numbers after those of the launch's warps.
+    # Asynchronous copies are numbered after the launch's warps.
     warp = warp if warp < len(watch.unknown) else 0
     lanes = info & sh.LANE_BITS
     lane = info >> 58 & 31 if kind == WRITES else max((lanes & -lanes).bit_length() - 1, 0)

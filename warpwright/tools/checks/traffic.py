@@ -1,4 +1,4 @@
-"""perfcheck: the traffic of each memory instruction, compared with the least that its bytes need; machine code (``native``)."""
+"""perfcheck: the traffic of each memory instruction compared with the minimum for its bytes; compiled to machine code (``native``)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from warpwright.tools.checks.shadow import (
 SCRATCH_WORDS = 160
 BANKS = 32
 BANKS_AT = SCRATCH_WORDS - BANKS
-"""In the scratch: words of each bank."""
+"""Words of each bank, in the scratch array."""
 
 
 class Traffic(NamedTuple):
-    """Counters of each instruction (``shadow.COUNTERS``), and scratch."""
+    """Counters of each instruction (``shadow.COUNTERS``) and a scratch array."""
 
     counters: Any
     scratch: Any
@@ -31,7 +31,7 @@ class Traffic(NamedTuple):
 
 @core
 def count_sectors(traffic: Traffic, instruction: int, addresses: Addresses, size: int) -> None:
-    """Sectors of a global access, beside the fewest that its bytes need."""
+    """Count the sectors of a global access, and the minimum for its bytes."""
     counters, scratch = traffic
     base, tabled, step, mask = addresses
     n = 0
@@ -58,7 +58,7 @@ def count_sectors(traffic: Traffic, instruction: int, addresses: Addresses, size
 
 @core
 def group_wavefronts(traffic: Traffic, addresses: Addresses, size: int, start: int, lanes: int) -> int:
-    """Wavefronts of those of ``lanes``, counted from lane ``start``, that are served at once: the most different words in a bank."""
+    """Wavefronts of a group of ``lanes``, from lane ``start`` on, that are served together: the largest number of different words in a bank."""
     scratch = traffic.scratch
     n = 0
     worst = 1
@@ -85,7 +85,7 @@ def group_wavefronts(traffic: Traffic, addresses: Addresses, size: int, start: i
 
 @core
 def count_wavefronts(traffic: Traffic, instruction: int, addresses: Addresses, size: int, lanes: int) -> None:
-    """Wavefronts of a shared access of a wave of so many lanes, beside the fewest that its bytes need."""
+    """Count the wavefronts of a wave's access to shared memory, and the minimum for its bytes."""
     counters = traffic.counters
     together = BANKS if size <= 4 else (BANKS >> 1 if size == 8 else BANKS >> 2)
     groups = 0

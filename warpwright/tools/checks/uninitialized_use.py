@@ -1,11 +1,10 @@
 """Decides by experiment whether a launch's result depends on unwritten shared memory.
 
-Blocks find in shared memory what others left there.  Many read more of it than their warps wrote and drop it, as a scan of 32 words of
-which three were written: that is no defect.  Where a watched launch read such words, it runs again from the same state with other contents
-of them, and what it leaves is compared: global memory, what it prints and its heap, and whether it ends at all.
+Blocks find in shared memory what earlier blocks left there. Many read more of it than their warps wrote and discard it, such as a scan of 32 words of which
+three were written; that is not a defect. If a watched launch read such words, it runs again from the same state with other contents in them, and the outcomes
+are compared: global memory, printed output, the heap, and whether the launch ends at all.
 
-Memory is kept before each launch that may read shared memory; after the first launch of a kind (``known_launches.py``), what such launches touch
-alone.
+Memory is saved before each launch that may read shared memory; after the first launch of a kind (``known_launches.py``), only what such launches touch.
 """
 
 from __future__ import annotations
@@ -31,33 +30,33 @@ if TYPE_CHECKING:
     from warpwright.tools.checks.checked_launch import CheckedLaunch
 
 MOST_BYTES = 1 << 30
-"""Of global memory that are kept before a launch; copying them takes about a second."""
+"""Most bytes of global memory that are saved before a launch; copying them takes about a second."""
 SMALL_BYTES = 1 << 20
-"""Allocations up to this size are kept whatever launches touched before: another launch may touch others."""
+"""Allocations up to this size are saved even if earlier launches did not touch them, because another launch may."""
 LONGER = 4
-"""A trial that takes this many times the launch's instructions is stopped: contents decide how long it runs."""
+"""A trial that takes this many times the launch's instructions is stopped: its length depends on the contents."""
 LEAST_LIMIT = 100_000
-"""Warp-instructions that a trial may take in any case."""
+"""Warp-instructions that every trial may take."""
 SEED = 1
-"""Of the second contents."""
+"""Seed of the second contents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What trials showed."""
+    """The result of the trials."""
 
     depends: bool | None
-    """None when it was not tried."""
+    """None if there was no trial."""
     sentence: str
 
     @property
     def severity(self) -> str:
-        """Grade of a read of shared memory that nothing wrote."""
+        """Severity of a read of unwritten shared memory."""
         return "warning" if self.depends is None else "error" if self.depends else "info"
 
 
 def own_shared(context: LaunchContext) -> slice:
-    """A block's own part of its shared memory, without the system's (``engine/launch.py``)."""
+    """The part of a block's shared memory without the system's reserved bytes (``engine/launch.py``)."""
     program, geometry = context.program, context.geometry
     begin = geometry.reserved_shared_bytes
     if program.arch >= 90 and not begin and uses_system_shared(program):
@@ -76,10 +75,10 @@ def reads_shared(kernel: Traced) -> bool:
 
 
 class Before:
-    """What a launch found, from which it can run again.
+    """The state before a launch, from which it can run again.
 
     Args:
-        known: (address, bytes) of the allocations that launches of its kind touch, when that is known.
+        known: (address, bytes) of the allocations that launches of its kind touch, if known.
     """
 
     def __init__(self, launch: CheckedLaunch, kernel: Traced, known: Sequence[tuple[int, int]] | None) -> None:
@@ -98,7 +97,7 @@ class Before:
         self._said = context.services.state() if context.services is not None else None
 
     def verdict(self, touched: Sequence[Allocation], counts: Counts) -> Verdict:
-        """Run the launch, which has ended, again with other contents of shared memory that nothing wrote."""
+        """Run a launch that has ended again, with other contents in unwritten shared memory."""
         reason = self._hindrance(touched)
         if reason:
             return Verdict(None, f"whether the results depend on it was not tested: {reason}")
@@ -120,7 +119,7 @@ class Before:
         )
 
     def _hindrance(self, touched: Sequence[Allocation]) -> str:
-        """Why the launch can't be run again, or nothing."""
+        """Why the launch cannot be run again; empty if it can."""
         program = self._context.program
         if not REVERSIBLE.issuperset(program.services):
             return "the kernel launches kernels"
@@ -135,7 +134,7 @@ class Before:
         return ""
 
     def _contents(self) -> Sequence[npt.NDArray[np.uint8]]:
-        """What is in shared memory instead of zeros: ones (NaN, -1), and random bytes."""
+        """The contents of shared memory instead of zeros: all ones (NaN, -1), and random bytes."""
         size = self._own.stop
         ones, mixed = np.full(size, 255, np.uint8), np.random.default_rng(SEED).integers(0, 256, size, np.uint8)
         for one in (ones, mixed):
@@ -150,7 +149,7 @@ class Before:
         end: ServicesState | None,
         limit: int,
     ) -> str:
-        """Run it once; how its results differ, or nothing."""
+        """Run it once; returns how its results differ, or an empty string."""
         for allocation in touched:
             self._memory.restore(allocation, self._kept[allocation.address])
         if self._services is not None:
@@ -174,7 +173,7 @@ class Before:
 def _first_difference(
     now: Sequence[npt.NDArray[np.uint8]], after: Sequence[npt.NDArray[np.uint8]], touched: Sequence[Allocation]
 ) -> str:
-    """How contents of allocations differ, or nothing."""
+    """How the contents of allocations differ; empty if they do not."""
     total, first = 0, ""
     for mine, other, allocation in zip(now, after, touched, strict=True):
         if np.array_equal(mine, other):

@@ -1,13 +1,12 @@
 """Race checks of accesses whose lanes are contiguous or close together: 32 cells at a time, as LLVM vectors.
 
-Nothing is told here.  Where an earlier access is not known to be ordered before all lanes that touch what it touched, the answer is
-no, and ``accesses.py`` looks lane by lane; where it is yes, the cells hold what they would hold then.
+Nothing is reported here. If an earlier access is not known to be ordered before all lanes that touch the same cells, the functions return False and
+``accesses.py`` checks lane by lane; if they return True, the cells have been updated as that would have done.
 
-A *row* is the address of one word of 32 cells, the i-th at ``row + 8 * i``.  Where a lane accesses one cell, that is lane i's; of longer accesses
-it is that of lane ``(first + i) >> wide``, and every lane executes.
+A *row* is the address of one word of 32 cells, the i-th at ``row + 8 * i``. If each lane accesses one cell, the i-th belongs to lane i; for longer accesses it
+belongs to lane ``(first + i) >> wide``, and every lane executes.
 
-A *window* is 32 cells that follow each other, of which lanes load any, several of them the same one, as those of a tile do whose rows are shorter than
-a warp.
+A *window* is 32 consecutive cells from which lanes load arbitrary ones, several of them possibly the same, as in a tile whose rows are shorter than a warp.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ HALVES = ir.VectorType(ir.IntType(32), GROUP_CELLS)
 BYTES = ir.VectorType(ir.IntType(8), GROUP_CELLS)
 ALL_LANES = 0xFFFFFFFF
 W_TABLE, W_KIND, W_TOUCHED, W_READERS = range(4)
-"""Words of a window: the table of lanes that it is of, their mask and bytes, the cells that they touch as bits, the lanes of each cell."""
+"""Words of a window: the table of lanes that it describes, their mask and bytes, the cells that they touch as bits, and the lanes of each cell."""
 WINDOW_WORDS = W_READERS + GROUP_CELLS
 WINDOWS = 64
-"""So many windows are kept."""
+"""Number of windows that are kept."""
 
 
 # --- vectors -----------------------------------------------------------------------------------------
 def _spread(builder: Any, value: Any) -> Any:
-    """One word in every element."""
+    """Broadcast one word to every element."""
     return spread(builder, value, GROUP_CELLS)
 
 
@@ -69,7 +68,7 @@ def _lanes(builder: Any, flags: Any, among: Any) -> Any:
 
 
 def _load(builder: Any, row: Any, lanes: Any, kind: Any = CELLS, others: int = 0) -> Any:
-    """Words of these lanes, and one number for the others."""
+    """Load the words of these lanes; the others get a given number."""
     size = kind.element.width
     function = ir.FunctionType(kind, [ir.PointerType(), ir.IntType(32), FLAGS, kind])
     load = declared(builder, function, f"llvm.masked.load.v{GROUP_CELLS}i{size}.p0")
@@ -110,7 +109,7 @@ def same(builder: Any, row: Any, lanes: Any, stamp: Any) -> Word:
 
 @Piece
 def replaceable(builder: Any, row: Any, lanes: Any, stamp: Any, oldest: Any) -> Word:
-    """Lanes whose reader's stamp is older than an epoch, or of the same warp's other epochs."""
+    """Lanes whose reader's stamp is older than an epoch, or belongs to another epoch of the same warp."""
     held, now = _load(builder, row, lanes), _spread(builder, stamp)
     old = builder.icmp_signed("<", builder.and_(held, _all(EPOCH_BITS)), _spread(builder, oldest))
     of_warp = builder.icmp_signed("==", builder.ashr(held, _all(32)), builder.ashr(now, _all(32)))
@@ -120,7 +119,7 @@ def replaceable(builder: Any, row: Any, lanes: Any, stamp: Any, oldest: Any) -> 
 
 @Piece
 def by_other_lanes(builder: Any, infos: Any, lanes: Any, first: Any, wide: Any, wrote: Any) -> Word:
-    """Lanes whose word another lane wrote, or read where ``wrote`` is 0."""
+    """Lanes whose word another lane wrote (or read, if ``wrote`` is 0)."""
     held, own = _load(builder, infos, lanes), _own(builder, first, wide)
     writer = builder.and_(builder.lshr(held, _all(58)), _all(31))
     written = _lanes(builder, builder.icmp_signed("!=", writer, own), lanes)
@@ -137,7 +136,7 @@ def put_stamp(builder: Any, row: Any, lanes: Any, stamp: Any) -> None:
 
 @Piece
 def put_readers(builder: Any, infos: Any, lanes: Any, again: Any, info: Any, first: Any, wide: Any) -> None:
-    """What is kept of each lane's read; lanes that the stamp had before (``again``) stay beside it."""
+    """Store the info of each lane's read; lanes already recorded under the same stamp (``again``) are kept."""
     before = builder.and_(_load(builder, infos, again), _all(LANE_BITS))
     now = builder.or_(_spread(builder, info), _own_bit(builder, first, wide))
     _store(builder, infos, lanes, builder.or_(now, before))
@@ -147,7 +146,7 @@ def put_readers(builder: Any, infos: Any, lanes: Any, again: Any, info: Any, fir
 def put_writers(
     builder: Any, infos: Any, lanes: Any, values: Any, info: Any, first: Any, wide: Any, shift: Any
 ) -> None:
-    """What is kept of each lane's write; ``values``: host address of the first one's word, or byte where ``shift`` is 0."""
+    """Store the info of each lane's write; ``values`` is the host address of the first word, or byte if ``shift`` is 0."""
     found = []
     with builder.if_else(builder.icmp_signed("==", shift, WORD(0))) as ways:
         for way, kind in zip(ways, (BYTES, HALVES), strict=True):
@@ -162,7 +161,7 @@ def put_writers(
 
 @Piece
 def put_reader_lanes(builder: Any, infos: Any, lanes: Any, again: Any, info: Any, readers: Any) -> None:
-    """As ``put_readers`` of cells whose lanes are in as many words at ``readers``."""
+    """As ``put_readers``, for cells whose lanes are in the words at ``readers``."""
     before = builder.and_(_load(builder, infos, again), _all(LANE_BITS))
     now = builder.or_(_spread(builder, info), _load(builder, readers, lanes))
     _store(builder, infos, lanes, builder.or_(now, before))
@@ -188,7 +187,7 @@ def greatest_of(builder: Any, table: Any, lanes: Any) -> Word:
 # --- rows --------------------------------------------------------------------------------------------
 @core
 def row_at(cells: int, granule: int, part: int) -> int:
-    """The first row of the cells of 32 granules, which two groups hold: that of the lanes in the first or in the second."""
+    """The first row of the cells of 32 granules, which are in two groups: the row of those in the first or in the second group."""
     if part == 0:
         return cell_at(cells, granule)
     return cell_at(cells, granule + GROUP_CELLS) - GROUP_CELLS * 8
@@ -203,9 +202,9 @@ def lanes_in(granule: int, part: int, mask: int) -> int:
 
 @core
 def turn_of(cells: int, granule: int, turn: int, mask: int) -> tuple[int, int, int]:
-    """A part of the cells of an access that begins at a granule: its first cell's number, the lanes of a mask whose cells they are, their row.
+    """A part of the cells of an access that begins at a granule: the number of its first cell, the lanes of a mask that they belong to, and their row.
 
-    An access takes two turns for each 32 granules, one for each of the two groups that hold them.
+    An access takes two turns per 32 granules, one for each of the two groups that contain them.
     """
     first = 32 * (turn >> 1)
     return first, lanes_in(granule + first, turn & 1, mask), row_at(cells, granule + first, turn & 1)
@@ -213,7 +212,7 @@ def turn_of(cells: int, granule: int, turn: int, mask: int) -> tuple[int, int, i
 
 @core
 def are_ordered(t: Tables, stamps: int, infos: int, lanes: int, oldest: int, first: int, wide: int, wrote: int) -> bool:
-    """Whether the earlier accesses that a row of stamps is of are ordered before those of these lanes, or are of the lanes themselves."""
+    """Whether the earlier accesses in a row of stamps are ordered before those of these lanes, or are by the lanes themselves."""
     s = t.s
     left = counting(stamps, lanes, oldest)
     while left:
@@ -231,7 +230,7 @@ def are_ordered(t: Tables, stamps: int, infos: int, lanes: int, oldest: int, fir
 def loads_in_rows(
     t: Tables, memory: Memory, info: int, stamp: int, oldest: int, offset: int, size: int, mask: int
 ) -> bool:
-    """A load of neighbouring words, ``info``: what is kept but for lanes; False where lanes must be told apart, and nothing has changed."""
+    """Check a load of consecutive words; ``info`` is the cell's info without lanes. Returns False if lanes must be distinguished; nothing has changed then."""
     cells, shift = memory.cells, memory.shift
     rows = size >> shift
     wide = lowest_bit(rows)
@@ -259,7 +258,7 @@ def loads_in_rows(
 
 @core
 def is_window(sectors: int, low: int, high: int, limit: int, shift: int, size: int) -> bool:
-    """Whether lanes whose places are from ``low`` to ``high`` touch the cells of one window alone, and are in their memory."""
+    """Whether lanes at offsets from ``low`` to ``high`` touch only the cells of one window and are inside their memory."""
     if sectors or low < 0 or high + size > limit or size < 1 << shift or low & ((1 << shift) - 1):
         return False
     return ((high + size - 1) >> shift) - (low >> shift) < GROUP_CELLS
@@ -267,7 +266,7 @@ def is_window(sectors: int, low: int, high: int, limit: int, shift: int, size: i
 
 @apart
 def note_readers(window: Any, table: int, base: int, low: int, size: int, shift: int, mask: int) -> None:
-    """Note which lanes touch each cell of a window that begins at ``low``; ``table``: host pointer of the lanes' places from ``base`` on."""
+    """Record which lanes touch each cell of a window that begins at ``low``; ``table`` is the host pointer of the lanes' offsets from ``base``."""
     for n in range(GROUP_CELLS):
         window[W_READERS + n] = 0
     touched = 0
@@ -284,7 +283,8 @@ def note_readers(window: Any, table: int, base: int, low: int, size: int, shift:
 
 @core
 def window_of(windows: int, table: int, base: int, low: int, size: int, shift: int, mask: int) -> int:
-    """Host pointer of the window in which lanes read; a pattern's table (the base is not 0) is the compiler's and stays as it is, so that its window does."""
+    """Host pointer of the window in which lanes read. The table of a pattern (with a base other than 0) belongs to the compiler and does not change, so its
+    window is kept."""
     place = windows + ((table >> 8) & (WINDOWS - 1)) * WINDOW_WORDS * 8
     window = array_at(place)
     kind = mask | size << 32 | shift << 40
@@ -297,7 +297,7 @@ def window_of(windows: int, table: int, base: int, low: int, size: int, shift: i
 
 @core
 def loads_in_window(t: Tables, memory: Memory, info: int, stamp: int, oldest: int, low: int, window: int) -> bool:
-    """As ``loads_in_rows`` of a load in a window that begins at byte ``low`` of the memory."""
+    """As ``loads_in_rows``, for a load in a window that begins at byte ``low`` of the memory."""
     cells, shift = memory.cells, memory.shift
     first = low >> shift
     touched, readers = array_at(window)[W_TOUCHED], window + 8 * W_READERS
@@ -329,7 +329,7 @@ def loads_in_window(t: Tables, memory: Memory, info: int, stamp: int, oldest: in
 def stores_in_rows(
     t: Tables, memory: Memory, info: int, stamp: int, oldest: int, offset: int, size: int, mask: int
 ) -> bool:
-    """As ``loads_in_rows`` of a store; ``info``: what is kept but for lanes and values."""
+    """As ``loads_in_rows``, for a store; ``info`` is the cell's info without lanes and values."""
     cells, shift = memory.cells, memory.shift
     rows = size >> shift
     wide = lowest_bit(rows)
@@ -354,7 +354,7 @@ def stores_in_rows(
 
 @core
 def is_row(sectors: int, offset: int, limit: int, shift: int, size: int, tabled: bool, step: int, mask: int) -> bool:
-    """Whether an access is of neighbouring words, whose cells are of words, and is in its memory; ``offset``: lane 0's."""
+    """Whether an access is to consecutive words, with cells per word, inside its memory; ``offset`` is lane 0's."""
     if tabled or step != size or sectors or offset < 0 or offset & ((1 << shift) - 1) or size < 1 << shift:
         return False
     if size != 1 << shift and mask != ALL_LANES:

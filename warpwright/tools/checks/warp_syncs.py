@@ -1,9 +1,9 @@
 """Warp-wide operations (``*_sync``) and the lanes that their masks name.
 
-From sm_70 machine code gathers the lanes of a mask with WARPSYNC, which waits for those that live; where BRA.DIV or BRA.CONV
-finds them together it does without, so that this branch is the operation's place.  Chips before sm_70 execute SHFL and VOTE with the
-lanes that are there and know no mask; the module's PTX does (ISA 9.7.9: "all threads in membermask must execute the same
-shfl.sync instruction in convergence").  Their ``__syncwarp()`` leaves no instruction.
+From sm_70 on, machine code gathers the lanes of a mask with WARPSYNC, which waits for the live ones; if BRA.DIV or BRA.CONV finds them together, WARPSYNC is
+skipped, so this branch marks the operation. Chips before sm_70 execute SHFL and VOTE with the lanes present and have no mask; the module's PTX has it (ISA
+9.7.9: "all threads in membermask must execute the same
+shfl.sync instruction in convergence").  On them, ``__syncwarp()`` generates no instruction.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _CONSTANT = re.compile(r"\bmov\.[bus]32\s+(%\w+),\s*(-?\w+)\s*;")
 FULL_MASK = 0xFFFFFFFF
 WARP_WIDE = ("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "WARPSYNC")
 MOST_BEHIND = 16
-"""Instructions after a BRA.DIV among which its operation is."""
+"""Number of instructions after a BRA.DIV within which its operation is found."""
 
 
 def masks_of_lines(ptx: str | None) -> dict[int, int]:
-    """Source lines of shuffles and votes in a module's PTX, and their masks; lines where a mask is no constant, or not one for all, are left out."""
+    """Source lines of shuffles and votes in a module's PTX, and their masks; lines whose mask is not constant, or not unique, are left out."""
     found: dict[int, set[int | None]] = {}
     constants: dict[str, int] = {}
     calls: dict[tuple[str, str], tuple[str, str]] = {}
-    """(file, line) of an inlined function's code: that of the call."""
+    """For the code of an inlined function, the (file, line) of the call."""
     at = ("", "0")
     for text in (ptx or "").splitlines():
         words = text.split()
@@ -55,7 +55,7 @@ def masks_of_lines(ptx: str | None) -> dict[int, int]:
 
 
 def constant_masks(program: Program, ptx: str | None) -> dict[int, int]:
-    """Masks of a kernel's shuffles and votes by index of the instruction, for chips whose machine code has none."""
+    """Masks of a kernel's shuffles and votes by instruction index, for chips whose machine code has no masks."""
     if program.arch >= FIRST_WITH_WARPSYNC:
         return {}
     masks = masks_of_lines(ptx)
@@ -67,15 +67,15 @@ def constant_masks(program: Program, ptx: str | None) -> dict[int, int]:
 
 
 def asks_who_is_here(instruction: Instruction) -> bool:
-    """Whether it is a branch that asks whether a warp's lanes are together."""
+    """Whether it is a branch that tests whether a warp's lanes are together."""
     return instruction.opcode == "BRA" and bool({"DIV", "CONV"} & set(instruction.modifiers))
 
 
 def places(program: Program, blocks: Sequence[BasicBlock], masks: dict[int, int]) -> dict[int, int]:
-    """Basic blocks in which a warp-wide operation begins: index of the instruction that tells its line.
+    """Basic blocks in which a warp-wide operation begins, with the index of the instruction that gives its line.
 
     Args:
-        masks: as :func:`constant_masks` has them.
+        masks: as returned by :func:`constant_masks`.
     """
     found = {}
     for block in blocks:
@@ -89,14 +89,14 @@ def places(program: Program, blocks: Sequence[BasicBlock], masks: dict[int, int]
 
 
 def _gathers_for_barrier(program: Program, index: int) -> bool:
-    """Whether a WARPSYNC is part of a block barrier's line, which synccheck watches by itself."""
+    """Whether a WARPSYNC belongs to the line of a block barrier, which synccheck checks separately."""
     ahead = program.instructions[index + 1 : index + MOST_BEHIND]
     barrier = next((x for x in ahead if x.opcode in (*WARP_WIDE, "BAR", "BRA", "EXIT")), None)
     return barrier is not None and barrier.opcode == "BAR" and barrier.line == program.instructions[index].line
 
 
 def _operation_behind(program: Program, index: int) -> int:
-    """The operation for which a BRA.DIV asks, whose line may be another; else the instruction itself."""
+    """The operation that a BRA.DIV belongs to, whose line may differ; for other instructions, the instruction itself."""
     if "DIV" not in program.instructions[index].modifiers:
         return index
     ahead = range(index + 1, min(index + MOST_BEHIND, len(program.instructions)))

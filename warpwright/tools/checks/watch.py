@@ -1,4 +1,4 @@
-"""State of a launch under the checks: records as they arrive, barriers, and findings."""
+"""Watches a launch under the checks: processes records as they arrive and barriers, and collects findings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WARP_DIVERGES, BLOCK_DIVERGES = "Divergent thread(s) in warp", "Divergent thread
 
 
 class Watch:
-    """Reads the records of one launch as it runs and tells what was found."""
+    """Reads the records of one launch as it runs and collects findings."""
 
     def __init__(self, launch: CheckedLaunch, kernel: Traced, checks: set[str]) -> None:
         self.launch = launch
@@ -80,10 +80,10 @@ class Watch:
         self.scratch = np.zeros(SCRATCH_WORDS, np.int64)
         self.windows = np.zeros((WINDOWS, WINDOW_WORDS), np.int64)
         self.unknown = np.zeros(geometry.blocks * self.warps, np.int64)
-        """What a warp knows of those of other blocks before it hears of any."""
+        """What a warp initially knows of the warps of other blocks."""
         self.resident: dict[int, ResidentBlock] = {}
         self.spare: list[ResidentBlock] = []
-        """Of blocks that have ended."""
+        """Last epoch of the blocks that have ended."""
         self.locations: dict[int, Any] = {}
         self.live = list(self.context.memory)
         self.shadows = launch.checker.shadows
@@ -94,19 +94,19 @@ class Watch:
             at = int(written.ctypes.data) if written is not None else 0
             self.allocations[row] = (allocation.address, allocation.end, *self.shadows.of(allocation), at, 0)
         self.block_at = {b.first + b.count - 1: b.number for b in self.blocks}
-        """Index of a basic block's last instruction: its number."""
+        """Number of a basic block, by the index of its last instruction."""
         self.divergent: dict[tuple[str, int], Finding] = {}
         self.ends: list[Visit] = []
-        """Accesses of shared memory whose block had perhaps ended."""
+        """Accesses to shared memory whose block may have ended."""
         self._check_bulk_copy = bare(check_bulk_copy)
         self.clusters = Clusters(self.resident, self.program.lanes)
         self.issuers: dict[tuple[int, int], int] = {}
-        """Warp of the launch that issued the last copy of a column of the block's clocks."""
+        """The warp of the launch that issued the last copy in a column of the block's clocks."""
         self._words = NotedFindings(launch, self.events, self.live, self.issuers)
 
     # --- Watcher ------------------------------------------------------------------------------------------------
     def prepare(self, launch: npt.NDArray[np.int64]) -> None:
-        """Put into the words of ``turn.L_*`` what records are read by."""
+        """Fill in the words of ``turn.L_*`` that control reading."""
         launch[tu.L_STARTS], launch[tu.L_EVENTS] = self.events.starts.ctypes.data, self.events.rows.ctypes.data
         launch[tu.L_ALLOCATIONS], launch[tu.L_FINDINGS] = self.allocations.ctypes.data, self.table.ctypes.data
         launch[tu.L_COUNTERS], launch[tu.L_SCRATCH] = self.counters.ctypes.data, self.scratch.ctypes.data
@@ -125,7 +125,7 @@ class Watch:
         self.clusters.admitted(cluster)
 
     def _admitted(self, block: Block, after: int) -> None:
-        """A block became resident, whose epochs are later than one."""
+        """A block became resident; its epochs are later than a given one."""
         if self.spare:
             resident = self.spare.pop()
         else:
@@ -141,7 +141,7 @@ class Watch:
         self.resident[block.number] = resident
 
     def look(self, block: Block, warp: Warp, reason: int) -> None:
-        """See to what ``turn.run_block`` leaves to Python."""
+        """Process what ``turn.run_block`` leaves to Python."""
         resident = self.resident[block.number]
         if reason == tu.READING:
             self._read(block, resident, warp)
@@ -179,7 +179,7 @@ class Watch:
 
     # --- records ------------------------------------------------------------------------------------------------
     def _read(self, block: Block, resident: ResidentBlock, warp: Warp) -> None:
-        """What reading a warp's records stopped for."""
+        """Process the event for which reading a warp's records stopped."""
         s = resident.states[warp.in_block]
         reason = block.turn[tu.T_REASON]
         if reason == sh.SYNCHRONISE:
@@ -197,7 +197,7 @@ class Watch:
         resident.note_others(block, warp.in_block)
 
     def _give_shadow(self, row: int, shift: int) -> None:
-        """Cells for an allocation: by words, or by bytes."""
+        """Create cells for an allocation, per word or per byte."""
         self.allocations[row, sh.A_CELLS : sh.A_SECTORS + 1] = self.shadows.give(self.live[row], shift)
 
     def _synchronise(self, block: Block, resident: ResidentBlock, one: Warp, s: npt.NDArray[np.int64]) -> None:
@@ -208,7 +208,7 @@ class Watch:
         if event is Event.FENCE:
             clocks.fence(warp, bool(scope))
             if scope:
-                # Barriers pass on what was fenced: Python wants to hear of arrivals.
+                # Barriers pass on what was fenced, so Python must be told of arrivals.
                 block.turn[tu.T_TELLS] = 1
             return
         if event is Event.PROXY:
@@ -256,10 +256,10 @@ class Watch:
     def _mbarrier(
         self, block: Block, resident: ResidentBlock, target: Block, warp: Warp, index: int, words: set[int], lanes: int
     ) -> None:
-        """Lanes have changed an mbarrier of sm_90: one that was initialised, and not by more arrivals than its phase waits for.
+        """Lanes have changed an sm_90 mbarrier: check that it was initialised, and that there were no more arrivals than its phase waits for.
 
         Args:
-            resident, target: of the block whose mbarrier it is.
+            resident, target: the block that contains the mbarrier.
         """
         initialises = "EXCH" in self.program.instructions[index].modifiers
         for word in words:
@@ -275,12 +275,12 @@ class Watch:
             resident.mbarriers[word] = now
 
     def _stamp(self, clocks: BlockClocks, column: int) -> int:
-        """Of a copy that a column of the block's clocks counts."""
+        """The stamp of a copy that is counted in a column of the block's clocks."""
         number = self.context.geometry.blocks * self.warps + column
         return ((number << self.halves) + 1) << 32 | int(clocks.copies[column])
 
     def _bulk_copy(self, block: Block, resident: ResidentBlock, one: Warp, s: npt.NDArray[np.int64]) -> None:
-        """Check the copy whose record comes next, and tell its mbarrier."""
+        """Check the copy whose record comes next, and notify its mbarrier."""
         clocks, warp = resident.clocks, one.in_block
         record = one.trace[s[sh.S_POSITION] : s[sh.S_POSITION] + BULK_WORDS]
         s[sh.S_POSITION] += BULK_WORDS
@@ -297,7 +297,7 @@ class Watch:
             self.issuers[one_told.number, of.barrier_column(word)] = block.number * self.warps + warp
         column = clocks.barrier_column(word) if block in told else clocks.column(BULK_STORES, warp)
         self.issuers[block.number, column] = block.number * self.warps + warp
-        # Who reads for another block's mbarrier hears nothing of it: the read counts as the thread's own.
+        # A block that reads on behalf of another block's mbarrier is not notified, so the read counts as the thread's own.
         foreign = bool(told) and block not in told
         stamps[MAX_CLUSTER] = (
             (int(s[sh.S_WARP]) << self.halves) + 1 << 32 | int(s[sh.S_EPOCH])
@@ -324,7 +324,7 @@ class Watch:
 
     # --- barriers -------------------------------------------------------------------------------------------------
     def _arrived(self, block: Block, resident: ResidentBlock, warp: Warp) -> None:
-        """A warp has come to a barrier: one that knows of other blocks, or lacks some of its lanes."""
+        """A warp that knows of other blocks, or lacks some of its lanes, has reached a barrier."""
         resident.clocks.arrive(warp.in_block, warp["barrier_id"] & 15)
         lanes = warp["barrier_lanes"] & 0xFFFFFFFF
         if "synccheck" in self.checks and block.turn[tu.T_MISCOUNTS]:
@@ -338,7 +338,7 @@ class Watch:
                 self._divergence(block, warp, WARP_DIVERGES, [at], warp.living & ~lanes)
 
     def _miscounts(self, block: Block, resident: ResidentBlock, warp: Warp) -> None:
-        """A warp names a number of threads for a barrier that is none, or not that of the warps before it."""
+        """A warp names an invalid number of threads for a barrier, or a different one than earlier warps."""
         last = int(block.turn[tu.T_LAST])
         row = resident.places[warp["barrier_id"] & 15]
         before = [int(n) for n in row[1 : 1 + row[0]] if n != last]
@@ -353,11 +353,11 @@ class Watch:
         self._barrier_error(block, warp, "Invalid arguments", place_of, warp["barrier_lanes"] & 0xFFFFFFFF, (why,))
 
     def _completes(self, block: Block, resident: ResidentBlock, barrier: int) -> None:
-        """A block barrier is about to let its warps go on."""
+        """A block barrier is about to release its warps."""
         waiting = [w for w in block.warps if w.state == tu.AT_BARRIER and w["barrier_id"] & 15 == barrier]
         places = sorted(self._end_of(int(n)) for n in resident.places[barrier, 1 : 1 + resident.places[barrier, 0]])
         if "synccheck" in self.checks and all(w["barrier_threads"] == 0 for w in waiting):
-            # A barrier other than __syncthreads()'s has places that belong together: warps of several roles meet there.
+            # Warps with different roles meet at barriers other than __syncthreads()'s, so several places belong together.
             if barrier == 0 and self._lines(places) > 1:
                 self._divergence(block, waiting[0], BLOCK_DIVERGES, places)
             self._went_round(block, resident, waiting, places)
@@ -366,7 +366,7 @@ class Watch:
             resident.note_others(block, warp.in_block)
 
     def _lines(self, instructions: list[int]) -> int:
-        """How many lines of source barriers are in: compilers make several instructions of one, some without a line."""
+        """Number of source lines that contain barriers; compilers generate several instructions from one barrier, some without a line."""
         if len(instructions) < 2:
             return len(instructions)
         places = [place(self.program, i, "", (0, 0, 0), (0, 0, 0)) for i in instructions]
@@ -377,7 +377,7 @@ class Watch:
         return self.blocks[block].first + self.blocks[block].count - 1
 
     def _went_round(self, block: Block, resident: ResidentBlock, waiting: list[Warp], places: list[int]) -> None:
-        """Threads that have ended, having gone round the barrier at which the others of their block met."""
+        """Report ended threads that went round the barrier at which the others of their block met."""
         present = {w.in_block for w in waiting}
         for warp in block.warps:
             for at in places:
@@ -388,7 +388,7 @@ class Watch:
                     resident.walked.forget(warp.in_block, absent)
 
     def _outside(self, block: Block, warp: Warp) -> None:
-        """Lanes that came to a WARPSYNC whose mask lacks them (``engine/jit/convergence.py`` notes the first place)."""
+        """Report lanes that reached a WARPSYNC whose mask lacks them (``engine/jit/convergence.py`` records the first place)."""
         lanes, address = warp["outside_lanes"], warp["outside_instruction"]
         if not lanes:
             return
@@ -400,7 +400,7 @@ class Watch:
         )  # fmt: skip
 
     def _missing(self, block: Block, warp: Warp, lanes: int, at: int) -> None:
-        """Lanes that went round a warp-wide operation whose mask names them."""
+        """Report lanes that went round a warp-wide operation whose mask names them."""
         lane = (lanes & -lanes).bit_length() - 1
         first = self._thread(warp.in_block, lane)
         details = (
@@ -410,9 +410,9 @@ class Watch:
         self._barrier_error(block, warp, WARP_DIVERGES, [self.detours.syncs[at]], lanes, details)
 
     def _called_from(self, warp: Warp, index: int, outside: int) -> int:
-        """The call by which a warp came to an instruction of a function of the compiler's own, or the instruction itself.
+        """If an instruction is in a function of the compiler's own, the call by which the warp got there; otherwise the instruction itself.
 
-        The compiler keeps WARPSYNC of an unknown mask out of line, in a function without lines of source.
+        The compiler puts WARPSYNC with an unknown mask out of line, in a function without source lines.
         """
         address = self.program.instructions[index].address
         call = index
@@ -422,14 +422,14 @@ class Watch:
             if self.program.instructions[last].opcode == "CALL":
                 call = last
             elif block.first <= index <= last and lanes & outside and call != index:
-                # Of the calls so far, the last one: compilers keep such functions free of calls.
+                # The last call so far, because such functions do not contain calls.
                 entered = max((f for f in self.program.functions if f <= address), default=0)
                 first = self.blocks[self.blocks[self.block_at[call]].successors[0]].first
                 return call if self.program.instructions[first].address == entered else index
         return index
 
     def _divergence(self, block: Block, warp: Warp, what: str, places: list[int], absent: int = 0) -> None:
-        """Threads that are not at a barrier: those of ``absent``, or warps that are at another one."""
+        """Report threads that are not at a barrier: those in ``absent``, or warps that are at another barrier."""
         if absent:
             lane = (absent & -absent).bit_length() - 1
             details: tuple[str, ...] = (
@@ -444,7 +444,7 @@ class Watch:
     def _barrier_error(
         self, block: Block, warp: Warp, what: str, places: list[int], lanes: int, details: tuple[str, ...]
     ) -> None:
-        """A finding of synccheck at the first place, of the first of the lanes; a later one there counts on."""
+        """Add a synccheck finding at the first place, for the first of the lanes; a later one there increases its count."""
         key = (what, places[0])
         if key in self.divergent:
             self.divergent[key].count += 1
@@ -467,25 +467,25 @@ class Watch:
         return self.table[: self.table[sh.FINDINGS_AT] * sh.FINDING_WORDS].reshape(-1, sh.FINDING_WORDS)
 
     def findings(self, unwritten: Verdict) -> list[Finding]:
-        """What this launch showed, in the order in which it showed.
+        """The findings of this launch, in the order in which they were found.
 
         Args:
-            unwritten: what shared memory that nothing wrote does to the results.
+            unwritten: the effect of unwritten shared memory on the results.
         """
-        for resident in self.resident.values():  # of a launch that a fault ended
+        for resident in self.resident.values():  # of a launch that ended with a fault
             self.shadows.passed(resident.clocks.end())
         found = [self._words.noted(row, unwritten) for row in self._rows()]
         ends = [self._words.not_awaited(visit) for visit in self.ends]
         return [*self.divergent.values(), *found, *ends, *self._words.waste(self.counters)]
 
     def touched(self) -> list[Allocation]:
-        """Allocations that accesses met; all of them when no records were read."""
+        """Allocations that were accessed; all of them if no records were read."""
         if not self.options:
             return self.live
         return [a for a, row in zip(self.live, self.allocations, strict=True) if row[sh.A_TOUCHED]]
 
     def place_of(self, instruction: int, what: str, warp: int, lane: int) -> Place:
-        """The place of an instruction, and a lane of a warp of the launch."""
+        """The place of an instruction with a lane of a warp of the launch."""
         return self._words.place_of(instruction, what, warp, lane)
 
     def _thread(self, warp_in_block: int, lane: int) -> Dim3:
@@ -493,7 +493,7 @@ class Watch:
 
 
 def _lane_addresses(trace: npt.NDArray[np.int64], at: int, width: int) -> list[int]:
-    """Addresses of the lanes that take part in the access record at word ``at``; ``width``: of a wave."""
+    """Addresses of the lanes that take part in the access record at word ``at``; ``width`` is the wave's."""
     word, after = int(trace[at]), at + head_words(width)
     mask = lanes_of_record(trace, at, width)
     lanes = [lane for lane in range(width) if mask >> lane & 1]
