@@ -10,6 +10,7 @@ two, it goes through the host's memory.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from warpwright.driver.driver_state import Device, Stream, picoseconds, state
@@ -71,8 +72,9 @@ def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
         stream.ps = begin + picoseconds(latency + _seconds(size, rate))
         of.engines_free[FROM_DEVICE] = to.engines_free[TO_DEVICE] = stream.ps
         return
-    begin = max(s.begin(stream), *(s.links_free.get(way, 0) for way in route.ways))
-    taken = picoseconds(route.copy_seconds(size))
+    free = max(s.links_free.get(way, 0) for way in route.ways)
+    begin = max(s.begin(stream), free)
+    taken = picoseconds(route.copy_seconds(size, (begin - free) * 1e-12 if free else math.inf))
     # The latency does not occupy the engine or the link: the next copy's packets follow at once.
     s.links_free |= dict.fromkeys(route.ways, begin + taken)
     stream.ps = begin + taken + picoseconds(latency)

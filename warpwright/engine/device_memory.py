@@ -134,6 +134,23 @@ def _reserve(wanted_bytes: int) -> mmap.mmap:
 
 
 @dataclass(frozen=True, slots=True)
+class WidthRule:
+    """How each direction of a gang of links reduces its width to save power (Choquette et al.: Volta, IEEE Micro 2018, "Power")."""
+
+    slowdown: float
+    """Time of a packet at reduced width, over that at full width."""
+    reduce_below: float
+    """Share of a window in use below which a direction at full width reduces it."""
+    widen_above: float
+    """Share above which a reduced direction returns to full width."""
+    window_ns: float
+    change_ns: float
+    """Time without packets while it returns."""
+    power: float
+    """At reduced width, as a share of that at full width."""
+
+
+@dataclass(frozen=True, slots=True)
 class PeerRoute:
     """Times of accesses by a device's kernels to one peer's memory, instead of the chip's ``[elsewhere]``."""
 
@@ -151,6 +168,12 @@ class PeerRoute:
     """Fraction of packets that arrive corrupted and are retransmitted."""
     replay_ns: float = 0.0
     """Time until the sender knows of the error and retransmits all packets since, beyond the packet's own."""
+    posted_writes: bool = False
+    """Whether writes have no answer, so that a fence has to ask whether they have arrived."""
+    acknowledge_ns: float = 0.0
+    """Occupancy of the gang's incoming links by the acknowledgement of a write that is not posted."""
+    width: WidthRule | None = None
+    """How the gang's links reduce their width; None: they do not."""
 
 
 class Observer(Protocol):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from warpwright.engine.device_memory import WidthRule
 from warpwright.engine.host_coherence import ProbeCosts, TranslationCosts
 from warpwright.engine.managed_pages import MigrationCosts
 from warpwright.errors import WarpwrightError
@@ -53,7 +54,24 @@ LINK_FIELDS: Mapping[str, Limits] = {
     "access_latency_ns": Limits(float, 0, 100_000, True),
     "access_write_latency_ns": Limits(float, 0, 100_000, True),
     "access_atomic_latency_ns": Limits(float, 0, 100_000, True),
+    "posted_writes": Limits(int, 0, 1, True, needed=False),
+    "access_acknowledge_bytes": Limits(float, 0, 4096, True, needed=False),
+    "reduced_lane_count": Limits(int, 1, 63, needed=False),
+    "reduce_below_percent": Limits(float, 0, 100, needed=False),
+    "widen_above_percent": Limits(float, 0, 100, needed=False),
+    "activity_window_us": Limits(float, 0.1, 1_000_000, needed=False),
+    "width_change_us": Limits(float, 0, 1_000_000, needed=False),
+    "reduced_power_percent": Limits(float, 0, 100, needed=False),
 }
+WIDTH_FIELDS = (
+    "reduced_lane_count",
+    "reduce_below_percent",
+    "widen_above_percent",
+    "activity_window_us",
+    "width_change_us",
+    "reduced_power_percent",
+)
+"""Of a link that reduces its width by itself; a file has all of them or none."""
 HOST_FIELDS: Mapping[str, Limits] = {"staged_copy_percent": Limits(float, 1, 100)}
 MIGRATION_FIELDS: Mapping[str, Limits] = {
     "page_kib": Limits(int, 4, 2048),
@@ -118,6 +136,36 @@ class LinkKind:
     access_write_latency_ns: float = 0.0
     """Time until a write is acknowledged, beyond a write to L2."""
     access_atomic_latency_ns: float = 0.0
+    posted_writes: int = 0
+    """1: nobody answers a write, and a fence of the system's scope asks the target whether all have arrived; 0: the target acknowledges each write."""
+    access_acknowledge_bytes: float = 0.0
+    """Bytes on the wire for the acknowledgement of a write that is not posted."""
+    reduced_lane_count: int = 0
+    """Lanes of a direction that has had little to do; 0: links of this kind do not reduce their width."""
+    reduce_below_percent: float = 0.0
+    """Activity of a full direction below which it reduces its width."""
+    widen_above_percent: float = 0.0
+    """Activity of a reduced direction above which it takes its full width again."""
+    activity_window_us: float = 0.0
+    """Time over which activity is counted."""
+    width_change_us: float = 0.0
+    """Time without packets while a direction takes its full width again."""
+    reduced_power_percent: float = 100.0
+    """Power of a reduced direction, of that at full width."""
+
+    @property
+    def width_rule(self) -> WidthRule | None:
+        """How a gang of such links reduces its width; None if it does not."""
+        if not self.reduced_lane_count:
+            return None
+        return WidthRule(
+            slowdown=self.lane_count / self.reduced_lane_count,
+            reduce_below=self.reduce_below_percent / 100,
+            widen_above=self.widen_above_percent / 100,
+            window_ns=self.activity_window_us * 1e3,
+            change_ns=self.width_change_us * 1e3,
+            power=self.reduced_power_percent / 100,
+        )
 
     @property
     def wire_gb_per_s(self) -> float:

@@ -50,6 +50,7 @@ from warpwright.system.machine import (
     SMP,
     SWITCHES,
     TRANSLATION_FIELDS,
+    WIDTH_FIELDS,
     Cable,
     Limits,
     LinkKind,
@@ -224,7 +225,24 @@ class _Reader:
             )
         fields = {field: limits for field, limits in LINK_FIELDS.items() if protocol != SMP or not limits.accesses}
         numbers = {field: entry for field, entry in content.items() if field != "protocol"}
-        return LinkKind(name, protocol, **self._numbers(f"links.{name}", numbers, fields))
+        values = self._numbers(f"links.{name}", numbers, fields)
+        self._check_width(name, values)
+        return LinkKind(name, protocol, **values)
+
+    def _check_width(self, name: str, values: Mapping[str, Any]) -> None:
+        """A link that reduces its width says everything about it, and reduces it."""
+        given = [field for field in WIDTH_FIELDS if field in values]
+        if not given:
+            return
+        lacking = [field for field in WIDTH_FIELDS if field not in values]
+        if lacking:
+            raise self.wrong(
+                f"[links.{name}] has {given[0]!r} and lacks {lacking[0]!r}: a link that reduces its width needs {', '.join(WIDTH_FIELDS)}"
+            )
+        if values["reduced_lane_count"] >= values["lane_count"]:
+            raise self.wrong(
+                f"field 'reduced_lane_count' of [links.{name}] must be less than lane_count ({values['lane_count']}), not {values['reduced_lane_count']}"
+            )
 
     def _numbers(self, section: str, content: Mapping[str, Any], fields: Mapping[str, Limits]) -> dict[str, Any]:
         """The values of a table's fields, each checked for its type and range."""

@@ -46,12 +46,30 @@ class Route:
         payload = self.link.copy_payload_bytes
         return self.packet_gb_per_s * payload / (payload + self.link.head_bytes)
 
-    def copy_seconds(self, size_bytes: int) -> float:
-        """Time that the links need for a copy's packets, without latency."""
+    def copy_seconds(self, size_bytes: int, idle_seconds: float = 0.0) -> float:
+        """Time that the links need for a copy's packets, without latency.
+
+        Args:
+            idle_seconds: how long they had nothing to do before, after which they may be at reduced width.
+        """
         packets = -(-size_bytes // self.link.copy_payload_bytes)
         whole = (size_bytes + packets * self.link.head_bytes) / (self.packet_gb_per_s * 1e9)
         again = self.link.replays_per_packet
-        return whole * (1 + again) + packets * again * self.link.credit_latency_ns * 1e-9 / self.link_count
+        wide = whole * (1 + again) + packets * again * self.link.credit_latency_ns * 1e-9 / self.link_count
+        return wide + self._lost_to_width(wide, idle_seconds)
+
+    def _lost_to_width(self, wide: float, idle_seconds: float) -> float:
+        """What a copy that takes ``wide`` seconds at full width loses because it finds its links at reduced width.
+
+        They notice the copy at the end of their window of activity, and have no packets while they change.
+        """
+        rule = self.link.width_rule
+        if rule is None or idle_seconds < rule.window_ns * 1e-9:
+            return 0.0
+        window = rule.window_ns * 1e-9
+        if wide * rule.slowdown <= window or rule.widen_above >= 1:
+            return wide * (rule.slowdown - 1)
+        return window * (1 - 1 / rule.slowdown) + rule.change_ns * 1e-9
 
     @property
     def ways(self) -> tuple[tuple[str, str], ...]:
@@ -195,5 +213,8 @@ def peer_routes(machine: Machine, ordinal: int) -> dict[int, PeerRoute]:
             atomic_latency_ns=link.access_atomic_latency_ns,
             errors_per_million_packets=link.errors_per_million_packets,
             replay_ns=link.credit_latency_ns / way.link_count,
+            posted_writes=bool(link.posted_writes),
+            acknowledge_ns=link.access_acknowledge_bytes / rate,
+            width=link.width_rule,
         )
     return found

@@ -6,6 +6,8 @@ last. Each link sends one packet after the other; each group of slices has its s
 Atomics on the host's memory are done in L2, which reads the sectors and writes the words back, those on a line one after the other; those on another
 device's are done there, each lane on a word in a packet of its own.  Devices of a system have routes (``system/routes.py``) whose times
 replace the chip's; those over other links take other ways.  A link that loses packets (``errors_per_million_packets``) sends them again.
+Writes over NVLink 1 and 2 and PCI Express are posted: nothing comes back, and a fence of the system's scope asks the targets.  Links may reduce their width
+while they have little to do (``WidthRule``).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.engine.abi import HERE, HOST, MIGRATES, PLACE_BITS
-from warpwright.native.intrinsics import core, peek, popcount
+from warpwright.native.intrinsics import core, divide, peek, popcount
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import known_as, range_of
 from warpwright.timing.atomics import atomic
@@ -79,14 +81,40 @@ def slices_of(m: Any, group: int) -> int:
 
 
 @core
+def width_of(m: Any, way: int) -> s.LinkWidth:
+    """The width of a way."""
+    return s.LinkWidth(m[s.chip.link_widths] + way * s.LinkWidth.size)
+
+
+@core
 def take(m: Any, way: int, home: int, time: int, cost: int) -> int:
     """When a packet of ``cost`` (1/256 cycle) leaves: after the earlier ones on its link, within the share of the slice's group."""
     group = group_of(m, home)
     at = m[s.chip.links] + way * s.SLICE_GROUPS + group
     start = max(time << 8, m[at])
+    width = width_of(m, way)
+    if m[width.slowdown]:
+        start, cost = of_width(m, width, way, group, start, cost)
     m[at] = start + cost * m[s.chip.half] // slices_of(m, group)
     m[m[s.chip.link_use] + way * s.SLICE_GROUPS + group] += cost
     return start >> 8
+
+
+@core
+def of_width(m: Any, width: s.LinkWidth, way: int, group: int, start: int, cost: int) -> tuple[int, int]:
+    """Start and cost of a packet for a way that may be at reduced width, and count it: one that leaves after the window of activity finds the way wide
+    if the packets within the window are enough for that."""
+    end = (m[width.began] + m[width.window]) << 8
+    index = way * s.SLICE_GROUPS + group
+    within = m[s.chip.link_window] + index
+    if m[width.slow]:
+        used = min(m[within] * m[s.chip.half] // slices_of(m, group), m[width.window] << 8)
+        if start >= end and used > m[width.widen_above] * m[width.window]:
+            start = max(start, end + (m[width.change] << 8))
+        else:
+            cost = cost * m[width.slow] >> 8
+    m[within if start < end else m[s.chip.link_later] + index] += cost
+    return start, cost
 
 
 @core
@@ -113,8 +141,41 @@ def carry(m: Any, route: s.PeerRoute, way: int, home: int, time: int, cost: int)
 
 
 @core
+def change_widths(m: Any, end: int) -> None:
+    """Between two windows: let links of little activity reduce their width, and those of much take their full width again, without packets meanwhile."""
+    for way in range(s.LK_FROM_PEER + 1, m[s.chip.link_ways]):
+        width = width_of(m, way)
+        span = end - m[width.began]
+        if m[width.slowdown] == 0 or span < m[width.window]:
+            continue
+        taken = 0
+        for group in range(min(s.SLICE_GROUPS, m[s.chip.half])):
+            index = way * s.SLICE_GROUPS + group
+            within = m[s.chip.link_window] + index
+            later = m[s.chip.link_later] + index
+            taken += m[within]
+            m[within] = min(m[later], (m[width.window] << 8) * slices_of(m, group) // m[s.chip.half])
+            m[later] -= m[within]
+        used = min(divide(taken, span), 256)
+        m[width.began] = end
+        if m[width.slow] == 0 and used < m[width.reduce_below]:
+            m[width.slow] = m[width.slowdown]
+            m[width.since] = end
+            m[width.changes] += 1
+        elif m[width.slow] and used > m[width.widen_above]:
+            m[width.slow] = 0
+            m[width.reduced] += end - m[width.since]
+            m[width.changes] += 1
+            for group in range(s.SLICE_GROUPS):
+                at = m[s.chip.links] + way * s.SLICE_GROUPS + group
+                m[at] = max(m[at], (end + m[width.change]) << 8)
+
+
+@core
 def share_links(m: Any, end: int) -> None:
     """Between two windows: give the unused shares of a link to the groups of slices that need more."""
+    if m[s.chip.widths_change]:
+        change_widths(m, end)
     groups = min(s.SLICE_GROUPS, m[s.chip.half])
     now, end = m[s.chip.now] << 8, end << 8
     for way in range(m[s.chip.link_ways]):
@@ -226,7 +287,16 @@ def write_peer(m: Any, route: s.PeerRoute, home: int, sectors: int, held: int, t
         data = sector >> 1
     m[counters(m, home).peer_written] += (data << m[s.chip.sector_shift]) // sector
     heads = 1 if sectors & ~covered(m, held) == 0 else 2
-    return carry(m, route, m[route.out], home, time, heads * m[route.packet] + data) + m[route.write_latency]
+    gone = carry(m, route, m[route.out], home, time, heads * m[route.packet] + data)
+    return answer_write(m, route, home, gone) + m[route.write_latency]
+
+
+@core
+def answer_write(m: Any, route: s.PeerRoute, home: int, gone: int) -> int:
+    """When the acknowledgement of a write that left at ``gone`` leaves the other device; posted writes have none."""
+    if m[route.acknowledge] == 0:
+        return gone
+    return carry(m, route, m[route.back], home, gone, m[route.acknowledge])
 
 
 @core
@@ -285,6 +355,8 @@ def atomic_peer(m: Any, route: s.PeerRoute, home: int, line: int, sectors: int, 
     if (words >> 51) & 1:
         m[counts.peer_read] += count * rounds << m[s.chip.sector_shift]
         gone = carry(m, route, m[route.back], home, gone, cost)
+    else:
+        gone = answer_write(m, route, home, gone)
     return gone + m[route.atomic_latency] + ((rounds - 1) * m[s.chip.peer_atomic_turn] >> 8)
 
 
@@ -345,6 +417,8 @@ def note_written(m: Any, sm: s.SM, line: int, time: int) -> None:
     if place != HERE:
         at = sm + (s.SM.host_written if place == HOST else s.SM.peer_written)
         m[at] = max(m[at], time)
+        if place != HOST and m[route_to(m, place).posted]:
+            m[sm.posted] = 1
 
 
 @core

@@ -119,7 +119,26 @@ def elsewhere(state: State) -> dict[str, float]:
         "nvltx__packets_replayed.sum": s.SliceGroup.replays,
     }
     values = {name: float(s.counted(m, field)) for name, field in counters.items()}
-    return {**(values if any(values.values()) else {}), **_migrated(state), **_coherence(state)}
+    return {**(values if any(values.values()) else {}), **_widths(state), **_migrated(state), **_coherence(state)}
+
+
+def _widths(state: State) -> dict[str, float]:
+    """Links that reduce their width: the share of the time that they did, and their power; empty without any.  Nsight Compute has no such metrics."""
+    m = state.words
+    if not m[s.chip.widths_change]:
+        return {}
+    cycles = max(int(m[s.chip.now]), 1)
+    first = int(m[s.chip.link_widths])
+    rows = m[first : first + s.LINK_WAYS * s.LinkWidth.size].reshape(-1, s.LinkWidth.size)
+    rows = rows[rows[:, s.LinkWidth.slowdown] > 0]
+    still = rows[:, s.LinkWidth.slow] > 0
+    reduced = (rows[:, s.LinkWidth.reduced] + still * (cycles - rows[:, s.LinkWidth.since])) / cycles
+    power = 1 - reduced * (1 - rows[:, s.LinkWidth.power] / 256)
+    return {
+        "nvlink__width_changes.sum": float(rows[:, s.LinkWidth.changes].sum()),
+        "nvlink__time_at_reduced_width.avg.pct": 100 * float(reduced.mean()),
+        "nvlink__power.avg.pct": 100 * float(power.mean()),
+    }
 
 
 def _coherence(state: State) -> dict[str, float]:

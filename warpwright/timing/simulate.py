@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
 from warpwright.engine.abi import BLOCK, HERE, HOST, WARP, Status, head_words, peer_place
-from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory, WidthRule
 from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS
 from warpwright.errors import UnsupportedError
 from warpwright.native import intrinsics
@@ -138,7 +138,7 @@ def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
     own = (s.LK_TO_PEER, s.LK_FROM_PEER)
     named = (s.chip.peer_ask, s.chip.peer_packet, s.chip.peer_sector, s.chip.peer_latency)
     later = (s.chip.peer_write_latency, s.chip.peer_atomic_latency)
-    rows = [[*own, *(int(words[field]) for field in (*named, *later)), 0, 0]]
+    rows = [[*own, *(int(words[field]) for field in (*named, *later)), 0, 0, 0, 0]]
     per_ns = chip.clocks.sm_clock_mhz / 1000
     gangs = 0
     for _, route in sorted(memory.peer_routes.items()):
@@ -147,12 +147,26 @@ def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
         costs = (route.ask_ns, route.packet_ns, route.sector_ns)
         latencies = (route.latency_ns, route.write_latency_ns, route.atomic_latency_ns)
         row = [out, out + 1, *(round(256 * per_ns * ns) for ns in costs), *(round(per_ns * ns) for ns in latencies)]
-        rows.append(
-            [*row, round(route.errors_per_million_packets / 1e6 * 2**32), round(256 * per_ns * route.replay_ns)]
-        )
+        errors = round(route.errors_per_million_packets / 1e6 * 2**32), round(256 * per_ns * route.replay_ns)
+        rows.append([*row, *errors, int(route.posted_writes), round(256 * per_ns * route.acknowledge_ns)])
+        if route.width is not None:
+            _fill_widths(state, route.width, (out, out + 1), per_ns)
     first = int(words[s.chip.peer_routes])
     words[first : first + len(rows) * s.PeerRoute.size] = np.array(rows, np.int64).ravel()
     words[s.chip.link_ways] = s.LK_FROM_PEER + 1 + 2 * gangs
+
+
+def _fill_widths(state: State, rule: WidthRule, ways: Sequence[int], per_ns: float) -> None:
+    """The two directions of a gang that reduces its width: a launch finds them reduced, as nothing came over them before."""
+    words = state.words
+    words[s.chip.widths_change] = 1
+    for way in ways:
+        width = s.LinkWidth(int(words[s.chip.link_widths]) + way * s.LinkWidth.size)
+        words[width.slow] = words[width.slowdown] = round(256 * rule.slowdown)
+        shares = {width.reduce_below: rule.reduce_below, width.widen_above: rule.widen_above, width.power: rule.power}
+        for field, share in shares.items():
+            words[field] = round(256 * share)
+        words[width.window], words[width.change] = round(per_ns * rule.window_ns), round(per_ns * rule.change_ns)
 
 
 def _fill_migration(state: State, chip: Chip, memory: DeviceMemory) -> None:

@@ -172,8 +172,11 @@ def mapped_elsewhere(m: Any) -> int:
 @core
 def beyond_device(m: Any, sm: s.SM, time: int) -> int:
     """Additional time of a system-scope fence over one of device scope, from ``time`` on: the SM's writes to other memory must have arrived
-    (``python -m bench.elsewhere``)."""
+    (``python -m bench.elsewhere``).  Posted writes tell nobody when they have, so that the first fence after them asks, however long ago they left."""
     longer = m[s.chip.fence_system] + mapped_elsewhere(m)
+    if m[sm.posted]:
+        m[sm.posted] = 0
+        longer = max(longer, m[s.chip.fence_peer])
     if m[sm.peer_written] and m[sm.peer_written] + m[s.chip.fence_peer] > time:
         longer = max(longer, m[s.chip.fence_peer])
     if m[sm.host_written] and m[sm.host_written] + m[s.chip.fence_host] > time:

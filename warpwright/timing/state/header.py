@@ -704,6 +704,12 @@ class Header(Unit):
     links = area("links", "by way (LK_) and group of slices, when it is free, in 1/256 cycle")
     link_use = area("link_use", "by way and group of slices, what packets took, in 1/256 cycle")
     link_ways = word("ways", "that there are")
+    link_window = area(
+        "link_window", "by way and group of slices, what packets take in this window of activity, in 1/256 cycle"
+    )
+    link_later = area("link_later", "the same of those that leave later")
+    link_widths = area("link_widths", "by way, its width (LinkWidth)")
+    widths_change = word("", "some links reduce their width")
     peer_routes = area("peer_routes", "ways to other devices' memories (PeerRoute)")
     held_up = area("held_up", "by slice of a partition, until when what waits for the host holds it up")
     atomics_elsewhere = area(

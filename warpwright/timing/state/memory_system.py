@@ -206,6 +206,24 @@ class PeerRoute(Unit):
     atomic_latency = word("cycle", "of an atomic")
     errors = word("1/2^32", "share of packets that arrive broken")
     replay = word("1/256 cycle", "of the way, for each of those beside the packet itself")
+    posted = word("", "writes have no answer")
+    acknowledge = word("1/256 cycle", "of the way back, for the answer to a write that is not posted")
+
+
+class LinkWidth(Unit):
+    """The width of one direction of a gang of links, which may reduce it to save power (``device_memory.WidthRule``)."""
+
+    slow = word("1/256", "time of a packet, over that at full width; 0: it has full width")
+    slowdown = word("1/256", "the same at reduced width; 0: it never reduces its width")
+    reduce_below = word("1/256", "share of a window in use below which it reduces its width")
+    widen_above = word("1/256", "share above which it takes its full width again")
+    window = word("cycle", "over which activity is counted")
+    power = word("1/256", "at reduced width, of that at full width")
+    change = word("cycle", "without packets while it takes its full width again")
+    began = word("cycle", "when the window began")
+    since = word("cycle", "since when it is reduced")
+    reduced = word("cycle", "that it was reduced before")
+    changes = word("changes", "of its width")
 
 
 MAX_PEER_ROUTES = 1 + MAX_GANGS

@@ -232,6 +232,7 @@ class SM(Unit, align=8):
     fence_gap = word("cycle", "after them before the next may leave")
     host_written = word("cycle", "when the last write to the host was acknowledged")
     peer_written = word("cycle", "when the last write to another device was acknowledged")
+    posted = word("", "writes to other devices have left that no fence has asked about")
     longer = word("cycle", "that the answer to the strong access in execution may take beyond L2's")
     pipe_issues = words(PIPE_COUNT, "instructions", "issued to each pipe")
     ended = parts(EndedBlock, MAX_BLOCKS, "blocks that ended in this window")
