@@ -130,6 +130,20 @@ class _Sizes:
             position += size
         self.sm_slots = (position + 63) // 64 * 64 + 8  # a line more, so that regions do not share cache sets
 
+    def _areas_of_links(self) -> tuple[tuple[str, int], ...]:
+        """Names and sizes of the areas for memory elsewhere."""
+        return (
+            ("links", s.LINK_WAYS * s.SLICE_GROUPS),
+            ("link_use", s.LINK_WAYS * s.SLICE_GROUPS),
+            ("link_window", s.LINK_WAYS * s.SLICE_GROUPS),
+            ("link_later", s.LINK_WAYS * s.SLICE_GROUPS),
+            ("link_widths", s.LINK_WAYS * s.LinkWidth.size),
+            ("peer_routes", s.MAX_PEER_ROUTES * s.PeerRoute.size),
+            ("processors", PROCESSORS * s.Processor.size),
+            ("held_up", self.half),
+            ("atomics_elsewhere", s.SLICE_GROUPS * s.LINES_OF_ATOMICS * 2),
+        )
+
     def _place_areas(self, blocks: int) -> None:
         """Where each area of the state begins; ``blocks`` are logged."""
         sm, l2, texture = self.chip.sm, self.chip.l2, self.chip.texture
@@ -147,15 +161,7 @@ class _Sizes:
             ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
             ("gpc_fields", self.gpcs * s.Gpc.size),
             ("gpc_turns", self.gpcs),
-            ("links", s.LINK_WAYS * s.SLICE_GROUPS),
-            ("link_use", s.LINK_WAYS * s.SLICE_GROUPS),
-            ("link_window", s.LINK_WAYS * s.SLICE_GROUPS),
-            ("link_later", s.LINK_WAYS * s.SLICE_GROUPS),
-            ("link_widths", s.LINK_WAYS * s.LinkWidth.size),
-            ("peer_routes", s.MAX_PEER_ROUTES * s.PeerRoute.size),
-            ("processors", PROCESSORS * s.Processor.size),
-            ("held_up", self.half),
-            ("atomics_elsewhere", s.SLICE_GROUPS * s.LINES_OF_ATOMICS * 2),
+            *self._areas_of_links(),
             ("queues", (s.SLICE_GROUPS + 1) * s.RequestQueue.size),
             ("gpc_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("gpc_write_ports", self.gpcs * s.CALENDAR_SLOTS),
