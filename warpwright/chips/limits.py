@@ -48,6 +48,10 @@ LEAST_STEP = 0.01
 """Of times that may not be zero; the model counts in 1/256 cycle."""
 MOST_BIT = 62
 """Cycles of tensor products are bits of a word."""
+MOST_HASH_BITS = 30
+"""Of a block's number that an address hash may use."""
+MOST_TAG_BANK_BITS = 2
+"""Of a tag bank's number: the model has up to four banks."""
 OPEN_CAPACITY = 65536
 
 _BY_UNIT: tuple[tuple[str, float], ...] = (
@@ -115,6 +119,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "l1_ways": (None, 128),
     "l1_reserved_kib": (None, 512),
     "l1_tag_lines_per_clk": (None, 32),
+    "l2_partition_hash_bits": (None, (1 << MOST_HASH_BITS) - 1),
     "l1_data_bytes_per_clk": (32, OPEN_CAPACITY),  # a sector at least
     "l1_fill_bytes_per_clk": (4, OPEN_CAPACITY),  # a sector in a bucket of eight cycles
     "l1_write_bytes_per_clk": (None, OPEN_CAPACITY),
@@ -388,6 +393,12 @@ def _lines(chip: Chip) -> Iterator[str]:
         yield f"sector_bytes = {sector} must be 32 on chips with asynchronous copies, which move halves of sectors"
     if chip.l1.l1_data_bytes_per_clk < sector:
         yield f"l1_data_bytes_per_clk = {chip.l1.l1_data_bytes_per_clk} must be at least sector_bytes = {sector}"
+    hashed = chip.l1.l1_tag_bank_hash_bits
+    if len(hashed) > MOST_TAG_BANK_BITS or any(not 0 < bits < 1 << MOST_HASH_BITS for bits in hashed):
+        yield (
+            f"l1_tag_bank_hash_bits = {hashed} must be at most {MOST_TAG_BANK_BITS} numbers, one for each bit of a bank's number, "
+            f"each with 1 to {MOST_HASH_BITS} bits of a line's number"
+        )
     for name in ("l1_fill_bytes_per_clk", "gpc_read_bytes_per_clk", "gpc_write_bytes_per_clk"):
         if chip.get(name) * 8 < sector:
             yield f"{name} = {chip.get(name)} must be at least {sector // 8}, an eighth of sector_bytes = {sector}"

@@ -348,6 +348,9 @@ class L1(Section):
     """Of what the carve-out leaves, what holds no lines."""
     l1_hit_latency_cycles: int = Field(gt=0)
     l1_tag_lines_per_clk: int = Field(gt=0)
+    """Lines of different tag banks that the tag stage takes in a cycle."""
+    l1_tag_bank_hash_bits: list[int]
+    """For each bit of a tag bank's number, the bits of a line's number whose parity it is; at most two."""
     l1_data_bytes_per_clk: int = Field(gt=0)
     l1_fill_bytes_per_clk: int = Field(gt=0)
     l1_join_cycles: int = Field(ge=0)
@@ -412,6 +415,8 @@ class L2(Section):
     l2_kib: int = Field(gt=0)
     l2_slice_count: int = Field(gt=0)
     l2_partition_count: int = Field(gt=0, le=2)
+    l2_partition_hash_bits: int = Field(gt=0)
+    """Bits of the number of a block of 4 KiB whose parity is its partition."""
     l2_ways: int = Field(gt=0)
     l2_set_aside_max_kib: int = Field(ge=0)
     """The most of L2 that may be set aside for persisting lines; 0: the chip has no residency control."""

@@ -150,6 +150,8 @@ WARP = Layout(
 )
 """One per resident warp."""
 
+NAMED_BARRIERS = 16
+"""Of a block, on every chip (PTX ISA, ``bar``: 0 to 15)."""
 BLOCK = Layout(
     index_x=1,
     index_y=1,
@@ -159,8 +161,8 @@ BLOCK = Layout(
     shared_bytes=1,  # static + dynamic
     warps=1,  # pointer to the first WARP (contiguous, stride = compiled kernel's warp_bytes)
     warp_count=1,
-    barriers=16,  # engine's block scheduler: arrived threads for each named barrier
-    votes=16,  # running reduction for each named barrier
+    barriers=NAMED_BARRIERS,  # engine's block scheduler: arrived threads for each named barrier
+    votes=NAMED_BARRIERS,  # running reduction for each named barrier
     cluster_rank=1,
     cluster_index_x=1,  # index of the block in its cluster
     cluster_index_y=1,

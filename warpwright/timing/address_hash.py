@@ -1,7 +1,7 @@
 """The address hash: maps a line to its L2 slice and DRAM channel.
 
 The hash was derived from an H200 (bench.micro ``slices``: latencies of atomics and loads on 8 MiB of lines from every SM distinguish the 94 slices).  A block of
-4 KiB is in one partition, whose number is a parity of address bits.  Every other pair of blocks of 128 bytes in a KiB, 512 bytes, is a unit; the slices of a partition
+4 KiB is in one partition, whose number is the parity of the chip's ``l2_partition_hash_bits``.  Every other pair of blocks of 128 bytes in a KiB, 512 bytes, is a unit; the slices of a partition
 take its units in turn, in an order within aligned blocks of 128 units.  The order itself differs from the card's.
 
 Caches, channels and translations identify a line by an address that is the same in every process (``known_as``), because the host may place device memory and
@@ -14,12 +14,6 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, divide, peek, popcount
 from warpwright.timing import state as s
-
-PARTITION_BITS = 0b100_1010_1011
-"""Bits of a 4 KiB block's number whose parity is its partition: derived from an H200 (bench.micro ``slices``, 8 MiB), as is the rest of this module."""
-TAG_BANK_BITS = (0b11_0111_1010_1011_0101, 0b10_1101_0101_1101_1010)
-"""Bits of a line's number whose two parities are its bank of L1's tags: derived from an H200 (bench.micro ``tag_banks``: lines that differ in one or two of 18
-bits).  ``copy_walks`` confirms it: 32 lines 3,000, 4,000 and 6,000 bytes apart take 12, 11.7 and 11.8 passes, and have 11.9, 11.4 and 12 in one bank."""
 
 
 @core
@@ -78,7 +72,7 @@ def slice_of(m: Any, line: int) -> int:
     home = unit - divide(unit, half) * half
     if (
         m[s.chip.partitions] == 2
-        and popcount((known_as(m, line) >> m[s.chip.unit_line_shift] + 5) & PARTITION_BITS) & 1
+        and popcount((known_as(m, line) >> m[s.chip.unit_line_shift] + 5) & m[s.chip.partition_bits]) & 1
     ):
         home += half
     return home
@@ -108,9 +102,9 @@ def channel_of(m: Any, piece: int, line: int) -> int:
 
 
 @core
-def tag_bank(line: int) -> int:
-    """The bank of L1's four tag banks that holds a line's tag."""
-    return (popcount(line & TAG_BANK_BITS[0]) & 1) | (popcount(line & TAG_BANK_BITS[1]) & 1) << 1
+def tag_bank(m: Any, line: int) -> int:
+    """The bank of L1's tags that holds a line's tag."""
+    return (popcount(line & m[s.chip.tag_bank_bit0]) & 1) | (popcount(line & m[s.chip.tag_bank_bit1]) & 1) << 1
 
 
 @core

@@ -533,7 +533,7 @@ def tag_passes(m: Any, sm: s.SM, n: int, banks: int) -> int:
     worst = 0
     for i in range(n):
         line = m[sm.lines[i]]
-        shift = 8 * (tag_bank(line) & (banks - 1))
+        shift = 8 * (tag_bank(m, line) & (banks - 1))
         counts += 1 << shift
         worst = max(worst, (counts >> shift) & 255)
     return worst

@@ -664,7 +664,7 @@ def end_warp(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
     m[b.warps[m[w.in_block]]] = -1
     m[b.live] -= 1
     if m[b.live] > 0:
-        for number in range(16):
+        for number in range(s.NAMED_BARRIERS):
             complete(m, sm, b, number, ended)
         return
     time = m[b.drained]

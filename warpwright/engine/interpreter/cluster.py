@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.abi import NAMED_BARRIERS
 from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, RUNNING
 from warpwright.engine.interpreter.gather_scatter import SharedSpace
 from warpwright.engine.interpreter.warp import Launch, WarpState
@@ -52,7 +53,7 @@ class BlockState:
         x, y, _ = geometry.grid
         self.linear_index = index[0] + x * (index[1] + y * index[2])
         self.shared = SharedSpace(launch.shared_bytes)
-        self.arrived = [0] * 16
+        self.arrived = [0] * NAMED_BARRIERS
         """Threads that arrived without waiting (BAR.ARV), for each named barrier."""
         self.warps: list[WarpState] = []
 

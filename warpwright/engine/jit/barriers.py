@@ -7,7 +7,7 @@ every live lane of its blocks has arrived (PTX ISA, ``barrier.cluster``).
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BARRIER_MODES, BLOCK
+from warpwright.engine.abi import BARRIER_MODES, BLOCK, NAMED_BARRIERS
 from warpwright.engine.jit.resident_blocks import (
     AT_BARRIER,
     AT_CLUSTER,
@@ -23,8 +23,6 @@ from warpwright.engine.jit.resident_blocks import (
 from warpwright.native.intrinsics import apart, core, lowest_bit, peek, poke, popcount
 
 SYNC, ARRIVE, POPC, AND, OR, CLUSTER_ARRIVE, CLUSTER_WAIT = range(len(BARRIER_MODES))
-BARRIERS = 16
-"""Number of named barriers of a block."""
 
 
 @apart
@@ -38,7 +36,7 @@ def arrive(launch: Launch, block: Block, warp: Warp) -> None:
         # A warp whose arrival has been revoked is already past the barrier.
         set_state(warp, AT_CLUSTER if lanes & warp["cluster_arrived"] else READY)
     else:
-        at = (warp["barrier_id"] & BARRIERS - 1) * 8
+        at = (warp["barrier_id"] & NAMED_BARRIERS - 1) * 8
         whole_warp = warp["barrier_threads"] != 0 and living(warp) & ~lanes == 0
         arrived = block + BLOCK["barriers"] + at
         poke(arrived, peek(arrived) + (launch["lanes"] if whole_warp else popcount(lanes)))
@@ -65,13 +63,13 @@ def is_plain(block: Block, warp: Warp) -> bool:
     before."""
     if warp["barrier_mode"] != SYNC or warp["barrier_threads"] != 0:
         return False
-    arrived = peek(block + BLOCK["barriers"] + (warp["barrier_id"] & BARRIERS - 1) * 8)
+    arrived = peek(block + BLOCK["barriers"] + (warp["barrier_id"] & NAMED_BARRIERS - 1) * 8)
     return living(warp) == warp["barrier_lanes"] and arrived == 0
 
 
 @core
 def waits_at(warp: Warp, barrier: int) -> bool:
-    return state_of(warp) == AT_BARRIER and warp["barrier_id"] & BARRIERS - 1 == barrier
+    return state_of(warp) == AT_BARRIER and warp["barrier_id"] & NAMED_BARRIERS - 1 == barrier
 
 
 @apart
@@ -84,7 +82,7 @@ def release(space: Space, block: Block) -> bool:
         warp: Warp = warps + n * stride
         threads += popcount(living(warp))
         if state_of(warp) == AT_BARRIER:
-            waited_at |= 1 << (warp["barrier_id"] & BARRIERS - 1)
+            waited_at |= 1 << (warp["barrier_id"] & NAMED_BARRIERS - 1)
     some = False
     while waited_at != 0:
         barrier = lowest_bit(waited_at)

@@ -10,6 +10,7 @@ One array and not seventy: a tuple of arrays made the model 2.8 to 36 times slow
 """
 
 # One namespace: a unit reads the fields of other units as ``s.Name``, wherever they are declared.
+from warpwright.engine.abi import NAMED_BARRIERS as NAMED_BARRIERS
 from warpwright.timing.state.buffer import State as State
 from warpwright.timing.state.buffer import counted as counted
 from warpwright.timing.state.buffer import dram_counted as dram_counted

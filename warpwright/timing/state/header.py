@@ -56,6 +56,12 @@ def derived(value: Callable[[Any], int], unit: str, text: str) -> Derived:
     return Derived(unit, text, value)
 
 
+def _tag_bank_bits(z: Any, bit: int) -> int:
+    """The bits of a line's number that decide a bit of its tag bank's number; none if the chip has fewer banks."""
+    hashed = z.chip.l1.l1_tag_bank_hash_bits
+    return int(hashed[bit]) if bit < len(hashed) else 0
+
+
 def area(name: str, text: str, skip: Callable[[Any], int] | None = None) -> Derived:
     """The first word of an area."""
     return Derived("index", text, lambda z: z.areas[name] + (skip(z) if skip else 0))
@@ -317,6 +323,12 @@ class Header(Unit):
         "cycle",
         "of a shared atomic after the queue",
     )
+    tag_bank_bit0 = derived(
+        lambda z: _tag_bank_bits(z, 0), "bits", "of a line's number whose parity is bit 0 of its tag bank"
+    )
+    tag_bank_bit1 = derived(
+        lambda z: _tag_bank_bits(z, 1), "bits", "of a line's number whose parity is bit 1 of its tag bank"
+    )
     line_shift = derived(lambda z: z.chip.l1.l1_line_bytes.bit_length() - 1, "bits", "of an address within its line")
     line_bytes = from_chip("l1.l1_line_bytes", "bytes", "of a line of L1 and of L2")
     sector_shift = derived(lambda z: z.chip.l1.sector_bytes.bit_length() - 1, "bits", "of an address within its sector")
@@ -433,6 +445,9 @@ class Header(Unit):
     from_l2 = derived(lambda z: z.there - z.there // 2, "cycle", "from a slice to the SM")
     slices = from_chip("l2.l2_slice_count", "slices", "of L2")
     partitions = from_chip("l2.l2_partition_count", "partitions", "of L2")
+    partition_bits = from_chip(
+        "l2.l2_partition_hash_bits", "bits", "of the number of a 4 KiB block whose parity is its partition"
+    )
     slice_ports = area("slice_ports", "calendars of the slices' reads")
     slice_write_ports = area("slice_write_ports", "calendars of the slices' fills, writes and atomics")
     slice_capacity = derived(

@@ -5,7 +5,7 @@ What depends on the chip or the program (requests, caches) follows at offsets th
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BULK_WORDS
+from warpwright.engine.abi import BULK_WORDS, NAMED_BARRIERS
 from warpwright.native.units import Unit, parts, word, words
 from warpwright.timing.state.common import CALENDAR_SLOTS, INF, MAX_BLOCKS, MAX_SUB_CORES, MAX_WARPS, PIPE_COUNT
 
@@ -17,7 +17,6 @@ MAX_BULKS = 64
 """Bulk copies of an SM in one window."""
 MAX_TELLS = 256
 BULK_STORE_RING = 8
-NAMED_BARRIERS = 16
 DEPENDENCE_BARRIERS = 6
 UNKNOWN_BITS = 10
 """Unit of ``Warp.sb_unknown`` for each of them: a warp issues fewer instructions per window than this."""

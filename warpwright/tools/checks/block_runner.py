@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BARRIER_MODES, TAG_BLOCK, TAG_SYNC, WARP, Status, record_words
+from warpwright.engine.abi import BARRIER_MODES, NAMED_BARRIERS, TAG_BLOCK, TAG_SYNC, WARP, Status, record_words
 from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, popcount
 from warpwright.tools.checks.accesses import full_wave, read_records
 from warpwright.tools.checks.intrinsics import array_at, entry
@@ -71,7 +71,6 @@ T_WANTED, T_MISCOUNTS = 40, 41
 T_WORDS = 42
 NO_WARPS, ANOTHER = 1, 2
 """Values of T_MISCOUNTS: the count is not a multiple of the warp size; it differs from the first."""
-BARRIERS = 16
 MOST_PLACES = 63
 """Most entries in a barrier's row of places, after their number."""
 
@@ -512,7 +511,7 @@ def follow(t: Any, launch: Any, w: int) -> bool:
 def release_next(t: Any, launch: Any) -> bool:
     """Examine the next barrier and release it if it is complete; returns True if Python must be told first."""
     number = t[T_BARRIER]
-    if number == BARRIERS:
+    if number == NAMED_BARRIERS:
         t[T_PHASE] = AFTER
         return False
     wanted = expected(t, number)

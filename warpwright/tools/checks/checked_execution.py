@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Status
+from warpwright.engine.abi import BLOCK, LAUNCH, NAMED_BARRIERS, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.compiled_launch import stop_error
 from warpwright.engine.cycle_detection import Recurrence, memory_digest
 from warpwright.engine.execute import Cancelled, Counts, block_index
@@ -366,7 +366,7 @@ class CheckedExecution:
                 run,
                 np.zeros(warps, np.int64),
             ),
-            *(np.zeros(tu.BARRIERS, np.int64), np.zeros(tu.BARRIERS, np.int64), np.zeros(tu.T_WORDS, np.int64)),
+            *(np.zeros(NAMED_BARRIERS, np.int64), np.zeros(NAMED_BARRIERS, np.int64), np.zeros(tu.T_WORDS, np.int64)),
             self._fill,
         )
 

@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.abi import NAMED_BARRIERS
+
 Row = npt.NDArray[np.int64]
 WARP_LANES = 32
-BARRIERS = 16
 COPY_KINDS = 3
 """Groups of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, and what proxy fences have made visible of each warp."""
 CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
@@ -117,7 +118,7 @@ class BlockClocks:
         self.lanes: npt.NDArray[np.int64] = np.zeros((warps, lanes, lanes), np.int64)
         self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, lanes), np.int64)
         """Epoch of each lane's last arrival at an mbarrier."""
-        self.arrived: npt.NDArray[np.int64] = np.zeros((BARRIERS, columns), np.int64)
+        self.arrived: npt.NDArray[np.int64] = np.zeros((NAMED_BARRIERS, columns), np.int64)
         """What the warps that have arrived at each barrier knew (``block_runner.py``)."""
 
     def end(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, MAX_CLUSTER
+from warpwright.engine.abi import BLOCK, MAX_CLUSTER, NAMED_BARRIERS
 from warpwright.tools.checks import block_runner as tu
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.checked_execution import Block
@@ -41,8 +41,8 @@ class ResidentBlock:
         s[:, sh.S_SHARED_WRITTEN], s[:, sh.S_GLOBAL_OLDEST] = self.written.ctypes.data, oldest
         self.clocks = BlockClocks(warps, s[:, sh.S_EPOCH], oldest, lanes)
         self.walked = Walked(detours, warps)
-        self.places = np.zeros((tu.BARRIERS, tu.MOST_PLACES + 1), np.int64)
-        self.wanted = np.zeros(tu.BARRIERS, np.int64)
+        self.places = np.zeros((NAMED_BARRIERS, tu.MOST_PLACES + 1), np.int64)
+        self.wanted = np.zeros(NAMED_BARRIERS, np.int64)
         """The count that each barrier's first arrival named."""
         self.others = np.zeros((2, warps), np.int64)
         """Host pointers to what each warp knows of other blocks, for weak and for strong accesses."""
