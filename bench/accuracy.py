@@ -1,4 +1,4 @@
-"""Simulated cycles and counters beside those of a real card, kernel by kernel.
+"""Compares simulated cycles and counters with those of a real card, kernel by kernel.
 
 ``python -m bench.accuracy [--set corpus|validation|holdout|second|third|fourth|shapes|shapes_held] [--gpu h200] [--seconds 120] [NAME …]`` runs each measured kernel
 with full timing and prints simulated against measured ``gpc__cycles_elapsed.max``, instruction counts, L1 and L2 hit rates, DRAM
@@ -48,10 +48,10 @@ class Row:
     ours: Mapping[str, float]
     cpu_seconds: float
     expected_error: float = field(default=math.nan)
-    """Of a sampled run, as it said itself."""
+    """Expected error of a sampled run, as reported by the run."""
     timed_instructions: float = field(default=math.nan)
     runs: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """What the card counted in each of several runs, where that is known."""
+    """The card's counts in each of several runs, if known."""
 
     @property
     def measured_cycles(self) -> float:
@@ -91,8 +91,8 @@ class Row:
     def l2_points(self) -> float:
         """Difference of the L2 hit rates in points, from the nearest of the card's runs.
 
-        Among an H200's look-ups are up to some thousands of its own, more in one run than in another, so that its rates in one
-        kernel lie up to 25 points apart where few sectors move.
+        An H200's look-ups include up to some thousands of its own, which vary from run to run, so its rates in one kernel differ by up to 25 points if few
+        sectors move.
         """
         hits, sectors = (self.runs.get(key, [self.card[key]]) for key in (L2_HITS, L2_SECTORS))
         rates = [ratio(hit, all_of) for hit, all_of in zip(hits, sectors, strict=True)]
@@ -101,7 +101,7 @@ class Row:
 
     @property
     def dram_error(self) -> float:
-        """Signed relative error of the bytes that DRAM moved; NaN where they are few."""
+        """Signed relative error of the DRAM bytes; NaN if they are few."""
         theirs, ours = (sum(values[k] for k in DRAM) for values in (self.card, self.ours))
         return ours / theirs - 1 if max(theirs, ours) >= DRAM_NOISE_BYTES else math.nan
 
@@ -148,7 +148,7 @@ def simulate_one(card: str, name: str, which: str = "corpus", timing: str = "ful
 
 
 def _serve(pipe: Connection, card: str, which: str, timing: str, verify: bool) -> None:
-    """Another process: say that it is ready, then answer each name with its row or the text of what went wrong."""
+    """Body of the worker process: report that it is ready, then answer each name with its row or an error text."""
     import warpwright as ww
     from tests.kernels import case
 
@@ -171,7 +171,7 @@ def simulate(
     timing: str = "full",
     verify: bool = False,
 ) -> list[Row]:
-    """Run every measured case of a set, each for at most ``seconds``; prints each row when it is there."""
+    """Run every measured case of a set, each for at most ``seconds``; prints each row as soon as it is available."""
     recorded = measured(card, which)
     wanted = [name for name in kernel_set(which).names() if name in recorded and (not names or name in names)]
     rows: list[Row] = []
@@ -205,7 +205,7 @@ def simulate(
 
 
 def verdict(row: Row) -> str:
-    """How the instruction counts compare: ``spread`` where the card's own differ from run to run and ours lie among them."""
+    """How the instruction counts compare: ``spread`` if the card's own differ from run to run and ours are within their range."""
     return "DIFFER" if not row.same_instructions else "same" if row.ordered else "spread"
 
 
@@ -232,7 +232,7 @@ HEADER = (
 
 def summary(rows: list[Row]) -> dict[str, float]:
     """Mean absolute error, 90th percentile, worst (all fractions), correlation of log cycles, and of the counters:
-    how many instruction counts are equal, how many hit rates lie within 3 points and DRAM bytes within 5 %."""
+    how many instruction counts are equal, how many hit rates are within 3 points, and how many DRAM bytes within 5 %."""
     errors = np.abs([row.error for row in rows])
     logs = np.log([[row.measured_cycles, row.simulated_cycles] for row in rows])
 

@@ -1,10 +1,11 @@
-"""Gives the simulated GeForce 8800 bad input: each case must end in an error of ours or in a picture, and change no buffer that nothing names.
+"""Gives the simulated GeForce 8800 bad input. Each case must end in an error of this package or in a picture, and must not change a buffer to which nothing
+refers.
 
 ``python -m bench.bad_streams [--cases N] [--first N] [--processes N]`` replays a recorded scene (``bench/data/small_scene.wwcs``: a texture, two programs,
-depth, blending, indices, instances), and spoils one of its submissions in each case, in one of ``WAYS``.  After one case in eight the submission follows
-once more, on what the case has left.  Cases run in copies of the process that has replayed the submissions before, which go back to that state after each case.  A case
-fails if its process dies or does not end, if anything but an error of this package comes out, or if a buffer changes whose addresses are in no register and
-in no word of the stream.
+depth, blending, indices, instances), and in each case spoils one of its submissions in one of ``WAYS``. After one case in eight, the original submission
+follows on the state that the case has left. Cases run in forks of the process that has replayed the earlier submissions; the state is restored after each case.
+A case fails if its process dies or does not end, if any exception but an error of this package is raised, or if a buffer changes whose addresses are in no
+register and in no word of the stream.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def random_words(rng: np.random.Generator, device: GraphicsDevice, segments: Seg
 
 
 def flipped_bits(rng: np.random.Generator, device: GraphicsDevice, segments: Segments) -> Segments:
-    """One to eight bits are others."""
+    """One to eight bits are flipped."""
     words = _words(device, segments[_longest(segments)])
     for at in rng.integers(0, len(words), int(rng.integers(1, 9))).tolist():
         words[at] ^= np.uint32(1) << rng.integers(0, 32, dtype=np.uint32)
@@ -102,7 +103,7 @@ def wrong_offsets(rng: np.random.Generator, device: GraphicsDevice, segments: Se
 
 
 def spoilt_programs(rng: np.random.Generator, device: GraphicsDevice, segments: Segments) -> Segments:
-    """The code of the programs has random words, or other bits."""
+    """The code of the programs gets random words or flipped bits."""
     engine = device.three_d
     for stage in ("VP", "FP"):
         start = engine.address(f"{stage}_ADDRESS_HIGH") + engine[f"{stage}_START_ID"]
@@ -134,7 +135,7 @@ WAYS: dict[str, tuple[Spoils, float]] = {
 
 
 class Snapshot:
-    """The state of a device: contents of its buffers, and all that its engines remember, to be restored in place."""
+    """The state of a device (contents of its buffers and state of its engines), to be restored in place."""
 
     def __init__(self, device: GraphicsDevice) -> None:
         self.memory = device.memory
@@ -146,7 +147,7 @@ class Snapshot:
         self._walk(device)
 
     def view(self, handle: int) -> npt.NDArray[np.uint8]:
-        """What a buffer has now."""
+        """The current contents of a buffer."""
         buffer = self.memory.buffers[handle]
         return self.memory.view(buffer.address, buffer.size, "a test")
 
@@ -175,7 +176,7 @@ class Snapshot:
                     self._walk(getattr(value, name))
 
     def restore(self) -> None:
-        """Make the device as it was."""
+        """Restore the device."""
         for owner, name, value in self._attributes:
             if getattr(owner, name) is not value:
                 object.__setattr__(owner, name, value)
@@ -190,13 +191,13 @@ class Snapshot:
 
 
 def _registers(device: GraphicsDevice) -> npt.NDArray[np.int64]:
-    """All words that may be addresses in registers."""
+    """All registers' words, which may be addresses."""
     parts = [engine.registers for engine in device._engines.values() if isinstance(engine, RegisterEngine)]
     return np.concatenate(parts).astype(np.int64)
 
 
 def _words_of(device: GraphicsDevice, segments: Segments) -> npt.NDArray[np.int64]:
-    """All words that may be addresses in a stream."""
+    """All words of a stream, which may be addresses."""
     parts = []
     for address, size in segments:
         whole = np.zeros(-(-size // 4) * 4, np.uint8)
@@ -207,7 +208,7 @@ def _words_of(device: GraphicsDevice, segments: Segments) -> npt.NDArray[np.int6
 
 @dataclass(frozen=True)
 class Case:
-    """What came of a case."""
+    """The outcome of a case."""
 
     number: int
     way: str
@@ -216,18 +217,18 @@ class Case:
 
 
 def way_of(number: int) -> str:
-    """How a case spoils its submission."""
+    """The way in which a case spoils its submission."""
     return str(np.random.default_rng([7, number]).choice(list(WAYS), p=[share for _, share in WAYS.values()]))
 
 
 def submission_of(number: int) -> int:
-    """The submission that a case spoils; programs are there from the sixth on."""
+    """The submission that a case spoils; programs exist from the sixth on."""
     there = [n for n in SUBMISSIONS if n >= FIRST_WITH_PROGRAMS or way_of(number) != "spoilt_programs"]
     return there[number % len(there)]
 
 
 def carry_out(device: GraphicsDevice, snapshot: Snapshot, segments: Segments, number: int) -> Case:
-    """Spoil a submission and execute it, and perhaps once more."""
+    """Spoil a submission and execute it; in some cases, execute the original one afterwards."""
     way = way_of(number)
     before = _registers(device)
     try:
@@ -262,7 +263,7 @@ def carry_out(device: GraphicsDevice, snapshot: Snapshot, segments: Segments, nu
 
 
 class Spoiling(Replay):
-    """A replay that starts processes for the cases of each submission before it."""
+    """A replay that, before each submission, starts processes for its cases."""
 
     def __init__(self, cases: range, processes: int = 1, seconds: float = float("inf")) -> None:
         super().__init__(SCENE)
@@ -281,7 +282,7 @@ class Spoiling(Replay):
         super()._carry_out(device, kind, fields, tail)
 
     def _spoil(self, device: GraphicsDevice, segments: Segments, numbers: list[int], until: float) -> None:
-        """Run the cases of a submission in processes, each with its share; one that dies is followed by another with the rest."""
+        """Run the cases of a submission in several processes; if one dies, another one runs the rest of its share."""
         shares = [numbers[n :: self._processes] for n in range(self._processes)]
         running = dict(_started(device, segments, share) for share in shares if share)
         while running:
@@ -304,7 +305,7 @@ class Spoiling(Replay):
 
 @dataclass
 class _Process:
-    """A process that runs cases, and what has come from it."""
+    """A process that runs cases, and the output received from it."""
 
     pid: int
     left: list[int]
@@ -312,7 +313,7 @@ class _Process:
     heard: float = dataclasses.field(default_factory=time.monotonic)
 
     def take(self, piece: bytes, found: list[Case]) -> bool:
-        """Take over whole lines; True if the process has ended."""
+        """Take complete lines; returns True if the process has ended."""
         *lines, self.text = (self.text + piece).split(b"\n")
         for line in lines:
             case = Case(**json.loads(line))
@@ -329,7 +330,7 @@ class _Process:
 
 
 def _started(device: GraphicsDevice, segments: Segments, numbers: list[int]) -> tuple[int, _Process]:
-    """A process for cases of a submission, and where its results can be read."""
+    """Start a process for cases of a submission; returns the file descriptor of its results."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
@@ -354,7 +355,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="also write counts and failures as JSON")
     arguments = parser.parse_args()
     started = time.monotonic()
-    # What is compiled now is there in all processes.
+    # Code that is compiled now is shared by all processes.
     Replay(SCENE).run()
     left = arguments.seconds - (time.monotonic() - started)
     replay = Spoiling(range(arguments.first, arguments.first + arguments.cases), arguments.processes, left)

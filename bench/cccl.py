@@ -39,7 +39,7 @@ _EXPRESSION = re.compile(r'success="false"[^>]*line="(\d+)".*?<Expanded>\s*(.*?)
 
 @dataclass
 class Report:
-    """What a test program did."""
+    """The result of a test program."""
 
     cases: int = 0
     passed: int = 0
@@ -51,7 +51,7 @@ class Report:
     """Cases for which the time was not enough."""
     launches: int = 0
     seconds: float = 0.0
-    """Of the processor."""
+    """CPU seconds."""
 
     def __str__(self) -> str:
         told = (
@@ -78,7 +78,7 @@ class Program:
         return []
 
     def results(self, output: str, exit_code: int | None) -> dict[str, str]:
-        """Of each case that came to its end: empty, ``skipped``, or what went wrong.  The exit code is None when the time was up."""
+        """For each case that ended: empty, ``skipped``, or the error. The exit code is None if the time ran out."""
         if exit_code is None:
             return {}
         last = (output.strip().splitlines() or ["no output"])[-1]
@@ -188,7 +188,7 @@ class Runner:
 
 
 def spread(cases: Sequence[str], count: int | None) -> list[str]:
-    """At most so many of the cases, at even distances in their list; all when the count is None."""
+    """At most ``count`` of the cases, evenly spaced in their list; all if it is None."""
     if count is None or count >= len(cases):
         return list(cases)
     return [cases[i * len(cases) // count] for i in range(count)]

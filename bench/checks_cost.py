@@ -1,4 +1,4 @@
-"""What the checks cost: a stretch of a warp between barriers, an access, a resident block; processor seconds of one thread.
+"""Measures the cost of the checks: a warp's run between barriers, an access, a resident block; CPU seconds of one thread.
 
 python -m bench.checks_cost [--gpu a100]
 """
@@ -41,7 +41,7 @@ WORDS, TURNS, BLOCKS = 1 << 20, 4000, 8192
 
 
 def seconds(launch: Callable[[int], object]) -> float:
-    """Of the second launch: memory differs from the first one's, so that it is watched as well."""
+    """Time of the second launch; memory differs from the first one's, so that it is watched as well."""
     launch(0)
     began = time.process_time()
     launch(1)

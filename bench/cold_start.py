@@ -1,4 +1,4 @@
-"""What the first command costs: README's comparison of three chips with empty caches, and again with what the first run left.
+"""Measures what the first command costs: README's comparison of three chips with empty caches, and again with the caches of the first run.
 
 ``python -m bench.cold_start [--turns N] [--against CHECKOUT]`` prints seconds of wall clock and of CPU, the lowest of the turns; with another
 checkout of Warpwright both run in turns.  Bytecode is compiled before, as an installation does.

@@ -48,7 +48,7 @@ COUNTED = (
     *("smsp__inst_executed.sum", "smsp__thread_inst_executed.sum"),
     *("lts__t_sectors.sum", "lts__t_sectors_lookup_hit.sum"),
 )
-"""Of these every repetition is kept."""
+"""Metrics of which every repetition is kept."""
 
 
 def launch_case(card: Card, case: Case, cubin: bytes, repeats: int = 1) -> dict[int, np.ndarray]:
@@ -171,7 +171,7 @@ def under_ncu(own: list[str], metrics: tuple[str, ...], more: tuple[str, ...] = 
 
 
 def value(row: Mapping[str, str], metric: str) -> str:
-    """A metric of one launch as ncu's table has it, without its thousands' commas."""
+    """A metric of one launch from ncu's table, without thousands separators."""
     return row.get(metric, "").replace(",", "").strip()
 
 

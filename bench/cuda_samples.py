@@ -41,7 +41,7 @@ LIBRARIES = re.compile(
     r"GL/|glut|\bEGL|vulkan|[dD]3[dD]|cublas|cufft|curand\.h|cusparse|cusolver|npp[is]?\.h|nvjpeg|FreeImage|mpi\.h|NvSci|nvmedia|"
     r"nvJitLink|omp\.h|<windows\.h>\s*\n#include <process"
 )
-"""What a sample must not use: other libraries, graphics."""
+"""Features that a sample must not use: other libraries, graphics."""
 DRIVER = re.compile(r"<cuda\.h>|nvrtc|cuda_drvapi")
 LINKS_DRIVER = re.compile(r"nvrtc|CUDA::cuda_driver")
 FAILURES = re.compile(r"\bFAILED\b|Test failed|result = FAIL")
@@ -124,7 +124,7 @@ def build_driver(path: Path, target: Path, folder: Path, arch: str) -> str:
     sources = [s for s in sorted({*kernels, *path.glob("*.cpp"), *path.glob("*.c")}) if s not in apart]
     sources = _with_helpers(sources, folder)
     nvrtc = Path(nvidia.cuda_nvrtc.__path__[0])
-    # Headers that a program hands to NVRTC lie beside it.
+    # Headers that a program passes to NVRTC are in its folder.
     for package in nvidia.__path__:
         for file in [*Path(package).glob("cuda_runtime/include/*"), *Path(package).glob("cuda_cccl/include/*")]:
             if not (place / file.name).exists():
@@ -144,7 +144,7 @@ def build_driver(path: Path, target: Path, folder: Path, arch: str) -> str:
 
 
 def workplace(path: Path, target: Path) -> Path:
-    """Where a sample of the driver API runs: beside what was built for it."""
+    """The folder in which a sample of the driver API runs: that of the files built for it."""
     return target.with_name(f"{path.name}.files")
 
 
@@ -189,7 +189,7 @@ def _outcome(target: Path, path: Path, environment: dict[str, str], seconds: int
 
 
 def _processor_seconds() -> float:
-    """Of the children that have ended."""
+    """CPU time of the child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

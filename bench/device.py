@@ -40,11 +40,11 @@ class Module(Protocol):
     def launch(
         self, kernel: str, grid: Dim, block: Dim, args: Sequence[Any], shared_bytes: int = 0, cluster: int = 1
     ) -> float:
-        """Run one launch, of clusters of so many blocks, to its end; returns seconds (events on the card, simulated time on the model)."""
+        """Run one launch, with clusters of the given number of blocks, to its end; returns seconds (events on the card, simulated time on the model)."""
 
 
 class Device(Protocol):
-    """What a benchmark needs of a GPU."""
+    """The interface of a GPU that benchmarks use."""
 
     kind: str
 
@@ -314,7 +314,7 @@ class ModelModule:
     instructions: int | None = None
     """Warp instructions of the last launch."""
     cycles, active_cycles = 0, 0
-    """Of the last launch: elapsed, and of the SM that was active longest."""
+    """Cycles of the last launch: elapsed, and of the SM that was active longest."""
 
     def __init__(self, gpu: Any, cubin: bytes) -> None:
         self.module = gpu.compile(cubin)

@@ -1,4 +1,4 @@
-"""What a driver answers to arguments that are right and wrong: ``python -m bench.driver_answers --out FILE`` on a card.
+"""Records what a driver answers to right and wrong arguments: ``python -m bench.driver_answers --out FILE`` on a card.
 
 Tensor maps of random arguments, advice and prefetches of managed memory with the attributes of its ranges, batches of copies,
 places of allocations, attributes of the device: the calls are made the same way on Warpwright's driver
@@ -38,7 +38,7 @@ class Library:
             return -1  # the driver has no such call
 
     def word(self, name: str, *arguments: Any) -> int:
-        """What a call that succeeds stores at the address in its first argument."""
+        """The value that a successful call stores at the address in its first argument."""
         place = ctypes.c_uint64()
         code = self(name, ctypes.byref(place), *arguments)
         assert code == 0, f"{name}: {code}"
@@ -112,7 +112,7 @@ def changed(draw: random.Random, arguments: list[Any]) -> None:
     elif at == 1:
         arguments[1] = draw.choice((*range(13), 13, 14, 15, 16, 17, 99))
     elif at == 2:
-        pass  # the lists' lengths say it
+        pass  # given by the lists' lengths
     else:
         arguments[at] = (
             draw.choice((0, 1, 2, 3, 4, *STRANGE))
@@ -195,7 +195,7 @@ def range_attributes(lib: Library, address: int, size: int) -> list[list[int]]:
 def managed_steps(
     lib: Library, address: int, plain: int, host: int, stream: int
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What is asked one after the other: of 8 MiB of managed, of plain device and of page-locked memory."""
+    """The queries, in order: of 8 MiB of managed, plain device and page-locked memory."""
     advise, prefetch = "cuMemAdvise", "cuMemPrefetchAsync"
     whole, half = 8 * MIB, 4 * MIB
 
@@ -358,7 +358,7 @@ BLOCKS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def a_block(lib: Library, stream: int, version: int, how: dict[str, Any]) -> list[Any]:
-    """One block of 32 by 4 by 2 bytes from the host into device memory, or of words into an array: code, what failed, a digest of what is there."""
+    """One block of 32 by 4 by 2 bytes from the host into device memory, or of words into an array: result code, what failed, and a digest of the contents."""
     width, height, depth = how.get("extent", (32, 4, 2) if not how.get("array") else (16, 4, 2))
     row, layer = how.get("row", 32), how.get("layer", 4)
     data = bytes(n * 11 & 255 for n in range(4096))
@@ -431,7 +431,7 @@ SIZES = (
 
 
 def places(lib: Library) -> list[int]:
-    """Of an allocation of each size: what its address is a multiple of, 2 MiB at most."""
+    """Alignment of the address of an allocation of each size, 2 MiB at most."""
     found = [lib.word("cuMemAlloc_v2", size) for size in SIZES]
     for address in found:
         lib("cuMemFree_v2", address)
@@ -449,7 +449,7 @@ def attributes(lib: Library) -> list[list[int]]:
 
 
 def keeper(lib: Library, out: Path, command: str) -> Callable[[str, Any], None]:
-    """What adds answers by name to a file that begins with the command and the driver's version."""
+    """Returns a function that adds answers by name to a file that begins with the command and the driver's version."""
     version = ctypes.c_int()
     lib("cuDriverGetVersion", ctypes.byref(version))
     found: dict[str, Any] = {"command": command, "cuda_driver": version.value}

@@ -1,7 +1,7 @@
 """What a driver answers to calls with wrong arguments: ``python -m bench.driver_codes --out FILE`` on a card.
 
-Each row of ``wrong_calls`` is a call with its arguments; kept are its code and, where the row asks for one, the value that it stores.  The same
-rows are asked of Warpwright's driver (``tests/test_driver_codes.py``).  A process asks one row after the other; where it dies,
+Each row of ``wrong_calls`` is a call with its arguments; its result code and, if the row requests it, the stored value are recorded. The same rows are run on
+Warpwright's driver (``tests/test_driver_codes.py``).  A process asks one row after the other; where it dies,
 as a real driver does of some null pointers, the row says so and another process goes on behind it.
 """
 
@@ -27,7 +27,7 @@ from bench.wrong_calls.work import graphs, launches, modules, streams
 from bench.wrong_calls.world import INT, ROOM, WORD, World, words
 
 PARTS = 8
-"""Processes at a time."""
+"""Number of concurrent processes."""
 SECONDS = 60
 """How long one of them may take."""
 Row = tuple[str, Callable[[], Any]]
@@ -140,7 +140,7 @@ def rows(w: World, group: str) -> Iterator[Row]:
 
 
 def ask(group: str, dead: set[int]) -> None:
-    """Ask a group's rows one after the other, but for the dead ones, and print each name and answer."""
+    """Run a group's rows in order, except the ones that crash, and print each name and answer."""
     world = World()
     for n, (name, answer) in enumerate(rows(world, group)):
         print(json.dumps(name), flush=True)

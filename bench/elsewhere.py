@@ -1,4 +1,5 @@
-"""Kernels' accesses to memory elsewhere: ``python -m bench.elsewhere [--out FILE]`` on a card, ``warpwright run --gpu h200,h200 bench/elsewhere.py`` on the model.
+"""Measures kernels' accesses to memory of other devices and of the host: ``python -m bench.elsewhere [--out FILE]`` on a card, ``warpwright run --gpu h200,h200
+bench/elsewhere.py`` on the model.
 
 The same accesses to memory of the device itself, to page-locked host memory (PCI Express) and, where there is one, to another device's
 (NVLink): latency of a chase, streams by one SM and by all, whole lines and parts, several times over, atomics, fences behind stores,
@@ -60,7 +61,7 @@ class Elsewhere:
         self.places["host"] = Place("host", host.value or 0, _to_host)
         self._open_peer()
         self.kernels: tuple[str, ...] = ()
-        """The streams that are measured; all where there are none."""
+        """Names of the streams to measure; all if empty."""
 
     def _to_device(self, address: int, data: np.ndarray) -> None:
         self.card.call(
@@ -213,7 +214,7 @@ class Elsewhere:
         return rows
 
     def beside(self, place: Place) -> list[Row]:
-        """A stream of the device's own memory by every second block, alone and beside one of another place."""
+        """A stream of the device's own memory by every second block, alone and together with one of another memory."""
         rows = []
         own = self.places["device"].address
         for name, turns, other in (("own_alone", 12, 0), ("other_alone", 0, 3), ("both", 12, 3)):
@@ -237,7 +238,7 @@ class Elsewhere:
         return rows
 
     def fences(self, place: Place) -> list[Row]:
-        """Cycles of stores and the fence behind them."""
+        """Cycles of stores and the fence after them."""
         rows = []
         for kernel in ("fence_gl", "fence_sys"):
             for stores in (0, 1, 4, 16):

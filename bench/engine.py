@@ -51,9 +51,9 @@ def prepare(
 
 
 TRACE_WORDS = 1 << 16
-"""Room for trace records: what a reader right behind the writer leaves in the second-level cache."""
+"""Size of the trace buffer: small enough to stay in the second-level cache if the reader follows the writer closely."""
 TRACE_MARGIN_WORDS = 1 << 16
-"""Room behind the limit for one basic block's records."""
+"""Room after the limit for one basic block's records."""
 
 
 def without_reader(kernel: CompiledKernel, buffer: Any) -> CompiledKernel:
@@ -153,7 +153,7 @@ def main() -> None:
 
 FULL = {"many": 1 << 24, "n": 512, "width": 1024, "height": 512, "limit": 256}
 SMALL = {"many": 1 << 16, "n": 64, "width": 64, "height": 32, "limit": 256}
-"""What an interpreter of single threads does in seconds."""
+"""Seconds that an interpreter of single threads takes."""
 
 
 def launches_of(gpu: Any, sizes: dict[str, int]) -> list[tuple[str, tuple[int, ...], tuple[int, ...], list[Any]]]:

@@ -84,7 +84,7 @@ __cudaRegisterUnifiedTable Q
 __cudaRegisterVar QQQQiQii
 __cudaUnregisterFatBinary Q
 """
-"""What the compiler's host code calls (crt/host_runtime.h)."""
+"""Functions that the compiler's host code calls (crt/host_runtime.h)."""
 
 
 def letters_of_types(text: str) -> dict[str, str]:

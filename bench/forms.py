@@ -120,7 +120,7 @@ def chosen(arch: int, sections: Sequence[str], only: str, every: int) -> list[Fo
 
 @dataclass
 class Part:
-    """What became of the forms of one module: counts by kind, and a line for each form that is wrong."""
+    """Results for the forms of one module: counts by kind, and one line per wrong form."""
 
     refused: dict[str, str] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)

@@ -39,14 +39,14 @@ DATA = Path(__file__).parent / "data" / "h200" / "forms.npz"
 
 
 def digests(form: Form, data: np.ndarray) -> list[int]:
-    """CRC-32 of each result slot, and of the scratch memory behind them."""
+    """CRC-32 of each result slot, and of the scratch memory after them."""
     size = COUNT * SLOT_BYTES
     parts = [data[n * size : (n + 1) * size] for n in range(slots(form))]
     return [zlib.crc32(p.tobytes()) for p in (*parts, data[slots(form) * size :])]
 
 
 def keys(forms: Sequence[Form]) -> list[str]:
-    """A name of its own for each form: several rows may write one instruction."""
+    """A unique name for each form, because several rows may generate the same instruction."""
     seen: Counter[str] = Counter()
     found = []
     for form in forms:
@@ -99,7 +99,7 @@ def unpacked(folder: Path) -> list[bytes]:
 
 
 def launch(folder: Path, first: int, out: Path) -> None:
-    """Run modules from one on, without the forms named in the file ``skip``; where it stands is always in ``at``."""
+    """Run modules starting from a given one, without the forms named in the file ``skip``; the file ``at`` holds the current position."""
     from bench.device import Card
     from tests.forms.values import scratch_memory
 

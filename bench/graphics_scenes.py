@@ -85,7 +85,7 @@ def ball(rows: int) -> Any:
 def balls(
     gl: Any, rows: int, places: list[tuple[float, float, float, float]], pixel: str, vertex: str = LIT_VERTEX
 ) -> None:
-    """Spheres of so many rows of triangles: x, y, depth, radius."""
+    """Spheres with the given number of rows of triangles: x, y, depth, radius."""
     program = gl.program(vertex_shader=vertex, fragment_shader=pixel)
     array = gl.vertex_array(program, [(gl.buffer(ball(rows).tobytes()), "3f 3f", "place", "normal")])
     for x, y, z, radius in places:
@@ -131,7 +131,7 @@ def blended(gl: Any) -> None:
 
 @scene
 def primitives(gl: Any) -> None:
-    """A strip of 40,000 triangles that lie between the centres of pixels."""
+    """A strip of 40,000 triangles that fall between the centres of pixels."""
     target(gl)
     n = np.arange(40_002)
     places = np.stack([n * 0.4 / SIZE / len(n), (n & 1) * 0.4 / SIZE, 0 * n], axis=1) + 0.001 / SIZE

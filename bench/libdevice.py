@@ -37,7 +37,7 @@ def section(f: Function) -> str:
 
 
 def source(chosen: Sequence[Function]) -> str:
-    """A kernel for each function: results one behind the other, each ``n`` long."""
+    """One kernel per function; the results are stored consecutively, each ``n`` long."""
     lines = ["#include <cuda_fp16.h>", "#include <cuda_bf16.h>"]
     for f in chosen:
         outs = ", ".join(f"{SHORT[t]} *o{n}" for n, t in enumerate(f.results))
@@ -104,7 +104,7 @@ def integers(name: str, letter: str, position: int) -> np.ndarray:
 
 
 def run(device: str, cubin: bytes, chosen: Sequence[Function]) -> dict[str, int]:
-    """The CRC-32 of each function's results; -1 where it does not run."""
+    """The CRC-32 of each function's results; -1 if it does not run."""
     opened: Any = open_device(device)
     if device == "model":
         import warpwright

@@ -38,7 +38,7 @@ HOME = Path(__file__).parent.parent
 
 
 def seconds_of(folder: Path, paths: list[Path], side: str, gpu: str, cache: Path, seconds: int) -> Tests:
-    """What the tests of a file (or some of them, as ``FILE::NAME``) that pass take on one side."""
+    """Seconds of the passing tests of a file (or of some of them, as ``FILE::NAME``) on one side."""
     command = pytest_command(folder, paths, "-p", "bench.test_seconds")
     if side in ("cold", "warm"):
         command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", gpu, "--timing", "off", *command]
@@ -70,7 +70,7 @@ def sides_of(folder: Path, path: Path, sides: Iterable[str], gpu: str, seconds: 
 
 
 def prepare_shared(gpu: str, cache: Path) -> None:
-    """Make what all kernels share: the driver's library and the engine's functions, which no test is to pay for."""
+    """Create what all kernels share (the driver's library and the engine's functions), so that no test pays for it."""
     command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", gpu, "--timing", "off", sys.executable, "-c"]
     program = "from warpwright.engine.jit.codegen import shared_library; shared_library()"
     cache.mkdir()

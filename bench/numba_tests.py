@@ -157,7 +157,7 @@ def _summary(kept: dict[str, Any]) -> None:
 
 
 def _processor_seconds() -> float:
-    """Of the children that have ended."""
+    """CPU time of the child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,6 +1,6 @@
 """The engine benchmark's kernels through OpenCL: ``[oclgrind] python -m bench.opencl SIZES``.
 
-Runs on the first OpenCL platform that is there (under ``oclgrind`` that is Oclgrind's) on one thread, checks every result
+Runs on the first available OpenCL platform (under ``oclgrind`` that is Oclgrind's) on one thread, checks every result
 and prints a JSON object: the platform's name and, for each kernel, seconds to build and to run (CPU time, shortest).
 SIZES is a JSON object with ``many``, ``n``, ``width``, ``height``, ``limit``.  Needs ``pyopencl``.
 """

@@ -70,7 +70,7 @@ def run_group(folder: Path, tests: list[Path], command: list[str]) -> tuple[list
 
 
 def _results(tests: list[Path], text: str) -> list[str]:
-    """Results by name; the last test of a group, when it needs a context of another kind, has none of its own but the process's."""
+    """Results by name; the last test of a group, if it needs a context of another kind, has no result except the process's."""
     named = dict(re.findall(r'PIGLIT: \{"subtest": \{"([^"]*)" : "(\w+)"', text))
     whole = re.findall(r'PIGLIT: \{"result": "(\w+)"', text)
     found = []
@@ -85,7 +85,7 @@ def _results(tests: list[Path], text: str) -> list[str]:
 
 
 def reason(text: str) -> str:
-    """The first line that says why a test failed."""
+    """The first line that explains why a test failed."""
     lines = [line for line in text.splitlines() if line.startswith("warpwright") or "Probe" in line or "rror" in line]
     return lines[0][:160] if lines else ""
 

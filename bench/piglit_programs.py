@@ -28,7 +28,8 @@ SECONDS_PER_PROGRAM = 120
 
 @dataclass
 class Outcome:
-    """What became of one program: ``pass``, ``fail``, ``skip``, ``warn``; ``crash``: it has no result; ``late``: nor has it ended; ``refused``: the device dropped something of it."""
+    """The outcome of one program: ``pass``, ``fail``, ``skip`` or ``warn``; ``crash``: no result; ``late``: it did not end; ``refused``: the device dropped
+    part of its work."""
 
     result: str
     seconds: float

@@ -1,8 +1,8 @@
-"""What rows some distance apart cost to read: ``python -m bench.pitch``.
+"""Measures the cost of reading rows at a given distance: ``python -m bench.pitch``.
 
 A warp that reads one column of blocks in a matrix touches two cache lines in each row.  Rows a power of two apart
-fall into few sets of the first- and second-level caches.  This loop does nothing but load such lines, over and over, from
-as many rows as a matrix of ``bench/engine.py`` has: a bound for any code that reads them.  In pages of 4 KiB, whose places in
+fall into few sets of the first- and second-level caches.  This loop does nothing but load such lines repeatedly, from as many rows as a matrix of
+``bench/engine.py`` has, and gives a bound for any code that reads them.  In pages of 4 KiB, whose places in
 physical memory are anybody's guess, some sets of the second level get more lines than others; in huge pages all get as many.
 """
 

@@ -49,11 +49,11 @@ class Planted:
     name: str
     file: Path
     check: str = ""
-    """The check that is to find the fault; empty for a program that is right."""
+    """The check that should find the fault; empty for a correct program."""
     lines: set[int] = field(default_factory=set)
-    """That are to be named."""
+    """Lines that must be reported."""
     others: set[int] = field(default_factory=set)
-    """That may be named beside them."""
+    """Lines that may be reported as well."""
     further: tuple[str, ...] = ()
     """Checks of a right program beyond the usual ones."""
 
@@ -111,7 +111,7 @@ _ASKED = threading.Lock()
 
 
 def run(one: Planted, program: list[str], gpu: str, seconds: int) -> tuple[str, list[Finding]]:
-    """What a case printed, and what the checks found."""
+    """The output of a case and the findings of the checks."""
     with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:
         with _ASKED:
             session.check, session.check_level = one.checks, "warning"
@@ -137,9 +137,9 @@ def lines_of(text: str, file: Path) -> set[int]:
 
 
 def told_by(finding: Finding, file: Path) -> set[int]:
-    """The lines that a finding names: of the kernel where it has some, else of the host.
+    """The lines that a finding names: the kernel's if it has any, otherwise the host's.
 
-    Where an array was allocated is the line of a leak, and not of an access to the array.
+    The line at which an array was allocated belongs to a leak, not to an access to the array.
     """
     leak = finding.check == "leakcheck"
     details = (detail for detail in finding.details if leak or not detail.startswith("allocated at "))
@@ -202,7 +202,7 @@ def compare(raw: Path, results: Path) -> None:
 
 
 def show() -> None:
-    """How often both find what is planted, by check, and where they differ."""
+    """How often both find the planted fault, by check, and where they differ."""
     rows = json.loads(STORED.read_text())["cases"]
     for check in sorted({r["planted"] for r in rows.values()}):
         some = {name: r for name, r in rows.items() if r["planted"] == check}

@@ -1,7 +1,7 @@
 """Sampled against full timing: ``python -m bench.sampled [--gpu h200] [--further] [NAME …]``.
 
-Kernels of the validation set on grids of more than ten thousand blocks, timed in full and sampled: cycles of both, the error beside
-the expected one, how many times fewer instructions were timed, and the host's time.
+Kernels of the validation set on grids of more than ten thousand blocks, timed in full and sampled: cycles of both, the actual and the expected error, the
+factor by which fewer instructions were timed, and the host's time.
 """
 
 from __future__ import annotations

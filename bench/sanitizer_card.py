@@ -55,7 +55,7 @@ def main() -> None:
         if time.monotonic() > end:
             return "not run"
         command = [tool, "--tool", check, *TOOLS[check], "--print-limit", "20", str(program), name]
-        # A group of its own: the tool's child, the program, must end with it.
+        # A separate process group, so that the tool's child, the program, ends with it.
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         ) as process:

@@ -1,4 +1,4 @@
-"""Figures that the seed documents and ``facts`` publish of P100, V100 and A100, beside the model's.
+"""Compares published figures of P100, V100 and A100 with the model's.
 
 ``python -m bench.seeds [--gpu p100,v100] [PATTERN …]`` compiles ``bench/kernels/seeds.cu`` for each chip, measures on the model what a table
 states, with the means that its authors used (a clock around a chain, bytes over time), and prints chip, figure, source, theirs,
@@ -43,7 +43,7 @@ class Bench:
         return self.module[kernel][grid, block](*arguments)
 
     def clocked(self, kernel: str, block: int, *arguments: Any) -> float:
-        """What a kernel's own clock says; ``Bench`` among the arguments stands for the place where it goes."""
+        """The reading of a kernel's own clock; ``Bench`` among the arguments marks its destination."""
         cycles = np.zeros(1, np.int64)
         self.run(kernel, 1, block, *(cycles if a is Bench else a for a in arguments))
         return float(cycles[0])
@@ -104,7 +104,7 @@ def barrier_rate(threads: int, clock_mhz: float) -> Callable[[Bench], float]:
 
 
 def tera(kernel: str, dtype: Any, operations: float, x: Any = 1) -> Callable[[Bench], float]:
-    """10^12 operations a second, where a thread (or a warp's 32nd part) does so many in a round."""
+    """10^12 operations per second, given the operations of a thread (or a 32nd of a warp) per round."""
 
     def measure(bench: Bench) -> float:
         grid, block = 4 * bench.sms, 256

@@ -2,8 +2,8 @@
 
     python -m bench.stream_answers --out FILE        (on a card)
 
-The calls are made the same way on Warpwright's driver (``tests/test_driver_answers.py``), which must answer alike.  What a card's driver ends in a crash for
-(resources of no type, null pointers) is not asked.
+The calls are made the same way on Warpwright's driver (``tests/test_driver_answers.py``), which must answer alike. Calls that crash a card's driver (resources
+without a type, null pointers) are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What it costs to swap a policy: ``python -m bench.swap``.
+"""Measures the cost of swapping a policy: ``python -m bench.swap``.
 
-In one new process: the first timed launch, then each swap's first launch beside one with the model's own policies (the least of five), wall-clock
-and CPU time.  ``bench.swap`` says whether Numba was loaded.
+In one new process, it times the first timed launch, then each swap's first launch and one with the model's own policies (the least of five), in wall-clock and
+CPU time. It also reports whether Numba was loaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plug-in of pytest for Numba's tests: what each test's call takes, and which part of the program takes it.
+"""A plug-in of pytest for Numba's tests: the time of each test's call, and the part of the program that takes it.
 
 ``pytest -p bench.test_seconds``, with the name of the JSON file to be written in ``TEST_SECONDS_FILE``.  Seconds are the processor's, of all
 threads, with the clock's beside them.  A phase's seconds are without those of phases inside it:
@@ -176,7 +176,7 @@ def pytest_configure() -> None:
 
 
 def _keep(name: str) -> None:
-    """Note what was spent since the last ``clear``."""
+    """Record the time spent since the last ``clear``."""
     _phases.count()
     _tests[name] = {
         "seconds": sum(process for process, _ in _phases.spent.values()),
@@ -200,5 +200,5 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" and report.outcome != "passed":
         _tests.pop(report.nodeid, None)
     if report.when == "teardown":
-        # A test behind this one may end the process.
+        # A later test may end the process.
         Path(os.environ["TEST_SECONDS_FILE"]).write_text(json.dumps(_tests))

@@ -43,7 +43,7 @@ static __device__ __forceinline__ char *tiles_part() {{
 
 
 def remapped(source: str) -> str:
-    """A source whose shared arrays lie in global memory."""
+    """A source whose shared arrays are in global memory."""
 
     taken: dict[int, str] = {}  # of the part, by where the function begins
 

@@ -1,6 +1,6 @@
-"""What ``bench.tiles`` asks of the model, asked of a real card: programs with shared memory, and the same remapped to L1.
+"""Measures on a real card what ``bench.tiles`` measures on the model: programs with shared memory, and the same programs remapped to L1.
 
-Where the compiler is (the model chooses how many parts the remapped arrays have, and leaves its own cycles)::
+On the machine with the compiler (the model chooses the number of parts of the remapped arrays and records its own cycles)::
 
     python -m bench.tiles_card prepare --gpu h200 --to build/tiles
 On the machine with the card (needs NumPy, SciPy and ncu)::
@@ -34,7 +34,7 @@ STORED = Path(__file__).parent / "data" / "h200" / "tiles.json"
 
 
 def prepare(gpu: str, folder: Path, names: list[str]) -> None:
-    """Both cubins of each program, and what the model says of them."""
+    """Both cubins of each program, and the model's figures for them."""
     import warpwright as ww
     from bench.tiles import pairs
     from warpwright.toolchain import compile_source
@@ -71,7 +71,7 @@ def launch(folder: Path) -> None:
 
 
 def record(folder: Path, out: Path) -> None:
-    """Measure every program both ways under ncu and write the data file, the model's counters beside."""
+    """Measure every program both ways under ncu and write the data file, including the model's counters."""
     model = prepared(folder)
     rows, text = under_ncu(["bench.tiles_card", "launch", "--from", str(folder)], METRICS)
     if len(rows) != 2 * len(model):

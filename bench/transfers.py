@@ -1,4 +1,5 @@
-"""How long copies and fills take: ``python -m bench.transfers [--out FILE]`` on a card, ``warpwright run --gpu h200,h200 bench/transfers.py`` on the model.
+"""Measures how long copies and fills take: ``python -m bench.transfers [--out FILE]`` on a card, ``warpwright run --gpu h200,h200 bench/transfers.py`` on the
+model.
 
 Events around one copy of each size, as programs measure it: between page-locked (``pinned``) or ordinary (``pageable``) host memory and
 the device (``to``, ``from``), within the device, to another one (``peer``, where there is one), fills, and copies that the engine of each direction makes
@@ -37,7 +38,7 @@ class _Cuda:
 
 
 def microseconds(cuda: _Cuda, stream: int, work: Callable[[], None]) -> float:
-    """Of the shortest turn, between an event before the work and one behind it."""
+    """Time of the shortest turn, between an event before the work and one after it."""
     first, last = (cuda.word("cuEventCreate", 0) for _ in range(2))
     times = []
     for _ in range(TURNS):

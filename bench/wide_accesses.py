@@ -1,7 +1,7 @@
-"""What accesses of 4, 8 and 16 bytes a lane cost the functional engine: ``python -m bench.wide_accesses``.
+"""Measures the cost of accesses of 4, 8 and 16 bytes per lane in the functional engine: ``python -m bench.wide_accesses``.
 
-Prints the time of one turn of a warp in loops that copy: whole lines, places that nothing is known about, every third
-element, columns of a tile in shared memory, and asynchronous copies (``cp.async``) of 16 bytes a lane.  CPU time, shortest of nine runs.
+Prints the time of one turn of a warp in loops that copy: whole lines, unpredictable addresses, every third
+element, columns of a tile in shared memory, and asynchronous copies (``cp.async``) of 16 bytes per lane.  CPU time, shortest of nine runs.
 """
 
 from __future__ import annotations

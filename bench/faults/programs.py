@@ -1,4 +1,4 @@
-"""Cases of Python programs: Numba, cuda-python (bindings of the driver) and ``ww.GPU``.  Marks as in ``cases.h``, behind ``#``."""
+"""Cases of Python programs: Numba, cuda-python (bindings of the driver) and ``ww.GPU``.  Marks as in ``cases.h``, after ``#``."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Levels:
         """Barriers in the code of each kernel."""
 
     def _difference(self, kernel: str, blocks: int, threads: int) -> list[float]:
-        """Of each block, cycles that further barriers take."""
+        """For each block, the cycles of the additional barriers."""
         out = self.device.upload(np.zeros(max(blocks, 32), np.uint32))
         few, many = [], []
         for found, repeats in ((few, REPEATS[0]), (many, REPEATS[1])):
@@ -110,7 +110,7 @@ class Levels:
                 yield f"{kind} of {size}, per cycle", self._warps(module, kind, 1024, size)[1]
 
     def grid_rows(self) -> Iterator[tuple[str, float]]:
-        """Cycles of a grid's barrier by blocks of an SM and threads of a block."""
+        """Cycles of a grid barrier by blocks per SM and threads per block."""
         word = self.device.upload(np.zeros(32, np.uint32))
         cycles = self.device.upload(np.zeros(32, np.uint32))
         few, many = (2, 4) if self.model else (8, 40)
@@ -136,7 +136,7 @@ class Levels:
 
 
 def compare(levels: Levels, card: dict[str, float]) -> None:
-    """Print the model beside the card, and the differences of each level."""
+    """Print the model's and the card's figures, and the differences of each level."""
     by_level: dict[str, list[float]] = {}
     for name, ours in levels.rows():
         difference = ours / card[name] - 1

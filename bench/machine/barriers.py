@@ -1,4 +1,4 @@
-"""Barriers of a warp, a block, a grid and several grids: the driver's routines, and what their protocol may be.
+"""Barriers of a warp, a block, a grid and several grids: the driver's routines and candidates for their protocol.
 
 On the card: ``python -m bench.machine.barriers --cubins FOLDER --out FILE``.  ``python -m bench.machine.barriers --build FOLDER`` makes the cubins.
 
@@ -32,7 +32,7 @@ import numpy as np
 from bench.device import Card, CardModule, smi
 
 SHAPES = [(b, t) for b in (0, 1, 2, 4, 8, 16, 32) for t in (32, 64, 128, 256, 512, 1024) if b * t <= 2048]
-"""Blocks of an SM (0: one block in all) and threads of a block."""
+"""Blocks per SM (0: a single block in all) and threads per block."""
 CALLED = [
     f"{scope}{places}"
     for scope in ("g", "s", "m")
@@ -200,7 +200,7 @@ class Barriers:
         self.sm_count = int(card.describe()["sm_count"])
 
     def cycles(self, module: CardModule, kernel: str, blocks: int, threads: int, repeats: int, several: bool) -> int:
-        """Of the first block's first thread, around `repeats` barriers."""
+        """Cycles of the first block's first thread around `repeats` barriers."""
         cells = (ctypes.c_uint64(self.words.address), ctypes.c_uint64(self.words.address + 512), ctypes.c_int(repeats))
         parameters = (ctypes.c_void_p * 3)(*[ctypes.addressof(cell) for cell in cells])
         function = module.function(kernel)

@@ -15,8 +15,8 @@ def main(module: Path, description: str | None, measure: Callable[[Callable[[], 
     """The command line of a module that has such a program.
 
     Args:
-        module: the module's file; the program is beside it, with the same name.
-        measure: gets a function that runs the program and returns what it printed, JSON; returns what is to be stored.
+        module: the module's file; the program is in the same folder and has the same name.
+        measure: receives a function that runs the program and returns its JSON output; returns the data to store.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, required=True)

@@ -45,7 +45,7 @@ L1_KINDS = ("plain", "evict_last", "evict_first", "no_allocate", "evict_unchange
 
 
 class Bench:
-    """The card, a stream of its own, memory and the kernels."""
+    """The card, a separate stream, memory and the kernels."""
 
     def __init__(self, cubin: bytes, quick: bool) -> None:
         self.card = Card()
@@ -272,7 +272,7 @@ def limits(b: Bench) -> Any:
 
 
 def kept(b: Bench) -> Any:
-    """What a flood leaves of memory that a window has made persisting: probes."""
+    """Probes of how much persisting memory of a window survives a flood."""
     hot, flood = b.card.alloc(64 * MIB), b.card.alloc(512 * MIB)
     rows = []
 
@@ -320,7 +320,7 @@ def kept(b: Bench) -> Any:
 
 
 def room(b: Bench) -> Any:
-    """What is left for normal lines beside persisting ones: memory read twice after the persisting one, then probed, and the persisting one after it."""
+    """How much space persisting lines leave for normal ones: memory read twice after the persisting one, then probed, and the persisting one after it."""
     hot, other = b.card.alloc(64 * MIB), b.card.alloc(256 * MIB)
     rows = []
     for aside in (0, b.largest // 2, b.largest):
@@ -455,7 +455,7 @@ def hints(b: Bench) -> Any:
         after(f"read evict_last, {what}", 16 * m, both, 96 * m, "plain", 0)
     written = {}
     for dirty, discard in ((True, False), (True, True)):
-        # What lines written leave to write: a flood after them, which the write-backs slow down.
+        # Dirty lines to write back: a flood after the writes is slowed down by the write-backs.
         def change(d: bool = discard) -> None:
             b.read(flood.address + 128 * m, 128 * m)
             b.write_policy(first, 24 * m, "evict_normal")
@@ -529,7 +529,7 @@ def histograms(b: Bench) -> Any:
 
 
 def rereads(b: Bench) -> Any:
-    """A stream read once beside hot words read over and over, by the hot words' size, hit ratio and set-aside."""
+    """A stream that is read once, and hot words that are read repeatedly, by the hot words' size, hit ratio and set-aside."""
     stream, hot = b.card.alloc(256 * MIB), b.card.alloc(96 * MIB)
     rows = []
     for size in (8, 16, 24, 32, 40, 48, 64):

@@ -42,7 +42,7 @@ class Stay:
 
 
 CASES: dict[str, list[Stay]] = {
-    # What shared memory the SM was set up for when the first kernel's blocks came.
+    # The shared-memory configuration of the SM when the first kernel's blocks arrived.
     **{f"{a} KiB, then {b} KiB": [Stay(ALL, 128, a, 40), Stay(ALL, 128, b)]
        for a, b in [(0, 0), (0, 1), (0, 2), (0, 4), (0, 8), (0, 32), (0, 100), (0, 200), (1, 0), (1, 2), (1, 4), (8, 0), (8, 8), (8, 16),
                     (32, 0), (32, 8), (32, 32), (100, 0), (100, 8), (100, 100), (200, 0), (200, 8), (200, 20), (16, 100), (64, 100),
@@ -76,7 +76,7 @@ CASES: dict[str, list[Stay]] = {
     "two of equal waves": [Stay(4 * ALL, 1024, 200, 10), Stay(4 * ALL, 1024, 200, 10)],
     "uneven, then warps that fit one by one": [Stay(2 * ALL, 1024, 0, 10, 0, 1000), Stay(2 * ALL, 512, 0)],
 }  # fmt: skip
-"""The kernels of each case in the order of their launches, each in a stream of its own."""
+"""The kernels of each case in launch order, each in a separate stream."""
 
 
 class Machine:
@@ -107,7 +107,7 @@ class Machine:
         self.call("cuLaunchKernel", self.function, *dims, on, parameters, ctypes.c_void_p(0))
 
     def run(self, kernels: Sequence[Stay]) -> list[list[list[int]]]:
-        """Of each kernel its blocks: SM, begin, end."""
+        """The blocks of each kernel: SM, begin, end."""
         self.log.zero()
         self.call("cuCtxSynchronize")
         places = 2 * LOG_WORDS + np.cumsum([0] + [k.blocks * LOG_WORDS for k in kernels])

@@ -1,4 +1,4 @@
-"""Launches that follow each other and find in the caches what earlier ones left: ``python -m bench.machine.sequences``.
+"""Successive launches that find the caches as earlier ones left them: ``python -m bench.machine.sequences``.
 
     python -m bench.machine.sequences build --arch 90 --to FOLDER             # where the compiler is
     python -m bench.machine.sequences record --from FOLDER --out FILE         # on the card, with ncu
@@ -34,7 +34,7 @@ COUNTERS = (
     "dram__bytes_write.sum",
 )
 LAUNCHES = 6
-"""Of a sequence, the one that fills L2 with other lines among them."""
+"""Launches of a sequence, including the one that fills L2 with other lines."""
 MIB = 1 << 20
 BUFFERS_MIB = {"a": 128, "b": 128, "c": 128, "flush": 512}
 REPEATS = 3

@@ -53,7 +53,7 @@ def arithmetic(blocks: int, rounds: int, shared_bytes: int = WHOLE_SM, threads: 
 
 
 def stream(name: str, blocks: int, mib: int, shared_bytes: int = 0) -> Work:
-    """A copy within a buffer of its own."""
+    """A copy within a separate buffer."""
     half = f"{name}+{BUFFER_MIB // 2}"
     return Work("copy", blocks, 1024, (name, half, np.int32(mib * MIB // 16)), shared_bytes)
 

@@ -1,7 +1,8 @@
 """What the instructions of a coalesced group's barrier cost one by one, in the places of a kernel's NOPs, while the other lanes of the warp wait at a BSYNC.
 
-Compilers for sm_70 to sm_89 make of ``__syncwarp(mask)`` a branch that a whole warp takes (BRA.CONV), and behind it a call of a routine with WARPSYNC; for sm_90 they make one branch
-and NOPs.  Here these NOPs are replaced by words of the same chip's instructions, so that a card of sm_90 runs the sequence of the earlier ones.
+For sm_70 to sm_89, compilers translate ``__syncwarp(mask)`` to a branch that a whole warp takes (BRA.CONV) followed by a call of a routine with WARPSYNC; for
+sm_90, to one branch and NOPs.  Here these NOPs are replaced by words of the same chip's instructions, so that a card of sm_90 runs the sequence of the earlier
+ones.
 
 ``python -m bench.machine.warp_barrier_words --build FOLDER`` makes the cubins; ``--cubins FOLDER --out FILE`` measures a card with one process for each (a word that the card refuses ends
 its process only); ``--cubins FOLDER --model h200 [--card FILE]`` measures the model.
@@ -219,7 +220,7 @@ def one(kind: str, chip: str, folder: Path, name: str) -> None:
 
 
 def every(kind: str, chip: str, folder: Path, out: Path | None) -> None:
-    """All variants, each in a process of its own; the file is written after each."""
+    """All variants, each in a separate process; the file is written after each."""
     rows: dict[str, dict[str, float] | str] = {}
     text = {"nvidia_smi": smi(), "command": "python -m bench.machine.warp_barrier_words --cubins FOLDER --out FILE"}
     for name in json.loads((folder / "counts.json").read_text()):

@@ -36,7 +36,7 @@ def measure(wanted: Iterable[Row], checkouts: Path, told: Callable[[str], None])
         began = time.monotonic()
         try:
             ours = KERNELS[row.program](row, checkouts) if row.program in KERNELS else whole.measure(row)
-        except Exception as error:  # the next row goes on
+        except Exception as error:  # continue with the next row
             told(f"{row.key}: {type(error).__name__}: {str(error)[:300]}")
             continue
         found[row.key] = ours

@@ -63,7 +63,7 @@ class Launch:
     writes: Callable[[Path], None] | None = None
     """Writes its input files."""
     kernel: str = ""
-    """Of this kernel's launches the mean; of all launches the sum when empty."""
+    """The kernel whose launches are averaged; if empty, the sum of all launches is taken."""
     timing: str | None = None
     inside: str = ""
     """Folder below that of the inputs in which the program runs."""
@@ -219,7 +219,7 @@ LAUNCHES: Mapping[str, Launch] = {
 
 
 def _sources(program: Program, place: Path) -> list[str]:
-    """What is compiled: the named files, or all that no other file of the folder includes."""
+    """The files to compile: the named ones, or all files of the folder that no other one includes."""
     if program.sources:
         return list(program.sources)
     files = [f for f in sorted(place.iterdir()) if f.suffix in (".cu", ".cpp", ".cuh", ".h")]

@@ -22,7 +22,7 @@ class Row:
     """One published figure."""
 
     id: str
-    """What was measured; unique with the card."""
+    """The measured quantity; unique per card."""
     card: str
     """File in ``bench/data/published/cards``."""
     program: str
@@ -30,7 +30,7 @@ class Row:
     value: float
     source: str
     details: Mapping[str, Any]
-    """What else the source gives: arguments, kernel, counters, other simulators' figures."""
+    """Other information in the source: arguments, kernel, counters, other simulators' figures."""
 
     @property
     def key(self) -> str:

@@ -1,7 +1,7 @@
 """The kernels of gpu-benches (github.com/te42kyfo/gpu-benches): streams, pointer chases, sums over a cache.
 
-Their text is taken from a checkout and compiled by the product for the card's architecture.  What they measure is a rate
-in the steady state of long runs, so each is run at two lengths and the difference counts.
+Their source is taken from a checkout and compiled by the product for the card's architecture. They measure a steady-state rate of long runs, so each is run at
+two lengths and the difference is used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def stream(row: Row, checkouts: Path) -> float:
     gpu = ww.GPU(str(card_file(row.card)))
     module = gpu.compile(f"const int spoilerSize = 768;\n{text}", name_expressions=[name])
     block, sms = int(row.details["block"]), gpu.chip.sm.sm_count
-    # Streams at DRAM's rate must go past L2; blocks that are bound by latency need not.
+    # Streams at DRAM's rate must exceed L2; latency-bound blocks need not.
     items_wanted = (3 << 19, 9 << 19) if block <= 128 else [gpu.chip.l2.l2_kib * 16 * n for n in (10, 22)]
     waves = [-(-items // (2 * block * sms)) for items in items_wanted]
     shared = gpu.chip.shared.shared_carveout_kib[-1] * 1024 // 2 - STATIC_BYTES - 512

@@ -1,6 +1,6 @@
-"""Kernels of a few forms in many shapes: rows of a thread's own, loops over the grid, one element a thread, sums down columns, permutations, long bodies.
+"""Kernels of a few forms in many shapes: one row per thread, grid-stride loops, one element per thread, sums down columns, permutations, long bodies.
 
-Programs of others showed these forms to be timed worse than the rest.  Half of the cases, drawn by name, are to learn from (``learned``); the
+Third-party programs showed that these forms are timed worse than others.  Half of the cases, drawn by name, are to learn from (``learned``); the
 others (``held``) are only to check.
 """
 

@@ -56,7 +56,7 @@ def row_kernel(rng: Rng, kernel: str, blocks: int, threads: int, columns: int) -
 
 
 def loop_kernel(rng: Rng, kernel: str, blocks: int, threads: int, mib: int) -> Case:
-    """A loop over the grid on arrays of so many MiB each."""
+    """A grid-stride loop over arrays of the given size in MiB."""
     words = mib << 18
     a = rng.integers(0, 1 << 30, words, dtype=U32)
     n = I32(words // 4) if kernel.endswith("4") else I32(words)
@@ -77,7 +77,7 @@ def loop_kernel(rng: Rng, kernel: str, blocks: int, threads: int, mib: int) -> C
 
 
 def each_kernel(rng: Rng, kernel: str, blocks: int, threads: int) -> Case:
-    """An element a thread."""
+    """One element per thread."""
     n = blocks * threads - threads // 3
     a, b, c = rng.standard_normal((3, n)).astype(F32)
     near: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}

@@ -125,7 +125,7 @@ def with_function(cubin: bytes, kernels: list[int], number: int) -> bytes:
 
 
 def places(cubin: bytes) -> list[int]:
-    """Where the upper halves of the MUFU.EX2 instructions lie (opcode 0x308, function 2, no format bits)."""
+    """Positions of the upper halves of the MUFU.EX2 instructions (opcode 0x308, function 2, no format bits)."""
     return [m.start() + 8 for m in re.finditer(rb"\x08[\x70-\x7f].{6}\x00\x08.{6}", cubin, re.S) if m.start() % 16 == 0]
 
 

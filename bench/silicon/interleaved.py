@@ -33,7 +33,7 @@ from warpwright.isa import bulk
 DATA = Path(__file__).parent / "data" / "interleaved.json"
 GLOBAL_BYTES = 1 << 20
 SPAN_BYTES = 1 << 15
-"""Of shared memory that is kept."""
+"""Bytes of shared memory that are kept."""
 CASES = 1000
 SOURCE = r"""
 typedef struct { alignas(64) unsigned long long words[16]; } Map;
@@ -99,7 +99,7 @@ extern "C" __global__ void store(const __grid_constant__ Map map, const unsigned
 }
 """
 ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 7: 4}
-"""Of the types (CUtensorMapDataType) that cases have."""
+"""Element sizes of the types (CUtensorMapDataType) in cases."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ def record_from(folder: Path, first: int, out: Path) -> None:
 
 
 def digest(line: dict[str, Any]) -> list[Any]:
-    """What is kept of a case: [illegal, digest of the map, digest of the words, their number]."""
+    """The record of a case: [illegal, digest of the map, digest of the words, their number]."""
     raw = bytearray.fromhex(line["map"])
     raw[:8] = bytes(8)  # the tensor's address
     if "error" in line:
@@ -310,7 +310,7 @@ class Memory:
 
 
 def ours(case: Case) -> list[Any]:
-    """What the engine makes of a case, as :func:`digest` gives it."""
+    """The engine's result for a case, in the form of :func:`digest`."""
     tensor = TensorMap(
         *(
             Memory.address,

@@ -1,4 +1,4 @@
-"""What a special function of a warp costs the functional engine: ``python -m bench.silicon.mufu_speed``.
+"""Measures the cost of a warp's special function in the functional engine: ``python -m bench.silicon.mufu_speed``.
 
 Prints ns of one function of 32 lanes in a loop, and of the loop without one.  CPU time, shortest of thirty runs.
 """

@@ -142,7 +142,7 @@ def solve_segment(name: str, segment: Segment) -> tuple[int, int, int]:
 
 
 def solve(sweeps: Path, tables: Path) -> None:
-    """Write the tables and where they come from."""
+    """Write the tables and their origin."""
     with np.load(sweeps) as stored:
         made = {
             name: np.array([solve_segment(name, s) for s in segments(name, stored[name])], np.int64) for name in SWEEPS

@@ -30,10 +30,10 @@ class Case:
     transposed: tuple[int, int] = (0, 0)
     signs: tuple[int, int] = (1, 1)
     selector: int = -1
-    """Of a sparse product."""
+    """Sparsity selector of a sparse product; negative for a dense one."""
     mode: int = 1
     offset: int = 0
-    """Of both operands' start, in bytes."""
+    """Offset of both operands' start, in bytes."""
     keeps: bool = True
     """Adds to what D held."""
     saturates: bool = False

@@ -1,4 +1,4 @@
-"""What is fetched: textures by format, shape, addressing and filter, and the coordinates.
+"""The cases: textures by format, shape, addressing and filter, and their coordinates.
 
 Everything follows from a case's name, so that a card's results can be stored as digests.
 """

@@ -37,7 +37,7 @@ SIZE = 128
 
 
 def rates(card: Card, module: Any, textures: Textures) -> list[dict[str, Any]]:
-    """Cycles of a warp's fetch on one SM with 16 warps; a warp's texels lie as the pattern says."""
+    """Cycles of a warp's fetch on one SM with 16 warps; a warp's texels are arranged by the pattern."""
     rows = []
     out, kept = card.alloc(64), card.alloc(4096)
 
@@ -149,7 +149,7 @@ def slopes() -> dict[str, tuple[str, np.ndarray]]:
 
 
 def level_case(flat: bool) -> Case:
-    """A texture whose texels say their level."""
+    """A texture whose texels contain their level."""
     return Case(
         "g1" if flat else "g2", "f32", 1, (64,) if flat else (64, 64), kind="mipmapped", levels=7, linear=True,
         mip_linear=True, normalized=True, clamp=(0.0, 99.0), content="level",

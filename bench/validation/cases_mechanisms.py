@@ -1,4 +1,4 @@
-"""Kernels that lean on one part of a program at a time: chases, tables, atomics, queues, divergence, pipes."""
+"""Kernels that stress one mechanism each: chases, tables, atomics, queues, divergence, pipes."""
 
 from __future__ import annotations
 

@@ -514,7 +514,7 @@ def align_tiles(rng: Rng, tiles: int) -> Case:
         j = d - i
         best = np.maximum(score[i - 1, j], score[i, j - 1]) - gap
         score[i, j] = np.maximum(score[i - 1, j - 1] + similar[i, j], best)
-    # The launch makes the long anti-diagonal out of what lies before it.
+    # The launch computes the long anti-diagonal from the ones before it.
     diagonal = tiles - 1
     want = np.zeros((pitch, pitch), np.int64)
     at = (np.arange(pitch) - 1) // 32

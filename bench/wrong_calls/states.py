@@ -1,4 +1,4 @@
-"""Calls without a context, while a stream is captured, and behind a fault."""
+"""Calls without a context, during a stream's capture, and after a fault."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WITHOUT: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("cuArrayCreate_v2", (ROOM, struct.pack("<QQII", 16, 0, 0x20, 1))), ("cuArrayGetDescriptor_v2", (ROOM, "array")), ("cuMemAdvise", ("managed", MIB, 1, 0)), ("cuMemPrefetchAsync", ("managed", MIB, 0, "stream")), ("cuMemRangeGetAttribute", (ROOM, 4, 1, "managed", MIB)), ("cuThreadExchangeStreamCaptureMode", (struct.pack("<i", 0),)),
     ("cuIpcGetMemHandle", (ROOM, "memory")), ("cuUserObjectRelease", (0, 1)), ("cuLinkCreate_v2", (0, 0, 0, ROOM)), ("cuCtxResetPersistingL2Cache", ()), ("cuTensorMapEncodeTiled", (NULL, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
 )  # fmt: skip
-"""Calls without a current context; names stand for the world's objects."""
+"""Calls without a current context; names refer to the world's objects."""
 
 
 def without_context(w: World) -> Iterator[tuple[Any, ...]]:
@@ -58,7 +58,7 @@ CAPTURED: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("cuStreamAddCallback", ("stream", 0, 0, 0)), ("cuGraphLaunch", ("executable", 0)), ("cuGraphLaunch", ("executable", "stream")), ("cuMemFree_v2", (0,)), ("cuStreamSynchronize", (0,)), ("cuStreamQuery", (0,)), ("cuStreamAttachMemAsync", ("stream", "managed", 0, 4)), ("cuCtxGetLimit", (ROOM, 0)), ("cuMemGetInfo_v2", (ROOM, ROOM)),
     ("cuFuncGetAttribute", (ROOM, 0, "store")), ("cuPointerGetAttribute", (ROOM, 2, "memory")), ("cuMemHostAlloc", (ROOM, 16, 0)), ("cuMemPrefetchAsync", ("managed", MIB, 0, "stream")), ("cuStreamWriteValue32_v2", ("stream", "memory", 1, 0)), ("cuMemPoolTrimTo", ("pool", 0)), ("cuStreamGetCaptureInfo_v2", ("stream", INT, 0, 0, 0, 0)), ("cuStreamGetCaptureInfo_v2", (0, INT, 0, 0, 0, 0)), ("cuStreamIsCapturing", (0, INT)), ("cuStreamIsCapturing", ("stream", INT)),
 )  # fmt: skip
-"""Calls while a stream is captured, in each of the three modes: the call's answer, the capture's state behind it, and how it ends."""
+"""Calls while a stream is captured, in each of the three modes: the call's result, the capture's state after it, and how the capture ends."""
 
 
 def captured(w: World) -> Iterator[tuple[Any, ...]]:
@@ -77,7 +77,7 @@ AFTER: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("cuMemAllocAsync", (ROOM, 16, "stream")), ("cuMemsetD8Async", ("memory", 0, 16, "stream")), ("cuCtxGetFlags", (ROOM,)), ("cuCtxGetStreamPriorityRange", (ROOM, ROOM)), ("cuOccupancyMaxActiveBlocksPerMultiprocessor", (ROOM, "nothing", 32, 0)), ("cuMemCreate", (ROOM, 2 * MIB, physical_of(), 0)), ("cuLibraryGetKernel", (ROOM, "library", b"store")),
     ("cuEventDestroy_v2", ("event",)), ("cuModuleUnload", ("module",)), ("cuStreamDestroy_v2", ("stream",)), ("cuDevicePrimaryCtxReset_v2", (0,)), ("cuMemAlloc_v2", (ROOM, 16)),
 )  # fmt: skip
-"""Calls behind a kernel that stopped with a trap."""
+"""Calls after a kernel that stopped with a trap."""
 
 
 def faulted(w: World) -> Iterator[tuple[Any, ...]]:

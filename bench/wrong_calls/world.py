@@ -1,4 +1,4 @@
-"""What rows name: one object of each kind, places that calls write, and structures."""
+"""The objects that rows name: one object of each kind, locations that calls write, and structures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class World:
     def __init__(self) -> None:
         lib = self.lib = Library()
         self.kept: list[Any] = []
-        """What calls point to: it must live as long as they are made."""
+        """Memory that calls point to, kept alive while they are made."""
         self.memory, self.managed = lib.word("cuMemAlloc_v2", MIB), lib.word("cuMemAllocManaged", MIB, 1)
         self.host = lib.word("cuMemHostAlloc", 65536, 2)
         self.plain_memory = ctypes.create_string_buffer(65536 * 2)

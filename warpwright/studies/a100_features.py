@@ -1,7 +1,7 @@
-"""What Figures 31, 33 and 35 of the A100 whitepaper draw, and its grid barriers: asynchronous copies, asynchronous barriers, reductions of a warp.
+"""Figures 31, 33 and 35 of the A100 whitepaper and its grid barriers: asynchronous copies, asynchronous barriers, warp reductions.
 
-The figures print no numbers.  Their cells are what the drawings say and what follows from a program's own lengths: which instructions move data, what a
-second copy finds in L1, how long a barrier's wait is when work is done between arrival and wait.
+The figures have no numbers. Their cells compare what the drawings show and what follows from a program's own lengths: which instructions move data, what a
+second copy finds in L1, and how long a barrier's wait is if work is done between arrival and wait.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def figure_35(step: Step) -> Result:
 
 
 GRIDS = tuple((blocks, threads) for blocks in (1, 2, 4) for threads in (32, 128, 512))
-"""Blocks of an SM, threads of a block."""
+"""Blocks per SM and threads per block."""
 REDUCTION_PERCENT, REDUCTION_TOLERANCE_POINTS = 30.0, 10.0
 
 

@@ -1,7 +1,8 @@
 """Figure 34 of the A100 whitepaper: a histogram in global memory with and without residency control, and on V100.
 
 Integers fall into five million bins of 20 MB by one atomic sum each.  The paper's program is not published; this one gives each thread four neighbouring
-integers at a time, drawn evenly.  Of the paper's 256 million integers the study takes a sixteenth, twice: the second launch finds in L2 what the first has left, so
+integers at a time, drawn evenly.  The study uses a sixteenth of the paper's 256 million integers, twice: the second launch finds in L2 what the first has left,
+so
 that its time is a sixteenth of a launch that goes on for longer.
 """
 
@@ -47,7 +48,7 @@ class Case:
 
 
 def run_case(case: Case, data: np.ndarray) -> Run:
-    """The histogram of ``data`` on a chip, with its bins persisting where the chip is to keep them."""
+    """The histogram of ``data`` on a chip, with persisting bins if residency control is used."""
     gpu = GPU(case.chip, timing="full", caches="kept")
     kernel = gpu.compile(SOURCE)["histogram"]
     values, bins = gpu.array(data), gpu.zeros(BINS, np.uint32)

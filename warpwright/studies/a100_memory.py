@@ -1,7 +1,7 @@
-"""What the A100 whitepaper says of atomics and of compute data compression, on simulated V100 and A100.
+"""The A100 whitepaper's statements on atomics and compute data compression, on simulated V100 and A100.
 
-The paper names factors and no programs.  Atomics: every thread adds to a word of its own of memory that L2 holds, warps to neighbouring words, so that L2's units
-set the rate.  Compression: memory is filled with contents that fit a quarter, a half or not at all, and read back.
+The paper names factors and no programs.  Atomics: every thread adds to its own word in L2, and warps to neighbouring words, so that L2's units limit the rate.
+Compression: memory is filled with contents that compress to a quarter, to a half or not at all, and read back.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class _Memory:
 
 @study("a100-compression", f"{PAPER}, Compute Data Compression")
 def compression(step: Step) -> Result:
-    """What compressible memory gains by its contents: DRAM's traffic and bandwidth, L2's bandwidth."""
+    """Gain from compressible memory by its contents: DRAM traffic and bandwidth, and L2 bandwidth."""
     rng = np.random.default_rng(17)
     words = rng.integers(0, 1 << 32, TABLE_WORDS, dtype=np.uint32)
     contents = {"zeros": (np.zeros_like(words), 4.0), "8 bits per word": (words & 255, 2.0), "random": (words, 1.0)}

@@ -36,7 +36,7 @@ VECTORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one system and precision."""
+    """The result for one system and precision."""
 
     iterations: int
     converged: bool
@@ -79,7 +79,7 @@ def _timed(timing: str) -> tuple[GPU, dict[str, float], Callable[[str, Run], Non
 
 
 def step_seconds(precision: str, order: int) -> float:
-    """Of the columns of L and the rows of U of the first block of a matrix."""
+    """Seconds for the columns of L and the rows of U of a matrix's first block."""
     gpu, spent, told = _timed("full")
     matrix = np.random.default_rng(order).standard_normal((order, order))
     Factors(gpu, matrix, PRECISIONS[precision], told).factorise(0, BLOCK)
@@ -87,7 +87,7 @@ def step_seconds(precision: str, order: int) -> float:
 
 
 def rest_seconds(precision: str, order: int) -> float:
-    """Of the product with the rest of the matrix, whatever is in it."""
+    """Seconds for the product with the rest of the matrix, whatever its contents."""
     gpu, spent, told = _timed("sampled")
     Factors(gpu, np.zeros((order, order)), PRECISIONS[precision], told).subtract(0, BLOCK)
     return sum(spent.values())
@@ -109,7 +109,7 @@ def _alike(precision: str) -> str:
 
 
 def iteration_seconds(precision: str, order: int) -> tuple[float, float]:
-    """Of a solve with both triangles, and of everything else in an iteration of GMRES."""
+    """Seconds for a solve with both triangles, and for the rest of a GMRES iteration."""
     gpu, spent, told = _timed("full")
     # Triangles take the same time whatever is in them.
     system = System(gpu, np.eye(order), np.ones(order), told)
@@ -229,7 +229,7 @@ def figure_11(step: Step) -> Result:
 
 
 def _remarks(found: dict[str, dict[str, Outcome]], sums: dict[str, int], common: int) -> list[str]:
-    """What else was found, and what the cells rest on."""
+    """Further results, and the basis of the cells."""
     listed = "; ".join(
         f"{precision}: {', '.join(name for name, outcome in one.items() if not outcome.converged) or 'none'}"
         for precision, one in found.items()

@@ -1,7 +1,7 @@
 """Tables 1, 4 and 5 of the A100 whitepaper: rates, bandwidth and limits of P100, V100 and A100, measured by programs.
 
-Rates are measured as for Table 3.  Numbers of SMs and what an SM holds come from programs that log where and when each block runs; what only a data sheet
-says (transistors, dies, watts, units without a rate of their own) is left out.
+Rates are measured as for Table 3.  The number of SMs and the limits of an SM come from programs that log where and when each block runs; figures that only a
+data sheet can give (transistors, dies, watts, units without a rate) are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warpwright.studies.study import Cell, Result, Step, Table, study
 
 TOLERANCE = 0.05
 BANDWIDTH_TOLERANCE = 0.10
-"""The table's bandwidth is that of the pins; reads leave DRAM's refresh and its rows' changes beside them."""
+"""The table's bandwidth is that of the pins; reads lose the time of DRAM refresh and row changes."""
 MULTIPLY_ADD = {
     "FP16": (1, 4, 'asm volatile("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(s[0]) : "r"(a[1]), "r"(b[1]));'),
     "BF16": (1, 4, 'asm volatile("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(s[0]) : "r"(a[1]), "r"(b[1]));'),
@@ -30,7 +30,7 @@ MULTIPLY_ADD = {
     ),
     "INT32": (1, 2, 'asm volatile("mad.lo.s32 %0, %1, %2, %0;" : "+r"(s[0]) : "r"(a[1]), "r"(b[1]));'),
 }
-"""By format: registers of a sum, operations of a thread, the instruction."""
+"""By format: registers of an accumulator, operations per thread, the instruction."""
 PEAKS = {
     # Table 4: TFLOPS or TOPS of P100, V100 and A100
     "FP16": (21.2, 31.4, 78.0),
@@ -74,7 +74,7 @@ def table_1(step: Step) -> Result:
 
 
 def _gigabytes_per_second(chip: str) -> float:
-    """What reads of memory that L2 lacks reach: two lengths, so that the launch cancels."""
+    """Bandwidth of reads that miss L2, from two lengths, so that the launch cancels."""
     gpu = GPU(chip, timing="full")
     kernel = gpu.compile(MEMORY_SOURCE)["read"]
     data, sink = gpu.zeros(READ_MIB[1] << 18, np.uint32), gpu.zeros(1, np.uint32)
@@ -146,7 +146,7 @@ def table_4(step: Step) -> Result:
 
 
 SHARED_KIB = {"p100": (32, 64), "v100": (48, 96), "a100": (81, 164)}
-"""Two blocks' shared memory that fills an SM, and the table's size; A100 adds a KiB of its own to each block."""
+"""Shared memory with which two blocks fill an SM, and the table's size; A100 reserves one KiB per block."""
 
 
 @study("a100-table5", f"{PAPER}, Table 5")

@@ -44,7 +44,7 @@ TOLERANCE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A row of the table: an instruction of ``operations`` additions and multiplications of a warp, and the table's TOPS."""
+    """A row of the table: an instruction with ``operations`` additions and multiplications per warp, and the table's TOPS."""
 
     row: str
     chip: str
@@ -150,7 +150,7 @@ def tera_operations(gpu: GPU, kind: Format) -> float:
 
 
 def rates(formats: Sequence[Format], step: Step) -> dict[Format, float]:
-    """What each format reaches."""
+    """The rate that each format reaches."""
     gpus = {name: GPU(name, timing="full") for name in dict.fromkeys(kind.chip for kind in formats)}
     found = {}
     for kind in formats:

@@ -1,4 +1,4 @@
-"""All-reduces of ours over each machine: ring, tree and direct, beside the time that their bytes take the links.
+"""All-reduces over each machine (ring, tree and direct), compared with the time that the links need for their bytes.
 
 Each algorithm is a list of transfers between GPUs that access each other's memory.  Its closed-form bound is the time of the busiest way (one direction of the links between two
 GPUs, or of a GPU's links to its switches): bytes with their packets' heads over the links' rate.  Kernels push lines into the next GPU's memory and raise a flag for each
@@ -30,13 +30,13 @@ VECTOR_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a machine's all-reduces are launched with."""
+    """Launch parameters of a machine's all-reduces."""
 
     mebibytes: int
-    """Of each GPU, so many that the first and last steps take little of the time."""
+    """MiB per GPU: enough for the first and last steps to take little of the time."""
     blocks: int
     pieces: int
-    """Of a block's part in a tree, which follow each other up and down."""
+    """Pieces of a block's part in a tree, which are pipelined up and down."""
 
 
 _SLOW_LINKS, _SWITCHES = Tuning(16, 128, 64), Tuning(64, 256, 32)
@@ -164,7 +164,7 @@ Transfer = tuple[int, int, float]
 
 
 def _rate(machine: Any, first: int, last: int) -> float:
-    """Seconds of a byte that kernels store over the way from one GPU to another."""
+    """Seconds per byte that kernels store over the path from one GPU to another."""
     way = peer_routes(machine, first)[last]
     return (way.packet_ns + SECTORS_PER_LINE * way.sector_ns) / LINE_BYTES * 1e-9
 
@@ -238,11 +238,11 @@ class Memory:
 
     @property
     def bytes_per_gpu(self) -> int:
-        """What an all-reduce takes of each GPU's memory."""
+        """Memory that an all-reduce uses on each GPU."""
         return int(self.x[0].nbytes + self.come[0].nbytes + self.flags[0].nbytes)
 
     def addresses(self, gpu: int) -> tuple[int, int, int]:
-        """Of the values, what comes and the flags."""
+        """Device addresses of the values, of the received data and of the flags."""
         return tuple(int(array[gpu].device_address()) for array in (self.x, self.come, self.flags))  # type: ignore[return-value]
 
     def right(self) -> bool:
@@ -251,7 +251,7 @@ class Memory:
         return all(np.array_equal(array.numpy(), whole) for array in self.x)
 
     def outcome(self, runs: Sequence[Run], transfers: Iterable[Transfer]) -> Outcome:
-        """Of a launch of all GPUs."""
+        """The outcome of a launch on all GPUs."""
         seconds = max(run.seconds for run in runs)
         return Outcome(seconds, bound_seconds(self.node, transfers), self.right(), runs, self.bytes_per_gpu)
 
@@ -341,7 +341,7 @@ def all_reduce(system: str, algorithm: str) -> Outcome | None:
 
 @study("all-reduce", PAPER)
 def all_reduces(step: Step) -> Result:
-    """All-reduces (ring, tree, direct) over each machine beside the links' bound."""
+    """All-reduces (ring, tree, direct) over each machine, compared with the links' bound."""
     found, times, sums = Result(), [], []
     for system in SYSTEMS:
         for algorithm in ALGORITHMS:

@@ -1,6 +1,6 @@
-"""Barriers of blocks and grids by the warps of an SM, and all levels beside each other: Table 8 and Figures 6, 7, 12 and 13.
+"""Barriers of blocks and grids by the warps per SM, and a comparison of all levels: Table 8 and Figures 6, 7, 12 and 13.
 
-Figures 6, 7, 12 and 13 are drawings: what the paper says of them is compared, and their numbers as far as its tables have them.
+Figures 6, 7, 12 and 13 are drawings: the study compares the paper's statements about them, and their numbers if they are in its tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cayman's and Cypress' memory pipeline as "AMD's Cayman GPU Architecture" (Real World Technologies, 2010) describes it.
 
-The kernels are assembly, so that nothing changes their clauses.  A launch is run with two lengths, so that what it takes besides cancels.
+The kernels are written in assembly, so that their clauses are exact. Each launch is run at two lengths, so that its overhead cancels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOT_ANCHORED = "Not anchored, since nothing was published to calibrate on: the l
 
 
 class Bench:
-    """Kernels of so many steps on a chip."""
+    """Kernels with the given number of steps on a chip."""
 
     def __init__(self, chip: str, **changes: Any) -> None:
         self.gpu = GPU(chip, timing="full", **changes)
@@ -37,7 +37,7 @@ class Bench:
         return self.gpu.compile(HEAD + text)["k"][blocks, threads](self.out, self.data)
 
     def cycles(self, body: Body, wavefronts: int = 1, lengths: tuple[int, int] = (16, 48)) -> float:
-        """Of a step of a wavefront, on a SIMD with so many of them."""
+        """Cycles of one step of a wavefront on a SIMD with the given number of wavefronts."""
         few, many = (self.run(body(n), threads=WAVEFRONT * wavefronts).cycles for n in lengths)
         return (many - few) / (lengths[1] - lengths[0]) / wavefronts
 
@@ -73,7 +73,7 @@ def shared_atomics(lanes_on_a_word: int) -> Body:
 
 
 def share(operation: str, stride: int) -> Body:
-    """Accesses of global data share, each in a clause of its own, which begins when the one before has ended."""
+    """Accesses to global data share, each in a separate clause, which begins when the previous one has ended."""
 
     def body(count: int) -> str:
         place = f"alu\n  MUL_UINT24 T3.x, T0.x, {4 * stride}\n  MOV T3.y, 1\n"
@@ -86,7 +86,7 @@ FETCHES = 8
 
 
 def fetching(words: int) -> Body:
-    """Clauses of fetches of so many words by each lane, one beside the other."""
+    """Clauses of fetches of the given number of words per lane, at consecutive addresses."""
 
     def body(count: int) -> str:
         place = f"alu\n  MUL_UINT24 T3.x, T0.x, {4 * words}\n  ADD_INT T3.x, PV.x, KC0[2].w\n"

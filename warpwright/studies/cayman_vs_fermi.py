@@ -107,7 +107,7 @@ class _Card:
         self.ghz = self.gpu.chip.clocks.sm_clock_mhz / 1e3
 
     def words_per_clk(self, name: str, first: object, threads: int = THREADS) -> float:
-        """Words that an SM loads in a clock."""
+        """Words that an SM loads per clock."""
         out = np.zeros(self.sms * BLOCKS_PER_SM * threads, np.int32)
         few, many = (self.kernels[name][self.sms * BLOCKS_PER_SM, threads](first, out, n).cycles for n in REPEATS)
         return LOADS * (REPEATS[1] - REPEATS[0]) * out.size / self.sms / (many - few)
@@ -135,7 +135,7 @@ class _Card:
 
 
 def _article(card: _Card) -> Table:
-    """What the article's last paragraph says of Fermi."""
+    """The statements on Fermi in the article's last paragraph."""
     conflicts = [card.words_per_clk("shared", stride) for stride in (1, 2, 8)]
     one = card.kernels["one_word"][1, 32](np.zeros(32, np.int32), np.zeros(32, np.int32))
     line = 32 * one.metrics["lts__t_sectors_srcunit_tex_op_read.sum"]
@@ -197,7 +197,7 @@ def _measured(card: _Card) -> Table:
 
 @study("cayman-vs-fermi", f"{ARTICLE}; {MEASURED}")
 def cayman_vs_fermi(step: Step) -> Result:
-    """Fermi's L1, shared memory, L2 and DRAM beside the article's words, Cayman's SIMD and a card's figures."""
+    """Fermi's L1, shared memory, L2 and DRAM compared with the article, Cayman's SIMD and a card's figures."""
     step("the article's numbers")
     fermi = _Card()
     found = Result([_article(fermi)])

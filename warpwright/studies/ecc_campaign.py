@@ -1,7 +1,7 @@
-"""What flipped bits do to a matrix product on A100, without and with ECC, as the A100 whitepaper claims of its SECDED codes.
+"""The effect of flipped bits on a matrix product on A100, without and with ECC, compared with the A100 whitepaper's claims on its SECDED codes.
 
-The whitepaper states what the codes do ("ECC Memory Resiliency": single errors are corrected, double errors detected, in DRAM, L2, L1 and registers), and no
-rates; those of masked, wrong, ended and hung runs are the model's alone, so that they are remarks.
+The whitepaper states what the codes do ("ECC Memory Resiliency": single errors are corrected, double errors detected, in DRAM, L2, L1 and registers) but no
+rates; the rates of masked, wrong, ended and hung runs are the model's only, so they are remarks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whether instances of an A100 leave each other alone, as the whitepaper's section on MIG claims.
+"""Isolation between instances of an A100, as claimed by the whitepaper's section on MIG.
 
-A kernel whose loads miss L1 runs in one instance, alone and beside a kernel that streams through another instance's L2 and DRAM.  For comparison
+A kernel whose loads miss L1 runs in one instance, alone and next to a kernel that streams through another instance's L2 and DRAM.  For comparison
 both run as two launches of the undivided chip, where they share L2 and DRAM.
 """
 
@@ -66,7 +66,7 @@ def _alone(launch: tuple[Any, tuple[Any, ...]]) -> Run:
 
 
 def _pair(first: str, second: str) -> tuple[float, float]:
-    """Cycles of the victim beside the other instance's kernel over those alone; the other's likewise."""
+    """Cycles of the victim with the other instance's kernel divided by those alone, and the same for the other."""
     card = MigGPU("a100")
     instances: dict[int, InstanceGPU] = {}
     # The larger one first, so that both fit.
@@ -94,7 +94,7 @@ def _seven() -> float:
 
 
 def _undivided() -> float:
-    """The victim's time beside the other kernel on one chip over its time alone."""
+    """The victim's time with the other kernel on the same chip divided by its time alone."""
     gpu = GPU("a100")
     tenant = _Tenant(gpu)
     alone = _alone(tenant.victim()).seconds
@@ -111,7 +111,7 @@ def _undivided() -> float:
 
 @study("mig-isolation", f"{PAPER}, MIG Architecture and GPU Instances in Detail")
 def mig_isolation(step: Step) -> Result:
-    """A kernel in one instance beside one that thrashes its own L2 and DRAM in another: time over its time alone."""
+    """Time of a kernel in one instance, while another instance's kernel thrashes its own L2 and DRAM, divided by its time alone."""
     cells = []
     for first, second in PAIRS:
         step(f"{first} beside {second}")

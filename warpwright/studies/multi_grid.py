@@ -17,7 +17,7 @@ from warpwright.studies.synchronisation import CLOCKS_MHZ, THREADS_PER_SM, routi
 
 PAPER = "Zhang et al., A Study of Synchronization Methods in Modern GPUs, 2019"
 SYSTEMS = {"v100": "dgx-1", "p100": "p100x2-pcie"}
-"""The paper does not say what joins its two P100."""
+"""The paper does not state how its two P100s are connected."""
 RANGE_TOLERANCE = 0.15
 SAME_TOLERANCE = 0.15
 BARRIERS = (2, 4)
@@ -32,7 +32,7 @@ TABLE_9 = {
     },
 }  # fmt: skip
 CASES = {"fastest": (1, 32), "general": (4, 256), "slowest": (32, 64)}
-"""Of Figure 11: blocks of an SM and threads of a block."""
+"""Points of Figure 11: blocks per SM and threads per block."""
 
 
 @cache

@@ -198,7 +198,7 @@ def stokes(weight: float) -> Matrix:
 
 
 def control(weight: float, rng: np.random.Generator) -> Matrix:
-    """Optimal control: a small weight of the control beside the constraint."""
+    """Optimal control, with a small weight of the control relative to the constraint."""
     half = ORDER // 2
     dynamics = np.eye(half) - 0.9 * np.eye(half, k=-1) + 0.05 * rng.standard_normal((half, half))
     return np.block([[weight * np.eye(half), dynamics.T], [dynamics, np.zeros((half, half))]])

@@ -18,7 +18,7 @@ from warpwright.sparsity import mask
 
 Floats = npt.NDArray[np.float32]
 Product = Callable[[str, Floats, Floats], Floats]
-"""Of a layer's weights [m, k] and inputs [n, k], by the layer's name: [n, m]."""
+"""The product of a layer's weights [m, k] and inputs [n, k], by the layer's name: [n, m]."""
 
 
 def host_product(name: str, weights: Floats, x: Floats) -> Floats:
@@ -117,7 +117,7 @@ class Task:
     train: tuple[npt.NDArray[Any], npt.NDArray[np.intp]]
     test: tuple[npt.NDArray[Any], npt.NDArray[np.intp]]
     inputs: Callable[[npt.NDArray[Any]], Floats]
-    """What the first layer takes of examples."""
+    """The first layer's inputs for examples."""
     epochs: int
     batch: int
 

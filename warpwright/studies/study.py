@@ -1,4 +1,4 @@
-"""What a study is: cells with a value of ours, the paper's and a tolerance."""
+"""A study: cells with a simulated value, the paper's value and a tolerance."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Plot:
 
 @dataclass(slots=True)
 class Result:
-    """What a study found."""
+    """The results of a study."""
 
     tables: list[Table] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)

@@ -18,7 +18,7 @@ from warpwright.toolchain import InputKind, compile_source, link
 
 PAPER = "Zhang et al., Single and Multi-device Synchronization Methods, 2020"
 CLOCKS_MHZ = {"v100": 1312, "p100": 1189}
-"""Of the paper's cards (its Table 3)."""
+"""Clocks of the paper's cards (its Table 3)."""
 SOURCE = """
 extern "C" __global__ void block_barriers(unsigned *cycles, int repeats)
 {
@@ -152,10 +152,10 @@ def block_rate(chip: str, threads: int) -> float:
 
 @cache
 def grid_cycles(chip: str, blocks_per_sm: int, threads: int, header: bool = False) -> float:
-    """Cycles of a grid's barrier; one block where ``blocks_per_sm`` is 0.
+    """Cycles of a grid barrier; a single block if ``blocks_per_sm`` is 0.
 
     Args:
-        header: the barrier that CUDA since 11 has in a header, in place of the driver's routine.
+        header: use the barrier that CUDA has had in a header since version 11, instead of the driver's routine.
     """
     kernel = _module(chip)["grid_barriers"] if header else _routine(chip)
     blocks = blocks_per_sm * kernel.gpu.chip.sm.sm_count or 1

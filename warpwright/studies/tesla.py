@@ -1,6 +1,7 @@
 """G80 as "NVIDIA Tesla: A Unified Graphics and Computing Architecture" (IEEE Micro, 2008) describes it.
 
-The unit has the bits of envytools' model, which was tested against cards (``isa/nv50/meaning_float.py``).  The table does not say which arguments it has 2^x for, and which result of sin(x).  The unit takes 23 bits of a power's argument after the point and drops the rest; the constant
+The unit has the bits of envytools' model, which was tested against cards (``isa/nv50/meaning_float.py``).  The table does not state the arguments of 2^x or
+which result of sin(x) it covers.  The unit takes 23 bits of a power's argument after the point and drops the rest; the constant
 that it adds before rounding makes up for what is dropped, 0.35 units on average (half a unit times ln 2), so that it is meant for arguments with more bits than
 that.  Such are nearly all float32: the study weights them by their distance, as equally spread arguments would meet them.  Of a sine the table leaves ulp and
 share out, as of the logarithm: its statistic is of what the interpolator gives for a fixed-point part of a quarter turn, before that is cut to a float.
@@ -40,7 +41,7 @@ BITS_TOLERANCE, ULP_TOLERANCE, SHARE_TOLERANCE = 0.05, 0.05, 1.0
 
 Function = Callable[[Any], Any]
 BINADES = 8
-"""Of the floats of [0, 1): those below 1/256 are as those of [1/256, 1/128)."""
+"""Tested binades of [0, 1); floats below 1/256 behave like those of [1/256, 1/128)."""
 FRACTION_BITS = 23
 # Function: kernel, reference, first and last argument, good bits, ulp, share rounded exactly (None: not given).
 TABLE_1: tuple[tuple[str, str, Function, float, float, float, float | None, float | None], ...] = (
@@ -54,7 +55,7 @@ SINE_BITS = 22.47
 
 @dataclass(slots=True)
 class _Accuracy:
-    """Of a function over some arguments."""
+    """Accuracy of a function over some arguments."""
 
     error: float = 0.0
     ulp: float = 0.0
@@ -82,7 +83,7 @@ def _pieces(first: float, end: float) -> Iterator[tuple[Any, float]]:
 
 
 def _fixed_point(bits: int) -> Any:
-    """Every argument of [0, 1) with so many bits after the point."""
+    """Every argument of [0, 1) with the given number of fraction bits."""
     return (np.arange(1 << bits) / (1 << bits)).astype(np.float32)
 
 
@@ -100,7 +101,7 @@ def _measure(found: _Accuracy, kernel: Kernel, exact: Function, x: Any, weight: 
 
 
 def sine_of_quarter_turns() -> _Accuracy:
-    """Of the interpolator: all fixed-point parts of a quarter turn, before the result is cut to a float."""
+    """Accuracy of the interpolator for all fixed-point fractions of a quarter turn, before the result is truncated to a float."""
     x = np.arange(1 << FRACTION_BITS, dtype=np.int64)
     segment = FRACTION_BITS - 6
     v = Programs(Arrays()).interpolate("sin", x >> segment, x & ((1 << segment) - 1))

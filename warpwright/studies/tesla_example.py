@@ -1,6 +1,7 @@
-"""The addition of two matrices of "NVIDIA Tesla: A Unified Graphics and Computing Architecture" (IEEE Micro, 2008), Figure 8, as it stands there.
+"""The addition of two matrices of "NVIDIA Tesla: A Unified Graphics and Computing Architecture" (IEEE Micro, 2008), Figure 8, verbatim.
 
-The figure has two programs and no numbers; the text around it says what must hold: each thread computes one sum, the code runs on any number of SMs without being
+The figure has two programs and no numbers; the surrounding text states what must hold: each thread computes one sum, the code runs on any number of SMs without
+being
 compiled again and gives the same results, and threads of a warp that read consecutive words coalesce.
 """
 
@@ -40,13 +41,13 @@ def _add_matrices(gpu: GPU, n: int) -> tuple[Run, float]:
 
 
 def _with_sms(count: int) -> GPU:
-    """The chip with so many SMs, two of a cluster as on the whole one."""
+    """The chip with the given number of SMs, two per cluster as on the whole one."""
     clusters = count // 2
     return GPU(CHIP, timing="full", sm_count=count, gpc_sm_counts=[2] * clusters, gpc_l2_partitions=[0] * clusters)
 
 
 def _of_a_thread(run: Run, n: int) -> Table:
-    """What one thread does, on average."""
+    """Average work of one thread."""
     m, threads = run.metrics, n * n
     reads, writes = m["dram__bytes_read.sum"] / threads, m["dram__bytes_write.sum"] / threads
     loads, stores = (m[f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum"] * 32 / threads for op in ("ld", "st"))

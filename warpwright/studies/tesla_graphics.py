@@ -34,7 +34,7 @@ NOT_ANCHORED = (
 
 @lru_cache(maxsize=64)
 def frame(scene: str, balance: str = "dynamic", clusters: int = 8, adds_coverage: bool = False) -> FrameTime:
-    """A recorded scene in time, on a chip of so many clusters; with coverage samples up to 16, if asked for."""
+    """A timed recording of a scene on a chip with the given number of clusters; with coverage samples up to 16 in all, if requested."""
     changed: dict[str, Any] = {}
     if clusters != 8:
         changed = {"sm_count": 2 * clusters, "gpc_sm_counts": [2] * clusters, "gpc_l2_partitions": [0] * clusters}
@@ -56,7 +56,7 @@ def _prepare(device: GraphicsDevice, adds_coverage: bool) -> None:
 
 
 def per_clock(found: FrameTime, amount: float, stage: str) -> float:
-    """What each draw but the first handed on per core clock, from the end of the first on that stage to that of the last."""
+    """Items that each draw except the first passed on per core clock, from the end of the first draw on that stage to that of the last."""
     chip = load_chip(CHIP)
     draws = [d for d in found.draws if stage in d.spans and d.counts["tiles"]]
     cycles = draws[-1].spans[stage][1] - draws[0].spans[stage][1]

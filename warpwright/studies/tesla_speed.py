@@ -79,7 +79,7 @@ extern "C" __global__ void three_floats(float *a)
 }
 """
 FLOATS = 3 << 20
-# Kernel, microseconds of the tutorial, floats of a thread.
+# Kernel, microseconds in the tutorial, floats per thread.
 TIMES = (
     ("coalesced", 356.0, 1),
     ("some_threads", 357.0, 1),
@@ -99,13 +99,13 @@ TIME_TOLERANCE = 0.10
 
 
 def _difference(runs: list[Run], metric: str = "") -> float:
-    """Of a longer and a shorter launch, in cycles or a metric."""
+    """Difference between a longer and a shorter launch, in cycles or a metric."""
     few, many = (run.metrics[metric] if metric else float(run.cycles) for run in runs)
     return many - few
 
 
 def _steps_per_clk(kernel: Kernel, sms: int, blocks: int = BLOCKS_PER_SM) -> float:
-    """Operations of threads that the chip does in a cycle."""
+    """Thread operations per cycle of the chip."""
     out = np.zeros(sms * blocks * THREADS, np.float32)
     repeats = (2, 6)
     runs = [kernel[sms * blocks, THREADS](out.copy(), n) for n in repeats]

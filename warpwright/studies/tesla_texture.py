@@ -70,7 +70,7 @@ def _program() -> ShaderProgram:
 
 
 def _counts(program: ShaderProgram, anisotropy: int, mip: int, stretch: float) -> dict[str, int]:
-    """What the texture unit did for a square of pixels whose coordinates step so many texels along x, and as many as suit along y."""
+    """Counters of the texture unit for a square of pixels whose coordinates step by a given number of texels along x, and by a matching number along y."""
     types, sources = (sum(value << 3 * n for n, value in enumerate(v)) for v in ((UNORM,) * 4, range(2, 6)))
     header = [0x08 | types << 6 | sources << 18, ADDRESS, TWO_D << 14 | 1 << 31 | 4 << 22]
     header += [0, SIZE, SIZE | 1 << 16 | LEVELS - 1 << 28, 0, 0]

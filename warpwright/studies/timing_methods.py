@@ -32,17 +32,16 @@ def read(values: Sequence[float]) -> Readings:
 
 
 def inferred(few: Readings, many: Readings, repeat_difference: int) -> Readings:
-    """One more instruction's time from two kernels that differ in its repeats alone: formulas 1 and 2.
-
-    What a launch takes besides cancels, so that a clock of the host will do.
+    """The time of one more instruction, from two kernels that differ only in its repeats (formulas 1 and 2). The overhead of a launch cancels, so the host's
+    clock suffices.
 
     Args:
         few: times of the kernel with fewer repeats.
         many: times of the kernel with more.
-        repeat_difference: how many more.
+        repeat_difference: the difference in repeats.
 
     Raises:
-        ValueError: the second kernel has no more repeats.
+        ValueError: the second kernel does not have more repeats.
     """
     if repeat_difference < 1:
         raise ValueError(
@@ -63,7 +62,7 @@ def by_gpu_clock(begins: Sequence[int], ends: Sequence[int], repeats: int) -> tu
 
 @dataclass(frozen=True, slots=True)
 class LaunchTimes:
-    """What launches of one kernel take by a clock of the host, in nanoseconds."""
+    """Duration of launches of one kernel in nanoseconds, by the host's clock."""
 
     call: Readings
     """The call that launches, of one launch alone."""

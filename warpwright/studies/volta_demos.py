@@ -1,7 +1,7 @@
 """The four demonstrations of independent thread scheduling in "Volta: Performance and Programmability": what ends, and with which results.
 
-The article guarantees them for Volta; of other processors it says that a spin lock may live-lock, that an assertion may fire and that a body may run diverged.  A model with one
-order of threads shows one outcome where the article allows several: only what it guarantees, and the live-lock, are compared.
+The article guarantees them for Volta; on other processors, a spin lock may live-lock, an assertion may fire and a body may run diverged. A model with one order
+of threads shows one outcome where the article allows several: only what it guarantees, and the live-lock, are compared.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def spin_lock(module: Module) -> tuple[int, str]:
 
 
 def assertions(module: Module) -> int:
-    """Threads whose assertion fired beside a barrier in divergent code."""
+    """Threads whose assertion fired next to a barrier in divergent code."""
     sound, fired = np.ones(1, np.int32), np.zeros(1, np.int32)
     module["demo_b"][1, THREADS](sound, fired)
     return int(fired[0])
 
 
 def aggregated(module: Module, lanes: int) -> bool:
-    """Whether each thread was given a number of its own, one after the other."""
+    """Whether the threads received distinct consecutive numbers."""
     total, given = np.zeros(1, np.int32), np.full(BLOCKS * THREADS, -1, np.int32)
     module["demo_d"][BLOCKS, THREADS](total, given, np.int32(lanes))
     count = BLOCKS * THREADS // 32 * lanes
@@ -91,7 +91,7 @@ def aggregated(module: Module, lanes: int) -> bool:
 
 
 def groups(module: Module) -> int:
-    """Groups in which a warp's threads, each with a turn of its own, run a body."""
+    """Groups in which a warp's threads run a body, each in its own turn."""
     found = np.zeros(1, np.int32)
     module["demo_c"][1, 32](found, np.arange(32, dtype=np.int32))
     return int(found[0])

@@ -1,4 +1,5 @@
-"""Figures 1 to 3 and 5 of "Volta: Performance and Programmability" and its links: P100 beside V100, the parts of V100's SM, spin locks by many threads.
+"""Figures 1 to 3 and 5 of "Volta: Performance and Programmability" and its links: P100 compared with V100, the parts of V100's SM, and spin locks with many
+threads.
 
 Peaks are measured with instructions that do not depend on each other, by one SM's clock; STREAM's triad and copies by the launches' times.
 """
@@ -19,10 +20,10 @@ from warpwright.studies.volta_demos import PAPER
 
 PEAK_TOLERANCE, STREAM_TOLERANCE, LINK_TOLERANCE, COPY_TOLERANCE = 0.07, 0.03, 0.03, 0.03
 STREAM_MIB = 32
-"""Of each of three arrays."""
+"""MiB of each of three arrays."""
 REPEATS = (4, 12)
 STEPS = 64
-"""Of a repeat."""
+"""Steps per repeat."""
 THREADS = 512
 SOURCE = r"""
 #include <cuda_fp16.h>
@@ -80,10 +81,10 @@ PEAKS: dict[str, dict[str, float]] = {
     "p100": {"fp32": 10, "fp64": 5, "halves": 21},
 }
 FLOPS = {"fp32": 2, "fp64": 2, "halves": 4, "tensor": 2 * 16 * 16 * 4 / 32}
-"""Of a thread's operation."""
+"""Floating-point operations per operation of a thread."""
 STREAM = {"v100": 855, "p100": 557}
 L2_MIB = {"v100": 6, "p100": 4}
-# Operations of V100's SM per clock: what the article says of its sub-cores, four of them.
+# Operations of V100's SM per clock: the article's figures for its four sub-cores.
 PARTS = {"fp32": 64, "integers": 64, "fp64": 32, "special": 16, "tensor": 512 / (16 * 16 * 4 / 32), "both": 128}
 PART_TEXTS = {
     "fp32": "FP32 multiply-adds", "integers": "integer operations",
@@ -111,7 +112,7 @@ def per_clock(name: str, kernel: str) -> float:
 
 
 def tflops(name: str, kernel: str) -> float:
-    """Of the whole chip at its clock."""
+    """Rate of the whole chip at its clock."""
     chip = _chip(name)
     return per_clock(name, kernel) * FLOPS[kernel] * chip.sm.sm_count * chip.clocks.sm_clock_mhz * 1e-6
 
@@ -187,7 +188,7 @@ def lock(blocks: int, warps: int, lanes: int, turns: int) -> tuple[int, float]:
 
 
 def sections_on_pascal(threads: int) -> int:
-    """Critical sections of demo A in four blocks of so many threads on P100; 0 if it never ends."""
+    """Critical sections of demo A in four blocks with the given number of threads on P100; 0 if it never ends."""
     module = GPU("p100", timing="full").compile(volta_demos.SOURCE)
     mutex, count = np.zeros(1, np.int32), np.zeros(1, np.int32)
     try:

@@ -150,7 +150,7 @@ THREADS = {"v100": 128, "p100": 256}
 
 @cache
 def tflops(chip: str, rows: int, columns: int, depth: int) -> tuple[float, bool]:
-    """Rate of a product of so many rows and columns, and whether it is right."""
+    """Rate of a product with the given rows and columns, and whether the result is right."""
     gpu = GPU(chip, timing="full")
     gpu.repeats = None
     random = np.random.default_rng(6)

@@ -99,7 +99,7 @@ PROGRAMS = {"sum": (1024, 1), "transpose": (1024, 1024), "product": (1024, 256),
 
 
 def expected(name: str, data: np.ndarray) -> np.ndarray:
-    """What a program writes, one row for each tile."""
+    """The output of a program, one row per tile."""
     if name == "sum":
         return data.sum(axis=1, keepdims=True)
     if name == "transpose":

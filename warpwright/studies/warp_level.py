@@ -22,9 +22,9 @@ TOLERANCE = 0.10
 SYNCS = 64
 """Barriers of a tile in straight-line code: few enough for the first instruction cache, as the paper records its fastest repeats."""
 COALESCED_SYNCS = 512
-"""The paper's basic number of repeats: on P100 a barrier is one NOP, beside which the start of 32 warps, after the fence of the block's barrier, takes long."""
+"""The paper's basic number of repeats: on P100 a barrier is one NOP, which is short compared with the start of 32 warps after the block's barrier."""
 SYNCS_OF_TODAY = 8
-"""Of CUDA 12's generic group, whose barrier is much code."""
+"""Repeats for CUDA 12's generic group, whose barrier is long."""
 PASSES = 3
 WARP = 32
 

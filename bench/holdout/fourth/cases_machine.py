@@ -41,7 +41,7 @@ def cluster_all_to_all(rng: Rng, clusters: int) -> Case:
     sizes = np.stack([np.bincount(keys >> U32(29), minlength=8) for keys in src])
 
     def check(outputs: Outputs) -> None:
-        """What a block gets comes in any order."""
+        """A block receives its elements in any order."""
         got = np.asarray(outputs[0]).reshape(clusters, 8, 3072)
         for c, r in np.ndindex(clusters, 8):
             want = np.sort(src[c][src[c] >> U32(29) == r])
@@ -122,7 +122,7 @@ def kd_recursive(rng: Rng, levels: int, n: int) -> Case:
     far, want = cKDTree(tree[:, :3].astype(F64)).query(goals[:, :3].astype(F64))
 
     def check(outputs: Outputs) -> None:
-        """Of points equally far to rounding either may win."""
+        """Of points that are equally far up to rounding, either may win."""
         got = tree[np.asarray(outputs[0]), :3].astype(F64)
         np.testing.assert_allclose(np.sqrt(((got - goals[:, :3]) ** 2).sum(axis=1)), far, rtol=1e-4, atol=1e-5)
         assert np.mean(np.asarray(outputs[0]) != want) < 1e-2

@@ -84,7 +84,7 @@ def cfar_detect(rng: Rng, ranges: int, rows: int) -> Case:
     want, close = power > 6 * noise / 34, np.abs(power - 6 * noise / 34) < 1e-4 * power
 
     def check(outputs: Outputs) -> None:
-        """The list has any order; what lies at the threshold may be in it or not."""
+        """The list may have any order; elements at the threshold may be in it or not."""
         count = int(outputs[1][0])
         found = np.zeros(power.size, bool)
         found[np.asarray(outputs[0])[:count]] = True
@@ -157,7 +157,7 @@ def hough_lines(rng: Rng, n: int, angles: int, distances: int) -> Case:
     want = np.stack([np.bincount(at[:, a], minlength=distances) for a in range(angles)])
 
     def check(outputs: Outputs) -> None:
-        """Rounding moves points that lie on the edge of two bins."""
+        """Rounding moves points that are on the edge of two bins."""
         assert (
             np.abs(np.asarray(outputs[0], I64) - want.ravel()).sum()
             <= 2 * (np.abs(exact - np.rint(exact)) < 1e-3).sum()

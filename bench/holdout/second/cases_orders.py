@@ -127,7 +127,7 @@ def crc_by_eight(rng: Rng, records: int) -> Case:
 def run_automaton(rng: Rng, n: int, length: int, states: int) -> Case:
     table = np.zeros((states, 256), U8)
     letters = rng.integers(0, 256, (states, 40))
-    for s in range(states - 1):  # some letters lead on, some stay, others begin anew
+    for s in range(states - 1):  # some letters lead on, some stay, others restart
         table[s, letters[s, :20]] = s
         table[s, letters[s, 20:]] = s + 1
     texts = rng.integers(0, 256, (length, n), dtype=U8)

@@ -17,7 +17,7 @@ BF16 = ml_dtypes.bfloat16
 
 
 def triton(kernel: str, grid: int | Sequence[int], args: Sequence[Argument], **more: Any) -> Case:
-    """A kernel of Triton's: threads and shared memory as the first line of its PTX says, two null pointers behind the arguments."""
+    """A kernel of Triton's: threads and shared memory are given in the first line of its PTX, and two null pointers follow the arguments."""
     words = (SOURCES / f"{kernel}.ptx").open().readline().split()
     shared, threads = int(words[words.index("bytes") - 1]), int(words[words.index("threads") - 1])
     case = launch("", kernel, grid, threads, (*args, U64(0), U64(0)), shared_bytes=shared, **more)

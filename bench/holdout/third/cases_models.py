@@ -144,7 +144,7 @@ def adam_8bit(rng: Rng, blocks: int) -> Case:
     tops = np.abs(first).max(axis=1), second.max(axis=1)
 
     def check(outputs: Outputs) -> None:
-        """Moments are the codes nearest to them, or lie as near."""
+        """Moments are the nearest codes, or equally near ones."""
         np.testing.assert_allclose(outputs[0], want.ravel(), rtol=1e-4, atol=1e-4)
         for index, table, moment, top in ((1, signed, first, tops[0]), (2, plain, second, tops[1])):
             np.testing.assert_allclose(outputs[index + 2], top, rtol=1e-5)

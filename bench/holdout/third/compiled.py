@@ -1,7 +1,7 @@
-"""Make the PTX of other compilers that stands beside this file: Triton's and Numba's code for sm_90, as the sources below give it.
+"""Generates the PTX of other compilers in this folder: Triton's and Numba's code for sm_90, from the sources below.
 
-``TRITON_DISABLE_LINE_INFO=1 python bench/holdout/third/compiled.py`` with Triton 3.6.0 and numba-cuda; no GPU is needed.  Entries of Numba's
-get plain names in place of their mangled ones.  Triton's need the dynamic shared memory that the first line of a file says, and two
+``TRITON_DISABLE_LINE_INFO=1 python bench/holdout/third/compiled.py`` with Triton 3.6.0 and numba-cuda; no GPU is needed.  Numba's entries get plain names
+instead of their mangled ones.  Triton's need the dynamic shared memory that the first line of a file says, and two
 null pointers behind their own arguments; Numba's take an array as two null pointers, numbers of elements and of bytes of one, its
 address, shape and strides.
 """

@@ -33,7 +33,7 @@ class CompressedSurface:
     whole_sectors: int
     """Sectors of an uncompressed tile."""
     sector: int
-    """Memory offset of the surface's first byte."""
+    """Sector of the surface's first byte in memory."""
 
 
 class Surfaces:

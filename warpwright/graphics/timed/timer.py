@@ -16,7 +16,7 @@ from warpwright.graphics.video_memory import VideoMemory
 from warpwright.timing.state import MAX_KERNELS
 
 MOST_WARPS = 60_000
-"""Size at which a batch is run; its inputs are kept in memory until then."""
+"""Number of warps at which a batch is run; its inputs are kept in memory until then."""
 
 
 class GraphicsTimer:

@@ -56,7 +56,7 @@ class _Past:
     work: Work
     host: tuple[str, ...]
     watch: Watch | None = None
-    """Program of a launch."""
+    """The watch of a launch; None for a copy."""
     start: Start | None = None
     """Its start; None if other launches with the same start may behave differently."""
     first: int = 0
@@ -90,7 +90,7 @@ class StreamRaces:
         self._past: list[_Past] = []
         self._noted: list[_Noted] = []
         self.work: Work | None = None
-        """Clock of the current launch; None for a GPU whose work is all ordered."""
+        """The current launch's work; None for a GPU whose work is all ordered."""
         self._watched: dict[Start, _Past] = {}
         """The last watched launch, by start."""
         self._beside: set[tuple[Start, Start]] = set()

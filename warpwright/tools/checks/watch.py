@@ -83,7 +83,7 @@ class Watch:
         """What a warp initially knows of the warps of other blocks."""
         self.resident: dict[int, ResidentBlock] = {}
         self.spare: list[ResidentBlock] = []
-        """Last epoch of the blocks that have ended."""
+        """State objects of blocks that have ended, for reuse."""
         self.locations: dict[int, Any] = {}
         self.live = list(self.context.memory)
         self.shadows = launch.checker.shadows
