@@ -154,6 +154,18 @@ def load_chip(name: str | Chip, **overrides: Any) -> Chip:
     Raises:
         ChipError: unknown chip, unknown field, or a value of the wrong type or range.
     """
+    if isinstance(name, str) and not overrides and name in chip_names():
+        return _own_chip(name)
+    return _checked(name, overrides)
+
+
+@cache
+def _own_chip(name: str) -> Chip:
+    """A chip of this package, which is read once: records are not changed."""
+    return _checked(name, {})
+
+
+def _checked(name: str | Chip, overrides: dict[str, Any]) -> Chip:
     if isinstance(name, Chip):
         values = {field: getattr(getattr(name, section), field) for field, section in fields().items()}
         file = _File(name.name, "", values, dict(name.sources), dict(name.kinds), dict(name.documents))

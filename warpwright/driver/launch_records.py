@@ -13,13 +13,16 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warpwright.driver.cuda_error import say
 from warpwright.driver.pending import queue
 from warpwright.driver.process_end import at_end
 from warpwright.run import Run
 from warpwright.session import chips_named, session
-from warpwright.tools.checks import Finding
+
+if TYPE_CHECKING:
+    from warpwright.tools.checks import Finding
 
 MOST = 4096
 """Maximum number of launches recorded per process, so that memory does not grow with a program that launches for

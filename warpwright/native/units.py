@@ -17,7 +17,7 @@ where it comes from another unit's parts, from a call that returns one, or from 
 from __future__ import annotations
 
 import ast
-import copy
+import pickle
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import CellType, FunctionType
@@ -164,7 +164,7 @@ def lowered(function: FunctionType, tree: ast.FunctionDef) -> ast.FunctionDef:
         UnitError: a field that a unit does not have, or a variable that is now a unit and now something else.
     """
     lowering = _Lowering(function)
-    changed: ast.FunctionDef = lowering.visit(copy.deepcopy(tree))
+    changed: ast.FunctionDef = lowering.visit(pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL)))
     return ast.fix_missing_locations(changed) if lowering.changes else tree
 
 
