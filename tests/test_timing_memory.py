@@ -17,6 +17,7 @@ from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
 from warpwright.timing import address_hash, atomics, coalescer, dram, exchange, instruction_table, l2, read_coalescer
 from warpwright.timing import state as s
+from warpwright.timing.dram_rules import RULES, Rule
 from warpwright.timing.reset import LaunchSizes, initial_state
 
 GLOBAL2, GLOBAL4, GLOBAL8, GLOBAL16 = (Access("global", size) for size in (2, 4, 8, 16))
@@ -45,7 +46,19 @@ def ask(m, unit, line, sectors, held, time):
         return l2.write(m, 1, address_hash.slice_of(m, line), line, sectors, held, time)
     if unit == 9:  # an atomic's place at the home
         return l2.touch(m, address_hash.slice_of(m, line), line, time, False, 0)
+    if unit == 10:
+        return address_hash.bank_of(m, address_hash.bank_block(m, line))
+    if unit == 11:
+        return address_hash.channel_of(m, 0, line)
     return address_hash.slice_of(m, line)
+
+
+def dram_bank(m: np.ndarray, line: int) -> int:
+    return int(ask(m, 10, line, 0, 0, 0))
+
+
+def dram_channel(m: np.ndarray, line: int) -> int:
+    return int(ask(m, 11, line, 0, 0, 0))
 
 
 def read(m: np.ndarray, line: int, sectors: int, time: int) -> int:
@@ -890,7 +903,7 @@ def test_write_batches_turn_the_bus_around_only_between_reads() -> None:
         return end
 
     m = idle()
-    per_batch = int(m[s.chip.dram_turnaround]) / 256
+    per_batch = int(m[s.chip.dram_read_to_write] + m[s.chip.dram_write_to_read]) / 256
     batches = 2000 * 4 / int(m[s.chip.dram_batch]) / 2  # two channels
     reads = 2000 * int(m[s.chip.dram_sector]) / 256 / 2
     assert cycles(True) - cycles(False) == pytest.approx(per_batch * batches + reads, rel=0.15)
@@ -943,3 +956,88 @@ def test_a_channel_opens_rows_in_an_interval(sectors: int, cycles: float) -> Non
     count = 4000
     end = max(dram_read(m, row << 15, sectors, 1000) for row in range(count))
     assert (end - 1000) * channels / count == pytest.approx(cycles, rel=0.1)
+
+
+def _bank_group(m: np.ndarray, line: int) -> int:
+    return dram_bank(m, line) % int(m[s.chip.dram_groups])
+
+
+def test_bursts_of_one_bank_group_keep_their_distance() -> None:
+    """tCCD_L: two reads of one row are that long apart, reads of two groups as long as without the rule."""
+    chip = load_chip("h200")
+    cycles = 40
+    rule_ns = cycles * 1000 / chip.clocks.sm_clock_mhz
+
+    def between(other: Callable[[np.ndarray, int], bool], latency_ns: float) -> int:
+        m = idle(dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0, dram_group_column_ns=latency_ns)
+        channel = dram_channel(m, 0)
+        line = next(n for n in range(1, 1 << 16) if dram_channel(m, n) == channel and other(m, n))
+        for one in (0, line):
+            dram_read(m, one, 1, 1000)  # opens the rows
+        first, second = (dram_read(m, one, 1, 51_200) for one in (0, line))
+        return int(second - first)
+
+    def same_row(m: np.ndarray, line: int) -> bool:
+        return line < 8
+
+    def other_group(m: np.ndarray, line: int) -> bool:
+        return _bank_group(m, line) != _bank_group(m, 0)
+
+    assert between(same_row, rule_ns) == cycles
+    assert between(other_group, rule_ns) == between(other_group, 0.0) < cycles / 4
+
+
+def test_a_line_of_one_bank_group_takes_its_bursts_distances() -> None:
+    chip = load_chip("h200")
+    rule_ns = 40 * 1000 / chip.clocks.sm_clock_mhz
+    one, four = (
+        int(dram_read(idle(dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0, dram_group_column_ns=rule_ns), 0, n, 1000))
+        for n in (1, 15)
+    )
+    assert four - one == 3 * 40
+
+
+def test_rows_of_one_bank_group_open_the_interval_apart() -> None:
+    """tRRD_L: banks of one group open rows that far apart, banks of two groups at once."""
+    chip = load_chip("h200")
+    cycles = 90
+    rule_ns = cycles * 1000 / chip.clocks.sm_clock_mhz
+
+    def between(same: bool, latency_ns: float) -> int:
+        m = idle(dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0, dram_group_activate_ns=latency_ns)
+        channel = dram_channel(m, 0)
+        line = next(
+            n
+            for n in range(1, 1 << 16)
+            if dram_channel(m, n) == channel
+            and dram_bank(m, n) != dram_bank(m, 0)
+            and (_bank_group(m, n) == _bank_group(m, 0)) == same
+        )
+        first, second = (dram_read(m, one, 1, 1024) for one in (0, line))
+        return int(second - first)
+
+    assert between(True, rule_ns) == cycles
+    assert between(False, rule_ns) == between(False, 0.0) < cycles / 4
+
+
+def test_four_rows_open_in_tfaw() -> None:
+    """Reads of rows of their own take a quarter of tFAW each, and whole lines their bursts."""
+    chip = load_chip("h200")
+    cycles = 80
+    window_ns = cycles * 1000 / chip.clocks.sm_clock_mhz
+    m = idle(dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0, dram_four_activates_read_ns=window_ns)
+    channels, count = int(m[s.chip.channels_per_slice]), 2000
+    end = max(dram_read(m, row << 15, 1, 1000) for row in range(count))
+    assert (end - 1000) * channels / count == pytest.approx(cycles / 4, rel=0.05)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_rule_of_dram_has_a_number_and_a_word(rule: Rule) -> None:
+    """A chip whose number is larger has a larger latency in the model's state: the row is read."""
+    chip = load_chip("g80")
+    assert rule.field in type(chip.dram).model_fields
+    more = {rule.field: (chip.get(rule.field) or 4.0) * (0.5 if rule.field == "dram_gb_per_s" else 2)}
+    before, after = idle("g80"), idle("g80", **more)
+    words = {name: field for name, field in s.Header.fields.items() if name.startswith(("dram_", "bank_refresh"))}
+    changed = [name for name, field in words.items() if after[field.offset] > before[field.offset]]
+    assert changed, rule

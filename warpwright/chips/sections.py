@@ -506,12 +506,22 @@ class Dram(Section):
     dram_bank_refresh_ns: float = Field(ge=0)
     dram_postponed_refreshes_count: int = Field(ge=0)
     """Refreshes of single banks that a controller puts off while a channel's first requests wait."""
-    dram_activate_read_ns: float = Field(ge=0)
-    """Between two rows that a channel opens for reads; 0: no limit."""
-    dram_activate_write_ns: float = Field(ge=0)
+    dram_bank_group_count: int = Field(gt=0)
+    """Groups of a channel's banks; consecutive banks are in different ones."""
+    dram_group_column_ns: float = Field(ge=0)
+    """Between two bursts of banks of a group (tCCD_L); 0: no limit beyond the bus."""
+    dram_group_activate_ns: float = Field(ge=0)
+    """Between two rows that banks of a group open (tRRD_L); 0: no limit."""
     dram_activate_interval_ns: float = Field(ge=0)
-    """Between two rows that a channel opens, whatever its bus does (tRRD); 0: no limit."""
-    dram_turnaround_ns: float = Field(ge=0)
+    """Between two rows that a channel opens, whatever its bus does (tRRD_S); 0: no limit."""
+    dram_four_activates_read_ns: float = Field(ge=0)
+    """In which a channel opens four rows for reads (tFAW); 0: no limit."""
+    dram_four_activates_write_ns: float = Field(ge=0)
+    """In which it opens four rows for writes."""
+    dram_read_to_write_ns: float = Field(ge=0)
+    """From the data of reads to that of writes (tRTW)."""
+    dram_write_to_read_ns: float = Field(ge=0)
+    """From the data of writes to that of reads (tWTR and the reads' latency)."""
     dram_write_batch_bursts: int = Field(gt=0)
     """Bursts of writes that a channel gathers before it turns its bus around for them."""
     dram_write_batch_requests_count: int = Field(ge=0)

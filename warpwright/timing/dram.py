@@ -4,7 +4,7 @@ Each L2 slice owns its channels.  A controller reorders its queue, so a request 
 for its bank and not for the bus; a channel opens rows only at a fixed interval, longer for writes (bench.micro ``scattered``:
 64 bytes at random take as long as 110); writes wait in a queue, whose places are bursts or requests, and leave in batches,
 each batch turning the bus around twice; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
-Timing parameters: JEDEC's, in the chip file.
+The timing rules are the rows of ``dram_rules.py``; their latencies are in the chip file.
 """
 
 from __future__ import annotations
@@ -60,11 +60,28 @@ def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) ->
     m[state.activations] += 1
     m[place] = row
     start = max(time, m[place + 1])
+    if m[s.chip.dram_group_activate]:
+        opens = m[s.chip.dram_group_openings] + _group(m, channel, bank) * s.CALENDAR_SLOTS
+        start = reserve(m, opens, s.DRAM_SHIFT, _CAPACITY, start, m[s.chip.dram_group_activate])
     if m[s.chip.dram_activate_interval]:
         openings = m[s.chip.dram_openings] + channel * s.CALENDAR_SLOTS
         start = reserve(m, openings, s.DRAM_SHIFT, _CAPACITY, start, m[s.chip.dram_activate_interval])
     m[place + 1] = start + m[s.chip.dram_row_cycle]
     return start + m[s.chip.dram_row_miss]
+
+
+@core
+def _group(m: Any, channel: int, bank: int) -> int:
+    """The number of a bank's group among those of all channels: consecutive banks are in different groups."""
+    groups = m[s.chip.dram_groups]
+    return channel * groups + bank % groups
+
+
+@core
+def _group_bursts(m: Any, channel: int, line: int, time: int, takes: int) -> int:
+    """Take the time of bursts from the bank group of a line; returns their start."""
+    columns = m[s.chip.dram_group_columns] + _group(m, channel, bank_of(m, bank_block(m, line))) * s.CALENDAR_SLOTS
+    return reserve(m, columns, s.DRAM_SHIFT, _CAPACITY, time, takes)
 
 
 @core
@@ -84,6 +101,10 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     ready = _bank_ready(m, channel, state, line, time)
     taken = units if m[state.activations] == opened else max(units, m[s.chip.dram_activate_read])
     start = reserve(m, port, s.DRAM_SHIFT, _CAPACITY, time, taken)
+    if m[s.chip.dram_group_column]:
+        in_group = count * m[s.chip.dram_group_column]
+        start = max(start, _group_bursts(m, channel, line, time, in_group))
+        units = max(units, in_group)
     return max(start, ready) + (units >> 8) + m[s.chip.dram_latency]
 
 
@@ -104,10 +125,13 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     units = count * m[s.chip.dram_sector]
     if m[state.activations] != opened:
         units = max(units, m[s.chip.dram_activate_write])
+    if m[s.chip.dram_group_column]:
+        _group_bursts(m, channel, line, time, count * m[s.chip.dram_group_column])
     m[state.queued] += units
     if (requests if m[s.chip.dram_batch_requests] else sectors_queued) >= m[s.chip.dram_batch]:
         # Between batches without reads the bus need not turn around.
-        units = m[state.queued] + m[state.read] * m[s.chip.dram_turnaround]
+        turnaround = m[s.chip.dram_read_to_write] + m[s.chip.dram_write_to_read]
+        units = m[state.queued] + m[state.read] * turnaround
         m[state.queued] = 0
         m[state.read] = 0
         start = reserve(m, port, s.DRAM_SHIFT, _CAPACITY, time, units)

@@ -144,6 +144,10 @@ class _Sizes:
             ("atomics_elsewhere", s.SLICE_GROUPS * s.LINES_OF_ATOMICS * 2),
         )
 
+    def _groups(self, limit: str) -> int:
+        """Bank groups of all channels, none if nothing limits them."""
+        return self.channels * self.chip.dram.dram_bank_group_count if self.chip.get(limit) else 0
+
     def _place_areas(self, blocks: int) -> None:
         """Where each area of the state begins; ``blocks`` are logged."""
         sm, l2, texture = self.chip.sm, self.chip.l2, self.chip.texture
@@ -178,6 +182,8 @@ class _Sizes:
             ("far_ports", 2 * self.half * s.CALENDAR_SLOTS),
             ("dram_ports", self.channels * s.CALENDAR_SLOTS),
             ("dram_openings", self.channels * s.CALENDAR_SLOTS),
+            ("dram_group_openings", self._groups("dram_group_activate_ns") * s.CALENDAR_SLOTS),
+            ("dram_group_columns", self._groups("dram_group_column_ns") * s.CALENDAR_SLOTS),
             ("dram_state", self.channels * s.Channel.size),
             ("dram_banks", self.channels * self.chip.dram.dram_bank_count * 2),
             ("texture_units", self.gpcs * self.texture_unit_words),

@@ -12,6 +12,7 @@ from typing import Any
 from warpwright.chips.chip import Chip
 from warpwright.chips.sections import COALESCING
 from warpwright.native.units import Field, Unit, word
+from warpwright.timing.dram_rules import BY_NAME
 from warpwright.timing.state.common import (
     CALENDAR_SHIFT,
     DRAM_SHIFT,
@@ -54,6 +55,18 @@ def from_chip(path: str, unit: str, text: str) -> Derived:
 def derived(value: Callable[[Any], int], unit: str, text: str) -> Derived:
     """A word that follows from the sizes of the chip and the program (``reset.py``)."""
     return Derived(unit, text, value)
+
+
+def rule(name: str) -> Derived:
+    """A word that holds a row of DRAM's timing rules; of a rule over several commands, one command's share."""
+    row = BY_NAME[name]
+    scale = UNITS_OF_CYCLES[row.unit]
+
+    def value(z: Any) -> int:
+        latency_ns = z.chip.get(row.field) / row.commands
+        return round(scale * latency_ns * (z.chip.clocks.sm_clock_mhz / 1000.0))
+
+    return Derived(row.unit, str(row), value)
 
 
 def _tag_bank_bits(z: Any, bit: int) -> int:
@@ -496,8 +509,8 @@ class Header(Unit):
         "cycle",
         "beyond an L2 hit, row open",
     )
-    dram_row_miss = derived(lambda z: z.row_miss, "cycle", "to open a row")
-    dram_row_cycle = from_chip("dram.dram_row_cycle_ns", "cycle", "between two rows of a bank")
+    dram_row_miss = derived(lambda z: z.row_miss, BY_NAME["tRCD"].unit, str(BY_NAME["tRCD"]))
+    dram_row_cycle = rule("tRC")
     dram_row_blocks = derived(lambda z: z.row_blocks, "blocks of a bank", "of a row, over all channels")
     bank_block_shift = derived(
         lambda z: (z.chip.dram.dram_bank_block_bytes // z.chip.l1.l1_line_bytes).bit_length() - 1,
@@ -509,12 +522,24 @@ class Header(Unit):
         "1/256 cycle",
         "of a channel's bus for a sector",
     )
-    dram_turnaround = from_chip("dram.dram_turnaround_ns", "1/256 cycle", "of the bus from reads to writes, or back")
-    dram_activate_interval = from_chip(
-        "dram.dram_activate_interval_ns", "1/256 cycle", "between two rows that a channel opens; 0: no limit"
+    dram_read_to_write = rule("tRTW")
+    dram_write_to_read = rule("tWTR")
+    dram_activate_interval = rule("tRRD_S")
+    dram_group_activate = rule("tRRD_L")
+    dram_group_column = derived(
+        lambda z: round(
+            copied(z.chip, "dram.dram_group_column_ns", "1/256 cycle")
+            * z.chip.l1.sector_bytes
+            / z.chip.dram.dram_burst_bytes
+        ),
+        "1/256 cycle",
+        f"{BY_NAME['tCCD_L']}, for a sector",
     )
+    dram_groups = from_chip("dram.dram_bank_group_count", "bank groups", "of a channel")
+    dram_group_openings = area("dram_group_openings", "calendars of the rows that bank groups open")
+    dram_group_columns = area("dram_group_columns", "calendars of the bank groups' bursts")
     dram_refresh_interval = from_chip("dram.dram_refresh_interval_ns", "cycle", "between refreshes of a channel")
-    dram_refresh = from_chip("dram.dram_refresh_ns", "1/256 cycle", "of one of them")
+    dram_refresh = rule("tRFC")
     postponed_refreshes = from_chip(
         "dram.dram_postponed_refreshes_count", "", "of single banks while first requests wait"
     )
@@ -528,7 +553,7 @@ class Header(Unit):
         "dram.dram_write_batch_requests_count", "requests", "of writes that a channel gathers; 0: bursts count"
     )
     bank_refresh_interval = from_chip("dram.dram_bank_refresh_interval_ns", "cycle", "between refreshes of one bank")
-    bank_refresh = from_chip("dram.dram_bank_refresh_ns", "cycle", "of one of them")
+    bank_refresh = rule("tRFCsb")
     # requests between SMs and L2 (exchange.py)
     buckets = area("buckets", "a counting sort of each GPC")
     order = area("order", "the requests of each GPC in the order of their service")
@@ -596,10 +621,8 @@ class Header(Unit):
     touched = area("touched", "which SMs have turned to each slice, a bit each")
     touched_words = derived(lambda z: -(-z.chip.sm.sm_count // 64), "words", "of a slice in that area")
     l2_partial_ways = from_chip("l2.l2_partial_ways", "ways", "of a set that may hold partly written lines")
-    dram_activate_read = from_chip(
-        "dram.dram_activate_read_ns", "1/256 cycle", "between two rows that a channel opens for reads"
-    )
-    dram_activate_write = from_chip("dram.dram_activate_write_ns", "1/256 cycle", "the same for writes")
+    dram_activate_read = rule("tFAW of reads")
+    dram_activate_write = rule("tFAW of writes")
     atomic_change = from_chip(
         "l2.l2_atomic_change_cycles", "slice bytes", "for an atomic on a line that is none of the slice's last ones"
     )
