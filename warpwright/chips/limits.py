@@ -92,6 +92,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "l2_atomic_lines": (None, 64),
     "l2_atomic_wide_passes_count": (None, 32),
     "dram_bank_block_bytes": (128, 1 << 20),
+    "dram_bank_group_count": (None, 64),
     "texture_addresses_per_clk": (None, 64),
     "gpc_icache_fetch_bytes": (32, 4096),
     "dram_postponed_refreshes_count": (None, 64),
