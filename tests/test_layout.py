@@ -26,7 +26,7 @@ ORDER: list[set[str]] = [
     {"launch_groups", "device_launches"},
     {"resident_launches"},
     {"api"},
-    {"multi_gpu", "mig", "checkpoint"},
+    {"multi_gpu", "mig", "sharing", "checkpoint"},
     {"driver", "tools"},
     {"libraries"},
     {"sparsity", "refinement"},

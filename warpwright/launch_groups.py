@@ -20,10 +20,14 @@ from warpwright.session import session
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
-    from warpwright.engine.device_memory import Allocation
+    from warpwright.engine.device_memory import Allocation, DeviceMemory
     from warpwright.ranges import Origin
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.shared_chip import TimedGrid
+
+
+Window = tuple["DeviceMemory", "Allocation"]
+"""Memory of a launch's parameters, and whose it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,10 @@ class Member:
     """Whether it waits for work of the host besides (``resident_launches.py``)."""
     origin: Origin | None = None
     """Where the program made it."""
+    client: int = 0
+    """Number of the process that it belongs to, among those that share the chip (``sharing.py``)."""
+    most_sms: int = 0
+    """SMs that the client's blocks may be on at once; 0: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ def hinders(launcher: Launcher, timed: bool = True) -> str:
 
 
 def launch_group(members: Sequence[Member]) -> list[Timed]:
-    """Run launches of one GPU that share its chip, in the order of their places where they wait for each other.
+    """Run launches that share a chip, in the order of their places where they wait for each other: of one GPU, or of clients (``sharing.py``).
 
     Raises:
         GroupError: a fault, a trap or a deadlock (``ExecutionError``) in one of them.
@@ -138,14 +146,13 @@ def launch_until_idle(members: Sequence[Member], *, timed: bool = True) -> list[
         GroupError: a fault, a trap or a deadlock (``ExecutionError``) in one of them.
         KeyboardInterrupt: Ctrl-C.
     """
-    memory = members[0].launcher.kernel.gpu.memory
-    windows: list[Allocation] = []
+    windows: list[Window] = []
     try:
         jobs = make_jobs(members, windows)
         group = GroupJob(members, jobs)
         group.run()
     finally:
-        for window in windows:
+        for memory, window in windows:
             memory.free(window)
     clock = members[0].launcher.chip.clocks.sm_clock_mhz * 1e6
     found: list[Timed | None] = []
@@ -162,18 +169,17 @@ def launch_until_idle(members: Sequence[Member], *, timed: bool = True) -> list[
     return found
 
 
-def make_jobs(members: Sequence[Member], windows: list[Allocation]) -> list[Job]:
+def make_jobs(members: Sequence[Member], windows: list[Window]) -> list[Job]:
     """The jobs of launches that run at once; ``windows`` takes the memory of their parameters, which is to be freed."""
-    memory = members[0].launcher.kernel.gpu.memory
     jobs = []
     for member in members:
         context, window = launch_context(member.launcher, member.parameters)
         if window is not None:
-            windows.append(window)
+            windows.append((member.launcher.kernel.gpu.memory, window))
         jobs.append(Job(member.launcher, context, checked=False, timed=True))
     if windows:
         for job in jobs:  # each is to see the parameters' memory of all
-            job.context.show_allocations(memory.table())
+            job.context.show_allocations(job.launcher.kernel.gpu.memory.table())
     return jobs
 
 
@@ -277,6 +283,8 @@ class GroupJob(Job):
                 earliest,
                 member.early,
                 member.held,
+                member.client,
+                member.most_sms,
             )
             for member, job, kernel, (gap, earliest, delays) in zip(
                 self.members, self.jobs, kernels, cycles, strict=True

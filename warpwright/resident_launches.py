@@ -13,13 +13,13 @@ from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import traced
 from warpwright.errors import ExecutionError
 from warpwright.isa.services import LAUNCHES
-from warpwright.launch_groups import GroupError, GroupJob, Member, Timed, make_jobs
+from warpwright.launch_groups import GroupError, GroupJob, Member, Timed, Window, make_jobs
 from warpwright.run import Job, assembled
 from warpwright.session import session
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
-    from warpwright.engine.device_memory import Allocation
+    from warpwright.timing.simulate import Prepared
     from warpwright.timing.stopping import StoppingMachine
 
 
@@ -39,7 +39,7 @@ class ResidentLaunches:
         self._gpu = members[0].launcher.kernel.gpu
         self._origins = [member.origin for member in members]
         self._timed = timed
-        self._windows: list[Allocation] = []
+        self._windows: list[Window] = []
         self._kept = self._gpu.kept_caches
         self._closed = False
         self._alone = ExitStack()
@@ -64,6 +64,11 @@ class ResidentLaunches:
         """Its clock, since it began."""
         machine = self._job.machine
         return machine.now / self._clock if machine is not None else 0.0
+
+    @property
+    def machine(self) -> Prepared:
+        """Its machine, which is made now if it has not run."""
+        return self._job.made().launch
 
     @property
     def done(self) -> bool:
@@ -142,8 +147,8 @@ class ResidentLaunches:
 
     def _free(self) -> None:
         self._alone.close()
-        for window in self._windows:
-            self._gpu.memory.free(window)
+        for memory, window in self._windows:
+            memory.free(window)
         self._windows.clear()
 
 
@@ -159,23 +164,29 @@ class _Slice(GroupJob):
         self.ended: list[int] = []
         self.grids_ended: dict[int, Any] = {}
 
-    def _timed(self) -> None:
-        from warpwright.timing.interface import TimingCancelled, TimingError
+    def made(self) -> StoppingMachine:
+        """The machine, which is made when it is first asked for."""
         from warpwright.timing.stopping import StoppingMachine
 
-        gpu = self.launcher.kernel.gpu
         if self.machine is None:
             self.kernels = [traced(job.launcher.kernel._loaded, job.context) for job in self.jobs]
             self.phase = "running"
             grids = self.make_grids(self.kernels)
-            self.machine = StoppingMachine(self.launcher.chip, grids, gpu.policies, self.kept)
+            self.machine = StoppingMachine(self.launcher.chip, grids, self.launcher.kernel.gpu.policies, self.kept)
+        return self.machine
+
+    def _timed(self) -> None:
+        from warpwright.timing.interface import TimingCancelled, TimingError
+
+        gpu = self.launcher.kernel.gpu
+        machine = self.made()
         try:
             # What kernels print and where malloc puts things is the same in every run on one thread alone.
             single = self.context.program.services or self.context.textures is not None
-            self.ended = self.machine.run(self.until, 1 if single else gpu.threads, lambda: self.context.cancelled)
+            self.ended = machine.run(self.until, 1 if single else gpu.threads, lambda: self.context.cancelled)
         except (Cancelled, TimingCancelled):
             raise KeyboardInterrupt from None
         except TimingError as error:
             raise self.explained(error, self.kernels) from None
         for number in self.ended:
-            self.grids_ended[number] = self.machine.grid(number)
+            self.grids_ended[number] = machine.grid(number)

@@ -609,6 +609,10 @@ class Launch(Section):
     """Between the starts of two kernels of a graph that become ready together."""
     graph_root_interval_us: float = Field(ge=0)
     """The same for kernels that no node precedes."""
+    time_slice_us: float = Field(gt=0)
+    """That a process has the chip while others wait for it, without MPS."""
+    context_switch_us: float = Field(ge=0)
+    """From the end of one process's slice to the beginning of the next one's, without the transfer of registers and shared memory."""
 
 
 class Transfer(Section):

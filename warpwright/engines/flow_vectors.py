@@ -6,6 +6,7 @@ is also what NVIDIA's engine does (VPI documentation, "Stereo Disparity Estimato
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ FRACTION_BITS = 5
 DISPARITIES = 256
 """That are searched: 0 to 255 pixels to the left."""
 _LARGEST = 32767
+_LIBRARY_PATHS = "LD_LIBRARY_PATH"
 _BLOCK = 5
 """Pixels along a side of the block that semi-global matching compares."""
 
@@ -34,12 +36,18 @@ def library() -> ModuleType:
     Raises:
         UnsupportedError: it is not installed.
     """
+    # Its import adds its own folder to this variable, which programs that this process starts would inherit.
+    paths = os.environ.get(_LIBRARY_PATHS)
     try:
         import cv2
     except ImportError:
         raise UnsupportedError(
             f"optical flow is computed by OpenCV (opencv-python-headless), which is not installed: {INSTALL}"
         ) from None
+    if paths is None:
+        os.environ.pop(_LIBRARY_PATHS, None)
+    else:
+        os.environ[_LIBRARY_PATHS] = paths
     return cv2
 
 

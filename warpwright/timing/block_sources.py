@@ -58,6 +58,10 @@ class Grid:
     """Those of ``after`` whose ends it need not wait for: it waits only until their blocks have let dependents begin."""
     held: bool = False
     """Whether it also waits for the host (``stopping.py``)."""
+    client: int = 0
+    """Number of the process that it belongs to, among those that share the chip."""
+    most_sms: int = 0
+    """SMs that the client's blocks may be on at once; 0: all."""
     blocks: Sequence[BasicBlock] | None = None
     """By the number that records carry; by default the kernel's own."""
 
@@ -231,6 +235,8 @@ def fill_contexts(state: State, chip: Chip, grids: Sequence[Grid], placed: Seque
             k.shared_bytes: part.shared_bytes,
             **_window(grid, chip, k),
             k.priority: grid.priority,
+            k.client: grid.client,
+            k.most_sms: grid.most_sms,
             k.needs: sum(1 << other for other in grid.after) | (s.HOST_BIT if grid.held else 0),
             k.early: sum(1 << other for other in grid.early),
             k.awaits: sum(1 << other for other in grid.early),
@@ -285,7 +291,11 @@ def _fill_first_places(state: State, chip: Chip, grids: Sequence[Grid], placed: 
     for number, (grid, one) in enumerate(zip(grids, placed, strict=True)):
         k = state.kernel(number)
         blocks = grid.context.geometry.blocks
-        places = first_places(dispatch_of(chip), blocks, one.occupancy.blocks_per_sm)
+        most = sm.sm_count * one.occupancy.blocks_per_sm if grid.most_sms else blocks
+        places = first_places(dispatch_of(chip), most, one.occupancy.blocks_per_sm)
+        if grid.most_sms:
+            # Every SM gets one block before any gets a second, so that the first places name the SMs in their order.
+            places = places[np.isin(places, places[: grid.most_sms])][:blocks]
         first = state.areas["first_places"] + number * sm.sm_count * sm.max_blocks_per_sm
         state.words[first : first + len(places)] = places
         state.words[k.first_places], state.words[k.first_blocks] = first, len(places)

@@ -272,13 +272,17 @@ def fill_idle_chip(m: Any, k: s.Kernel, time: int) -> None:
 @core
 def fill_room(m: Any, time: int, interval: int, latency: int) -> None:
     """Send blocks from ``time`` on as long as the kernel whose turn it is finds room for one."""
+    passed = 0
     while True:
-        k = head(m)
+        k = head(m, passed)
         if k == 0:
             return
         sm = roomiest(m, k)
         if sm == 0:
-            return
+            if m[k.most_sms] == 0:
+                return
+            passed |= 1 << m[k.number]
+            continue
         send(m, k, sm, empty_slot(m, sm), turn(m, time, interval) if interval else time, latency)
 
 
@@ -292,7 +296,7 @@ def admit(m: Any, end: int) -> None:
         time = max(m[k.begins] + m[s.chip.overhead], end)
         if m[k.arrived] > 1:
             bring_code(m, k, time)
-        if m[s.chip.on_chip] == 0 and head(m) == k:
+        if m[s.chip.on_chip] == 0 and head(m, 0) == k:
             fill_idle_chip(m, k, time)
         fill_room(m, time, m[s.chip.first_interval], m[s.chip.block_start])
 

@@ -4,6 +4,8 @@
   them, even if they would fit: they wait until the earlier launch has placed its last block.
 * An SM takes a block that fits into its warp slots, registers, barriers and shared memory.  While it has blocks, it keeps the shared-memory
   configuration from its first block: a block of a launch for which an idle SM would be configured for more waits until the SM is idle.
+* Blocks of a client that may be on some SMs only (MPS's share of a process) go to SMs that have one of its blocks, or to others while it is on fewer
+  than it may; until then the launches of other clients pass it.
 * The block goes to the SM with the most room for its launch; among equals, to the first in the order in which an idle chip is filled.
 """
 
@@ -28,12 +30,12 @@ def kernel_at(m: Any, number: int) -> s.Kernel:
 
 
 @core
-def head(m: Any) -> s.Kernel:
-    """The kernel whose block is next; 0 if no kernel that has arrived has any left."""
+def head(m: Any, passed: int) -> s.Kernel:
+    """The kernel whose block is next, but for those in the bits of ``passed``; 0 if no kernel that has arrived has any left."""
     best = s.Kernel(0)
     for number in range(m[s.chip.kernel_count]):
         k = kernel_at(m, number)
-        if m[k.arrived] == 0 or m[k.next_block] >= m[k.blocks]:
+        if m[k.arrived] == 0 or m[k.next_block] >= m[k.blocks] or (passed >> number) & 1:
             continue
         if (
             best == 0
@@ -58,12 +60,39 @@ def room_for(m: Any, sm: s.SM, k: s.Kernel) -> int:
 
 
 @core
+def has_client(m: Any, sm: s.SM, k: s.Kernel) -> bool:
+    """Whether an SM has blocks of a kernel's client."""
+    if m[sm.taken]:
+        for block in range(s.MAX_BLOCKS):
+            b = sm.blocks[block]
+            if m[b.taken]:
+                other = s.Kernel(m[b.kernel])
+                if m[other.client] == m[k.client]:
+                    return True
+    return False
+
+
+@core
+def at_its_share(m: Any, k: s.Kernel) -> bool:
+    """Whether a kernel's client is on as many SMs as it may."""
+    held = 0
+    if m[k.most_sms]:
+        for i in range(m[s.chip.sms]):
+            if has_client(m, s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots]), k):
+                held += 1
+    return m[k.most_sms] > 0 and held >= m[k.most_sms]
+
+
+@core
 def roomiest(m: Any, k: s.Kernel) -> s.SM:
     """The SM that a kernel's next block goes to; 0 if none has room."""
     most = 0
     best = s.SM(0)
+    full = at_its_share(m, k)
     for i in range(m[s.chip.sms]):
         sm = s.SM(m[s.chip.sm_first] + m[m[s.chip.sm_order] + i] * m[s.chip.sm_slots])
+        if full and not has_client(m, sm, k):
+            continue
         room = room_for(m, sm, k)
         if room > most:
             most = room

@@ -60,6 +60,8 @@ class Kernel(Unit, align=8):
     delays = words(MAX_KERNELS, "cycles", "from the end of each of those on that it waits")
     arrived = word("", "its turn among those that have come to the dispatcher, from 1 on; 0: it has not")
     priority = word("", "blocks of higher ones go first")
+    client = word("", "the process that it belongs to, among those that share the chip")
+    most_sms = word("SMs", "that the client's blocks may be on at once; 0: all")
     finish = word("cycle", "end of its last block so far; with the last of its writes when all have ended")
     settles = word(
         "windows", "until its last writes are known to be done; 0: no block has ended that was the last, or they are"
