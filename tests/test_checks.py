@@ -343,12 +343,12 @@ def test_wasteful_accesses() -> None:
     module["strided"][1, 32](np.zeros(2048, np.float32))
     titles = sorted(f.title for f in gpu.findings)
     assert titles == [
-        "Bank conflicts: 32 wavefronts a request, 1 would do",
-        "Uncoalesced access: 32 sectors a request, 4 would do",
+        "Bank conflicts: 32 wavefronts per request, 1 would suffice",
+        "Uncoalesced access: 32 sectors per request, 4 would suffice",
     ] or titles == [
-        "Bank conflicts: 32 wavefronts a request, 1 would do",
-        "Bank conflicts: 32 wavefronts a request, 1 would do",
-        "Uncoalesced access: 32 sectors a request, 4 would do",
+        "Bank conflicts: 32 wavefronts per request, 1 would suffice",
+        "Bank conflicts: 32 wavefronts per request, 1 would suffice",
+        "Uncoalesced access: 32 sectors per request, 4 would suffice",
     ]
 
 

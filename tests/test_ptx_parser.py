@@ -190,4 +190,4 @@ def test_unknown_kernel() -> None:
 def test_unknown_label() -> None:
     with pytest.raises(PtxError) as caught:
         lower("bra NOWHERE;")
-    assert str(caught.value) == "k.ptx:6: NOWHERE is no label of k\n  bra NOWHERE"
+    assert str(caught.value) == "k.ptx:6: NOWHERE is not a label of k\n  bra NOWHERE"

@@ -63,8 +63,8 @@ def test_lanes_leave_a_loop_one_after_the_other(generation: str, engine: str) ->
     [
         ("alu\nFROB T1.x, T2.x", "cayman has no operation FROB"),
         ("alu\nMOV T1.x", "MOV has 1 sources, not 0"),
-        ("alu\nMOV T128.x, T1.x", "'T128.x' is no register"),
-        ("alu\nMOV T1.x, banana", "'banana' is no source"),
+        ("alu\nMOV T128.x, T1.x", "'T128.x' is not a register"),
+        ("alu\nMOV T1.x, banana", "'banana' is not a source"),
         ("MOV T1.x, T2.x", "no clause has begun"),
         ("loop", "the last loop has no end"),
         ("share\nGDS_FROB T1.x, T2.x", "global data share has no operation GDS_FROB"),

@@ -139,7 +139,7 @@ def test_the_headline_names_sms_without_blocks_and_wasteful_accesses() -> None:
     assert " 107 of 108 SMs got no block." in headline
     found = ranking("conflicts")
     assert found.idle == ""
-    assert found.accesses[0].startswith("Bank conflicts: 32 wavefronts a request, 1 would do, bounds.cu:")
+    assert found.accesses[0].startswith("Bank conflicts: 32 wavefronts per request, 1 would suffice, bounds.cu:")
     assert found.accesses[0] in found.headline
 
 

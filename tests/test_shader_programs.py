@@ -280,7 +280,7 @@ def test_local_memory_reaches_as_far_as_the_program_writes() -> None:
 def test_code_that_leaves_its_segment_is_refused() -> None:
     code = code_of("vertex_transform")
     with pytest.raises(
-        BadProgram, match=r"vertex program at 0x0: the program goes on at 0x[0-9a-f]+, outside of its code of"
+        BadProgram, match=r"vertex program at 0x0: the program continues at 0x[0-9a-f]+, outside of its code of"
     ):
         load_program(code[:-8], 0, "vertex")
 

@@ -142,7 +142,7 @@ def test_traffic_is_counted_for_the_whole_wave(lanes: int, stride: int, shift: i
     if stride == 1:
         assert found == []
     else:
-        assert f"{lanes} sectors a request, {lanes // 8} would do" in found[0].title
+        assert f"{lanes} sectors per request, {lanes // 8} would suffice" in found[0].title
 
 
 def test_partial_waves_are_followed(lanes: int) -> None:

@@ -110,7 +110,7 @@ class TensorMap:
                 raise TensorMapError(what)
 
         need(1 <= rank <= MAX_RANK, f"a tensor map has one to five dimensions, not {rank}")
-        need(self.address % 16 == 0, f"the tensor's address {self.address:#x} is no multiple of 16 bytes")
+        need(self.address % 16 == 0, f"the tensor's address {self.address:#x} is not a multiple of 16 bytes")
         need(len(self.strides) == rank - 1, f"{rank} dimensions have {rank - 1} strides, not {len(self.strides)}")
         need(len(self.steps) == rank, f"{rank} dimensions have {rank} element strides, not {len(self.steps)}")
         for size in self.sizes:
@@ -134,7 +134,7 @@ class TensorMap:
         if self.interleave:
             unit = self.unit_bytes
             need(rank >= 3, f"an interleaved tensor has three to five dimensions, not {rank}")
-            need(self.address % unit == 0, f"the tensor's address {self.address:#x} is no multiple of {unit} bytes")
+            need(self.address % unit == 0, f"the tensor's address {self.address:#x} is not a multiple of {unit} bytes")
             for stride in self.strides:
                 need(stride % unit == 0, f"a stride of {stride:,} bytes: it must be a multiple of {unit}")
         if self.lower is None:

@@ -213,7 +213,7 @@ class Replay:
         elif kind == b"F":
             buffer = memory.buffers.get(fields[0])
             if buffer is None:
-                raise RecordingError(f"the recording gives back the buffer {fields[0]}, which does not exist")
+                raise RecordingError(f"the recording frees the buffer {fields[0]}, which does not exist")
             memory.free(buffer)
         elif kind == b"W":
             memory.view(fields[0], fields[1], "the recorded host")[:] = np.frombuffer(tail, dtype=np.uint8)

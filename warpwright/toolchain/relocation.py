@@ -169,7 +169,7 @@ def _address(module: Module, r: Relocation, addresses: Mapping[str, int], bases:
 def _check(module: Module, r: Relocation, place: bytearray, size: int) -> None:
     if r.offset + size > len(place):
         raise CubinError(
-            f"{module.name} is damaged: a relocation at {r.offset:#x} lies outside {r.section} ({len(place)} bytes)."
+            f"{module.name} is damaged: a relocation at {r.offset:#x} is outside {r.section} ({len(place)} bytes)."
         )
 
 

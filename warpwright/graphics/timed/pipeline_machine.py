@@ -341,7 +341,7 @@ class Batch:
             coming = self._next_time()
             stuck = stuck + 1 if coming == UNKNOWN and (before == self.pipe.next).all() else 0
             if stuck > 2:
-                raise GraphicsDeadlock(f"the pipeline stands still at cycle {now:,}: report the program or recording")
+                raise GraphicsDeadlock(f"the pipeline is stuck at cycle {now:,}: report the program or recording")
             now = int(max(until, min(coming, 1 << 60))) if coming != UNKNOWN else int(until)
             if self.machine is not None:
                 self.machine.skip_to(now)

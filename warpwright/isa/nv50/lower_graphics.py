@@ -80,7 +80,7 @@ def _decode_at(code: bytes, at: int, stage: str) -> Instruction:
     word = int.from_bytes(code[at : at + WORD_BYTES], "little") if 0 <= at <= len(code) - WORD_BYTES else -1
     size = LONG_BYTES if word >= 0 and is_long(word) else WORD_BYTES
     if word < 0 or at % size or at + size > len(code):
-        raise BadProgram(f"the program goes on at {at:#x}, outside of its code of {len(code):,} bytes or misaligned")
+        raise BadProgram(f"the program continues at {at:#x}, outside of its code of {len(code):,} bytes or misaligned")
     try:
         return decode(int.from_bytes(code[at : at + size], "little"), ARCH, at, stage)
     except UnknownEncoding as error:

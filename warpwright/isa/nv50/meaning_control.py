@@ -51,7 +51,7 @@ def joinat(i: Instruction, b: Nv50Emitter) -> None:
     left to join."""
     at = target_of(i)
     if at not in b.targets and b.interface is None:
-        raise unsupported(f"the target {at:#x} is no instruction with join")
+        raise unsupported(f"the target {at:#x} is not an instruction with join")
     b.op("push", "void", attr=("ssy", b.targets.get(at, at)))
 
 

@@ -304,7 +304,7 @@ class Assembler:
             for place in places:
                 if place.name not in labels and item.instruction is not None:
                     raise PtxError(
-                        f"{self.name}:{item.instruction.line}: {place.name} is no label of {function.name}\n"
+                        f"{self.name}:{item.instruction.line}: {place.name} is not a label of {function.name}\n"
                         f"  {item.instruction.text}"
                     )
 

@@ -156,7 +156,7 @@ class Emitter(Builder):
     def words(self, o: Operand, count: int) -> list[Value]:
         """Consecutive 32-bit words of a register of 64 or 128 bits."""
         if not isinstance(o, Register):
-            raise unsupported(f"a source of {32 * count} bits that is no register")
+            raise unsupported(f"a source of {32 * count} bits that is not a register")
         number, _ = self.lookup(o)
         return [self.op("get_reg", "i32", attr=number + n) for n in range(count)]
 
@@ -215,7 +215,7 @@ class Emitter(Builder):
             self.unpacked(o, value)
             return
         if not isinstance(o, Register):
-            raise unsupported("a destination that is no register")
+            raise unsupported("a destination that is not a register")
         number, type = self.lookup(o)
         have = self.type_of(value)
         if have in FLOAT_BITS:
@@ -242,7 +242,7 @@ class Emitter(Builder):
         if isinstance(o, Sink):
             return
         if not isinstance(o, Register):
-            raise unsupported(f"a destination of {32 * len(words)} bits that is no register")
+            raise unsupported(f"a destination of {32 * len(words)} bits that is not a register")
         number, _ = self.lookup(o)
         for n, word in enumerate(words):
             self.op("set_reg", "void", word, attr=number + n)

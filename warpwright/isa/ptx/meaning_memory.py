@@ -61,7 +61,7 @@ def locate(b: Emitter, o: Operand, space: str) -> tuple[str, Value]:
     if isinstance(o, Register | Symbol):
         o = Address(o)
     if not isinstance(o, Address):
-        raise unsupported("an operand that is no address")
+        raise unsupported("an operand that is not an address")
     storage: Storage | None = None
     if isinstance(o.base, Symbol):
         storage = b.context.symbols(o.base.name)
@@ -113,7 +113,7 @@ def shared(b: Emitter, o: Operand) -> Value:
     if isinstance(o, Register | Symbol):
         o = Address(o)
     if not isinstance(o, Address):
-        raise unsupported("an operand that is no address")
+        raise unsupported("an operand that is not an address")
     return b.trunc(shared_value(b, o), "i32")
 
 

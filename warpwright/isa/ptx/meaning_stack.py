@@ -50,7 +50,7 @@ def alloca(i: Instruction, b: Emitter) -> None:
     d, size, *aligned = i.operands
     alignment = aligned[0].bits if aligned and isinstance(aligned[0], Immediate) else LEAST_ALIGNMENT
     if alignment & alignment - 1:
-        raise unsupported(f"alignment {alignment}, which is no power of two")
+        raise unsupported(f"alignment {alignment}, which is not a power of two")
     end = b.op("const", "i32", attr=LocalEnd())
     wanted = b.trunc(b.source(size, type), "i32")
     below = b.sub(b.sub(end, b.op("get_reg", "i32", attr=TAKEN)), wanted)

@@ -48,7 +48,7 @@ def extents(shape: str) -> tuple[int, int, int]:
 def registers(b: Emitter, o: Operand) -> list[Value]:
     """The 32-bit words of a fragment, whatever the type of its registers."""
     if not isinstance(o, Vector):
-        raise unsupported("a fragment that is no list of registers")
+        raise unsupported("a fragment that is not a list of registers")
     return [b.source(item, "b32") for item in o.items]
 
 
@@ -132,7 +132,7 @@ def number(o: Operand) -> int:
     if isinstance(o, Negated) and o.sign == "-":
         return -number(o.operand)
     if not isinstance(o, Immediate) or o.float_bits:
-        raise unsupported("an immediate operand that is no integer")
+        raise unsupported("an immediate operand that is not an integer")
     return o.bits
 
 
@@ -140,7 +140,7 @@ def number(o: Operand) -> int:
 def words_f64(b: Emitter, o: Operand) -> list[Value]:
     """Both words of each f64 of a fragment."""
     if not isinstance(o, Vector):
-        raise unsupported("a fragment that is no list of registers")
+        raise unsupported("a fragment that is not a list of registers")
     return [word for item in o.items for word in b.high_low(b.bitcast(b.source(item, "f64"), "i64"))]
 
 
@@ -256,7 +256,7 @@ def wmma_move(i: Instruction, b: Emitter) -> None:
     role = "c" if role == "d" else role
     fragment, place, *more = i.operands if loads else (i.operands[1], i.operands[0], *i.operands[2:])
     if not isinstance(fragment, Vector):
-        raise unsupported("a fragment that is no list of registers")
+        raise unsupported("a fragment that is not a list of registers")
     if type == "f64" or BITS[type] < 8:
         raise unsupported(f"wmma of .{type}")
     gather(b, None)

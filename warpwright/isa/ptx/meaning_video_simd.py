@@ -37,7 +37,7 @@ def video_lanes(i: Instruction, b: Emitter) -> None:
     to, first, last = ["u32", *types_of(i)] if name == "vset" else types_of(i)
     d, o1, o2, o3 = i.operands
     if not isinstance(d, Register):
-        raise unsupported("a destination that is no register")
+        raise unsupported("a destination that is not a register")
     bits = 32 // lanes
     words = word(b, o1), word(b, o2)
     everything = "3210"[4 - lanes :]

@@ -42,7 +42,7 @@ def bra(i: Instruction, b: Emitter) -> None:
     only(i, "uni")
     target = i.operands[0]
     if not isinstance(target, Symbol):
-        raise unsupported("a branch to something that is no label")
+        raise unsupported("a branch to something that is not a label")
     b.op("branch", "void", attr=Place(target.name))
 
 

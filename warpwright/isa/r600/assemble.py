@@ -243,7 +243,7 @@ class _Assembler:
     def source(self, text: str, literals: list[int]) -> dict[str, int]:
         match = _SOURCE.match(text)
         if match is None:
-            raise AssemblyError(f"{text!r} is no source")
+            raise AssemblyError(f"{text!r} is not a source")
         sign, bar, kind, number, channel, forwarded, queue, value, _ = match.groups()
         changes = {"neg": int(bool(sign)), "abs": int(bool(bar))}
         if kind is not None:
@@ -306,7 +306,7 @@ class _Assembler:
 def _register(text: str) -> tuple[int, str]:
     match = re.match(r"T(\d+)(?:\.([xyzw]+))?$", text)
     if match is None or int(match[1]) > 127:
-        raise AssemblyError(f"{text!r} is no register")
+        raise AssemblyError(f"{text!r} is not a register")
     return int(match[1]), match[2] or ""
 
 

@@ -208,7 +208,9 @@ def decode_program(code: bytes, generation: str) -> Listing:
         ValueError: for a generation that is neither evergreen nor cayman.
     """
     if generation not in GENERATIONS:
-        raise ValueError(f"{generation!r} is no generation of these encodings; choose one of {', '.join(GENERATIONS)}")
+        raise ValueError(
+            f"{generation!r} is not a generation of these encodings; choose one of {', '.join(GENERATIONS)}"
+        )
     if len(code) % WORD_BYTES:
         raise UndefinedWord(f"code of {len(code)} bytes is not a whole number of words of {WORD_BYTES} bytes")
     words = struct.unpack(f"<{len(code) // WORD_BYTES}Q", code)

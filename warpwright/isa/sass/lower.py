@@ -148,7 +148,7 @@ def _exclusive_reduction(
     sources = [o for o in i.operands[1:] if not (o.kind is Kind.REGISTER and o.index == RZ)]
     moves = i.opcode in ("MOV", "IMAD") and sources[:1] == uniform and all(o.kind is not Kind.CONSTANT for o in sources)
     if not moves or i.guard is not None:
-        raise UnsupportedInstruction("a use of a reduction inside WARPSYNC.EXCLUSIVE that is no move")
+        raise UnsupportedInstruction("a use of a reduction inside WARPSYNC.EXCLUSIVE that is not a move")
     emitter = Emitter(arch=arch, exclusive=exclusive)
     meaning_control.reduce_groups(reductions[uniform[0].index], i.operands[0], emitter)
     verify(emitter.ops)

@@ -209,7 +209,7 @@ class Checker:
         if "memcheck" in self.checks:
             freed = self.memory.freed_at(address)
             self._told_of_free = True
-            what = f"it is in {freed.name}, which was freed" if freed is not None else "it is no allocation"
+            what = f"it is in {freed.name}, which was freed" if freed is not None else "it is not an allocation"
             title = (
                 f"Malloc/Free error encountered: {'Double free' if freed is not None else 'Invalid pointer to free'}"
             )

@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from warpwright.tools.checks.uninitialized_use import Verdict
 
 WAITS = {
-    CP_ASYNC: "the copy is not waited for: cp.async.wait_group (or wait_all) of the thread, then a barrier for others",
-    BULK_STORES: "the copy is not waited for: cp.async.bulk.wait_group.read of the thread that issued it, then a barrier for others",
-    0: "the copy is not waited for: every thread that touches its bytes waits on its mbarrier first",
+    CP_ASYNC: "the copy is not waited for: cp.async.wait_group (or wait_all) in the thread, then a barrier for other threads",
+    BULK_STORES: "the copy is not waited for: cp.async.bulk.wait_group.read in the issuing thread, then a barrier for other threads",
+    0: "the copy is not waited for: every thread that touches its bytes must first wait on its mbarrier",
 }
 """What orders accesses after a copy, by kind of column; 0 for the columns of mbarriers."""
 MAY_BE_OLD = (
-    "what the other block released was read, but there is no __threadfence() after that read, which would order this access: "
-    "its sector was read in this launch before it was written, so that an L1 may hold the old line (a volatile read passes L1 by)"
+    "the other block's release was read, but no __threadfence() follows that read to order this access: "
+    "its sector was read in this launch before it was written, so an L1 may hold the old line (a volatile read bypasses L1)"
 )
 UNACQUIRED = (
-    "PTX orders this access only after a __threadfence() that follows the read of what the other block released; a card issues in order, "
+    "PTX orders this access only after a __threadfence() that follows the read of the other block's release; a card issues in order, "
     "and nothing had brought the old line into an L1"
 )
 GUARDS = (
-    "the value only decides whether an atomic of the same word follows, which looks again: it may be old; "
-    "an atomic or volatile read is no race"
+    "the value only decides whether an atomic on the same word follows, which reads the word again, so it may be old; "
+    "an atomic or volatile read would not race"
 )
 UNSHOWN = (
-    "asynchronous copies see threads' writes only after a fence.proxy.async: by the writer before the barrier, or by the "
-    "issuer of the copy after it"
+    "threads' writes become visible to asynchronous copies only after a fence.proxy.async: by the writer before the barrier, "
+    "or by the issuer of the copy after it"
 )
 NARROW = (
-    "an access of block scope (atomicAdd_block, cuda::thread_scope_block) excludes those of its own block alone: "
-    "several blocks need device scope (atomicAdd)"
+    "an access of block scope (atomicAdd_block, cuda::thread_scope_block) is atomic only within its own block: "
+    "accesses by several blocks need device scope (atomicAdd)"
 )
 WASTE = 2.0
 """perfcheck reports an access that moves this many times the bytes it needs."""
@@ -238,7 +238,7 @@ class NotedFindings:
             requests, sectors, ideal, waves, ideal_waves = (int(v) for v in counters[index])
             one = self.place_of(int(index), "", 0, 0)
             if sectors >= WASTE * ideal > 0:
-                title = f"Uncoalesced access: {number_text(sectors / requests)} sectors a request, {number_text(ideal / requests)} would do"
+                title = f"Uncoalesced access: {number_text(sectors / requests)} sectors per request, {number_text(ideal / requests)} would suffice"
                 details = (f"{32 * sectors:,} bytes moved for {requests:,} requests",)
                 found.append(
                     Finding(
@@ -246,7 +246,7 @@ class NotedFindings:
                     )
                 )
             if waves >= WASTE * ideal_waves > 0:
-                title = f"Bank conflicts: {number_text(waves / requests)} wavefronts a request, {number_text(ideal_waves / requests)} would do"
+                title = f"Bank conflicts: {number_text(waves / requests)} wavefronts per request, {number_text(ideal_waves / requests)} would suffice"
                 details = (f"{waves - ideal_waves:,} wavefronts more than needed in {requests:,} requests",)
                 found.append(
                     Finding(

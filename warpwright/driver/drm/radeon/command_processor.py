@@ -117,7 +117,7 @@ class CommandProcessor:
         into = self.buffers.view(to_low | (to_high & 0xFF) << 32, size, "CP_DMA")
         if source == 2:
             if size % 4:
-                raise UnsupportedError(f"CP_DMA: a fill of {size} bytes is no whole number of words")
+                raise UnsupportedError(f"CP_DMA: a fill of {size} bytes is not a whole number of words")
             into.view(np.uint32)[:] = low
         else:
             into[:] = self.buffers.view(low | (flags & 0xFF) << 32, size, "CP_DMA").copy()

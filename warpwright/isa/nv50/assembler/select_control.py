@@ -96,7 +96,7 @@ REFUSED = {
     "service": "functions of the driver (printf, malloc, assert) need compute capability 2.0",
     "bulk": "bulk copies need compute capability 9.0",
     "async_commit": "asynchronous copies need compute capability 8.0",
-    "call": "a call that is no step of its own",
+    "call": "a call that is not a separate step",
 }
 
 
