@@ -85,7 +85,7 @@ def test_cp_async_that_is_waited_for_has_no_findings(chip: str) -> None:
 
 
 FAULTS = {
-    "no wait": ("WAIT(bar, n & 1);", "asynchronous Write access", "tile[i] *= 2", "waits on its mbarrier first"),
+    "no wait": ("WAIT(bar, n & 1);", "asynchronous Write access", "tile[i] *= 2", "must first wait on its mbarrier"),
     "no proxy fence": (
         "PROXY;    ",
         "Missing fence.proxy.async between Write access and asynchronous copy",
