@@ -1,30 +1,23 @@
 """Run a fixed random sample of PyTorch's OpInfo cases on a simulated device and print which agree with the CPU.
 
-    python -m bench.opinfo [--python PYTHON] [--gpu h200] [--cases 300] [--first 0] [--seconds 120] [--json FILE] [--resume] [--again]
+    python -m bench.opinfo [--python PYTHON] [--gpu h200] [--cases 300] [--first 0] [--seconds 120]
+        [--workers 1] [--limit SECONDS] [--json FILE] [--resume] [--again] [--passed-by FILE]
 
 PYTHON is an interpreter that has PyTorch with CUDA, expecttest, NumPy and this package.  A case is an operator of ``op_db`` (the database in PyTorch's
 wheel), a type of elements and a test: ``results`` compares each sample's result with the CPU's, ``noncontiguous`` does so with strided arguments,
 ``gradients`` compares backward passes.  Results of 16 bits that differ are compared
 with float32's: the device has to be as near as the CPU is.  The order of the cases is a shuffle with a fixed seed, so ``--cases 300`` is the beginning of every longer sample.
+``--gpu card`` runs them on the machine's own GPU: what a card passes is what a model of it has to pass.
 Cases run in one process until one of them ends it, leaves an error that stays or exceeds ``--seconds``; the rest go on in a new one.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import json
-import os
 import random
-import select
-import signal
 import subprocess
-import sys
-import tempfile
-import time
-from collections import Counter
-from pathlib import Path
-from typing import Any
+
+from bench.pytorch.case_processes import Sample, chosen, option_parser, passed
 
 SEED = 20261127
 _CHILD = r"""
@@ -193,90 +186,11 @@ def cases(python: str) -> list[list[str]]:
     return found
 
 
-class Child:
-    """A process under ``warpwright run`` that answers cases."""
-
-    def __init__(self, python: str, gpu: str) -> None:
-        command = [python, "-m", "warpwright", "run", "--gpu", gpu, "--timing", "off", python, "-u", "-c", _CHILD]
-        self.errors = tempfile.NamedTemporaryFile("w+", prefix="opinfo-", suffix=".stderr")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, start_new_session=True
-        )
-
-    def ask(self, case: list[str], seconds: float) -> list[Any] | None:
-        """The answer of a case; None: the process ended, or its time is over."""
-        assert self.process.stdin
-        assert self.process.stdout
-        try:
-            self.process.stdin.write(json.dumps(case).encode() + b"\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            return None
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and select.select([self.process.stdout], [], [], left)[0]:
-            line = self.process.stdout.readline()
-            if not line:
-                return None
-            if line.startswith(b"@@"):
-                answer: list[Any] = json.loads(line[2:])
-                return answer
-        return None
-
-    def said(self) -> str:
-        """The last message on standard error."""
-        lines = Path(self.errors.name).read_text(errors="replace").strip().splitlines()
-        return " | ".join(line for line in lines[-3:])[:400]
-
-    def end(self) -> None:
-        """End the process and what it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.errors.close()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--gpu", default="h200")
-    parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--again", action="store_true", help="with --resume: run the cases that failed again")
-    parser.add_argument("--only", default="", help="cases whose name contains this, of all instead of the sample")
-    options = parser.parse_args()
-    everything = cases(options.python)
-    wanted = [c for c in everything if options.only in c[0]] if options.only else everything
-    results: dict[str, list[Any]] = {}
-    if options.resume and options.json and options.json.exists():
-        results = json.loads(options.json.read_text())
-        results = {key: answer for key, answer in results.items() if not (options.again and answer[0] == "fail")}
-    child = None
-    for case in wanted[options.first : options.first + options.cases]:
-        key = " ".join(case)
-        if key in results:
-            continue
-        fresh = child is None
-        child = child or Child(options.python, options.gpu)
-        answer = child.ask(case, options.seconds + (120 if fresh else 0))
-        if answer is None or answer[3]:
-            answer = answer or [
-                "fail",
-                f"the process ended or its time was over: {child.said()}",
-                options.seconds,
-                True,
-            ]
-            child.end()
-            child = None
-        results[key] = answer
-        print(answer[0], key, answer[1][:200].replace("\n", " "), f"{answer[2]} s", flush=True)
-        if options.json:
-            options.json.write_text(json.dumps(results, indent=0))
-    if child:
-        child.end()
-    print(len(everything), "cases in all;", dict(Counter(answer[0] for answer in results.values())))
+    options = option_parser(__doc__, 300).parse_args()
+    everything = passed(options.passed_by) if options.passed_by else cases(options.python)
+    print(len(everything), "cases in all")
+    Sample(_CHILD, chosen(everything, options), options).run()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from warpwright.driver import cuda_bindings
+from warpwright.driver import cuda_bindings, nvrtc_builtins
 from warpwright.driver.clock_library import SONAME as CLOCK_LIBRARY
 from warpwright.driver.clock_library import build_clock_library
 from warpwright.driver.entry_points import called_by_destructors, table
@@ -187,6 +187,7 @@ def preload() -> None:
     for one in FURTHER:
         _kept.append(ctypes.CDLL(str(folder() / one.soname), mode=ctypes.RTLD_LOCAL))
     cuda_bindings.install(str(folder()))
+    nvrtc_builtins.load(sys.path)
 
 
 def leading(place: str, variable: str) -> str:

@@ -9,6 +9,7 @@ texts: their functions are built in, so a header only has to exist or to define 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -17,7 +18,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from warpwright.toolchain.compile_errors import CompileError, Diagnostic, explain_assembler_log, parse_nvrtc_log
+from warpwright.toolchain.compile_errors import (
+    CompileError,
+    Diagnostic,
+    MissingToolError,
+    explain_assembler_log,
+    parse_nvrtc_log,
+)
 from warpwright.toolchain.wheels import header_folders, load_library
 from warpwright.toolchain.within import within_compiler
 
@@ -153,6 +160,9 @@ class Compiled:
 
 @lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
+    with contextlib.suppress(MissingToolError):
+        # NVRTC opens its builtins by their bare name, which is found only once they are loaded (CUDA 13's wheels have no run path).
+        load_library("cuda_nvrtc", "libnvrtc-builtins", PACKAGE, "compiling CUDA C++")
     library = load_library("cuda_nvrtc", "libnvrtc", PACKAGE, "compiling CUDA C++")
     library.nvrtcGetErrorString.restype = ctypes.c_char_p
     return library

@@ -1,7 +1,7 @@
 """Imported first by every Python process that a program starts: this folder is at the front of its PYTHONPATH.
 
-Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``), installs the simulated clock if
-requested (``host_clock.py``), records modules of PyTorch for a report (``pytorch_origins.py``), and runs the
+Loads the drop-in libraries, prepares for cuda-bindings (``cuda_bindings.py``) and NVRTC (``nvrtc_builtins.py``),
+installs the simulated clock if requested (``host_clock.py``), records modules of PyTorch for a report (``pytorch_origins.py``), and runs the
 environment's own ``sitecustomize``.  Nothing of the package is imported, because this Python may not have it.
 """
 
@@ -44,6 +44,7 @@ def _beside(name: str) -> ModuleType:
 def _prepare() -> None:
     if "WARPWRIGHT_LIBRARIES" in os.environ:
         _beside("cuda_bindings").install(os.environ["WARPWRIGHT_LIBRARIES"])
+        _beside("nvrtc_builtins").load(sys.path)
 
 
 def _simulate_clock() -> None:
