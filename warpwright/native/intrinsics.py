@@ -44,6 +44,8 @@ class Part:
 
     def __init__(self, function: Any, boundscheck: bool) -> None:
         self.py_func = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
         self.boundscheck = boundscheck
 
 

@@ -12,7 +12,7 @@ from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, pe
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import known_as
 from warpwright.timing.intrinsics import WAYS, call_replacement, find_way, oldest_way
-from warpwright.timing.policies import SPREAD, SPREAD_SHIFT
+from warpwright.timing.policies import older_of_two
 
 WINDOWS_HIGH = (SHARED_WINDOW >> 32, LOCAL_WINDOW >> 32)
 
@@ -55,20 +55,6 @@ def approach_record(m: Any, sm: s.SM, w: s.Warp) -> None:
         last = (base + (m[s.chip.lanes] - 1) * ((word << 8) >> 40)) >> m[s.chip.line_shift]
         if last != first:
             approach_set(m, sm, last)
-
-
-@core
-def oldest_drawn(m: Any, first: int, ways: int, time: int) -> int:
-    """The place that L1 replaces in a full set, the least recently used of some drawn ways: with two of them ``policies.older_of_two``."""
-    stamps = first + ways * s.C_STAMP
-    drawn = (time * SPREAD + m[stamps]) >> SPREAD_SHIFT
-    chosen = drawn % ways
-    for _ in range(1, m[s.chip.l1_drawn_ways]):
-        drawn = drawn >> SPREAD_SHIFT
-        way = drawn % ways
-        if m[stamps + way] < m[stamps + chosen]:
-            chosen = way
-    return first + chosen
 
 
 @core
@@ -140,6 +126,7 @@ def l1_find(m: Any, sm: s.SM, line: int, time: int) -> int:
     oldest = oldest_place(m, first, ways)
     if m[oldest + ways * s.C_STAMP] == 0:
         return -1 - oldest
+    draws = m[s.chip.l1_drawn_ways]
     if m[s.chip.l1_replacement] == 0:
-        return -1 - (oldest_drawn(m, first, ways, time) if m[s.chip.l1_drawn_ways] else oldest)
+        return -1 - (first + older_of_two(m, first + ways * s.C_STAMP, ways, time, draws) if draws else oldest)
     return -1 - other_place(m, first, ways, time)

@@ -1,4 +1,4 @@
-"""Policies: plain functions for decisions of the model, which a user can replace.
+"""Policies: functions for decisions of the model, which a user can replace by plain functions.
 
 A warp scheduler gets ``ready`` (bit k: warp slot k of the sub-core can issue now; never 0), ``last`` (the slot that issued last, or -1 when
 that warp yielded) and ``ages`` (16 numbers: turn of the warp in each slot, by blocks as they started, in a block by how long they have been
@@ -7,7 +7,7 @@ ready, then the last warp first) and returns a slot whose bit is set.
 L1's replacement gets ``used`` and ``filled`` (cycle of the last use, and of the last data that came, for each way of a set that is full), the
 number of ``ways`` and the ``time``, and returns the way whose line is replaced.
 
-The model calls a policy by address, so cached machine code does not depend on it, and replacing one costs only its own compilation: some milliseconds with
+The two defaults are compiled as a part of the model.  It calls any other policy by address, so cached machine code does not depend on it, and replacing one costs only its own compilation: some milliseconds with
 ``translate.py``, or with Numba if the function uses more of Python.
 """
 
@@ -20,23 +20,26 @@ from typing import Any
 
 from warpwright.errors import UnsupportedError
 from warpwright.native import direct
+from warpwright.native.intrinsics import core
 from warpwright.native.translate import ArrayOf, TranslationError
+from warpwright.timing.intrinsics import oldest
 
 Scheduler = Callable[[int, int, Any], int]
 Replacement = Callable[[Any, Any, int, int], int]
 
 
-def greedy_then_oldest(ready: int, last: int, ages: Any) -> int:
-    """Greedy, then oldest block: the same warp while it can issue, then a warp of the block that started first; among its warps the one that has been ready longest, and among equals the last (bench.micro ``race``: blocks of an H200's SM end in the order in which they began, including later ones; ``warp_chains``: of chains of arithmetic by 1 to
-    8 warps of a sub-core, all of one block, none falls behind, whatever the pipe: MUFU by four 32.0 cycles per step, IMAD by three and five 6.1 and 10.1, DADD by eight
-    16.2; ``first_code``: of 32 warps of a block the last ones first, which is the "youngest" of Huerta et al., MICRO'25, section 4)."""
+@core
+def greedy_then_oldest(ready: int, last: int, ages: int) -> int:
+    """Greedy, then oldest block: the same warp while it can issue, then a warp of the block that started first; among its warps the one that has been ready longest,
+    and among equals the last.
+
+    On an H200, blocks of an SM end in the order in which they began, including later ones (bench.micro ``race``).  Of chains of arithmetic by 1 to 8 warps of
+    a sub-core, all of one block, none falls behind, whatever the pipe (``warp_chains``: MUFU by four 32.0 cycles per step, IMAD by three and five 6.1 and 10.1,
+    DADD by eight 16.2).  Of 32 warps of a block the last ones come first (``first_code``), which is the "youngest" of Huerta et al., MICRO'25, section 4.
+    """
     if last >= 0 and (ready >> last) & 1:
         return last
-    best = -1
-    for slot in range(16):
-        if (ready >> slot) & 1 and (best < 0 or ages[slot] < ages[best]):
-            best = slot
-    return best
+    return oldest(ready, ages)
 
 
 def greedy_then_youngest(ready: int, last: int, ages: Any) -> int:
@@ -63,17 +66,23 @@ SPREAD, SPREAD_SHIFT = 0x9E3779B1, 9
 """The factor and the shift that turn a time into randomly chosen ways."""
 
 
-def older_of_two(used: Any, filled: Any, ways: int, time: int) -> int:
-    """The less recently used of two randomly chosen ways.
+@core
+def older_of_two(m: Any, used: int, ways: int, time: int, draws: int) -> int:
+    """The least recently used of randomly chosen ways: of two, or of as many as the chip's ``l1_drawn_ways``.  ``used``: where the ways' last uses are in ``m``.
 
     A cyclic walk over more lines than an H200's L1 holds hits some of them, fewer the larger it is (bench.micro ``capacity``: of 1.07, 1.15, 1.26 times
     as many 73, 49, 35 %), and stores that pass through push out lines that are read in every step (``kept_once``: streams).  Two random ways give 80, 64, 50 %
     and the streams' misses within a tenth; three would be closer for the walk, but miss too little in the streams; true LRU hits nothing in the walk and
     everything in the streams.  Jia et al. (2018) find such a policy on V100.
     """
-    drawn = (time * SPREAD + used[0]) >> SPREAD_SHIFT
-    one, other = drawn % ways, (drawn >> SPREAD_SHIFT) % ways
-    return other if used[other] < used[one] else one
+    drawn = (time * SPREAD + m[used]) >> SPREAD_SHIFT
+    chosen = drawn % ways
+    for _ in range(1, draws):
+        drawn = drawn >> SPREAD_SHIFT
+        way = drawn % ways
+        if m[used + way] < m[used + chosen]:
+            chosen = way
+    return chosen
 
 
 def least_recently_used(used: Any, filled: Any, ways: int, time: int) -> int:
@@ -102,12 +111,14 @@ class Kind:
         parameter: of ``GPU``.
         own: the policy that is a part of the model.
         known: those that have a name.
-        arguments: of its function: None is a number.
+        takes: names of the arguments of a user's function.
+        arguments: what they are: None is a number.
     """
 
     parameter: str
     own: Callable[..., int]
     known: Mapping[str, Callable[..., int]]
+    takes: tuple[str, ...]
     arguments: tuple[ArrayOf | None, ...]
 
     def named(self, policy: str | Callable[..., int]) -> Callable[..., int]:
@@ -116,6 +127,8 @@ class Kind:
         Raises:
             UnsupportedError: no policy of this kind has that name, or the function takes other arguments.
         """
+        if policy is self.own:
+            return self.own
         if callable(policy):
             self._check_parameters(policy)
             return policy
@@ -130,7 +143,7 @@ class Kind:
             given = inspect.signature(policy)
         except (TypeError, ValueError):  # a callable that does not show its parameters
             return
-        wanted = list(inspect.signature(self.own).parameters)
+        wanted = self.takes
         try:
             given.bind(*wanted)
         except TypeError:
@@ -148,12 +161,14 @@ SCHEDULER = Kind(
     "scheduler",
     greedy_then_oldest,
     _by_name(greedy_then_oldest, greedy_then_youngest, loose_round_robin),
+    ("ready", "last", "ages"),
     (None, None, ArrayOf(16)),
 )
 L1_REPLACEMENT = Kind(
     "l1_replacement",
     older_of_two,
     _by_name(older_of_two, least_recently_used, first_in_first_out),
+    ("used", "filled", "ways", "time"),
     (ArrayOf(argument=2), ArrayOf(argument=2), None, None),
 )
 
@@ -162,8 +177,8 @@ L1_REPLACEMENT = Kind(
 class Policies:
     """The policies of a launch."""
 
-    scheduler: Scheduler = greedy_then_oldest
-    l1_replacement: Replacement = older_of_two
+    scheduler: Scheduler = SCHEDULER.own
+    l1_replacement: Replacement = L1_REPLACEMENT.own
 
     @staticmethod
     def named(scheduler: str | Scheduler, l1_replacement: str | Replacement) -> Policies:

@@ -14,11 +14,12 @@ from warpwright.native.intrinsics import apart, core, lowest_bit, poke, popcount
 from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
-from warpwright.timing.intrinsics import call_scheduler, oldest, scan_slots
+from warpwright.timing.intrinsics import call_scheduler, scan_slots
 from warpwright.timing.l1 import access, commit_copies, invalidate
 from warpwright.timing.ldgsts import copy
 from warpwright.timing.match_any import match
 from warpwright.timing.mio_queue import enter_queue
+from warpwright.timing.policies import greedy_then_oldest
 from warpwright.timing.records import record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
 from warpwright.timing.warp import (
@@ -414,14 +415,6 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
 
 
 @core
-def default_policy(ready: int, last: int, ages: int) -> int:
-    """``policies.greedy_then_oldest`` as a part of the model; other schedulers are called by address."""
-    if last >= 0 and (ready >> last) & 1:
-        return last
-    return oldest(ready, ages)
-
-
-@core
 def other_policy(m: Any, ready: int, last: int, ages: int) -> int:
     """The choice of the launch's scheduler; an invalid choice is recorded and ends the launch."""
     chosen = call_scheduler(m[s.chip.scheduler], ready, last, ages)
@@ -437,7 +430,7 @@ def choose(m: Any, ready: int, last: int, host: int) -> int:
     if ready & (ready - 1) == 0:
         return lowest_bit(ready)
     if m[s.chip.scheduler] == 0:
-        return default_policy(ready, last, host + 8 * s.SubCore.age)
+        return greedy_then_oldest(ready, last, host + 8 * s.SubCore.age)
     return other_policy(m, ready, last, host + 8 * s.SubCore.age)
 
 
