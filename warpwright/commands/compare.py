@@ -10,7 +10,7 @@ import typer
 from warpwright.commands.launch_output import note_omitted
 from warpwright.commands.options import TimingOption
 from warpwright.commands.output import FAILED, MISUSED, console, fail
-from warpwright.commands.program_execution import Refused, check_options, launches_of
+from warpwright.commands.program_execution import Refused, check_options, compile_ahead, launches_of
 
 if TYPE_CHECKING:
     from warpwright.run import Run
@@ -40,6 +40,7 @@ def compare(
     program, *arguments = command
     for name in names:
         check_options(context, name, timing, program, report)
+    compile_ahead(timing)
     session.notes_origins = report is not None
     out = console()
     by_chip: dict[str, list[Run]] = {}

@@ -46,6 +46,14 @@ def check_options(
         raise fail(str(error), MISUSED) from None
 
 
+def compile_ahead(timing: str | None) -> None:
+    """Begin to compile the cycle model if this machine has not done so; the program is prepared in the meantime."""
+    if timing != "off":
+        from warpwright.timing.compile_ahead import begin
+
+        begin()
+
+
 def unknown_option(word: str, context: typer.Context) -> str:
     """A message about an option that the present command does not have, with the nearest of its own."""
     from warpwright.chips.chip import suggest

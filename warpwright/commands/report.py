@@ -10,7 +10,7 @@ import typer
 from warpwright.commands.launch_output import write_pages
 from warpwright.commands.options import GpuOption
 from warpwright.commands.output import MISUSED, console, fail
-from warpwright.commands.program_execution import check_options, guarded, silently
+from warpwright.commands.program_execution import check_options, compile_ahead, guarded, silently
 from warpwright.quantity_text import time_text
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def report(
     from warpwright.session import session
 
     check_options(context, gpu, None, program, output, trace)
+    compile_ahead(None)
     rows = _baseline_rows(baseline, compare_gpu)
     if not is_python_file(program):
         raise fail(

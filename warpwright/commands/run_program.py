@@ -35,7 +35,13 @@ from warpwright.commands.options import (
     TimingOption,
 )
 from warpwright.commands.output import INTERRUPTED, MISUSED, fail
-from warpwright.commands.program_execution import advise_on_order, check_options, ended_by_signal, launches_of
+from warpwright.commands.program_execution import (
+    advise_on_order,
+    check_options,
+    compile_ahead,
+    ended_by_signal,
+    launches_of,
+)
 from warpwright.commands.run_settings import (
     checkpoints_saved,
     errors_injected,
@@ -90,6 +96,8 @@ def run(
     data = data_files(o.json, o.csv, o.parquet)
     gpu, timing, check = gpus_of(o.system, o.gpu), o.timing, o.check
     check_options(context, gpu, timing, program, report, *data)
+    if check is None or timing is not None or report is not None:
+        compile_ahead(timing)
     session.notes_origins = report is not None or any(data)
     if check is not None:
         start_checks(check, o.check_level)

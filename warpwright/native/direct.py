@@ -24,6 +24,8 @@ from warpwright.native import intrinsics, numba_entry
 from warpwright.native.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
 from warpwright.toolchain.cache import cache_key, default_cache
 
+KIND = "native"
+"""The kind of its entries on disk."""
 _lock = threading.Lock()
 _engines: list[Any] = []  # hold the code
 
@@ -75,6 +77,16 @@ def _loaded_engine(code: bytes) -> Any:
     return engine
 
 
+def code_key(name: str, file: Path, sources: tuple[Path, ...]) -> str:
+    """Key on disk of the machine code of a function of this name in ``file``."""
+    return cache_key(
+        [
+            *(name, intrinsics.source_digest(sources), file.read_bytes(), llvmlite.__version__),
+            *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()),
+        ]
+    )
+
+
 class Entry:
     """A function that Python calls with arrays of int64 and numbers; without the GIL, and the result is a number."""
 
@@ -97,6 +109,10 @@ class Entry:
     def __call__(self, *arguments: Any) -> int:
         return self._loaded()(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments))
 
+    def prepare(self) -> None:
+        """Have its machine code, from the disk or compiled now."""
+        self._loaded()
+
     def address(self, part: Any) -> int:
         """Where one of its parts is: a C function of words."""
         self._loaded()
@@ -116,14 +132,8 @@ class Entry:
 
     def _load(self) -> Callable[..., int]:
         name = self.py_func.__name__
-        key = cache_key(
-            [
-                *(name, intrinsics.source_digest(self.sources), Path(self.py_func.__code__.co_filename).read_bytes()),
-                llvmlite.__version__,
-                *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()),
-            ]
-        )
-        code = default_cache().made("native", key, self._compiled)
+        key = code_key(name, Path(self.py_func.__code__.co_filename), self.sources)
+        code = default_cache().made(KIND, key, self._compiled)
         if not self.stats.cache_misses[name]:
             self.stats.cache_hits[name] += 1
         engine = _loaded_engine(code)
