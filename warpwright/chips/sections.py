@@ -203,6 +203,8 @@ class Mio(Section):
     """Between two passes of one instruction over several lines or conflicting words."""
     lsu_wide_pass_cycles: int = Field(ge=0)
     """The same for the passes that a shared load of 8 or 16 bytes per lane takes for its width."""
+    lsu_wide_load_cycles: int = Field(ge=0)
+    """More that a shared load of 16 bytes a lane takes of the unit if its width needs several passes."""
     lsu_store_cycles: int = Field(ge=0)
     """Of the load/store unit, for a store."""
     shared_release_cycles: int = Field(ge=0)
@@ -223,6 +225,8 @@ class Mio(Section):
     """The same on several sectors of a line."""
     lsu_atomic_answer_cycles: int = Field(ge=0)
     """The least for each lane on one word, or for each line, where a global atomic gives an answer and more than four lanes or lines are named."""
+    lsu_atomic_answer_free_count: int = Field(ge=0)
+    """Lanes on one word, or lines, up to which the answer of an atomic takes no more than the atomic itself."""
     inactive_access_cycles: int = Field(ge=0)
     """Of a memory instruction without active lanes, from the load/store unit to its end."""
 
@@ -374,6 +378,8 @@ class L1(Section):
     """The same while none has come."""
     store_join_line_cycles: int = Field(ge=0)
     """Longer for each line of a store beyond four."""
+    store_join_free_lines: int = Field(ge=0)
+    """Lines of a store that stay in the buffer no longer than one line."""
     store_sent_cycles: int = Field(ge=0)
     """From the end of a line's last sector in the output until a store to the line finds it sent."""
     store_lag_cycles: int = Field(ge=0)
@@ -424,6 +430,8 @@ class L2(Section):
     """Whether memory may be compressible: ``CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED``."""
     l2_set_aside_default_kib: int = Field(ge=0)
     """What is set aside as long as nobody asks for more or less."""
+    l2_policy_hash_block_bytes: int = Field(gt=0)
+    """Consecutive bytes that get the same policy where an access policy holds for a share of addresses; a power of two."""
     l2_partial_ways: int = Field(gt=0)
     """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
     l2_dirty_ways: int = Field(gt=0)
@@ -466,6 +474,8 @@ class L2(Section):
     """Of a slice, for each read of a line that is being written, beside what it waits for the writes."""
     l2_write_history_count: int = Field(gt=0)
     """Accesses of a line that its share of writes looks back on, each with a weight that falls by this part; a power of two."""
+    l2_written_least_percent: float = Field(ge=0.01, le=100)
+    """Share of writes among a line's last accesses below which it no longer counts as written."""
     l2_other_side_cycles: int = Field(ge=0)
     """Of a line's home, between a write that came over the link and what its own SMs ask of the line, or the other way round."""
     l2_single_look_cycles: int = Field(ge=0)

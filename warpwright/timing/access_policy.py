@@ -21,8 +21,6 @@ from warpwright.engine.access_policy import AccessProperty
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 
-BLOCK_SHIFT = 2
-"""A share of addresses is drawn for four lines at once (``bench.machine.l2_policies hashed``: neighbouring lines share their fate by 512 bytes)."""
 (UNCHANGED, FIRST, NORMAL, LAST) = range(4)
 """The level that an access requests for its line; a new line for which no level is requested is normal."""
 POLICY_OF = {AccessProperty.NORMAL: NORMAL, AccessProperty.STREAMING: FIRST, AccessProperty.PERSISTING: LAST}
@@ -33,9 +31,9 @@ SHARE_BITS = 16
 
 
 @core
-def draw(line: int) -> int:
-    """The line's place between 0 and 1 << SHARE_BITS, by a hash of its address."""
-    return (((line >> BLOCK_SHIFT) * s.GOLDEN) >> 24) & ((1 << SHARE_BITS) - 1)
+def draw(m: Any, line: int) -> int:
+    """The place of a line's block between 0 and 1 << SHARE_BITS, by a hash of its address."""
+    return (((line >> m[s.chip.policy_block_shift]) * s.GOLDEN) >> 24) & ((1 << SHARE_BITS) - 1)
 
 
 @core
@@ -43,7 +41,7 @@ def in_window(m: Any, k: s.Kernel, line: int) -> int:
     """The level that a launch's window requests for a line."""
     if line < m[k.window_first] or line >= m[k.window_end]:
         return UNCHANGED
-    return m[k.window_hit] if draw(line) < m[k.window_share] else m[k.window_miss]
+    return m[k.window_hit] if draw(m, line) < m[k.window_share] else m[k.window_miss]
 
 
 @core
@@ -51,7 +49,7 @@ def share_of(m: Any, policy: int, line: int) -> bool:
     """Whether a line is in the share to which the first level of an instruction's policy applies (``isa/sass/access_policy.py``)."""
     size = (policy >> 20) & 15
     if (policy >> 27) & 1 == 0:
-        return draw(line) < (size + 1) << (SHARE_BITS - 4)
+        return draw(m, line) < (size + 1) << (SHARE_BITS - 4)
     block = (line << m[s.chip.line_shift]) >> (size + 12)
     return ((block - (policy >> 12)) & 127) < (policy >> 5) & 127
 

@@ -100,7 +100,8 @@ def atomic_waves(m: Any, sm: s.SM, n: int, operation: int, factor: int) -> int:
     if worst == 1:
         waves *= factor
     if operation == s.OP_ATOMIC:
-        waves = max(waves, m[s.chip.atomic_answer] * max(worst if worst > 4 else 0, n if n > 4 else 0))
+        most = max(worst, n)
+        waves = max(waves, m[s.chip.atomic_answer] * (most if most > m[s.chip.atomic_answer_free] else 0))
     return waves
 
 
@@ -380,7 +381,7 @@ def shared_access(
         packets = store_packets(m, sm, Addresses(base, tabled, step, remote), size)
         time = send(m, sm, time, packets << m[s.chip.sector_shift])
     wide = min(waves, ideal) if operation == s.OP_LOAD and extra & s.MATRIX_ROWS == 0 else 1
-    takes = m[s.chip.replay] * waves + (1 if wide > 1 and size == 16 else 0)
+    takes = m[s.chip.replay] * waves + (m[s.chip.wide_load] if wide > 1 and size == 16 else 0)
     interval = way_cycles(m, code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))
     start = enter_with_passes(m, sm, sc, w, time, waves, interval, takes)
     if m[s.chip.shared_in_cores]:

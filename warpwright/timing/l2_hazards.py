@@ -23,8 +23,6 @@ from warpwright.timing.address_hash import known_as
 NEAR, FAR = 0, 1
 FRACTION = 8
 """Bits of a queue's time after the cycle, and of a share."""
-LEAST_SHARE = 1 << 8
-"""Share of writes among a line's accesses (in 1/65,536) below which the line no longer counts as written."""
 
 
 @core
@@ -207,12 +205,12 @@ def read_turn(m: Any, piece: int, line: int, time: int, waits: int) -> int:
     far_share = m[entry.far_share]
     m[entry.share] = share - (share >> m[s.chip.write_history_shift])
     m[entry.far_share] = far_share - (far_share >> m[s.chip.write_history_shift])
-    if share + far_share < LEAST_SHARE:
+    if share + far_share < m[s.chip.least_written]:
         return start
     reads = waits if m[entry.reads] else 0
     wrote = m[entry.start]
     after = (m[s.chip.other_side] * far_share) >> 8
-    own = m[s.chip.read_among_writes] if reads or far_share >= LEAST_SHARE else 0
+    own = m[s.chip.read_among_writes] if reads or far_share >= m[s.chip.least_written] else 0
     if free >> FRACTION > time:
         free += (reads * share) >> 8
     elif m[entry.side] == NEAR and wrote <= time < wrote + reads:
@@ -247,7 +245,12 @@ def remembers_writes(m: Any, piece: int, line: int) -> bool:
 def is_being_written(m: Any, home: int, line: int) -> bool:
     """Whether SMs of a line's own side store to it now and then, as its home remembers; atomics have rules of their own."""
     entry = entry_of(m, queue_of(m, home), line)
-    return m[entry] == line + 1 and m[entry.reads] > 0 and m[entry.share] >= LEAST_SHARE and not m[s.chip.unordered]
+    return (
+        m[entry] == line + 1
+        and m[entry.reads] > 0
+        and m[entry.share] >= m[s.chip.least_written]
+        and not m[s.chip.unordered]
+    )
 
 
 @core

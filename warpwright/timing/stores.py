@@ -48,7 +48,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     room = 1 if local or size >= WORD_BYTES else 2
     end = at + -(-n // m[s.chip.store_lines])
     before = max(end, m[about.last])
-    stays = m[s.chip.store_join_line] * max(n - 4, 0)
+    stays = m[s.chip.store_join_line] * max(n - m[s.chip.store_join_free], 0)
     if n > 2:
         approach_l1(m, sm, n)
     for i in range(n):

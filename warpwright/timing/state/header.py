@@ -224,6 +224,9 @@ class Header(Unit):
     copy_release = from_chip("mio.async_copy_release_cycles", "cycle", "the same for asynchronous copies")
     async_commit = from_chip("mio.async_commit_cycles", "cycle", "from an LDGDEPBAR to its count's fall, at least")
     replay = from_chip("mio.lsu_replay_cycles", "cycle", "between two passes of one instruction")
+    wide_load = from_chip(
+        "mio.lsu_wide_load_cycles", "cycle", "more for a shared load of 16 bytes a lane in several passes"
+    )
     wide_pass = from_chip("mio.lsu_wide_pass_cycles", "cycle", "between passes for a shared load's width")
     store_cycles = from_chip("mio.lsu_store_cycles", "cycle", "of the load/store unit for a store")
     atomic_lane = from_chip(
@@ -231,6 +234,9 @@ class Header(Unit):
     )
     atomic_lane_sectors = from_chip(
         "mio.lsu_atomic_sectors_lane_cycles", "1/256 cycle", "for a lane of one on several sectors"
+    )
+    atomic_answer_free = from_chip(
+        "mio.lsu_atomic_answer_free_count", "lanes or lines", "up to which an answer takes nothing"
     )
     atomic_answer = from_chip("mio.lsu_atomic_answer_cycles", "cycle", "for a lane or line of an atomic with an answer")
     inactive_access = from_chip("mio.inactive_access_cycles", "cycle", "of a memory instruction without active lanes")
@@ -388,7 +394,8 @@ class Header(Unit):
     output_lines = from_chip("l1.store_output_lines", "lines", "that wait for the store buffer's output")
     store_join = from_chip("l1.store_join_cycles", "cycle", "for which a line of the store buffer can be joined")
     store_join_alone = from_chip("l1.store_join_alone_cycles", "cycle", "the same while no other store has come")
-    store_join_line = from_chip("l1.store_join_line_cycles", "cycle", "longer for each line beyond four")
+    store_join_line = from_chip("l1.store_join_line_cycles", "cycle", "longer for each line beyond the free ones")
+    store_join_free = from_chip("l1.store_join_free_lines", "lines", "of a store that stay no longer than one")
     store_share = derived(
         lambda z: round(64 * z.chip.l1.l1_store_array_cycles),
         "1/64 cycle",
@@ -458,6 +465,16 @@ class Header(Unit):
     from_l2 = derived(lambda z: z.there - z.there // 2, "cycle", "from a slice to the SM")
     slices = from_chip("l2.l2_slice_count", "slices", "of L2")
     partitions = from_chip("l2.l2_partition_count", "partitions", "of L2")
+    policy_block_shift = derived(
+        lambda z: max(z.chip.l2.l2_policy_hash_block_bytes // z.chip.l1.l1_line_bytes, 1).bit_length() - 1,
+        "bits",
+        "of a line's number within a block that gets one policy",
+    )
+    least_written = derived(
+        lambda z: round(z.chip.l2.l2_written_least_percent / 100 * 65536),
+        "1/65536",
+        "share of writes among a line's accesses from which on it counts as written",
+    )
     partition_bits = from_chip(
         "l2.l2_partition_hash_bits", "bits", "of the number of a 4 KiB block whose parity is its partition"
     )
