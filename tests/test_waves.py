@@ -299,6 +299,22 @@ def test_a_timed_launch_reads_the_records_of_every_width(lanes: int, text: str, 
     assert int(result.metrics["smsp__thread_inst_executed.sum"]) == outcome.thread_instructions
 
 
+def test_a_block_of_1024_threads_is_timed_in_waves_of_every_width(lanes: int) -> None:
+    """Of 16 lanes these are 64 waves, as many as an SM holds."""
+    text = """
+        TID r0
+        BAR
+        ST r0 r0
+        BAR
+        EXIT
+    """
+    threads = 1024
+    run = Run(lanes, text, zeros(threads), threads)
+    result = run.timed()
+    np.testing.assert_array_equal(run.result(), np.arange(threads))
+    assert int(result.metrics["smsp__thread_inst_executed.sum"]) == 5 * threads
+
+
 @pytest.mark.parametrize(("stride", "shift"), [(1, 0), (2, 1), (8, 3), (32, 5)])
 def test_an_access_asks_for_the_sectors_of_its_lanes(lanes: int, stride: int, shift: int) -> None:
     text = f"""

@@ -82,7 +82,7 @@ def start_block(m: Any, k: s.Kernel, sm: s.SM, block: int, number: int, time: in
     m[b.logged] = number
     m[b.live] = warps
     m[b.started] = time
-    for i in range(32):
+    for i in range(s.MAX_BLOCK_WARPS):
         m[b.warps[i]] = -1
     if m[sm.resident] == 0:
         m[sm.active_from] = time

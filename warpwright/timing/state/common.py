@@ -6,6 +6,7 @@ INF = 1 << 60
 GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # 2**64 over the golden ratio, as a signed number: spreads bits
 MAX_WARPS = 16  # warp slots of one sub-core
 MAX_SUB_CORES = 4
+MAX_BLOCK_WARPS = MAX_WARPS * MAX_SUB_CORES  # a block of 1,024 threads in waves of 16 lanes fills an SM
 MAX_BLOCKS = 32
 PASS_WORD_BITS = 44  # bits for each sector of a line in a word that describes an atomic's lanes
 PART_WORD_BITS = 12  # the same, in a word that counts the known words of partly written sectors

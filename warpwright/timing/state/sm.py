@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from warpwright.engine.abi import BULK_WORDS, NAMED_BARRIERS
 from warpwright.native.units import Unit, parts, word, words
-from warpwright.timing.state.common import CALENDAR_SLOTS, INF, MAX_BLOCKS, MAX_SUB_CORES, MAX_WARPS, PIPE_COUNT
+from warpwright.timing.state.common import (
+    CALENDAR_SLOTS,
+    INF,
+    MAX_BLOCK_WARPS,
+    MAX_BLOCKS,
+    MAX_SUB_CORES,
+    MAX_WARPS,
+    PIPE_COUNT,
+)
 
 RING = 8
 """Operations of a barrier whose ends a warp remembers, for DEPBAR.LE with a count."""
@@ -122,7 +130,7 @@ class BlockSlot(Unit):
     drained = word("cycle", "when the writes of its ended warps have left")
     arrived = words(NAMED_BARRIERS, "lanes", "that arrived at each named barrier")
     votes = words(NAMED_BARRIERS, "", "running reduction of each named barrier")
-    warps = words(32, "", "warp slot of each warp")
+    warps = words(MAX_BLOCK_WARPS, "", "warp slot of each warp")
     expected = words(NAMED_BARRIERS, "lanes", "that each named barrier waits for")
 
 

@@ -28,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import NAMED_BARRIERS
+from warpwright.isa.ops import WARP_LANES
 
 Row = npt.NDArray[np.int64]
-WARP_LANES = 32
 COPY_KINDS = 3
 """Groups of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, and what proxy fences have made visible of each warp."""
 CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3

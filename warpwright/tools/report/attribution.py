@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 IDLE_SHARE = 0.5
 """SM time without a block, from which on the grid is what limits."""
 BANK_BYTES = 4
-WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,12 +381,12 @@ def _sm_units(run: Run, program: Program, chip: Chip, cycles: int) -> Iterator[U
     for name, busy, peak in (
         (
             "ALU pipe (integer, logic)",
-            issued["alu"] * WARP / (pipes.alu_lanes or pipes.fma_heavy_lanes),
+            issued["alu"] * program.lanes / (pipes.alu_lanes or pipes.fma_heavy_lanes),
             f"{pipes.alu_lanes} lanes per scheduler",
         ),
         (
             "FMA pipe (FP32)",
-            (issued["fma"] + issued["fma_heavy"]) * WARP / lanes + float(held.get(s.P_FMA_PAIR, 0)),
+            (issued["fma"] + issued["fma_heavy"]) * program.lanes / lanes + float(held.get(s.P_FMA_PAIR, 0)),
             f"{lanes} lanes per scheduler",
         ),
         (
