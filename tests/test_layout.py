@@ -27,6 +27,7 @@ ORDER: list[set[str]] = [
     {"resident_launches"},
     {"api"},
     {"multi_gpu", "mig", "sharing", "checkpoint"},
+    {"vgpu"},
     {"driver", "tools"},
     {"libraries"},
     {"sparsity", "refinement"},

@@ -13,12 +13,12 @@ memory of its blocks are saved, and those of the next context restored; a fault 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
-from warpwright.chips import load_chip
+from warpwright.chips import Chip, load_chip
 from warpwright.engine.device_memory import MOST_DEVICES
 from warpwright.errors import ArgumentError, ExecutionError, UnsupportedError
 from warpwright.launch_groups import GroupError, Member, Timed, hinders, launch_group
@@ -72,18 +72,31 @@ class Slice:
 
 @dataclass(slots=True)
 class _Turns:
-    """A client's launches while clients take turns."""
+    """A client's launches while clients take turns; each is on a machine of its own."""
 
-    places: list[int]
-    """Of its launches, among all."""
-    resident: ResidentLaunches
     gpu: ClientGPU
+    ahead: list[tuple[int, Member]]
+    """Launches that have not begun, with their places among all."""
+    place: int = -1
+    """Of the launch that has begun."""
+    resident: ResidentLaunches | None = None
     stretches: list[tuple[float, float, float]] = field(default_factory=list)
-    """Beginning and end of its slices on its machine's clock, and the beginning on the card's."""
-    ended: bool = False
+    """Beginning and end of its stretches on its machine's clock, and the beginning on the card's."""
+
+    @property
+    def ended(self) -> bool:
+        return self.resident is None and not self.ahead
+
+    def running(self) -> ResidentLaunches:
+        """The launch that has begun, or the next."""
+        if self.resident is None:
+            self.place, member = self.ahead.pop(0)
+            self.resident = ResidentLaunches([member], timed=True)
+            self.stretches = []
+        return self.resident
 
     def on_card(self, seconds: float) -> float:
-        """The card's time of a time of its machine's clock."""
+        """The card's time of a time of the machine's clock."""
         for begin, end, card in reversed(self.stretches):
             if seconds >= begin:
                 return card + min(seconds, end) - begin
@@ -94,7 +107,7 @@ class SharedGPU:
     """A card that several clients use.
 
     Args:
-        chip: a chip's name.
+        chip: a chip's name, or a chip.
         mode: ``"mps"`` or ``"time-slices"``.
         options: what every client's GPU is made with.  Launches are timed in full.
 
@@ -103,7 +116,7 @@ class SharedGPU:
         UnsupportedError: MPS on a chip before Volta.
     """
 
-    def __init__(self, chip: str = "a100", mode: str = "mps", **options: Any) -> None:
+    def __init__(self, chip: str | Chip = "a100", mode: str = "mps", **options: Any) -> None:
         if mode not in MODES:
             raise ArgumentError(f"mode={mode!r} is not known; use one of {', '.join(map(repr, MODES))}")
         self.chip = load_chip(chip)
@@ -119,8 +132,11 @@ class SharedGPU:
         """Context switches of that launch."""
         self._options = options
 
-    def client(self, active_thread_percentage: float = 100) -> ClientGPU:
+    def client(self, active_thread_percentage: float = 100, *, memory_kib: int | None = None) -> ClientGPU:
         """A further client.
+
+        Args:
+            memory_kib: of the card's memory; all that is free by default.
 
         Raises:
             ArgumentError: no percentage above 0 and up to 100, or one below 100 without MPS.
@@ -134,7 +150,8 @@ class SharedGPU:
         if len(self.clients) >= MOST_DEVICES:
             raise UnsupportedError(f"a shared card has at most {MOST_DEVICES} clients")
         # A number of its own gives a client addresses of its own, as L2 knows them.
-        gpu = ClientGPU(self.chip, device=len(self.clients), caches="cold", **self._options)
+        chip = self.chip if memory_kib is None else load_chip(self.chip, dram_kib=memory_kib)
+        gpu = ClientGPU(chip, device=len(self.clients), caches="cold", **self._options)
         gpu.repeats = None
         gpu.number, gpu.most_sms = len(self.clients), sms
         self.clients.append(gpu)
@@ -219,23 +236,17 @@ class SharedGPU:
 
     # --- time slices --------------------------------------------------------------------------------
     def _in_turn(self, members: Sequence[Member], gpus: Sequence[ClientGPU]) -> list[Timed | ExecutionError]:
-        turns: list[_Turns] = []
-        found: dict[int, Timed | ExecutionError] = {}
+        turns = [
+            _Turns(gpu, [(place, members[place]) for place, one in enumerate(gpus) if one is gpu])
+            for gpu in dict.fromkeys(gpus)
+        ]
+        taken = _TakenTurns(self, turns)
         self.slices, self.switch_count = [], 0
         try:
-            for gpu in dict.fromkeys(gpus):
-                places = [place for place, one in enumerate(gpus) if one is gpu]
-                own = _in_order([members[place] for place in places])
-                if len(own) > 1 and any(hinders(member.launcher) for member in own):
-                    raise UnsupportedError(
-                        f"client {gpu.number} has several kernels, one of which runs alone: give launch() one at a time"
-                    )
-                turns.append(_Turns(places, ResidentLaunches(own, timed=True), gpu))
-            _take_turns(self, turns, found)
+            taken.run()
         finally:
-            for one in turns:
-                one.resident.close()
-        return [found[place] for place in range(len(members))]
+            taken.close()
+        return [taken.found[place] for place in range(len(members))]
 
 
 def _failure_of(gpu: ClientGPU) -> ExecutionError:
@@ -253,44 +264,88 @@ def _in_order(members: Sequence[Member]) -> list[Member]:
     return found
 
 
-def _take_turns(card: SharedGPU, turns: Sequence[_Turns], found: dict[int, Timed | ExecutionError]) -> None:
-    """Run each client for a slice after the other, until all have ended."""
-    from warpwright.timing.context_switches import resident_bytes, take_over, transfer_cycles
+class _TakenTurns:
+    """Clients that have the card for a slice after the other, until all have ended."""
 
-    costs, clock = card.chip.launch, card.chip.clocks.sm_clock_mhz * 1e6
-    slice_seconds, switch_seconds = costs.time_slice_us * 1e-6, costs.context_switch_us * 1e-6
-    now, before = 0.0, None
-    waiting = list(turns)
-    while waiting:
-        one = waiting.pop(0)
-        if before is not None and before is not one:
-            card.switch_count += 1
-            moved = sum(0 if each.ended else resident_bytes(each.resident.machine) for each in (before, one))
-            now += switch_seconds + transfer_cycles(card.chip, moved) / clock
-        began = one.resident.now_seconds
-        until = began + slice_seconds if waiting else None
-        take_over(one.resident.machine, before.resident.machine if before is not None else None, round(now * clock))
-        one.stretches.append((began, math.inf, now))
+    def __init__(self, card: SharedGPU, turns: Sequence[_Turns]) -> None:
+        self.card, self.turns = card, turns
+        self.found: dict[int, Timed | ExecutionError] = {}
+        """By the place of the launch."""
+        self._now = 0.0
+        self._clock = card.chip.clocks.sm_clock_mhz * 1e6
+        self._last: ResidentLaunches | None = None
+        """The machine that ran last, which has L2."""
+
+    def run(self) -> None:
+        """Run them all."""
+        slice_seconds = self.card.chip.launch.time_slice_us * 1e-6
+        waiting, before = list(self.turns), None
+        while waiting:
+            one = waiting.pop(0)
+            if before is not None and before is not one:
+                self._switch(before, one)
+            began = self._now
+            while not one.ended and (not waiting or self._now - began < slice_seconds):
+                self._stretch(one, slice_seconds - (self._now - began) if waiting else None)
+            self.card.slices.append(Slice(one.gpu.number, began, self._now))
+            before = one
+            if not one.ended:
+                waiting.append(one)
+
+    def _switch(self, before: _Turns, one: _Turns) -> None:
+        """Let the time of a context switch pass."""
+        from warpwright.timing.context_switches import resident_state, switch_seconds
+
+        self.card.switch_count += 1
+        states = [resident_state(each.resident.machine) for each in (before, one) if each.resident is not None]
+        self._now += switch_seconds(self.card.chip, states)
+
+    def _stretch(self, one: _Turns, most_seconds: float | None) -> None:
+        """Run a client's launch for a time at most, or to its end."""
+        from warpwright.timing.context_switches import take_over
+
+        resident = one.running()
+        self._take_l2(resident, take_over)
+        began = resident.now_seconds
+        until = None if most_seconds is None else began + most_seconds
+        one.stretches.append((began, math.inf, self._now))
+        failure: ExecutionError | None = None
         results: dict[int, Timed] = {}
         try:
-            while not one.resident.done and (until is None or one.resident.now_seconds < until):
-                results |= one.resident.run(until)
-        except GroupError as failure:
-            if not isinstance(failure.error, ExecutionError):
-                raise failure.error from None
-            one.ended, one.gpu.failure = True, failure.error
-        spent = one.resident.now_seconds - began
-        one.stretches[-1] = (began, began + spent, now)
-        card.slices.append(Slice(one.gpu.number, now, now + spent))
-        for place, timed in results.items():
-            found[one.places[place]] = Timed(
-                timed.run, one.on_card(timed.begin_seconds), one.on_card(timed.end_seconds)
-            )
+            while not resident.done and (until is None or resident.now_seconds < until):
+                results |= resident.run(until)
+        except GroupError as failed:
+            if not isinstance(failed.error, ExecutionError):
+                raise failed.error from None
+            failure = failed.error
+        spent = resident.now_seconds - began
+        one.stretches[-1] = (began, began + spent, self._now)
+        self._now += spent
+        if failure is not None:
+            self._fail(one, failure)
+        elif resident.done:
+            timed = results[0]
+            self.found[one.place] = Timed(timed.run, one.on_card(timed.begin_seconds), one.on_card(timed.end_seconds))
             one.gpu.launches.append(timed.run)
-        now, before = now + spent, one
-        one.ended = one.ended or one.resident.done
-        if not one.ended:
-            waiting.append(one)
-        elif one.gpu.failure is not None:
-            for place in one.places:
-                found.setdefault(place, one.gpu.failure)
+            one.resident = None
+
+    def _take_l2(self, resident: ResidentLaunches, take_over: Callable[..., None]) -> None:
+        last = self._last
+        take_over(resident.machine, last.machine if last is not None else None, round(self._now * self._clock))
+        if last is not None and last is not resident and all(one.resident is not last for one in self.turns):
+            last.close()
+        self._last = resident
+
+    def _fail(self, one: _Turns, failure: ExecutionError) -> None:
+        """A client's launch has failed, and with it the client."""
+        one.gpu.failure = failure
+        for place in (one.place, *(place for place, _ in one.ahead)):
+            self.found[place] = failure
+        one.ahead.clear()
+        one.resident = None
+
+    def close(self) -> None:
+        """Give all machines up."""
+        for resident in {self._last, *(one.resident for one in self.turns)}:
+            if resident is not None:
+                resident.close()

@@ -622,7 +622,9 @@ class Launch(Section):
     time_slice_us: float = Field(gt=0)
     """That a process has the chip while others wait for it, without MPS."""
     context_switch_us: float = Field(ge=0)
-    """From the end of one process's slice to the beginning of the next one's, without the transfer of registers and shared memory."""
+    """From the end of one process's slice to the beginning of the next one's, where both have little state."""
+    context_warp_us: float = Field(ge=0)
+    """Of the save or of the restore, for each warp of the SM that has the most, beside what its registers and shared memory take of DRAM's bandwidth."""
 
 
 class Transfer(Section):

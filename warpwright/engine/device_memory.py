@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import errno
 import mmap
+import os
 import sys
 import threading
 from bisect import bisect_left, bisect_right
@@ -77,7 +78,7 @@ HOST_BASE = 0x6000_0000_0000
 """Addresses by which caches and channels know the host's registered memory, in the order of registration, because its
 own addresses differ between processes."""
 
-_MAP_FIXED_NOREPLACE = 0x100000
+_MAP_FIXED, _MAP_FIXED_NOREPLACE = 0x10, 0x100000
 _NO_ACCESS = 0
 _MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
 
@@ -343,11 +344,30 @@ class DeviceMemory:
         (``timing/compression.py``)."""
         self._places: dict[tuple[str, int], list[int]] = {}
         """Addresses reserved for the next allocations of a name and size."""
+        self._pages_are_shared = False
         self._withheld: list[tuple[int, int]] = []
         """Sorted ranges excluded from new allocations: failed pages."""
         self.host_watch: Callable[[int, int, bool], None] | None = None
         """Called with address, size and whether the access only reads, before the host accesses memory: injects memory
         errors."""
+
+    def share_pages(self) -> None:
+        """Share the memory, whose contents are lost, with processes that are forked from now on.
+
+        Raises:
+            OutOfMemoryError: the host refuses.
+        """
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
+        protection = mmap.PROT_READ | mmap.PROT_WRITE
+        if libc.mmap(self.host_base, self.capacity_bytes, protection, flags, -1, 0) != self.host_base:
+            raise OutOfMemoryError(
+                f"the host refuses to share {self.capacity_bytes >> 20} MiB of device memory between processes: "
+                f"{os.strerror(ctypes.get_errno())}"
+            )
+        self._pages_are_shared = True
 
     # --- allocations ------------------------------------------------------------------------------
     def allocate(
@@ -643,7 +663,7 @@ class DeviceMemory:
             not kept
             and last > first
             and sys.platform.startswith("linux")
-            and self._advise(first, last - first, "MADV_DONTNEED")
+            and self._advise(first, last - first, "MADV_REMOVE" if self._pages_are_shared else "MADV_DONTNEED")
         ):
             self._bytes[start:first] = 0
             self._bytes[last:end] = 0

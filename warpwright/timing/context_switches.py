@@ -7,6 +7,9 @@ it as the last one left it.  L1 keeps nothing.  Requests that are under way at a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from warpwright.chips.chip import Chip
 from warpwright.timing import state as s
 from warpwright.timing.simulate import Prepared
@@ -16,27 +19,44 @@ _VALID = 15
 """Bits of a line's tag word in L1 that say which sectors it holds (``l1.invalidate``)."""
 
 
-def resident_bytes(machine: Prepared) -> int:
-    """Registers and shared memory of the blocks that are on the chip."""
+class Resident(NamedTuple):
+    """State of the blocks that are on the chip."""
+
+    size_bytes: int
+    """Registers and shared memory."""
+    most_warps: int
+    """Of the SM that has the most."""
+
+
+def resident_state(machine: Prepared) -> Resident:
+    """What a context switch saves, or has saved, of a context."""
     m, first, size = (
         machine.state.words,
         int(machine.state.words[s.chip.sm_first]),
         int(machine.state.words[s.chip.sm_slots]),
     )
-    total = 0
+    total = most = 0
     for number in range(int(m[s.chip.sms])):
-        sm = s.SM(first + number * size)
+        sm, warps = s.SM(first + number * size), 0
         for slot in range(s.MAX_BLOCKS if m[sm.resident] else 0):
             b = sm.blocks[slot]
             if m[b.active]:
                 k = s.Kernel(int(m[b.kernel]))
                 total += REGISTER_BYTES * int(m[k.registers]) + int(m[k.shared_need])
-    return total
+                warps += int(m[k.warps_per_block])
+        most = max(most, warps)
+    return Resident(total, most)
 
 
-def transfer_cycles(chip: Chip, size_bytes: int) -> int:
-    """Time of a save or of a restore, at DRAM's bandwidth."""
-    return round(size_bytes / (chip.dram.dram_gb_per_s * 1e9) * chip.clocks.sm_clock_mhz * 1e6)
+def switch_seconds(chip: Chip, states: Sequence[Resident]) -> float:
+    """Time of a context switch that saves and restores these states.
+
+    Warps save their registers themselves (`bench.machine.time_slices` on an H200: 64 warps on each SM take 76 us more than one warp on the chip, the same with
+    200 KiB of shared memory on each 94).
+    """
+    launch, bandwidth = chip.launch, chip.dram.dram_gb_per_s * 1e9
+    moved = sum(state.most_warps * launch.context_warp_us * 1e-6 + state.size_bytes / bandwidth for state in states)
+    return launch.context_switch_us * 1e-6 + moved
 
 
 def take_over(machine: Prepared, before: Prepared | None, device_cycle: int) -> None:
