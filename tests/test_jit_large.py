@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -66,3 +68,24 @@ def test_vectors_without_room_in_registers_give_the_same_bits(monkeypatch: pytes
     assert results[0] == results[1] == results[2]
     assert allocas[0] > allocas[1] > allocas[2]
     assert any(results[0][1])
+
+
+@pytest.mark.ci
+def test_a_large_functions_variables_stay_in_the_save_area(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stops then copy none of them there, and the results are the same."""
+    gpu = ww.GPU("h200", timing="off")
+    module = gpu.compile(SOURCE)
+    x = gpu.array(np.linspace(0.1, 9, 128, dtype=np.float32))
+    results, copies = [], []
+    for most in (storage.MOST_CHOICES, 0):
+        monkeypatch.setattr(storage, "MOST_CHOICES", most)
+        arrays = gpu.zeros(128), gpu.zeros(128, np.float64), gpu.zeros(4, np.int32)
+        p = Prepared(gpu, module, "mixed", 2, 64, [5, x, *arrays])
+        traced = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=True, use_cache=False)
+        kernel = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=False, use_cache=False)
+        CompiledExecution(p.context, kernel, 2, 1).run()
+        results.append([a.get().tobytes() for a in arrays])
+        copies.append(len(re.findall(r"= load <32 x i32>, ptr %w\d+\n.* = getelementptr i8, ptr %save", traced.ir)))
+    assert results[0] == results[1]
+    assert any(results[0][1])
+    assert copies[0] > 10 * copies[1]

@@ -74,9 +74,16 @@ def cubin(arch: str, source: str = SOURCE) -> bytes:
     return link([(InputKind.CUBIN, object_code, "grids.cubin")], arch).cubin
 
 
+PRINTS = """
+extern "C" int vprintf(const char *, void *);
+extern "C" __global__ void prints() { vprintf("a thread\\n", nullptr); }
+"""
+
+
 def rotated(name: str, arch: str, chosen: list[int], *, rounds: int = 3, blocks: int = 3, **options: Any) -> list[ww.Run]:  # fmt: skip
     """Runs of a rotation across GPUs of a machine, whose values and ranks are checked."""
     flags = options.pop("flags", 0)
+    code = cubin(arch, SOURCE + options.pop("beside", ""))
     node = ww.System(name, **options)
     gpus = [node.gpus[i] for i in chosen]
     threads = 64
@@ -90,7 +97,7 @@ def rotated(name: str, arch: str, chosen: list[int], *, rounds: int = 3, blocks:
     seen = [np.zeros(4, np.uint32) for _ in gpus]
     places = np.array([part.device_address() for part in parts], np.uint64)
     launches = [
-        (gpu.compile(cubin(arch))["rotate"][blocks, threads], (places.copy(), np.int32(rounds), np.int32(flags), one))
+        (gpu.compile(code)["rotate"][blocks, threads], (places.copy(), np.int32(rounds), np.int32(flags), one))
         for gpu, one in zip(gpus, seen, strict=True)
     ]
     runs = node.launch(*launches, cooperative=True)
@@ -120,6 +127,13 @@ def test_the_grids_of_several_gpus_wait_for_each_other(name: str, arch: str, cho
 def test_one_thread_of_each_block_may_call_between_its_own_barriers() -> None:
     rotated("p100x2-nvlink", "60", [0, 1], timing="off", flags=1)
     rotated("h200x2", "90", [0, 1], timing="off", flags=1)
+
+
+def test_a_kernel_beside_one_that_prints_runs_on_several_gpus() -> None:
+    rotated("h200x2", "90", [0, 1], timing="off", beside=PRINTS)
+    gpu = ww.GPU("h200")
+    module = gpu.compile(cubin("90", SOURCE + PRINTS))
+    assert [module[name]._loaded.program.services for name in ("rotate", "prints")] == [(), ("vprintf",)]
 
 
 def test_a_single_device_is_a_cooperative_launch_too() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced
+from warpwright.engine.kernels import calls_services, copies_in_bulk, lowered_of, traced
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, check_cooperative, is_cooperative
 from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.textures.launch_textures import uses_textures
@@ -44,7 +44,7 @@ def refuse(launcher: Launcher) -> None:
         raise UnsupportedError(
             f"{name}: kernels of several GPUs run at once without checks, timed in full or not at all"
         )
-    if loaded.program.services or uses_textures(loaded.program) or copies_in_bulk(loaded):
+    if calls_services(loaded) or uses_textures(loaded.program) or copies_in_bulk(loaded):
         raise UnsupportedError(
             f"{name} calls the driver (printf, malloc, assert), samples textures or uses bulk copies: such kernels run on one GPU at a "
             "time; launch the kernels one after the other"

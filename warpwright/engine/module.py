@@ -180,9 +180,14 @@ class LoadedModule:
         return loaded
 
     def _services(self, bases: dict[str, int]) -> dict[str, int]:
-        """Code addresses of driver functions: after the kernel's sections, in modules that call any."""
+        """Code addresses, after the kernel's sections, of the driver functions that these sections or the module's data name.
+
+        Other kernels' calls do not count: a kernel beside one that prints does not print.
+        """
         first = -(-max(self._ends(bases), default=0) // CODE_ALIGNMENT) * CODE_ALIGNMENT
-        return {n: first + SERVICE_BYTES * i for i, n in enumerate(n for n in self.cubin.undefined if n in SERVICES)}
+        named = {r.symbol for r in self.cubin.relocations if r.section in bases or r.section not in self.cubin.code}
+        wanted = [n for n in self.cubin.undefined if n in SERVICES and n in named]
+        return {n: first + SERVICE_BYTES * i for i, n in enumerate(wanted)}
 
     def _ends(self, bases: dict[str, int]) -> list[int]:
         return [base + len(self.cubin.code[name]) for name, base in bases.items()]

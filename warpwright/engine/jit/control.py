@@ -388,12 +388,12 @@ class WarpFunction(Jumps):
         A warp that stops before the block for another reason has an empty buffer there.
         """
         w = self.w
-        blocks = w.blocks
-        if blocks[n].stop:
+        if w.blocks[n].stop:
             self.words_ahead.append(w.trace_words)
             return
-        back = any(n in b.successors for b in blocks[n:]) or self.groups.enters(n)
-        before = [m for m in range(n) if n in blocks[m].successors]
+        comes_from = self.predecessors[n]
+        back = any(m >= n for m in comes_from) or self.groups.enters(n)
+        before = [m for m in dict.fromkeys(comes_from) if m < n]
         due, words = tr.words_ahead(w.trace_words, [self.words_ahead[m] for m in before], back)
         self.words_ahead.append(words)
         if due:

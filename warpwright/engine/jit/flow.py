@@ -15,7 +15,7 @@ from functools import cache
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, waits_under_guard
 from warpwright.engine.jit import stack_flow
-from warpwright.engine.jit.flow_graph import Bits, Flow, members
+from warpwright.engine.jit.flow_graph import Bits, Flow, add_loop, members, set_of
 from warpwright.engine.jit.live_ranges import Webs
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.ops import Access, Lowered
@@ -59,20 +59,12 @@ def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
     for b in blocks:
         for s in b.successors:
             predecessors[s].append(b.number)
-    bodies: dict[int, Bits] = {}
+    bodies: dict[int, bytearray] = {}
     for b in blocks:
         for header in b.successors:
-            if header > b.number:
-                continue
-            body = bodies.get(header, 0) | 1 << header
-            work = [b.number]
-            while work:
-                n = work.pop()
-                if not body >> n & 1:
-                    body |= 1 << n
-                    work.extend(predecessors[n])
-            bodies[header] = body
-    return list(bodies.values())
+            if header <= b.number:
+                add_loop(bodies.setdefault(header, bytearray(len(blocks))), header, b.number, predecessors)
+    return [set_of(body) for body in bodies.values()]
 
 
 def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: Webs) -> list[bool]:
@@ -83,19 +75,28 @@ def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: 
     """
     fair = [False] * len(blocks)
     uses = cache(lambda n: _uses(blocks[n], lowered, webs))
+    strong, weak = _waiting_reads(blocks, lowered)
     for body in _loops(blocks):
-        inside = members(body)
-        # Uses the operations, because a test of an mbarrier leaves no trace record and is missing from the blocks' accesses.
-        spans = [range(blocks[n].first, blocks[n].first + blocks[n].count) for n in inside]
-        ops = [op for span in spans for index in span for op in lowered[index].ops if op.name in ("load", "atomic")]
-        strong = any(op.name == "atomic" or op.attr.strong for op in ops)
-        weak = any(op.name == "load" and op.attr.space in ("shared", "generic") for op in ops)
-        if (strong and _decided_by(body, blocks, lowered, webs, uses, False)) or (
-            weak and _decided_by(body, blocks, lowered, webs, uses, True)
+        if (body & strong and _decided_by(body, blocks, lowered, webs, uses, False)) or (
+            body & weak and _decided_by(body, blocks, lowered, webs, uses, True)
         ):
-            for n in inside:
+            for n in members(body):
                 fair[n] = True
     return fair
+
+
+def _waiting_reads(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> tuple[Bits, Bits]:
+    """The blocks with strong loads or atomics, and those with loads that may read shared memory."""
+    strong, weak = bytearray(len(blocks)), bytearray(len(blocks))
+    for block in blocks:
+        # Uses the operations, because a test of an mbarrier leaves no trace record and is missing from the blocks' accesses.
+        for index in range(block.first, block.first + block.count):
+            for op in lowered[index].ops:
+                if op.name == "atomic" or (op.name == "load" and op.attr.strong):
+                    strong[block.number] = 1
+                if op.name == "load" and op.attr.space in ("shared", "generic"):
+                    weak[block.number] = 1
+    return set_of(strong), set_of(weak)
 
 
 DECIDES = frozenset(("branch", "exit", "branch_indirect", "pop"))

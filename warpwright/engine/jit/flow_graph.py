@@ -28,6 +28,17 @@ def set_of(flags: bytearray) -> Bits:
     return int(flags[::-1].translate(_DIGITS), 2)
 
 
+def add_loop(body: bytearray, header: int, end: int, predecessors: Sequence[Sequence[int]]) -> None:
+    """Set the bytes of the blocks of a loop: its header, and all from which the branch at ``end`` is reached without the header."""
+    body[header] = 1
+    work = [end]
+    while work:
+        n = work.pop()
+        if not body[n]:
+            body[n] = 1
+            work.extend(predecessors[n])
+
+
 _DIGITS = bytes((ord("0"), ord("1"), *(0 for _ in range(254))))
 """Translation table for the bytes 0 and 1."""
 

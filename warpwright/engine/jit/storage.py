@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.jit.flow_graph import Bits, Flow
+from warpwright.engine.jit.flow_graph import Bits, Flow, add_loop, set_of
 from warpwright.engine.jit.live_ranges import Webs
 
 FEW_BLOCKS = 6
@@ -24,6 +24,13 @@ MOST_JOINS = 1500
 No processor has registers for more vectors that live everywhere: LLVM would join them at each block and spill them
 anyway. Four kernels of the five sets (``bench``) have more, at most 4,080: a loop around eight divisions with their
 slow paths, whose code took 3.6 s to generate with AVX-512 and 8.6 s with AVX2, and takes 2.1 and 5; it runs as fast.
+"""
+MOST_CHOICES = 125_000
+"""Maximum of (basic blocks times variables that outlive their block) for variables in registers.
+
+It corresponds to ``codegen.MOST_CHOICES``, because LLVM has about eight blocks for one of these: beyond it variables do not become registers.  A variable outside of
+the save area would then only be copied there at every stop, and where the groups of a warp may stand at hundreds of blocks, each stop copies the variables of all of them
+(shuffles of a coalesced group, 828 basic blocks: 34 MB of LLVM's text and 25 s, 3 s without the copies).
 """
 LOOP_WEIGHT = 8
 """Factor by which each surrounding loop increases the weight of a reference."""
@@ -49,14 +56,9 @@ def loop_bodies(flow: Flow) -> list[Bits]:
         for header in successors:
             if header > n:
                 continue
-            body = 1 << header
-            work = [n]
-            while work:
-                b = work.pop()
-                if not body >> b & 1:
-                    body |= 1 << b
-                    work.extend(predecessors[b])
-            bodies.append(body)
+            body = bytearray(len(flow.blocks))
+            add_loop(body, header, n, predecessors)
+            bodies.append(set_of(body))
     return bodies
 
 
@@ -85,6 +87,9 @@ def place_variables(
         if reference.high >= 0:
             touched[reference.high] = touched.get(reference.high, 0) | bit
     cold = frozenset(n for n, where in touched.items() if not where & hot and where & (where - 1))
+    outliving = frozenset().union(*webs.live_in)
+    if len(outliving) * len(blocks) > MOST_CHOICES:
+        cold = outliving
     cold |= _crowded_out(blocks, webs, flow, [n for n in vectors if n in touched and n not in cold])
     masks: Bits = sum(1 << b.number for b in blocks)
     for b in blocks:
