@@ -2,7 +2,7 @@
 // Each case lets warps touch pages and prints the times (ns, %globaltimer, from the kernel's beginning) at which their accesses ended, so that
 // a batch is a group of equal times.
 //   nvcc -O2 -std=c++17 -cudart shared -arch=sm_90 -o managed_faults bench/managed_faults.cu
-//   ./managed_faults [evict] on a card, warpwright run --system h200x2 ./managed_faults on the model
+//   ./managed_faults [evict MIB] on a card, warpwright run --system h200x2 ./managed_faults on the model
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -126,9 +126,10 @@ static void host_side(bool store) {
     list(named("host_%s_sum_ns", store ? "stores" : "reads"), {sum});
     cudaFree(x);
 }
-// The device's memory is full but for `room` bytes: a pass over twice as much, again, and single touches.
-static void evictions() {
-    const size_t room = (size_t)96 << 20, bytes = 2 * room;
+// The device's memory is full but for a little: passes of stores and of loads over more than that, and single touches.  When the first access to each 2 MiB
+// and the last one ended.
+static void evictions(size_t mib) {
+    const size_t room = (size_t)96 << 20, bytes = mib << 20;
     size_t left, all; CHECK(cudaMemGetInfo(&left, &all));
     std::vector<void *> held;
     for (size_t size = (size_t)8 << 30; size >= BLOCK; size /= 2) while (true) {
@@ -140,25 +141,18 @@ static void evictions() {
     cudaGetLastError();
     CHECK(cudaMemGetInfo(&left, &all));
     list("evict_room_bytes", {left});
+    int blocks = bytes / BLOCK;
     char *x = fresh(bytes, 1, 0);
     for (int pass = 0; pass < 3; pass++) {
         clear();
         stream<<<264, 512>>>((int *)x, bytes / 4, BLOCK, pass != 1, begin_at, one, two); CHECK(cudaDeviceSynchronize());
-        list(named("evict_pass%d_first", pass), got(one, bytes / BLOCK, true));
-        list(named("evict_pass%d_last", pass), got(two, bytes / BLOCK, true));
+        list(named("evict_pass%d_first", pass), got(one, blocks, true));
+        list(named("evict_pass%d_last", pass), got(two, blocks, true));
     }
-    chain<<<1, 1>>>(x, BLOCK, bytes / BLOCK, 0, false, one); CHECK(cudaDeviceSynchronize());
-    list("evict_chain_up", got(one, bytes / BLOCK, false));
-    chain<<<1, 1>>>(x, BLOCK, bytes / BLOCK, 0, false, one); CHECK(cudaDeviceSynchronize());
-    list("evict_chain_again", got(one, bytes / BLOCK, false));
-    // What a prefetch of all of it takes, which must evict too.
-    cudaEvent_t a, b; cudaEventCreate(&a); cudaEventCreate(&b);
-    cudaMemLocation place{}; place.type = cudaMemLocationTypeDevice; place.id = 0;
-    cudaEventRecord(a); CHECK(cudaMemPrefetchAsync(x, bytes, place, 0, 0)); cudaEventRecord(b); CHECK(cudaDeviceSynchronize());
-    float ms; cudaEventElapsedTime(&ms, a, b);
-    list("evict_prefetch_ns", {(u64)(ms * 1e6)});
-    chain<<<1, 1>>>(x, BLOCK, bytes / BLOCK, 0, false, one); CHECK(cudaDeviceSynchronize());
-    list("evict_chain_after_prefetch", got(one, bytes / BLOCK, false));
+    for (int pass = 0; pass < 2; pass++) {
+        chain<<<1, 1>>>(x, BLOCK, std::min(blocks, 256), 0, false, one); CHECK(cudaDeviceSynchronize());
+        list(named("evict_chain%d", pass), got(one, std::min(blocks, 256), false));
+    }
     for (void *p : held) cudaFree(p);
     cudaFree(x);
 }
@@ -167,6 +161,11 @@ int main(int argc, char **argv) {
     cudaDeviceProp p; CHECK(cudaGetDeviceProperties(&p, 0));
     printf("{\n  \"device\": \"%s\",\n", p.name);
     CHECK(cudaMalloc(&begin_at, 8)); CHECK(cudaMalloc(&one, 8 * MOST)); CHECK(cudaMalloc(&two, 8 * MOST));
+    if (argc > 2 && !strcmp(argv[1], "evict")) {
+        evictions(atoi(argv[2]));
+        printf("  \"end\": 0\n}\n");
+        return 0;
+    }
     char *warm = fresh(4 * BLOCK, BLOCK, BIG);
     chain<<<1, 1>>>(warm, BLOCK, 4, 0, false, one); CHECK(cudaDeviceSynchronize());
     gaps();
@@ -187,6 +186,5 @@ int main(int argc, char **argv) {
     }
     host_side(false);
     host_side(true);
-    if (argc > 1 && !strcmp(argv[1], "evict")) evictions();
     printf("  \"end\": 0\n}\n");
 }

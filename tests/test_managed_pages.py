@@ -23,6 +23,7 @@ from warpwright.engine.managed_pages import (
     PG_COPIES,
     PG_MAPPED,
     PG_PLACE,
+    MigrationCosts,
     PageTable,
     bytes_by_processor,
     region_of,
@@ -38,6 +39,24 @@ SOURCE = (
 extern "C" __global__ void put(char *p, long long step)
 {
     *(volatile int *)(p + blockIdx.x * step) = 1;
+}
+extern "C" __global__ void apart(char *p, long long step, int idle, int *cycles)
+{
+    for (int i = 0; i < 2; i++) {
+        long long begin = clock64();
+        int v = *(volatile int *)(p + i * step);
+        if (v == 12345) cycles[0] = v;
+        long long end = clock64();
+        cycles[i] = (int)(end - begin);
+        while (clock64() < end + idle) {}
+    }
+}
+extern "C" __global__ void look_twice(char *p, long long step, long long page, int *out)
+{
+    int v = *(volatile int *)(p + blockIdx.x * step);
+    if (v == 12345) out[0] = v;
+    if (blockIdx.x == 0) v += *(volatile int *)(p + page + v * 0);
+    if (v == 12345) out[0] = v;
 }
 extern "C" __global__ void look(char *p, long long step, int *out)
 {
@@ -115,21 +134,76 @@ def microseconds(two: Machine, cycles: float) -> float:
 
 
 # --- faults ----------------------------------------------------------------------------------------
+def copy_us(two: Machine, source: int = ON_HOST) -> float:
+    """Of a page to GPU 0."""
+    migration = two.node.gpus[0].memory.migration
+    assert migration is not None
+    return PAGE / migration.copy_gb_per_s[source] / 1e3
+
+
+def costs_of(two: Machine) -> MigrationCosts:
+    migration = two.node.gpus[0].memory.migration
+    assert migration is not None
+    return migration.costs
+
+
 def test_a_fault_takes_the_drivers_time_and_the_copy_and_no_more(two: Machine) -> None:
     two.costs(prefetch_percent=100)
     table = two.pages(4, ON_HOST)
     run, clocks = two.touch(0, table, 0, 3)
-    migration = two.node.gpus[0].memory.migration
-    assert migration is not None
-    costs = migration.costs
-    driver = costs.fault_latency_us + costs.fault_batch_us + costs.fault_page_us
-    copy = PAGE / migration.copy_gb_per_s[ON_HOST] / 1e3
+    costs = costs_of(two)
+    driver = costs.fault_latency_us + costs.fault_batch_us + costs.fault_region_us + costs.host_region_us
+    driver += costs.fault_page_us + costs.fault_entry_us
     resident = two.touch(0, table, 0, 3)[1]
-    for taken, there in zip(clocks, resident, strict=True):
-        assert microseconds(two, taken - there) == pytest.approx(driver + copy, abs=0.25)
+    for number, (taken, there) in enumerate(zip(clocks, resident, strict=True)):
+        # A launch finds the driver in deep sleep, later faults find it awake.
+        asleep = costs.deep_wake_us if number == 0 else 0
+        assert microseconds(two, taken - there) == pytest.approx(driver + copy_us(two) + asleep, abs=0.25)
     assert table.places().tolist() == [GPU0, GPU0, GPU0, ON_HOST]
     assert run.metrics["uvm__gpu_page_faults.sum"] == run.metrics["uvm__fault_batches.sum"] == 3
     assert run.metrics["uvm__pages_migrated.sum"] == run.metrics["uvm__pages_from_host.sum"] == 3
+
+
+@pytest.mark.parametrize(
+    ("sleep_after", "deep_after", "woken"), [(20.0, 100.0, 0.0), (5.0, 100.0, 18.0), (5.0, 12.0, 55.0)]
+)
+def test_a_driver_that_sleeps_is_woken(two: Machine, sleep_after: float, deep_after: float, woken: float) -> None:
+    two.costs(prefetch_percent=100, sleep_after_us=sleep_after, deep_sleep_after_us=deep_after)
+    table = two.pages(2, ON_HOST)
+    cycles = np.zeros(2, np.int32)
+    idle = round(15 * two.node.gpus[0].chip.clocks.sm_clock_mhz)  # 15 us between the two faults
+    two.kernels[0]["apart"][1, 1](np.uint64(table.address), np.int64(PAGE), np.int32(idle), cycles)
+    costs = costs_of(two)
+    assert microseconds(two, cycles[0] - cycles[1]) == pytest.approx(costs.deep_wake_us - woken, abs=0.5)
+
+
+def test_a_batch_serves_a_region_once(two: Machine) -> None:
+    """Four faults of one region, and of four regions: three more services of regions of the host's."""
+    two.costs(prefetch_percent=100, prefetch_region_kib=256)
+    near, far = (two.kernels[0]["look"][4, 1], two.pages(16, ON_HOST)), two.pages(16, ON_HOST)
+    out = np.zeros(1, np.int32)
+    one = near[0](np.uint64(near[1].address), np.int64(PAGE), out)
+    four = near[0](np.uint64(far.address), np.int64(4 * PAGE), out)
+    assert one.metrics["uvm__fault_batches.sum"] == four.metrics["uvm__fault_batches.sum"] == 1
+    costs = costs_of(two)
+    more = 3 * (costs.fault_region_us + costs.host_region_us)
+    assert microseconds(two, four.cycles - one.cycles) == pytest.approx(more, abs=0.5)
+
+
+@pytest.mark.parametrize(("count", "entries"), [(256, 16), (4, 4)])
+def test_each_4_kib_that_faults_is_an_entry_of_the_batch_until_it_is_full(
+    two: Machine, count: int, entries: int
+) -> None:
+    """Sixteen blocks touch a part each of one page, or all the same part; the driver's work for the parts delays what faults next."""
+    two.costs(prefetch_percent=100, fault_entry_us=5.0, fault_batch_count=count)
+    out = np.zeros(1, np.int32)
+    apart, together = (
+        two.kernels[0]["look_twice"][16, 1](
+            np.uint64(two.pages(2, ON_HOST).address), np.int64(step), np.int64(PAGE), out
+        ).cycles
+        for step in (4096, 128)
+    )
+    assert microseconds(two, apart - together) == pytest.approx(5.0 * (entries - 1), abs=1.0)
 
 
 def test_a_page_that_is_there_takes_no_longer_than_ordinary_memory(two: Machine) -> None:
@@ -147,9 +221,9 @@ def test_a_page_that_nobody_has_touched_is_populated_without_a_copy(two: Machine
     table = two.pages(2, NOWHERE)
     fresh = two.touch(0, table, 0, 1)[1][0]
     moved = two.touch(0, two.pages(2, ON_HOST), 0, 1)[1][0]
-    migration = two.node.gpus[0].memory.migration
-    assert migration is not None
-    assert microseconds(two, moved - fresh) == pytest.approx(PAGE / migration.copy_gb_per_s[ON_HOST] / 1e3, abs=0.25)
+    costs = costs_of(two)
+    more = copy_us(two) + costs.host_region_us - costs.populate_page_us
+    assert microseconds(two, moved - fresh) == pytest.approx(more, abs=0.25)
     assert table.places().tolist() == [GPU0, NOWHERE]
 
 
@@ -181,9 +255,8 @@ def test_a_batch_has_so_many_faults_and_no_more(two: Machine, pages: int, batche
 def test_faults_that_come_while_the_driver_serves_others_wait_for_it(two: Machine) -> None:
     two.costs(prefetch_percent=100)
     one, many = (two.look(0, two.pages(32, ON_HOST), blocks) for blocks in (1, 32))
-    migration = two.node.gpus[0].memory.migration
-    assert migration is not None
-    each = migration.costs.fault_page_us + PAGE / migration.copy_gb_per_s[ON_HOST] / 1e3
+    costs = costs_of(two)
+    each = costs.fault_entry_us + costs.fault_page_us + copy_us(two)
     assert microseconds(two, many.cycles - one.cycles) == pytest.approx(31 * each, rel=0.03)
 
 
@@ -195,9 +268,9 @@ def test_pages_come_from_the_other_gpu_over_its_links(two: Machine) -> None:
     migration = two.node.gpus[0].memory.migration
     assert migration is not None
     rates = migration.copy_gb_per_s
-    saved = PAGE / rates[ON_HOST] / 1e3 - PAGE / rates[GPU1] / 1e3
+    saved = copy_us(two) - copy_us(two, GPU1) + migration.costs.host_region_us
     assert microseconds(two, host[1][0] - there[1][0]) == pytest.approx(saved, abs=0.25)
-    assert rates[GPU1] == pytest.approx(4 * 18.82, rel=0.01)
+    assert rates[GPU1] == pytest.approx(4 * 18.82 * migration.costs.copy_percent / 100, rel=0.01)
     assert there[0].metrics["uvm__pages_from_host.sum"] == 0
     assert table.places().tolist() == [GPU0]
 
@@ -359,6 +432,7 @@ def test_memory_that_was_managed_is_zero_for_its_next_owner(two: Machine) -> Non
 # --- programs --------------------------------------------------------------------------------------
 PROGRAM = """
 from warpwright.driver.driver_state import state
+from warpwright.engine.managed_pages import PG_ACCESSED_BY, PG_PREFERRED
 size = 1 << 20
 x = ctypes.c_uint64()
 on(0)
@@ -380,22 +454,22 @@ def timed(call):
     return cuda.word("cuEventElapsedTime", *event, kind=ctypes.c_float) * 1e3
 to_gpu = timed(lambda: cuda("cuMemPrefetchAsync", x.value, size, 0, 0))
 assert where() == [2]
-assert 75 < to_gpu < 85, to_gpu  # 13.9 GB/s
+assert 83 < to_gpu < 94, to_gpu  # 90 % of 13.9 GB/s
 assert timed(lambda: cuda("cuMemPrefetchAsync", x.value, size, 0, 0)) < 3
 between = timed(lambda: cuda("cuMemPrefetchAsync", x.value, size, 1, 0))
 assert where() == [3]
-assert 16 < between < 20, between  # 75.3 GB/s
+assert 17 < between < 22, between  # 90 % of 75.3 GB/s
 before = state().host_time.ps
 assert words[1024] == 1024
 state().host_touches()
 spent = (state().host_time.ps - before) / 1e6
-assert 24.5 < spent < 25, spent  # a fault of the host, and 64 KiB at 13.9 GB/s
+assert 29 < spent < 29.5, spent  # a fault of the host, and a page
 assert table.places().tolist() == [1] + [3] * 15
 cuda("cuMemAdvise", x.value, size, 3, -1 & 0xFFFFFFFF)
-assert table.words[:, 7].tolist() == [1] * 16  # preferred on the host
+assert table.words[:, PG_PREFERRED].tolist() == [1] * 16  # preferred on the host
 cuda("cuMemAdvise", x.value, size, 4, 0)
 cuda("cuMemAdvise", x.value, size, 5, 1)
-assert table.words[:, 6].tolist() == [1 << 3] * 16
+assert table.words[:, PG_ACCESSED_BY].tolist() == [1 << 3] * 16
 cuda("cuMemsetD8_v2", x.value, 7, size)
 assert where() == [2] and words[5] == 0x07070707
 state().host_touches()

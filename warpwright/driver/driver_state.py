@@ -435,8 +435,10 @@ class State:
             return
         managed.note_touches()
         taken, managed.host = managed.host, HostFaults()
-        seconds = taken.faults * managed.costs.host_fault_us * 1e-6
-        for processor, size in taken.bytes_from.items():
+        costs = managed.costs
+        seconds = (taken.faults * costs.host_fault_us + taken.pages * costs.host_page_us) * 1e-6
+        seconds += taken.evicted_regions * costs.evict_region_us * 1e-6
+        for processor, size in taken.evicted_bytes.items():
             migration = self.devices[processor - FIRST_GPU].gpu.memory.migration
             assert migration is not None
             seconds += size / (migration.copy_gb_per_s[ON_HOST] * 1e9)

@@ -38,7 +38,7 @@ class _SharedFile:
     def __init__(self, memory: DeviceMemory) -> None:
         self.memory = memory
         self.file = os.memfd_create("warpwright shared device memory")
-        os.ftruncate(self.file, self.memory.capacity_bytes)
+        os.ftruncate(self.file, self.memory.span_bytes)
         self._moved: set[int] = set()
 
     def share(self, allocation: Allocation) -> tuple[int, int, int]:

@@ -51,7 +51,7 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
     memory = context.device.gpu.memory
     if size <= 0:
         raise CudaError(results.INVALID_VALUE)
-    if size > memory.capacity_bytes:
+    if size > (memory.span_bytes if kind == MANAGED and state().managed is not None else memory.capacity_bytes):
         raise CudaError(results.OUT_OF_MEMORY)
     name, place = f"{kind} of {size:,} bytes", _PLACES.get(kind, abi.HERE)
     alignment = _PAGE_BYTES if kind == DEVICE and size >= _OWN_PAGES_FROM_BYTES else ALIGNMENT_BYTES
@@ -235,7 +235,7 @@ def host_flags(place: int, address: int) -> int | None:
 def info(free_place: int, total_place: int) -> None:
     s = state()
     s.current()
-    cmemory.put64(free_place, s.gpu.memory.capacity_bytes - s.gpu.memory.used_bytes)
+    cmemory.put64(free_place, s.gpu.memory.free_bytes)
     cmemory.put64(total_place, s.gpu.memory.capacity_bytes)
 
 

@@ -244,7 +244,7 @@ def clock(handle: int, kind: int, place: int) -> int:
 def memory_info(handle: int, place: int) -> None:
     device = device_of_handle(handle)
     memory = device.gpu.memory
-    cmemory.write("3Q", place, memory.capacity_bytes, memory.capacity_bytes - memory.used_bytes, memory.used_bytes)
+    cmemory.write("3Q", place, memory.capacity_bytes, memory.free_bytes, memory.capacity_bytes - memory.free_bytes)
 
 
 @nvml("nvmlDeviceGetMemoryInfo_v2")
@@ -255,7 +255,7 @@ def memory_info_2(handle: int, place: int) -> int:
         return VERSION_MISMATCH
     memory = device.gpu.memory
     cmemory.write(
-        "I4Q", place, version, memory.capacity_bytes, 0, memory.capacity_bytes - memory.used_bytes, memory.used_bytes
+        "I4Q", place, version, memory.capacity_bytes, 0, memory.free_bytes, memory.capacity_bytes - memory.free_bytes
     )
     return 0
 

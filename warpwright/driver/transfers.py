@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 
 from warpwright.driver.driver_state import Device, Stream, picoseconds, state
 from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds
-from warpwright.engine.managed_pages import FIRST_GPU, NOWHERE, ON_HOST, PG_PLACE, PageTable, processor_of
+from warpwright.engine.managed_pages import (
+    FIRST_GPU,
+    NOWHERE,
+    ON_HOST,
+    PG_PLACE,
+    ManagedMemory,
+    PageTable,
+    processor_of,
+)
 from warpwright.system.routes import host_route
 from warpwright.timing.state.memory_system import BR_DROPPED as DROPPED
 from warpwright.timing.state.memory_system import BR_READ as READ
@@ -111,13 +119,30 @@ def migrate(stream: Stream, address: int, size: int, target: int) -> None:
     table = _pages(address)
     if table is None:
         return
-    for source, moved in table.move(address, size, target).items():
+    managed = state().managed
+    assert managed is not None
+    moves = managed.bring(table, address, size, target)
+    _evicted(stream, managed)
+    for source, moved in moves.items():
         if source != NOWHERE:
-            rate = _migration_gb_per_s(source, target)
+            costs = managed.costs
+            percent = costs.prefetch_to_host_percent if target == ON_HOST else costs.prefetch_copy_percent
+            rate = _migration_gb_per_s(source, target) * percent / costs.copy_percent
             device = state().devices[max(source, target) - FIRST_GPU]
             direction = TO_DEVICE if source == ON_HOST else FROM_DEVICE
             latency = device.gpu.chip.transfer.host_copy_latency_us * 1e-6
             _spend(stream, latency + _seconds(moved, rate), (device, direction))
+
+
+def _evicted(stream: Stream, managed: ManagedMemory) -> None:
+    """Regions have left full devices for the host."""
+    done, managed.host.evicted_bytes = managed.host.evicted_bytes, {}
+    regions, managed.host.evicted_regions = managed.host.evicted_regions, 0
+    seconds = regions * managed.costs.evict_region_us * 1e-6
+    for processor, size in done.items():
+        seconds += _seconds(size, _migration_gb_per_s(processor, ON_HOST))
+    if seconds:
+        _spend(stream, seconds)
 
 
 def _migration_gb_per_s(source: int, target: int) -> float:

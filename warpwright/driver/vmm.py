@@ -130,7 +130,7 @@ def create(place: int, size: int, properties: int, flags: int) -> int | None:
     if cmemory.get32(properties + 4) not in (0, 1):
         raise UnsupportedError("memory is shared as a file (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) or not at all")
     device = located(properties + 8)
-    if size > device.gpu.memory.capacity_bytes - device.gpu.memory.used_bytes:
+    if size > device.gpu.memory.free_bytes:
         return results.OUT_OF_MEMORY
     file = os.memfd_create("warpwright physical memory")
     os.ftruncate(file, size)

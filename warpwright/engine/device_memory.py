@@ -69,6 +69,8 @@ UNIFIED_SPACING_BYTES = 1 << 40
 MOST_DEVICES = 16
 HOST_ROUTE = MOST_DEVICES
 """Key of the route to the host's memory among those to other devices' (``peer_routes``), where NVLinks join the two."""
+MANAGED_TIMES = 4
+"""Of a device's memory, the addresses that it reserves, for managed memory."""
 UNIFIED_ROUNDS = 3
 """Number of times that this part has room for so many devices."""
 UNIFIED_PLACE_BYTES = 1 << 38
@@ -294,15 +296,18 @@ class DeviceMemory:
     def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0) -> None:
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
         _keep_windows_clear()
-        self._mapping: mmap.mmap | _PlacedMapping = (
-            _reserve_unified(ordinal, size_bytes) if unified else _reserve(size_bytes)
-        )
+        # Managed memory may be larger than a device, whose addresses it takes.
+        span = max(size_bytes, min(MANAGED_TIMES * size_bytes, UNIFIED_PLACE_BYTES)) if unified else size_bytes
+        self._mapping: mmap.mmap | _PlacedMapping = _reserve_unified(ordinal, span) if unified else _reserve(span)
         self._bytes: Bytes = (
             np.asarray(self._mapping)
             if isinstance(self._mapping, _PlacedMapping)
             else np.frombuffer(self._mapping, dtype=np.uint8)
         )
-        self.capacity_bytes = len(self._mapping)
+        self.span_bytes = len(self._mapping)
+        """Addresses that the device's memory and managed memory may take."""
+        self.capacity_bytes = min(size_bytes, self.span_bytes)
+        """Memory of the device."""
         self._ordinal = ordinal
         self.host_base = int(self._bytes.ctypes.data)
         self.base = self.host_base if unified else DEVICE_BASE
@@ -316,7 +321,7 @@ class DeviceMemory:
         self._live: list[Allocation] = []
         # Free ranges as offsets, sorted, never touching: starts[i]..ends[i].
         self._free_starts: list[int] = [FIRST_OFFSET_BYTES]
-        self._free_ends: list[int] = [self.capacity_bytes]
+        self._free_ends: list[int] = [self.span_bytes]
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
         self._table: npt.NDArray[np.uint64] | None = None
         self._elsewhere: npt.NDArray[np.int64] | None = None
@@ -403,6 +408,8 @@ class DeviceMemory:
             alignment_bytes = max(alignment_bytes, self.managed.page_bytes)
             reserved = -(-size_bytes // self.managed.page_bytes) * self.managed.page_bytes
         span = _span(reserved)
+        if place == HERE:
+            self._need_room(size_bytes, name)
         places = self._places.get((name, size_bytes))
         wanted = places.pop(0) if places else None
         for i, begin in enumerate(self._free_starts):
@@ -412,13 +419,7 @@ class DeviceMemory:
             if self._free_ends[i] - start >= span:
                 break
         else:
-            largest = sorted(self._live, key=lambda a: a.size_bytes, reverse=True)[:3]
-            holders = ", ".join(f"{a.name} ({format_bytes(a.size_bytes)})" for a in largest)
-            raise OutOfMemoryError(
-                f"out of device memory: {name} needs {format_bytes(size_bytes)}; "
-                f"{format_bytes(self.used_bytes)} of {format_bytes(self.capacity_bytes)} are in use"
-                + (f", most of it by {holders}" if holders else "")
-            )
+            raise self._full(size_bytes, name)
         rest, end = start + span, self._free_ends[i]
         parts = [(first, last) for first, last in ((begin, start), (rest, end)) if first < last]
         self._free_starts[i : i + 1] = [first for first, _ in parts]
@@ -427,12 +428,48 @@ class DeviceMemory:
             self.base + start, size_bytes, name, place=place, moved_bytes=self.moved_bytes, reserved_bytes=reserved
         )
         self._insert(allocation)
-        self.used_bytes += size_bytes
+        self.used_bytes += self._counted(allocation)
         if size_bytes >= HUGE_FROM_BYTES and not moves:
             self._ask_for_huge_pages(start, span)
         if self.observer is not None:
             self.observer.allocated(allocation, undefined)
         return allocation
+
+    def _counted(self, allocation: Allocation) -> int:
+        """Bytes of the device's memory that an allocation takes for its whole life: none if its pages move, or are the host's."""
+        moves = allocation.place == MIGRATES and self.managed is not None
+        return 0 if moves or allocation.place == HOST else allocation.size_bytes
+
+    @property
+    def free_bytes(self) -> int:
+        """Of the device, not taken by allocations or by managed pages that are there."""
+        return max(self.capacity_bytes - self.used_bytes - self._managed_bytes(), 0)
+
+    def _managed_bytes(self) -> int:
+        """Of managed pages that are on the device."""
+        if self.managed is None or self.migration is None:
+            return 0
+        return self.managed.resident_pages(self.migration.processor) * self.managed.page_bytes
+
+    def _need_room(self, size_bytes: int, name: str) -> None:
+        """Let managed pages leave the device for an allocation.
+
+        Raises:
+            OutOfMemoryError: they do not make enough room.
+        """
+        if self.used_bytes + size_bytes > self.capacity_bytes:
+            raise self._full(size_bytes, name)
+        if self.managed is not None and self.migration is not None and self.managed.tables:
+            self.managed.make_room(self.migration.processor, -(-size_bytes // self.managed.page_bytes))
+
+    def _full(self, size_bytes: int, name: str) -> OutOfMemoryError:
+        largest = sorted(self._live, key=lambda a: a.size_bytes, reverse=True)[:3]
+        holders = ", ".join(f"{a.name} ({format_bytes(a.size_bytes)})" for a in largest)
+        return OutOfMemoryError(
+            f"out of device memory: {name} needs {format_bytes(size_bytes)}; "
+            f"{format_bytes(self.used_bytes)} of {format_bytes(self.capacity_bytes)} are in use"
+            + (f", most of it by {holders}" if holders else "")
+        )
 
     def _usable_start(self, begin: int, span: int, alignment_bytes: int) -> int:
         """The first offset from ``begin`` on at which a range touches no withheld range."""
@@ -547,7 +584,7 @@ class DeviceMemory:
 
     def holds(self, address: int) -> bool:
         """Whether an address belongs to this memory, allocated or not."""
-        return self.base <= address < self.base + self.capacity_bytes
+        return self.base <= address < self.base + self.span_bytes
 
     def device_at(self, address: int) -> int | None:
         """The other device of the process to which an address belongs, if this memory is one of several with unified
@@ -585,7 +622,7 @@ class DeviceMemory:
             position = bisect_left(self._starts, allocation.address)
             del self._starts[position], self._live[position]
             self._table = self._elsewhere = None
-            self.used_bytes -= allocation.size_bytes
+            self.used_bytes -= self._counted(allocation)
             self._scrub(allocation.address - self.base, allocation.size_bytes)
 
     def keep_pages(self, start: int, end: int) -> None:
@@ -596,7 +633,7 @@ class DeviceMemory:
         """Undo :meth:`hide`."""
         with self._lock:
             self._insert(allocation)
-            self.used_bytes += allocation.size_bytes
+            self.used_bytes += self._counted(allocation)
         self._let_see(allocation, self._open_to)
 
     def abandon(self, allocation: Allocation) -> None:
@@ -634,7 +671,7 @@ class DeviceMemory:
             return
         if self.managed is not None:
             self.managed.remove(allocation.address)
-        self.used_bytes -= allocation.size_bytes
+        self.used_bytes -= self._counted(allocation)
         start = allocation.address - self.base
         span = _span(max(allocation.size_bytes, allocation.reserved_bytes))
         self._scrub(start, allocation.size_bytes)
@@ -675,7 +712,7 @@ class DeviceMemory:
         host = self.host_base
         first = (host + start) // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES - host
         last = -(-(host + start + size_bytes) // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES - host
-        first, last = max(first, 0), min(last, self.capacity_bytes)
+        first, last = max(first, 0), min(last, self.span_bytes)
         self._advise(first, last - first, "MADV_HUGEPAGE")
 
     def _advise(self, start: int, size_bytes: int, advice: str) -> bool:
@@ -711,9 +748,7 @@ class DeviceMemory:
         """Let kernels reach what the process has now of its own memory, at its own addresses."""
         own = {id(a) for a in self._of_host}
         taken = [(a.address, a.end) for a in self._live if id(a) not in own]
-        parts = sorted(
-            {*taken, (self.base, self.base + self.capacity_bytes), (SHARED_WINDOW, LOCAL_WINDOW + WINDOW_BYTES)}
-        )
+        parts = sorted({*taken, (self.base, self.base + self.span_bytes), (SHARED_WINDOW, LOCAL_WINDOW + WINDOW_BYTES)})
         wanted = [part for first, last in writable_ranges() for part in without(first, last, parts)]
         wanted = [(first, last) for first, last in wanted if self.device_at(first) is None]
         if wanted == [(a.address, a.end) for a in self._of_host]:
@@ -793,7 +828,7 @@ class DeviceMemory:
     def has_mapped(self) -> bool:
         """Whether kernels can access host memory outside the device's own range (:meth:`map`)."""
         with self._lock:
-            return any(a.mapped and not self.base <= a.address < self.base + self.capacity_bytes for a in self._live)
+            return any(a.mapped and not self.base <= a.address < self.base + self.span_bytes for a in self._live)
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that contains ``address``, or None."""
@@ -807,7 +842,7 @@ class DeviceMemory:
 
     def holds_each(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which numbers are addresses of this memory, allocated or not."""
-        return (addresses >= self.base) & (addresses < self.base + self.capacity_bytes)
+        return (addresses >= self.base) & (addresses < self.base + self.span_bytes)
 
     def nearest(self, address: int) -> Allocation | None:
         """The live allocation closest to ``address``, or None if there is none."""

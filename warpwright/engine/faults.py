@@ -177,7 +177,7 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     """Describes the surroundings of a device address."""
     if address == 0 or address < 4096:
         return "the address is a null pointer or next to one"
-    last = memory.base + memory.capacity_bytes - 1
+    last = memory.base + memory.span_bytes - 1
     near = memory.nearest(address)
     distance = max(near.address - address, address - near.end, 0) if near is not None else GAP_BYTES
     beside_mapped = near is not None and near.mapped and distance < GAP_BYTES

@@ -8,7 +8,7 @@ driver, for advice, prefetches and the host's accesses.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,8 @@ from warpwright.engine.host_touches import HostTouches, can_see_touches
 NOWHERE, ON_HOST, FIRST_GPU = range(3)
 PROCESSORS = 18
 """Numbers of processors: no one, the host and 16 GPUs."""
+UNLIMITED = 1 << 60
+"""Pages that the host can take in."""
 (
     PG_PLACE,
     PG_FROM,
@@ -30,10 +32,15 @@ PROCESSORS = 18
     PG_ACCESSED_BY,
     PG_PREFERRED,
     PG_READ_MOSTLY,
+    PG_BATCH,
+    PG_FAULTS,
+    PG_SERVED,
+    PG_USED,
     PG_COUNTS,
-) = range(10)
+) = range(14)
 """Words of a page: the processor that has it; the one that it comes from, until when that one still has it, and when it has arrived; processors with a copy
-of a page that is mostly read; those that have mapped it where it is; advice (``AccessedBy``, ``PreferredLocation``, ``ReadMostly``); from ``PG_COUNTS``
+of a page that is mostly read; those that have mapped it where it is; advice (``AccessedBy``, ``PreferredLocation``, ``ReadMostly``); the batch in which
+it last faulted and the parts that did, as a mask; of a region's first page, the batch that last served the region, and when that was among all services; from ``PG_COUNTS``
 on, by processor, remote accesses to the region that begins with the page.  Sets of processors are masks of bits; times are in ps from the launch's beginning."""
 PG_WORDS = PG_COUNTS + PROCESSORS
 
@@ -44,11 +51,27 @@ class MigrationCosts:
 
     page_kib: int
     fault_latency_us: float
-    """From a fault until the driver fetches it, if the driver has nothing else to do."""
+    """From a fault until a driver that is awake has fetched it."""
+    sleep_after_us: float
+    """After the last batch, when the driver goes to sleep."""
+    wake_us: float
+    """In addition, if the driver sleeps."""
+    deep_sleep_after_us: float
+    """After the last batch, when its processor sleeps deeply."""
+    deep_wake_us: float
+    """In addition, instead of ``wake_us``, if it sleeps deeply."""
     fault_batch_us: float
-    """For a batch of faults, beside its pages."""
+    """For a batch of faults, in addition to what follows."""
+    fault_region_us: float
+    """For each region (``prefetch_region_kib``) that a batch has faults in."""
+    host_region_us: float
+    """In addition, if its pages are the host's, which has to lose them."""
     fault_page_us: float
-    """For each stretch of pages that a fault moves, beside their copy."""
+    """For each stretch of pages that a fault moves, in addition to their copy."""
+    fault_entry_us: float
+    """For each 4 KiB that faulted."""
+    populate_page_us: float
+    """For each page that nobody has touched, which is filled with zeros."""
     fault_batch_count: int
     """Faults of a batch at most."""
     prefetch_percent: float
@@ -62,9 +85,17 @@ class MigrationCosts:
     access_counter_us: float
     """From the notification until the region begins to move."""
     copy_percent: float
-    """Of a copy's bandwidth that migration reaches."""
+    """Of a copy's bandwidth that migration by faults and evictions reaches."""
+    prefetch_copy_percent: float
+    """Of a copy's bandwidth that prefetches to a GPU reach."""
+    prefetch_to_host_percent: float
+    """Of a copy's bandwidth that prefetches to the host reach."""
     host_fault_us: float
-    """Of the host for a page that it touches and does not have, beside its copy."""
+    """Of the host for a page that it touches and does not have, in addition to what follows."""
+    host_page_us: float
+    """Of the host for each page that comes with that one, with its copy."""
+    evict_region_us: float
+    """For a region that leaves a full GPU, in addition to the copies of its pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +138,18 @@ class PageTable:
 
     def begin_launch(self) -> None:
         """What was on its way has arrived."""
-        self.words[:, [PG_BEGIN_PS, PG_READY_PS]] = 0
+        self.words[:, [PG_BEGIN_PS, PG_READY_PS, PG_BATCH, PG_FAULTS, PG_SERVED]] = 0
 
     def places(self) -> npt.NDArray[np.int64]:
         """The processor of each page."""
         return self.words[:, PG_PLACE]
+
+    def at(self, processor: int) -> npt.NDArray[np.bool_]:
+        """Which pages a processor has, copies counted."""
+        held: npt.NDArray[np.bool_] = (self.words[:, PG_PLACE] == processor) | (
+            self.words[:, PG_COPIES] >> processor & 1 == 1
+        )
+        return held
 
     def move(self, address: int, size_bytes: int, target: int) -> dict[int, int]:
         """Let the pages of a range be on a processor; returns how many bytes came from each processor.
@@ -159,8 +197,13 @@ class HostFaults:
     """Faults of the host that its clock has not been charged for yet."""
 
     faults: int = 0
+    pages: int = 0
+    """That moved with them."""
+    evicted_bytes: dict[int, int] = field(default_factory=dict)
+    """That left full GPUs, by processor."""
+    evicted_regions: int = 0
     bytes_from: dict[int, int] = field(default_factory=dict)
-    """Bytes that moved to the host, by the processor that had them."""
+    """Bytes that moved to the host by its faults, by the processor that had them."""
 
 
 class ManagedMemory:
@@ -176,6 +219,12 @@ class ManagedMemory:
         self.page_bytes = costs.page_kib << 10
         self.tables: dict[int, PageTable] = {}
         self.host = HostFaults()
+        self.free_bytes: dict[int, Callable[[], int]] = {}
+        """By GPU's processor, the bytes of its memory that allocations leave for managed pages."""
+        self.room: npt.NDArray[np.int64] = np.full(PROCESSORS, UNLIMITED, np.int64)
+        """Pages that each processor can take in; the cycle models change it."""
+        self.services: npt.NDArray[np.int64] = np.zeros(1, np.int64)
+        """Services of regions so far: the one served least recently leaves a full GPU first."""
 
     def add(self, address: int, size_bytes: int) -> PageTable:
         """The table of a new allocation, none of whose pages has been touched."""
@@ -204,6 +253,81 @@ class ManagedMemory:
         self.note_touches()
         for table in self.tables.values():
             table.begin_launch()
+        for processor in self.free_bytes:
+            self.room[processor] = self.room_of(processor)
+
+    def resident_pages(self, processor: int) -> int:
+        """How many pages a processor has, copies counted."""
+        return sum(int(table.at(processor).sum()) for table in self.tables.values())
+
+    def room_of(self, processor: int) -> int:
+        """How many pages a processor can take in without an eviction."""
+        free = self.free_bytes.get(processor)
+        return UNLIMITED if free is None else free() // self.page_bytes - self.resident_pages(processor)
+
+    def make_room(self, processor: int, pages: int, keep: tuple[int, int] = (0, 0)) -> bool:
+        """Evict regions until a GPU can take in so many pages, those served least recently first; False if it cannot.
+
+        Args:
+            keep: addresses of the first byte and one past the last of what is to stay.
+        """
+        lacking = pages - self.room_of(processor)
+        if lacking <= 0:
+            return True
+        size = max(self.costs.prefetch_region_kib // self.costs.page_kib, 1)
+        regions = []
+        for table in self.tables.values():
+            for first in range(0, len(table.words), size):
+                address = table.address + first * self.page_bytes
+                here = int(table.at(processor)[first : first + size].sum())
+                if here and not (address < keep[1] and keep[0] < address + size * self.page_bytes):
+                    regions.append((int(table.words[first, PG_USED]), address, table, first, here))
+        for _, _, table, first, here in sorted(regions, key=lambda region: region[:2]):
+            if lacking <= 0:
+                break
+            self._evict(table, first, first + size, processor)
+            lacking -= here
+        return lacking <= 0
+
+    def _evict(self, table: PageTable, first: int, last: int, processor: int) -> None:
+        """Let the pages of a region leave a GPU for the host."""
+        part = table.words[first:last]
+        owned = part[:, PG_PLACE] == processor
+        copied = part[:, PG_COPIES] >> ON_HOST & 1 == 1
+        moved = int((owned & ~copied).sum()) * self.page_bytes
+        part[owned, PG_PLACE] = ON_HOST
+        part[owned, PG_MAPPED] = part[owned, PG_ACCESSED_BY]
+        part[:, PG_COPIES] &= ~(1 << processor)
+        part[part[:, PG_COPIES] == 1 << part[:, PG_PLACE], PG_COPIES] = 0
+        self.host.evicted_regions += 1
+        self.host.evicted_bytes[processor] = self.host.evicted_bytes.get(processor, 0) + moved
+
+    def bring(self, table: PageTable, address: int, size_bytes: int, target: int) -> dict[int, int]:
+        """As ``PageTable.move``; regions leave a GPU that is full, of the range itself if it is larger than what the GPU has left."""
+        free = self.free_bytes.get(target)
+        region = self.costs.prefetch_region_kib << 10
+        step = size_bytes
+        if free is not None and not self.make_room(
+            target, int((~table.at(target)).sum()), (address, address + size_bytes)
+        ):
+            step = max(free() // 4 // region, 1) * region
+        moved: dict[int, int] = {}
+        for first in range(address, address + size_bytes, max(step, 1)):
+            size = min(step, address + size_bytes - first)
+            if step < size_bytes:
+                self.make_room(target, -(-size // self.page_bytes), (first, first + size))
+            for processor, count in table.move(first, size, target).items():
+                moved[processor] = moved.get(processor, 0) + count
+            self.use(table, first, size)
+        return moved
+
+    def use(self, table: PageTable, address: int, size_bytes: int) -> None:
+        """The driver has served a range's regions."""
+        self.services[0] += 1
+        size = max(self.costs.prefetch_region_kib // self.costs.page_kib, 1)
+        first = (address - table.address) // self.page_bytes // size * size
+        last = -(-(address + size_bytes - table.address) // self.page_bytes)
+        table.words[first:last:size, PG_USED] = self.services[0]
 
     def note_touches(self) -> None:
         """Let the host have the pages that it has touched since it was last asked."""
@@ -247,6 +371,7 @@ class ManagedMemory:
         moved = table.move(table.address + first * self.page_bytes, (last - first) * self.page_bytes, ON_HOST)
         for processor, size in moved.items():
             if processor != NOWHERE:
+                self.host.pages += size // self.page_bytes
                 self.host.bytes_from[processor] = self.host.bytes_from.get(processor, 0) + size
 
 

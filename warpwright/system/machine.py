@@ -76,8 +76,16 @@ HOST_FIELDS: Mapping[str, Limits] = {"staged_copy_percent": Limits(float, 1, 100
 MIGRATION_FIELDS: Mapping[str, Limits] = {
     "page_kib": Limits(int, 4, 2048),
     "fault_latency_us": Limits(float, 0, 10_000),
+    "sleep_after_us": Limits(float, 0, 1_000_000),
+    "wake_us": Limits(float, 0, 10_000),
+    "deep_sleep_after_us": Limits(float, 0, 1_000_000),
+    "deep_wake_us": Limits(float, 0, 10_000),
     "fault_batch_us": Limits(float, 0, 10_000),
+    "fault_region_us": Limits(float, 0, 10_000),
+    "host_region_us": Limits(float, 0, 10_000),
     "fault_page_us": Limits(float, 0, 10_000),
+    "fault_entry_us": Limits(float, 0, 10_000),
+    "populate_page_us": Limits(float, 0, 10_000),
     "fault_batch_count": Limits(int, 1, 1 << 16),
     "prefetch_percent": Limits(float, 1, 100),
     "prefetch_region_kib": Limits(int, 4, 1 << 20),
@@ -85,7 +93,11 @@ MIGRATION_FIELDS: Mapping[str, Limits] = {
     "access_counter_kib": Limits(int, 4, 1 << 20),
     "access_counter_us": Limits(float, 0, 10_000),
     "copy_percent": Limits(float, 1, 100),
+    "prefetch_copy_percent": Limits(float, 1, 100),
+    "prefetch_to_host_percent": Limits(float, 1, 100),
     "host_fault_us": Limits(float, 0, 10_000),
+    "host_page_us": Limits(float, 0, 10_000),
+    "evict_region_us": Limits(float, 0, 10_000),
 }
 """Of ``[migration]``; the sizes are powers of two."""
 TRANSLATION_FIELDS: Mapping[str, Limits] = {

@@ -52,6 +52,8 @@ def connect(machine: Machine, memory: DeviceMemory, ordinal: int, managed: Manag
     memory.peer_routes = peer_routes(machine, ordinal)
     memory.migration = migration_of(machine, ordinal)
     memory.managed = managed
+    if managed is not None:
+        managed.free_bytes[processor_of(ordinal)] = lambda: memory.capacity_bytes - memory.used_bytes
     if machine.translation is not None:
         memory.translations = Translations(machine.translation)
     if machine.probes is not None:

@@ -167,6 +167,8 @@ def _migrated(state: State) -> dict[str, float]:
         "uvm__pages_mapped.sum": s.chip.pages_mapped,
         "uvm__remote_accesses.sum": s.chip.remote_accesses,
         "uvm__access_counter_migrations.sum": s.chip.counter_moves,
+        "uvm__regions_evicted.sum": s.chip.evictions,
+        "uvm__pages_evicted.sum": s.chip.pages_evicted,
     }
     return {name: float(m[field]) for name, field in fields.items()} if m[s.chip.pages_move] else {}
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from warpwright.chips.chip import Chip
 from warpwright.engine.abi import BLOCK, HERE, HOST, WARP, Status, head_words, peer_place
 from warpwright.engine.device_memory import DeviceMemory, WidthRule
-from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS
+from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS, MigrationCosts
 from warpwright.errors import UnsupportedError
 from warpwright.native import intrinsics
 from warpwright.timing import bounds as bounds_module
@@ -54,6 +54,10 @@ from warpwright.timing.shared_chip import TimedGrid, timed_grid
 from warpwright.timing.state import State
 
 REPORT_SECONDS = 0.2
+ASLEEP_PS = 10**12
+"""How long a launch finds that the driver has slept, at least."""
+PART_BYTES = 4096
+"""The address of a fault is that of such a part of a page."""
 OWN_POLICIES = Policies()
 _POLICIES = (
     (policies_module.SCHEDULER, s.chip.scheduler, s.chip.bad_scheduler, "a warp slot that cannot issue"),
@@ -74,7 +78,7 @@ def _moved(chip: Chip, memory: DeviceMemory, space: Workspace) -> dict[int, int]
     return {
         s.chip.relocated: int(memory.moved_bytes != 0 or any(row[s.EW_MOVED] for row in space.elsewhere)),
         s.chip.own_first: memory.base // line,
-        s.chip.own_end: (memory.base + memory.capacity_bytes) // line,
+        s.chip.own_end: (memory.base + memory.span_bytes) // line,
         s.chip.own_moved: memory.moved_bytes // line,
     }
 
@@ -182,9 +186,6 @@ def _fill_migration(state: State, chip: Chip, memory: DeviceMemory) -> None:
         s.chip.own_processor: migration.processor,
         s.chip.cycle_ps: round(256e6 / chip.clocks.sm_clock_mhz),
         s.chip.page_line_shift: (managed.page_bytes // chip.l1.l1_line_bytes).bit_length() - 1,
-        s.chip.fault_latency: round(costs.fault_latency_us * 1e6),
-        s.chip.fault_batch: round(costs.fault_batch_us * 1e6),
-        s.chip.fault_page: round(costs.fault_page_us * 1e6),
         s.chip.fault_batch_count: costs.fault_batch_count,
         s.chip.prefetch_percent: round(costs.prefetch_percent),
         s.chip.prefetch_pages: pages_of["prefetch"] // costs.page_kib,
@@ -192,8 +193,14 @@ def _fill_migration(state: State, chip: Chip, memory: DeviceMemory) -> None:
         s.chip.counter_pages: pages_of["counter"] // costs.page_kib,
         s.chip.counter_service: round(costs.access_counter_us * 1e6),
     }
-    for field, value in values.items():
+    for field, value in {**values, **_driver_times(costs)}.items():
         words[field] = value
+    # Launches find the driver asleep.
+    words[s.chip.driver_free] = -(ASLEEP_PS + words[s.chip.deep_sleep_after])
+    part_lines = max(PART_BYTES // chip.l1.l1_line_bytes, (1 << int(words[s.chip.page_line_shift])) >> 6, 1)
+    words[s.chip.fault_entry_shift] = part_lines.bit_length() - 1
+    words[s.chip.room] = intrinsics.address_of(managed.room)
+    words[s.chip.services] = intrinsics.address_of(managed.services)
     first = int(words[s.chip.processors])
     for number in range(PROCESSORS):
         row = s.Processor(first + number * s.Processor.size)
@@ -202,6 +209,25 @@ def _fill_migration(state: State, chip: Chip, memory: DeviceMemory) -> None:
         words[row.place] = memory.reached_as(place) if reached and place != HERE else HERE if place == HERE else -1
         rate = migration.copy_gb_per_s[number] if number < len(migration.copy_gb_per_s) else 0.0
         words[row.copy] = round(managed.page_bytes / rate * 1e3) if rate else 0
+
+
+def _driver_times(costs: MigrationCosts) -> dict[int, int]:
+    """The driver's times for faults and evictions, in ps."""
+    microseconds = {
+        s.chip.fault_latency: costs.fault_latency_us,
+        s.chip.sleep_after: costs.sleep_after_us,
+        s.chip.wake: costs.wake_us,
+        s.chip.deep_sleep_after: costs.deep_sleep_after_us,
+        s.chip.deep_wake: costs.deep_wake_us,
+        s.chip.fault_batch: costs.fault_batch_us,
+        s.chip.fault_region: costs.fault_region_us,
+        s.chip.host_region: costs.host_region_us,
+        s.chip.fault_page: costs.fault_page_us,
+        s.chip.fault_entry: costs.fault_entry_us,
+        s.chip.populate_page: costs.populate_page_us,
+        s.chip.evict_region: costs.evict_region_us,
+    }
+    return {field: round(value * 1e6) for field, value in microseconds.items()}
 
 
 def _fill_coherence(state: State, chip: Chip, memory: DeviceMemory) -> None:

@@ -60,7 +60,7 @@ class GlobalBytes:
 
 def global_memory(memory: DeviceMemory) -> GlobalBytes:
     """The interpreter's view of a device's memory; valid until the next allocation."""
-    return GlobalBytes(memory.view(memory.base, memory.capacity_bytes), memory.base, memory.table())
+    return GlobalBytes(memory.view(memory.base, memory.span_bytes), memory.base, memory.table())
 
 
 class MemoryFault(Exception):

@@ -66,7 +66,7 @@ class LaunchTextures:
     def __init__(self, context: LaunchContext) -> None:
         self.memory = context.memory
         self.table = table_of(context.memory)
-        self.bytes = self.memory.view(self.memory.base, self.memory.capacity_bytes, read_only=True)
+        self.bytes = self.memory.view(self.memory.base, self.memory.span_bytes, read_only=True)
         self.rows: dict[int, dict[str, Any]] = {}
         self.failure: BaseException | None = None
 
