@@ -126,8 +126,7 @@ static void host_side(bool store) {
     list(named("host_%s_sum_ns", store ? "stores" : "reads"), {sum});
     cudaFree(x);
 }
-// The device's memory is full but for a little: passes of stores and of loads over more than that, and single touches.  When the first access to each 2 MiB
-// and the last one ended.
+// The device's memory is full but for a little: passes of stores and of loads over more than that, each 16 MiB by a launch of its own, and single touches.
 static void evictions(size_t mib) {
     const size_t room = (size_t)96 << 20, bytes = mib << 20;
     size_t left, all; CHECK(cudaMemGetInfo(&left, &all));
@@ -141,18 +140,21 @@ static void evictions(size_t mib) {
     cudaGetLastError();
     CHECK(cudaMemGetInfo(&left, &all));
     list("evict_room_bytes", {left});
-    int blocks = bytes / BLOCK;
     char *x = fresh(bytes, 1, 0);
+    const size_t part = (size_t)16 << 20;
+    auto began = std::chrono::steady_clock::now();
     for (int pass = 0; pass < 3; pass++) {
-        clear();
-        stream<<<264, 512>>>((int *)x, bytes / 4, BLOCK, pass != 1, begin_at, one, two); CHECK(cudaDeviceSynchronize());
-        list(named("evict_pass%d_first", pass), got(one, blocks, true));
-        list(named("evict_pass%d_last", pass), got(two, blocks, true));
+        std::vector<u64> ends;
+        for (size_t at = 0; at < bytes && std::chrono::steady_clock::now() - began < std::chrono::seconds(20); at += part) {
+            clear();
+            stream<<<264, 512>>>((int *)(x + at), part / 4, part, pass != 1, begin_at, one, two); CHECK(cudaDeviceSynchronize());
+            ends.push_back(got(two, 1, true)[0]);
+        }
+        list(named("evict_pass%d_16mib_ns", pass), ends);
     }
-    for (int pass = 0; pass < 2; pass++) {
-        chain<<<1, 1>>>(x, BLOCK, std::min(blocks, 256), 0, false, one); CHECK(cudaDeviceSynchronize());
-        list(named("evict_chain%d", pass), got(one, std::min(blocks, 256), false));
-    }
+    int touched = std::min<int>(bytes / BLOCK, 128);
+    chain<<<1, 1>>>(x, BLOCK, touched, 0, false, one); CHECK(cudaDeviceSynchronize());
+    list("evict_chain", got(one, touched, false));
     for (void *p : held) cudaFree(p);
     cudaFree(x);
 }

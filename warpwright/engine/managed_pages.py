@@ -72,6 +72,8 @@ class MigrationCosts:
     """For each 4 KiB that faulted."""
     populate_page_us: float
     """For each page that nobody has touched, which is filled with zeros."""
+    populate_entry_us: float
+    """For each 4 KiB of such a page that faulted, in addition to ``fault_entry_us``."""
     fault_batch_count: int
     """Faults of a batch at most."""
     prefetch_percent: float

@@ -86,6 +86,7 @@ MIGRATION_FIELDS: Mapping[str, Limits] = {
     "fault_page_us": Limits(float, 0, 10_000),
     "fault_entry_us": Limits(float, 0, 10_000),
     "populate_page_us": Limits(float, 0, 10_000),
+    "populate_entry_us": Limits(float, 0, 10_000),
     "fault_batch_count": Limits(int, 1, 1 << 16),
     "prefetch_percent": Limits(float, 1, 100),
     "prefetch_region_kib": Limits(int, 4, 1 << 20),

@@ -138,6 +138,9 @@ def note_entry(m: Any, entry: int, page: int, line: int) -> None:
     if known & part == 0 and m[s.chip.batch_faults] < m[s.chip.fault_batch_count]:
         m[s.chip.batch_faults] += 1
         m[s.chip.driver_free] += m[s.chip.fault_entry]
+        came_from = peek(page + 8 * (PG_FROM if is_here(m, page) else PG_PLACE))
+        if came_from == NOWHERE:
+            m[s.chip.driver_free] += m[s.chip.populate_entry]
     poke(page + 8 * PG_BATCH, number)
     poke(page + 8 * PG_FAULTS, known | part)
 

@@ -808,6 +808,7 @@ class Header(Unit):
     fault_entry = word("ps", "for each part of a page that faulted")
     fault_entry_shift = word("bits", "of a line's number within such a part")
     populate_page = word("ps", "for each page that nobody has touched")
+    populate_entry = word("ps", "for each part of such a page that faulted")
     evict_region = word("ps", "for a region that leaves the device, in addition to the copies of its pages")
     room = word("host address", "pages that each processor can take in")
     services = word("host address", "services of regions so far")
