@@ -1,7 +1,7 @@
 // How the driver serves faults of managed memory: what wakes it, its batches, what a block of 2 MiB costs, when accesses repeat, and eviction.
 // Each case lets warps touch pages and prints the times (ns, %globaltimer, from the kernel's beginning) at which their accesses ended, so that
 // a batch is a group of equal times.
-//   nvcc -O2 -std=c++17 -cudart shared -arch=sm_90 -o managed_faults bench/managed_faults.cu
+//   nvcc -O2 -std=c++20 -cudart shared -arch=sm_90 -o managed_faults bench/managed_faults.cu
 //   ./managed_faults [evict MIB] on a card, warpwright run --system h200x2 ./managed_faults on the model
 #include <algorithm>
 #include <chrono>

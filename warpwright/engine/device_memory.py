@@ -271,8 +271,10 @@ def _keep_windows_clear() -> list[_PlacedMapping]:
     return []
 
 
-def _reserve_unified(ordinal: int, wanted_bytes: int) -> mmap.mmap | _PlacedMapping:
-    """A mapping at the first free position for a device of this number, or anywhere if all are taken."""
+def _reserve_unified(ordinal: int, size_bytes: int) -> mmap.mmap | _PlacedMapping:
+    """A mapping at the first free position for a device of this number, or anywhere if all are taken; larger than the
+    device, because managed memory may be."""
+    wanted_bytes = max(size_bytes, min(MANAGED_TIMES * size_bytes, UNIFIED_PLACE_BYTES))
     for number in range(UNIFIED_ROUNDS):
         part = UNIFIED_BASE + (number * MOST_DEVICES + ordinal) * UNIFIED_SPACING_BYTES
         for address in range(part, part + UNIFIED_SPACING_BYTES, UNIFIED_PLACE_BYTES):
@@ -296,18 +298,17 @@ class DeviceMemory:
     def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0) -> None:
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
         _keep_windows_clear()
-        # Managed memory may be larger than a device, whose addresses it takes.
-        span = max(size_bytes, min(MANAGED_TIMES * size_bytes, UNIFIED_PLACE_BYTES)) if unified else size_bytes
-        self._mapping: mmap.mmap | _PlacedMapping = _reserve_unified(ordinal, span) if unified else _reserve(span)
+        self._mapping: mmap.mmap | _PlacedMapping = (
+            _reserve_unified(ordinal, size_bytes) if unified else _reserve(size_bytes)
+        )
         self._bytes: Bytes = (
             np.asarray(self._mapping)
             if isinstance(self._mapping, _PlacedMapping)
             else np.frombuffer(self._mapping, dtype=np.uint8)
         )
         self.span_bytes = len(self._mapping)
-        """Addresses that the device's memory and managed memory may take."""
+        """Addresses of the device's ``capacity_bytes`` and of managed memory beyond them."""
         self.capacity_bytes = min(size_bytes, self.span_bytes)
-        """Memory of the device."""
         self._ordinal = ordinal
         self.host_base = int(self._bytes.ctypes.data)
         self.base = self.host_base if unified else DEVICE_BASE
