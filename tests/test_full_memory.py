@@ -216,7 +216,7 @@ def test_a_gpu_refuses_more_than_its_memory_and_takes_managed_memory_beyond(tmp_
     chip.write_text('base = "p100"\nname = "small"\n[dram]\ndram_kib = 65536\n', encoding="utf-8")
     machine.write_text(f'base = "p100x2-nvlink"\ngpus = ["{chip}", "{chip}"]\n', encoding="utf-8")
     node = ww.System(str(machine))
-    with pytest.raises(ww.OutOfMemoryError, match="needs 65.0 MiB"):
+    with pytest.raises(ww.OutOfMemoryError, match=r"needs 65\.0 MiB"):
         node.gpus[0].zeros(65 << 20, np.uint8)
     assert node.gpus[0].memory.capacity_bytes == 64 << 20
     managed = node.gpus[0].memory.managed
