@@ -289,7 +289,7 @@ class DeviceMemory:
 
     Args:
         size_bytes: memory of the chip.  If the host refuses to reserve so much address space, less is reserved (see
-        ``capacity_bytes``). unified: device addresses are the host's own, so that host memory can be mapped
+        ``capacity_bytes``; ``span_bytes`` are its addresses with those of managed memory beyond them). unified: device addresses are the host's own, so that host memory can be mapped
         (:meth:`map`) and one pointer
             serves both, as under CUDA's unified addressing.
         ordinal: which of a process's devices it is; each has its own part of the unified addresses.
@@ -307,7 +307,6 @@ class DeviceMemory:
             else np.frombuffer(self._mapping, dtype=np.uint8)
         )
         self.span_bytes = len(self._mapping)
-        """Addresses of the device's ``capacity_bytes`` and of managed memory beyond them."""
         self.capacity_bytes = min(size_bytes, self.span_bytes)
         self._ordinal = ordinal
         self.host_base = int(self._bytes.ctypes.data)
