@@ -21,7 +21,7 @@ ORDER: list[set[str]] = [
     {"graphics"},
     {"arrays", "ranges", "session", "source_place", "tracebacks"},
     {"images", "engines"},
-    {"repeats"},
+    {"repeatable_launch"},
     {"run"},
     {"launch_groups", "device_launches"},
     {"resident_launches"},
@@ -47,7 +47,7 @@ ALLOWED = {
     ("run", "tools"),
     # A launcher hands itself to launch(); the name is needed for typing alone.
     ("run", "api"),
-    ("repeats", "api"),
+    ("repeatable_launch", "api"),
     ("launch_groups", "api"),
     ("resident_launches", "api"),
     ("device_launches", "api"),

@@ -94,7 +94,7 @@ def test_a_fence_asks_whether_posted_writes_have_arrived_and_asks_once(tmp_path:
             node.gpus[0].compile(SOURCE)["fences"][1, 1](np.uint64(there.device_address()), np.int32(wait), cycles)
             found[posted, wait] = cycles.tolist()
     chip = ww.GPU("v100").chip
-    asks = (chip.elsewhere.peer_fence_ns - chip.elsewhere.system_fence_ns) * chip.clocks.sm_clock_mhz / 1000
+    asks = (chip.links.peer_fence_ns - chip.links.system_fence_ns) * chip.clocks.sm_clock_mhz / 1000
     # Soon after a store both wait.  Later, an acknowledgement has come, and a posted write still has to be asked for.
     assert found[0, 0][0] == pytest.approx(found[1, 0][0], abs=2)
     late = found[1, 20_000][0] - found[0, 20_000][0]

@@ -59,7 +59,7 @@ from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
 from warpwright.quantity_text import share_text, time_text
 from warpwright.ranges import Origin
-from warpwright.repeats import Repeat
+from warpwright.repeatable_launch import Repeat
 from warpwright.session import session
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ from warpwright.chips.sections import (
     ConstantCache,
     Crossbar,
     Dram,
-    Elsewhere,
     Engines,
     Graphics,
     Identity,
     InstructionCache,
     Issue,
     Launch,
+    Links,
     Mio,
     Pipes,
     Section,
@@ -70,7 +70,7 @@ class Chip(BaseModel):
     cluster: Cluster
     launch: Launch
     transfer: Transfer
-    elsewhere: Elsewhere
+    links: Links
     texture: Texture = Texture()
     graphics: Graphics = Graphics()
     engines: Engines = Engines()

@@ -648,7 +648,7 @@ class Transfer(Section):
     fill_latency_us: float = Field(ge=0)
 
 
-class Elsewhere(Section):
+class Links(Section):
     """What kernels' accesses to page-locked host memory (PCI Express) and to another device's memory (NVLink) take.
 
     Latencies are those beyond an L2 hit.  A packet takes its way for a time of its own and for each sector of the line that it carries.

@@ -155,7 +155,7 @@ class WidthRule:
 
 @dataclass(frozen=True, slots=True)
 class PeerRoute:
-    """Times of accesses by a device's kernels to one peer's memory, instead of the chip's ``[elsewhere]``."""
+    """Times of accesses by a device's kernels to one peer's memory, instead of the chip's ``[links]``."""
 
     gang: int
     """Routes with the same gang share their first links; gangs are numbered from 0."""
@@ -331,7 +331,7 @@ class DeviceMemory:
         self._kept_pages: list[tuple[int, int]] = []
         self._open_to: list[DeviceMemory] = []
         self.peer_routes: dict[int, PeerRoute] = {}
-        """Routes by number of the other device, or ``HOST_ROUTE``; memory without a route has the times of the chip's ``[elsewhere]``."""
+        """Routes by number of the other device, or ``HOST_ROUTE``; memory without a route has the times of the chip's ``[links]``."""
         self.managed: ManagedMemory | None = None
         self.migration: Migration | None = None
         """How pages of managed memory move to this device; None: they are where kernels use them."""

@@ -214,7 +214,7 @@ def _fence(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     if "block" in work.traits:
         latency = chip.pipes.membar_block_latency_cycles
     elif "system" in work.traits:
-        latency = max(latency, round(chip.elsewhere.system_fence_least_ns * chip.clocks.sm_clock_mhz / 1000))
+        latency = max(latency, round(chip.links.system_fence_least_ns * chip.clocks.sm_clock_mhz / 1000))
     return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, latency, s.K_MEMBAR)
 
 

@@ -770,26 +770,24 @@ class Header(Unit):
     atomics_elsewhere = area(
         "atomics_elsewhere", "by group of slices, lines and when their last atomics are done, in 1/256 cycle"
     )
-    host_latency = from_chip("elsewhere.host_latency_ns", "cycle", "of a load from the host")
-    host_ask = from_chip("elsewhere.host_ask_ns", "1/256 cycle", "of the link for a request")
-    host_read = from_chip("elsewhere.host_read_packet_ns", "1/256 cycle", "for the head of an answer")
-    host_read_sector = from_chip("elsewhere.host_read_sector_ns", "1/256 cycle", "for each of its sectors")
-    host_write = from_chip("elsewhere.host_write_packet_ns", "1/256 cycle", "for the head of a write")
-    host_write_sector = from_chip("elsewhere.host_write_sector_ns", "1/256 cycle", "for each of its sectors")
-    host_write_lag = from_chip("elsewhere.host_write_lag_cycles", "cycle", "that the link to the host may be late")
-    host_write_latency = from_chip("elsewhere.host_write_latency_ns", "cycle", "until a write is acknowledged")
-    host_atomic_latency = from_chip("elsewhere.host_atomic_latency_ns", "cycle", "of an atomic on the host's memory")
-    host_atomic_turn = from_chip("elsewhere.host_atomic_turn_ns", "1/256 cycle", "between atomics on one line")
-    peer_latency = from_chip("elsewhere.peer_latency_ns", "cycle", "of a load from another device")
-    peer_ask = from_chip("elsewhere.peer_ask_ns", "1/256 cycle", "of the link for a request")
-    peer_packet = from_chip("elsewhere.peer_packet_ns", "1/256 cycle", "for a packet's head")
-    peer_sector = from_chip("elsewhere.peer_sector_ns", "1/256 cycle", "for each of its sectors")
-    peer_half_sector = from_chip("elsewhere.peer_half_sector_bytes", "bytes", "of a write that is half a sector long")
-    peer_write_latency = from_chip("elsewhere.peer_write_latency_ns", "cycle", "until a write is acknowledged")
-    peer_atomic_latency = from_chip(
-        "elsewhere.peer_atomic_latency_ns", "cycle", "of an atomic on another device's memory"
-    )
-    peer_atomic_turn = from_chip("elsewhere.peer_atomic_turn_ns", "1/256 cycle", "between atomics on one line")
+    host_latency = from_chip("links.host_latency_ns", "cycle", "of a load from the host")
+    host_ask = from_chip("links.host_ask_ns", "1/256 cycle", "of the link for a request")
+    host_read = from_chip("links.host_read_packet_ns", "1/256 cycle", "for the head of an answer")
+    host_read_sector = from_chip("links.host_read_sector_ns", "1/256 cycle", "for each of its sectors")
+    host_write = from_chip("links.host_write_packet_ns", "1/256 cycle", "for the head of a write")
+    host_write_sector = from_chip("links.host_write_sector_ns", "1/256 cycle", "for each of its sectors")
+    host_write_lag = from_chip("links.host_write_lag_cycles", "cycle", "that the link to the host may be late")
+    host_write_latency = from_chip("links.host_write_latency_ns", "cycle", "until a write is acknowledged")
+    host_atomic_latency = from_chip("links.host_atomic_latency_ns", "cycle", "of an atomic on the host's memory")
+    host_atomic_turn = from_chip("links.host_atomic_turn_ns", "1/256 cycle", "between atomics on one line")
+    peer_latency = from_chip("links.peer_latency_ns", "cycle", "of a load from another device")
+    peer_ask = from_chip("links.peer_ask_ns", "1/256 cycle", "of the link for a request")
+    peer_packet = from_chip("links.peer_packet_ns", "1/256 cycle", "for a packet's head")
+    peer_sector = from_chip("links.peer_sector_ns", "1/256 cycle", "for each of its sectors")
+    peer_half_sector = from_chip("links.peer_half_sector_bytes", "bytes", "of a write that is half a sector long")
+    peer_write_latency = from_chip("links.peer_write_latency_ns", "cycle", "until a write is acknowledged")
+    peer_atomic_latency = from_chip("links.peer_atomic_latency_ns", "cycle", "of an atomic on another device's memory")
+    peer_atomic_turn = from_chip("links.peer_atomic_turn_ns", "1/256 cycle", "between atomics on one line")
     # page migration (page_migration.py)
     pages_move = word("", "managed memory has pages that move: one thread serves all requests in order")
     own_processor = word("", "the device's number among the processors of its machine")
@@ -852,9 +850,9 @@ class Header(Unit):
         "shared.block_barrier_queue_entries", "arrivals", "of a sub-core's queue to the unit of block barriers"
     )
     fence_latency = from_chip("pipes.membar_gpu_latency_cycles", "cycle", "of a fence for the device")
-    fence_system = from_chip("elsewhere.system_fence_ns", "cycle", "more for one for the system")
-    fence_host = from_chip("elsewhere.host_fence_ns", "cycle", "more after writes to the host")
-    fence_peer = from_chip("elsewhere.peer_fence_ns", "cycle", "more after writes to another device")
+    fence_system = from_chip("links.system_fence_ns", "cycle", "more for one for the system")
+    fence_host = from_chip("links.host_fence_ns", "cycle", "more after writes to the host")
+    fence_peer = from_chip("links.peer_fence_ns", "cycle", "more after writes to another device")
     product_reads = derived(
         lambda z: sum(1 << cycle for cycle in z.chip.pipes.tensor_read_cycles),
         "bits",
@@ -879,14 +877,14 @@ class Header(Unit):
     fence_written = from_chip(
         "pipes.membar_written_latency_cycles", "cycle", "of a fence for the device after the SM has written"
     )
-    fence_mapped = from_chip("elsewhere.mapped_fence_ns", "cycle", "longer, where memory elsewhere is mapped")
+    fence_mapped = from_chip("links.mapped_fence_ns", "cycle", "longer, where memory elsewhere is mapped")
     fence_system_gap = from_chip(
-        "elsewhere.system_fence_gap_ns",
+        "links.system_fence_gap_ns",
         "cycle",
         "between groups of fences for the system, beyond what they take longer",
     )
     fence_system_group = from_chip(
-        "elsewhere.system_fence_group_count", "fences", "for the system that leave an SM together; 0: any number"
+        "links.system_fence_group_count", "fences", "for the system that leave an SM together; 0: any number"
     )
     fence_together = from_chip(
         "pipes.membar_group_cycles", "cycle", "after the first of an SM's group of fences in which others join it"
