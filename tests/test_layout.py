@@ -141,7 +141,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ),
         (
             "",
-            "api repeats run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.model_panel tools.report.occupancy_curves tools.report.origins tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.launch_sections tools.report.side_by_side tools.launch_tables",
+            "api repeatable_launch run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.model_panel tools.report.occupancy_curves tools.report.origins tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.launch_sections tools.report.side_by_side tools.launch_tables",
         ),
     )
 )
