@@ -16,7 +16,16 @@ from warpwright.graphics.timed import stages, zcull
 from warpwright.graphics.timed.capture import new_lines, through_vertex_cache
 from warpwright.graphics.timed.frame import described, frame_of
 from warpwright.graphics.timed.pipeline_machine import rates_of
-from warpwright.graphics.timed.sm_controllers import BALANCES, Controller, Waiting, dynamic, static, vertices_first
+from warpwright.graphics.timed.sm_controllers import (
+    BALANCES,
+    COMPUTE,
+    Controller,
+    Needs,
+    Waiting,
+    dynamic,
+    static,
+    vertices_first,
+)
 from warpwright.graphics.timed.tile_compression import CompressedSurface, Surfaces, depth_sectors, pass_cache
 from warpwright.graphics.timed.work import (
     COARSE,
@@ -227,29 +236,68 @@ def test_a_cleared_surface_is_not_read() -> None:
 
 # --- SM controllers ---------------------------------------------------------------------------------
 def test_policies() -> None:
-    assert dynamic((1, 0, 5), (0, 0, 40), 48) == 0  # vertices have an eighth of the slots
-    assert dynamic((1, 0, 5), (6, 0, 30), 48) == 2
-    assert static((5, 0, 0), (12, 0, 0), 48) == -1  # a quarter
-    assert static((5, 1, 0), (11, 0, 0), 48) == 1
-    assert static((0, 0, 5), (0, 0, 36), 48) == -1
-    assert vertices_first((1, 1, 1), (40, 0, 0), 48) == 0
+    assert dynamic((1, 0, 5, 0), (0, 0, 40, 0), 48) == 0  # vertices have an eighth of the slots
+    assert dynamic((1, 0, 5, 0), (6, 0, 30, 0), 48) == 2
+    assert dynamic((0, 0, 5, 1), (0, 0, 40, 5), 48) == 3  # and so have kernels
+    assert dynamic((0, 0, 5, 1), (0, 0, 40, 6), 48) == 2
+    assert dynamic((0, 0, 0, 1), (0, 0, 0, 40), 48) == 3
+    assert static((5, 0, 0, 0), (12, 0, 0, 0), 48) == -1  # a quarter
+    assert static((5, 1, 0, 0), (11, 0, 0, 0), 48) == 1
+    assert static((0, 0, 5, 0), (0, 0, 36, 0), 48) == -1
+    assert static((0, 0, 5, 1), (0, 0, 24, 0), 48) == 3  # kernels take a quarter from pixels while there are any
+    assert static((0, 0, 5, 1), (0, 0, 24, 12), 48) == -1
+    assert vertices_first((1, 1, 1, 1), (40, 0, 0, 0), 48) == 0
+    assert vertices_first((0, 0, 0, 1), (0, 0, 40, 0), 48) == 3
     assert BALANCES["fixed 1:3"].clusters(8) == (list(range(2, 8)), [0, 1])
     assert BALANCES["dynamic"].clusters(4) == ([0, 1, 2, 3], [0, 1, 2, 3])
 
 
 def test_a_controller_fills_its_sms_evenly_and_no_further() -> None:
-    controller = Controller([4, 5], 2, 100, dynamic)
+    controller, warp = Controller([4, 5], Needs(2, 100), BALANCES["dynamic"]), Needs(1, 30)
     for n in range(6):
         controller.queues[2].append(Waiting(float(n), 0, n, n))
     chosen = []
-    while controller.next(10.0) == 2 and controller.room_for(30) >= 0:
-        sm = controller.room_for(30)
-        chosen.append((sm, controller.take(2, sm, 30).block))
+    while controller.next(10.0) == 2 and controller.room_for(warp) >= 0:
+        sm = controller.room_for(warp)
+        chosen.append((sm, controller.take(2, sm, warp).block))
     assert chosen == [(4, 0), (5, 1), (4, 2), (5, 3)]
-    controller.give_back(2, 5, 30)
-    assert controller.room_for(30) == 5
-    assert controller.room_for(101) == -1
+    controller.give_back(2, 5, warp)
+    assert controller.room_for(warp) == 5
+    assert controller.room_for(Needs(1, 101)) == -1
     assert controller.next(3.5) == -1  # those that are left are not ready yet
+
+
+@pytest.mark.parametrize(
+    ("block", "most"),
+    [
+        (Needs(2, 100, 512, 1), 8),  # eight blocks
+        (Needs(8, 100, 512, 1), 3),  # 24 warps
+        (Needs(2, 2000, 512, 1), 4),  # 8,192 registers
+        (Needs(2, 100, 5 << 10, 1), 3),  # 16 KiB of shared memory
+    ],
+)
+def test_an_sm_takes_blocks_up_to_each_of_its_limits(block: Needs, most: int) -> None:
+    controller = Controller([0], Needs(24, 8192, 16 << 10, 8), BALANCES["dynamic"])
+    for n in range(most):
+        controller.queues[COMPUTE].append(Waiting(0.0, 0, n, n))
+        assert controller.room_for(block) == 0
+        controller.take(COMPUTE, 0, block)
+    assert controller.room_for(block) == -1
+    assert controller.running == [0, 0, 0, most * block.warps]
+    warp = Needs(1, 10)
+    fits = controller.room_for(warp) == 0
+    assert fits == (most * block.warps < 24)  # graphics use what blocks leave
+
+
+@pytest.mark.parametrize(("left", "most"), [(True, 36), (False, 48)])
+def test_kernels_leave_a_quarter_of_the_slots_while_draws_are_left(left: bool, most: int) -> None:
+    controller, block = Controller([0, 1], Needs(24, 8192, 16 << 10, 8), BALANCES["dynamic"]), Needs(3, 10, 0, 1)
+    controller.draws_left = left
+    for n in range(16):
+        controller.queues[COMPUTE].append(Waiting(0.0, 0, n, n))
+    while controller.next(1.0) == COMPUTE:
+        controller.take(COMPUTE, controller.room_for(block), block)
+    assert controller.running[COMPUTE] == most
 
 
 # --- whole frames -----------------------------------------------------------------------------------

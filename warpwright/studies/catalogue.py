@@ -22,6 +22,7 @@ from warpwright.studies import mig_isolation as mig_isolation
 from warpwright.studies import multi_grid as multi_grid
 from warpwright.studies import synchronisation as synchronisation
 from warpwright.studies import tesla as tesla
+from warpwright.studies import tesla_compute as tesla_compute
 from warpwright.studies import tesla_example as tesla_example
 from warpwright.studies import tesla_graphics as tesla_graphics
 from warpwright.studies import tesla_speed as tesla_speed

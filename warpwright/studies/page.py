@@ -82,16 +82,16 @@ def _table(table: Table) -> str:
 
 
 def _heat_map(table: Table, values: Sequence[float]) -> str:
-    """One value per cell, coloured by the logarithm over the range of model and paper, so that both maps have one scale."""
+    """One value per cell, coloured by the logarithm over the range of model and paper, so that both maps have one scale; zeros have the lowest colour."""
     rows, columns, _ = grid(table.cells)
-    every = [value for cell in table.cells for value in (cell.ours, cell.paper)]
-    low, high = math.log(min(every)), math.log(max(every))
+    every = [math.log(value) for cell in table.cells for value in (cell.ours, cell.paper) if value > 0]
+    low, high = min(every, default=0.0), max(every, default=0.0)
     wide = (WIDTH - LEFT) / len(columns)
     drawn = [text(LEFT + (i + 0.5) * wide, TOP - 8, column, "label", "middle") for i, column in enumerate(columns)]
     drawn += [text(LEFT - 8, TOP + i * ROW + 19, row, "label", "end") for i, row in enumerate(rows)]
     for cell, value in zip(table.cells, values, strict=True):
         x, y = LEFT + columns.index(cell.column) * wide, TOP + rows.index(cell.row) * ROW
-        step = round(HEATS * (math.log(value) - low) / (high - low)) if high > low else 0
+        step = round(HEATS * (math.log(value) - low) / (high - low)) if value > 0 and high > low else 0
         drawn.append(
             rectangle(
                 x + 1,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warpwright.graphics.timed.compute_work import KernelTime
 from warpwright.graphics.timed.copy_times import CopyTime
 from warpwright.graphics.timed.work import (
     COARSE,
@@ -15,8 +16,8 @@ from warpwright.graphics.timed.work import (
     DISTRIBUTION,
     FINE,
     FRONT,
+    GRAPHICS_KINDS,
     INPUT,
-    KINDS,
     ROP,
     SETUP,
     STAGES,
@@ -88,6 +89,8 @@ class FrameTime:
     """Times, and the number of warps of each of ``KINDS`` running on the SMs then."""
     copies: list[CopyTime] = field(default_factory=list)
     """Copies, uploads and blits, in order."""
+    kernels: list[KernelTime] = field(default_factory=list)
+    """Kernels that ran beside draws, in order."""
 
     @property
     def copy_cycles(self) -> float:
@@ -109,7 +112,8 @@ class FrameTime:
 
     def shares(self) -> dict[str, float]:
         """Share of each kind of work in the SMs' warp time."""
-        by_kind = {kind: sum(d.warp_cycles[kind] for d in self.draws) for kind in KINDS}
+        by_kind = {kind: sum(d.warp_cycles[kind] for d in self.draws) for kind in GRAPHICS_KINDS}
+        by_kind["compute"] = sum(kernel.warp_cycles for kernel in self.kernels)
         total = sum(by_kind.values())
         return {kind: value / total if total else 0.0 for kind, value in by_kind.items()}
 
@@ -123,13 +127,14 @@ class FrameTime:
             "counters": self.counters,
             "resident": self.resident,
             "copies": [asdict(copy) for copy in self.copies],
+            "kernels": [asdict(kernel) for kernel in self.kernels],
             "draws": [{name: getattr(d, name) for name in DrawTime.__dataclass_fields__} for d in self.draws],
         }
 
 
 def frame_of(timer: GraphicsTimer) -> FrameTime:
     """The result of everything submitted so far."""
-    timer.flush()
+    timer.flush(last=True)
     draws: list[DrawTime] = []
     resident: list[tuple[float, ...]] = []
     number = -1
@@ -154,9 +159,9 @@ def frame_of(timer: GraphicsTimer) -> FrameTime:
                     spans,
                     {name: float(batch.busy[n, k]) for k, name in enumerate(STAGES) if ran[k]},
                     {name: int(batch.counts[n, k]) for k, name in enumerate(COUNTERS)},
-                    {kind: int(batch.warps[n, k]) for k, kind in enumerate(KINDS)},
-                    {kind: int(batch.instructions[n, k]) for k, kind in enumerate(KINDS)},
-                    {kind: float(batch.warp_cycles[n, k]) for k, kind in enumerate(KINDS)},
+                    {kind: int(batch.warps[n, k]) for k, kind in enumerate(GRAPHICS_KINDS)},
+                    {kind: int(batch.instructions[n, k]) for k, kind in enumerate(GRAPHICS_KINDS)},
+                    {kind: float(batch.warp_cycles[n, k]) for k, kind in enumerate(GRAPHICS_KINDS)},
                 )
             )
     counters: dict[str, float] = {}
@@ -166,7 +171,15 @@ def frame_of(timer: GraphicsTimer) -> FrameTime:
     chip, cycles = timer.chip, timer.clock_cycles
     seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
     return FrameTime(
-        chip.name, cycles, seconds, draws, _use(timer, draws, counters, cycles), counters, resident, list(timer.copies)
+        chip.name,
+        cycles,
+        seconds,
+        draws,
+        _use(timer, draws, counters, cycles),
+        counters,
+        resident,
+        list(timer.copies),
+        list(timer.kernels),
     )
 
 
@@ -217,6 +230,10 @@ def described(frame: FrameTime, most: int = 12) -> list[str]:
         lines.append(
             f"{count} of {moved:,} bytes took {frame.copy_cycles:,.0f} cycles ({100 * share:.0f}%) between the draws"
         )
+    lines += [
+        f"  kernel {k.label}: from {k.begin:,.0f} to {k.end:,.0f}; {k.blocks:,} blocks, {k.warps:,} warps"
+        for k in frame.kernels
+    ]
     longest = sorted(frame.draws, key=lambda d: -d.cycles)[:most]
     for d in sorted(longest, key=lambda d: d.number):
         lines.append(

@@ -16,13 +16,14 @@ from warpwright.chips.chip import Chip
 from warpwright.errors import WarpwrightError
 from warpwright.graphics.timed import stages
 from warpwright.graphics.timed.capture import ProgramRun
-from warpwright.graphics.timed.sm_controllers import Controller, LoadBalance, Waiting
+from warpwright.graphics.timed.compute_work import Distributor, KernelTime, KernelWork
+from warpwright.graphics.timed.sm_controllers import COMPUTE, Controller, LoadBalance, Needs, Waiting
 from warpwright.graphics.timed.work import (
     COARSE,
     DISTRIBUTION,
     GEOMETRY,
+    GRAPHICS_KINDS,
     INPUT,
-    KINDS,
     PIXEL,
     SETUP,
     UNKNOWN,
@@ -32,6 +33,7 @@ from warpwright.graphics.timed.work import (
     Records,
     Work,
     new_pipe,
+    running,
 )
 from warpwright.timing import metrics, stage_work, warming, windows
 from warpwright.timing import state as s
@@ -101,13 +103,23 @@ class BatchResult:
     """(samples, 1 + kinds): a time, and the number of warps of each kind running then."""
     units: dict[str, float] = field(default_factory=dict)
     """Counters of the units that all draws share."""
+    kernels: list[KernelTime] = field(default_factory=list)
+    """Kernels that ran beside the draws."""
 
 
 class _Machine:
-    """The timing model's machine with the grids of a batch, whose blocks stages start."""
+    """The timing model's machine with the grids of a batch, whose blocks stages and the compute work distributor start."""
 
-    def __init__(self, chip: Chip, runs: list[ProgramRun], kept: dict[str, npt.NDArray[np.int64]]) -> None:
+    def __init__(
+        self,
+        chip: Chip,
+        runs: list[ProgramRun],
+        kernels: list[KernelWork],
+        kept: dict[str, npt.NDArray[np.int64]],
+    ) -> None:
         grids = [Grid(run.program, run.made.lowered, run.made.traced, run.context) for run in runs]
+        grids += [kernel.grid for kernel in kernels]
+        count = len(grids)
         if len(grids) == 1:
             # The dispatcher distinguishes one launch from several; a pipeline counts as several.
             grids = grids * 2
@@ -115,7 +127,7 @@ class _Machine:
         self.prepared: Prepared = prepare(chip, grids, Policies())
         state = self.prepared.state
         self.m = state.words
-        self.kernels = [state.kernel(n) for n in range(len(runs))]
+        self.kernels = [state.kernel(n) for n in range(count)]
         for number in range(len(grids)):
             k = state.kernel(number)
             self.m[k.next_block], self.m[k.arrived] = self.m[k.blocks], 1
@@ -125,7 +137,11 @@ class _Machine:
         self.window = int(self.m[s.chip.window])
         for area, words in kept.items():
             self.m[state.areas[area] : state.areas[area] + len(words)] = words
-        self.registers = [int(self.m[k.registers]) for k in self.kernels]
+        self.needs = [Needs(1, int(self.m[k.registers])) for k in self.kernels[: len(runs)]]
+        self.needs += [
+            Needs(int(self.m[k.warps_per_block]), int(self.m[k.registers]), int(self.m[k.shared_need]), 1)
+            for k in self.kernels[len(runs) :]
+        ]
         self._log = [int(self.m[k.block_log]) for k in self.kernels]
 
     @property
@@ -202,12 +218,6 @@ class _Machine:
         }
 
 
-def _running(records: Records, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Number of warps running at each time."""
-    began, ended = (np.searchsorted(np.sort(records[name]), times, "right") for name in ("start", "end"))
-    return (began - ended).astype(np.float64)
-
-
 class Batch:
     """One batch in progress."""
 
@@ -218,19 +228,28 @@ class Batch:
         runs: list[ProgramRun],
         balance: LoadBalance,
         kept: dict[str, npt.NDArray[np.int64]],
+        kernels: list[KernelWork],
     ) -> None:
         self.work, self.runs, self.rates = work, runs, rates_of(chip)
         self.pipe: Pipe = new_pipe(len(work.draws), self.rates.clusters, self.rates.partitions)
         self.traffic = stages.new_traffic()
-        self.machine = _Machine(for_graphics(chip), runs, kept) if runs else None
+        self.machine = _Machine(for_graphics(chip), runs, kernels, kept) if runs or kernels else None
+        self.distributor = Distributor(chip, kernels, len(runs))
+        limits = Needs(
+            chip.sm.max_warps_per_sm,
+            chip.sm.registers_per_sm,
+            1024 * chip.shared.shared_carveout_kib[-1],
+            chip.sm.max_blocks_per_sm,
+        )
         self.controllers: list[Controller] = []
         first = 0
         for count in chip.sm.gpc_sm_counts:
             sms = list(range(first, first + count))
-            self.controllers.append(Controller(sms, chip.sm.max_warps_per_sm, chip.sm.registers_per_sm, balance.policy))
+            self.controllers.append(Controller(sms, limits, balance))
             first += count
-        self._records: tuple[Records, ...] = (work.vertex_warps, work.geometry_warps, work.pixel_warps)
-        self._seen = [0, 0, 0]
+        self._graphics: tuple[Records, ...] = (work.vertex_warps, work.geometry_warps, work.pixel_warps)
+        self._records: tuple[Records, ...] = (*self._graphics, self.distributor.records)
+        self._seen = [0] * len(GRAPHICS_KINDS)
         self._resident: list[tuple[int, int, int, int, int]] = []
         """Kind, record number, cluster, SM, and position in the log."""
 
@@ -257,19 +276,36 @@ class Batch:
                 if kind < 0:
                     break
                 grid = controller.queues[kind][0].grid
-                registers = self.machine.registers[grid]
-                sm = controller.room_for(registers)
+                needs = self.machine.needs[grid]
+                sm = controller.room_for(needs)
                 if sm < 0:
                     break
-                one = controller.take(kind, sm, registers)
+                one = controller.take(kind, sm, needs)
+                ready = one.ready
                 if kind == 2:
                     self.pipe.queued[cluster] -= 1
-                begin = max(int(np.ceil(one.ready)), now)
+                elif kind == COMPUTE:
+                    ready = self.distributor.begin(one.record, sm, ready, needs.warps)
+                begin = max(int(np.ceil(ready)), now)
                 self._records[kind]["start"][one.record] = begin
                 rows.append((grid, one.block, sm, begin))
                 self._resident.append((kind, one.record, cluster, sm, self.machine.log_place(grid, one.block)))
         self.machine.start(rows)
         return len(rows)
+
+    def _start_all(self, until: float) -> int:
+        """Start warps, and blocks of kernels as long as clusters take them; returns how many."""
+        assert self.machine is not None
+        started = 0
+        if not self.distributor.done:
+            draws_left = not self._drawn()
+            for controller in self.controllers:
+                controller.draws_left = draws_left
+        while True:
+            fed = self.distributor.feed(self.controllers, self.machine.needs, self.machine.now, until)
+            started += self._start(until)
+            if not fed:
+                return started
 
     def _collect(self) -> None:
         """Collect the warps that ended in the last window."""
@@ -283,9 +319,11 @@ class Batch:
             kind, record, cluster, sm, _ = self._resident[n]
             records = self._records[kind]
             records["end"][record] = float(ends[n])
-            self.controllers[cluster].give_back(kind, sm, self.machine.registers[int(records["grid"][record])])
+            self.controllers[cluster].give_back(kind, sm, self.machine.needs[int(records["grid"][record])])
             if kind == 2:
                 stages.rop_warp(self.work, self.rates, self.pipe, record, self.traffic)
+            elif kind == COMPUTE:
+                self.distributor.ended(float(ends[n]))
         if len(ended):
             gone = set(ended.tolist())
             self._resident = [one for n, one in enumerate(self._resident) if n not in gone]
@@ -298,20 +336,29 @@ class Batch:
             self.traffic.rows[:, 5] = self.traffic.rows[:, 0]
         stages.answers(self.work, self.rates, self.pipe, self.traffic)
 
-    def _done(self) -> bool:
+    def _drawn(self) -> bool:
+        """Whether all draws have ended."""
         pipe, work = self.pipe, self.work
         return (
             int(pipe.next[SETUP]) == len(work.primitives)
             and int(pipe.next[COARSE]) == len(work.runs)
             and int(pipe.next[DISTRIBUTION]) == len(work.runs)
-            and all(seen == len(records) for seen, records in zip(self._seen, self._records, strict=True))
+            and all(seen == len(records) for seen, records in zip(self._seen, self._graphics, strict=True))
+            and all(kind == COMPUTE for kind, *_ in self._resident)
+            and not any(queue for controller in self.controllers for queue in controller.queues[:COMPUTE])
+        )
+
+    def _done(self) -> bool:
+        return (
+            self.distributor.done
             and not self._resident
-            and not any(queue for controller in self.controllers for queue in controller.queues)
+            and not any(controller.queues[COMPUTE] for controller in self.controllers)
+            and self._drawn()
         )
 
     def _next_time(self) -> float:
         """The next time at which something can happen outside the SMs."""
-        soonest = float(stages.next_event(self.work, self.rates, self.pipe))
+        soonest = min(float(stages.next_event(self.work, self.rates, self.pipe)), self.distributor.next_time)
         for controller in self.controllers:
             for queue in controller.queues:
                 if queue:
@@ -353,7 +400,7 @@ class Batch:
             self._pass()
             stages.distribution_stage(self.work, self.rates, self.pipe, until)
             self._queue_ready()
-            started = self._start(until) if self.machine is not None else 0
+            started = self._start_all(until) if self.machine is not None else 0
             if not started or not (self.pipe.stopped < until).any():
                 break
         stages.end_window(self.pipe, until)
@@ -361,9 +408,9 @@ class Batch:
     def result(self, labels: list[str]) -> BatchResult:
         """The times of the batch."""
         pipe, draws = self.pipe, len(self.work.draws)
-        instructions = np.zeros((draws, len(KINDS)), np.int64)
-        warp_cycles, warps = np.zeros((draws, len(KINDS))), np.zeros((draws, len(KINDS)), np.int64)
-        for kind, records in enumerate(self._records):
+        instructions = np.zeros((draws, len(GRAPHICS_KINDS)), np.int64)
+        warp_cycles, warps = np.zeros((draws, len(GRAPHICS_KINDS))), np.zeros((draws, len(GRAPHICS_KINDS)), np.int64)
+        for kind, records in enumerate(self._graphics):
             if len(records):
                 spent = records["end"] - records["start"]
                 warp_cycles[:, kind] = np.bincount(records["draw"], weights=spent, minlength=draws)
@@ -371,18 +418,22 @@ class Batch:
                 np.minimum.at(pipe.first[:, _KIND_STAGES[kind]], records["draw"], records["start"])
                 np.maximum.at(pipe.last[:, _KIND_STAGES[kind]], records["draw"], records["end"])
         pipe.busy[:, list(_KIND_STAGES)] = 0
-        for kind in range(len(KINDS)):
+        for kind in range(len(GRAPHICS_KINDS)):
             stage = _KIND_STAGES[kind]
             ran = np.isfinite(pipe.first[:, stage])
             pipe.busy[ran, stage] = (pipe.last - np.where(np.isfinite(pipe.first), pipe.first, 0))[ran, stage]
         units: dict[str, float] = {}
+        kernels: list[KernelTime] = []
         if self.machine is not None:
-            for run, k in zip(self.runs, self.machine.kernels, strict=True):
-                instructions[run.draw, run.kind] += int(self.machine.m[k.instructions])
+            executed = [int(self.machine.m[k.instructions]) for k in self.machine.kernels]
+            for run, count in zip(self.runs, executed, strict=False):
+                instructions[run.draw, run.kind] += count
             units = self.machine.counters()
-        cycles = float(pipe.last.max()) if draws else 0.0
+            kernels = self.distributor.times(executed[len(self.runs) :])
+        cycles = max([float(pipe.last.max()) if draws else 0.0, *(kernel.end for kernel in kernels)])
         times = (np.arange(RESIDENT_SAMPLES) + 0.5) * cycles / RESIDENT_SAMPLES
-        resident = np.stack([times, *(_running(records, times) for records in self._records)], axis=1)
+        graphics = [running(records, times) for records in self._graphics]
+        resident = np.stack([times, *graphics, self.distributor.running(times)], axis=1)
         return BatchResult(
             cycles,
             labels,
@@ -396,6 +447,7 @@ class Batch:
             warps,
             resident,
             units,
+            kernels,
         )
 
     def close(self) -> dict[str, npt.NDArray[np.int64]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
+from warpwright.graphics.timed.compute_work import KernelTime, KernelWork
 from warpwright.graphics.timed.copy_times import Copy, CopyTime, copy_cycles
 from warpwright.graphics.timed.pipeline_machine import Batch, BatchResult
 from warpwright.graphics.timed.sm_controllers import BALANCES, LoadBalance
@@ -37,6 +39,9 @@ class GraphicsTimer:
         self.begins: list[float] = []
         """When each batch began, in cycles."""
         self.copies: list[CopyTime] = []
+        self.kernels: list[KernelTime] = []
+        """Kernels that ran beside draws, in order, in cycles of the device's clock."""
+        self._waiting: list[KernelWork] = []
         self.clock_cycles = 0.0
         self.writes_reports = True
         """Whether queries report simulated times; a replay does not, so that memory is as it was recorded."""
@@ -49,6 +54,10 @@ class GraphicsTimer:
     def nanoseconds(self) -> int:
         """The device's time."""
         return round(self.clock_cycles / self.chip.clocks.sm_clock_mhz * 1000)
+
+    def launch(self, kernel: KernelWork) -> None:
+        """Run a kernel beside the next batch that has more than clears, with which it begins; the batch ends when both have ended."""
+        self._waiting.append(kernel)
 
     def when_done(self, tell: Callable[[int], None]) -> None:
         """Call a function with the time in nanoseconds at which all work submitted so far has ended."""
@@ -93,18 +102,25 @@ class GraphicsTimer:
     def make_room(self) -> None:
         """Before a draw, run the batch if another draw may not fit."""
         warps = sum(run.warps for run in self.watch.runs)
-        if len(self.watch.runs) + 8 > MAX_KERNELS or warps > MOST_WARPS:
+        if len(self.watch.runs) + len(self._waiting) + 8 > MAX_KERNELS or warps > MOST_WARPS:
             self.flush()
 
-    def flush(self) -> None:
-        """Run the collected work."""
+    def flush(self, last: bool = False) -> None:
+        """Run the collected draws with the kernels that were launched; with ``last``, also kernels beside which nothing was drawn."""
         watch, began = self.watch, self.nanoseconds
-        if watch.draws:
-            batch = Batch(self.chip, watch.work(), watch.runs, self.balance, self._kept)
+        if watch.draws or (last and self._waiting):
+            kernels: list[KernelWork] = []
+            if last or any(label != "clear" for label in watch.labels):
+                kernels, self._waiting = self._waiting, []
+            batch = Batch(self.chip, watch.work(), watch.runs, self.balance, self._kept, kernels)
             batch.run()
             result = batch.result(list(watch.labels))
             self._kept = batch.close() or self._kept
             self.begins.append(self.clock_cycles)
+            self.kernels += [
+                replace(one, begin=one.begin + self.clock_cycles, end=one.end + self.clock_cycles)
+                for one in result.kernels
+            ]
             self.batches.append(result)
             self.clock_cycles += np.ceil(result.cycles)
             watch.empty()

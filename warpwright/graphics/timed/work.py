@@ -24,8 +24,9 @@ STAGES = (
     *("fine raster", "early depth", "distribution", "pixel programs", "ROP"),
 )
 (FRONT, INPUT, VERTEX, GEOMETRY, SETUP, COARSE, ZCULL, FINE, DEPTH, DISTRIBUTION, PIXEL, ROP) = range(len(STAGES))
-KINDS = ("vertex", "geometry", "pixel")
-"""Kinds of graphics work on SMs, in the order of the pipeline."""
+KINDS = ("vertex", "geometry", "pixel", "compute")
+"""Kinds of work on SMs: those of graphics in the order of the pipeline, then the blocks of kernels."""
+GRAPHICS_KINDS = KINDS[:3]
 
 _TIMES = [("ready", "f8"), ("start", "f8"), ("end", "f8")]
 DRAW = np.dtype([("words", "i8"), ("first_primitive", "i8"), ("primitives", "i8"), ("first_run", "i8"), ("runs", "i8")])
@@ -41,6 +42,8 @@ VERTEX_WARP = np.dtype(
         *_TIMES,
     ]
 )
+BLOCK = np.dtype([("kernel", "i8"), ("grid", "i8"), ("block", "i8"), ("latency", "f8"), *_TIMES])
+"""A block of a kernel that runs beside draws. ``latency``: from its start on an SM to its first instruction."""
 GEOMETRY_WARP = np.dtype([("draw", "i8"), ("grid", "i8"), ("block", "i8"), ("cluster", "i8"), ("after", "i8"), *_TIMES])
 """``after``: the last warp of vertices that it needs."""
 PRIMITIVE = np.dtype([("draw", "i8"), ("vertex_warp", "i8"), ("geometry_warp", "i8"), ("made", "i8"), ("done", "f8")])
@@ -167,3 +170,9 @@ def new_pipe(draws: int, clusters: int, partitions: int) -> Pipe:
         np.full(stages, UNKNOWN),
         np.zeros((draws, len(COUNTERS)), np.int64),
     )
+
+
+def running(records: Records, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Number of warps running at each time."""
+    began, ended = (np.searchsorted(np.sort(records[name]), times, "right") for name in ("start", "end"))
+    return (began - ended).astype(np.float64)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.recording import last_image, png
 from warpwright.graphics.timed.frame import FrameTime, frame_of
-from warpwright.graphics.timed.work import KINDS, STAGES
+from warpwright.graphics.timed.work import GRAPHICS_KINDS, KINDS, STAGES
 from warpwright.quantity_text import share_text, time_text
 from warpwright.tools.report.figures import rectangle, svg, text
 from warpwright.tools.report.markup import bar, panel, scroll
@@ -158,7 +158,9 @@ def _resident(frame: FrameTime) -> str:
         text(CHART_WIDTH, CHART_HEIGHT - 4, f"{frame.cycles:,.0f} cycles", anchor="end"),
     ]
     shares = frame.shares()
-    keys = " ".join(f'<span class="key {kind}"></span> {kind} {share_text(shares[kind])}' for kind in KINDS)
+    keys = " ".join(
+        f'<span class="key {kind}"></span> {kind} {share_text(shares[kind])}' for kind in KINDS if shares[kind]
+    )
     drawing = svg(
         CHART_WIDTH,
         CHART_HEIGHT,
@@ -177,10 +179,10 @@ def _draw_table(frame: FrameTime) -> str:
         cells = "".join(
             f'<td class="num">{d.busy[name]:,.0f}</td>' if name in d.busy else "<td></td>" for name in STAGES
         )
-        warps = " / ".join(f"{d.warps[kind]:,}" for kind in KINDS)
+        warps = " / ".join(f"{d.warps[kind]:,}" for kind in GRAPHICS_KINDS)
         rows.append(f'<tr><th scope="row">{escape(d.label)}</th><td class="num">{warps}</td>{cells}</tr>')
     table = (
-        f'<table class="draws"><thead><tr><td></td><th scope="col" class="num">warps: {" / ".join(KINDS)}</th>{head}</tr></thead>'
+        f'<table class="draws"><thead><tr><td></td><th scope="col" class="num">warps: {" / ".join(GRAPHICS_KINDS)}</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
     told = "Cycles of the SMs' clock for which each stage was busy, all units of it added up; of programs, from the first warp to the last. A click shows the draw above."
@@ -192,7 +194,8 @@ def _described(frame: FrameTime) -> str:
     clears = sum(d.label == "clear" for d in frame.draws)
     draws = len(frame.draws) - clears
     copies = f"{len(frame.copies)} copies ({frame.copy_cycles:,.0f} cycles), " if frame.copies else ""
-    return f"{draws} draw{'s' * (draws != 1)}, {clears} clear{'s' * (clears != 1)}, {copies}{frame.cycles:,.0f} cycles, {time_text(frame.seconds)} on {frame.chip}"
+    kernels = f"{len(frame.kernels)} kernel{'s' * (len(frame.kernels) != 1)}, " if frame.kernels else ""
+    return f"{draws} draw{'s' * (draws != 1)}, {clears} clear{'s' * (clears != 1)}, {copies}{kernels}{frame.cycles:,.0f} cycles, {time_text(frame.seconds)} on {frame.chip}"
 
 
 def frame_page(device: GraphicsDevice, pictures: list[tuple[int, Image]], title: str) -> str:
