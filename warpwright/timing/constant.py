@@ -22,6 +22,7 @@ from warpwright.timing.coalescer import different
 from warpwright.timing.fetch import insert
 from warpwright.timing.mio_queue import leave_queue, scheduler_of
 from warpwright.timing.ports import reserve
+from warpwright.timing.requests import begin_run
 from warpwright.timing.records import address_of, decode, record_at
 
 OFFSET = (1 << 32) - 1
@@ -54,6 +55,7 @@ def bring(m: Any, sm: s.SM, line: int, time: int, latency: int, several: bool) -
             m[r.line] = block
             m[r.answer] = there
             m[r.waiters] = -1
+            begin_run(m, sm, index)
         elif arrived > there:
             there = arrived
         m[place] = there

@@ -15,18 +15,31 @@ from warpwright.chips.sections import MAX_GPCS
 from warpwright.native.intrinsics import core, host_address, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
-from warpwright.timing.crossbar import announce, back_to_gpc, note_far_write, pass_gpc, serve_at_slice, serve_in_order
+from warpwright.timing.crossbar import (
+    announce,
+    back_to_gpc,
+    note_far_write,
+    note_turn,
+    pass_gpc,
+    serve_at_slice,
+    serve_in_order,
+)
 from warpwright.timing.intrinsics import oldest_way
 from warpwright.timing.l2 import group_of
+from warpwright.timing.runs import length_of, number_of, run_back_to_gpc, serve_run
 from warpwright.timing.warp import mark
 
 AHEAD = 8
 """Requests between prefetching the state of one on the host and serving it."""
 FEW = 24
 """Up to this many requests are sorted by insertion."""
-# A word of a list: the cycle of the window in which a request arrives, its SM's number, its place. Requests are served in ascending order of words.
-_LATE, _SM = 48, 36
-_PLACE = (1 << _SM) - 1
+# A word of a list: the cycle of the window in which a request arrives, its SM's number, of a run the first request and how many more, its place.
+# Requests are served in ascending order of words.
+_LATE, _SM, _FIRST, _MORE = 48, 36, 32, s.PLACE_BITS
+_PLACE = (1 << _MORE) - 1
+_RUN = s.MAX_RUN - 1
+_NEXT = (1 << _LATE) + (1 << _FIRST)
+"""From a request of a run to the next one."""
 
 
 @core
@@ -36,9 +49,36 @@ def place_of(word: int) -> s.Request:
 
 
 @core
+def first_of(word: int) -> int:
+    """The first request of a list's piece of a run."""
+    return (word >> _FIRST) & _RUN
+
+
+@core
+def count_of(word: int) -> int:
+    """How many requests a list's word stands for."""
+    return ((word >> _MORE) & _RUN) + 1
+
+
+@core
+def sm_of(m: Any, word: int) -> s.SM:
+    """The SM of a list's word."""
+    return s.SM(m[s.chip.sm_first] + index_of(word) * m[s.chip.sm_slots])
+
+
+@core
 def index_of(word: int) -> int:
     """The number of its SM."""
     return (word >> _SM) & 0xFFF
+
+
+@core
+def in_run(m: Any, word: int) -> bool:
+    """Whether a list's word names requests of a run."""
+    if m[s.chip.keeps_runs] == 0:
+        return False
+    sm = sm_of(m, word)
+    return length_of(m, sm, number_of(m, sm, place_of(word))) > 1
 
 
 @core
@@ -88,13 +128,14 @@ def sort_few(m: Any, g: s.Gpc, begin: int, order: int) -> None:
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         for j in range(m[sm.requests]):
             r = s.Request(sm + requests + j * s.Request.size)
-            word = min(m[r.time] - begin, s.BUCKETS - 1) << _LATE | index << _SM | r
-            place = order + count
-            while place > order and m[place - 1] >> _LATE > word >> _LATE:
-                m[place] = m[place - 1]
-                place -= 1
-            m[place] = word
-            count += 1
+            for k in range(length_of(m, sm, j)):
+                late = min(m[r.time] + k - begin, s.BUCKETS - 1)
+                place = order + count
+                while place > order and m[place - 1] >> _LATE > late:
+                    m[place] = m[place - 1]
+                    place -= 1
+                m[place] = late << _LATE | index << _SM | k << _FIRST | r
+                count += 1
 
 
 @core
@@ -108,8 +149,9 @@ def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
     for index in range(first, last):
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         for j in range(m[sm.requests]):
-            late = min(m[s.Request(sm + requests + j * s.Request.size).time] - begin, s.BUCKETS - 1)
-            m[buckets + late + 1] += 1
+            late = m[s.Request(sm + requests + j * s.Request.size).time] - begin
+            for k in range(length_of(m, sm, j)):
+                m[buckets + min(late + k, s.BUCKETS - 1) + 1] += 1
     for i in range(s.BUCKETS):
         m[buckets + i + 1] += m[buckets + i]
     width = turns(last - first)
@@ -122,10 +164,27 @@ def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         for j in range(m[sm.requests]):
             r = s.Request(sm + requests + j * s.Request.size)
-            late = min(m[r.time] - begin, s.BUCKETS - 1)
-            place = m[buckets + late]
-            m[buckets + late] = place + 1
-            m[order + place] = late << _LATE | index << _SM | r
+            for k in range(length_of(m, sm, j)):
+                late = min(m[r.time] + k - begin, s.BUCKETS - 1)
+                place = m[buckets + late]
+                m[buckets + late] = place + 1
+                m[order + place] = late << _LATE | index << _SM | k << _FIRST | r
+
+
+@core
+def join_runs(m: Any, order: int, total: int) -> int:
+    """Leave one word in a GPC's list for the requests of a run that no other comes between; returns the number of words."""
+    words = 0
+    i = 0
+    while i < total:
+        word = m[order + i]
+        count = 1
+        while i + count < total and m[order + i + count] == word + count * _NEXT:
+            count += 1
+        m[order + words] = word + ((count - 1) << _MORE)
+        words += 1
+        i += count
+    return words
 
 
 @core
@@ -152,7 +211,7 @@ def depart(m: Any, gpc: int) -> None:
     requests = m[s.chip.requests_at]
     for index in range(m[g.first], m[g.end]):
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
-        total += m[sm.requests]
+        total += m[sm.requests] + m[sm.repeated]
         for j in range(m[sm.requests]):
             kind = m[s.Request(sm + requests + j * s.Request.size).kind]
             if kind >= s.RQ_STRONG:
@@ -172,6 +231,9 @@ def depart(m: Any, gpc: int) -> None:
         sort_few(m, g, m[s.chip.now], order)
     else:
         sort_many(m, gpc, g, m[s.chip.now], order)
+    if m[s.chip.keeps_runs]:
+        total = join_runs(m, order, total)
+        m[g.requests] = total
     host = host_address(m)
     for i in range(total):
         if i + AHEAD < total:
@@ -185,7 +247,7 @@ def depart(m: Any, gpc: int) -> None:
         m[r.answer] = home
         if kind == s.RQ_STORE or kind == s.RQ_ATOMIC:
             note_far_write(m, index_of(word), home, m[r.time])
-        if bulk == 0:
+        if bulk == 0 and first_of(word) == 0:
             pass_gpc(m, gpc, r, kind)
         group = group_of(m, home)
         count = m[g.counts[group]]
@@ -206,7 +268,16 @@ def take_back(m: Any, gpc: int) -> None:
     for i in range(total):
         if i + AHEAD < total:
             prefetch(host + 8 * place_of(m[order + i + AHEAD]))
-        back_to_gpc(m, gpc, place_of(m[order + i]))
+        return_answers(m, gpc, m[order + i])
+
+
+@core
+def return_answers(m: Any, gpc: int, word: int) -> None:
+    """Move the answers to a list's word from their slice to their SM."""
+    if in_run(m, word):
+        run_back_to_gpc(m, gpc, sm_of(m, word), place_of(word), first_of(word), count_of(word))
+    else:
+        back_to_gpc(m, gpc, place_of(word))
 
 
 @core
@@ -215,6 +286,19 @@ def open_list(m: Any, queue: s.RequestQueue, gpc: int, first: int, count: int) -
     m[queue.next[gpc]] = first + 1
     m[queue.end[gpc]] = first + count
     m[queue.heads[gpc]] = m[first] if count else s.INF
+    m[queue.left] += count
+
+
+@core
+def take_of_run(m: Any, queue: s.RequestQueue, gpc: int, word: int) -> int:
+    """Take, of the piece of a run at the head of a GPC's list, the requests that come before the heads of all other lists."""
+    m[queue.heads[gpc]] = s.INF
+    other = m[queue.heads[oldest_way(host_address(m) + 8 * queue.heads)]]
+    more = (other - word - 1) >> _LATE  # of the next requests, each in the next cycle
+    if more >= count_of(word) - 1:
+        return word
+    m[queue.heads[gpc]] = word + (more + 1) * (_NEXT - (1 << _MORE))
+    return (word & ~(_RUN << _MORE)) | more << _MORE
 
 
 @core
@@ -222,6 +306,11 @@ def take(m: Any, queue: s.RequestQueue) -> int:
     """The smallest word of a queue's lists."""
     gpc = oldest_way(host_address(m) + 8 * queue.heads)
     word = m[queue.heads[gpc]]
+    if count_of(word) > 1:
+        word = take_of_run(m, queue, gpc, word)
+        if m[queue.heads[gpc]] != s.INF:
+            return word
+    m[queue.left] -= 1
     place = m[queue.next[gpc]]
     if place < m[queue.end[gpc]]:
         m[queue.heads[gpc]] = m[place]
@@ -237,67 +326,92 @@ def empty_queue(m: Any, number: int) -> s.RequestQueue:
     queue = s.RequestQueue(m[s.chip.queues] + number * s.RequestQueue.size)
     for gpc in range(MAX_GPCS):
         m[queue.heads[gpc]] = s.INF
+    m[queue.left] = 0
     return queue
 
 
 @core
-def come_near(m: Any, queue: s.RequestQueue, i: int, total: int) -> None:
-    """Take the request that is two times AHEAD after the i-th from a queue; prefetch, on the host, the state that it and the one between need."""
+def come_near(m: Any, queue: s.RequestQueue, i: int, taken: int) -> int:
+    """Take the word that is two times AHEAD after the i-th from a queue, which ``taken`` were taken from; prefetch, on the host, the state that it and the one between need.
+
+    Returns how many were taken with it.
+    """
     host = host_address(m)
     ring = queue.ring
-    if i + 2 * AHEAD < total:
+    if m[queue.left]:
         word = take(m, queue)
-        m[ring + ((i + 2 * AHEAD) & (s.RING_WORDS - 1))] = word
+        m[ring + (taken & (s.RING_WORDS - 1))] = word
         prefetch(host + 8 * place_of(word))
-    if 0 <= i + AHEAD < total:
+        taken += 1
+    if 0 <= i + AHEAD < taken:
         word = m[ring + ((i + AHEAD) & (s.RING_WORDS - 1))]
         announce(m, index_of(word), place_of(word))
+    return taken
+
+
+@core
+def serve_word(m: Any, word: int) -> None:
+    """Serve a list's word at its slice."""
+    index, r = index_of(word), place_of(word)
+    if in_run(m, word):
+        note_turn(m, index, m[r.answer])
+        serve_run(m, sm_of(m, word), r, first_of(word), count_of(word))
+    else:
+        serve_at_slice(m, index, r)
 
 
 @core
 def serve_group(m: Any, group: int) -> None:
     """Serve all GPCs' requests to a group of slices."""
     queue = empty_queue(m, group)
-    total = 0
     for gpc in range(m[s.chip.gpcs]):
         g = gpc_at(m, gpc)
-        count = m[g.counts[group]]
-        open_list(m, queue, gpc, group_list(m, g, group), count)
-        total += count
-    for i in range(-2 * AHEAD, total):
-        come_near(m, queue, i, total)
-        if i >= 0:
-            word = m[queue.ring[i & (s.RING_WORDS - 1)]]
-            serve_at_slice(m, index_of(word), place_of(word))
+        open_list(m, queue, gpc, group_list(m, g, group), m[g.counts[group]])
+    if m[queue.left] == 0:
+        return
+    taken = 0
+    i = -2 * AHEAD
+    while i < taken:
+        taken = come_near(m, queue, i, taken)
+        if 0 <= i < taken:
+            serve_word(m, m[queue.ring[i & (s.RING_WORDS - 1)]])
+        i += 1
 
 
 @core
 def serve_together(m: Any, code: Any) -> None:
     """Serve all requests of the chip's SMs, one by one."""
     queue = empty_queue(m, s.SLICE_GROUPS)
-    total = 0
     for gpc in range(m[s.chip.gpcs]):
         g = gpc_at(m, gpc)
         open_list(m, queue, gpc, gpc_order(m, g), m[g.requests])
-        total += m[g.requests]
-    for i in range(-2 * AHEAD, total):
-        come_near(m, queue, i, total)
-        if i < 0:
-            continue
-        word = m[queue.ring[i & (s.RING_WORDS - 1)]]
-        index, r = index_of(word), place_of(word)
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
-        kind = m[r.kind]
-        if kind >= s.RQ_STRONG:
-            serve_in_order(m, code, sm, r)
-            if m[s.chip.error]:
-                mark(m, sm, s.Warp(m[r.warp]))
-            continue
-        gpc = m[m[s.chip.gpc_of_sm] + index]
-        if m[gpc_at(m, gpc).passed] == 0:
-            pass_gpc(m, gpc, r, kind)
-        serve_at_slice(m, index, r)
-        back_to_gpc(m, gpc, r)
+    if m[queue.left] == 0:
+        return
+    taken = 0
+    i = -2 * AHEAD
+    while i < taken:
+        taken = come_near(m, queue, i, taken)
+        if 0 <= i < taken:
+            serve_alone(m, code, m[queue.ring[i & (s.RING_WORDS - 1)]])
+        i += 1
+
+
+@core
+def serve_alone(m: Any, code: Any, word: int) -> None:
+    """Serve a list's word and return its answers."""
+    r = place_of(word)
+    kind = m[r.kind]
+    if kind >= s.RQ_STRONG:
+        sm = sm_of(m, word)
+        serve_in_order(m, code, sm, r)
+        if m[s.chip.error]:
+            mark(m, sm, s.Warp(m[r.warp]))
+        return
+    gpc = m[m[s.chip.gpc_of_sm] + index_of(word)]
+    if m[gpc_at(m, gpc).passed] == 0 and first_of(word) == 0:
+        pass_gpc(m, gpc, r, kind)
+    serve_word(m, word)
+    return_answers(m, gpc, word)
 
 
 @core

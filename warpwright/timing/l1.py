@@ -38,7 +38,8 @@ from warpwright.timing.links import longer_away, note_written, strong_way
 from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import Addresses, address_of, record_at
-from warpwright.timing.requests import new_load, new_request, wait_for
+from warpwright.timing.requests import new_load, new_request, repeat_request, wait_for
+from warpwright.timing.runs import length_of, receive_run
 from warpwright.timing.scoreboard import end_of_entry
 from warpwright.timing.stores import behind_stores, hold_output, hold_stores, store_lines
 from warpwright.timing.texture_unit import sample
@@ -421,22 +422,34 @@ def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, way: int
     n = look.lines
     begin = max(look.start, m[sm.miss_free])
     hits = m[sm.load_hits]
-    requests = m[sm.requests]
+    requests = m[sm.requests] + m[sm.repeated]
     ready = 0
     asked = 0
+    last = -1
+    left_at = 0
+    begun = 0
     for i in range(n):
         line = m[sm.lines[i]]
         sectors = m[sm.line_sectors[i]]
         asked += popcount(sectors)
         at = max(begin + i * look.passes // n, m[sm.miss_free])
         if way:
-            wait_for(m, sm, new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, way), load)
+            again = last >= 0 and at == left_at + 1 and i - begun < s.MAX_RUN
+            if again and line == m[sm.lines[i - 1]] and sectors == m[sm.line_sectors[i - 1]]:
+                repeat_request(m, sm, last, load)
+            else:
+                begun = i
+                request = new_request(m, sm, w, s.RQ_LOAD_AROUND, at, line, sectors, way)
+                wait_for(m, sm, request, load)
+                last = request if m[s.chip.keeps_runs] else -1
+            left_at = at
             m[sm.miss_free] = at + 1
         else:
             words = m[sm.line_words[i]]
             ready = max(ready, load_line(m, sm, w, line, sectors, words, at, load))
-    if m[sm.requests] > requests:
-        hold_output(m, sm, look.start, m[sm.requests] - requests)
+    made = m[sm.requests] + m[sm.repeated] - requests
+    if made:
+        hold_output(m, sm, look.start, made)
     if look.space == SPACE_LOCAL:
         m[sm.local_sectors] += asked
         m[sm.local_hits] += m[sm.load_hits] - hits
@@ -638,8 +651,8 @@ def receive_answer(m: Any, sm: s.SM, r: s.Request, answer: int) -> int:
 
 
 @core
-def tell_loads(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
-    """Tell the loads that wait for a request."""
+def tell_loads(m: Any, sm: s.SM, r: s.Request, answer: int, count: int) -> None:
+    """Tell the loads that wait for a request, or for the ``count`` of a run."""
     loads = sm + m[s.chip.loads_at]
     passed = m[r.kind] <= s.RQ_LOAD_AROUND
     x = m[r.waiters]
@@ -651,7 +664,7 @@ def tell_loads(m: Any, sm: s.SM, r: s.Request, answer: int) -> None:
         if passed:
             came += (m[s.chip.replay] - 1) * (m[base.load] >> s.WAITER_BEHIND_SHIFT)
         m[load.time] = max(m[load.time], came)
-        m[load.left] -= 1
+        m[load.left] -= count
         if m[load.left] == 0:
             finish_load(m, sm, number)
         x = m[base.next]
@@ -672,9 +685,12 @@ def receive(m: Any, sm: s.SM) -> None:
             prefetch(place + fill_at)
         if m[r.kind] == s.RQ_STORE:
             receive_store(m, sm, r, m[r.answer])
-        else:
-            tell_loads(m, sm, r, receive_answer(m, sm, r, m[r.answer]))
+            continue
+        count = length_of(m, sm, index)
+        answer = receive_answer(m, sm, r, m[r.answer]) if count == 1 else receive_run(m, sm, r, count)
+        tell_loads(m, sm, r, answer, count)
     m[sm.requests] = 0
+    m[sm.repeated] = 0
     m[sm.bulks] = 0
     m[sm.waiters] = 0
     m[sm.loads] = 0

@@ -10,6 +10,13 @@ from warpwright.timing.access_policy import policies_at, policy_of
 
 
 @core
+def begin_run(m: Any, sm: s.SM, request: int) -> None:
+    """Record that a request is one; ``repeat_request`` adds others to it."""
+    if m[s.chip.keeps_runs]:
+        m[sm + m[s.chip.runs_at] + request] = (request + m[sm.repeated]) << s.RUN_BITS | 1
+
+
+@core
 def new_request(m: Any, sm: s.SM, w: s.Warp, kind: int, time: int, line: int, sectors: int, full: int) -> int:
     """Send a request to L2; returns its number in this window."""
     index = m[sm.requests]
@@ -24,7 +31,16 @@ def new_request(m: Any, sm: s.SM, w: s.Warp, kind: int, time: int, line: int, se
     m[r.waiters] = -1
     if m[s.chip.policies] and kind <= s.RQ_ATOMIC:
         m[policies_at(m, sm, index)] = policy_of(m, sm, w, line)
+    begin_run(m, sm, index)
     return index
+
+
+@core
+def repeat_request(m: Any, sm: s.SM, request: int, load: int) -> None:
+    """Add to an SM's last request one like it in the next cycle (``runs.py``), for which its load waits too."""
+    m[sm.repeated] += 1
+    m[sm + m[s.chip.runs_at] + request] += 1
+    m[s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size).left] += 1
 
 
 @core

@@ -114,6 +114,8 @@ class _Sizes:
         for name, size in (
             ("requests", s.MAX_REQUESTS * s.Request.size),
             ("policies", s.MAX_REQUESTS),
+            ("runs", s.MAX_REQUESTS),
+            ("answers", s.MAX_REQUESTS),
             ("waiters", s.MAX_WAITERS * s.Waiter.size),
             ("loads", s.MAX_LOADS * s.PendingLoad.size),
             ("const", 2 + self.l1_constants + self.const_lines),
@@ -203,6 +205,11 @@ class _Sizes:
             self.areas[area] = position
             position += (size + 63) // 64 * 64
         self.words = position
+        if position >> s.PLACE_BITS:
+            raise ValueError(
+                f"the state of {self.chip.identity.product} has {position:,} words, and a request's place has {s.PLACE_BITS} bits: "
+                "give the chip fewer SMs or a smaller L2"
+            )
 
 
 def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = None) -> s.State:

@@ -260,7 +260,7 @@ def must_wait(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Inst
         m[sc.pipe_free[s.P_MIO]] = end
         return True
     if s.K_MEMORY <= kind <= s.K_LOOKUP and (
-        m[sm.requests] > s.MAX_REQUESTS - s.LINE_COUNT or m[sm.loads] > s.MAX_LOADS - 8
+        m[sm.requests] + m[sm.repeated] > s.MAX_REQUESTS - s.LINE_COUNT or m[sm.loads] > s.MAX_LOADS - 8
     ):
         m[sc.pipe_free[s.P_MIO]] = end
         return True

@@ -383,6 +383,11 @@ class Header(Unit):
     coalescing_rule = derived(
         lambda z: COALESCING.index(z.chip.l1.coalescing), "", "rule by which lanes' accesses are joined (coalescing.py)"
     )
+    keeps_runs = derived(
+        lambda z: int(z.chip.l1.coalescing == "half_warp_in_order" and z.chip.crossbar.gpc_tlb_page_count == 0),
+        "",
+        "loads make runs of equal requests (runs.py)",
+    )
     texture_addresses = from_chip("l1.texture_addresses_per_clk", "addresses", "that texture units look up in a cycle")
     l1_tag_banks = from_chip(
         "l1.l1_tag_lines_per_clk", "lines", "of different banks that the tag stage takes per cycle"
@@ -582,6 +587,10 @@ class Header(Unit):
     # parts of an SM's region without a fixed place
     requests_at = offset("requests", "requests (Request)")
     policies_at = offset("policies", "what each request asks for its line (access_policy.py), where ``policies``")
+    runs_at = offset(
+        "runs", "how many requests each one stands for and, shifted, their place in ``answers`` (runs.py), where ``keeps_runs``"
+    )
+    answers_at = offset("answers", "when the answers to the requests of runs are there")
     waiters_at = offset("waiters", "waiters (Waiter)")
     loads_at = offset("loads", "loads in flight (PendingLoad)")
     const_at = offset("const", "LDC's first level")

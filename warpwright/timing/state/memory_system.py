@@ -25,6 +25,10 @@ class Request(Unit):
 
 
 MAX_REQUESTS = 4224
+PLACE_BITS = 28
+"""Of a request's place in the state (exchange.py)."""
+MAX_RUN, RUN_BITS = 16, 5
+"""Requests that may be one (runs.py), and bits of their number."""
 (RQ_LOAD, RQ_LOAD_AROUND, RQ_STORE, RQ_ATOMIC, RQ_STRONG, RQ_CONSTANT, RQ_BULK, RQ_FENCE, RQ_REMOTE, RQ_TEXTURE) = (
     range(10)
 )
@@ -155,6 +159,7 @@ class RequestQueue(Unit):
     next = words(MAX_GPCS, "", "the place of the next one")
     end = words(MAX_GPCS, "", "the list's end")
     ring = words(RING_WORDS, "", "requests that were taken")
+    left = word("", "words of the lists that were not taken")
 
 
 BUCKETS = 1024

@@ -150,6 +150,7 @@ class SM(Unit, align=8):
     error = word("", "a warp stopped for Python: its slot + 1")
     resident = word("blocks", "on the SM")
     requests = word("requests", "in this window")
+    repeated = word("requests", "in this window that are not the first of their run (runs.py)")
     done = word("blocks", "that ended in this window")
     waiters = word("waiters", "in this window")
     loads = word("loads", "in flight whose end is not known")
