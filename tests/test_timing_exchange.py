@@ -109,3 +109,68 @@ def test_answers_come_in_the_order_of_time_sm_and_number() -> None:
     assert s.counted(m, s.SliceGroup.coalesced) == 4  # SM 100 joins SM 99, which comes first of its GPC
     joined, first = (int(state.sms()[index][s.Request(offset).answer]) for index in (100, 99))
     assert joined >= first
+
+
+def ask_g80(state: s.State, begin: int, runs: list[tuple[int, int, int, int]]) -> None:
+    """Make requests of SMs of G80: SM, time, line, and how many equal loads (0: a store), which are one request where the state keeps runs."""
+    m = state.words
+    m[s.chip.now] = begin
+    keeps = bool(m[s.chip.keeps_runs])
+    for sm in state.sms():
+        sm[s.SM.requests] = sm[s.SM.repeated] = 0
+    for index, time, line, loads in runs:
+        sm = state.sms()[index]
+        for k in range(1 if keeps else max(loads, 1)):
+            number = int(sm[s.SM.requests])
+            r = sm[int(m[s.chip.requests_at]) + number * s.Request.size :]
+            r[s.Request.time], r[s.Request.line], r[s.Request.sectors] = begin + time + k, line, 1 << line % 4
+            r[s.Request.kind] = s.RQ_LOAD_AROUND if loads else s.RQ_STORE
+            r[s.Request.full] = 1 if loads else 32 << 16 * (line % 4)
+            place = number + int(sm[s.SM.repeated])
+            sm[int(m[s.chip.runs_at]) + number] = place << s.RUN_BITS | (loads if keeps and loads else 1)
+            sm[s.SM.requests] += 1
+        sm[s.SM.repeated] += max(loads - 1, 0) if keeps else 0
+
+
+def each_answer(state: s.State) -> list[int]:
+    """The answers to loads, those of runs one by one."""
+    m, found = state.words, []
+    for sm in state.sms():
+        for number in range(int(sm[s.SM.requests])):
+            r = sm[int(m[s.chip.requests_at]) + number * s.Request.size :]
+            run = int(sm[int(m[s.chip.runs_at]) + number])
+            length, first = run & (1 << s.RUN_BITS) - 1, int(m[s.chip.answers_at]) + (run >> s.RUN_BITS)
+            if r[s.Request.kind] == s.RQ_LOAD_AROUND:
+                found += sm[first : first + length].tolist() if length > 1 else [int(r[s.Request.answer])]
+    return found
+
+
+@pytest.mark.ci
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 1 << 30), st.integers(1, 300), st.sampled_from([20, 200, 1500]))
+def test_a_run_of_equal_loads_is_answered_as_its_loads_one_by_one(seed: int, count: int, spread: int) -> None:
+    """Of SMs whose requests come between, and in the same cycles; with stores, in two windows."""
+    rng = np.random.default_rng(seed)
+    lines = (1 << 33) + rng.integers(1 << int(rng.integers(1, 14)), size=2 * count)
+    made = [
+        [(int(rng.integers(16)), int(rng.integers(spread)), int(line), int(rng.integers(17))) for line in part]
+        for part in (lines[:count], lines[count:])
+    ]
+    found = []
+    for keeps, together in ((1, False), (1, True), (0, False)):
+        state = initial_state(load_chip("g80"), LaunchSizes(100, 1, 1, 1))
+        assert state.words[s.chip.keeps_runs] == 1
+        state.words[s.chip.keeps_runs] = keeps
+        seen = []
+        for number, runs in enumerate(made):
+            ask_g80(state, number * int(state.words[s.chip.window]), runs)
+            exchange(state.words, together)
+            seen.append(each_answer(state))
+        behind = state.words[state.areas["gpc_ports"] : state.areas["buckets"]].copy()
+        found.append((seen, behind, [s.counted(state.words, field) for field in range(s.SliceGroup.installed + 1)]))
+    (one, one_behind, one_counts), *others = found
+    for other, behind, counts in others:
+        assert one == other
+        assert one_counts == counts
+        assert np.array_equal(one_behind, behind)
+    assert all(answer > 0 for window in one for answer in window)

@@ -9,7 +9,7 @@ The timing rules are the rows of ``dram_rules.py``; their latencies are in the c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpwright.native.intrinsics import core, divide, popcount
 from warpwright.timing import state as s
@@ -31,22 +31,43 @@ def _refresh(m: Any, port: int, state: s.Channel, time: int) -> None:
         m[state.refresh] = due
 
 
+class Place(NamedTuple):
+    """Where a line is in DRAM."""
+
+    channel: int
+    port: int
+    """Offset of the channel's calendar."""
+    bank: int
+    opened: int
+    """Offset of what is known of the bank: its open row, and when the next one can be opened."""
+    row: int
+
+
 @core
-def _bank_ready(m: Any, channel: int, state: s.Channel, line: int, time: int) -> int:
-    """When the line's row is open: now, or after precharge and activation of its bank.
+def place_of(m: Any, piece: int, line: int) -> Place:
+    """The place of a line of a slice."""
+    channel = channel_of(m, piece, line)
+    port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
+    banks = m[s.chip.dram_bank_count]
+    block = bank_block(m, line)
+    bank = bank_of(m, block)
+    opened = m[s.chip.dram_banks] + (channel * banks + bank) * 2
+    return Place(channel, port, bank, opened, divide(block, banks * m[s.chip.dram_row_blocks]))
+
+
+@core
+def _bank_ready(m: Any, where: Place, state: s.Channel, time: int) -> int:
+    """When a place's row is open: now, or after precharge and activation of its bank.
 
     Blocks of 16 KiB take the banks in turn.  Banks are refreshed one after the other, each closed for a while, the same ones in all channels
     (bench.micro ``bursts``, emptied caches: of loads of 16 or 32 KiB at once none wait, or most do, of 64 KiB and more about a fifth always).
     A channel that was idle postpones refreshes for its first requests (``bench/shapes``, an element per thread, 40 to 400 blocks: 16 of 18 launches take what they
     take without refresh, the others 400 cycles more).
     """
-    banks = m[s.chip.dram_bank_count]
-    block = bank_block(m, line)
-    bank = bank_of(m, block)
-    row = divide(block, banks * m[s.chip.dram_row_blocks])
-    place = m[s.chip.dram_banks] + (channel * banks + bank) * 2
+    channel, _, bank, place, row = where
     refresh = m[s.chip.bank_refresh]
     if refresh:
+        banks = m[s.chip.dram_bank_count]
         interval = m[s.chip.bank_refresh_interval]
         if m[state.first] == 0:
             m[state.first] = time + 1
@@ -78,32 +99,36 @@ def _group(m: Any, channel: int, bank: int) -> int:
 
 
 @core
-def _group_bursts(m: Any, channel: int, line: int, time: int, takes: int) -> int:
-    """Take the time of bursts from the bank group of a line; returns their start."""
-    columns = m[s.chip.dram_group_columns] + _group(m, channel, bank_of(m, bank_block(m, line))) * s.CALENDAR_SLOTS
+def _group_bursts(m: Any, where: Place, time: int, takes: int) -> int:
+    """Take the time of bursts from the bank group of a place; returns their start."""
+    columns = m[s.chip.dram_group_columns] + _group(m, where.channel, where.bank) * s.CALENDAR_SLOTS
     return reserve(m, columns, s.DRAM_SHIFT, _CAPACITY, time, takes)
 
 
 @core
 def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     """When the sectors (bit mask) of a line are in the slice that requested them at ``time``."""
-    channel = channel_of(m, piece, line)
-    port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
-    state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)
-    _refresh(m, port, state, time)
     count = popcount(sectors)
     if m[s.chip.compressible_count]:
         count = sectors_read(m, line, count)
+    return read_at(m, place_of(m, piece, line), count, time)
+
+
+@core
+def read_at(m: Any, where: Place, count: int, time: int) -> int:
+    """The same for ``count`` sectors that are at a place."""
+    state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
+    _refresh(m, where.port, state, time)
     units = count * m[s.chip.dram_sector]
     m[state.sectors_read] += count
     m[state.read] = 1
     opened = m[state.activations]
-    ready = _bank_ready(m, channel, state, line, time)
+    ready = _bank_ready(m, where, state, time)
     taken = units if m[state.activations] == opened else max(units, m[s.chip.dram_activate_read])
-    start = reserve(m, port, s.DRAM_SHIFT, _CAPACITY, time, taken)
+    start = reserve(m, where.port, s.DRAM_SHIFT, _CAPACITY, time, taken)
     if m[s.chip.dram_group_column]:
         in_group = count * m[s.chip.dram_group_column]
-        start = max(start, _group_bursts(m, channel, line, time, in_group))
+        start = max(start, _group_bursts(m, where, time, in_group))
         units = max(units, in_group)
     return max(start, ready) + (units >> 8) + m[s.chip.dram_latency]
 
@@ -111,9 +136,8 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
 @core
 def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     """Queue sectors for writing; a full queue drains as one batch. Returns the end of the last batch, in cycles."""
-    channel = channel_of(m, piece, line)
-    port = m[s.chip.dram_ports] + channel * s.CALENDAR_SLOTS
-    state = s.Channel(m[s.chip.dram_state] + channel * s.Channel.size)
+    where = place_of(m, piece, line)
+    state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
     count = popcount(sectors)
     if m[s.chip.compressible_count]:
         count = sectors_written(m, line, count)
@@ -121,12 +145,12 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     sectors_queued = m[state.writes] + popcount(sectors)
     requests = m[state.requests] + 1
     opened = m[state.activations]
-    _bank_ready(m, channel, state, line, time)
+    _bank_ready(m, where, state, time)
     units = count * m[s.chip.dram_sector]
     if m[state.activations] != opened:
         units = max(units, m[s.chip.dram_activate_write])
     if m[s.chip.dram_group_column]:
-        _group_bursts(m, channel, line, time, count * m[s.chip.dram_group_column])
+        _group_bursts(m, where, time, count * m[s.chip.dram_group_column])
     m[state.queued] += units
     if (requests if m[s.chip.dram_batch_requests] else sectors_queued) >= m[s.chip.dram_batch]:
         # Between batches without reads the bus need not turn around.
@@ -134,7 +158,7 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
         units = m[state.queued] + m[state.read] * turnaround
         m[state.queued] = 0
         m[state.read] = 0
-        start = reserve(m, port, s.DRAM_SHIFT, _CAPACITY, time, units)
+        start = reserve(m, where.port, s.DRAM_SHIFT, _CAPACITY, time, units)
         m[state.written] = start + (units >> 8)
         sectors_queued = 0
         requests = 0

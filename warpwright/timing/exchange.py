@@ -139,11 +139,12 @@ def sort_few(m: Any, g: s.Gpc, begin: int, order: int) -> None:
 
 
 @core
-def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
-    """Sort a GPC's requests by counting how many arrive in each cycle."""
+def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, latest: int, order: int) -> None:
+    """Sort a GPC's requests, the last of which arrives at ``latest``, by counting how many arrive in each cycle."""
     requests = m[s.chip.requests_at]
     buckets = m[s.chip.buckets] + gpc * s.BUCKET_SLOTS
-    for i in range(s.BUCKETS + 1):
+    used = min(latest - begin, s.BUCKETS - 1) + 1
+    for i in range(used + 1):
         m[buckets + i] = 0
     first, last = m[g.first], m[g.end]
     for index in range(first, last):
@@ -152,7 +153,7 @@ def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
             late = m[s.Request(sm + requests + j * s.Request.size).time] - begin
             for k in range(length_of(m, sm, j)):
                 m[buckets + min(late + k, s.BUCKETS - 1) + 1] += 1
-    for i in range(s.BUCKETS):
+    for i in range(used):
         m[buckets + i + 1] += m[buckets + i]
     width = turns(last - first)
     draw = window_draw(begin)
@@ -208,12 +209,15 @@ def depart(m: Any, gpc: int) -> None:
     total = 0
     together = 0
     bulk = 0
+    latest = m[s.chip.now]
     requests = m[s.chip.requests_at]
     for index in range(m[g.first], m[g.end]):
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         total += m[sm.requests] + m[sm.repeated]
         for j in range(m[sm.requests]):
-            kind = m[s.Request(sm + requests + j * s.Request.size).kind]
+            r = s.Request(sm + requests + j * s.Request.size)
+            latest = max(latest, m[r.time] + length_of(m, sm, j))
+            kind = m[r.kind]
             if kind >= s.RQ_STRONG:
                 together = 1
                 if kind == s.RQ_BULK:
@@ -230,7 +234,7 @@ def depart(m: Any, gpc: int) -> None:
     if total <= FEW:
         sort_few(m, g, m[s.chip.now], order)
     else:
-        sort_many(m, gpc, g, m[s.chip.now], order)
+        sort_many(m, gpc, g, m[s.chip.now], latest, order)
     if m[s.chip.keeps_runs]:
         total = join_runs(m, order, total)
         m[g.requests] = total

@@ -18,7 +18,7 @@ from warpwright.timing.access_policy import FIRST, LAST, LEVEL_LAST, LEVEL_NORMA
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.compression import entry_of, note_change
-from warpwright.timing.dram import dram_read, dram_write
+from warpwright.timing.dram import Place, dram_read, dram_write, read_at
 from warpwright.timing.intrinsics import WAYS, find_way, oldest_way
 from warpwright.timing.l2_hazards import (
     FAR,
@@ -106,6 +106,8 @@ def find(m: Any, piece: int, line: int) -> int:
 @core
 def approach(m: Any, home: int, line: int, both: bool) -> None:
     """Prefetch, on the host, the state that a request for a line will need: its set, in both partitions if requested."""
+    if m[s.chip.l2_keeps] == 0:
+        return
     host = host_address(m) + 8 * (m[s.chip.l2_tags] + set_of(m, home, line))
     size = 8 * s.L2_WAY_WORDS * m[s.chip.l2_ways]
     for at in range(0, size, HOST_LINE_BYTES):
@@ -406,6 +408,14 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
         m[tag_at] = tag | missing
     used_copy(m, near, place, start)
     return ready
+
+
+@core
+def read_again(m: Any, home: int, line: int, where: Place, count: int, time: int) -> int:
+    """When the home can answer one of several loads of ``count`` sectors that L2 does not keep; ``where``: the line's place in DRAM."""
+    time = read_turn(m, home, line, time, m[s.chip.read_after_write])
+    turn = home_turn(m, home, line, time)
+    return read_at(m, where, count, max(turn, port(m, home, time, count)))
 
 
 @core

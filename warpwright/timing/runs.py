@@ -13,6 +13,8 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
+from warpwright.timing.dram import place_of
+from warpwright.timing.l2 import counters, read_again
 from warpwright.timing.links import read_line
 from warpwright.timing.ports import reserve
 
@@ -38,6 +40,13 @@ def answers_of(m: Any, sm: s.SM, r: s.Request) -> int:
 
 
 @core
+def reads_dram(m: Any) -> bool:
+    """Whether every load goes to this device's DRAM, whatever came before it."""
+    elsewhere = m[s.chip.range_count] | m[s.chip.compressible_count] | m[s.chip.coalescer_lines]
+    return bool(m[s.chip.l2_keeps] == 0 and m[s.chip.partitions] == 1 and elsewhere == 0)
+
+
+@core
 def serve_run(m: Any, sm: s.SM, r: s.Request, first: int, count: int) -> None:
     """Serve ``count`` requests of a run, from its ``first`` on, at its home (``Request.answer``)."""
     index = m[sm.index]
@@ -50,6 +59,13 @@ def serve_run(m: Any, sm: s.SM, r: s.Request, first: int, count: int) -> None:
     sectors = m[r.sectors]
     time = m[r.time]
     answers = answers_of(m, sm, r)
+    if reads_dram(m):
+        where = place_of(m, home, line)
+        size = popcount(sectors)
+        m[counters(m, home).read] += size * count
+        for k in range(first, first + count):
+            m[answers + k] = read_again(m, home, line, where, size, time + k)
+        return
     for k in range(first, first + count):
         m[answers + k] = read_line(m, gpc, partition, home, line, sectors, time + k)
 

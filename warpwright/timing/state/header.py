@@ -588,7 +588,8 @@ class Header(Unit):
     requests_at = offset("requests", "requests (Request)")
     policies_at = offset("policies", "what each request asks for its line (access_policy.py), where ``policies``")
     runs_at = offset(
-        "runs", "how many requests each one stands for and, shifted, their place in ``answers`` (runs.py), where ``keeps_runs``"
+        "runs",
+        "how many requests each one stands for and, shifted, their place in ``answers`` (runs.py), where ``keeps_runs``",
     )
     answers_at = offset("answers", "when the answers to the requests of runs are there")
     waiters_at = offset("waiters", "waiters (Waiter)")
