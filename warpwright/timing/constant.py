@@ -22,8 +22,8 @@ from warpwright.timing.coalescer import different
 from warpwright.timing.fetch import insert
 from warpwright.timing.mio_queue import leave_queue, scheduler_of
 from warpwright.timing.ports import reserve
-from warpwright.timing.requests import begin_run
 from warpwright.timing.records import address_of, decode, record_at
+from warpwright.timing.requests import begin_run
 
 OFFSET = (1 << 32) - 1
 """Bits of a record's address that are the offset in the bank."""

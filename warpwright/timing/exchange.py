@@ -139,11 +139,11 @@ def sort_few(m: Any, g: s.Gpc, begin: int, order: int) -> None:
 
 
 @core
-def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, latest: int, order: int) -> None:
-    """Sort a GPC's requests, the last of which arrives at ``latest``, by counting how many arrive in each cycle."""
+def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
+    """Sort a GPC's requests by counting how many arrive in each cycle."""
     requests = m[s.chip.requests_at]
     buckets = m[s.chip.buckets] + gpc * s.BUCKET_SLOTS
-    used = min(latest - begin, s.BUCKETS - 1) + 1
+    used = min(m[g.latest] - begin, s.BUCKETS - 1) + 1
     for i in range(used + 1):
         m[buckets + i] = 0
     first, last = m[g.first], m[g.end]
@@ -189,6 +189,58 @@ def join_runs(m: Any, order: int, total: int) -> int:
 
 
 @core
+def next_word(m: Any, sm: s.SM, begin: int) -> int:
+    """An SM's first request that is not in its GPC's list, as a word without the SM's number, with the rest of its run; ``s.INF`` if there is none."""
+    number = m[sm.listed]
+    if number >= m[sm.requests]:
+        return s.INF
+    place = sm + m[s.chip.requests_at] + number * s.Request.size
+    first = m[sm.listed_of_run]
+    late = m[s.Request(place).time] + first - begin
+    return late << _LATE | first << _FIRST | (length_of(m, sm, number) - first - 1) << _MORE | place
+
+
+@core
+def merge_runs(m: Any, g: s.Gpc, begin: int, order: int) -> int:
+    """List a GPC's requests, of which each SM makes its own in the order of time, in pieces of runs between which no other comes; returns the number of words."""
+    first, sms = m[g.first], m[g.end] - m[g.first]
+    width = turns(sms)
+    draw = window_draw(begin)
+    for index in range(first, first + sms):
+        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        m[sm.listed] = 0
+        m[sm.listed_of_run] = 0
+    words = 0
+    while True:
+        word = s.INF
+        limit = s.INF  # requests of the piece come before this cycle
+        taken = -1
+        for k in range(width):
+            turn = sm_in_turn(draw, k, width)
+            if turn >= sms:
+                continue
+            sm = s.SM(m[s.chip.sm_first] + (first + turn) * m[s.chip.sm_slots])
+            found = next_word(m, sm, begin)
+            if found >> _LATE < word >> _LATE:
+                limit = word >> _LATE
+                word = found
+                taken = first + turn
+            else:
+                limit = min(limit, (found >> _LATE) + 1)
+        if taken < 0:
+            return words
+        more = min(count_of(word), limit - (word >> _LATE)) - 1
+        m[order + words] = (word & ~(_RUN << _MORE)) | more << _MORE | taken << _SM
+        words += 1
+        sm = s.SM(m[s.chip.sm_first] + taken * m[s.chip.sm_slots])
+        if more + 1 == count_of(word):
+            m[sm.listed] += 1
+            m[sm.listed_of_run] = 0
+        else:
+            m[sm.listed_of_run] += more + 1
+
+
+@core
 def gpc_order(m: Any, g: s.Gpc) -> int:
     """A GPC's list."""
     return m[s.chip.order] + m[g.first] * s.MAX_REQUESTS
@@ -203,20 +255,24 @@ def group_list(m: Any, g: s.Gpc, group: int) -> int:
 
 
 @core
-def depart(m: Any, gpc: int) -> None:
-    """Sort the requests that a GPC's SMs made in the window that began at ``chip.now``, and pass them on to the slices' groups."""
-    g = gpc_at(m, gpc)
+def count_requests(m: Any, g: s.Gpc) -> None:
+    """Note how many requests a GPC's SMs made in the window that began at ``chip.now``, and what decides how they are ordered and served."""
     total = 0
     together = 0
     bulk = 0
+    ordered = m[s.chip.keeps_runs]
     latest = m[s.chip.now]
     requests = m[s.chip.requests_at]
     for index in range(m[g.first], m[g.end]):
         sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
         total += m[sm.requests] + m[sm.repeated]
+        last = 0
         for j in range(m[sm.requests]):
             r = s.Request(sm + requests + j * s.Request.size)
-            latest = max(latest, m[r.time] + length_of(m, sm, j))
+            if m[r.time] < last:
+                ordered = 0
+            last = m[r.time] + length_of(m, sm, j) - 1
+            latest = max(latest, last)
             kind = m[r.kind]
             if kind >= s.RQ_STRONG:
                 together = 1
@@ -225,19 +281,40 @@ def depart(m: Any, gpc: int) -> None:
     m[g.requests] = total
     m[g.together] = together
     m[g.passed] = 1 - bulk
+    m[g.latest] = latest
+    m[g.ordered] = ordered
+
+
+@core
+def list_requests(m: Any, gpc: int, g: s.Gpc, order: int) -> None:
+    """Make a GPC's list of the requests of its SMs."""
+    total = m[g.requests]
+    begin = m[s.chip.now]
+    if m[g.ordered] and m[g.latest] - begin < s.BUCKETS - 1:
+        m[g.requests] = merge_runs(m, g, begin, order)
+        return
+    if total <= FEW:
+        sort_few(m, g, begin, order)
+    else:
+        sort_many(m, gpc, g, begin, order)
+    if m[s.chip.keeps_runs]:
+        m[g.requests] = join_runs(m, order, total)
+
+
+@core
+def depart(m: Any, gpc: int) -> None:
+    """Sort the requests that a GPC's SMs made in the window that began at ``chip.now``, and pass them on to the slices' groups."""
+    g = gpc_at(m, gpc)
+    count_requests(m, g)
     m[g.awaits] = 0
     for group in range(s.SLICE_GROUPS):
         m[g.counts[group]] = 0
-    if total == 0:
+    if m[g.requests] == 0:
         return
     order = gpc_order(m, g)
-    if total <= FEW:
-        sort_few(m, g, m[s.chip.now], order)
-    else:
-        sort_many(m, gpc, g, m[s.chip.now], latest, order)
-    if m[s.chip.keeps_runs]:
-        total = join_runs(m, order, total)
-        m[g.requests] = total
+    list_requests(m, gpc, g, order)
+    total = m[g.requests]
+    bulk = 1 - m[g.passed]
     host = host_address(m)
     for i in range(total):
         if i + AHEAD < total:

@@ -142,6 +142,8 @@ class Gpc(Unit):
     first = word("", "number of its first SM")
     end = word("", "one past its last")
     requests = word("requests", "of the window")
+    latest = word("cycle", "when the last of them leaves its SM")
+    ordered = word("", "each SM made them in the order of time, and they are kept in runs (runs.py)")
     together = word("", "some must take their turn among those of all SMs")
     passed = word("", "they have passed what its SMs share")
     awaits = word("", "answers must still come back through it")
