@@ -8,6 +8,7 @@ import pytest
 import warpwright as ww
 from warpwright.errors import UnsupportedError
 from warpwright.timing import state as s
+from warpwright.tools.report.page import report_html
 
 KERNELS = Path(__file__).parents[1] / "bench" / "machine" / "kernels.cu"
 QUADS = 1 << 16  # 1 MiB
@@ -115,3 +116,15 @@ def test_cycles_do_not_depend_on_host_threads() -> None:
 def test_other_words_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="caches='warm' is not known; use caches='cold' or caches='kept'"):
         ww.GPU("v100", caches="warm")
+
+
+def test_a_run_and_its_report_say_with_which_caches_the_launch_began() -> None:
+    feet = []
+    for caches in ("cold", "kept"):
+        gpu = ww.GPU("h200", caches=caches)
+        kernel = gpu.compile('extern "C" __global__ void fill(int *p) { p[threadIdx.x] = threadIdx.x; }')["fill"]
+        run = kernel[1, 32](gpu.zeros(32, np.int32))
+        assert run.caches == caches
+        feet.append(report_html([run]).partition('<footer class="note">')[2].partition("<")[0])
+    assert feet[0].endswith("Launches began with cold caches.")
+    assert feet[1].endswith("Launches began with what earlier launches, copies and fills had left in L2.")

@@ -142,6 +142,8 @@ class Run:
     """The ranges, the module and the operator that the program made it in, where they are noted (``run --report``)."""
     repeated: bool = False
     """True if an earlier launch began in the same state and this one reuses its time (``timing/timing_cache.py``)."""
+    caches: str = "cold"
+    """``"kept"`` if it found in L2 what earlier launches, copies and fills had left; ``"cold"`` if it began with empty caches, as a sampled launch always does."""
     children: list[Run] = field(default_factory=list, repr=False)
     """Launches made by the kernel, in order; they ran after it."""
     gpu_type: type[GPU] | None = field(default=None, repr=False)
@@ -856,5 +858,6 @@ class Job:
             device=chip,
             program=program,
             repeated=self.repeated,
+            caches="cold" if kernel.gpu.kept_caches is None or (self.timing and self.timing.sampling) else "kept",
             gpu_type=type(kernel.gpu),
         )

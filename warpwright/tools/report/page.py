@@ -93,7 +93,7 @@ def report_html(
         *([compared_launches(comparison, details)] if comparison is not None else ()),
     ]
     body += [details[i] for i in sorted(details)]
-    body += ["</main>", _foot()]
+    body += ["</main>", _foot(runs)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -218,5 +218,11 @@ def _launch(index: int, run: Run, a: Attribution, ranking: Ranking | None, compa
     return "\n".join(part for part in parts if part)
 
 
-def _foot() -> str:
-    return f'<footer class="note">Warpwright {__version__}. Cycles are simulated SM cycles, with cold caches.</footer>'
+def _foot(runs: Sequence[Run]) -> str:
+    """The version, and with which caches the launches began."""
+    begun = {run.caches for run in runs}
+    cold, kept = "with cold caches", "with what earlier launches, copies and fills had left in L2"
+    how = f"{cold} or, in a program, {kept}" if len(begun) > 1 else kept if begun == {"kept"} else cold
+    return (
+        f'<footer class="note">Warpwright {__version__}. Cycles are simulated SM cycles. Launches began {how}.</footer>'
+    )
