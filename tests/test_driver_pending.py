@@ -11,6 +11,7 @@ import pytest
 
 from tests.test_driver_devices import HEAD as DRIVER_HEAD
 from tests.test_driver_devices import finished, right
+from warpwright.chips import load_chip
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
@@ -442,3 +443,40 @@ found = between(start, last), between(start, later)
 assert max(found) > 1.6 * min(found), (found, both)
 """
     )
+
+
+FORK = """
+many = streams(10)
+places = [cuda.word("cuMemAlloc_v2", 4 * 1024) for _ in many]
+forked, *joined = (cuda.word("cuEventCreate", 2) for _ in range(11))
+first, last = event(), event()
+
+def took(width):
+    cuda("cuEventRecord", first, many[0])
+    do(many[0], 1, 2000, places[0])
+    cuda("cuEventRecord", forked, many[0])
+    for n in range(width):
+        if n:
+            cuda("cuStreamWaitEvent", many[n], forked, 0)
+        do(many[n], 1, 2000, places[n])
+        if n:
+            cuda("cuEventRecord", joined[n], many[n])
+            cuda("cuStreamWaitEvent", many[0], joined[n], 0)
+    do(many[0], 1, 2000, places[0])
+    cuda("cuEventRecord", last, many[0])
+    cuda("cuCtxSynchronize")
+    return between(first, last)
+print(*(took(width) for width in (2, 3, 4, 8, 9, 10)))
+"""
+
+
+def test_queues_that_wait_for_an_event_are_released_one_after_the_other() -> None:
+    """A fork of streams (bench.machine.event_waits on an H200): each further queue waits for its turn; there are eight."""
+    launch = load_chip("h200").launch
+    two, three, four, eight, nine, ten = map(float, run(FORK).split())
+    each = launch.event_release_us + launch.event_poll_us
+    assert three - two == pytest.approx(each, abs=0.05)
+    assert four - two == pytest.approx(2 * each, abs=0.05)
+    assert eight - two == pytest.approx(6 * each, abs=0.1)
+    # The tenth stream shares the queue of the second.
+    assert ten - nine == pytest.approx(0, abs=0.2)

@@ -96,7 +96,7 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
         ],
         *[("cayman-vs-fermi", 0), ("tesla-example", 0), ("tesla-texture", 0)],
         *[("tesla-graphics-peaks", 0), ("tesla-balance", 0), ("tesla-rasterisation", 0), ("tesla-antialiasing", 0)],
-        *[("tesla-scaling", 0), ("tesla-compute", 0)],
+        *[("tesla-scaling", 0), ("tesla-compute", 0), ("graph-launch", 14)],
         *[("tcairs-fig11", 4), ("nvdec-table8", 0), ("nvjpg-table6", 0), ("a100-optical-flow", 0)],
         *[("cayman-lds", 0), ("cayman-gds", 0), ("cayman-coalescing", 0), ("cayman-texture-bandwidth", 0)],
     ],

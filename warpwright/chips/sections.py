@@ -619,6 +619,18 @@ class Launch(Section):
     """Between the starts of two kernels of a graph that become ready together."""
     graph_root_interval_us: float = Field(ge=0)
     """The same for kernels that no node precedes."""
+    event_wait_us: float = Field(ge=0)
+    """Of a stream's wait for another stream's event, once the event has been recorded."""
+    event_poll_us: float = Field(ge=0)
+    """Until the device sees that an event for which a queue waits has been recorded, for each other queue that waits."""
+    event_release_us: float = Field(ge=0)
+    """Between the starts of two queues that wait for the same event."""
+    event_call_us: float = Field(ge=0)
+    """Of the host's call that records an event, or lets a stream wait for one, where its clock is simulated."""
+    graph_call_us: float = Field(ge=0)
+    """The same for a call that launches a graph."""
+    graph_call_node_us: float = Field(ge=0)
+    """Of that call for each node."""
     time_slice_us: float = Field(gt=0)
     """That a process has the chip while others wait for it, without MPS."""
     context_switch_us: float = Field(ge=0)

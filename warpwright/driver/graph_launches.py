@@ -78,6 +78,8 @@ def launch(handle: int, stream_handle: int) -> None:
         raise break_capture(stream)
     if stream is stream.device.default_stream:
         forbid_default_stream(stream)
+    costs = stream.device.gpu.chip.launch
+    s.host_calls(costs.graph_call_us + costs.graph_call_node_us * len(executable.graph.vertices))
     if executable.graph.queued(stream):
         return
     pending.drain()

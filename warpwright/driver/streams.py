@@ -105,11 +105,23 @@ def _record_ps(event: Event, stream: Stream) -> int:
     return picoseconds(stream.device.gpu.chip.launch.event_record_us * 1e-6)
 
 
+QUEUES = 8
+"""Hardware queues to which streams are assigned in turn (CUDA_DEVICE_MAX_CONNECTIONS)."""
+
+
+def hardware_queue(stream: Stream) -> int:
+    """The queue of a stream."""
+    streams = stream.device.streams
+    return streams.index(stream) % QUEUES if stream in streams else 0
+
+
 class _Record(Work):
     """A record of an event in the queue."""
 
     def __init__(self, event: Event) -> None:
         self.event, self.number = event, event.records
+        self.waiting: list[int] = []
+        """Hardware queues that wait for it, in the order of their waits."""
 
     def run(self, stream: Stream) -> None:
         ps = _time(self.event, stream)
@@ -123,16 +135,52 @@ class _Record(Work):
 class _Await(Work):
     """A queued wait for an event, for its last record at the time when the wait was submitted."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: Event, stream: Stream) -> None:
         self.ps, self.record = event.ps, event.queued
+        self.queue = hardware_queue(stream)
+        self.turn = 0
+        """Of its queue among those that wait for the event."""
+        self._duration: int | None = None
+        if self.record is not None and isinstance(self.record.work, _Record):
+            waiting = self.record.work.waiting
+            if self.queue not in waiting:
+                waiting.append(self.queue)
+            self.turn = waiting.index(self.queue)
 
     def run(self, stream: Stream) -> None:
         s = state()
         if s.timed:
-            stream.ps = max(s.begin(stream), self.record.ps if self.record is not None else self.ps)
+            recorded = self.record.ps if self.record is not None else self.ps
+            stream.ps = max(s.begin(stream), recorded) + self.duration(stream)
 
     def duration(self, stream: Stream) -> int:
-        return 0
+        """From the record on: until the device looks at the stream's queue again, and the queues before it have begun.
+
+        The device looks at the queues that wait in turn; those that it finds released begin one after the other (`bench.machine.event_waits` on an H200).
+        """
+        if not state().timed or self.record is None or self.record.stream is stream:
+            return 0
+        if self._duration is None:
+            launch = stream.device.gpu.chip.launch
+            us = launch.event_wait_us + self.turn * launch.event_release_us
+            us += max(len(self._waiting_queues()) - 1, 0) * launch.event_poll_us
+            self._duration = picoseconds(us * 1e-6)
+        return self._duration
+
+    def _waiting_queues(self) -> set[int]:
+        """Queues that wait when the event is recorded: for it, or for an event whose wait is the first work of its stream and was submitted later."""
+        assert self.record is not None
+        found, seen, later = set[int](), set[Stream](), False
+        for item in queue.items:
+            later = later or item.work is self
+            work = item.work
+            if not isinstance(work, _Await) or item.stream in seen or work.record is None:
+                seen.add(item.stream)
+                continue
+            if work.record is self.record or (later and not work.record.done):
+                found.add(work.queue)
+            seen.add(item.stream)
+        return found
 
 
 def _time(event: Event, stream: Stream) -> int:
@@ -162,7 +210,7 @@ def await_event(event: Event, stream: Stream) -> None:
     if not event.recorded:
         return
     if queue.items:
-        queue.add(stream, _Await(event), [event.queued] if event.queued is not None else [])
+        queue.add(stream, _Await(event, stream), [event.queued] if event.queued is not None else [])
     elif s.timed:
         stream.ps = max(s.begin(stream), event.ps)
 
@@ -238,6 +286,7 @@ def wait_event(handle: int, event: int, flags: int) -> None:
     s = state()
     s.current()
     stream, awaited = s.stream(handle), s.handles.get(Event, event)
+    s.host_calls(stream.device.gpu.chip.launch.event_call_us)
     _check_external(flags, stream)
     if stream is stream.device.default_stream:
         forbid_default_stream(stream)
@@ -552,6 +601,7 @@ def event_record(handle: int, stream: int) -> None:
     s = state()
     s.current()
     event, queue = s.handles.get(Event, handle), s.stream(stream)
+    s.host_calls(queue.device.gpu.chip.launch.event_call_us)
     if event.device not in (None, queue.device):
         raise CudaError(results.INVALID_HANDLE)
     if queue is queue.device.default_stream:

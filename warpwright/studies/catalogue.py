@@ -18,6 +18,7 @@ from warpwright.studies import block_and_grid as block_and_grid
 from warpwright.studies import cayman as cayman
 from warpwright.studies import cayman_vs_fermi as cayman_vs_fermi
 from warpwright.studies import ecc_campaign as ecc_campaign
+from warpwright.studies import graph_launch as graph_launch
 from warpwright.studies import mig_isolation as mig_isolation
 from warpwright.studies import multi_grid as multi_grid
 from warpwright.studies import synchronisation as synchronisation
