@@ -24,6 +24,7 @@ from typing import Any
 
 CARD = "card"
 """For ``--gpu``: the machine's own device, without simulation."""
+SECONDS_BETWEEN_WRITES = 2.0
 
 
 class Child:
@@ -81,6 +82,7 @@ class Sample:
         self._left = iter([case for case in wanted if " ".join(case) not in self.results])
         self._until = time.monotonic() + options.limit
         self._lock = threading.Lock()
+        self._written = time.monotonic()
 
     def _next(self) -> list[str] | None:
         with self._lock:
@@ -90,8 +92,13 @@ class Sample:
         with self._lock:
             self.results[key] = answer
             print(answer[0], key, answer[1][:200].replace("\n", " "), f"{answer[2]} s", flush=True)
-            if self.options.json:
-                self.options.json.write_text(json.dumps(self.results, indent=0))
+            if time.monotonic() - self._written > SECONDS_BETWEEN_WRITES:
+                self._write()
+
+    def _write(self) -> None:
+        if self.options.json:
+            self.options.json.write_text(json.dumps(self.results, indent=0))
+        self._written = time.monotonic()
 
     def work(self) -> None:
         """Run cases until none is left or the limit is reached; a case that the limit cuts off has no answer."""
@@ -119,6 +126,7 @@ class Sample:
             worker.start()
         for worker in workers:
             worker.join()
+        self._write()
         print(dict(Counter(answer[0] for answer in self.results.values())))
 
 
