@@ -144,3 +144,33 @@ def test_singular_values(memory: Device, solver: Library, handle: int, shape: tu
 def test_what_is_wrong_or_absent(solver: Library, handle: int) -> None:
     assert solver.raw("cusolverDnSpotrf", 1234, 0, 1, 0, 1, 0, 0, 0) == NOT_INITIALIZED
     assert solver.raw("cusolverDnXgeev", *([0] * 20)) == NOT_SUPPORTED
+
+
+@pytest.mark.parametrize("fill", [LOWER, UPPER])
+@pytest.mark.parametrize("n", [1, 2, 3, 9, 20])
+def test_symmetric_indefinite_matrices(memory: Device, solver: Library, handle: int, fill: int, n: int) -> None:
+    a, b = random(n, n, n), random(4, n, 3)
+    a = np.asfortranarray(a + a.T)
+    if n > 1:
+        # The first pivot has to be of two rows.
+        np.fill_diagonal(a, 0)
+    places, pivots, info = (
+        (memory.put(a), memory.put(b)),
+        memory.put(np.zeros(n, np.int32)),
+        memory.put(np.ones(1, np.int32)),
+    )
+    solver("cusolverDnZsytrf", handle, fill, n, places[0], n, pivots, 0, 0, info)
+    rows = memory.get(pivots, np.int32, (n,)).astype(np.int64)
+    assert memory.get(info, np.int32, (1,))[0] == 0
+    wide = memory.put(rows)
+    c_64f = 5
+    call = (handle, fill, n, 3, c_64f, places[0], n, wide, c_64f, places[1], n, 0, 0, 0, 0, info)
+    solver("cusolverDnXsytrs", *call)
+    np.testing.assert_allclose(memory.get(places[1], complex, (n, 3)), np.linalg.solve(a, b), rtol=1e-9, atol=1e-9)
+    assert n == 1 or (rows < 0).any()
+
+
+def test_a_singular_symmetric_matrix_is_reported(memory: Device, solver: Library, handle: int) -> None:
+    a, info = memory.put(np.zeros((3, 3))), memory.put(np.zeros(1, np.int32))
+    solver("cusolverDnDsytrf", handle, LOWER, 3, a, 3, memory.put(np.zeros(3, np.int32)), 0, 0, info)
+    assert memory.get(info, np.int32, (1,))[0] == 1

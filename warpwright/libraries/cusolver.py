@@ -374,8 +374,25 @@ def _register_batched_singular_values(letter: str) -> None:
         )
 
 
+Sytrf = namedtuple("Sytrf", "number fill n a lda pivots work size info")
+"""Arguments of cusolverDn…sytrf."""
+
+
+def _register_indefinite(letter: str) -> None:
+    type = OF_LETTER[letter]
+    stem = f"cusolverDn{letter}sytrf"
+    _size([f"{stem}_bufferSize"], lambda *a: (a[-1], 1))
+
+    @entry(stem, record=Sytrf)
+    def sytrf(call: Sytrf) -> None:
+        if not call.pivots:
+            raise unsupported("sytrf without pivots is not provided")
+        _solver(call.number, type).sytrf(call.fill, call.n, (Batch(call.a), call.lda), call.pivots, call.info)
+
+
 for _letter in "SDCZ":
     _register_cholesky(_letter)
+    _register_indefinite(_letter)
     _register_lu_and_qr(_letter)
     _register_eigenvalues(_letter)
     _register_singular_values(_letter)
@@ -415,6 +432,27 @@ XPotrs = namedtuple("XPotrs", "number parameters fill n columns type a lda b_typ
 def x_potrs(call: XPotrs) -> None:
     solver = _solver(call.number, call.type)
     solver.potrs(call.fill, call.n, call.columns, (Batch(call.a), call.lda), (Batch(call.b), call.ldb))
+    _zero(solver, call.info)
+
+
+XSytrsSize = namedtuple("XSytrsSize", "number fill n columns type a lda pivots b_type b ldb device host")
+"""Arguments of cusolverDnXsytrs_bufferSize."""
+
+
+@entry("cusolverDnXsytrs_bufferSize", record=XSytrsSize)
+def x_sytrs_size(call: XSytrsSize) -> None:
+    _needs_no_workspace(call)
+
+
+XSytrs = namedtuple("XSytrs", "number fill n columns type a lda pivots b_type b ldb work size host host_size info")
+"""Arguments of cusolverDnXsytrs."""
+
+
+@entry("cusolverDnXsytrs", record=XSytrs)
+def x_sytrs(call: XSytrs) -> None:
+    solver = _solver(call.number, call.type)
+    places = (Batch(call.a), call.lda), call.pivots, (Batch(call.b), call.ldb)
+    solver.sytrs(call.fill, call.n, call.columns, *places)
     _zero(solver, call.info)
 
 

@@ -59,11 +59,11 @@ class Solver:
     stream: int
     library: str
 
-    def launch(self, kernel: str, grid: tuple[int, ...], arguments: list[Argument]) -> None:
-        """Launch a kernel of ``cuda/dense.cu``."""
+    def launch(self, kernel: str, grid: tuple[int, ...], arguments: list[Argument], file: str = "dense.cu") -> None:
+        """Launch a kernel of a file of ``cuda/``."""
         if 0 in grid:
             return
-        code = library_kernels.code("dense.cu", self.library, ELEMENT=TYPES[self.type].name)
+        code = library_kernels.code(file, self.library, ELEMENT=TYPES[self.type].name)
         library_kernels.launch(code, f"warpwright_{kernel}", grid, THREADS, self.stream, arguments)
 
     @property
@@ -129,6 +129,19 @@ class Solver:
         ops = (PLAIN, ADJOINT) if fill == LOWER else (ADJOINT, PLAIN)
         for op in ops:
             self.trsm(Triangle(LEFT, fill, op), (n, columns), (0, complex(1)), a, b, count)
+
+    def sytrf(self, fill: int, n: int, a: tuple[Batch, int], pivots: int, info: int) -> None:
+        """Factorise a symmetric matrix that need not be definite (Bunch and Kaufman)."""
+        if n < 0 or a[1] < max(1, n):
+            raise invalid()
+        self.launch("sytrf", (1,), [fill == LOWER, n, a[0].argument(), a[1], pivots, info], "indefinite.cu")
+
+    def sytrs(self, fill: int, n: int, columns: int, a: tuple[Batch, int], pivots: int, b: tuple[Batch, int]) -> None:
+        """Solve with the factors of :meth:`sytrf`, whose pivots are here of 64 bits."""
+        if min(n, columns) < 0 or min(a[1], b[1]) < max(1, n):
+            raise invalid()
+        operands: list[Argument] = [a[0].argument(), a[1], pivots, b[0].argument(), b[1]]
+        self.launch("sytrs", (columns,), [fill == LOWER, n, *operands], "indefinite.cu")
 
     def geqrf(self, m: int, n: int, a: Batch, ld: int, tau: Batch, count: int = 1) -> None:
         """Factorise into an orthogonal and a triangular matrix."""
