@@ -139,3 +139,76 @@ def test_graphs_without_kernels_have_no_engine(dnn: Library, capfd: pytest.Captu
     status = dnn.raw("cudnnBackendGetAttribute", heuristics.value, 202, 15, 0, ctypes.byref(count), 0)
     assert status == NOT_SUPPORTED
     assert "graphs of one convolution are provided, not one of operations [13]" in capfd.readouterr().err
+
+
+def _lstm(x: Array, h: Array, c: Array, input: Array, recurrent: Array, bias: Array) -> tuple[Array, Array, Array]:
+    """Outputs of all times and the last states of one layer, whose biases are already added."""
+    outputs = []
+    for step in x:
+        i, f, g, o = np.split(step @ input.T + h @ recurrent.T + bias, 4, axis=1)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        outputs.append(h)
+    return np.stack(outputs), h, c
+
+
+def _parameter(
+    dnn: Library, network: tuple[int, int], gate: int, weights: int, size: int
+) -> tuple[int, int, list[int]]:
+    """Addresses of a gate's matrix and bias, and the matrix's sizes."""
+    matrix, bias = (dnn.word("cudnnCreateTensorDescriptor") for _ in range(2))
+    places = np.zeros(2, np.uint64)
+    arguments = (ctypes.c_int(0), size, weights, ctypes.c_int(gate))
+    dnn("cudnnGetRNNWeightParams", *network, *arguments, matrix, places[:1], bias, places[1:])
+    type, count, sizes, strides = (np.zeros(8, np.int32) for _ in range(4))
+    dnn("cudnnGetTensorNdDescriptor", matrix, ctypes.c_int(8), type, count, sizes, strides)
+    return int(places[0]), int(places[1]), sizes[: count[0]].tolist()
+
+
+def test_a_layer_of_long_short_term_memory(memory: Device, dnn: Library) -> None:
+    times, batch, width, hidden, lstm, double_bias = 3, 2, 5, 4, 2, 2
+    random = np.random.default_rng(5)
+    handle = dnn.word("cudnnCreate")
+    network = (handle, dnn.word("cudnnCreateRNNDescriptor"))
+    modes = (0, lstm, double_bias, 0, 0, FLOAT, FLOAT, 0, width, hidden, hidden, 1)
+    dnn("cudnnSetRNNDescriptor_v8", network[1], *map(ctypes.c_int, modes), 0, ctypes.c_uint(0))
+    sequences = []
+    for size in (width, hidden):
+        sequences.append(dnn.word("cudnnCreateRNNDataDescriptor"))
+        shape = map(ctypes.c_int, (FLOAT, 0, times, batch, size))
+        dnn("cudnnSetRNNDataDescriptor", sequences[-1], *shape, integers(times, times), 0)
+    size, work, reserve = np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+    dnn("cudnnGetRNNWeightSpaceSize", *network, size)
+    assert size[0] == 4 * (4 * hidden * (width + hidden) + 8 * hidden)
+    dnn("cudnnGetRNNTempSpaceSizes", *network, ctypes.c_int(0), sequences[0], work, reserve)
+    assert reserve[0] == 0
+    weights = memory.put(np.zeros(int(size[0]), np.uint8))
+    values = {False: random.standard_normal((4 * hidden, width)), True: random.standard_normal((4 * hidden, hidden))}
+    bias = random.standard_normal((2, 4 * hidden))
+    for gate in range(8):
+        recurrent, rows = gate >= 4, slice(gate % 4 * hidden, (gate % 4 + 1) * hidden)
+        matrix, place, sizes = _parameter(dnn, network, gate, weights, int(size[0]))
+        assert sizes == [1, hidden, hidden if recurrent else width]
+        part = np.ascontiguousarray(values[recurrent][rows], np.float32)
+        ctypes.memmove(matrix, part.ctypes.data, part.nbytes)
+        part = np.ascontiguousarray(bias[int(recurrent)][rows], np.float32)
+        ctypes.memmove(place, part.ctypes.data, part.nbytes)
+    x, h, c = (random.standard_normal(s) for s in ((times, batch, width), (batch, hidden), (batch, hidden)))
+    inputs = [memory.put(np.ascontiguousarray(v, np.float32)) for v in (x, h, c)]
+    y, hy, cy = (memory.put(np.zeros(n, np.float32)) for n in (times * batch * hidden, *[batch * hidden] * 2))
+    states = (0, inputs[1], hy, 0, inputs[2], cy)
+    spaces = (int(size[0]), weights, int(work[0]), memory.put(np.zeros(int(work[0]), np.uint8)), 0, 0)
+    dnn(
+        *("cudnnRNNForward", *network, ctypes.c_int(0), 0),
+        *(sequences[0], inputs[0], sequences[1], y, *states, *spaces),
+    )
+    expected = _lstm(x, h, c, values[False], values[True], bias.sum(0))
+    shapes = ((times, batch, hidden), (batch, hidden), (batch, hidden))
+    for place, shape, wanted in zip((y, hy, cy), shapes, expected, strict=True):
+        np.testing.assert_allclose(memory.get(place, np.float32, shape, "C"), wanted, atol=1e-5)
+
+
+def test_projections_are_refused(dnn: Library) -> None:
+    network, modes = dnn.word("cudnnCreateRNNDescriptor"), (0, 2, 2, 0, 0, FLOAT, FLOAT, 0, 5, 4, 3, 1)
+    arguments = (network, *map(ctypes.c_int, modes), 0, ctypes.c_uint(0))
+    assert dnn.raw("cudnnSetRNNDescriptor_v8", *arguments) == NOT_SUPPORTED

@@ -72,6 +72,30 @@ assert torch.backends.cudnn.is_available() and torch.backends.cudnn.version() >=
 same("attention", gradients(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)), *(randn(1, 2, 16, 16) for _ in range(3)))
 same("flash", lambda q, k, v: F.scaled_dot_product_attention(q, k, v), *(randn(1, 2, 32, 16).half() for _ in range(3)), tolerance=5e-3)
 """,
+    "recurrent": """
+def trained(layer, place):
+    layer, states = layer.to(place), lambda h: h if isinstance(h, tuple) else (h,)
+    def both(x):
+        x = x.to(place).requires_grad_()
+        out, h = layer(nn.utils.rnn.pack_padded_sequence(x, [4, 2, 1]) if packed else x)
+        layer.zero_grad()
+        total = ((out.data if packed else out) ** 2).sum() + sum((s ** 3).sum() for s in states(h))
+        gradients = torch.autograd.grad(total, [x, *layer.parameters()])
+        return [(out.data if packed else out), *states(h), *gradients]
+    return both
+import copy
+for kind, layers, bidirectional, bias in ((nn.LSTM, 1, False, True), (nn.GRU, 2, True, True), (nn.LSTM, 2, True, True), (nn.RNN, 1, False, False)):
+    for packed in (False, True):
+        layer = kind(5, 7, layers, bidirectional=bidirectional, bias=bias).double()
+        x = randn(4, 3, 5, dtype=torch.float64)
+        expected = trained(copy.deepcopy(layer), "cpu")(x.clone())
+        for one, other in zip(trained(copy.deepcopy(layer), "cuda")(x.clone()), expected):
+            assert one.device.type == "cuda" and torch.allclose(one.cpu(), other, atol=1e-9), (kind, packed)
+layer, x = nn.LSTM(5, 7, 2, dropout=0.5).cuda(), randn(4, 3, 5).cuda()
+assert not torch.equal(layer(x)[0], layer(x)[0])
+layer.eval()
+assert torch.equal(layer(x)[0], layer(x)[0])
+""",
     "fft": """
 same("fft", torch.fft.fft, randn(3, 97, dtype=torch.complex64))
 same("rfft2", torch.fft.rfft2, randn(3, 12, 18))

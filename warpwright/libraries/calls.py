@@ -52,7 +52,14 @@ STATUSES = {
 _MODULES = {
     "cublas": ("cublas.handles", "cublas.vectors", "cublas.level3", "cublas.batched"),
     "cublasLt": ("cublas.handles", "cublas.lt"),
-    "cudnn": ("cudnn.handles", "cudnn.convolutions", "cudnn.graph", "cudnn.normalization"),
+    "cudnn": (
+        "cudnn.handles",
+        "cudnn.convolutions",
+        "cudnn.graph",
+        "cudnn.normalization",
+        "cudnn.dropout",
+        "cudnn.recurrent",
+    ),
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),
     "cusparse": ("cusparse",),
