@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import gc
+import mmap
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import warpwright as ww
 from tests.test_driver_devices import right
 from tests.touch_kernel import TOUCH
 from warpwright.engine.host_coherence import ProbeCosts, ProbeFilter, without
-from warpwright.errors import MemoryFaultError
+from warpwright.errors import MemoryFaultError, UnsupportedError
 from warpwright.run import Run
 from warpwright.system import MachineError, host_route, load_machine, route
 
@@ -109,6 +111,44 @@ def test_translations_that_are_not_kept_are_asked_for_again(node: ww.System, ker
         translations.words = words
 
 
+def test_the_host_shoots_translations_down_and_only_those_of_what_it_remaps(node: ww.System, kernels: Any) -> None:
+    forget_translations(node)
+    memory = Ordinary(32)
+    touch(kernels, memory.address, 24)
+    assert touch(kernels, memory.address, 24)[0].metrics["ats__translation_requests.sum"] == 0
+    translations, costs = node.gpus[0].memory.translations, node.machine.translation
+    assert translations is not None
+    assert costs is not None
+    part = memory.words[: 10 * (64 << 10) // 4]
+    done = node.host_remaps(part)
+    assert [one.translations for one in done[1:]] == [0] * 3  # the other GPUs had none
+    assert done[0].translations in (10, 11)  # pages of 64 KiB, of which the array may begin within one
+    assert done[0].seconds == pytest.approx(costs.shoot_down_ns * 1e-9)
+    assert translations.shot_down >= 10
+    assert node.host_remaps(part)[0].translations == 0
+    asked = touch(kernels, memory.address, 24)[0].metrics["ats__translation_requests.sum"]
+    assert asked in (2, 3)  # groups of 8 pages with one that was shot down; the rest is still known
+    with pytest.raises(UnsupportedError, match=r"has no .address_translation."):
+        ww.System("dgx-1").host_remaps(part)
+
+
+def test_memory_that_the_process_gives_back_is_shot_down(node: ww.System, kernels: Any) -> None:
+    forget_translations(node)
+    stays = Ordinary(8)
+    mapping = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+    touch(kernels, address, 8)
+    touch(kernels, stays.address, 4)
+    translations = node.gpus[0].memory.translations
+    assert translations is not None
+    before, known = translations.shot_down, int((translations.words[:, 0] > 0).sum())
+    gc.collect()
+    mapping.close()
+    touch(kernels, stays.address, 4)
+    assert 8 <= translations.shot_down - before <= known
+    assert (translations.words[:, 0] > 0).any()
+
+
 def test_other_machines_refuse_ordinary_memory() -> None:
     other = ww.System("dgx-1")
     memory = Ordinary(1)
@@ -148,7 +188,7 @@ def test_the_host_is_reached_over_three_links_and_the_other_socket_is_refused() 
 @pytest.mark.parametrize("table", ["address_translation", "probe_filter"])
 def test_page_tables_and_caches_are_shared_over_nvlink_alone(tmp_path: Path, table: str) -> None:
     fields = {
-        "address_translation": "page_kib = 64\nrequest_ns = 700\npages_per_answer = 8\nkept_page_count = 64",
+        "address_translation": "page_kib = 64\nrequest_ns = 700\npages_per_answer = 8\nkept_page_count = 64\nshoot_down_ns = 700",
         "probe_filter": "line_count = 64\nway_count = 16\nwatermark_percent = 90\nprobe_ns = 700",
     }
     file = tmp_path / "wrong.toml"

@@ -21,7 +21,7 @@ from warpwright.system import (
     route,
     topology_matrix,
 )
-from warpwright.system.routes import performance_rank
+from warpwright.system.routes import host_ways, performance_rank
 
 ROOT = Path(__file__).parents[1]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
@@ -374,6 +374,65 @@ took((0, 5, 0))
     assert shared[0] == pytest.approx(24.26, rel=0.01)
     assert shared[1] == pytest.approx(24.26 / 2, rel=0.01)  # after the first one
     assert staged[0] == pytest.approx(13.9 * 0.67, rel=0.01)  # through the host's memory
+
+
+HOST_COPIES = """
+SIZE = 64 << 20
+on(0)
+pinned = cuda.word("cuMemHostAlloc", SIZE, 0)
+places, streams = [], []
+for device in devices:
+    on(device)
+    places.append(cuda.word("cuMemAlloc_v2", SIZE))
+    streams.append([cuda.word("cuStreamCreate", 1) for _ in range(2)])
+
+def took(*copies):
+    for device in devices:
+        on(device)
+        cuda("cuCtxSynchronize")
+    work = []
+    for device, back in copies:
+        on(device)
+        begin, end = (cuda.word("cuEventCreate", 0) for _ in range(2))
+        cuda("cuEventRecord", begin, streams[device][back])
+        if back:
+            cuda("cuMemcpyDtoHAsync_v2", pinned, places[device], SIZE, streams[device][back])
+        else:
+            cuda("cuMemcpyHtoDAsync_v2", places[device], pinned, SIZE, streams[device][back])
+        cuda("cuEventRecord", end, streams[device][back])
+        work.append((device, begin, end))
+    times = []
+    for device, begin, end in work:
+        on(device)
+        value = ctypes.c_float()
+        cuda("cuEventSynchronize", end)
+        cuda("cuEventElapsedTime", ctypes.byref(value), begin, end)
+        times.append(SIZE / (1e-3 * value.value) / 1e9)
+    print(*times)
+OPEN = False
+"""
+
+
+@linux
+def test_gpus_behind_one_switch_share_its_link_to_the_processor() -> None:
+    program = """
+took((0, 0))
+took((0, 0), (2, 0), (4, 0), (6, 0))
+took((0, 0), (1, 0))
+took((0, 0), (1, 1))
+took((0, 1), (1, 1))
+"""
+    said = right(HOST_COPIES + program, "h200", WARPWRIGHT_SYSTEM="dgx-1", WARPWRIGHT_TIMING="full")
+    alone, apart, together, ways, back = [[float(word) for word in line.split()] for line in said.splitlines()]
+    assert apart == pytest.approx(alone * 4, rel=0.001)
+    assert ways == pytest.approx(alone * 2, rel=0.02)  # each direction is a link of its own
+    for one in (together, back):
+        assert one[0] == pytest.approx(alone[0], rel=0.02)
+        assert one[1] == pytest.approx(alone[0] / 2, rel=0.02)  # after the first one
+    # A switch of one GPU each is none that they share, and NVLinks to a processor are a GPU's own.
+    assert [way for way, _ in host_ways(load_machine("dgx-1"), 3)] == [("gpu3", "plx1"), ("plx1", "cpu0")]
+    assert [way for way, _ in host_ways(load_machine("ac922"), 2)] == [("gpu2", "cpu1")]
+    assert [way for way, _ in host_ways(load_machine("p100x2-pcie"), 1)] == [("gpu1", "cpu0")]
 
 
 @pytest.mark.ci

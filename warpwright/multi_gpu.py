@@ -26,9 +26,11 @@ from warpwright.system import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from warpwright.api import Launcher
     from warpwright.arrays import DeviceArray
-    from warpwright.engine.host_coherence import HostAccess
+    from warpwright.engine.host_coherence import HostAccess, ShootDown
     from warpwright.run import Run
 
 
@@ -141,6 +143,26 @@ class System:
                 f"the processors of {self.machine.name} do not cache GPUs' memory: its file has no [probe_filter] (ac922 has one)"
             )
         return probes.host_accesses(array.device_address(), array.nbytes)
+
+    def host_remaps(self, array: np.ndarray[Any, Any]) -> list[ShootDown]:
+        """Let the processor remap the pages of an array of its own memory, for example because it moves them: each GPU forgets its translations of them.
+
+        Memory that the process gives back needs no call: the next launch finds it gone.
+
+        Returns:
+            For each GPU, the translations that it had, and the time until its acknowledgement.
+
+        Raises:
+            UnsupportedError: the machine's GPUs do not use the processor's page tables.
+        """
+        address = int(array.ctypes.data)
+        done = [gpu.memory.remap_host(address, address + array.nbytes) for gpu in self.gpus]
+        found = [one for one in done if one is not None]
+        if not found:
+            raise UnsupportedError(
+                f"the GPUs of {self.machine.name} do not use the processor's page tables: its file has no [address_translation] (ac922 has one)"
+            )
+        return found
 
     def route(self, first: int, second: int) -> Route | None:
         """How packets get from one GPU to another; None where peer access is refused.

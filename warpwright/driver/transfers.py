@@ -5,7 +5,7 @@ one.  Each device has a copy engine for each direction to and from the host: cop
 other, whatever their streams (``python -m bench.transfers`` on H200; the chip's ``[transfer]``).
 
 Between devices of a machine (``system/``) a copy uses the links of its route, each of which makes one copy after the other; without peer access between the
-two, it goes through the host's memory.
+two, it goes through the host's memory.  Copies between the host and devices of a machine share a PCI Express switch's link to its processor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from warpwright.engine.managed_pages import (
     PageTable,
     processor_of,
 )
-from warpwright.system.routes import host_route
+from warpwright.system.routes import host_route, host_ways
 from warpwright.timing.state.memory_system import BR_DROPPED as DROPPED
 from warpwright.timing.state.memory_system import BR_READ as READ
 from warpwright.timing.state.memory_system import BR_WRITTEN as WRITTEN
@@ -52,10 +52,10 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
             _between(stream, to, of, size)
             _uses_l2(to, target, size, DROPPED)
     elif isinstance(to, Device) and not isinstance(of, Device):
-        _spend(stream, _host_seconds(to, size, of), (to, TO_DEVICE))
+        _with_host(stream, to, size, _host_seconds(to, size, of), TO_DEVICE)
         _uses_l2(to, target, size, DROPPED)
     elif isinstance(of, Device) and not isinstance(to, Device):
-        _spend(stream, _host_seconds(of, size, to), (of, FROM_DEVICE))
+        _with_host(stream, of, size, _host_seconds(of, size, to), FROM_DEVICE)
 
 
 def _settle(address: int, size: int) -> None:
@@ -76,7 +76,9 @@ def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
     route = s.route(of, to)
     if route is None or not (s.reaches(of, to) or s.reaches(to, of)):
         rate = min(_host_gb_per_s(one) for one in (to, of)) * s.machine.staged_copy_percent / 100
-        begin = max(s.begin(stream), of.engines_free.get(FROM_DEVICE, 0), to.engines_free.get(TO_DEVICE, 0))
+        free = max(of.engines_free.get(FROM_DEVICE, 0), to.engines_free.get(TO_DEVICE, 0))
+        steps = {**_host_steps(of, FROM_DEVICE), **_host_steps(to, TO_DEVICE)}
+        begin = _occupy(max(s.begin(stream), free), size, steps)
         stream.ps = begin + picoseconds(latency + _seconds(size, rate))
         of.engines_free[FROM_DEVICE] = to.engines_free[TO_DEVICE] = stream.ps
         return
@@ -86,6 +88,30 @@ def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
     # The latency does not occupy the engine or the link: the next copy's packets follow at once.
     s.links_free |= dict.fromkeys(route.ways, begin + taken)
     stream.ps = begin + taken + picoseconds(latency)
+
+
+def _with_host(stream: Stream, device: Device, size: int, seconds: float, direction: str) -> None:
+    """Of a copy between the host and a device, which takes turns with those of other devices on links that both use."""
+    begin = max(state().begin(stream), device.engines_free.get(direction, 0))
+    begin = _occupy(begin, size, _host_steps(device, direction))
+    stream.ps = device.engines_free[direction] = begin + picoseconds(seconds)
+
+
+def _host_steps(device: Device, direction: str) -> dict[tuple[str, str], float]:
+    """The machine's links between the host and a device, in the direction of a copy, with the GB/s of each."""
+    machine = state().machine
+    if machine is None:
+        return {}
+    steps = host_ways(machine, device.ordinal)
+    return {(b, a) if direction == TO_DEVICE else (a, b): rate for (a, b), rate in steps}
+
+
+def _occupy(begin: int, size: int, steps: dict[tuple[str, str], float]) -> int:
+    """When a copy begins that uses some links, each of which makes one copy after the other."""
+    free = state().links_free
+    begin = max(begin, *(free.get(way, 0) for way in steps)) if steps else begin
+    free |= {way: begin + picoseconds(_seconds(size, rate)) for way, rate in steps.items()}
+    return begin
 
 
 def fill(stream: Stream, address: int, size: int) -> None:

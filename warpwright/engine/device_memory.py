@@ -40,7 +40,7 @@ from warpwright.engine.abi import (
     is_peer,
     peer_place,
 )
-from warpwright.engine.host_coherence import ProbeFilter, Translations, without, writable_ranges
+from warpwright.engine.host_coherence import ProbeFilter, ShootDown, Translations, without, writable_ranges
 from warpwright.engine.managed_pages import ManagedMemory, Migration
 from warpwright.errors import FreedArrayError, OutOfMemoryError
 from warpwright.quantity_text import size_text
@@ -754,6 +754,7 @@ class DeviceMemory:
         if wanted == [(a.address, a.end) for a in self._of_host]:
             return
         before = {a.address: a.moved_bytes for a in self._of_host}
+        self._shoot_down(sorted(wanted))
         self._forget_host()
         for first, last in wanted:
             moved = before[first] if first in before else self._chosen_move(first, last - first)
@@ -762,6 +763,20 @@ class DeviceMemory:
             )
             self._of_host.append(seen)
             self._insert(seen)
+
+    def _shoot_down(self, wanted: list[tuple[int, int]]) -> None:
+        """Forget translations of what the process has given back, or may no longer write."""
+        for seen in self._of_host if self.translations is not None else ():
+            for first, last in without(seen.address, seen.end, wanted):
+                self.remap_host(first, last)
+
+    def remap_host(self, first: int, last: int) -> ShootDown | None:
+        """The host remaps a range of its memory, whose translations the device forgets; None for a device that has none of the host's."""
+        if self.translations is None:
+            return None
+        holding = next((a for a in self._of_host if a.address <= first < a.end), None)
+        moved = holding.moved_bytes if holding is not None else 0
+        return self.translations.shoot_down(first - moved, last - moved)
 
     def _forget_host(self) -> None:
         """End what :meth:`_see_host` began: something else takes addresses of it, or it has changed."""

@@ -22,6 +22,8 @@ class TranslationCosts:
     """Related pages that an answer translates."""
     kept_page_count: int
     """Pages that a GPU keeps translations of."""
+    shoot_down_ns: float
+    """From the host's request that a GPU forget translations until its acknowledgement, if nothing is in flight that uses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,44 @@ class ProbeFilter:
                 done.taken_back += 1
 
 
+@dataclass(frozen=True, slots=True)
+class ShootDown:
+    """What a request of the host to forget translations did."""
+
+    translations: int
+    """That the GPU had, and has no longer."""
+    seconds: float
+    """Until the GPU's acknowledgement."""
+
+
 @dataclass(slots=True)
 class Translations:
     """A GPU's translations of the host's pages; the array is the cycle model's."""
 
     costs: TranslationCosts
     words: npt.NDArray[np.int64] = field(init=False)
+    shot_down: int = 0
+    """Translations that the host had the GPU forget."""
 
     def __post_init__(self) -> None:
         self.words = np.zeros((self.costs.kept_page_count, 2), np.int64)
+
+    def shoot_down(self, first: int, last: int) -> ShootDown:
+        """The host remaps a range, or gives it back: the GPU forgets its translations (ATSD) and acknowledges that once nothing in flight uses them.
+
+        Between launches nothing is in flight.
+
+        Args:
+            first: address of the range's first byte, as caches know it.
+            last: one past its last byte.
+        """
+        page_bytes = self.costs.page_kib << 10
+        pages = self.words[:, 0] - 1
+        known = (pages >= first // page_bytes) & (pages < -(-last // page_bytes)) & (pages >= 0)
+        self.words[known] = 0
+        count = int(known.sum())
+        self.shot_down += count
+        return ShootDown(count, self.costs.shoot_down_ns * 1e-9)
 
 
 def writable_ranges() -> Iterator[tuple[int, int]]:

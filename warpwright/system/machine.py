@@ -106,6 +106,7 @@ TRANSLATION_FIELDS: Mapping[str, Limits] = {
     "request_ns": Limits(float, 0, 1_000_000),
     "pages_per_answer": Limits(int, 1, 256),
     "kept_page_count": Limits(int, 1, 1 << 20),
+    "shoot_down_ns": Limits(float, 0, 1_000_000),
 }
 PROBE_FIELDS: Mapping[str, Limits] = {
     "line_count": Limits(int, 1, 1 << 24),

@@ -101,6 +101,24 @@ def host_route(machine: Machine, ordinal: int) -> Route | None:
     return Route((own, cables[0].other(own)), cables[0].link, count, f"NV{count}")
 
 
+@lru_cache(maxsize=4096)
+def host_ways(machine: Machine, ordinal: int) -> tuple[tuple[tuple[str, str], float], ...]:
+    """The steps of a copy from a GPU to the nearest processor, and the GB/s of a copy over each: its NVLinks to it, or PCI Express with its switches,
+    whose links to the processor GPUs share."""
+    own = host_route(machine, ordinal)
+    if own is not None:
+        return ((own.ways[0], own.copy_gb_per_s),)
+    first = gpu_node(ordinal)
+    hosts = [node for node, kind in machine.switches.items() if kind == HOST]
+    paths = [_shortest(first, host, lambda node: _pcie_steps(machine, node)) for host in hosts]
+    path = min((path for path in paths if path is not None), key=len)
+    steps = []
+    for near, far in pairwise(path):
+        cable = _cable(machine, near, far)
+        steps.append(((near, far), Route((near, far), cable.link, cable.count, "").copy_gb_per_s))
+    return tuple(steps)
+
+
 def _nvlinks(machine: Machine, first: str, last: str) -> Route | None:
     """All direct NVLinks together; otherwise every switch to which both GPUs have links."""
     own = [cable for cable in machine.cables_of[first] if cable.link.protocol == NVLINK]
