@@ -72,6 +72,7 @@ def aside(bench: Bench, sixteenths: int) -> None:
     bench.gpu.set_aside(sixteenths * (L2_KIB << 10) // 16)
 
 
+@pytest.mark.ci
 def test_without_a_window_a_flood_takes_all(bench: Bench) -> None:
     aside(bench, 12)
     assert bench.missed(None) > 0.95
@@ -181,7 +182,7 @@ def hints() -> Hints:
     return Hints()
 
 
-@pytest.mark.parametrize("kernel", ["read_policy", "write_policy"])
+@pytest.mark.parametrize("kernel", ["read_policy", pytest.param("write_policy", marks=pytest.mark.ci)])
 def test_evict_last_persists_and_other_priorities_do_not(hints: Hints, kernel: str) -> None:
     assert hints.stays(kernel, Hints.LAST) > 0.95
     for kind in (Hints.FIRST, Hints.NORMAL, Hints.UNCHANGED):

@@ -98,7 +98,7 @@ template __global__ void typed<float>(float *);
 CHIPS = ("v100", "a100", "h200")
 
 
-@pytest.fixture(scope="module", params=CHIPS)
+@pytest.fixture(scope="module", params=[*(pytest.param(chip, marks=pytest.mark.ci) for chip in CHIPS[:-1]), CHIPS[-1]])
 def gpu(request: pytest.FixtureRequest) -> ww.GPU:
     return ww.GPU(request.param, timing="off")
 

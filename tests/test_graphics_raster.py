@@ -248,6 +248,7 @@ def blend(source: Any, target: Any, factors: tuple[int, int], equation: int, num
     return decode(memory[: form.size], form)
 
 
+@pytest.mark.ci
 def test_factors_and_equations_of_blending() -> None:
     s, d = np.array([0.5, 0.25, 1.5, 0.75], np.float32), np.array([0.125, 0.5, 0.75, 0.5], np.float32)
     c, t = np.array([0.1, 0.2, 0.3, 0.4], np.float32), np.array([0.9, 0.8, 0.7, 0.6], np.float32)

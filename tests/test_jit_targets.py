@@ -23,8 +23,9 @@ from warpwright.isa.sass.lower import lower
 
 KERNELS = (
     *("stream_triad", "strided_read", "gather", "scatter", "matmul_tiled", "reduce_sum", "nested_divergence"),
-    *("local_permutation", "atomics_global", "atomics_float", "histogram_shared", "half2_axpy", "double_arithmetic"),
-    *("float_rounding", "mma_half", "warp_shuffles", "recursion_fibonacci", "barrier_named"),
+    *("local_permutation", "atomics_global", "atomics_float", "histogram_shared", "half2_axpy", "mma_half"),
+    *("warp_shuffles", "recursion_fibonacci", "barrier_named"),
+    *(pytest.param(name, marks=pytest.mark.ci) for name in ("double_arithmetic", "float_rounding")),
 )
 REGISTERS = {"AVX-512": AVX512, "AVX2": Registers(masks=False, words=8), "NEON": Registers(masks=False, words=4)}
 FAULTS = """

@@ -65,6 +65,7 @@ def look_at_frame(browser: Browser, path: Path) -> None:
     assert browser.problems == []
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 def test_a_notebook_shows_the_page(tmp_path: Path) -> None:
     """Run by a kernel and written as a page, as JupyterLab and nbconvert do."""

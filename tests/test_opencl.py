@@ -119,7 +119,7 @@ def test_local_parameters_take_their_size(chip: str) -> None:
 
 @needs_opencl
 @pytest.mark.parametrize("engine", ["compiled", "interpreter"])
-@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("chip", [pytest.param("hd5870", marks=pytest.mark.ci), "hd6970"])
 def test_atomics_on_both_memories(chip: str, engine: str) -> None:
     module = ww.GPU(chip, timing="off", engine=engine).compile(SOURCE)
     bytes_in = np.random.default_rng(0).integers(0, 256, 256).astype(np.uint8)
@@ -135,7 +135,7 @@ def test_atomics_on_both_memories(chip: str, engine: str) -> None:
 
 
 @needs_opencl
-@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("chip", [pytest.param("hd5870", marks=pytest.mark.ci), "hd6970"])
 def test_private_arrays_and_groups_of_two_dimensions(chip: str) -> None:
     module = ww.GPU(chip, timing="off").compile(SOURCE)
     y = np.arange(128, dtype=np.int32)

@@ -38,10 +38,13 @@ LAUNCHES = [
 ]
 
 
-QUICK = frozenset(("tree_recursion", "block_tile"))
+QUICK = frozenset(("tree_recursion",))
 """Programs that every run has on the older chips as well."""
 SECONDS = frozenset(
-    ("float_intrinsics", "video_intrinsics", "tiles_of_all_sizes", "image_filters", "cub_sorts", "cub_warps")
+    (
+        *("float_intrinsics", "video_intrinsics", "tiles_of_all_sizes", "image_filters", "cub_sorts", "cub_warps"),
+        *("float_library", "double_library", "lu_block"),
+    )
 )
 """Programs that the interpreter takes seconds for."""
 

@@ -228,6 +228,7 @@ def test_sums_of_8_bit_floats_on_sm_89_are_of_sixteen_products_and_13_bits() -> 
     assert kept[0, 0] == 1 + 2.0**-6
 
 
+@pytest.mark.ci
 def test_random_tiles_have_a_card_s_digests() -> None:
     """Instructions of some kinds of operands on 2**14 tiles; all of them: ``python -m bench.silicon.mma_tiles check``."""
     kinds = {

@@ -568,6 +568,7 @@ def test_what_is_written_far_away_crosses_at_its_slices_rate(sectors: int, whole
     assert steady(lambda i: write(m, line, sectors, whole, 1000), 400) == pytest.approx(card, rel=0.03)
 
 
+@pytest.mark.ci
 def test_lines_come_from_far_away_at_a_slices_rate_and_are_near_then() -> None:
     """bench.micro ``crossing``: far loads of lines that are in L2 40.3 sectors per cycle over 94 slices, 9.3 cycles per line."""
     m = idle()
