@@ -119,6 +119,7 @@ def test_planes_pass_through_the_corners() -> None:
     assert np.allclose(at, values[:, 1])
 
 
+@pytest.mark.ci
 def test_clipping_keeps_what_is_inside_of_all_planes() -> None:
     rng = np.random.default_rng(6)
     distances = rng.normal(0, 1, (300, 3, 3))

@@ -98,6 +98,7 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 
 
 HALF_WORDS = ("u16", pytest.param("s16", marks=pytest.mark.ci))
+FLOATS = ("f32", pytest.param("f64", marks=pytest.mark.ci))
 
 
 @pytest.mark.parametrize("type", [*HALF_WORDS, "u32", "s32", "u64", "s64"])
@@ -324,7 +325,7 @@ def test_roots_are_exact(type: str, how: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("to", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("how", ["rni", "rzi", "rmi", "rpi"])
-@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("type", FLOATS)
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_conversions_to_integers(type: str, how: str, to: str, data: st.DataObject) -> None:
@@ -347,7 +348,7 @@ def test_conversions_to_integers(type: str, how: str, to: str, data: st.DataObje
 
 @pytest.mark.parametrize("from_", ["u16", "s16", "u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("how", ["rn", "rz", "rm", "rp"])
-@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("type", FLOATS)
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_conversions_from_integers(type: str, how: str, from_: str, data: st.DataObject) -> None:
@@ -369,7 +370,7 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
 
 
 @pytest.mark.parametrize("relation", [*RELATIONS, "equ", "neu", "ltu", "leu", "gtu", "geu"])
-@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("type", FLOATS)
 @few
 @given(data=st.data())
 def test_comparisons_of_floats(type: str, relation: str, data: st.DataObject) -> None:

@@ -217,6 +217,7 @@ def test_blocks_of_different_length_are_weighed_by_their_instructions() -> None:
     assert cycles[1] == pytest.approx(cycles[0], rel=0.05)
 
 
+@pytest.mark.ci
 def test_barriers_of_blocks_without_time_do_not_delay_those_that_are_timed() -> None:
     runs = []
     for timing in ("full", "sampled"):
