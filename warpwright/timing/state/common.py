@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from warpwright.engine.abi import NAMED_BARRIERS
+
 INF = 1 << 60
 GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # 2**64 over the golden ratio, as a signed number: spreads bits
 MAX_WARPS = 16  # warp slots of one sub-core
@@ -19,8 +21,10 @@ AGE_READY, AGE_BLOCK = (
 )  # bits of a warp's turn, from the lowest: its place in the block, the time since which it is ready, its block
 AGE_TIMES, AGE_BLOCKS = (1 << 32) - 1, (1 << 21) - 1
 DEFERRED = 32  # in W_BARRIER: instructions that do not depend on the barrier's order may issue while the warp waits
-AT_GRID = 18  # value of ``Warp.barrier`` at a wait for the end of preceding grids
-AT_CLUSTER = 17  # value of ``Warp.barrier`` at the barrier of a cluster: one after the sixteen named ones
+AT_CLUSTER = (
+    NAMED_BARRIERS + 1
+)  # value of ``Warp.barrier`` at the barrier of a cluster: the named ones are 1 to NAMED_BARRIERS
+AT_GRID = NAMED_BARRIERS + 2  # the same at a wait for the end of preceding grids
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
 PIPES = (
