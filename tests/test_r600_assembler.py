@@ -140,6 +140,43 @@ def test_global_data_share_reads_writes_reduces_and_compares(engine: str) -> Non
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("words", [1, 2, 4])
+def test_cayman_fetches_into_local_data_share(words: int, engine: str) -> None:
+    """No register gets the words; the bundles after the clause find them in local data share."""
+    text = f"""
+    .kernel k(u64 out, u64 data)
+    .shared 1024
+    alu
+      MUL_UINT24 T3.x, T0.x, {4 * words}
+      MOV T3.y, PV.x
+      ADD_INT T3.x, T3.y, KC0[2].w
+      MOV T4.x, 0
+    fetch
+      VFETCH LDS.{"xyzw"[:words]}, T3.xy
+    alu
+      LSHL_INT T5.x, T0.x, 2
+      LDS_READ_RET T5.x
+      MOV T6.x, OQAP
+      ADD_INT T6.x, T6.x, T4.x
+      ADD_INT T5.x, T5.x, KC0[2].y
+      LSHR_INT T5.x, PV.x, 2
+    store T6.x, T5.x
+    """
+    out, data = np.zeros(64, np.int32), np.random.default_rng(words).integers(0, 1 << 30, 64 * words).astype(np.int32)
+    launch("hd6970", engine, text, 1, out, data)
+    np.testing.assert_array_equal(out, data[:64])
+
+
+def test_a_fetch_into_local_data_share_prints_and_cypress_has_none() -> None:
+    line = "fetch\n  VFETCH LDS.xy, T3.zw, 16"
+    assert "  VTX_READ_64 LDS.XY, T3.ZW, 16, #1" in format_program(decode_program(assemble(line, "cayman"), "cayman"))
+    with pytest.raises(AssemblyError, match="evergreen has no fetch into local data share: fetch into a register"):
+        assemble(line, "evergreen")
+    with pytest.raises(AssemblyError, match="VFETCH has 2 source channels, not 1"):
+        assemble("fetch\n  VFETCH LDS.x, T3.x", "cayman")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.ci
 def test_an_image_read_gives_the_texel_and_zero_outside(chip: str, engine: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,23 @@ def test_global_data_share_answers_after_25_cycles(bench: Bench) -> None:
 )
 def test_a_memory_wavefront_takes_so_many_cycles(chip: str, words: int, cycles: int) -> None:
     assert fetch_cycles(Bench(chip), words) == pytest.approx(cycles, rel=0.01)
+
+
+@pytest.mark.ci
+def test_cayman_brings_words_into_local_data_share_without_a_bundle() -> None:
+    """Cypress needs a fetch and a bundle, Cayman the fetch alone, in the time of a fetch into registers; conflicts of its banks take their cycles."""
+    for chip, instructions in (("hd5870", 2), ("hd6970", 1)):
+        assert cayman.instructions_moved(Bench(chip), chip) == instructions
+    bench = Bench("hd6970")
+
+    def into(stride: int) -> Callable[[int], str]:
+        place = (
+            f"alu\n  LSHL_INT T3.x, T0.x, 2\n  MUL_UINT24 T3.y, T0.x, {4 * stride}\n  ADD_INT T3.x, T3.x, KC0[2].w\n"
+        )
+        return lambda count: place + ("fetch\n" + "  VFETCH LDS.x, T3.xy\n" * 8) * count
+
+    assert bench.cycles(into(1), 16) / 8 == pytest.approx(4, rel=0.02)
+    assert bench.cycles(into(4), 16) / 8 == pytest.approx(8, rel=0.02), "64 lanes on 8 of 32 banks"
 
 
 @pytest.mark.ci

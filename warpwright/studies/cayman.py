@@ -100,6 +100,23 @@ def fetch_cycles(bench: Bench, words: int) -> float:
 
 
 # --- studies ---------------------------------------------------------------------------------------------------------
+def moving(chip: str) -> Body:
+    """Words that a wavefront brings from memory into local data share: by a fetch and a bundle on Cypress, by a fetch alone on Cayman."""
+
+    def body(count: int) -> str:
+        place = "alu\n  LSHL_INT T3.x, T0.x, 2\n  MOV T3.y, PV.x\n  ADD_INT T3.x, T3.y, KC0[2].w\n"
+        two_steps = "fetch\n  VFETCH T4.x, T3.x\nalu\n  LDS_WRITE T3.y, T4.x\n"
+        return place + (two_steps if chip == CYPRESS else "fetch\n  VFETCH LDS.x, T3.xy\n") * count
+
+    return body
+
+
+def instructions_moved(bench: Bench, chip: str) -> float:
+    """Fetches and bundles for a word of each lane."""
+    few, many = (bench.run(moving(chip)(n)).metrics["smsp__inst_executed.sum"] for n in (8, 24))
+    return (many - few) / 16
+
+
 EXACT, CLOSE = 0.0, 0.02
 
 
@@ -122,6 +139,8 @@ def local_data_share(step: Step) -> Result:
         passes = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
         ratio = own.metrics[passes] / alone.metrics[passes]
         cells.append(Cell("atomics of 32 lanes on a word", name, ratio, 32.0, EXACT))
+        moves = 2.0 if chip == CYPRESS else 1.0
+        cells.append(Cell("instructions to bring a word in", name, instructions_moved(bench, chip), moves, EXACT))
         cells.append(Cell("bundle, one wavefront", name, bench.cycles(bundles), 8.0, EXACT))
         cells.append(Cell("bundle, two wavefronts in turn", name, bench.cycles(bundles, 2), 4.0, EXACT))
     found = Result([Table("Local data share", "bytes per cycle, or cycles of the banks", cells)])

@@ -1,4 +1,4 @@
-"""Asynchronous copies (LDGSTS): global loads whose data goes to shared memory."""
+"""Copies to shared memory: LDGSTS, and Cayman's fetches into local data share, are global loads whose data goes there and not to registers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import ideal_wavefronts, line_of, sector_of, wavefronts
-from warpwright.timing.l1 import SPACE_GLOBAL, LookUp, fill_lines, global_passes, load_lines
+from warpwright.timing.coalescing import WHOLE_WARP, coalesce, transaction_passes
+from warpwright.timing.l1 import SPACE_GLOBAL, LookUp, fill_lines, global_passes, load_lines, narrow_passes
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.records import Addresses, address_of, record_at
 from warpwright.timing.warp import hold
@@ -106,8 +107,13 @@ def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instructi
             waves = wavefronts(m, sm, target, size, False, False)
             m[sm.shared_wavefronts] += waves
             m[sm.shared_ideal] += ideal_wavefronts(m, target.mask, size)
-        n = fill_lines(m, sm, w, source, size, SPACE_GLOBAL)
-        passes = global_passes(m, sm, source, size, SPACE_GLOBAL, n)
+        if m[s.chip.coalescing_rule] == WHOLE_WARP:
+            n = fill_lines(m, sm, w, source, size, SPACE_GLOBAL)
+            passes = global_passes(m, sm, source, size, SPACE_GLOBAL, n)
+        else:
+            n = coalesce(m, sm, source, size, False)
+            # What arrives takes the banks as often as its lanes conflict there.
+            passes = max(transaction_passes(m, source, n), narrow_passes(m, sm, n), waves)
         done = enter_queue(m, sm, sc, time, passes)
         around = (code[row.extra] & 256) != 0 and size == AROUND_L1_BYTES
         copied = Addresses(source.base, source.tabled, source.step, source.mask & target.mask)

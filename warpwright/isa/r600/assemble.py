@@ -9,6 +9,7 @@ A program is lines of text, with the names of AMD's manuals::
       MOV T4.x, OQAP
     fetch                                # a clause of fetches
       VFETCH T4.xy, T2.x, 16             # as many words as the destination has channels, at the source's byte address and an offset
+      VFETCH LDS.x, T2.xy                # on Cayman: words go from the first source's address to that of the second in local data share
       LD T5.xyzw, T0.xyzw, 3             # of the image with that number
     share                                # a clause of accesses to global data share
       GDS_ADD_RET T4.x, T2.xy            # address, operand
@@ -260,14 +261,23 @@ class _Assembler:
         target, origin, *more = (part.strip() for part in rest.split(","))
         if name != "VFETCH":
             return self.image(name, target, origin, int(more[0]) if more else 0)
-        number, channels = _register(target)
-        source, source_channel = _register(origin)
+        direct = target.partition(".")[0] == "LDS"
+        if direct and self.generation != CAYMAN:
+            raise AssemblyError(
+                f"{self.generation} has no fetch into local data share: fetch into a register and write that with LDS_WRITE"
+            )
+        number, channels = _register(target.replace("LDS", "T0", 1) if direct else target)
+        source, source_channels = _register(origin)
+        if len(source_channels) != 1 + direct:
+            raise AssemblyError(f"{name} has {1 + direct} source channels, not {len(source_channels)}")
         words = {1: 1, 2: 2, 3: 4, 4: 4}[len(channels)]
         fields = {
-            **{"fetch_type": 2, "buffer_id": 1, "src_gpr": source, "src_sel_x": "xyzw".index(source_channel)},
+            **{"fetch_type": 2, "buffer_id": 1, "src_gpr": source, "src_sel_x": "xyzw".index(source_channels[0])},
             **{"dst_gpr": number, "data_format": FORMAT_OF_WORDS[words], "num_format_all": 1, **_selects(channels)},
             "offset": int(more[0], 0) if more else 0,
         }
+        if direct:
+            fields |= {"lds_req": 1, "src_sel_y": "xyzw".index(source_channels[1])}
         if self.generation != CAYMAN:
             fields |= {"mega_fetch": 1, "mega_fetch_count": 4 * words - 1}
         return _halves(layouts.VERTEX[self.generation].write(fields))

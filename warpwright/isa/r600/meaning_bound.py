@@ -44,6 +44,8 @@ def bound_fetch(b: R600Emitter) -> None:
     if word.operation.kind is FetchKind.TEXTURE:
         _texture_fetch(b)
         return
+    if f.get("lds_req", 0):
+        raise UnsupportedInstruction(f"{name} into local data share has no meaning in a program with bound resources")
     if f["src_rel"] or f.get("dst_rel") or f["buffer_index_mode"]:
         raise UnsupportedInstruction(f"{name} with an index has no meaning here")
     if f["buffer_id"] in bindings.returns:

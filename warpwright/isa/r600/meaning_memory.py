@@ -131,7 +131,7 @@ def fetch(b: R600Emitter) -> None:
     f, name = word.fields, word.operation.name
     if name != "VFETCH":
         raise UnsupportedInstruction(f"{name} has no meaning here")
-    if f["buffer_id"] == RETURN_BUFFER:
+    if f["buffer_id"] == RETURN_BUFFER and not f.get("lds_req", 0):
         at = b.get(f"T{f['src_gpr']}.{'xyzw'[f['src_sel_x']]}")
         at = b.add(at, b.number(f["offset"])) if f["offset"] else at
         old = b.icmp("uge", at, b.number(RETURNS_AT))
@@ -150,12 +150,27 @@ def fetch(b: R600Emitter) -> None:
     at = device_address(b, low)
     how = Access("global", size)
     if components == 1:
-        put_selected(
-            b, f, [extended(b, b.op("load", f"i{8 * size}", at, attr=how), bool(f["format_comp_all"]) and size < 4)]
-        )
+        found = extended(b, b.op("load", f"i{8 * size}", at, attr=how), bool(f["format_comp_all"]) and size < 4)
+        if f.get("lds_req", 0):
+            into_local_data_share(b, f, found, 4)
+        else:
+            put_selected(b, f, [found])
         return
     words = b.op("load", f"i32x{components}", at, attr=how)
+    if f.get("lds_req", 0):
+        into_local_data_share(b, f, words, size)
+        return
     put_selected(b, f, [b.op("extract", "i32", words, attr=n) for n in range(components)])
+
+
+def into_local_data_share(b: R600Emitter, fields: Mapping[str, int], words: Value, size: int) -> None:
+    """Write what Cayman fetched to local data share instead of registers.
+
+    The address is the second source channel, which only such fetches and those of structures have.  That the bit exists is published (``LDS_REQ``
+    of ``VTX_WORD0``); where the address comes from is this model's reading.
+    """
+    to = b.get(f"T{fields['src_gpr']}.{'xyzw'[fields['src_sel_y']]}")
+    b.op("store", "void", to, words, attr=Access("shared", size))
 
 
 def put_selected(b: R600Emitter, fields: Mapping[str, int], values: list[Value]) -> None:

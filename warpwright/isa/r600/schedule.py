@@ -3,7 +3,7 @@
 An ALU bundle processes a quarter of a wavefront per cycle, four cycles in all, and the next bundle of the same
 wavefront issues four cycles after that: its operands are then available, and another wavefront's bundle issues in
 between.  The fetches of a clause issue in sequence; the wavefront continues when all have returned.  A bundle that
-consumes values from local data share waits for them.
+consumes values from local data share waits for them.  A fetch into local data share (Cayman) is a load and a store in one instruction.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ BUNDLE_CYCLES = 8
 """Cycles from one bundle of a wavefront to its next: two wavefronts alternate, four cycles each."""
 FETCHES, QUEUE, RETURNS = 0, 1, 2
 """Dependence counters: fetches of a clause, values from local data share, old values of atomics."""
+INTO_LOCAL_SHARE = frozenset(("async_copy",))
 GLOBAL_SHARE = frozenset(("global_share",))
 
 
@@ -123,6 +124,8 @@ def _counter(item: Item, returned: bool) -> int:
 def _work(item: Item, i: Instruction, returned: bool) -> Work:
     if (item.free and item.flow is not Flow.EXIT) or returned:
         return Work("none")
+    if item.fetch is not None and item.fetch.fields.get("lds_req", 0):
+        return Work("memory", INTO_LOCAL_SHARE)
     return work_of(i)
 
 

@@ -128,11 +128,12 @@ def fetch_text(word: FetchWord) -> str:
 def _vertex(word: FetchWord) -> str:
     f = word.fields
     selects = _selected(word, "dst", "xyzw")
-    source = f"T{f['src_gpr']}.{_selected(word, 'src', 'x')}"
+    direct = f.get("lds_req", 0)
+    source = f"T{f['src_gpr']}.{_selected(word, 'src', 'xy' if direct else 'x')}"
+    target = "LDS" if direct else f"S{f['semantic_id']}" if "semantic_id" in f else f"T{f['dst_gpr']}"
     bits, components = BITS_OF_FORMAT.get(f["data_format"], (0, 0))
     if word.operation.name == "VFETCH" and bits and selects == "XYZW"[:components].ljust(4, "_"):
-        return f"  VTX_READ_{bits} T{f['dst_gpr']}.{selects.rstrip('_')}, {source}, {f['offset']}, #{f['buffer_id']}"
-    target = f"S{f['semantic_id']}" if "semantic_id" in f else f"T{f['dst_gpr']}"
+        return f"  VTX_READ_{bits} {target}.{selects.rstrip('_')}, {source}, {f['offset']}, #{f['buffer_id']}"
     return f"  {word.operation.name} {target}.{selects}, {source}, {f['offset']}, #{f['buffer_id']} FORMAT:{f['data_format']}"
 
 
