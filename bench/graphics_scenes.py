@@ -250,6 +250,39 @@ for _samples in (0, 2, 4, 8):
     scene(_antialiased(_samples))
 
 
+AVERAGE = """#version 330
+uniform sampler2D drawn; out vec4 colour;
+void main() {
+  ivec2 first = ivec2(gl_FragCoord.xy) * SCALE; vec4 sum = vec4(0.0);
+  for (int y = 0; y < SCALE; y++) for (int x = 0; x < SCALE; x++) sum += texelFetch(drawn, first + ivec2(x, y), 0);
+  colour = sum / float(SCALE * SCALE);
+}"""
+
+
+def _supersampled(scale: int) -> Callable[[Any], None]:
+    """The spheres of ``antialiased_1`` on a surface that is larger along each axis, and the mean of each pixel's samples."""
+
+    def draw(gl: Any) -> None:
+        size = (scale * SIZE, scale * SIZE)
+        drawn = gl.texture(size, 4)
+        made = gl.framebuffer([drawn], gl.depth_renderbuffer(size))
+        made.use()
+        made.clear(0.1, 0.1, 0.2, 1.0, depth=1.0)
+        gl.enable(gl.DEPTH_TEST | gl.CULL_FACE)
+        balls(gl, 12, [(x, y, 0.0, 0.3) for x in (-0.62, 0.0, 0.62) for y in (-0.62, 0.0, 0.62)], LIT_PIXEL)
+        target(gl, depth=False)
+        gl.disable(gl.DEPTH_TEST | gl.CULL_FACE)
+        drawn.use(0)
+        layers(gl, [0.0], AVERAGE.replace("SCALE", str(scale)))
+
+    draw.__name__ = f"supersampled_{scale * scale}"
+    return draw
+
+
+for _scale in (2, 4):
+    scene(_supersampled(_scale))
+
+
 def main(names: list[str]) -> None:
     if len(names) == 1:
         import moderngl
