@@ -135,3 +135,12 @@ def test_any_history_keeps_allocations_apart(steps: list[tuple[bool, int]]) -> N
 )
 def test_format_bytes(count: int, text: str) -> None:
     assert format_bytes(count) == text
+
+
+def test_all_addresses_of_unified_memory_can_be_seen() -> None:
+    """Also those beyond the chip's capacity, which managed memory has: the interpreter looks at all of them at once."""
+    memory = DeviceMemory(1 << 26, unified=True)
+    assert memory.span_bytes > memory.capacity_bytes
+    assert len(memory.view(memory.base, memory.span_bytes, read_only=True)) == memory.span_bytes
+    with pytest.raises(IndexError, match="outside device memory"):
+        memory.view(memory.base, memory.span_bytes + 1)

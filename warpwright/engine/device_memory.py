@@ -880,7 +880,7 @@ class DeviceMemory:
             IndexError: when the range leaves the device's memory (allocations are not checked here).
         """
         start = address - self.base
-        if start < 0 or start + size_bytes > self.capacity_bytes:
+        if start < 0 or start + size_bytes > self.span_bytes:
             mapped = self.find(address)
             if mapped is not None and mapped.mapped and address + size_bytes <= mapped.end:
                 return np.ctypeslib.as_array((ctypes.c_uint8 * size_bytes).from_address(address))
