@@ -224,6 +224,55 @@ def test_a_sample_is_the_mean_of_four_texels_by_distance(chip: str, engine: str)
     np.testing.assert_allclose(out, row[first] + (row[first + 1] - row[first]) * (x - first), rtol=1e-5)
 
 
+def levels_of(image: np.ndarray, count: int) -> list[np.ndarray]:
+    """An image and its halves, each texel the mean of four."""
+    found = [image]
+    for _ in range(count - 1):
+        one = found[-1]
+        found.append(one.reshape(one.shape[0] // 2, 2, one.shape[1] // 2, 2).mean((1, 3), dtype=np.float32))
+    return found
+
+
+def sampled(level: np.ndarray, u: np.ndarray, v: float) -> np.ndarray:
+    """The mean of the four nearest texels by distance."""
+    height, width = level.shape
+    x, y = u * width - 0.5, v * height - 0.5
+    columns, rows = (
+        np.clip([np.floor(p), np.floor(p) + 1], 0, n - 1).astype(int) for p, n in ((x, width), (y, height))
+    )
+    across, down = x - np.floor(x), y - np.floor(y)
+    upper, lower = (level[row, columns[0]] * (1 - across) + level[row, columns[1]] * across for row in rows)
+    return np.asarray(upper * (1 - down) + lower * down)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.ci
+def test_a_sample_of_a_level_of_detail_is_between_two_levels(engine: str) -> None:
+    """From a level finer than the first to one coarser than the last, in steps of a sixteenth."""
+    text = f"""
+    .kernel k(u64 out, u64 image)
+    .image 1 image 16 8 1 4
+    {place("hd5870")}
+      INT_TO_FLT T4.x, T0.x
+      MUL_IEEE T4.w, T4.x, 0.0625
+      MUL_IEEE T4.x, T4.x, 0.015625
+      ADD T4.w, T4.w, -0.25
+      MOV T4.y, 0.40625
+      MOV T4.z, 0
+    fetch
+      SAMPLE_L T5.x, T4.xyzw, 1
+    store T5.x, T3.x
+    """
+    levels = levels_of(np.random.default_rng(1).random((8, 16), np.float32), 4)
+    out = np.zeros(64, np.float32)
+    launch("hd5870", engine, text, 1, out, np.concatenate([level.ravel() for level in levels]))
+    u, detail = np.arange(64) / 64, np.clip(np.arange(64) / 16 - 0.25, 0, 3)
+    each = np.stack([sampled(level, u, 0.40625) for level in levels])
+    first = np.floor(detail).astype(int)
+    fine, coarse = each[first, np.arange(64)], each[np.minimum(first + 1, 3), np.arange(64)]
+    np.testing.assert_allclose(out, fine + (coarse - fine) * (detail - first), rtol=1e-5)
+
+
 def test_messages_name_kernel_and_line() -> None:
     gpu = ww.GPU("hd6970", timing="off")
     with pytest.raises(UnsupportedError, match=r"kernel k \(cayman\): line 3: FROB T1.x: cayman has no operation FROB"):

@@ -7,6 +7,7 @@ The text of a kernel begins with directives for the launch::
     .shared 1024                 # bytes of local data share
     .registers 8
     .image 3 in 64 32 4          # resource 3: 64 by 32 texels of four channels from the address in parameter "in"
+    .image 4 in 64 64 1 7        # with seven levels, one after the other
 
 Parameters are words of the constant buffer from byte 36 on: the first one's lower word is ``KC0[2].y``; a ``u64`` begins at an even word.
 """
@@ -42,7 +43,7 @@ class AssemblyKernel:
     """Types by name."""
     shared_bytes: int = 0
     registers: int = 0
-    images: dict[int, tuple[str, int, int, int]] = field(default_factory=dict)
+    images: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -79,8 +80,8 @@ def kernels_of(text: str) -> dict[str, AssemblyKernel]:
             found[kernel.name] = kernel
         elif word in (".shared", ".registers") and len(rest) == 1:
             setattr(kernel, "shared_bytes" if word == ".shared" else "registers", int(rest[0]))
-        elif word == ".image" and len(rest) == 5 and rest[1] in kernel.parameters:
-            kernel.images[int(rest[0])] = (rest[1], *(int(n) for n in rest[2:]))  # type: ignore[assignment]
+        elif word == ".image" and len(rest) in (5, 6) and rest[1] in kernel.parameters:
+            kernel.images[int(rest[0])] = (rest[1], tuple(int(n) for n in rest[2:]))
         else:
             raise AssemblyError(f"line {number}: {plain}: no directive")
     return found
@@ -130,7 +131,7 @@ class R600AssemblyModule(MachineCodeModule):
         program.shared_static_bytes = text.shared_bytes
         program.barriers = 1
         offsets = {name: p.offset_bytes for name, p in zip(text.parameters, kernel.parameters, strict=True)}
-        program.images = {n: Image(offsets[name], *rest) for n, (name, *rest) in text.images.items()}
+        program.images = {n: Image(offsets[name], *sizes) for n, (name, sizes) in text.images.items()}
         if not self.share_address and any(i.opcode.startswith("GDS_") for i in program.instructions):
             self.share_address = self.memory.allocate(SHARE_BYTES, "global data share").address
         program.global_share_address = self.share_address

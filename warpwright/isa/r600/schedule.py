@@ -57,7 +57,7 @@ _CONTROL = [
 WORKS: dict[str, Work] = {
     "BUNDLE": Work("alu"),
     "LDS_READ2_RET": Work("memory", frozenset(("second_word",))),
-    **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ")},
+    **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ", "SAMPLE_L")},
     # A resource's size is returned without a memory access.
     **{name: Work("none") for name in ("GET_BUFFER_RESINFO", "GET_TEXTURE_RESINFO")},
     "BOUNDS": Work("none"),
