@@ -12,7 +12,16 @@ import pytest
 import warpwright as ww
 from tests.test_driver_devices import right
 from tests.test_managed_pages import GPU0, GPU1, PAGE, Machine, microseconds, needs_page_map
-from warpwright.engine.managed_pages import NOWHERE, ON_HOST, PG_COPIES, PG_PLACE, PG_USED, PageTable, processor_of
+from warpwright.engine.managed_pages import (
+    NOWHERE,
+    ON_HOST,
+    PG_COPIES,
+    PG_HOSTED,
+    PG_PLACE,
+    PG_USED,
+    PageTable,
+    processor_of,
+)
 
 REGION = 32  # pages
 
@@ -61,9 +70,10 @@ def limit(two: Machine, pages: int) -> Any:
     return managed
 
 
-def filled(two: Machine, order: list[int]) -> PageTable:
+def filled(two: Machine, order: list[int], hosted: int = 1) -> PageTable:
     """Regions that GPU 0 has, served in this order, and one more of the host's."""
     table = two.pages((len(order) + 1) * REGION, ON_HOST)
+    table.words[:, PG_HOSTED] = hosted
     managed = two.node.gpus[0].memory.managed
     assert managed is not None
     for region in order:
@@ -129,6 +139,22 @@ def test_copies_leave_without_a_copy(two: Machine, clocks: Clocks) -> None:
     assert migration is not None
     saved = REGION * PAGE / migration.copy_gb_per_s[ON_HOST] / 1e3
     assert microseconds(two, without - with_copies) == pytest.approx(saved, abs=0.5)
+
+
+def test_pages_that_the_host_never_had_take_longer_to_leave_and_only_once(two: Machine, clocks: Clocks) -> None:
+    two.costs(prefetch_percent=100)
+    took = []
+    for hosted in (1, 0):
+        limit(two, 2 * REGION)
+        table = filled(two, [0, 1], hosted)
+        took.append(clocks.touch(two, 0, table, 2 * REGION, 1)[1][0])
+        assert table.words[:REGION, PG_HOSTED].tolist() == [1] * REGION
+        assert table.words[REGION : 2 * REGION, PG_HOSTED].tolist() == [hosted] * REGION
+        two.node.gpus[0].memory.free(two.made.pop())
+    migration = two.node.gpus[0].memory.migration
+    assert migration is not None
+    more = REGION * migration.costs.evict_new_page_us
+    assert microseconds(two, took[1] - took[0]) == pytest.approx(more, abs=0.5)
 
 
 def test_pages_that_another_gpu_takes_make_room(two: Machine, clocks: Clocks) -> None:

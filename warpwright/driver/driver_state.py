@@ -437,7 +437,8 @@ class State:
         taken, managed.host = managed.host, HostFaults()
         costs = managed.costs
         seconds = (taken.faults * costs.host_fault_us + taken.pages * costs.host_page_us) * 1e-6
-        seconds += taken.evicted_regions * costs.evict_region_us * 1e-6
+        evicted_us = taken.evicted_regions * costs.evict_region_us + taken.new_pages * costs.evict_new_page_us
+        seconds += evicted_us * 1e-6
         for processor, size in taken.evicted_bytes.items():
             migration = self.devices[processor - FIRST_GPU].gpu.memory.migration
             assert migration is not None

@@ -164,7 +164,9 @@ def _evicted(stream: Stream, managed: ManagedMemory) -> None:
     """Regions have left full devices for the host."""
     done, managed.host.evicted_bytes = managed.host.evicted_bytes, {}
     regions, managed.host.evicted_regions = managed.host.evicted_regions, 0
-    seconds = regions * managed.costs.evict_region_us * 1e-6
+    pages, managed.host.new_pages = managed.host.new_pages, 0
+    costs = managed.costs
+    seconds = (regions * costs.evict_region_us + pages * costs.evict_new_page_us) * 1e-6
     for processor, size in done.items():
         seconds += _seconds(size, _migration_gb_per_s(processor, ON_HOST))
     if seconds:

@@ -36,11 +36,12 @@ UNLIMITED = 1 << 60
     PG_FAULTS,
     PG_SERVED,
     PG_USED,
+    PG_HOSTED,
     PG_COUNTS,
-) = range(14)
+) = range(15)
 """Words of a page: the processor that has it; the one that it comes from, until when that one still has it, and when it has arrived; processors with a copy
 of a page that is mostly read; those that have mapped it where it is; advice (``AccessedBy``, ``PreferredLocation``, ``ReadMostly``); the batch in which
-it last faulted and the parts that did, as a mask; of a region's first page, the batch that last served the region, and when that was among all services; from ``PG_COUNTS``
+it last faulted and the parts that did, as a mask; of a region's first page, the batch that last served the region, and when that was among all services; whether the host has memory for the page; from ``PG_COUNTS``
 on, by processor, remote accesses to the region that begins with the page.  Sets of processors are masks of bits; times are in ps from the launch's beginning."""
 PG_WORDS = PG_COUNTS + PROCESSORS
 
@@ -97,7 +98,9 @@ class MigrationCosts:
     host_page_us: float
     """Of the host for each page that comes with that one, with its copy."""
     evict_region_us: float
-    """For a region that leaves a full GPU, in addition to the copies of its pages."""
+    """For a region that leaves a full GPU, in addition to its pages."""
+    evict_new_page_us: float
+    """For each page of it that the host has no memory for yet, in addition to its copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,7 @@ class PageTable:
         }
         copied = absent & (part[:, PG_READ_MOSTLY] != 0) & (places != NOWHERE)
         part[copied, PG_COPIES] |= 1 << target | 1 << places[copied]
+        part[places == ON_HOST, PG_HOSTED] = 1
         part[absent & ~copied, PG_PLACE] = target
         part[absent & ~copied, PG_COPIES] = 0
         part[absent, PG_MAPPED] = part[absent, PG_ACCESSED_BY]
@@ -204,6 +208,8 @@ class HostFaults:
     evicted_bytes: dict[int, int] = field(default_factory=dict)
     """That left full GPUs, by processor."""
     evicted_regions: int = 0
+    new_pages: int = 0
+    """Of the evicted ones, for which the host had no memory."""
     bytes_from: dict[int, int] = field(default_factory=dict)
     """Bytes that moved to the host by its faults, by the processor that had them."""
 
@@ -297,6 +303,8 @@ class ManagedMemory:
         owned = part[:, PG_PLACE] == processor
         copied = part[:, PG_COPIES] >> ON_HOST & 1 == 1
         moved = int((owned & ~copied).sum()) * self.page_bytes
+        self.host.new_pages += int((owned & ~copied & (part[:, PG_HOSTED] == 0)).sum())
+        part[owned, PG_HOSTED] = 1
         part[owned, PG_PLACE] = ON_HOST
         part[owned, PG_MAPPED] = part[owned, PG_ACCESSED_BY]
         part[:, PG_COPIES] &= ~(1 << processor)

@@ -99,6 +99,7 @@ MIGRATION_FIELDS: Mapping[str, Limits] = {
     "host_fault_us": Limits(float, 0, 10_000),
     "host_page_us": Limits(float, 0, 10_000),
     "evict_region_us": Limits(float, 0, 10_000),
+    "evict_new_page_us": Limits(float, 0, 10_000),
 }
 """Of ``[migration]``; the sizes are powers of two."""
 TRANSLATION_FIELDS: Mapping[str, Limits] = {

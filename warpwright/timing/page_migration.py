@@ -25,6 +25,7 @@ from warpwright.engine.managed_pages import (
     PG_COUNTS,
     PG_FAULTS,
     PG_FROM,
+    PG_HOSTED,
     PG_MAPPED,
     PG_PLACE,
     PG_PREFERRED,
@@ -225,6 +226,9 @@ def evict(m: Any, entry: int, first: int, begins: int) -> int:
         if peek(page + 8 * PG_PLACE) == own:
             if (copies >> ON_HOST) & 1 == 0:
                 took += m[processor(m, ON_HOST).copy]
+                if peek(page + 8 * PG_HOSTED) == 0:
+                    took += m[s.chip.evict_new_page]
+                    poke(page + 8 * PG_HOSTED, 1)
             poke(page + 8 * PG_PLACE, ON_HOST)
             poke(page + 8 * PG_MAPPED, 0)
         poke(page + 8 * PG_COPIES, 0 if copies == 1 << peek(page + 8 * PG_PLACE) else copies)
@@ -264,6 +268,7 @@ def bring(m: Any, page: int, alone: bool, begins: int) -> int:
     poke(page + 8 * PG_BEGIN_PS, begins)
     poke(page + 8 * PG_READY_PS, NOT_YET)
     if where == ON_HOST:
+        poke(page + 8 * PG_HOSTED, 1)
         m[s.chip.pages_from_host] += 1
     give_room(m, own, -1)
     if where != NOWHERE and peek(page + 8 * PG_READ_MOSTLY) and not alone:

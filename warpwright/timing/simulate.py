@@ -227,6 +227,7 @@ def _driver_times(costs: MigrationCosts) -> dict[int, int]:
         s.chip.populate_page: costs.populate_page_us,
         s.chip.populate_entry: costs.populate_entry_us,
         s.chip.evict_region: costs.evict_region_us,
+        s.chip.evict_new_page: costs.evict_new_page_us,
     }
     return {field: round(value * 1e6) for field, value in microseconds.items()}
 

@@ -818,6 +818,7 @@ class Header(Unit):
     populate_page = word("ps", "for each page that nobody has touched")
     populate_entry = word("ps", "for each part of such a page that faulted")
     evict_region = word("ps", "for a region that leaves the device, in addition to the copies of its pages")
+    evict_new_page = word("ps", "for each of them that the host has no memory for yet")
     room = word("host address", "pages that each processor can take in")
     services = word("host address", "services of regions so far")
     fault_batch_count = word("faults", "of a batch at most")
