@@ -102,21 +102,28 @@ extern "C" __global__ void __launch_bounds__(THREADS) factor_panel(
         a[(i64)(begin + at / WIDTH) * n + first + at % WIDTH] = own[at / WIDTH * PITCH + at % WIDTH];
 }
 
-// Exchange rows as the panel at `first` did, in all columns but its own.
+// Exchange rows as the panel at `first` did, in all columns but its own. A thread reads all rows that move of its column before it writes any.
 extern "C" __global__ void exchange_rows(T *a, int n, int first, const int *pivots)
 {
-    __shared__ int rows[WIDTH];
+    __shared__ int rows[WIDTH], target[2 * WIDTH], source[2 * WIDTH];
     if (threadIdx.x < WIDTH) rows[threadIdx.x] = pivots[first + threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < 2 * WIDTH) {
+        // What a row holds in the end, back through the exchanges. Rows that are exchanged twice are listed twice, with the same source.
+        int row = threadIdx.x < WIDTH ? first + threadIdx.x : rows[threadIdx.x - WIDTH];
+        target[threadIdx.x] = row;
+        for (int k = WIDTH - 1; k >= 0; k--) row = row == first + k ? rows[k] : row == rows[k] ? first + k : row;
+        source[threadIdx.x] = row;
+    }
     __syncthreads();
     int column = blockIdx.x * blockDim.x + threadIdx.x;
     column += column >= first ? WIDTH : 0;
     if (column >= n) return;
-    for (int k = 0; k < WIDTH; k++) {
-        if (rows[k] == first + k) continue;
-        T x = a[(i64)(first + k) * n + column], y = a[(i64)rows[k] * n + column];
-        a[(i64)(first + k) * n + column] = y;
-        a[(i64)rows[k] * n + column] = x;
-    }
+    T x[2 * WIDTH];
+#pragma unroll
+    for (int k = 0; k < 2 * WIDTH; k++) x[k] = a[(i64)source[k] * n + column];
+#pragma unroll
+    for (int k = 0; k < 2 * WIDTH; k++) a[(i64)target[k] * n + column] = x[k];
 }
 
 // Rows first to first + 31 of columns from begin to end become those of U: a thread for each column.
