@@ -133,8 +133,9 @@ class Factors:
         self._singular = gpu.zeros(1, np.int32)
         most = gpu.chip.sm.sm_count
         self._published = gpu.zeros(2 * (most + 1) * WIDTH, self.lu.dtype)
-        self._sizes = gpu.zeros(2 * most, self.lu.dtype)
-        self._places = gpu.zeros(2 * most, np.int32)
+        self._candidates = gpu.zeros(2 * most * 4, np.int32)
+        self._number = 1
+        """Of the next panel's first column, among all that were factorised."""
 
     @property
     def singular(self) -> int:
@@ -198,13 +199,13 @@ class Factors:
         grid = -(-height // rows)
         shared = rows * (WIDTH + 1) * self.lu.dtype.itemsize
         n, at = np.int32(self.n), np.int32(first)
-        workspace = (self._published, self._sizes, self._places)
+        number, self._number = np.int32(self._number), self._number + WIDTH
         self._launch(
             "factor_panel",
             grid,
             THREADS,
             shared,
-            (self.lu, n, at, np.int32(rows), *workspace, self._pivots, self._singular),
+            (self.lu, n, at, np.int32(rows), number, self._published, self._candidates, self._pivots, self._singular),
         )
         if self.n > WIDTH:
             self._launch("exchange_rows", -(-(self.n - WIDTH) // THREADS), THREADS, 0, (self.lu, n, at, self._pivots))

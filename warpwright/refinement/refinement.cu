@@ -1,8 +1,7 @@
 // LU factorisation with partial pivoting and the vector kernels of GMRES, for matrices in rows whose order is a multiple of 64.
 //
 // Macros: ELEMENT, the type of the factors (float or double); KIND, how update() multiplies: 0 on ordinary pipes, 1 TF32, 2 FP16, 3 BF16 and 4 FP64 on tensor cores.
-// Panels of 32 columns are factorised by a grid that synchronises once per column; triangles are solved by blocks that wait for those before them.
-#include <cooperative_groups.h>
+// Panels of 32 columns are factorised by blocks that exchange candidates for each column; triangles are solved by blocks that wait for those before them.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -30,16 +29,33 @@ template <class V> __device__ __forceinline__ Candidate<V> best_of_warp(Candidat
     return own;
 }
 
-// Factorise columns first to first + 31 of rows first to n - 1. A block keeps `rows` consecutive rows in shared memory.
-// rows_of: two times (blocks + 1) rows of 32 values; sizes, places: two times the blocks. A zero or NaN pivot sets *singular to its column + 1.
+// A block's candidate with the number of the column that it is for, in 16 bytes that are read and written as one.
+__device__ __forceinline__ void publish(int4 *at, Candidate<T> best, int number)
+{
+    int4 v = sizeof(T) == 8 ? make_int4(__double2loint(best.size), __double2hiint(best.size), best.row, number)
+                            : make_int4(__float_as_int((float)best.size), 0, best.row, number);
+    asm volatile("st.relaxed.gpu.global.v4.s32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
+__device__ __forceinline__ Candidate<T> await_candidate(const int4 *at, int number)
+{
+    int4 v;
+    do
+        asm volatile("ld.acquire.gpu.global.v4.s32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at) : "memory");
+    while (v.w != number);
+    return {sizeof(T) == 8 ? (T)__hiloint2double(v.y, v.x) : (T)__int_as_float(v.x), v.z};
+}
+
+// Factorise columns first to first + 31 of rows first to n - 1. A block keeps `rows` consecutive rows in shared memory; all blocks are on the chip at once.
+// rows_of: two times (blocks + 1) rows of 32 values; candidates: two times the blocks. A block that has all candidates of a column has read all that others published
+// for the column before. number: of the first column, another one in each launch. A zero or NaN pivot sets *singular to its column + 1.
 extern "C" __global__ void __launch_bounds__(THREADS) factor_panel(
-    T *a, int n, int first, int rows, T *rows_of, T *sizes, int *places, int *pivots, int *singular)
+    T *a, int n, int first, int rows, int number, T *rows_of, int4 *candidates, int *pivots, int *singular)
 {
     extern __shared__ __align__(16) unsigned char dynamic[];
     T *own = (T *)dynamic;
     __shared__ T pivot_row[WIDTH], best_sizes[8];
     __shared__ int best_rows[8];
-    auto grid = cooperative_groups::this_grid();
     const int begin = first + blockIdx.x * rows, count = min(rows, n - begin), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int at = threadIdx.x; at < count * WIDTH; at += THREADS)
         own[at / WIDTH * PITCH + at % WIDTH] = a[(i64)(begin + at / WIDTH) * n + first + at % WIDTH];
@@ -60,16 +76,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) factor_panel(
             best = best_of_warp(Candidate<T>{lane < 8 ? best_sizes[lane] : (T)-1, lane < 8 ? best_rows[lane] : n});
             if (best.row < n) published[blockIdx.x * WIDTH + lane] = own[(best.row - begin) * PITCH + lane];
             if (blockIdx.x == 0) published[gridDim.x * WIDTH + lane] = own[k * PITCH + lane];
-            if (lane == 0) sizes[side * gridDim.x + blockIdx.x] = best.size, places[side * gridDim.x + blockIdx.x] = best.row;
-        }
-        grid.sync();
-        if (warp == 0) {
+            int4 *now = candidates + side * gridDim.x;
+            __threadfence();
+            __syncwarp();
+            if (lane == 0) publish(now + blockIdx.x, best, number + k);
             Candidate<T> all = {(T)-1, n};
             int owner = 0;
-            for (int block = lane; block < gridDim.x; block += 32) {
-                Candidate<T> one = {__ldcg(sizes + side * gridDim.x + block), __ldcg(places + side * gridDim.x + block)};
-                all = better(all, one);
-            }
+            for (int block = lane; block < gridDim.x; block += 32) all = better(all, await_candidate(now + block, number + k));
+            __syncwarp();
             all = best_of_warp(all);
             // A column of NaN has no larger one: its own row stays.
             int row = all.row < n ? all.row : first + k;
