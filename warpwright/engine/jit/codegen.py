@@ -179,8 +179,13 @@ def optimise(module: Any, target: Target, variables: int) -> bool:
     return small
 
 
-def to_object(text: str, target: Target, whole: bool = False) -> bytes:
-    """Object code of a module's text; ``whole`` runs all of LLVM's passes, for code that is compiled only once."""
+def to_object(text: str, target: Target, whole: bool = False, is_large: bool = False) -> bytes:
+    """Object code of a module's text.
+
+    Args:
+        whole: run all of LLVM's passes, for code that is compiled only once.
+        is_large: run none of them; the variables are in memory anyway (``Storage.is_large``).
+    """
     module = llvm.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.machine.target_data)
@@ -189,7 +194,7 @@ def to_object(text: str, target: Target, whole: bool = False) -> bytes:
         options = llvm.create_pipeline_tuning_options(speed_level=2)
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
-    elif not optimise(module, target, text.count(" = alloca ")):
+    elif is_large or not optimise(module, target, text.count(" = alloca ")):
         machine = target.quick
     data: bytes = machine.emit_object(module)
     return data
@@ -363,6 +368,7 @@ def write_module(
         sizes["layout"] = layout.as_json()
     return _module_text(writer, lines, variables), {
         **sizes,
+        "is_large": warp_function.storage.is_large,
         "trace_words": max(warp_function.words_ahead, default=0),
         "calls": sorted(name for name in writer.declared if name.startswith("ww_")),
         "saved_positions": asdict(warp_function.saved_positions(variables)),
@@ -559,7 +565,7 @@ class _Compiler:
                 self.program, self.lowered, self.blocks, self.setting, self.options, name, leave_out, layout
             )
             try:
-                code = to_object(text, self.target)
+                code = to_object(text, self.target, is_large=sizes["is_large"])
             except RuntimeError as reason:
                 raise ValueError(f"kernel {self.program.name}: LLVM refuses the code made for it: {reason}") from reason
             header = json.dumps(sizes).encode()

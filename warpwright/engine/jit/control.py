@@ -400,4 +400,5 @@ class WarpFunction(Jumps):
             written = w.lines
             w.lines = []
             self._stop_when_full(self.save_label("enter", n))
-            w.lines = written[:start] + w.lines + written[start:]
+            written[start:start] = w.lines
+            w.lines = written

@@ -43,6 +43,8 @@ class Storage:
     webs: frozenset[int]
     masks: Bits
     """Blocks whose masks of pending lanes are in memory."""
+    is_large: bool = False
+    """Whether the function exceeds ``MOST_CHOICES``."""
 
 
 def loop_bodies(flow: Flow) -> list[Bits]:
@@ -88,7 +90,8 @@ def place_variables(
             touched[reference.high] = touched.get(reference.high, 0) | bit
     cold = frozenset(n for n, where in touched.items() if not where & hot and where & (where - 1))
     outliving = frozenset().union(*webs.live_in)
-    if len(outliving) * len(blocks) > MOST_CHOICES:
+    is_large = len(outliving) * len(blocks) > MOST_CHOICES
+    if is_large:
         cold = outliving
     cold |= _crowded_out(blocks, webs, flow, [n for n in vectors if n in touched and n not in cold])
     masks: Bits = sum(1 << b.number for b in blocks)
@@ -96,7 +99,7 @@ def place_variables(
         if hot >> b.number & 1:
             for n in (b.number, *b.successors):
                 masks &= ~(1 << n)
-    return Storage(cold, masks)
+    return Storage(cold, masks, is_large)
 
 
 def _crowded_out(blocks: Sequence[BasicBlock], webs: Webs, flow: Flow, vectors: Sequence[int]) -> frozenset[int]:
