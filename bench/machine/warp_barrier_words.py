@@ -23,7 +23,9 @@ from bench.device import Device, open_device, smi
 from bench.micro.patch import bits, field
 
 SLOTS, PASSES, TURNS = 480, 3, 5
-SIZES, THREADS = (1, 16, 31, 32), (32, 256, 1024)
+SIZES = (1, 16, 31, 32)
+PLACES = {"1 warps": (32, 1), "8 warps": (256, 1), "32 warps": (1024, 1), "8 warps of a sub-core": (1024, 4)}
+"""Threads of the block, and of how many warps one takes part."""
 NO_BARRIERS = 7 << 113 | 7 << 110
 ALWAYS, NEVER = 7, 15
 """Guards: PT and !PT."""
@@ -141,6 +143,9 @@ def variants(layout: Layout, base: int) -> dict[str, tuple[bytes, int]]:
         place = at + (1 + len(between) + 1) * JUMP
         return [move(ZERO, 0, 5), *between, ret(RETURN, -place)]
 
+    def to_next(at: int, count: int) -> Words:
+        return [move(ZERO, 0, 1), move(RETURN, at + count * JUMP, 5)]
+
     def barrier(at: int) -> Words:
         return [bra_conv(2 * JUMP), *calls(at + JUMP), nop(5, True)]
 
@@ -173,8 +178,28 @@ def variants(layout: Layout, base: int) -> dict[str, tuple[bytes, int]]:
         "bssy_bsync": (lambda at: [bssy(1, JUMP), bsync(1)], []),
         "bmov_bssy_bsync": (lambda at: [bmov_clear(1), bssy(1, JUMP), bsync(1)], []),
         "nop": (lambda at: [NOP], []),
+        "bsync": (lambda at: [bsync(1)], []),
+        "bssy_bra_bsync": (lambda at: [bssy(1, 2 * JUMP), bra(0), bsync(1)], []),
+        "bssy_bra": (lambda at: [bssy(1, JUMP), bra(0)], []),
+        "bar_off_bssy": (lambda at: [off(layout.block_barrier), bssy(1, JUMP)], []),
+        "bar_off_warpsync": (lambda at: [off(layout.block_barrier), sync], []),
+        "bar_off_bra": (lambda at: [off(layout.block_barrier), bra(0)], []),
+        "bssy_warpsync": (lambda at: [bssy(1, JUMP), sync], []),
+        "bra_warpsync": (lambda at: [bra(0), sync], []),
+        "ret": (lambda at: [*to_next(at, 3), ret(RETURN, -at - 3 * JUMP)], []),
+        "ret_bssy": (lambda at: [*to_next(at, 3), ret(RETURN, -at - 3 * JUMP), bssy(1, JUMP)], []),
+        "ret_bar_off": (lambda at: [*to_next(at, 3), ret(RETURN, -at - 3 * JUMP), off(layout.block_barrier)], []),
+        "ret_warpsync": (lambda at: [*to_next(at, 3), ret(RETURN, -at - 3 * JUMP), sync], []),
+        "ret_bra": (lambda at: [*to_next(at, 3), ret(RETURN, -at - 3 * JUMP), bra(0)], []),
     }  # fmt: skip
     return {name: variant(layout, base, *parts) for name, parts in whole.items()}
+
+
+TAKING_PART = {
+    "coalesced(unsigned *clocks, unsigned size, int passes)": "coalesced(unsigned *clocks, unsigned size, int passes, unsigned stride)",
+    "if (threadIdx.x % 32 < size)": "if (threadIdx.x % 32 < size && threadIdx.x / 32 % stride == 0)",
+}
+"""How the study's kernel becomes one in which one of several warps takes part."""
 
 
 def build(folder: Path) -> None:
@@ -183,7 +208,11 @@ def build(folder: Path) -> None:
     from warpwright.toolchain import compile_source
 
     folder.mkdir(parents=True, exist_ok=True)
-    compiled = compile_source(warp_level.GROUPS, "sm_90")
+    source = warp_level.GROUPS
+    for before, after in TAKING_PART.items():
+        assert before in source
+        source = source.replace(before, after)
+    compiled = compile_source(source, "sm_90")
     kernel = compiled.module.find("coalesced")
     code = bytes(kernel.code)
     base = compiled.cubin.find(code)
@@ -203,13 +232,13 @@ def measure(device: Device, cubin: Path, count: int) -> dict[str, float]:
     clocks = device.upload(np.zeros(64, np.uint32))
     found = {}
     for size in SIZES:
-        for threads in THREADS:
+        for place, (threads, stride) in PLACES.items():
             warps, spans = threads // 32, []
             for _ in range(1 if device.kind == "model" else TURNS):
-                module.launch("coalesced", 1, threads, [clocks, np.uint32(size), np.int32(PASSES)])
+                module.launch("coalesced", 1, threads, [clocks, np.uint32(size), np.int32(PASSES), np.uint32(stride)])
                 read = clocks.read(np.uint32, 64).astype(np.int64)
-                spans.append(float(read[32 : 32 + warps].max() - read[:warps].min()))
-            found[f"{size} lanes, {warps} warps"] = float(np.median(spans)) / count
+                spans.append(float(read[32 : 32 + warps : stride].max() - read[:warps:stride].min()))
+            found[f"{size} lanes, {place}"] = float(np.median(spans)) / count
     return found
 
 

@@ -76,7 +76,11 @@ class Issue(Section):
     """From the issue of a fixed-latency instruction to the release of the counter that guards its operands."""
     branch_latency_cycles: int = Field(ge=0)
     branch_interval_cycles: int = Field(gt=0)
-    """Of the branch unit, between two instructions for it: branches, barriers of lanes, fences, sleeps."""
+    """Of the branch unit, between two instructions for it: branches, fences, sleeps."""
+    convergence_issue_cycles: int = Field(gt=0)
+    """From one BSSY, BMOV, BREAK or BSYNC of a sub-core to the next; branches do not wait for them."""
+    convergence_interval_cycles: int = Field(gt=0)
+    """The same for all sub-cores of an SM together."""
     convergence_latency_cycles: int = Field(ge=0)
     """From a BSYNC to what its warp executes next, whoever arrived."""
     group_switch_cycles: int = Field(ge=0)
@@ -84,11 +88,12 @@ class Issue(Section):
     warp_sync_latency_cycles: int = Field(ge=0)
     """From a WARPSYNC whose mask is in a register, and whose lanes have all arrived, to what its warp executes next."""
     warp_sync_interval_cycles: int = Field(ge=0)
-    """From one such WARPSYNC of a sub-core to the next."""
+    """From one such WARPSYNC of an SM to the next instruction for the barrier unit, which also serves the barriers of blocks and indirect branches."""
     yield_latency_cycles: int = Field(ge=0)
     """From a YIELD to what follows, where other lanes of the warp wait and none of them can go on."""
     indirect_branch_latency_cycles: int = Field(ge=0)
     indirect_branch_interval_cycles: int = Field(gt=0)
+    """From one indirect branch of an SM to the next instruction for the barrier unit."""
     uniform_interval_cycles: int = Field(gt=0)
     uniform_latency_cycles: int = Field(ge=0)
 

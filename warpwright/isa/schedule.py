@@ -32,6 +32,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "to_uniform": (),  # moves a vector register's value to a uniform register
     "branch": (),
     "indirect_branch": (),
+    "convergence": (),
     "join": (),  # diverged lanes reconverge
     "warp_sync": (),  # the lanes of a mask in a register meet
     "yield": (),

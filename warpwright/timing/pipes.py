@@ -177,16 +177,30 @@ def _branch(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 
 def _indirect_branch(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
+    """Passes the SM's barrier unit, as BAR and WARPSYNC do, and does not hold up other branches (``bench.machine.warp_barrier_words``)."""
     issue = chip.issue
-    return Timing(s.P_BRANCH, issue.indirect_branch_interval_cycles, issue.indirect_branch_latency_cycles, s.K_BRANCH)
+    port = chip.shared.block_barrier_issue_cycles
+    return Timing(
+        s.P_ADU, port, issue.indirect_branch_latency_cycles, s.K_BRANCH, issue.indirect_branch_interval_cycles
+    )
+
+
+def _convergence(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
+    issue = chip.issue
+    port = issue.convergence_issue_cycles
+    return Timing(s.P_CONVERGENCE, port, issue.branch_latency_cycles, s.K_BRANCH, issue.convergence_interval_cycles)
 
 
 def _join(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, chip.issue.convergence_latency_cycles, s.K_JOIN)
+    issue = chip.issue
+    port = issue.convergence_issue_cycles
+    return Timing(s.P_CONVERGENCE, port, issue.convergence_latency_cycles, s.K_JOIN, issue.convergence_interval_cycles)
 
 
 def _warp_sync(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    return Timing(s.P_BRANCH, chip.issue.warp_sync_interval_cycles, chip.issue.warp_sync_latency_cycles, s.K_JOIN)
+    issue = chip.issue
+    port = chip.shared.block_barrier_issue_cycles
+    return Timing(s.P_ADU, port, issue.warp_sync_latency_cycles, s.K_JOIN, issue.warp_sync_interval_cycles)
 
 
 def _yield(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
@@ -291,6 +305,7 @@ ROWS: dict[str, Row] = {
     "to_uniform": _to_uniform,
     "branch": _branch,
     "indirect_branch": _indirect_branch,
+    "convergence": _convergence,
     "join": _join,
     "warp_sync": _warp_sync,
     "yield": _yield,

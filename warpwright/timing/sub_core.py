@@ -293,6 +293,20 @@ def start(m: Any, code: Any, sc: s.SubCore, row: s.Instruction, slot: int, time:
 
 
 @core
+def pass_shared_unit(m: Any, code: Any, sm: s.SM, sc: s.SubCore, row: s.Instruction, time: int) -> None:
+    """Pass a unit that the sub-cores of an SM share: that of barriers and indirect branches, or that of the convergence barriers' registers.
+
+    The sub-core's next instruction for it issues once it has accepted this one.
+    """
+    pipe = code[row.pipe]
+    unit = sm.barrier_free if pipe == s.P_ADU else sm.convergence_free
+    taken = max(time, m[unit]) + code[row.extra]
+    m[unit] = taken
+    free = sc.pipe_free[pipe]
+    m[free] = max(m[free], taken)
+
+
+@core
 def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """Execute an instruction in its unit, and set the counters that guard its results and operands."""
     kind = code[row.kind]
@@ -331,6 +345,8 @@ def meet(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) 
         hold_both(m, code, w, row, taken + code[row.latency], taken)
     elif m[w.status] == BARRIER and m[w.pos] == m[w.used]:
         arrive(m, sm, w, time, code[row.extra] != 0)
+    elif code[row.pipe] == s.P_ADU:  # its guard is false
+        take_barrier_unit(m, sm, w, time)
 
 
 @core
@@ -382,6 +398,8 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     m[sm.threads] += popcount(m[w.mask])
     m[sm.pipe_issues[pipe]] += 1
     start(m, code, sc, row, slot, time)
+    if pipe >= s.P_ADU and kind != s.K_BARRIER:
+        pass_shared_unit(m, code, sm, sc, row, time)
     stall = code[row.stall]
     earliest = time + stall
     reason = s.ST_WAIT

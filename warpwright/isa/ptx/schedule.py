@@ -343,7 +343,7 @@ WORKS: dict[str, Callable[[Modifiers], Work]] = {
     **dict.fromkeys(("nop", "pmevent", "brkpt", "setmaxnreg"), _always("none")),
 }
 STEPS: dict[str, Work] = {
-    "bssy": Work("branch"),
+    "bssy": Work("convergence"),
     "bsync": Work("join"),
     "bclear": Work("none"),
     "warpsync": Work("branch"),

@@ -45,9 +45,10 @@ UNIFORM = (
 INDIRECT = ("BRX", "JMX", "RET")
 """Branches whose target is in a register; CALL may be one."""
 BRANCH = (
-    *("BRA", "JMP", "BSSY", "BREAK", "BMOV", "BPT", "PRET", "RPCMOV", "ELECT", "ENDCOLLECTIVE"),
+    *("BRA", "JMP", "BPT", "PRET", "RPCMOV", "ELECT", "ENDCOLLECTIVE"),
     *("SSY", "SYNC", "PBK", "BRK", "PCNT", "CONT", "CAL", "JCAL", "KIL"),
 )
+CONVERGENCE = ("BSSY", "BREAK", "BMOV")
 NOTHING = ("NOP", "PMTRIG", "ERRBAR")
 SPECIAL = ("S2R", "ARRIVES")
 MEMORY = (
@@ -184,6 +185,7 @@ WORKS: dict[str, Callable[[Instruction], Work]] = {
     "UMOV": _always("uniform_move"),
     "R2UR": _always("to_uniform"),
     **dict.fromkeys(BRANCH, _always("branch")),
+    **dict.fromkeys(CONVERGENCE, _always("convergence")),
     **dict.fromkeys(INDIRECT, _always("indirect_branch")),
     "CALL": _call,
     "WARPSYNC": _warp_sync,

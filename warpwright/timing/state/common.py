@@ -29,7 +29,7 @@ AT_GRID = NAMED_BARRIERS + 2  # the same at a wait for the end of preceding grid
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
 PIPES = (
     *("none", "alu", "fma", "fma_heavy", "half", "fp64", "xu", "tensor"),
-    *("uniform", "branch", "mio", "fma_lite", "fma_pair", "adu"),
+    *("uniform", "branch", "mio", "fma_lite", "fma_pair", "adu", "convergence"),
 )
 (
     P_NONE,
@@ -45,7 +45,8 @@ PIPES = (
     P_MIO,  # free when the queue has an empty entry
     P_FMA_LITE,
     P_FMA_PAIR,  # both halves at once: sums and products of half-precision pairs
-    P_ADU,  # block barriers; free when the sub-core's queue to their unit has an empty entry
+    P_ADU,  # block barriers, WARPSYNC, indirect branches; free when the sub-core's queue to their unit has an empty entry
+    P_CONVERGENCE,  # registers of convergence barriers; this and P_ADU lead to units that the SM's sub-cores share
     *_,
 ) = range(FIELDS)
 PIPE_COUNT = 16

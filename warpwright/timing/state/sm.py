@@ -176,6 +176,7 @@ class SM(Unit, align=8):
     fetch_l2_free = word("cycle", "when L2 takes its next request for instructions")
     reconsider = word("bits", "warp slots of which something became known")
     barrier_free = word("cycle", "when the barrier unit takes its next warp")
+    convergence_free = word("cycle", "when the unit of the convergence barriers' registers takes its next warp")
     store_free = word("cycle", "until when writes wait for acknowledgements")
     finish = word("cycle", "last end of a warp, last acknowledged write")
     # the dispatcher's fields (residency.py)

@@ -10,7 +10,17 @@ from warpwright.isa.program import Instruction, Program
 
 MEMORY = {"memory", "texture", "constant", "mbarrier", "invalidate", "cache_hint"}
 FLOW = {
-    *("branch", "indirect_branch", "join", "warp_sync", "yield", "exit", "block_barrier", "barrier_result"),
+    *(
+        "branch",
+        "indirect_branch",
+        "convergence",
+        "join",
+        "warp_sync",
+        "yield",
+        "exit",
+        "block_barrier",
+        "barrier_result",
+    ),
     *("cluster_barrier", "fence", "sleep", "copies_done", "counter_wait", "products_done"),
 }
 TOKEN = re.compile(

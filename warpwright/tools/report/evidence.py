@@ -60,6 +60,7 @@ PIPES: Mapping[int, tuple[str, ...]] = {
     s.P_TENSOR: ("tensor_fp16_fma_per_clk", "tensor_sync_extra_cycles"),
     s.P_UNIFORM: ("uniform_interval_cycles",),
     s.P_ADU: ("block_barrier_issue_cycles",),
+    s.P_CONVERGENCE: ("convergence_interval_cycles",),
 }
 PRODUCERS: Mapping[str, tuple[str, ...]] = {
     "LDS": ("shared_load_latency_cycles",),

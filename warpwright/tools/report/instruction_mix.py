@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "textures and surfaces": ("texture",),
     "constants and special registers": ("constant", "uniform_constant", "special"),
     "exchange among lanes": ("shuffle", "reduction", "match"),
-    "branches and convergence": ("branch", "indirect_branch", "join", "warp_sync", "yield", "exit"),
+    "branches and convergence": ("branch", "indirect_branch", "convergence", "join", "warp_sync", "yield", "exit"),
     "barriers, fences and waits": (
         *("block_barrier", "barrier_result", "cluster_barrier", "mbarrier", "copies_done"),
         *("counter_wait", "fence", "sleep", "grid_wait", "launch_dependents"),
