@@ -366,12 +366,16 @@ def write_module(
     sizes: dict[str, Any] = {"spill_bytes": (spill + 63) // 64 * 64, "site_bytes": site_bytes}
     if leave_out and layout:
         sizes["layout"] = layout.as_json()
-    return _module_text(writer, lines, variables), {
-        **sizes,
-        "is_large": warp_function.storage.is_large,
-        "trace_words": max(warp_function.words_ahead, default=0),
-        "calls": sorted(name for name in writer.declared if name.startswith("ww_")),
-        "saved_positions": asdict(warp_function.saved_positions(variables)),
+    return _module_text(writer, lines, variables), {**sizes, **_about(warp_function, variables)}
+
+
+def _about(function: WarpFunction, variables: int) -> dict[str, Any]:
+    """What is kept with a function's object code."""
+    return {
+        "is_large": function.storage.is_large,
+        "trace_words": max(function.words_ahead, default=0),
+        "calls": sorted(name for name in function.w.declared if name.startswith("ww_")),
+        "saved_positions": asdict(function.saved_positions(variables)),
     }
 
 

@@ -11,7 +11,7 @@ from warpwright.engine.jit.live_ranges import FILE_BASE
 from warpwright.engine.jit.operations import emit_operation, pair
 from warpwright.engine.jit.resume_points import Stops
 from warpwright.engine.jit.shape_inference import pack, uniform
-from warpwright.engine.jit.shapes import UNSET_KIND, Shape
+from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR_KIND, Shape
 from warpwright.isa.ops import Op
 
 CONTROL = frozenset(
@@ -120,6 +120,9 @@ class Instructions(Stops):
     def _set(self, index: int, position: int, op: Op, value: Val) -> None:
         w = self.w
         reference = w.webs.references[index, position]
+        known = w.facts.values[index][op.args[0]]
+        if isinstance(known, Shape) and known.kind == UNSET_KIND and value.shape.kind == VECTOR_KIND:
+            value = Val(value.type, known)  # computed from registers that nothing sets, by code that never runs
         if op.name in ("set_ureg", "set_ureg64", "set_upred") and not uniform(value.shape):
             if value.type == "i64" and value.parts:
                 value = Val("i64", value.shape, parts=tuple(ln.first_lane(w, p, w.exec) for p in value.parts))
