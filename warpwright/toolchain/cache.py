@@ -27,7 +27,7 @@ _HEADER_BYTES = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
 """Check the folder's size once in this many puts, because listing it costs more than writing."""
 
-_MOST_WAIT_SECONDS = 120.0
+_MOST_WAIT_SECONDS = 600.0
 """Time after which a process creates an entry itself although another process is creating it."""
 
 DEFAULT_LIMIT_BYTES = 512 << 20
