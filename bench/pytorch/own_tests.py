@@ -23,8 +23,7 @@ FILES = (
     *("test_binary_ufuncs", "test_reductions"),
 )
 _IMPORTS = r"""
-import importlib, json, os, sys, time, unittest, warnings
-warnings.simplefilter("ignore")
+import importlib, json, os, sys, time, unittest
 sys.path.insert(0, os.getcwd())
 import torch
 from torch.testing._internal import common_cuda, common_mkldnn, common_nn, common_utils
