@@ -21,7 +21,7 @@ from bench.device import Card
 from bench.silicon import wgmma_cases
 from bench.silicon.check_mma import FORMATS, LOWEST
 from bench.silicon.check_mufu import _read
-from bench.silicon.wgmma import MAP_BYTES, MAP_N, SUMS, WAITS, K, descriptor, sources, timed
+from bench.silicon.wgmma import MAP_BYTES, MAP_N, QUEUED, SKEWS, SUMS, WAITS, K, descriptor, sources, timed
 
 HERE = Path(__file__).parent
 CODES = {**FORMATS, "e4m3": 4, "e5m2": 5}
@@ -168,6 +168,30 @@ def waits(card: Card, folder: Path) -> dict[str, float]:
     return found
 
 
+def skew(card: Card, folder: Path) -> dict[str, Any]:
+    """Cycles from a meeting of a warpgroup's warps until each warp has passed the fence, four products, the commit and the wait, while one sleeps at one place."""
+    module = card.load((folder / "wgmma_skew.cubin").read_bytes())
+    out = card.alloc(1024)
+    found = {}
+    for place, name in enumerate(SKEWS):
+        for late in (-1, 0, 2):
+            module.launch(f"skew_{place}", 1, 128, [out, np.int32(late), np.int32(4000), np.int32(0)], 49152 + 1024)
+            at = out.read(np.uint32, 20).reshape(4, 5).astype(np.int64)
+            found[f"warp {late} {name}" if late >= 0 else f"none {name}"] = (at - at[:, :1].min()).tolist()
+    return found
+
+
+def queue(card: Card, folder: Path) -> dict[str, list[int]]:
+    """Cycles until a warp has issued products, and until they are complete."""
+    module = card.load((folder / "wgmma_queue.cubin").read_bytes())
+    out = card.alloc(1024)
+    found = {}
+    for n, many in QUEUED:
+        module.launch(f"queue_{n}_{many}", 1, 128, [out, np.int32(0)], 49152 + 1024)
+        found[f"{n} columns, {many} products"] = out.read(np.uint32, 8).reshape(4, 2).max(axis=0).tolist()
+    return found
+
+
 def results(card: Card, folder: Path) -> dict[str, np.ndarray]:
     """The lanes' words after every case of ``wgmma_cases``."""
     loaded = card.load((folder / "wgmma_cases.cubin").read_bytes())
@@ -189,7 +213,7 @@ def main() -> None:
     parser.add_argument("what", choices=["prepare", "run"])
     parser.add_argument("--to", "--from", dest="folder", type=Path, default=Path("build/wgmma"))
     parser.add_argument("--batches", type=int, default=4, help="of 2**18 tiles")
-    parser.add_argument("--parts", nargs="+", default=["times", "waits", "map", "cases", "sums"])
+    parser.add_argument("--parts", nargs="+", default=["times", "waits", "skew", "queue", "map", "cases", "sums"])
     parser.add_argument("--out", type=Path, default=Path("build/wgmma_h200"))
     arguments = parser.parse_args()
     if arguments.what == "prepare":
@@ -209,6 +233,10 @@ def main() -> None:
         report["cycles_per_product"] = times(card, arguments.folder)
     if "waits" in arguments.parts:
         report["cycles_per_group"] = waits(card, arguments.folder)
+    if "skew" in arguments.parts:
+        report["cycles_of_warps"] = skew(card, arguments.folder)
+    if "queue" in arguments.parts:
+        report["cycles_of_queue"] = queue(card, arguments.folder)
     if "map" in arguments.parts:
         np.savez_compressed(arguments.out / "wgmma_map.npz", **maps(card, arguments.folder))
     if "cases" in arguments.parts:

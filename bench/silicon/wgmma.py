@@ -271,6 +271,74 @@ extern "C" __global__ void __launch_bounds__(128) wait_{n}_{many}_{left}(unsigne
 """
 
 
+SKEWS = ("before the fence", "before the products", "before the commit", "before the wait")
+"""Where one warp of a warpgroup comes late."""
+
+
+def skew_kernel(place: int) -> str:
+    """When the four warps of a group pass each step of it, of which one warp sleeps at one place."""
+    n, types = 128, ("f16", "f16", "f32")
+    count = n // 2
+    body = " ".join(product(types, n, "d", "qa", "qb", False) for _ in range(4))
+    sleeps = ["" for _ in SKEWS]
+    sleeps[place] = 'asm volatile("nanosleep.u32 %0;" :: "r"(nap) : "memory");'
+    stamps = [f'asm volatile("mov.u64 %0, %%clock64;" : "=l"(at[{i}]) :: "memory");' for i in range(5)]
+    return f"""
+extern "C" __global__ void __launch_bounds__(128) skew_{place}(unsigned *out, int late, int sleep, int zero) {{
+  extern __shared__ unsigned raw[];
+  for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
+  unsigned base = base_of(raw) + 1023 & ~1023u;
+  Q qa = plain(base, 16, 1024) | 1ull << 62, qb = plain(base + 8192, 16, 1024) | 1ull << 62;
+  unsigned d[{count}]; for (int i = 0; i < {count}; i++) d[i] = zero;
+  PROXY
+  for (int again = 0; again < 2; again++) {{
+    unsigned nap = again && threadIdx.x / 32 == late ? sleep : 0;
+    unsigned long long at[5];
+    __syncthreads();
+    {stamps[0]} {sleeps[0]}
+    FENCE {stamps[1]} {sleeps[1]}
+    {body} {stamps[2]} {sleeps[2]}
+    COMMIT {stamps[3]} {sleeps[3]}
+    WAIT {stamps[4]}
+    if (threadIdx.x % 32 == 0) for (int i = 0; i < 5; i++) out[threadIdx.x / 32 * 5 + i] = (unsigned)at[i];
+  }}
+  unsigned total = 0;
+  for (int i = 0; i < {count}; i++) total += d[i];
+  out[20 + threadIdx.x] = total;
+}}
+"""
+
+
+QUEUED = [(n, many) for n in (64, 256) for many in (1, 2, 4, 8, 16, 32)]
+"""Columns of a product, products that follow each other without a wait."""
+
+
+def queue_kernel(n: int, many: int) -> str:
+    """When a warp has issued products, and when they are complete."""
+    count = n // 2
+    body = " ".join(product(("f16", "f16", "f32"), n, "d", "qa", "qb", False) for _ in range(many))
+    stamps = [f'asm volatile("mov.u64 %0, %%clock64;" : "=l"(at[{i}]) :: "memory");' for i in range(3)]
+    return f"""
+extern "C" __global__ void __launch_bounds__(128) queue_{n}_{many}(unsigned *out, int zero) {{
+  extern __shared__ unsigned raw[];
+  for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
+  unsigned base = base_of(raw) + 1023 & ~1023u;
+  Q qa = plain(base, 16, 1024) | 1ull << 62, qb = plain(base + 8192, 16, 1024) | 1ull << 62;
+  unsigned d[{count}]; for (int i = 0; i < {count}; i++) d[i] = zero;
+  PROXY
+  unsigned long long at[3];
+  for (int again = 0; again < 2; again++) {{
+    __syncthreads();
+    FENCE {stamps[0]} {body} {stamps[1]} COMMIT WAIT {stamps[2]}
+  }}
+  unsigned total = 0;
+  for (int i = 0; i < {count}; i++) total += d[i];
+  if (threadIdx.x % 32 == 0) for (int i = 0; i < 2; i++) out[threadIdx.x / 16 + i] = (unsigned)(at[i + 1] - at[0]);
+  out[8 + threadIdx.x] = total;
+}}
+"""
+
+
 def sources() -> dict[str, str]:
     """CUDA source by module."""
     return {
@@ -278,4 +346,6 @@ def sources() -> dict[str, str]:
         "wgmma_map": "#include <cuda_fp16.h>\n" + HEAD + map_kernels(),
         "wgmma_time": HEAD + "".join(map(time_kernel, timed())),
         "wgmma_wait": HEAD + "".join(wait_kernel(*which) for which in WAITS),
+        "wgmma_skew": HEAD + "".join(map(skew_kernel, range(len(SKEWS)))),
+        "wgmma_queue": HEAD + "".join(queue_kernel(*which) for which in QUEUED),
     }

@@ -153,6 +153,10 @@ class Pipes(Section):
     """Between two products of a warpgroup, however few columns."""
     sparse_group_product_least_cycles: int = Field(ge=0)
     """The same for sparse products."""
+    group_product_issue_cycles: int = Field(gt=0)
+    """Between the issues of a warp's two products of its warpgroup."""
+    group_product_tail_cycles: int = Field(ge=0)
+    """From the tensor cores' last cycle of a warpgroup's product until a wait for it ends."""
     shuffle_latency_cycles: int = Field(gt=0)
     match_latency_cycles: int = Field(gt=0)
     """MATCH of one value of 32 bits."""

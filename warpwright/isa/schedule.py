@@ -25,8 +25,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     "xu": ("wide_source",),
     # amount: number of the warp's multiply-adds
     "tensor": ("fp64", "sparse", "short", "bits1", "bits4", "bits8", "bits16", "bits32"),
-    "group_product": ("sparse", "first_in_registers"),  # of a warpgroup; amount: number of columns
-    "products_done": (),  # waits until the tensor pipe is idle
+    "group_product": ("sparse", "first_in_registers", "ends_group"),  # of a warpgroup; amount: number of columns
+    "products_done": (),  # waits for a warpgroup's products; amount: the groups that may be incomplete
     "uniform": (),
     "uniform_move": (),
     "to_uniform": (),  # moves a vector register's value to a uniform register

@@ -16,7 +16,7 @@ from warpwright.driver.functions import LoadedImage
 from warpwright.driver.launches import Launch, submit_launch
 from warpwright.driver.library_placement import PlacedCode
 from warpwright.libraries.calls import LibraryError
-from warpwright.toolchain import compile_source
+from warpwright.toolchain import CompiledModule, compile_source
 
 MAX_DYNAMIC_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
@@ -31,17 +31,19 @@ class Code(PlacedCode):
 
     def place(self) -> LoadedImage:
         s = state()
-        chip = s.gpu.chip
-        folder = resources.files("warpwright.libraries").joinpath("cuda")
-        source = folder.joinpath(self._file).read_text(encoding="utf-8")
-        compiled = compile_source(
-            source,
-            chip.arch,
-            defines=self._defines,
-            include_folders=[str(folder)],
-            name=f"warpwright's {self._library} (not NVIDIA's): {self._file}",
-        )
-        return LoadedImage(compiled, s.current())
+        return LoadedImage(compiled(self._file, self._library, self._defines, s.gpu.chip.arch), s.current())
+
+
+def compiled(file: str, library: str, defines: Mapping[str, str | int], arch: int) -> CompiledModule:
+    """A file of ``cuda/`` as machine code."""
+    folder = resources.files("warpwright.libraries").joinpath("cuda")
+    return compile_source(
+        folder.joinpath(file).read_text(encoding="utf-8"),
+        arch,
+        defines=defines,
+        include_folders=[str(folder)],
+        name=f"warpwright's {library} (not NVIDIA's): {file}",
+    )
 
 
 @cache

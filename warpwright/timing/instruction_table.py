@@ -154,6 +154,19 @@ def _fence_scope(issue: Issue) -> int:
     return scope | s.FENCE_SYSTEM if "system" in issue.work.traits else scope
 
 
+def _encode_meeting(row: npt.NDArray[np.int64], issue: Issue, timing: Timing, chip: Chip) -> None:
+    """What a fence, a warpgroup's product or a wait for a counter needs besides."""
+    if timing.kind == s.K_MEMBAR:
+        row[s.Instruction.strong] = _fence_scope(issue)
+    elif timing.kind == s.K_GROUP:
+        # The tensor cores of all sub-cores are busy for the product's time, a warp's port only until it can issue the next one.
+        row[s.Instruction.op] = timing.interval_cycles
+        row[s.Instruction.interval] = chip.pipes.group_product_issue_cycles
+    elif issue.work.unit == "counter_wait":
+        row[s.Instruction.op] = issue.awaited_counter
+        row[s.Instruction.extra] = issue.work.amount
+
+
 def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], chip: Chip) -> StaticProgram:
     """Build the table.
 
@@ -193,11 +206,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             if memory[0][0] == "shared" and chip.shared.shared_in_cores and "second_word" not in issue.work.traits:
                 row[s.Instruction.pipe] = s.P_FMA_HEAVY
                 row[s.Instruction.interval] = -(-program.lanes // chip.pipes.fma_heavy_lanes)
-        if kind == s.K_MEMBAR:
-            row[s.Instruction.strong] = _fence_scope(issue)
-        if issue.work.unit == "counter_wait":
-            row[s.Instruction.op] = issue.awaited_counter
-            row[s.Instruction.extra] = issue.work.amount
+        _encode_meeting(row, issue, timing, chip)
     if chip.issue.issue_per_clk_count > 1:
         _pair(rows, issues)
     _wait_for_factors(rows, blocks, timings, issues, chip.pipes.wide_multiply_pass_cycles)

@@ -23,7 +23,7 @@ from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
 from warpwright.errors import DeadlockError
 from warpwright.timing.interface import TimingCancelled, TimingError
-from warpwright.timing.state import AT_CLUSTER
+from warpwright.timing.state import AT_CLUSTER, AT_PRODUCT
 
 
 def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Exception:
@@ -102,7 +102,8 @@ def _waiting(context: LaunchContext, stopped: Sequence[Mapping[str, int]]) -> li
         if warp is None:
             found.append(WaitingWarp(number, "exited"))
             continue
-        at_barrier = warp["waits_at_barrier"] >= 0
+        at_product = warp["waits_at_barrier"] == AT_PRODUCT - 1
+        at_barrier = warp["waits_at_barrier"] >= 0 and not at_product
         at_cluster = warp["waits_at_barrier"] == AT_CLUSTER - 1
         found.append(
             WaitingWarp(

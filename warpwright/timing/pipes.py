@@ -145,12 +145,18 @@ def _group_product(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing
     shared_bytes += 0 if "first_in_registers" in work.traits else GROUP_ROWS * GROUP_DEPTH_BYTES
     fed = -(-shared_bytes // chip.l1.l1_data_bytes_per_clk)
     least = pipes.sparse_group_product_least_cycles if sparse else pipes.group_product_least_cycles
-    return Timing(s.P_TENSOR, max(products, fed, least), pipes.tensor_latency_cycles, s.K_FIXED)
+    return Timing(
+        s.P_TENSOR,
+        max(products, fed, least),
+        pipes.tensor_latency_cycles,
+        s.K_GROUP,
+        int("ends_group" in work.traits),
+    )
 
 
 def _products_done(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    """A warp's products are complete when the pipe is idle."""
-    return Timing(s.P_TENSOR, 1, chip.pipes.tensor_latency_cycles, s.K_FIXED)
+    """A wait that leaves so many groups of a warpgroup's products open."""
+    return Timing(s.P_NONE, 1, chip.pipes.tensor_latency_cycles, s.K_GROUP_WAIT, work.amount)
 
 
 def _uniform(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:

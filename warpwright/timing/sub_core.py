@@ -33,6 +33,7 @@ from warpwright.timing.warp import (
     hold,
     hold_both,
     let_go,
+    mark,
     pause_of,
     prepare,
     run_function,
@@ -45,6 +46,8 @@ from warpwright.timing.warp import (
 
 BANKS_2_AND_3 = 0xFF00
 """Mask of an instruction's reads of the banks that only chips with four banks have."""
+GROUP_WARPS = 4
+"""Warps of a warpgroup (PTX ISA, ``wgmma``)."""
 LOOK_AGAIN_CYCLES = 4
 """Resolution of the end of a try_wait's phase."""
 
@@ -253,9 +256,58 @@ def account(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, pc: int, pipe: int, time
 
 
 @core
+def warp_of_group(m: Any, sm: s.SM, w: s.Warp, number: int) -> s.Warp:
+    """The ``number``-th warp of the warp's group; the warp itself in the place of one that has ended."""
+    slot = m[sm.blocks[m[w.block]].warps[m[w.in_block] - m[w.in_block] % GROUP_WARPS + number]]
+    return warp_at(sm, slot) if slot >= 0 else w
+
+
+@core
+def group_is_there(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> bool:
+    """Whether all warps of the warp's group have come to its next product, which is then given to the tensor cores.
+
+    The tensor cores of the four sub-cores multiply a group's rows together, since shared memory feeds them once: on an H200, a warp that is late before a
+    product holds up the products of the others, and one that is late at a fence, a commit or a wait holds up nobody.  Products are queued: four of 128 columns
+    issue in 49 cycles and take 256 (``bench.silicon.check_wgmma``, part ``skew``).
+    """
+    number = m[w.products] + 1
+    m[w.at_product] = number
+    for i in range(GROUP_WARPS):
+        if m[warp_of_group(m, sm, w, i).at_product] < number:
+            return False
+    if m[w.begun_products] < number:
+        m[sm.group_free] = max(time, m[sm.group_free]) + code[row.op]
+        end = m[sm.group_free] + m[s.chip.group_tail]
+        for i in range(GROUP_WARPS):
+            begin_product(m, sm, warp_of_group(m, sm, w, i), number, end, code[row.extra], time)
+    m[w.products] = number
+    return True
+
+
+@core
+def begin_product(m: Any, sm: s.SM, w: s.Warp, number: int, end: int, ends_group: int, time: int) -> None:
+    """Record when a product of the warp's group is complete, and let the warp go on if it waits for the others."""
+    if m[w.begun_products] == number:
+        return
+    m[w.begun_products] = number
+    m[w.product_end] = end
+    if ends_group:
+        m[w.group_end[m[w.groups] & (s.GROUP_RING - 1)]] = end
+        m[w.groups] += 1
+    if m[w.barrier] == s.AT_PRODUCT:
+        m[w.barrier] = 0
+        m[w.earliest] = time
+        mark(m, sm, w)
+
+
+@core
 def must_wait(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, end: int) -> bool:
     """Whether the chosen instruction cannot issue after all, because its unit has no room in this window, or because something must be executed first."""
     kind = code[row.kind]
+    if kind == s.K_GROUP and not group_is_there(m, code, sm, w, row, time):
+        m[w.barrier] = s.AT_PRODUCT
+        prepare(m, code, sm, w, time, s.ST_MATH)
+        return True
     if kind == s.K_BULK and not has_room(m, sm):
         m[sc.pipe_free[s.P_MIO]] = end
         return True

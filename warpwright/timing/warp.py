@@ -308,13 +308,28 @@ def operands_ready(
         if over >> 1 > earliest:
             earliest = over >> 1
             reason = s.ST_LONG if over & 1 else s.ST_SHORT
-    if code[row.kind] == s.K_DEPBAR and known:
+    kind = code[row.kind]
+    if s.K_DEPBAR <= kind <= s.K_GROUP_WAIT and known:
+        if kind == s.K_GROUP_WAIT:
+            over = products_over(m, w, code[row.extra])
+            if over > earliest:
+                return over, s.ST_MATH, True
+            return earliest, reason, True
         over = counter_ready(m, w, code[row.op], code[row.extra])
         if over >= s.INF:
             return earliest, s.ST_LONG, False
         if over > earliest:
             return over, s.ST_LONG, True
     return earliest, reason, known
+
+
+@core
+def products_over(m: Any, w: s.Warp, left: int) -> int:
+    """When no more than ``left`` groups of the warpgroup's products are incomplete."""
+    if left == 0:
+        return m[w.product_end]
+    place = m[w.groups] - 1 - left
+    return m[w.group_end[place & (s.GROUP_RING - 1)]] if place >= 0 and left < s.GROUP_RING else 0
 
 
 @core

@@ -95,13 +95,15 @@ def _product(i: Instruction) -> Work:
 def _group_product(i: Instruction) -> Work:
     shape = next(m for m in i.modifiers if m.startswith("64x"))
     in_registers = any(o.kind is Kind.REGISTER for o in i.operands[1:2])
-    traits = _some(sparse="SP" in i.modifiers, first_in_registers=in_registers)
+    ends = any(o.kind is Kind.SCOREBOARD for o in i.operands)
+    traits = _some(sparse="SP" in i.modifiers, first_in_registers=in_registers, ends_group=ends)
     return Work("group_product", traits, int(shape.split("x")[1]))
 
 
 def _warpgroup(i: Instruction) -> Work:
-    done = "DEPBAR" in i.modifiers and not i.operands[-1].value
-    return Work("products_done" if done else "branch")
+    if "DEPBAR" in i.modifiers:
+        return Work("products_done", amount=i.operands[-1].value)
+    return Work("branch")
 
 
 def _call(i: Instruction) -> Work:

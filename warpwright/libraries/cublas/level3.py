@@ -8,7 +8,8 @@ from typing import Any
 
 from warpwright.libraries.calls import entry, unsupported
 from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
-from warpwright.libraries.cublas.products import POINTER_ARRAYS, Matrix, Product, Scalar, run
+from warpwright.libraries.cublas.product_kernels import run
+from warpwright.libraries.cublas.products import POINTER_ARRAYS, Matrix, Product, Scalar
 from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_16F, R_32F, R_32I, R_64F
 
 _COMPUTE: dict[int, int] = {

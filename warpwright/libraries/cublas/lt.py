@@ -15,7 +15,7 @@ from warpwright.driver import cmemory
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import state
 from warpwright.libraries.calls import entry, invalid, unsupported
-from warpwright.libraries.cublas import products
+from warpwright.libraries.cublas import product_kernels, products
 from warpwright.libraries.cublas.handles import Handle, handle_of
 from warpwright.libraries.cublas.level3 import scale_type
 from warpwright.libraries.cublas.products import Matrix, Product, Scalar
@@ -281,7 +281,7 @@ def matmul(call: Matmul) -> None:
     on_device = described.number(_POINTER_MODE) == 1
     product.alpha = Scalar.read(call.alpha, product.scale_type, on_device)
     product.beta = Scalar.read(call.beta, product.scale_type, on_device)
-    products.run(product, call.stream)
+    product_kernels.run(product, call.stream)
     _bias_gradient(handle, product, described, call.stream)
 
 

@@ -38,17 +38,19 @@ template <class T> __device__ __forceinline__ const T *matrix(const void *place,
 }
 
 // The tanh form, as cuBLASLt documents for CUBLASLT_EPILOGUE_GELU.
-__device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
-__device__ __forceinline__ float gelu_gradient(float x) {
-    float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
-    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
+template <class R> __device__ __forceinline__ R gelu_tanh(R x) { return tanh((R)0.79788456080286536 * (x + (R)0.044715 * x * x * x)); }
+template <class R> __device__ __forceinline__ R gelu(R x) { return (R)0.5 * x * ((R)1 + gelu_tanh(x)); }
+template <class R> __device__ __forceinline__ R gelu_gradient(R x) {
+    R t = gelu_tanh(x);
+    return (R)0.5 * ((R)1 + t) + (R)0.5 * x * ((R)1 - t * t) * (R)0.79788456080286536 * ((R)1 + (R)(3 * 0.044715) * x * x);
 }
-__device__ __forceinline__ float as_float(float v) { return v; }
-__device__ __forceinline__ float as_float(double v) { return (float)v; }
-__device__ __forceinline__ float as_float(int v) { return (float)v; }
-template <class T> __device__ __forceinline__ float as_float(complex_t<T> v) { return (float)v.x; }
-template <class S> __device__ __forceinline__ S from_float(S old, float v) { return (S)v; }
-template <class T> __device__ __forceinline__ complex_t<T> from_float(complex_t<T> old, float v) { return old; }
+// The type in which activations of a sum are computed.
+__device__ __forceinline__ float as_real(float v) { return v; }
+__device__ __forceinline__ double as_real(double v) { return v; }
+__device__ __forceinline__ float as_real(int v) { return (float)v; }
+template <class T> __device__ __forceinline__ T as_real(complex_t<T> v) { return v.x; }
+template <class S, class R> __device__ __forceinline__ S from_real(S old, R v) { return (S)v; }
+template <class T, class R> __device__ __forceinline__ complex_t<T> from_real(complex_t<T> old, R v) { return old; }
 
 template <class T> struct alignas(sizeof(T) > 4 ? 16 : 4 * sizeof(T)) Four { T v[4]; };
 
@@ -67,14 +69,14 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
         reads_c = !is_zero(beta);
         if (!SCALED) return;
         float scale = (g.scale_a ? *g.scale_a : 1.0f) * (g.scale_b ? *g.scale_b : 1.0f);
-        if (g.scale_a || g.scale_b) alpha = alpha * from_float(alpha, scale);
+        if (g.scale_a || g.scale_b) alpha = alpha * from_real(alpha, scale);
     }
     __device__ __forceinline__ void store(int row, int column, S sum) const {
         if (row >= g.m || column >= g.n) return;
         S value = alpha * sum;
         if (reads_c) value = fused(beta, To<S>::from(c[row + g.ldc * column]), value);
         if (ACTIVATIONS && g.flags & EPILOGUE) value = activated(row, column, value);
-        if (SCALED && g.scale_d) value = value * from_float(value, *g.scale_d);
+        if (SCALED && g.scale_d) value = value * from_real(value, *g.scale_d);
         put(d + row + g.ldd * column, value);
     }
     // Four sums of a column.
@@ -97,26 +99,26 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             if (ACTIVATIONS && g.flags & EPILOGUE) value[e] = activated(row + e, column, value[e]);
-            if (SCALED && g.scale_d) value[e] = value[e] * from_float(value[e], *g.scale_d);
+            if (SCALED && g.scale_d) value[e] = value[e] * from_real(value[e], *g.scale_d);
             put(&stored.v[e], value[e]);
         }
         *(Four<D> *)(d + row + g.ldd * column) = stored;
     }
     __device__ S activated(int row, int column, S value) const {
         if (g.flags & BIAS) value = value + To<S>::from(((const BIAS_T *)g.bias)[(g.flags & BIAS_OF_COLUMN ? column : row) + g.stride_bias * blockIdx.z]);
-        float x = as_float(value);
+        auto x = as_real(value);
         if (g.flags & (RELU | GELU)) {
             if (g.flags & STORE_AUX) store_aux(row, column, value);
-            return from_float(value, g.flags & RELU ? (x > 0.0f || x != x ? x : 0.0f) : gelu(x));
+            return from_real(value, g.flags & RELU ? (x > 0 || x != x ? x : decltype(x)(0)) : gelu(x));
         }
         if (g.flags & RELU_GRADIENT) {
             const unsigned char *mask = (const unsigned char *)g.aux;
             i64 bit = row + g.ld_aux * column + 8 * g.stride_aux * blockIdx.z;
-            return from_float(value, mask[bit >> 3] >> (bit & 7) & 1 ? x : 0.0f);
+            return from_real(value, mask[bit >> 3] >> (bit & 7) & 1 ? x : decltype(x)(0));
         }
         if (g.flags & GELU_GRADIENT) {
-            float before = as_float(To<S>::from(((const D *)g.aux)[row + g.ld_aux * column + g.stride_aux * blockIdx.z]));
-            return from_float(value, x * gelu_gradient(before));
+            auto before = as_real(To<S>::from(((const D *)g.aux)[row + g.ld_aux * column + g.stride_aux * blockIdx.z]));
+            return from_real(value, x * gelu_gradient(before));
         }
         return value;
     }
@@ -128,7 +130,7 @@ template <class S, class C, class D, class BIAS_T> struct Epilogue {
         }
         i64 bit = row + g.ld_aux * column + 8 * g.stride_aux * blockIdx.z;
         unsigned *word = (unsigned *)g.aux + (bit >> 5);
-        if (as_float(value) > 0.0f) atomicOr(word, 1u << (bit & 31));
+        if (as_real(value) > 0) atomicOr(word, 1u << (bit & 31));
         else atomicAnd(word, ~(1u << (bit & 31)));
     }
 };

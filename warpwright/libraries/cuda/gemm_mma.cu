@@ -2,15 +2,19 @@
 //
 // Macros: KERNEL its name; KIND 0 f16, 1 bf16, 2 tf32, 3 int8, 4 f64; A_TYPE (that of B too), C_TYPE, D_TYPE, BIAS_TYPE, SCALE; OP_OF_A, OP_OF_B 0 as it is, 1 transposed;
 // TILE_M, TILE_N of a block, WARPS_M, WARPS_N its warps; STAGES of tiles in shared memory; SLAB_COLUMNS, the products side by side that are stored at once;
-// ALIGNED: 16 bytes of a row or column can be loaded at once; VOLTA: the product of sm_70, 8x8x4 for each of a warp's four pairs of quads.
+// ALIGNED: 16 bytes of a row or column can be loaded at once; VOLTA: the product of sm_70, 8x8x4 for each of a warp's four pairs of quads; WIDE_F64: that of sm_90 for doubles, 16x8x8,
+// for which the tensor cores take no longer than for two of 8x8x4.
 #include "epilogue.cuh"
 
 constexpr int THREADS = 32 * WARPS_M * WARPS_N, BYTES = sizeof(A_TYPE), TILE_K = 64 / BYTES;
 constexpr int PER_VECTOR = 16 / BYTES;
 constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N;
 // One multiply(): the four products of sm_70 make 16x16x4.
-constexpr int MMA_M = KIND == 4 ? 8 : 16, MMA_N = VOLTA ? 16 : 8, MMA_K = VOLTA || KIND == 4 ? 4 : 32 / BYTES, MS = WARP_M / MMA_M, NS = WARP_N / MMA_N;
-constexpr int A_WORDS = KIND == 4 ? 1 : VOLTA ? 2 : 4, B_WORDS = KIND == 4 ? 1 : 2, SUMS = KIND == 4 ? 2 : VOLTA ? 8 : 4;
+constexpr bool NARROW_F64 = KIND == 4 && !WIDE_F64;
+constexpr int MMA_M = NARROW_F64 ? 8 : 16, MMA_N = VOLTA ? 16 : 8, MMA_K = VOLTA || NARROW_F64 ? 4 : WIDE_F64 ? 8 : 32 / BYTES, MS = WARP_M / MMA_M, NS = WARP_N / MMA_N;
+constexpr int A_WORDS = NARROW_F64 ? 1 : VOLTA ? 2 : 4, B_WORDS = NARROW_F64 ? 1 : 2, SUMS = NARROW_F64 ? 2 : VOLTA ? 8 : 4;
+// Between two lines in shared memory: the doubles that half a warp reads for a fragment lie in different banks.
+constexpr int GAP = KIND == 4 ? 4 : PER_VECTOR;
 constexpr bool HAS_ASYNC_COPIES = !VOLTA;
 #if KIND == 3
 typedef int SUM;
@@ -38,7 +42,7 @@ __device__ __forceinline__ int clamped(int value, int most) { return value < 0 ?
 // Vectors of 16 bytes are copied asynchronously where their places are aligned and in order; otherwise they pass through registers.
 template <int ROWS, bool K_FIRST> struct Tile {
     static constexpr bool ALONG_K = K_FIRST || BYTES == 1, ASYNC = ALIGNED && K_FIRST == ALONG_K && HAS_ASYNC_COPIES;
-    static constexpr int LINE = (ALONG_K ? TILE_K : ROWS) + PER_VECTOR, LINES = ALONG_K ? ROWS : TILE_K, ELEMENTS = LINE * LINES;
+    static constexpr int LINE = (ALONG_K ? TILE_K : ROWS) + GAP, LINES = ALONG_K ? ROWS : TILE_K, ELEMENTS = LINE * LINES;
     static constexpr int LOADS = ROWS * TILE_K / PER_VECTOR / THREADS, ACROSS = (K_FIRST ? TILE_K : ROWS) / PER_VECTOR;
     static constexpr int STEP = THREADS / ACROSS;  // lines between two loads of a thread
     static_assert(LOADS * THREADS * PER_VECTOR == ROWS * TILE_K && STEP * ACROSS == THREADS, "a tile is whole loads of every thread");
@@ -94,6 +98,7 @@ template <int ROWS, bool K_FIRST> struct Tile {
             }
         }
     }
+    static __device__ __forceinline__ A_TYPE element(const A_TYPE *tile, int row, int k) { return ALONG_K ? tile[row * LINE + k] : tile[k * LINE + row]; }
     // A word: consecutive elements along K of a row.
     static __device__ __forceinline__ unsigned word(const A_TYPE *tile, int row, int k) {
         if (ALONG_K) return *(const unsigned *)(tile + row * LINE + k);
@@ -138,7 +143,8 @@ template <class T> __device__ __forceinline__ void volta_fragment(unsigned *w, c
 // The words of a product's left operand.
 template <class T> __device__ __forceinline__ void fragment_a(Word *w, const A_TYPE *tile, int row, int k, int lane) {
 #if KIND == 4
-    w[0] = T::ALONG_K ? tile[(row + lane / 4) * T::LINE + k + lane % 4] : tile[(k + lane % 4) * T::LINE + row + lane / 4];
+#pragma unroll
+    for (int i = 0; i < A_WORDS; i++) w[i] = T::element(tile, row + lane / 4 + i % 2 * 8, k + lane % 4 + i / 2 * 4);
 #elif VOLTA
     volta_fragment<T>(w, tile, row + lane / 4 % 2 * 8, k, lane);
 #else
@@ -156,8 +162,8 @@ template <class T> __device__ __forceinline__ void fragment_a(Word *w, const A_T
 // The words of the right operands of two products side by side.
 template <class T> __device__ __forceinline__ void fragments_b(Word (*w)[B_WORDS], const A_TYPE *tile, int column, int k, int lane) {
 #if KIND == 4
-    for (int i = 0; i < 2; i++, column += 8)
-        w[i][0] = T::ALONG_K ? tile[(column + lane / 4) * T::LINE + k + lane % 4] : tile[(k + lane % 4) * T::LINE + column + lane / 4];
+#pragma unroll
+    for (int i = 0; i < 2 * B_WORDS; i++) w[i / B_WORDS][i % B_WORDS] = T::element(tile, column + i / B_WORDS * 8 + lane / 4, k + lane % 4 + i % B_WORDS * 4);
 #elif VOLTA
     for (int i = 0; i < 2; i++) volta_fragment<T>(w[i], tile, column + 16 * i + lane / 8 % 2 * 8, k, lane);
 #else
@@ -173,7 +179,10 @@ template <class T> __device__ __forceinline__ void fragments_b(Word (*w)[B_WORDS
 #endif
 }
 __device__ __forceinline__ void multiply(SUM *c, const Word *a, const Word *b) {
-#if KIND == 4
+#if WIDE_F64
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#elif KIND == 4
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[0]), "+d"(c[1]) : "d"(a[0]), "d"(b[0]));
 #elif KIND == 3
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

@@ -15,7 +15,7 @@ from warpwright.driver import cmemory
 from warpwright.driver.driver_state import state
 from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import entry, invalid, unsupported
-from warpwright.libraries.cublas import products
+from warpwright.libraries.cublas import product_kernels, products
 from warpwright.libraries.cudnn.dropout import Dropout
 from warpwright.libraries.cudnn.handles import Tensor, add, element_of, found, handle_of, sum_of
 from warpwright.libraries.element_types import R_16BF, R_16F, R_32F, R_64F, TYPES
@@ -353,7 +353,7 @@ class Pass:
             return
         own = _TYPES[self.network.type]
         result = products.Matrix(c.address, type_of_c, c.ld)
-        products.run(
+        product_kernels.run(
             products.Product(
                 n,
                 m,

@@ -25,6 +25,7 @@ AT_CLUSTER = (
     NAMED_BARRIERS + 1
 )  # value of ``Warp.barrier`` at the barrier of a cluster: the named ones are 1 to NAMED_BARRIERS
 AT_GRID = NAMED_BARRIERS + 2  # the same at a wait for the end of preceding grids
+AT_PRODUCT = NAMED_BARRIERS + 3  # the same at a warpgroup's product, to which others of its warps have yet to come
 
 # --- pipes: what an instruction occupies when it issues -------------------------------------------
 PIPES = (

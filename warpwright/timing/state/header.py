@@ -880,6 +880,9 @@ class Header(Unit):
         "for which either goes on",
     )
     product_half = from_chip("pipes.tensor_half_cycles", "cycle", "from a tensor product to HFMA2.MMA or FP64")
+    group_tail = from_chip(
+        "pipes.group_product_tail_cycles", "cycle", "from a warpgroup's product to the end of a wait for it"
+    )
     fence_shared = from_chip(
         "pipes.membar_block_written_latency_cycles",
         "cycle",

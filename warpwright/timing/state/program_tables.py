@@ -59,6 +59,7 @@ OWN_SHARED = 1 << 21
     K_JOIN,  # BSYNC and WARPSYNC: a branch to where its warp continues, possibly the next instruction
     K_YIELD,  # other lanes of the warp may continue first
     K_CLOCK,
+    K_GROUP,  # a warpgroup's product: begins when all of its warps have come to it
     K_AWAIT,  # a try_wait: held back until its phase ends
     # from K_MEMORY to K_LOOKUP: there is a record
     K_MEMORY,
@@ -71,6 +72,7 @@ OWN_SHARED = 1 << 21
     K_MIO,  # shuffles, MATCH …: the queue, no record
     K_COPY_DONE,  # LDGDEPBAR
     K_DEPBAR,
+    K_GROUP_WAIT,  # for the products of a warpgroup
     K_INVALIDATE,  # CCTL.IVALL
     K_LET_GO,  # griddepcontrol.launch_dependents
     # from K_BARRIER on: the warp may have to wait

@@ -56,6 +56,10 @@ class SubCore(Unit):
     barrier_queue = words(8, "cycle", "ring: when the barriers' unit has taken each of the last arrivals")
 
 
+GROUP_RING = 4
+"""Groups of a warpgroup's products whose ends are kept: a wait that leaves more of them open does not wait."""
+
+
 class Warp(Unit, align=8):
     """A warp slot; eight words are a cache line of the host, and the first three lines serve most issues."""
 
@@ -94,6 +98,12 @@ class Warp(Unit, align=8):
     block = word("", "block slot")
     passes_end = word("cycle", "when the passes of its last memory instruction are over")
     look = word("cycle", "of the try_wait that is held back, 0: none")
+    products = word("products", "of its warpgroup that it has issued")
+    at_product = word("products", "of its warpgroup that it has come to")
+    begun_products = word("products", "of its warpgroup for which the tensor cores have a time")
+    product_end = word("cycle", "when the last of them is complete")
+    groups = word("groups", "of products that end with one of them")
+    group_end = words(GROUP_RING, "cycle", "ring: when each of the last groups is complete")
     active = word("", "a warp is in the slot and has not ended")
     started = word("cycle", "when it started")
     store_time = word("cycle", "when its last write was acknowledged")
@@ -168,6 +178,7 @@ class SM(Unit, align=8):
         reset=INF,
     )
     rotate = word("", "sub-core that gets the next warp")
+    group_free = word("cycle", "when the tensor cores take the next product of a warpgroup")
     block_free = word("cycle", "when the next block may start")
     active_from = word("cycle", "since when the SM has had a block, -1: it has none", reset=-1)
     texture_free = word("cycle", "when the texture units take their next quads")

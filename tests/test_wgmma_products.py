@@ -1,0 +1,156 @@
+"""The libraries' products by wgmma: every operand layout and type, edges, epilogues, batches, and the same results with full timing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import warpwright as ww
+from warpwright.libraries import library_kernels
+from warpwright.libraries.cublas.product_kernels import Plan, Target, plan
+from warpwright.libraries.cublas.products import BIAS, RELU, Matrix, Product, Scalar
+from warpwright.libraries.element_types import R_8F_E4M3, R_8F_E5M2, R_8I, R_16BF, R_16F, R_32F, R_32I, R_64F, TYPES
+
+Array = np.ndarray[Any, Any]
+FEW_SMS = Target(90, 4)
+"""A small product has enough tiles for it, and its blocks take several."""
+DTYPES: dict[int, Any] = {
+    R_16F: np.float16, R_16BF: ml_dtypes.bfloat16, R_32F: np.float32, R_64F: np.float64, R_8I: np.int8, R_32I: np.int32,
+    R_8F_E4M3: ml_dtypes.float8_e4m3fn, R_8F_E5M2: ml_dtypes.float8_e5m2,
+}  # fmt: skip
+TOLERANCE = {R_16F: 1e-3, R_16BF: 8e-3, R_32F: 2e-3, R_64F: 1e-14, R_32I: 0.0}
+"""Of the largest element of the result; f32 results are of operands that are rounded to fewer bits."""
+
+
+@dataclass(frozen=True)
+class Case:
+    type: int
+    layout: str
+    sizes: tuple[int, int, int]
+    result: int
+    right: int = -1
+    """The type of B; -1: that of A."""
+    batch: int = 1
+    beta: float = 0
+    bias: bool = False
+    target: Target = FEW_SMS
+
+
+CASES = [
+    *(Case(R_16F, layout, (328, 200, 136), R_16F) for layout in ("nn", "tn", "nt", "tt")),
+    Case(R_16BF, "tt", (328, 136, 200), R_16BF, batch=2),
+    Case(R_16F, "tn", (300, 140, 104), R_32F),
+    Case(R_16F, "nt", (264, 264, 1000), R_16F, beta=2),
+    Case(R_16BF, "nn", (264, 136, 72), R_16BF, bias=True),
+    Case(R_32F, "tn", (300, 260, 68), R_32F),
+    Case(R_8I, "tn", (300, 260, 144), R_32I, beta=1),
+    Case(R_8F_E4M3, "tn", (256, 128, 128), R_16BF),
+    Case(R_8F_E5M2, "tn", (256, 128, 128), R_16BF, right=R_8F_E4M3),
+    Case(R_64F, "nn", (130, 140, 36), R_64F),
+    Case(R_64F, "tt", (130, 140, 36), R_64F),
+]
+
+
+class Operands:
+    """Column-major matrices with columns of whole 16 bytes on a simulated H200, their product and what it must be."""
+
+    def __init__(self, gpu: ww.GPU, case: Case) -> None:
+        self.gpu, self.case, self.random = gpu, case, np.random.default_rng(3)
+        m, n, k = case.sizes
+        ops = ["nt".index(letter) for letter in case.layout]
+        right = case.type if case.right < 0 else case.right
+        a, held_a = self._matrix(case.type, *((k, m) if ops[0] else (m, k)))
+        b, held_b = self._matrix(right, *((n, k) if ops[1] else (k, n)))
+        self.before = self._values(case.result, (case.batch, n, m))
+        self.result = gpu.array(self.before.view(np.uint8).reshape(-1))
+        bias = self._values(case.result, (m,))
+        self.bias = gpu.array(bias.view(np.uint8))
+        self.held = held_a, held_b
+        d = Matrix(self.result.device_address(), case.result, m, m * n)
+        scale = {R_8I: R_32I, R_64F: R_64F}.get(case.type, R_32F)
+        self.product = Product(
+            *(m, n, k, Matrix(a[1], case.type, a[2], a[0].shape[1] * a[2], ops[0])),
+            *(Matrix(b[1], right, b[2], b[0].shape[1] * b[2], ops[1]), d, d, Scalar(1), Scalar(case.beta), scale),
+            batch=case.batch,
+            flags=(BIAS | RELU) * case.bias,
+            tf32=True,
+            bias=self.bias.device_address(),
+        )
+        left, other = (x.astype(np.float64) for x in (a[0], b[0]))
+        left = left[:, :, : k if ops[0] else m]
+        other = other[:, :, : n if ops[1] else k]
+        product = (left if ops[0] else left.transpose(0, 2, 1)) @ (
+            other if ops[1] else other.transpose(0, 2, 1)
+        ).transpose(0, 1, 2)
+        self.expected = product.transpose(0, 2, 1) + case.beta * self.before.astype(np.float64)
+        if case.bias:
+            self.expected = np.maximum(self.expected + bias.astype(np.float64), 0)
+
+    def _values(self, type: int, shape: tuple[int, ...]) -> Array:
+        if type in (R_8I, R_32I):
+            return self.random.integers(-4, 5, shape).astype(DTYPES[type])
+        return self.random.standard_normal(shape).astype(DTYPES[type])
+
+    def _matrix(self, type: int, rows: int, columns: int) -> tuple[tuple[Array, int, int], ww.DeviceArray]:
+        whole = 16 // TYPES[type].size_bytes
+        leading = -(-rows // whole) * whole
+        values = self._values(type, (self.case.batch, columns, leading))
+        array = self.gpu.array(values.view(np.uint8).reshape(-1))
+        return (values, array.device_address(), leading), array
+
+    def run(self) -> Plan:
+        """Launch the product."""
+        planned = plan(self.product, self.case.target)
+        code = library_kernels.compiled(planned.file, "cuBLAS", {"KERNEL": planned.name, **planned.macros}, 90)
+        kernel = self.gpu.compile(code.cubin)[planned.name]
+        kernel[planned.grid, planned.threads, planned.shared_bytes](*(np.void(value) for value in planned.arguments))
+        return planned
+
+    def error(self) -> float:
+        """The largest difference over the largest element."""
+        found = np.frombuffer(self.result.numpy().tobytes(), DTYPES[self.case.result]).reshape(self.expected.shape)
+        return float(np.abs(found.astype(np.float64) - self.expected).max() / np.abs(self.expected).max())
+
+
+@pytest.fixture(scope="module")
+def gpu() -> ww.GPU:
+    return ww.GPU("h200", timing="off")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{TYPES[c.type].name}-{c.layout}-{TYPES[c.result].name}")
+def test_products(case: Case, gpu: ww.GPU) -> None:
+    operands = Operands(gpu, case)
+    planned = operands.run()
+    assert planned.file == ("gemm_mma.cu" if case.type == R_64F else "gemm_wgmma.cu")
+    assert operands.error() <= TOLERANCE[case.result]
+
+
+@pytest.fixture
+def timed() -> Iterator[ww.GPU]:
+    return ww.GPU("h200", timing="full")
+
+
+@pytest.mark.ci
+def test_a_stage_is_not_written_before_all_warps_of_a_group_have_read_it(timed: ww.GPU) -> None:
+    """One warp of a group tells the producer that all four have read a stage: with timing this product was wrong while each warp multiplied by itself."""
+    for depth in (1024, 2048):
+        operands = Operands(timed, Case(R_16F, "nn", (512, 512, depth), R_16F))
+        operands.run()
+        assert operands.error() <= TOLERANCE[R_16F]
+
+
+def test_layouts_that_wgmma_cannot_read_take_mma() -> None:
+    def chosen(type: int, layout: str, address: int = 0, tf32: bool = True) -> str:
+        ops = ["nt".index(letter) for letter in layout]
+        matrices = [Matrix(address, type, 512, 512 * 512, op) for op in (*ops, 0, 0)]
+        return plan(Product(512, 512, 512, *matrices, Scalar(1), Scalar(0), R_32F, tf32=tf32), FEW_SMS).file
+
+    assert chosen(R_16F, "nt") == chosen(R_32F, "tn") == "gemm_wgmma.cu"
+    assert chosen(R_16F, "nt", address=2) == chosen(R_32F, "nn") == "gemm_mma.cu"
+    assert chosen(R_32F, "tn", tf32=False) == chosen(R_8F_E4M3, "nn") == "gemm.cu"
