@@ -405,6 +405,15 @@ def test_packed_differences_and_minima(a: list[int], b: list[int], c: list[int])
     assert got == want
 
 
+@property_of(lanes)
+def test_a_clamped_value_is_told_from_its_bound(a: list[int]) -> None:
+    """As ptxas compiles ``m = max(0, min(x, 16))`` with ``m == 16``."""
+    warp = execute("VIMNMX.RELU R6, P0, P0, R1, 0x10, PT", {1: a})
+    clamped = [max(0, min(signed(x, 32), 16)) for x in a]
+    assert warp.regs[6].tolist() == clamped
+    assert warp.preds[0].tolist() == [value == 16 for value in clamped]
+
+
 def test_a_swap_reads_before_it_writes() -> None:
     warp = execute(["IMAD.WIDE.U32 R2, R3, 0x1, RZ", "IMAD.WIDE R2, R2, R2, R2"], {3: [7] * LANES})
     assert pair(warp, 2) == [56] * LANES

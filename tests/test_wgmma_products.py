@@ -51,6 +51,7 @@ CASES = [
     Case(R_8I, "tn", (300, 260, 144), R_32I, beta=1),
     Case(R_8F_E4M3, "tn", (256, 128, 128), R_16BF),
     Case(R_8F_E5M2, "tn", (256, 128, 128), R_16BF, right=R_8F_E4M3),
+    Case(R_8I, "nt", (96, 80, 64), R_32I),
     Case(R_64F, "nn", (130, 140, 36), R_64F),
     Case(R_64F, "tt", (130, 140, 36), R_64F),
 ]
@@ -127,7 +128,8 @@ def gpu() -> ww.GPU:
 def test_products(case: Case, gpu: ww.GPU) -> None:
     operands = Operands(gpu, case)
     planned = operands.run()
-    assert planned.file == ("gemm_mma.cu" if case.type == R_64F else "gemm_wgmma.cu")
+    uses_mma = case.type == R_64F or (case.type == R_8I and case.layout == "nt")
+    assert planned.file == ("gemm_mma.cu" if uses_mma else "gemm_wgmma.cu")
     assert operands.error() <= TOLERANCE[case.result]
 
 

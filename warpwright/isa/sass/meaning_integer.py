@@ -296,14 +296,19 @@ def least_or_most(i: Instruction, b: Emitter, selector: Operand, values: list[Va
 
 @meaning("IMNMX", "VIMNMX")
 def IMNMX(i: Instruction, b: Emitter) -> None:
-    """The predicates after the destination (lower half first) return whether the first source was selected."""
+    """The predicates after the destination (lower half first) return whether the first source was selected.
+
+    Of one value of 32 bits, which ptxas gives a predicate only with RELU, they return whether the result is the second source: ptxas 12.9 makes
+    ``VIMNMX.RELU R5, P0, P0, R5, 0x7, PT`` of ``m = max(0, min(x, 7))`` with ``m == 7``, for which P0 stands.
+    """
     only(i, "U32", "S32", "U16x2", "S16x2", "RELU")
     d, *chosen, x, y, p = i.operands
     left, right = src32(b, x), src32(b, y)
     result = least_or_most(i, b, p, [left, right])
     packed = "U16x2" in i.modifiers or "S16x2" in i.modifiers
-    for o, mask in zip(chosen, (0xFFFF, 0xFFFF0000) if packed else (0xFFFFFFFF,), strict=False):
-        set_predicate(b, o, b.icmp("eq", b.and_(b.xor(left, result), b.const(mask)), b.const(0)))
+    for o, mask in zip(chosen, (0xFFFF, 0xFFFF0000) if packed else (0xFFFFFFFF,) * 2, strict=False):
+        selected = left if packed else right
+        set_predicate(b, o, b.icmp("eq", b.and_(b.xor(selected, result), b.const(mask)), b.const(0)))
     set32(b, d, result)
 
 
