@@ -100,7 +100,7 @@ BASE = TensorMap(1 << 20, 6, (1024, 512), (2048,), (64, 16), (1, 1))
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"address": 8}, "no multiple of 16 bytes"),
+        ({"address": 8}, "not a multiple of 16 bytes"),
         ({"strides": (24,)}, "a stride of 24 bytes: it must be a multiple of 16 below 2\\*\\*40"),
         ({"box": (257, 1)}, "a box of 257 elements along a dimension: it must be 1 to 256"),
         ({"box": (4, 1)}, "the box's inner dimension has 8 bytes: they must be a multiple of 16"),

@@ -10,6 +10,7 @@ import pytest
 import warpwright as ww
 from tests.test_jit import Prepared
 from warpwright.engine.abi import Status
+from warpwright.engine.jit.codegen import TargetChoice
 
 SOURCE = """
 extern "C" __global__ void stencil(int n, const float *x, float *y) {
@@ -46,7 +47,7 @@ def built() -> tuple[Any, Any]:
     return gpu, gpu.compile(SOURCE)
 
 
-@pytest.mark.parametrize("options", [{}, {"ordinary_calls": True}], ids=["asm", "calls"])
+@pytest.mark.parametrize("options", [{}, {"target": TargetChoice(ordinary_calls=True)}], ids=["asm", "calls"])
 @pytest.mark.parametrize("n", [1, 20, 32, 50, 64, 75, 96])
 def test_partial_warps_at_the_end_of_an_array(built: tuple[Any, Any], n: int, options: dict[str, bool]) -> None:
     gpu, module = built
