@@ -463,7 +463,9 @@ def standstill_error(
     kernel = plain_name(program.name)
     shown = _warp_rows((number, _describe_groups(program, groups)) for number, groups in warps)
     if resident_blocks > 1:
-        shown.append(f"and {resident_blocks - 1:,} more resident blocks, none of which changes anything either")
+        others = resident_blocks - 1
+        many = f"{others:,} more resident blocks, none of which changes anything either"
+        shown.append(f"and {many}" if others > 1 else "and 1 more resident block, which changes nothing either")
     waits = any(group.what == "turn" for _, groups in warps for group in groups)
     if waits and program.arch < _VOLTA:
         advice = (
