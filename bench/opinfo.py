@@ -17,10 +17,12 @@ import json
 import random
 import subprocess
 
-from bench.pytorch.case_processes import Sample, chosen, option_parser, passed
+from bench.pytorch.case_processes import ANSWER, Sample, chosen, option_parser, passed
 
 SEED = 20261127
-_CHILD = r"""
+_CHILD = (
+    ANSWER
+    + r"""
 import json, sys, time, traceback, warnings
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
@@ -163,13 +165,9 @@ for line in sys.stdin:
         result, reason = case(*asked)
     except BaseException as error:
         result, reason = "fail", f"{error.__class__.__name__}: {error}".strip()[:600]
-    stays = False
-    try:
-        torch.cuda.synchronize()
-    except Exception:
-        stays = True
-    print("@@" + json.dumps([result, reason, round(time.process_time() - began, 1), stays]), flush=True)
+    answer(result, reason, began)
 """
+)
 
 
 def cases(python: str) -> list[list[str]]:

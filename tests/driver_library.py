@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,15 @@ class Driver:
         place = kind()
         self(name, ctypes.byref(place), *arguments)
         return place.value
+
+    def microseconds(self, call: Callable[[], None]) -> float:
+        """Simulated time between events before and after what a function submits to the default stream."""
+        events = [self.word("cuEventCreate", 0) for _ in range(2)]
+        self("cuEventRecord", events[0], 0)
+        call()
+        self("cuEventRecord", events[1], 0)
+        self("cuEventSynchronize", events[1])
+        return float(self.word("cuEventElapsedTime", *events, kind=ctypes.c_float)) * 1e3
 
     def launch(
         self, function: int, grid: int, block: int, *values: Any, shared: int = 0, stream: int = 0, expect: int = 0

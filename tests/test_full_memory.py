@@ -201,17 +201,10 @@ assert whole == 64 * MIB, whole
 x, y = ctypes.c_uint64(), ctypes.c_uint64()
 cuda("cuMemAllocManaged", ctypes.byref(x), 96 * MIB, 1)  # more than the device has
 assert info()[0] == before
-event = [cuda.word("cuEventCreate", 0) for _ in range(2)]
-def timed(call):
-    cuda("cuEventRecord", event[0], 0)
-    call()
-    cuda("cuEventRecord", event[1], 0)
-    cuda("cuEventSynchronize", event[1])
-    return cuda.word("cuEventElapsedTime", *event, kind=ctypes.c_float) * 1e3
-first = timed(lambda: cuda("cuMemPrefetchAsync", x.value, 32 * MIB, 0, 0))
+first = cuda.microseconds(lambda: cuda("cuMemPrefetchAsync", x.value, 32 * MIB, 0, 0))
 assert info()[0] == before - 32 * MIB
 table = state().managed.tables[x.value]
-again = timed(lambda: cuda("cuMemPrefetchAsync", x.value + 40 * MIB, 40 * MIB, 0, 0))
+again = cuda.microseconds(lambda: cuda("cuMemPrefetchAsync", x.value + 40 * MIB, 40 * MIB, 0, 0))
 assert again > first + 100, (first, again)  # evicts
 here = int(table.at(2).sum()) * table.page_bytes
 assert 32 * MIB < here <= before, (here, before)

@@ -31,18 +31,36 @@ extern "C" __global__ void mixed(int n, const float *x, float *y, double *z, int
 """
 
 
+class Mixed:
+    """A launch of ``mixed``, of which several compilations give results."""
+
+    def __init__(self) -> None:
+        self.gpu = ww.GPU("h200", timing="off")
+        self.module = self.gpu.compile(SOURCE)
+        self.x = self.gpu.array(np.linspace(0.1, 9, 128, dtype=np.float32))
+
+    def _prepared(self) -> tuple[list[ww.DeviceArray], Prepared]:
+        arrays = [self.gpu.zeros(128), self.gpu.zeros(128, np.float64), self.gpu.zeros(4, np.int32)]
+        return arrays, Prepared(self.gpu, self.module, "mixed", 2, 64, [5, self.x, *arrays])
+
+    def compiled(self, trace: bool) -> jit.CompiledKernel:
+        p = self._prepared()[1]
+        return jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=trace, use_cache=False)
+
+    def results(self, kernel: jit.CompiledKernel) -> list[bytes]:
+        """The bits of the arrays that the launch writes."""
+        arrays, p = self._prepared()
+        CompiledExecution(p.context, kernel, 2, 1).run()
+        return [a.get().tobytes() for a in arrays]
+
+
 def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = ww.GPU("h200", timing="off")
-    module = gpu.compile(SOURCE)
-    x = gpu.array(np.linspace(0.1, 9, 128, dtype=np.float32))
+    mixed = Mixed()
     results, sizes = [], []
     for most in (jit.MOST_CHOICES, 0):
         monkeypatch.setattr(jit, "MOST_CHOICES", most)
-        arrays = gpu.zeros(128), gpu.zeros(128, np.float64), gpu.zeros(4, np.int32)
-        p = Prepared(gpu, module, "mixed", 2, 64, [5, x, *arrays])
-        kernel = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=False, use_cache=False)
-        CompiledExecution(p.context, kernel, 2, 1).run()
-        results.append([a.get().tobytes() for a in arrays])
+        kernel = mixed.compiled(trace=False)
+        results.append(mixed.results(kernel))
         sizes.append(len(jit.to_object(kernel.ir, jit.make_target())))
     assert results[0] == results[1]
     assert sizes[0] < sizes[1], "the second was generated without optimisation"
@@ -52,18 +70,13 @@ def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.ci
 def test_vectors_without_room_in_registers_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that loops use least live in memory; code is shorter by what LLVM need not join and spill."""
-    gpu = ww.GPU("h200", timing="off")
-    module = gpu.compile(SOURCE)
-    x = gpu.array(np.linspace(0.1, 9, 128, dtype=np.float32))
+    mixed = Mixed()
     results, allocas = [], []
     for most in (storage.MOST_JOINS, 60, 0):
         monkeypatch.setattr(storage, "MOST_JOINS", most)
         for trace in (True, False):
-            arrays = gpu.zeros(128), gpu.zeros(128, np.float64), gpu.zeros(4, np.int32)
-            p = Prepared(gpu, module, "mixed", 2, 64, [5, x, *arrays])
-            kernel = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=trace, use_cache=False)
-        CompiledExecution(p.context, kernel, 2, 1).run()
-        results.append([a.get().tobytes() for a in arrays])
+            kernel = mixed.compiled(trace=trace)
+        results.append(mixed.results(kernel))
         allocas.append(kernel.ir.count("= alloca <32 x i"))
     assert results[0] == results[1] == results[2]
     assert allocas[0] > allocas[1] > allocas[2]
@@ -73,18 +86,13 @@ def test_vectors_without_room_in_registers_give_the_same_bits(monkeypatch: pytes
 @pytest.mark.ci
 def test_a_large_functions_variables_stay_in_the_save_area(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stops then copy none of them there, and the results are the same."""
-    gpu = ww.GPU("h200", timing="off")
-    module = gpu.compile(SOURCE)
-    x = gpu.array(np.linspace(0.1, 9, 128, dtype=np.float32))
+    mixed = Mixed()
     results, copies = [], []
     for most in (storage.MOST_CHOICES, 0):
         monkeypatch.setattr(storage, "MOST_CHOICES", most)
-        arrays = gpu.zeros(128), gpu.zeros(128, np.float64), gpu.zeros(4, np.int32)
-        p = Prepared(gpu, module, "mixed", 2, 64, [5, x, *arrays])
-        traced = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=True, use_cache=False)
-        kernel = jit.compile_kernel(p.program, p.lowered, (64, 1, 1), trace=False, use_cache=False)
-        CompiledExecution(p.context, kernel, 2, 1).run()
-        results.append([a.get().tobytes() for a in arrays])
+        traced = mixed.compiled(trace=True)
+        kernel = mixed.compiled(trace=False)
+        results.append(mixed.results(kernel))
         copies.append(len(re.findall(r"= load <32 x i32>, ptr %w\d+\n.* = getelementptr i8, ptr %save", traced.ir)))
     assert results[0] == results[1]
     assert any(results[0][1])

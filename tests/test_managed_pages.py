@@ -445,18 +445,11 @@ for i in range(0, size // 4, 1024):
     words[i] = i
 state().host_touches()
 assert where() == [1]
-event = [cuda.word("cuEventCreate", 0) for _ in range(2)]
-def timed(call):
-    cuda("cuEventRecord", event[0], 0)
-    call()
-    cuda("cuEventRecord", event[1], 0)
-    cuda("cuEventSynchronize", event[1])
-    return cuda.word("cuEventElapsedTime", *event, kind=ctypes.c_float) * 1e3
-to_gpu = timed(lambda: cuda("cuMemPrefetchAsync", x.value, size, 0, 0))
+to_gpu = cuda.microseconds(lambda: cuda("cuMemPrefetchAsync", x.value, size, 0, 0))
 assert where() == [2]
 assert 83 < to_gpu < 94, to_gpu  # 90 % of 13.9 GB/s
-assert timed(lambda: cuda("cuMemPrefetchAsync", x.value, size, 0, 0)) < 3
-between = timed(lambda: cuda("cuMemPrefetchAsync", x.value, size, 1, 0))
+assert cuda.microseconds(lambda: cuda("cuMemPrefetchAsync", x.value, size, 0, 0)) < 3
+between = cuda.microseconds(lambda: cuda("cuMemPrefetchAsync", x.value, size, 1, 0))
 assert where() == [3]
 assert 17 < between < 22, between  # 90 % of 75.3 GB/s
 before = state().host_time.ps

@@ -83,13 +83,13 @@ def test_groups_of_slices_answer_as_one_that_serves_all(seed: int, counts: list[
             assert exchange(state.words, together) == count
             seen.append(answers(state))
         first, last = state.areas["gpc_ports"], state.areas["buckets"]
-        behind = state.words[first:last].copy()  # ports, translations, coalescers, DRAM
+        ports = state.words[first:last].copy()  # with translations, coalescers, DRAM
         l2 = state.words[state.areas["l2"] : state.areas["sms"]].copy()
-        found.append((seen, behind, l2, [s.counted(state.words, field) for field in range(s.SliceGroup.installed + 1)]))
-    (one, one_behind, one_l2, one_counts), (other, other_behind, other_l2, other_counts) = found
+        found.append((seen, ports, l2, [s.counted(state.words, field) for field in range(s.SliceGroup.installed + 1)]))
+    (one, one_ports, one_l2, one_counts), (other, other_ports, other_l2, other_counts) = found
     assert one == other
     assert one_counts == other_counts
-    assert np.array_equal(one_behind, other_behind)
+    assert np.array_equal(one_ports, other_ports)
     assert np.array_equal(one_l2, other_l2)
     assert all(answer > 0 for window in one for answer in window)
 
@@ -166,11 +166,11 @@ def test_a_run_of_equal_loads_is_answered_as_its_loads_one_by_one(seed: int, cou
             ask_g80(state, number * int(state.words[s.chip.window]), runs)
             exchange(state.words, together)
             seen.append(each_answer(state))
-        behind = state.words[state.areas["gpc_ports"] : state.areas["buckets"]].copy()
-        found.append((seen, behind, [s.counted(state.words, field) for field in range(s.SliceGroup.installed + 1)]))
-    (one, one_behind, one_counts), *others = found
-    for other, behind, counts in others:
+        ports = state.words[state.areas["gpc_ports"] : state.areas["buckets"]].copy()
+        found.append((seen, ports, [s.counted(state.words, field) for field in range(s.SliceGroup.installed + 1)]))
+    (one, one_ports, one_counts), *others = found
+    for other, ports, counts in others:
         assert one == other
         assert one_counts == counts
-        assert np.array_equal(one_behind, behind)
+        assert np.array_equal(one_ports, ports)
     assert all(answer > 0 for window in one for answer in window)

@@ -140,7 +140,7 @@ def timed() -> Iterator[ww.GPU]:
 
 @pytest.mark.ci
 def test_a_stage_is_not_written_before_all_warps_of_a_group_have_read_it(timed: ww.GPU) -> None:
-    """One warp of a group tells the producer that all four have read a stage: with timing this product was wrong while each warp multiplied by itself."""
+    """One warp of a group tells the producer that all four have read a stage. When each warp multiplied on its own, this product was wrong with timing."""
     for depth in (1024, 2048):
         operands = Operands(timed, Case(R_16F, "nn", (512, 512, depth), R_16F))
         operands.run()

@@ -59,35 +59,25 @@ static void measure(const std::string &name, int places, const std::function<voi
     printf("]}");
 }
 // Place 0: the kernel before, 1..width: branches, width + 1: the joining kernel.
-static void fork(int width, long long cycles, bool join) {
-    kernel(0, cycles, 0);
-    CHECK(cudaEventRecord(forked, streams[0]));
-    for (int n = 0; n < width; n++) {
-        if (n)
-            CHECK(cudaStreamWaitEvent(streams[n], forked, 0));
-        kernel(n, cycles, 1 + n);
-        if (n && join) {
-            CHECK(cudaEventRecord(joined[n], streams[n]));
-            CHECK(cudaStreamWaitEvent(streams[0], joined[n], 0));
-        }
-    }
-    if (join)
-        kernel(0, cycles, 1 + width);
+enum Join { NEVER, AT_ONCE, AT_LAST };  // when the first stream is told to wait for a branch: after it, or after all of them
+static void join_branch(int n) {
+    CHECK(cudaEventRecord(joined[n], streams[n]));
+    CHECK(cudaStreamWaitEvent(streams[0], joined[n], 0));
 }
-// The same with all waits of the join after all branches.
-static void fork_late_join(int width, long long cycles) {
+static void fork(int width, long long cycles, Join join) {
     kernel(0, cycles, 0);
     CHECK(cudaEventRecord(forked, streams[0]));
     for (int n = 0; n < width; n++) {
         if (n)
             CHECK(cudaStreamWaitEvent(streams[n], forked, 0));
         kernel(n, cycles, 1 + n);
+        if (n && join == AT_ONCE)
+            join_branch(n);
     }
-    for (int n = 1; n < width; n++) {
-        CHECK(cudaEventRecord(joined[n], streams[n]));
-        CHECK(cudaStreamWaitEvent(streams[0], joined[n], 0));
-    }
-    kernel(0, cycles, 1 + width);
+    for (int n = 1; n < width && join == AT_LAST; n++)
+        join_branch(n);
+    if (join != NEVER)
+        kernel(0, cycles, 1 + width);
 }
 int main() {
     for (auto &stream : streams)
@@ -101,13 +91,13 @@ int main() {
     for (long long cycles : {0LL, 4000LL, 20000LL})
         for (int width : {2, 3, 4, 5, 6, 8, 12, 16, 24, 32}) {
             std::string name = std::to_string(width) + ", " + std::to_string(cycles) + " cycles";
-            measure("fork of " + name, width + 2, [&] { fork(width, cycles, true); });
-            measure("fork without join of " + name, width + 1, [&] { fork(width, cycles, false); });
-            measure("fork and late join of " + name, width + 2, [&] { fork_late_join(width, cycles); });
+            measure("fork of " + name, width + 2, [&] { fork(width, cycles, AT_ONCE); });
+            measure("fork without join of " + name, width + 1, [&] { fork(width, cycles, NEVER); });
+            measure("fork and late join of " + name, width + 2, [&] { fork(width, cycles, AT_LAST); });
             cudaGraph_t graph;
             cudaGraphExec_t ready;
             CHECK(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal));
-            fork(width, cycles, true);
+            fork(width, cycles, AT_ONCE);
             CHECK(cudaStreamEndCapture(streams[0], &graph));
             CHECK(cudaGraphInstantiate(&ready, graph, 0));
             CHECK(cudaGraphUpload(ready, streams[0]));

@@ -25,6 +25,20 @@ from typing import Any
 CARD = "card"
 """For ``--gpu``: the machine's own device, without simulation."""
 SECONDS_BETWEEN_WRITES = 2.0
+ANSWER = r"""
+import json, time
+import torch
+
+def answer(result, reason, began):
+    # A device on which even a wait fails makes the process of no more use.
+    useless = False
+    try:
+        torch.cuda.synchronize()
+    except Exception:
+        useless = True
+    print("@@" + json.dumps([result, reason, round(time.process_time() - began, 1), useless]), flush=True)
+"""
+"""A part of such a program: ``answer(result, reason, began)``, with the CPU time at which the case began."""
 
 
 class Child:

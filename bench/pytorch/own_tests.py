@@ -15,7 +15,7 @@ import os
 import random
 import subprocess
 
-from bench.pytorch.case_processes import CARD, Sample, chosen, option_parser, passed
+from bench.pytorch.case_processes import ANSWER, CARD, Sample, chosen, option_parser, passed
 
 SEED = 20261127
 FILES = (
@@ -48,6 +48,7 @@ def listed(file):
 """
 _CHILD = (
     _IMPORTS
+    + ANSWER
     + r"""
 class Outcome(unittest.TestResult):
     answer = ("pass", "")
@@ -80,12 +81,7 @@ for line in sys.stdin:
         result, reason = outcome.answer
     except BaseException as error:
         result, reason = "fail", f"{error.__class__.__name__}: {error}"[:900]
-    stays = False
-    try:
-        torch.cuda.synchronize()
-    except Exception:
-        stays = True
-    print("@@" + json.dumps([result, reason, round(time.process_time() - began, 1), stays]), flush=True)
+    answer(result, reason, began)
 """
 )
 _LISTING = (

@@ -15,13 +15,14 @@ import random
 import subprocess
 from pathlib import Path
 
-from bench.pytorch.case_processes import CARD, Sample, chosen, option_parser, passed
+from bench.pytorch.case_processes import ANSWER, CARD, Sample, chosen, option_parser, passed
 
 SEED = 20261127
-_CHILD = r"""
+_CHILD = (
+    ANSWER
+    + r"""
 import json, os, sys, time
 import pytest
-import torch
 
 class Cases:
     # One session that runs the items that its input names, or lists them all.
@@ -40,17 +41,13 @@ class Cases:
             began, self.answer = time.process_time(), ("pass", "")
             item = items[" ".join(json.loads(line))]
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-            stays = False
-            try:
-                torch.cuda.synchronize()
-            except Exception:
-                stays = True
-            print("@@" + json.dumps([*self.answer, round(time.process_time() - began, 1), stays]), flush=True)
+            answer(*self.answer, began)
         return True
 
 options = ["-c", os.devnull, "--rootdir", ".", "--confcutdir", "/", "-s", "-p", "no:cacheprovider", "-p", "no:terminal"]
 sys.exit(pytest.main([*options, os.environ["TRITON_TESTS_FILE"]], plugins=[Cases()]))
 """
+)
 
 
 def cases(python: str, gpu: str) -> list[list[str]]:

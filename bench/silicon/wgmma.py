@@ -238,19 +238,32 @@ WAITS = [
 """Columns of a product, products of a group, groups that a wait leaves open."""
 
 
-def wait_kernel(n: int, many: int, left: int) -> str:
-    """Cycles of groups of products, each waited for before the next (or the one after) is issued."""
-    types = ("f16", "f16", "f32")
-    count = n // 2
-    body = " ".join(product(types, n, "d", "qa", "qb", False) for _ in range(many))
-    return f"""
-extern "C" __global__ void __launch_bounds__(128) wait_{n}_{many}_{left}(unsigned *out, int count, int zero) {{
-  extern __shared__ unsigned raw[];
+def _zeros(n: int) -> str:
+    """Operands of zeros in shared memory, swizzled over 128 bytes, and sums of a product of n columns."""
+    return f"""extern __shared__ unsigned raw[];
   for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
   unsigned base = base_of(raw) + 1023 & ~1023u;
   Q qa = plain(base, 16, 1024) | 1ull << 62, qb = plain(base + 8192, 16, 1024) | 1ull << 62;
-  unsigned d[{count}]; for (int i = 0; i < {count}; i++) d[i] = zero;
-  PROXY
+  unsigned d[{n // 2}]; for (int i = 0; i < {n // 2}; i++) d[i] = zero;
+  PROXY"""
+
+
+def _total(n: int) -> str:
+    """The total of the sums, so that the products are not left out."""
+    return f"unsigned total = 0; for (int i = 0; i < {n // 2}; i++) total += d[i];"
+
+
+def _products(n: int, many: int) -> str:
+    """Products of n columns, one after the other."""
+    return " ".join(product(("f16", "f16", "f32"), n, "d", "qa", "qb", False) for _ in range(many))
+
+
+def wait_kernel(n: int, many: int, left: int) -> str:
+    """Cycles of groups of products, each waited for before the next (or the one after) is issued."""
+    body = _products(n, many)
+    return f"""
+extern "C" __global__ void __launch_bounds__(128) wait_{n}_{many}_{left}(unsigned *out, int count, int zero) {{
+  {_zeros(n)}
   unsigned spent = 0;
   for (int again = 0; again < 2; again++) {{
     unsigned long long start, end;
@@ -264,8 +277,7 @@ extern "C" __global__ void __launch_bounds__(128) wait_{n}_{many}_{left}(unsigne
     spent = (unsigned)(end - start);
     WAIT
   }}
-  unsigned total = 0;
-  for (int i = 0; i < {count}; i++) total += d[i];
+  {_total(n)}
   if (threadIdx.x % 32 == 0) {{ out[threadIdx.x / 16] = spent; out[threadIdx.x / 16 + 1] = total; }}
 }}
 """
@@ -277,20 +289,14 @@ SKEWS = ("before the fence", "before the products", "before the commit", "before
 
 def skew_kernel(place: int) -> str:
     """When the four warps of a group pass each step of it, of which one warp sleeps at one place."""
-    n, types = 128, ("f16", "f16", "f32")
-    count = n // 2
-    body = " ".join(product(types, n, "d", "qa", "qb", False) for _ in range(4))
+    n = 128
+    body = _products(n, 4)
     sleeps = ["" for _ in SKEWS]
     sleeps[place] = 'asm volatile("nanosleep.u32 %0;" :: "r"(nap) : "memory");'
     stamps = [f'asm volatile("mov.u64 %0, %%clock64;" : "=l"(at[{i}]) :: "memory");' for i in range(5)]
     return f"""
 extern "C" __global__ void __launch_bounds__(128) skew_{place}(unsigned *out, int late, int sleep, int zero) {{
-  extern __shared__ unsigned raw[];
-  for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
-  unsigned base = base_of(raw) + 1023 & ~1023u;
-  Q qa = plain(base, 16, 1024) | 1ull << 62, qb = plain(base + 8192, 16, 1024) | 1ull << 62;
-  unsigned d[{count}]; for (int i = 0; i < {count}; i++) d[i] = zero;
-  PROXY
+  {_zeros(n)}
   for (int again = 0; again < 2; again++) {{
     unsigned nap = again && threadIdx.x / 32 == late ? sleep : 0;
     unsigned long long at[5];
@@ -302,8 +308,7 @@ extern "C" __global__ void __launch_bounds__(128) skew_{place}(unsigned *out, in
     WAIT {stamps[4]}
     if (threadIdx.x % 32 == 0) for (int i = 0; i < 5; i++) out[threadIdx.x / 32 * 5 + i] = (unsigned)at[i];
   }}
-  unsigned total = 0;
-  for (int i = 0; i < {count}; i++) total += d[i];
+  {_total(n)}
   out[20 + threadIdx.x] = total;
 }}
 """
@@ -315,24 +320,17 @@ QUEUED = [(n, many) for n in (64, 256) for many in (1, 2, 4, 8, 16, 32)]
 
 def queue_kernel(n: int, many: int) -> str:
     """When a warp has issued products, and when they are complete."""
-    count = n // 2
-    body = " ".join(product(("f16", "f16", "f32"), n, "d", "qa", "qb", False) for _ in range(many))
+    body = _products(n, many)
     stamps = [f'asm volatile("mov.u64 %0, %%clock64;" : "=l"(at[{i}]) :: "memory");' for i in range(3)]
     return f"""
 extern "C" __global__ void __launch_bounds__(128) queue_{n}_{many}(unsigned *out, int zero) {{
-  extern __shared__ unsigned raw[];
-  for (unsigned i = threadIdx.x; i < 12288; i += blockDim.x) raw[i] = 0;
-  unsigned base = base_of(raw) + 1023 & ~1023u;
-  Q qa = plain(base, 16, 1024) | 1ull << 62, qb = plain(base + 8192, 16, 1024) | 1ull << 62;
-  unsigned d[{count}]; for (int i = 0; i < {count}; i++) d[i] = zero;
-  PROXY
+  {_zeros(n)}
   unsigned long long at[3];
   for (int again = 0; again < 2; again++) {{
     __syncthreads();
     FENCE {stamps[0]} {body} {stamps[1]} COMMIT WAIT {stamps[2]}
   }}
-  unsigned total = 0;
-  for (int i = 0; i < {count}; i++) total += d[i];
+  {_total(n)}
   if (threadIdx.x % 32 == 0) for (int i = 0; i < 2; i++) out[threadIdx.x / 16 + i] = (unsigned)(at[i + 1] - at[0]);
   out[8 + threadIdx.x] = total;
 }}

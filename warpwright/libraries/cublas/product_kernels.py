@@ -266,7 +266,8 @@ _WGMMA_STAGES = {_LARGE_WGMMA: 4, _SMALL_WGMMA: 6}
 _CLUSTER = 2
 _GROUP = 8
 """Tiles along M that blocks at work at one time take before the next along N."""
-_SWIZZLE_128 = 3
+_SWIZZLE_128, _PROMOTE_TO_256 = 3, 3
+"""CU_TENSOR_MAP_SWIZZLE_128B and CU_TENSOR_MAP_L2_PROMOTION_L2_256B."""
 _MAP_TYPES = {size: ELEMENT_TYPES.index(name) for size, name in ((1, "u8"), (2, "f16"), (4, "f32"))}
 """What a tensor map is told of operands: TMA copies them as they are, and fills what lies outside with zeros."""
 _PTX_TYPES = {R_16F: "f16", R_16BF: "bf16", R_32F: "tf32", R_8I: "s8", R_8F_E4M3: "e4m3", R_8F_E5M2: "e5m2"}
@@ -303,16 +304,12 @@ def _tensor_map(matrix: Matrix, inner: int, outer: int, batch: int, box_lines: i
     return described.encode()
 
 
-_PROMOTE_TO_256 = 3
-"""CU_TENSOR_MAP_L2_PROMOTION_L2_256B."""
-
-
 def _wgmma(p: Product, kind: int, target: Target) -> Plan:
     large = _blocks(p, _LARGE_WGMMA, _WGMMA_TILE_N) * 4 >= target.multiprocessors * 3
     tile_m = _LARGE_WGMMA if large else _SMALL_WGMMA
     along_m, along_n = _tiles(p, tile_m, _WGMMA_TILE_N)
     cluster = _CLUSTER if along_n % _CLUSTER == 0 else 1
-    ops, tile_k = _operations(p), _LINE_BYTES // TYPES[p.a.type].size_bytes
+    ops, tile_k, plain = _operations(p), _LINE_BYTES // TYPES[p.a.type].size_bytes, _is_plain(p)
     macros = {
         "KIND": kind,
         "A_TYPE": TYPES[p.a.type].name,
@@ -326,12 +323,12 @@ def _wgmma(p: Product, kind: int, target: Target) -> Plan:
         "STAGES": _WGMMA_STAGES[tile_m],
         "CLUSTER": cluster,
         "GROUP": _GROUP,
+        "PLAIN": int(plain),
     }
-    macros["PLAIN"] = int(_is_plain(p))
     map_a = _tensor_map(p.a, *((p.k, p.m) if ops[0] else (p.m, p.k)), p.batch, tile_m // cluster if ops[0] else tile_k)
     map_b = _tensor_map(p.b, *((p.n, p.k) if ops[1] else (p.k, p.n)), p.batch, tile_k if ops[1] else _WGMMA_TILE_N)
     blocks = min(along_m * along_n, max(target.multiprocessors // p.batch, cluster))
-    map_d = _tensor_map(p.d, p.m, p.n, p.batch, _WARP_COLUMNS) if macros["PLAIN"] else bytes(TENSOR_MAP_BYTES)
+    map_d = _tensor_map(p.d, p.m, p.n, p.batch, _WARP_COLUMNS) if plain else bytes(TENSOR_MAP_BYTES)
     shared = _WGMMA_STAGES[tile_m] * (tile_m + _WGMMA_TILE_N) * _LINE_BYTES + _WGMMA_SLABS_BYTES + _SWIZZLE_BYTES
     return Plan(
         "gemm_wgmma.cu",
