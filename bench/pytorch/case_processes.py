@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,23 @@ class Child:
         self.errors.close()
 
 
+class Parts:
+    """Cases divided among workers by their first word, a test file or an operator, so that each imports little; a worker without cases takes the last of the largest part."""
+
+    def __init__(self, cases: list[list[str]], workers: int) -> None:
+        ordered = sorted(cases, key=lambda case: case[0])
+        self._parts = [
+            deque(ordered[len(ordered) * i // workers : len(ordered) * (i + 1) // workers]) for i in range(workers)
+        ]
+
+    def take(self, worker: int) -> list[str] | None:
+        """The next case of a worker; None: none is left."""
+        if self._parts[worker]:
+            return self._parts[worker].popleft()
+        largest = max(self._parts, key=len)
+        return largest.pop() if largest else None
+
+
 class Sample:
     """Cases that several processes take in turn, with the answers so far."""
 
@@ -93,14 +110,18 @@ class Sample:
         if options.resume and options.json and options.json.exists():
             known = json.loads(options.json.read_text())
             self.results = {key: a for key, a in known.items() if not (options.again and a[0] == "fail")}
-        self._left = iter([case for case in wanted if " ".join(case) not in self.results])
+        left = [case for case in wanted if " ".join(case) not in self.results]
+        self._left = iter(left)
+        self._parts = Parts(left, options.workers) if options.by_file else None
         self._until = time.monotonic() + options.limit
         self._lock = threading.Lock()
         self._written = time.monotonic()
 
-    def _next(self) -> list[str] | None:
+    def _next(self, worker: int) -> list[str] | None:
         with self._lock:
-            return next(self._left, None) if time.monotonic() < self._until else None
+            if time.monotonic() >= self._until:
+                return None
+            return self._parts.take(worker) if self._parts else next(self._left, None)
 
     def _keep(self, key: str, answer: list[Any]) -> None:
         with self._lock:
@@ -114,10 +135,10 @@ class Sample:
             self.options.json.write_text(json.dumps(self.results, indent=0))
         self._written = time.monotonic()
 
-    def work(self) -> None:
+    def work(self, worker: int) -> None:
         """Run cases until none is left or the limit is reached; a case that the limit cuts off has no answer."""
         child = None
-        while case := self._next():
+        while case := self._next(worker):
             fresh = child is None
             child = child or Child(self.options.python, self.options.gpu, self.program)
             seconds = self.options.seconds + (120 if fresh else 0)
@@ -135,7 +156,7 @@ class Sample:
 
     def run(self) -> None:
         """Run all cases and print how many have each outcome."""
-        workers = [threading.Thread(target=self.work) for _ in range(self.options.workers)]
+        workers = [threading.Thread(target=self.work, args=[i]) for i in range(self.options.workers)]
         for worker in workers:
             worker.start()
         for worker in workers:
@@ -165,6 +186,7 @@ def option_parser(description: str | None, cases: int) -> argparse.ArgumentParse
     parser.add_argument("--seconds", type=float, default=120, help="for one case")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds of wall time for all cases")
     parser.add_argument("--workers", type=int, default=1, help="processes that run cases at the same time")
+    parser.add_argument("--by-file", action="store_true", help="each process runs cases of few files or operators")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--resume", action="store_true", help="keep the answers in --json's file")
     parser.add_argument("--again", action="store_true", help="with --resume: run the cases that failed again")

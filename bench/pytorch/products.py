@@ -2,7 +2,9 @@
 
     python -m bench.pytorch.products build --to FOLDER        # compiles the kernels, where NVRTC is
     python -m bench.pytorch.products card --from FOLDER --out FILE   # on the card, with PyTorch
+    python -m bench.pytorch.products table FILE…              # writes the ratios of --library-model nvidia from such files
 
+With ``--sides 256 512 …`` every combination of these sizes is measured, in place of squares.
 Operands are column-major with elements drawn from a normal distribution: A as it is or transposed, B as it is or transposed (``nn`` to ``tt``). cuBLAS is
 called through PyTorch. Both are timed in turn, by events around ten products, and the median of the rounds counts.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import hashlib
+import itertools
 import json
 import statistics
 from collections.abc import Iterator
@@ -31,41 +34,54 @@ LAYOUTS = ("nn", "tn", "nt", "tt")
 SIZES = (2048, 4096, 8192)
 TIMED, ROUNDS = 10, 7
 _MAX_DYNAMIC_SHARED = 8
+TABLE = Path(library_kernels.__file__).parent / "data" / "nvidia_times.json"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A square product."""
+    """A product of types, transpositions and sizes."""
 
     kind: str
     layout: str
-    size: int
+    m: int
+    n: int
+    k: int
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {self.layout} {self.size}"
+        """``f16 nn 2048`` of a square product, ``f16 nn 1024x512x2048`` of another."""
+        sizes = dict.fromkeys((self.m, self.n, self.k))
+        return f"{self.kind} {self.layout} {self.m if len(sizes) == 1 else f'{self.m}x{self.n}x{self.k}'}"
+
+    def row_major(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Shapes of the row-major tensors that hold A and B column-major."""
+        transposed_a, transposed_b = (letter == "t" for letter in self.layout)
+        return (
+            (self.m, self.k) if transposed_a else (self.k, self.m),
+            (self.k, self.n) if transposed_b else (self.n, self.k),
+        )
 
     def product(self, a: int = 0, b: int = 0, d: int = 0) -> Product:
         """With operands at these addresses."""
-        type, size = KINDS[self.kind], self.size
+        type = KINDS[self.kind]
         ops = ["nt".index(letter) for letter in self.layout]
         return Product(
-            *(size, size, size),
-            Matrix(a, type, size, op=ops[0]),
-            Matrix(b, type, size, op=ops[1]),
-            *(Matrix(d, type, size), Matrix(d, type, size)),
+            *(self.m, self.n, self.k),
+            Matrix(a, type, self.k if ops[0] else self.m, op=ops[0]),
+            Matrix(b, type, self.n if ops[1] else self.k, op=ops[1]),
+            *(Matrix(d, type, self.m), Matrix(d, type, self.m)),
             *(Scalar(1), Scalar(0)),
             R_64F if type == R_64F else R_32F,
             tf32=self.kind == "tf32",
         )
 
 
-def cases(kinds: list[str], layouts: list[str], sizes: list[int]) -> Iterator[Case]:
+def cases(kinds: list[str], layouts: list[str], shapes: list[tuple[int, int, int]]) -> Iterator[Case]:
     """All combinations."""
     for kind in kinds:
         for layout in layouts:
-            for size in sizes:
-                yield Case(kind, layout, size)
+            for shape in shapes:
+                yield Case(kind, layout, *shape)
 
 
 def cubin_name(planned: Plan) -> str:
@@ -120,8 +136,10 @@ class Driver:
 class Card:
     """One case after another on the card."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rounds: int) -> None:
         import torch
+
+        self.rounds = rounds
 
         self.torch, self.folder, self.driver = torch, folder, Driver()
         torch.manual_seed(1)
@@ -129,12 +147,12 @@ class Card:
 
     def measure(self, case: Case) -> dict[str, Any]:
         """Seconds of a product by ours and by cuBLAS, and the largest difference over the largest result."""
-        torch, size = self.torch, case.size
+        torch = self.torch
         dtype = getattr(torch, {"f16": "float16", "bf16": "bfloat16", "f64": "float64"}.get(case.kind, "float32"))
         torch.backends.cuda.matmul.allow_tf32 = case.kind == "tf32"
         # A column-major matrix is the transposed one of a row-major tensor.
-        a, b = (torch.randn(size, size, dtype=dtype, device="cuda") for _ in range(2))
-        ours = torch.zeros(size, size, dtype=dtype, device="cuda")
+        a, b = (torch.randn(*sizes, dtype=dtype, device="cuda") for sizes in case.row_major())
+        ours = torch.zeros(case.n, case.m, dtype=dtype, device="cuda")
         left, right = (x.T if letter == "n" else x for x, letter in zip((a, b), case.layout, strict=True))
         planned = plan(case.product(a.data_ptr(), b.data_ptr(), ours.data_ptr()), TARGET)
         function = self.driver.function(
@@ -153,11 +171,11 @@ class Card:
             lambda: torch.matmul(right.T, left.T, out=theirs),
         )
         seconds: list[list[float]] = [[], []]
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             for found, run in zip(seconds, runs, strict=True):
                 found.append(self._seconds(run))
         mine, cublas = (statistics.median(found) for found in seconds)
-        flops = 2 * size**3
+        flops = 2 * case.m * case.n * case.k
         return {
             "kernel": planned.name,
             "seconds": mine,
@@ -176,20 +194,22 @@ class Card:
         for _ in range(TIMED):
             run()
         end.record()
-        self.torch.cuda.synchronize()
+        end.synchronize()
         return float(begin.elapsed_time(end)) / 1e3 / TIMED
 
 
-def card(folder: Path, out: Path, chosen: list[Case]) -> None:
-    """Measure all cases, and write them as they come."""
-    bench = Card(folder)
+def card(folder: Path, out: Path, chosen: list[Case], rounds: int) -> None:
+    """Measure all cases, and write them at the end and every hundred."""
+    bench = Card(folder, rounds)
     found: dict[str, Any] = {}
-    for case in chosen:
+    for number, case in enumerate(chosen, 1):
         found[case.name] = one = bench.measure(case)
         print(
             f"{case.name:14} {one['ratio']:.2f}  {one['tflops']:.0f} of {one['cublas_tflops']:.0f} TFLOP/s  error {one['error']:.1e} ({one['cublas_error']:.1e})",
             flush=True,
         )
+        if number % 100 and number < len(chosen):
+            continue
         about = {
             "card": smi(),
             "torch": bench.torch.__version__,
@@ -198,21 +218,48 @@ def card(folder: Path, out: Path, chosen: list[Case]) -> None:
         out.write_text(json.dumps({**about, "products": found}, indent=1) + "\n")
 
 
+def table(files: list[Path]) -> None:
+    """Write the ratios of ``--library-model nvidia`` from measurements on an H200: of a case in several files, the last counts."""
+    products: dict[str, list[Any]] = {}
+    about: dict[str, Any] = {}
+    for file in files:
+        found = json.loads(file.read_text())
+        about = {"torch": found["torch"], "driver": found["card"]["driver_version"], "measured by": found["command"]}
+        for name, one in found["products"].items():
+            kind, layout, sizes = name.split()
+            shape = [int(size) for size in sizes.split("x")]
+            times = (round(one[of] * 1e6, 3) for of in ("seconds", "cublas_seconds"))
+            products[name] = [kind, layout, *(shape * 3 if len(shape) == 1 else shape), 1, one["kernel"], *times]
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in products.values())
+    columns = '["type", "layout", "m", "n", "k", "batch", "kernel", "own_us", "nvidia_us"]'
+    TABLE.write_text(
+        f'{{"h200": {{"about": {json.dumps(about)},\n "columns": {columns},\n "products": [\n{rows}\n]}}}}\n'
+    )
+    print(f"{len(products)} products in {TABLE}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("build", "card"))
+    parser.add_argument("what", choices=("build", "card", "table"))
+    parser.add_argument("files", nargs="*", type=Path, help="for table")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=["nn", "tn"])
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--sides", nargs="+", type=int, help="every combination of these, in place of squares")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--to", type=Path, default=Path("build/products"))
     parser.add_argument("--from", dest="source", type=Path, default=Path("build/products"))
     parser.add_argument("--out", type=Path, default=Path("products.json"))
     options = parser.parse_args()
-    chosen = list(cases(options.kinds, options.layouts, options.sizes))
+    if options.what == "table":
+        table(options.files)
+        return
+    shapes = list(itertools.product(options.sides, repeat=3)) if options.sides else [(n, n, n) for n in options.sizes]
+    chosen = list(cases(options.kinds, options.layouts, shapes))
     if options.what == "build":
         build(options.to, chosen)
     else:
-        card(options.source, options.out, chosen)
+        card(options.source, options.out, chosen, options.rounds)
 
 
 if __name__ == "__main__":

@@ -187,9 +187,14 @@ def measure(name: str, replays: int) -> dict[str, Any]:
 def run_on_card(names: list[str], seconds: float) -> dict[str, Any]:
     """Measure workloads one after another in one process, alone on the card."""
     command = [sys.executable, "-m", "bench.pytorch.workloads", "--measure", ",".join(names), "--replays", "20"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=min(seconds, 3600), check=False)
-    found = [json.loads(line[2:]) for line in done.stdout.splitlines() if line.startswith("@@")]
-    print(done.stderr[-1500:] if done.returncode else "", file=sys.stderr)
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            done = subprocess.run(command, stdout=output, timeout=min(seconds, 3600), check=False)
+            print(f"exit code {done.returncode}" if done.returncode else "", file=sys.stderr)
+        except subprocess.TimeoutExpired:
+            print(f"not all workloads ended within {seconds:.0f} s", file=sys.stderr)
+        output.seek(0)
+        found = [json.loads(line[2:]) for line in output if line.startswith("@@")]
     return {one["name"]: one for one in found}
 
 
