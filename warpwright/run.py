@@ -57,6 +57,7 @@ from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
+from warpwright.library_times import LibraryTime
 from warpwright.quantity_text import share_text, time_text
 from warpwright.ranges import Origin
 from warpwright.repeatable_launch import Repeat
@@ -140,6 +141,8 @@ class Run:
     """The decoded kernel, for reports by instruction and source line."""
     origin: Origin | None = None
     """The ranges, the module and the operator that the program made it in, where they are noted (``run --report``)."""
+    library: LibraryTime | None = None
+    """For a launch from a drop-in library under ``--library-model``: the measured ratio that its time is multiplied by."""
     repeated: bool = False
     """True if an earlier launch began in the same state and this one reuses its time (``timing/timing_cache.py``)."""
     caches: str = "cold"
@@ -163,8 +166,9 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Simulated time of the kernel."""
-        return self._timed("seconds").seconds
+        """Simulated time of the kernel, or of NVIDIA's library in its place (``library``)."""
+        ratio = self.library.ratio if self.library is not None else None
+        return self._timed("seconds").seconds * (1.0 if ratio is None else ratio)
 
     @property
     def seconds_with_children(self) -> float:
@@ -272,7 +276,8 @@ class Run:
         if self.timing is not None:
             estimate = f" ({self.sampling})" if self.sampling is not None else ""
             rows.insert(0, ("cycles", f"{self.cycles:,}{estimate}"))
-            rows.insert(1, ("time", time_text(self.seconds)))
+            scale = f", {self.library}" if self.library is not None else ""
+            rows.insert(1, ("time", f"{time_text(self.seconds)}{scale}"))
             if self.schedule_note:
                 rows.insert(2, ("timed", self.schedule_note))
             rows.append(("bound by", self.bottleneck))
@@ -323,6 +328,7 @@ def launch_packed(
     *,
     cooperative: bool | None = None,
     origin: Origin | None = None,
+    library: LibraryTime | None = None,
 ) -> Run:
     """Run a configured kernel with packed parameter bytes, and record it like any other launch.
 
@@ -330,9 +336,10 @@ def launch_packed(
         cooperative: True refuses a grid that does not fit the chip at once, even when the kernel never synchronises it; False gives
             ``grid.sync()`` no workspace, so that it traps; None, a cooperative launch where the kernel synchronises its grid.
         origin: where the program made it.
+        library: what its time is scaled by.
     """
     run = _run(launcher, parameters, cooperative)
-    run.origin = origin
+    run.origin, run.library = origin, library
     if session.on_launch is not None:
         session.on_launch(run)
     return run

@@ -103,6 +103,8 @@ class Session:
     """Where launches of every GPU are saved in the middle."""
     notes_origins: bool = False
     """Whether each launch notes the ranges, the module and the operator that it belongs to."""
+    library_model: str | None = None
+    """Whose times launches from the drop-in libraries have: their own kernels', or ``nvidia`` (``library_times.py``)."""
     record: str | None = None
     """File for the command stream of the program's graphics."""
     in_command: bool = False

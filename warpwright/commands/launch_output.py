@@ -23,6 +23,7 @@ MOST_ROWS = 40
 
 
 def show_launches(runs: list[Run]) -> None:
+    from warpwright.library_times import summary
     from warpwright.tools.report.evidence import evidence_of
 
     out = console()
@@ -40,6 +41,8 @@ def show_launches(runs: list[Run]) -> None:
             out.print(f"{longest.kernel}: {evidence_of(longest).sentence}")
     if repeated := sum(r.repeated for r in runs):
         out.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
+    if scaled := summary(runs):
+        out.print(scaled, markup=False, soft_wrap=True)
 
 
 def show_table(runs: list[Run], chip: str, out: Console) -> None:

@@ -76,6 +76,13 @@ EveryOption = Annotated[
     int | None,
     typer.Option("--checkpoint-every", min=1, help="Simulated cycles between two checkpoints; 1,000,000 by default."),
 ]
+LibraryModelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="nvidia: multiplies the time of each launch from the drop-in libraries by the ratio that was measured for its class between NVIDIA's library and Warpwright's kernel (h200).",
+    ),
+]
 InjectOption = Annotated[
     str | None,
     typer.Option(

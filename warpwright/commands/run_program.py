@@ -27,6 +27,7 @@ from warpwright.commands.options import (
     InjectOption,
     JsonOption,
     LevelOption,
+    LibraryModelOption,
     ParquetOption,
     RecordOption,
     ReportOption,
@@ -48,6 +49,7 @@ from warpwright.commands.run_settings import (
     gpus_of,
     graphics_kept,
     host_clock_of,
+    library_times_of,
     time_limit,
 )
 
@@ -66,6 +68,7 @@ class RunOptions:
     check_level: LevelOption = None
     report: ReportOption = None
     host_clock: ClockOption = "host"
+    library_model: LibraryModelOption = None
     record: RecordOption = None
     checkpoint: CheckpointOption = None
     checkpoint_every: EveryOption = None
@@ -108,6 +111,7 @@ def run(
         time_limit(o.timeout),
         host_clock_of(o.host_clock, timing),
         errors_injected(o.inject, check),
+        library_times_of(o.library_model, gpu, timing),
         checkpoints_saved(program, timing, o.checkpoint, o.checkpoint_every),
         graphics_kept(o.record, report, gpu, timing),
     ):

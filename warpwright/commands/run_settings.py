@@ -132,6 +132,31 @@ def errors_injected(text: str | None, check: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def library_times_of(model: str | None, gpu: str | None, timing: str | None) -> Iterator[None]:
+    """Within the block, launches from the drop-in libraries have the times of ``--library-model``."""
+    from warpwright.api import DEFAULT_CHIP
+    from warpwright.chips import load_chip
+    from warpwright.library_times import MODELS, unmeasured
+    from warpwright.session import chips_named, session
+
+    if model is None:
+        yield
+        return
+    if model not in MODELS:
+        raise fail(f"--library-model {model} is not known: {' or '.join(MODELS)}", MISUSED)
+    if timing == "off":
+        raise fail("--library-model scales times: omit --timing off", MISUSED)
+    names = [load_chip(name or DEFAULT_CHIP).name for name in chips_named(gpu)]
+    if message := unmeasured(names):
+        raise fail(f"--library-model {model}: {message}", MISUSED)
+    session.library_model = model
+    try:
+        yield
+    finally:
+        session.library_model = None
+
+
+@contextlib.contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
     from warpwright.session import session
 

@@ -223,6 +223,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
             ("ORIGINS", "1" if session.notes_origins else ""),
             ("CHECK_LEVEL", session.check_level),
             ("INJECT", session.inject),
+            ("LIBRARY_MODEL", session.library_model),
         ),
         *(("RESULTS", results and str(results)), ("DEADLINE", session.deadline and repr(session.deadline))),
     )

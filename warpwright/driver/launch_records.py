@@ -62,6 +62,7 @@ def start() -> None:
     if os.environ.get(_THREADS):
         session.threads = int(os.environ[_THREADS])
     session.inject = os.environ.get("WARPWRIGHT_INJECT") or session.inject
+    session.library_model = os.environ.get("WARPWRIGHT_LIBRARY_MODEL") or session.library_model
     session.notes_origins = session.notes_origins or os.environ.get("WARPWRIGHT_ORIGINS") == "1"
     if os.environ.get(DEADLINE):
         session.deadline = float(os.environ[DEADLINE])

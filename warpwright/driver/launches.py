@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.chips import Partition
     from warpwright.engine.access_policy import AccessWindow
+    from warpwright.library_times import LibraryTime
     from warpwright.ranges import Origin
 
 _BUFFER_POINTER, _BUFFER_SIZE = 1, 2
@@ -63,6 +64,8 @@ class Launch(Node):
     """Access-policy windows: its own, or its stream's."""
     made_in: Origin | None = None
     """The NVTX ranges and the module that were open when it was submitted, if recorded."""
+    library: LibraryTime | None = None
+    """Of a launch from a drop-in library under ``--library-model``; with a ratio, it shares the chip with no other launch."""
 
     kind = 0
 
@@ -112,6 +115,8 @@ class Launch(Node):
     def shares(self) -> bool:
         from warpwright.launch_groups import hinders
 
+        if self.library is not None and self.library.ratio is not None:
+            return False
         launcher = launcher_of(self)
         return not hinders(launcher, launcher.kernel.gpu.timing != "off")
 
@@ -226,7 +231,13 @@ def execute(launch: Launch, stream: Stream) -> None:
     if races is not None:
         races.work = submitted(stream)
     try:
-        run = launch_packed(launcher, launch.parameters, cooperative=launch.cooperative, origin=launch.made_in)
+        run = launch_packed(
+            launcher,
+            launch.parameters,
+            cooperative=launch.cooperative,
+            origin=launch.made_in,
+            library=launch.library,
+        )
     except AssertionFailedError as error:
         context.sticky = results.ASSERT
         os.write(2, f"{error}\n".encode())

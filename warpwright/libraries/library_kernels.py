@@ -16,6 +16,8 @@ from warpwright.driver.functions import LoadedImage
 from warpwright.driver.launches import Launch, submit_launch
 from warpwright.driver.library_placement import PlacedCode
 from warpwright.libraries.calls import LibraryError
+from warpwright.library_times import LibraryTime
+from warpwright.session import session
 from warpwright.toolchain import CompiledModule, compile_source
 
 MAX_DYNAMIC_SHARED = 8
@@ -27,11 +29,13 @@ class Code(PlacedCode):
 
     def __init__(self, file: str, library: str, defines: Mapping[str, str | int]) -> None:
         super().__init__()
-        self._file, self._library, self._defines = file, library, dict(defines)
+        self._file, self._defines = file, dict(defines)
+        self.library = library
+        """The library that it stands for: cuBLAS."""
 
     def place(self) -> LoadedImage:
         s = state()
-        return LoadedImage(compiled(self._file, self._library, self._defines, s.gpu.chip.arch), s.current())
+        return LoadedImage(compiled(self._file, self.library, self._defines, s.gpu.chip.arch), s.current())
 
 
 def compiled(file: str, library: str, defines: Mapping[str, str | int], arch: int) -> CompiledModule:
@@ -64,12 +68,14 @@ def launch(
     stream: int,
     arguments: Sequence[int | float | bytes],
     shared_bytes: int = 0,
+    time: LibraryTime | None = None,
 ) -> None:
     """Launch a kernel in a stream's order.
 
     Args:
         grid: one to three numbers of blocks.
         arguments: integers, floats, and bytes of structures, in the order of the kernel's parameters.
+        time: the ratio of its class under ``--library-model``; without one there was none measured.
     """
     function = kernels.here().function(name)
     parameters = bytearray(function.parameter_bytes)
@@ -78,7 +84,10 @@ def launch(
     if shared_bytes > function.dynamic_shared_limit:
         function.set_attribute(MAX_DYNAMIC_SHARED, shared_bytes)
     x, y, z = (*grid, 1, 1)[:3]
-    submit_launch(Launch(function, (x, y, z), (block, 1, 1), shared_bytes, bytes(parameters)), stream)
+    made = Launch(function, (x, y, z), (block, 1, 1), shared_bytes, bytes(parameters))
+    if session.library_model is not None:
+        made.library = time or LibraryTime(kernels.library)
+    submit_launch(made, stream)
 
 
 def _bytes_of(value: int | float | bytes, size: int) -> bytes:
@@ -95,6 +104,11 @@ def synchronize(stream: int) -> None:
     """Wait for a stream, for results that a call returns to the host."""
     if ENTRIES["cudaStreamSynchronize"](stream):
         raise LibraryError("execution_failed")
+
+
+def chip_name() -> str:
+    """The current device's chip."""
+    return state().gpu.chip.name
 
 
 def architecture() -> int:

@@ -57,6 +57,7 @@ def launch_record(run: Run) -> dict[str, Any]:
         "ipc": None if timing is None else run.ipc,
         "bottleneck": None if timing is None else run.bottleneck,
         "expected_error": None if sampling is None else sampling.expected_error,
+        **_library(run),
         "repeated": run.repeated,
         **_origin(run),
         "child_launches": len(run.children),
@@ -78,6 +79,17 @@ def _origin(run: Run) -> dict[str, Any]:
         "operator": origin.operator or None,
         "backward": origin.backward,
         "allocated_bytes": origin.allocated_bytes,
+    }
+
+
+def _library(run: Run) -> dict[str, Any]:
+    """Columns of how the time was scaled, under ``--library-model``."""
+    if run.library is None:
+        return {}
+    return {
+        "library": run.library.library,
+        "library_time_ratio": run.library.ratio,
+        "library_measured": run.library.measured or None,
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.table import Table
 
+from warpwright.library_times import NO_RATIO
 from warpwright.quantity_text import amount_text, figures, share_text, time_text
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def grouped_columns(runs: Sequence[Run]) -> list[Column]:
         columns += [
             Column("cycles", [_cycles(some) for some in timed]),
             Column("time", [time_text(sum(r.seconds for r in some)) if some else "" for some in timed]),
+            *_library_columns(timed),
         ]
     return columns
 
@@ -108,6 +110,7 @@ def launch_columns(runs: Sequence[Run]) -> list[Column]:
         columns += [
             Column("cycles", [_cycles([r]) if r.timed else "" for r in runs]),
             Column("time", [time_text(r.seconds) if r.timed else "" for r in runs]),
+            *_library_columns([[r] for r in runs]),
             Column("IPC", [figures(r.ipc) if r.timed else "" for r in runs]),
             Column("DRAM GB/s", ["" if rate is None else figures(rate) for rate in rates]),
             Column("bottleneck", [short_reason(r) if r.timed else "" for r in runs], LEAST_REASON_WIDTH),
@@ -170,6 +173,18 @@ def _shape_columns(runs: Sequence[Run]) -> list[Column]:
         Column("regs", [str(r.registers) for r in runs]),
         Column("occupancy", [share_text(r.occupancy) for r in runs]),
     ]
+
+
+def _library_columns(rows: Sequence[Sequence[Run]]) -> list[Column]:
+    """How the times of launches from libraries were scaled, where ``--library-model`` asks for it."""
+    if not any(r.library is not None for some in rows for r in some):
+        return []
+    cells = []
+    for some in rows:
+        known = [r.library for r in some if r.library is not None]
+        ratios = [f"× {one.ratio:.2f}" for one in known if one.ratio is not None]
+        cells.append(NO_RATIO if known and not ratios else ", ".join(dict.fromkeys(ratios)))
+    return [Column("library", cells, LEAST_REASON_WIDTH)]
 
 
 def _cycles(runs: Sequence[Run]) -> str:

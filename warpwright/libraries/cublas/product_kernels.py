@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from warpwright.engine.tensor_map import ELEMENT_TYPES, TENSOR_MAP_BYTES, TensorMap
 from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import unsupported
+from warpwright.libraries.cublas.measured_products import time_of
 from warpwright.libraries.cublas.products import ACTIVATIONS, POINTER_ARRAYS, Matrix, Product, check
 from warpwright.libraries.element_types import (
     C_32F,
@@ -24,6 +25,7 @@ from warpwright.libraries.element_types import (
     R_64F,
     TYPES,
 )
+from warpwright.session import session
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ def run(product: Product, stream: int) -> None:
         return
     planned = plan(product, Target(library_kernels.architecture(), library_kernels.multiprocessors()))
     code = library_kernels.code(planned.file, product.library, KERNEL=planned.name, **planned.macros)
-    library_kernels.launch(
-        code, planned.name, planned.grid, planned.threads, stream, planned.arguments, planned.shared_bytes
-    )
+    time = time_of(product, planned, library_kernels.chip_name()) if session.library_model is not None else None
+    shape = (planned.grid, planned.threads, stream, planned.arguments, planned.shared_bytes)
+    library_kernels.launch(code, planned.name, *shape, time)
 
 
 def plan(product: Product, target: Target) -> Plan:

@@ -86,9 +86,10 @@ def evidence_panel(known: Evidence, chip: Chip, anchor: str) -> str:
 
 def facts(run: Run, a: Attribution) -> str:
     blocks = run.grid[0] * run.grid[1] * run.grid[2]
+    scale = f" {run.library}" if run.library is not None else ""
     facts = [
         ("cycles", datum("cycles", run.cycles, f"{run.cycles:,}", "dd", "")),
-        ("time", datum("seconds", run.seconds, time_text(run.seconds), "dd", "")),
+        ("time", datum("seconds", run.seconds, f"{time_text(run.seconds)}{scale}", "dd", "")),
         ("grid", f"<dd>{escape(dims(run.grid))} <small>{blocks:,} blocks</small></dd>"),
         ("block", f"<dd>{escape(dims(run.block))}</dd>"),
         ("warp-instructions", datum("instructions", run.instructions, f"{run.instructions:,}", "dd", "")),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from warpwright.library_times import summary
 from warpwright.quantity_text import figures, share_text, time_text
 from warpwright.tools.launch_tables import dims, dram_gb_per_s
 from warpwright.tools.report.attribution import Attribution
@@ -28,6 +29,11 @@ def limits(explained: Mapping[int, Attribution], rankings: Mapping[int, Ranking]
     return found
 
 
+def _scale(run: Run) -> str:
+    """How the time of a launch from a library was scaled."""
+    return f" {run.library}" if run.library is not None else ""
+
+
 def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int, str]) -> str:
     total = sum(run.seconds for run in runs)
     rows = []
@@ -39,15 +45,15 @@ def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int,
             f'<tr><td class="num">{i + 1}</td><td>{name}</td><td class="nowrap">{escape(dims(run.grid))}</td>'
             f'<td class="nowrap">{escape(dims(run.block))}</td>'
             + datum("cycles", run.cycles, f"{run.cycles:,}")
-            + datum("seconds", run.seconds, time_text(run.seconds))
+            + datum("seconds", run.seconds, time_text(run.seconds) + _scale(run))
             + f'<td class="num">{share_text(run.seconds / total if total else 0)}</td>'
             + datum("ipc", run.ipc, figures(run.ipc))
             + f'<td class="num">{"" if rate is None else figures(rate)}</td><td>{escape(limit)}</td></tr>'
         )
-    more = ""
+    more = f'<p class="note">{escape(scaled)}.</p>' if (scaled := summary(runs)) else ""
     if len(runs) > len(shown):
         which = f"The {len(shown)} longest launches are" if len(shown) > 1 else "The longest launch is"
-        more = f'<p class="note">{which} shown in full below.' if shown else '<p class="note">'
+        more += f'<p class="note">{which} shown in full below.' if shown else '<p class="note">'
         if any(run.shared for run in runs):
             more += " What limits a launch that shared the chip with others is not known; launch it alone."
         more += f" The table holds the first {MOST_LISTED:,}.</p>" if len(runs) > MOST_LISTED else "</p>"
