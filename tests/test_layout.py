@@ -19,7 +19,7 @@ ORDER: list[set[str]] = [
     {"timing"},
     {"system"},
     {"graphics"},
-    {"arrays", "ranges", "session", "source_place", "tracebacks"},
+    {"arrays", "library_times", "ranges", "session", "source_place", "tracebacks"},
     {"images", "engines"},
     {"repeatable_launch"},
     {"run"},
