@@ -31,7 +31,7 @@ def product(m: int, n: int, k: int, type: int = R_16BF, ops: tuple[int, int] = (
 
 
 def time_of(p: Product) -> LibraryTime:
-    return measured_products.time_of(p, plan(p, H200), "h200")
+    return measured_products.time_of(p, plan(p, H200).name, "h200")
 
 
 @pytest.fixture

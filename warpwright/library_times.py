@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from warpwright.run import Run
+from typing import Any
 
 MODELS = ("nvidia",)
 """Values of ``--library-model``."""
@@ -58,14 +55,3 @@ def unmeasured(chips: Sequence[str]) -> str:
         f"no times of NVIDIA's libraries were measured on {', '.join(without)}, only on {', '.join(known)}: "
         "omit --library-model"
     )
-
-
-def summary(runs: Sequence[Run]) -> str:
-    """One sentence about the scaled launches of a program; empty without any launch from a library."""
-    found = [run.library for run in runs if run.library is not None and run.timed]
-    if not found:
-        return ""
-    scaled = sum(one.ratio is not None for one in found)
-    text = f"{scaled:,} of {len(found):,} launches from libraries have NVIDIA's times by measured ratios (--library-model nvidia)"
-    others = sorted({one.library for one in found if one.ratio is None})
-    return f"{text}; {len(found) - scaled:,} ({', '.join(others)}) keep their own: {NO_RATIO}" if others else text

@@ -23,7 +23,7 @@ MOST_ROWS = 40
 
 
 def show_launches(runs: list[Run]) -> None:
-    from warpwright.library_times import summary
+    from warpwright.tools.launch_tables import library_summary
     from warpwright.tools.report.evidence import evidence_of
 
     out = console()
@@ -41,7 +41,7 @@ def show_launches(runs: list[Run]) -> None:
             out.print(f"{longest.kernel}: {evidence_of(longest).sentence}")
     if repeated := sum(r.repeated for r in runs):
         out.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
-    if scaled := summary(runs):
+    if scaled := library_summary(runs):
         out.print(scaled, markup=False, soft_wrap=True)
 
 

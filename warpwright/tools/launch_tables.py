@@ -175,6 +175,17 @@ def _shape_columns(runs: Sequence[Run]) -> list[Column]:
     ]
 
 
+def library_summary(runs: Sequence[Run]) -> str:
+    """One sentence about the scaled launches of a program; empty without any launch from a library."""
+    found = [run.library for run in runs if run.library is not None and run.timed]
+    if not found:
+        return ""
+    scaled = sum(one.ratio is not None for one in found)
+    text = f"{scaled:,} of {len(found):,} launches from libraries have NVIDIA's times by measured ratios (--library-model nvidia)"
+    others = sorted({one.library for one in found if one.ratio is None})
+    return f"{text}; {len(found) - scaled:,} ({', '.join(others)}) keep their own: {NO_RATIO}" if others else text
+
+
 def _library_columns(rows: Sequence[Sequence[Run]]) -> list[Column]:
     """How the times of launches from libraries were scaled, where ``--library-model`` asks for it."""
     if not any(r.library is not None for some in rows for r in some):

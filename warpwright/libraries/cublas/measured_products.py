@@ -10,7 +10,6 @@ from warpwright.libraries.element_types import R_16BF, R_16F, R_32F, R_64F
 from warpwright.library_times import LibraryTime, measured_times
 
 if TYPE_CHECKING:
-    from warpwright.libraries.cublas.product_kernels import Plan
     from warpwright.libraries.cublas.products import Product
 
 Shape = tuple[int, int, int, int]
@@ -43,10 +42,10 @@ def _by_class(chip: str) -> dict[tuple[str, str, str], list[tuple[Shape, float]]
     return found
 
 
-def time_of(product: Product, planned: Plan, chip: str) -> LibraryTime:
-    """The ratio for a product that a plan computes on a chip, by the nearest measured shape of its class."""
+def time_of(product: Product, kernel: str, chip: str) -> LibraryTime:
+    """The ratio for a product that a kernel computes on a chip, by the nearest measured shape of its class."""
     kind, layout = kind_of(product), layout_of(product)
-    shapes = _by_class(chip).get((kind or "", layout, planned.name), [])
+    shapes = _by_class(chip).get((kind or "", layout, kernel), [])
     sizes = (product.m, product.n, product.k, product.batch)
 
     def distances(shape: Shape) -> list[float]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from warpwright.library_times import summary
 from warpwright.quantity_text import figures, share_text, time_text
-from warpwright.tools.launch_tables import dims, dram_gb_per_s
+from warpwright.tools.launch_tables import dims, dram_gb_per_s, library_summary
 from warpwright.tools.report.attribution import Attribution
 from warpwright.tools.report.markup import datum
 
@@ -50,7 +49,7 @@ def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int,
             + datum("ipc", run.ipc, figures(run.ipc))
             + f'<td class="num">{"" if rate is None else figures(rate)}</td><td>{escape(limit)}</td></tr>'
         )
-    more = f'<p class="note">{escape(scaled)}.</p>' if (scaled := summary(runs)) else ""
+    more = f'<p class="note">{escape(scaled)}.</p>' if (scaled := library_summary(runs)) else ""
     if len(runs) > len(shown):
         which = f"The {len(shown)} longest launches are" if len(shown) > 1 else "The longest launch is"
         more += f'<p class="note">{which} shown in full below.' if shown else '<p class="note">'
