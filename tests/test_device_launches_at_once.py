@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 
 import warpwright as ww
+from warpwright.native import intrinsics
+from warpwright.timing import host_threads
 
 SOURCE = """
 // One thread of each GPU adds to a word of the first GPU's memory and polls it: a barrier of all of them.
@@ -49,6 +55,22 @@ extern "C" __global__ void wait_for(unsigned* word, unsigned count) {
     }
     __syncthreads();
 }
+// Each block reads its part of its GPU's values, stores it to the next GPU, and adds what came from the one before.
+extern "C" __global__ void pass_on(const int4* own, int4* next, unsigned* raised, const int4* come, const unsigned* flags, int4* sums, int part) {
+    int begin = blockIdx.x * part;
+    for (int i = threadIdx.x; i < part; i += blockDim.x) next[begin + i] = own[begin + i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence_system();
+        ((volatile unsigned*)raised)[blockIdx.x] = 1;
+        while (((volatile const unsigned*)flags)[blockIdx.x] == 0);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < part; i += blockDim.x) {
+        int4 a = own[begin + i], b = __ldcg(come + begin + i);
+        sums[begin + i] = make_int4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+    }
+}
 extern "C" __global__ void bad(int* p) { p[1 << 28] = 1; }
 """
 
@@ -85,6 +107,68 @@ def test_the_same_launches_take_the_same_cycles_each_time() -> None:
     first, _ = meeting("dgx-1", 3, 3)
     second, _ = meeting("dgx-1", 3, 3)
     assert [run.cycles for run in first] == [run.cycles for run in second]
+
+
+def passing(threads: int = 1, gpus: int = 3) -> list[int]:
+    """Cycles of GPUs that pass values around, each of which reads its own from DRAM."""
+    node = ww.System("dgx-1", threads=threads)
+    blocks, part = 24, 512
+    count = blocks * part * 4
+    used = node.gpus[:gpus]
+    own = [gpu.array(np.arange(count, dtype=np.int32) * (rank + 1)) for rank, gpu in enumerate(used)]
+    come, sums = ([gpu.zeros(count, np.int32) for gpu in used] for _ in range(2))
+    flags = [gpu.zeros(blocks, np.uint32) for gpu in used]
+    launches = []
+    for rank, gpu in enumerate(used):
+        following = (rank + 1) % gpus
+        node.enable_peer_access(rank, following)
+        there = [np.uint64(one[following].device_address()) for one in (come, flags)]
+        arguments = (own[rank], *there, come[rank], flags[rank], sums[rank], np.int32(part))
+        launches.append((gpu.compile(SOURCE)["pass_on"][blocks, 128], arguments))
+    runs = node.launch(*launches)
+    for rank in range(gpus):
+        assert np.array_equal(sums[rank].numpy(), own[rank].numpy() + own[rank - 1].numpy())
+    return [run.cycles for run in runs]
+
+
+@pytest.mark.skipif(intrinsics.BOUNDSCHECK, reason="with checked indices one thread does all")
+def test_the_number_of_host_threads_changes_no_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = passing()
+    monkeypatch.setattr(host_threads, "cores", lambda: 3)
+    seen: list[int] = []
+    team = host_threads.device_helpers
+
+    def watched(group: np.ndarray, threads: int) -> Any:
+        found = team(group, threads)
+        seen.append(threads)
+        return found
+
+    monkeypatch.setattr(host_threads, "device_helpers", watched)
+    assert passing(threads=3) == alone
+    assert passing(threads=2) == alone
+    assert seen == [3, 2]
+
+
+def test_another_machine_of_the_process_has_the_cycles_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory is elsewhere, because that of the first one is still in use; lines have the same banks of DRAM and of L1's tags."""
+    kept: list[ww.System] = []
+    system = ww.System
+
+    def keep(*args: Any, **options: Any) -> ww.System:
+        kept.append(system(*args, **options))
+        return kept[-1]
+
+    monkeypatch.setattr(ww, "System", keep)
+    assert passing() == passing()
+    first, second = (one.gpus[1].memory for one in kept)
+    assert first.base != second.base
+
+
+@pytest.mark.ci
+def test_another_process_has_the_same_cycles() -> None:
+    program = "from tests.test_device_launches_at_once import passing; print(passing(), passing(threads=3))"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.split("\n")[0] == f"{passing()} {passing()}"
 
 
 def test_a_slower_route_takes_longer() -> None:

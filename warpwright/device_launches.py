@@ -205,7 +205,12 @@ class _DevicesJob(Job):
             self.blocks_done = lambda: progress.blocks_done
 
         try:
-            results = simulate_devices(launches, progress=follow, cancel=lambda: self.context.cancelled)
+            results = simulate_devices(
+                launches,
+                progress=follow,
+                cancel=lambda: self.context.cancelled,
+                threads=max(job.launcher.kernel.gpu.threads for job in self.jobs),
+            )
         except (Cancelled, TimingCancelled):
             raise KeyboardInterrupt from None
         except DeviceError as failure:

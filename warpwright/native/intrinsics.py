@@ -123,6 +123,12 @@ def host_address(builder: Any, buffer: Any) -> Word:
 
 
 @Piece
+def words_at(builder: Any, address: Any) -> Word:
+    """The words at a host address, as ``words`` gives those of an array."""
+    return builder.inttoptr(address, WORD.as_pointer())
+
+
+@Piece
 def peek(builder: Any, address: Any) -> Word:
     """The int64 at a host address."""
     return builder.load(builder.inttoptr(address, WORD.as_pointer()))

@@ -20,6 +20,7 @@ from typing import Any
 from warpwright.engine.access_policy import AccessProperty
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
+from warpwright.timing.address_hash import known_as
 
 (UNCHANGED, FIRST, NORMAL, LAST) = range(4)
 """The level that an access requests for its line; a new line for which no level is requested is normal."""
@@ -33,7 +34,7 @@ SHARE_BITS = 16
 @core
 def draw(m: Any, line: int) -> int:
     """The place of a line's block between 0 and 1 << SHARE_BITS, by a hash of its address."""
-    return (((line >> m[s.chip.policy_block_shift]) * s.GOLDEN) >> 24) & ((1 << SHARE_BITS) - 1)
+    return (((known_as(m, line) >> m[s.chip.policy_block_shift]) * s.GOLDEN) >> 24) & ((1 << SHARE_BITS) - 1)
 
 
 @core

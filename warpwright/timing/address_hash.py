@@ -104,13 +104,14 @@ def channel_of(m: Any, piece: int, line: int) -> int:
 @core
 def tag_bank(m: Any, line: int) -> int:
     """The bank of L1's tags that holds a line's tag."""
+    line = known_as(m, line)
     return (popcount(line & m[s.chip.tag_bank_bit0]) & 1) | (popcount(line & m[s.chip.tag_bank_bit1]) & 1) << 1
 
 
 @core
 def bank_block(m: Any, line: int) -> int:
     """The number of a line's block of consecutive bytes that are in the same bank of every channel."""
-    return line >> m[s.chip.bank_block_shift]
+    return known_as(m, line) >> m[s.chip.bank_block_shift]
 
 
 @core

@@ -1,27 +1,48 @@
 """Launches on several devices that run at once in simulated time and may wait for each other.
 
-Each device has its own machine, and all begin at the same time.  The device with the earliest clock runs its next window.  A window is shorter than the path
-from an SM to L2 and therefore than any link, so a write to another device's memory takes effect before that device could have observed its absence.  Devices are
-ordered by simulated time and number, so the order is the same in every run.
+Each device has its own machine, and all begin at the same time.  They run in rounds of windows that overlap in simulated time (``device_windows.py``), each device on a host
+thread of its own where there are cores.  A window is shorter than the path from an SM to L2 and therefore than any link, so a write to another device's memory takes effect before
+that device could have observed its absence.  What devices see of each other is ordered by simulated time and number, so it is the same in every run.
 """
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from warpwright.chips.chip import Chip
+from warpwright.native import intrinsics
+from warpwright.timing import buffer_reuse, device_windows, host_threads, warming, window_steps, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing.block_sources import Grid
-from warpwright.timing.interface import CancelCallback, Progress, ProgressCallback, TimingError, TimingResult
+from warpwright.timing.interface import (
+    CancelCallback,
+    Progress,
+    ProgressCallback,
+    TimingCancelled,
+    TimingError,
+    TimingResult,
+)
 from warpwright.timing.kept_caches import KeptCaches
+from warpwright.timing.livelock import LEAST_PAUSE_SECONDS, LOOK_SHARE, LOOKS, QUIET_SECONDS
 from warpwright.timing.policies import Policies
-from warpwright.timing.simulate import Prepared, advance, deadlock, prepare, result_of
+from warpwright.timing.simulate import Prepared, deadlock, judge, prepare, result_of
 
-WINDOWS_A_REPORT = 512
-"""Windows of all devices together between two checks of progress and of warps that only repeat themselves."""
+REPORT_SECONDS = 0.02
+"""Host time between two checks of progress and of warps that only repeat themselves."""
+LIKELY_LOOKS, LIKELY_LOOK_SHARE = 4, 2
+"""After so many inspections in which all devices repeat themselves, the pause between two is this many times the duration of the last one."""
+_LOOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+
+
+def _loop(group: int, limit: int) -> int:
+    return int(_LOOP(windows.run_windows.address(device_windows.run_devices))(group, limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +68,56 @@ class DeviceError(Exception):
 class _Standstill:
     """Judges whether the launches of all devices together will never end.
 
-    One device's warps may repeat themselves because they wait for another device.  So all must do so at the same time: each is found to repeat itself, and
-    again after all of them were found.
+    One device's warps may repeat themselves because they wait for another device, so all must do so: in `LOOKS` consecutive inspections, and in as many again,
+    with the same memory after both.  An inspection begins with the device that ended the last one, because it repeats nothing yet, and ends with the first that
+    does not repeat itself; it takes a small part of the host's time while something new is seen, and more when a standstill is likely.
     """
 
     def __init__(self, launches: Sequence[Prepared]) -> None:
         self.launches = launches
-        self._repeating: set[int] = set()
-        self._again = False
+        self._done = -1
+        self._since = self._next = 0.0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._streak, self._memory = 0, [b""]
+        self._first = 0
+        for launch in self.launches:
+            if launch.watch is not None:
+                launch.watch.forget()
 
     def reached(self, running: Sequence[int]) -> bool:
         """Called between windows, for the devices whose launches have not ended."""
-        for number in running:
-            launch = self.launches[number]
-            if launch.watch is None:
-                return False
-            if launch.watch.never_ends(launch.state):
-                self._repeating.add(number)
-            elif not launch.watch.streak and not launch.watch.memory:
-                # Something new was seen.
-                self._repeating.discard(number)
-                self._again = False
-        if not self._repeating.issuperset(running):
+        launches = [self.launches[number] for number in running]
+        if any(launch.watch is None for launch in launches):
             return False
-        found, self._again = self._again, True
-        self._repeating.clear()
+        now = time.monotonic()
+        done = sum(int(launch.state.words[s.chip.done_blocks]) for launch in self.launches)
+        if done != self._done:
+            self._done, self._since = done, now
+            self._forget()
+        if now - self._since < QUIET_SECONDS or now < self._next:
+            return False
+        found = self._inspect(launches)
+        taken = time.monotonic() - now
+        share = LOOK_SHARE if self._streak < LIKELY_LOOKS else LIKELY_LOOK_SHARE
+        self._next = now + taken + max(share * taken, LEAST_PAUSE_SECONDS)
         return found
+
+    def _inspect(self, launches: Sequence[Prepared]) -> bool:
+        first = self._first % len(launches)
+        for turn in range(len(launches)):
+            launch = launches[(first + turn) % len(launches)]
+            assert launch.watch is not None
+            if not launch.watch.repeats(launch.state):
+                self._first = first + turn
+                self._streak, self._memory = 0, [b""]
+                return False
+        self._streak += 1
+        if self._streak % LOOKS:
+            return False
+        before, self._memory = self._memory, [one.watch.digest() for one in launches if one.watch is not None]
+        return before == self._memory
 
 
 def simulate_devices(
@@ -80,8 +125,9 @@ def simulate_devices(
     *,
     progress: ProgressCallback | None = None,
     cancel: CancelCallback | None = None,
+    threads: int = 1,
 ) -> list[TimingResult]:
-    """Run one launch on each of several devices, all at once.
+    """Run one launch on each of several devices, all at once, on so many host threads; results do not depend on their number.
 
     Raises:
         DeviceError: a warp faulted or trapped, or the remaining launches will never end.
@@ -90,7 +136,7 @@ def simulate_devices(
     began, worked = time.perf_counter(), time.thread_time()
     machines = [prepare(one.chip, [one.grid], one.policies, kept=one.kept) for one in launches]
     try:
-        _run(machines, progress, cancel)
+        _run(machines, progress, cancel, threads)
         results = []
         for machine in machines:
             cycles = int(metrics_module.sm_column(machine.state, s.SM.finish).max())
@@ -104,34 +150,80 @@ def simulate_devices(
     return results
 
 
-def _run(machines: Sequence[Prepared], progress: ProgressCallback | None, cancel: CancelCallback | None) -> None:
+def _run(
+    machines: Sequence[Prepared], progress: ProgressCallback | None, cancel: CancelCallback | None, threads: int
+) -> None:
     """Advance all machines to their ends, in the order of simulated time."""
     standstill = _Standstill(machines)
-    watches = [machine.watch for machine in machines]
-    periods = [1 / machine.chip.clocks.sm_clock_mhz for machine in machines]
+    group = _group(machines)
     running = list(range(len(machines)))
-    count = 0
-    while running:
-        number = min(running, key=lambda i: (int(machines[i].state.words[s.chip.now]) * periods[i], i))
-        machine = machines[number]
-        # A device alone cannot be judged: its warps may wait for another one.
-        machine.watch = None
-        try:
-            left = advance(machine, None, cancel, windows_at_once=1)
-        except TimingError as error:
-            raise DeviceError(number, error, [i for i in range(len(machines)) if i not in running]) from None
-        finally:
-            machine.watch = watches[number]
-        if not left:
-            running.remove(number)
-        count += 1
-        if count % WINDOWS_A_REPORT == 0:
-            if standstill.reached(running) and running:
-                first = running[0]
-                endless = deadlock(machines[first].state, repeats=True)
-                raise DeviceError(first, endless, [i for i in range(len(machines)) if i not in running])
+    limit = 16
+    with host_threads.device_helpers(group, threads):
+        while running:
+            began = time.perf_counter()
+            stopped = _run_rounds(machines, group, running, limit)
+            spent = time.perf_counter() - began
+            for number in stopped:
+                if _ended(machines, number, _row(group, number)[s.DV_OUTCOME], running):
+                    running.remove(number)
+                    _row(group, number)[s.DV_RUNS] = 0
+            if cancel is not None and cancel():
+                raise TimingCancelled(f"cancelled at cycle {int(machines[0].state.words[s.chip.now]):,}")
+            if running and standstill.reached(running):
+                endless = deadlock(machines[running[0]].state, repeats=True)
+                raise DeviceError(running[0], endless, _others(machines, running))
             if progress is not None:
                 progress(_progress(machines, running))
+            limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))
+
+
+def _group(machines: Sequence[Prepared]) -> npt.NDArray[np.int64]:
+    """The table of the devices for ``device_windows.run_devices``."""
+    group = buffer_reuse.aligned(s.DG_WORDS + len(machines) * s.DV_WORDS)
+    group[s.DG_COUNT] = len(machines)
+    for number, machine in enumerate(machines):
+        row = _row(group, number)
+        row[s.DV_STATE] = intrinsics.address_of(machine.state.words)
+        row[s.DV_PROGRAM] = intrinsics.address_of(machine.static.rows)
+        row[s.DV_PERIOD] = round(1e9 / machine.chip.clocks.sm_clock_mhz)
+        row[s.DV_RUNS], row[s.DV_TAKEN] = 1, 1
+    return group
+
+
+def _row(group: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.int64]:
+    first = s.DG_WORDS + number * s.DV_WORDS
+    return group[first : first + s.DV_WORDS]
+
+
+def _run_rounds(
+    machines: Sequence[Prepared], group: npt.NDArray[np.int64], running: Sequence[int], limit: int
+) -> list[int]:
+    """Run rounds of windows; returns the devices that have left their loops."""
+    if intrinsics.BOUNDSCHECK:
+        # The loop of several devices has no checked form: the device with the earliest clock runs its next window.
+        first = min(
+            running, key=lambda i: (int(machines[i].state.words[s.chip.now]) * int(_row(group, i)[s.DV_PERIOD]), i)
+        )
+        machine = machines[first]
+        outcome = int(windows.run_windows(machine.state.words, machine.static.rows, 1))
+        _row(group, first)[s.DV_OUTCOME] = outcome
+        return [first]
+    if not _loop(intrinsics.address_of(group), limit):
+        return []
+    return [number for number in running if _row(group, number)[s.DV_OUTCOME] != warming.RUNNING]
+
+
+def _ended(machines: Sequence[Prepared], number: int, outcome: int, running: Sequence[int]) -> bool:
+    """Whether a device has left its loop because its launch has ended."""
+    try:
+        judge(machines[number], int(outcome))
+    except TimingError as error:
+        raise DeviceError(number, error, _others(machines, running)) from None
+    return int(outcome) in (window_steps.FINISHED, window_steps.IDLE)
+
+
+def _others(machines: Sequence[Prepared], running: Sequence[int]) -> list[int]:
+    return [number for number in range(len(machines)) if number not in running]
 
 
 def _progress(machines: Sequence[Prepared], running: Sequence[int]) -> Progress:

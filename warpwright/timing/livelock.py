@@ -64,9 +64,14 @@ class Watch:
         self.blocks_done = -1
         self.since = self.looked = 0.0
         self.pause = LEAST_PAUSE_SECONDS
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def digest(self) -> bytes:
+        """Digest of all memory that warps read."""
+        return memory_digest(self.context.memory, self.memories)
+
+    def forget(self) -> None:
+        """Begin again: what has been seen means nothing any more."""
         self.past: dict[int, _Past] = {}
         self.streak = 0
         self.memory = b""
@@ -77,10 +82,10 @@ class Watch:
         done = int(state.words[s.chip.done_blocks])
         if done != self.blocks_done:
             self.blocks_done, self.since = done, now
-            self._forget()
+            self.forget()
         if now - self.since < QUIET_SECONDS or now - self.looked < self.pause:
             return False
-        repeats = self._repeats(state)
+        repeats = self.repeats(state)
         self.looked = time.monotonic()
         pause = min(max(PAUSE_SHARE * (now - self.since), LEAST_PAUSE_SECONDS), PAUSE_SECONDS)
         self.pause = max(pause, LOOK_SHARE * (self.looked - now))
@@ -91,10 +96,10 @@ class Watch:
         if self.streak < LOOKS:
             return False
         self.streak = 0
-        before, self.memory = self.memory, memory_digest(self.context.memory, self.memories)
+        before, self.memory = self.memory, self.digest()
         return before == self.memory
 
-    def _repeats(self, state: State) -> bool:
+    def repeats(self, state: State) -> bool:
         """Whether every warp has continued into a state that it has been in before; also records the states."""
         m = state.words
         repeats, running = True, False

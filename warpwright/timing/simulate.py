@@ -22,7 +22,7 @@ from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS, Migr
 from warpwright.errors import UnsupportedError
 from warpwright.native import intrinsics
 from warpwright.timing import bounds as bounds_module
-from warpwright.timing import buffer_reuse, host_threads, warming, windows
+from warpwright.timing import buffer_reuse, host_threads, warming, window_steps, windows
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import policies as policies_module
 from warpwright.timing import state as s
@@ -533,8 +533,8 @@ def advance(
         began = time.perf_counter()
         outcome = int(windows.run_windows(m, static.rows, limit))
         spent = time.perf_counter() - began
-        _judge(launch, outcome, interpret)
-        if outcome in (windows.FINISHED, windows.IDLE):
+        judge(launch, outcome, interpret)
+        if outcome in (window_steps.FINISHED, window_steps.IDLE):
             return False
         if cancel is not None and cancel():
             resident = [_warp_fields(state, sm, slot) for sm, slot in state.active_warps()]
@@ -560,7 +560,7 @@ def run_until(launch: Prepared, cycle: int, cancel: CancelCallback | None, secon
         spent = time.perf_counter() - began
         if outcome == warming.STUCK:
             return outcome
-        _judge(launch, outcome, None)
+        judge(launch, outcome, None)
         if outcome not in (warming.RUNNING, warming.STOPPED):
             return outcome
         if cancel is not None and cancel():
@@ -572,10 +572,10 @@ def run_until(launch: Prepared, cycle: int, cancel: CancelCallback | None, secon
 
 def run_untimed(launch: Prepared) -> None:
     """Run the remaining untimed blocks of a stretch; takes no simulated time."""
-    _judge(launch, int(windows.run_windows(launch.state.words, launch.static.rows, 0)), None)
+    judge(launch, int(windows.run_windows(launch.state.words, launch.static.rows, 0)), None)
 
 
-def _judge(launch: Prepared, outcome: int, interpret: InterpretCallback | None) -> None:
+def judge(launch: Prepared, outcome: int, interpret: InterpretCallback | None = None) -> None:
     """Handle what the compiled main loop left to Python."""
     _judge_policies(launch)
     if outcome == warming.STUCK:

@@ -1,6 +1,6 @@
 """A machine that stops, and continues when the host has done the work that is due, for launches that wait for the host.
 
-The main loop returns when a launch has ended and at the time of the host's next work (``windows.PAUSED``).  A stop changes nothing in the machine: windows are those
+The main loop returns when a launch has ended and at the time of the host's next work (``window_steps.PAUSED``).  A stop changes nothing in the machine: windows are those
 of a run without stops, and the times of stops are simulated times, the same for any number of host threads.  A launch that follows work of the
 host is held until that work is done (``Grid.held``).
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from warpwright.chips.chip import Chip
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
-from warpwright.timing import warming, windows
+from warpwright.timing import warming, window_steps
 from warpwright.timing.block_sources import Grid
 from warpwright.timing.interface import CancelCallback
 from warpwright.timing.kept_caches import KeptCaches
@@ -55,7 +55,7 @@ class StoppingMachine:
             raise deadlock(self.launch.state)
         if outcome == warming.STUCK and self._single:
             raise deadlock(self.launch.state)
-        self.done = outcome in (windows.FINISHED, windows.IDLE, warming.STUCK)
+        self.done = outcome in (window_steps.FINISHED, window_steps.IDLE, warming.STUCK)
         m[s.chip.known_ended] = m[s.chip.ended_kernels]
         new = [
             number for number in range(len(self.launch.grids)) if number not in self._ended and self._has_ended(number)

@@ -350,6 +350,22 @@ PHASE_SLOTS = 32
 TICKET_NUMBER, TICKET_KIND = 32, 24  # shifts
 TICKET_PIECE = (1 << TICKET_KIND) - 1
 
+# --- several devices at once (device_windows.py): the group's words, then a row for each device, in lines of the host of their own ---
+DG_COUNT = 0  # devices
+DG_HELPERS = 1  # host threads besides the one that runs the loop
+DG_STEP = 8  # that is open
+DG_DONE = 16  # devices that have done it
+DG_LEAVE = 24  # nonzero when helpers must end
+DG_WORDS = 32
+DV_STATE, DV_PROGRAM = 0, 1  # host addresses of the device's state and instructions
+DV_PERIOD = 2  # femtoseconds of a cycle
+DV_RUNS = 3  # it has blocks left
+DV_JOINS = 4  # 0: it has no window in the round
+DV_REQUESTS = 5  # of that window, which are left for the groups of slices
+DV_OUTCOME = 6  # of close_window
+DV_TAKEN = 8  # 0: nobody has taken the open step
+DV_WORDS = 16
+
 
 class LoggedBlock(Unit):
     """One block of the log."""
