@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 
 import warpwright as ww
 from tests.test_checked_programs import RIGHT, pytest_run, warpwright
-from warpwright.source_place import place_of_text
 from warpwright.tools.checks import arranged
 
 TWO_DEFECTS = r"""
@@ -74,33 +72,62 @@ def test_lines_of_a_kernel_in_a_python_string_are_the_files() -> None:
     assert line("// of all") + "y[128] = t;  // of all" in lines
 
 
-def test_text_that_is_made_at_run_time_keeps_its_own_lines() -> None:
+def test_text_that_is_changed_at_run_time_keeps_the_files_lines() -> None:
     lines = {p.line for f in checked(MADE).findings for p in f.places}
-    assert any(text.startswith("kernel.cu:6: s[t] = x[t] + k;") for text in lines)
-    assert place_of_text(MADE) is None
-    assert place_of_text(ONE_LINE) is None
+    assert line("// the write") + "s[t] = x[t] + k;  // the write" in lines
+    assert line("// the read") + "y[t] += s[(t + 32) & 63] * 5;  // the read" in lines
 
 
-def test_literals_whose_lines_are_the_files(tmp_path: Path) -> None:
-    program = '''
-        from warpwright.source_place import place_of_text
-        a = """first
-        of two"""
-        b = (
-            "lines\\n"
-            "of pieces\\n"
-        )
-        c = "lines\\nin one\\n"
-        d, e = """twice
-        there""", """twice
-        there"""
-        f = """a \\
-        b
-        c"""
-        print(*[(place_of_text(x) or (0, 0))[1] for x in (a, b, c, d, f)])
-    '''
+ORIGINS = '''
+import textwrap
+from warpwright.source_place import lines_of_text
+
+a = """first line
+of two"""
+b = (
+    "lines of\\n"
+    "pieces\\n"
+)
+c = "no line of\\nthe file\\n"
+d, e = """twice
+in the file""", """twice
+in the file"""
+f = """continued \\
+line
+here"""
+many = """one
+two"""
+g = f"""
+    void kernel{1 + 1}(int *x) {{
+        {many}
+        x[0] = {3};
+    }}
+"""
+h = textwrap.dedent("""
+        void indented(int *x)
+        {
+            x[1] = 5;
+        }
+    """)
+i = """
+void formatted(int *x) {{
+    x[0] = {value};
+}}
+""".format(value=7)
+j = """
+void replaced(int *x) {
+    x[0] = VALUE;
+}
+""".replace("VALUE", "7")
+k = "one more line\\n" + a + "\\n" + h
+for text in (a, b, c, d, f, g, h, i, j, k):
+    print(*[place[1] if place else 0 for place in lines_of_text(text)] or "-")
+'''
+
+
+def test_lines_of_texts_made_from_literals(tmp_path: Path) -> None:
     path = tmp_path / "literals.py"
-    path.write_text(textwrap.dedent(program))
+    path.write_text(ORIGINS)
     done = subprocess.run(
         [sys.executable, str(path)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
@@ -108,7 +135,10 @@ def test_literals_whose_lines_are_the_files(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["3", "6", "0", "0", "0"]
+    assert done.stdout.splitlines() == [
+        *("5 6", "8 9", "-", "-", "-"),
+        *("0 21 22 0 23 24", "0 27 28 29 30", "0 33 34 35", "0 38 39 40", "0 5 6 0 27 28 29 30"),
+    ]
 
 
 FAR = r"""

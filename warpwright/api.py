@@ -40,7 +40,7 @@ from warpwright.errors import (
 from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
 from warpwright.quantity_text import time_text
 from warpwright.session import SavesLaunches, session
-from warpwright.source_place import place_of_text
+from warpwright.source_place import lines_of_text
 from warpwright.timing import policies
 from warpwright.toolchain import CompileError
 from warpwright.toolchain import load as load_source
@@ -437,9 +437,8 @@ class GPU:
             return self._compiled(source, given, name)
         except WarpwrightError as error:
             told = error
-            place = place_of_text(source) if name is None and isinstance(source, str) else None
-            if place is not None and isinstance(error, CompileError):
-                told = error.placed(DEFAULT_NAME, *place)
+            if name is None and isinstance(source, str) and isinstance(error, CompileError):
+                told = error.placed(DEFAULT_NAME, lines_of_text(source))
             raise without_own_frames(told) from error.__cause__
 
     def _compiled(
@@ -458,7 +457,7 @@ class GPU:
                 return Module(self, load_ptx(str(source), self.chip.arch, self.memory, name or "kernel.ptx"))
         compiled = load_source(source, self.chip.arch, given, name=name, chip=self.chip.name)
         if name is None and isinstance(source, str) and compiled.source == source:
-            compiled.source_place = place_of_text(source)
+            compiled.text_lines = lines_of_text(source)
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import load_compiled
 

@@ -104,9 +104,7 @@ def source_line(program: Program, address: int) -> str | None:
     elif Path(name).is_file():
         lines = Path(name).read_text(encoding="utf-8", errors="replace").splitlines()
     text = lines[number - 1].strip() if 1 <= number <= len(lines) else ""
-    if program.source_place is not None and name == program.source_place[0]:
-        _, name, first = program.source_place
-        number += first - 1
+    name, number = program.origin(name, number)
     return f"{name}:{number}: {text}" if text else f"{name}:{number}"
 
 

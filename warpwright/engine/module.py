@@ -168,8 +168,7 @@ class LoadedModule:
             program.local_bytes_per_thread += max(one.frame_bytes for one in routines(kernel.arch).functions.values())
         if self.compiled.source is not None:
             program.source_name = self.compiled.name
-        if self.compiled.source_place is not None:
-            program.source_place = (self.compiled.name, *self.compiled.source_place)
+        program.text_lines = self.compiled.text_lines
         banks = {n: np.frombuffer(c, dtype=np.uint8) for n, c in program.constant_banks.items() if n not in (0, 3)}
         if self.constants is not None:
             banks[3] = self.memory.view(self.constants.address, self.constants.size_bytes)

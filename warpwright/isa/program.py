@@ -146,8 +146,8 @@ class Program:
     """CUDA C++ source text, if known; shown with lines in errors and reports."""
     source_name: str = ""
     """Name by which lines refer to ``source``.  A file of that name may hold a different text."""
-    source_place: tuple[str, str, int] | None = None
-    """The text's name, and file and line of the text that contains it: a kernel in a Python program's string."""
+    text_lines: tuple[tuple[str, int] | None, ...] = ()
+    """File and line that each line of the text comes from: those of a Python program, if the kernel is in its strings."""
     symbols: Mapping[str, int] = field(default_factory=dict)
     """Global variables of the module by name: filled with device addresses when loaded."""
     facts: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
@@ -177,3 +177,8 @@ class Program:
     def architecture(self) -> str:
         """The architecture's name in messages: ``sm_80``."""
         return f"sm_{self.arch}"
+
+    def origin(self, name: str, number: int) -> tuple[str, int]:
+        """The file and line that a line of the source comes from, if they are known; else the line itself."""
+        known = name == self.source_name and 1 <= number <= len(self.text_lines)
+        return (self.text_lines[number - 1] if known else None) or (name, number)

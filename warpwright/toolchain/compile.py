@@ -63,8 +63,8 @@ class CompiledModule:
     ptx: str | None = None
     source: str | None = None
     """CUDA C++ text, if the module was compiled from it."""
-    source_place: tuple[str, int] | None = None
-    """File and line at which the text begins, if it is part of a larger file."""
+    text_lines: tuple[tuple[str, int] | None, ...] = ()
+    """File and line that each line of the text comes from, where the text was part of another file."""
     name: str = DEFAULT_NAME
     folder: str = ""
     """Working folder of the compiler."""

@@ -82,12 +82,12 @@ class _DiagnosedError(ToolchainError):
         shown = [str(d) for d in self.diagnostics] or [log.strip()]
         super().__init__("\n".join([headline, *(s for s in shown if s)]))
 
-    def placed(self: Diagnosed, name: str, file: str, first_line: int) -> Diagnosed:
-        """The same error with line numbers of the enclosing file, in which the source's text begins at ``first_line``."""
-        moved = [
-            replace(d, source_name=file, line=d.line + first_line - 1) if d.source_name == name and d.line else d
-            for d in self.diagnostics
-        ]
+    def placed(self: Diagnosed, name: str, lines: Sequence[tuple[str, int] | None]) -> Diagnosed:
+        """The same error, with the files and lines from which those of the source ``name`` come, as far as they are known."""
+        moved = []
+        for one in self.diagnostics:
+            place = lines[one.line - 1] if one.source_name == name and 1 <= one.line <= len(lines) else None
+            moved.append(replace(one, source_name=place[0], line=place[1]) if place else one)
         return type(self)(self._headline, moved, self.log)
 
     def __reduce__(self) -> tuple[type[_DiagnosedError], tuple[str, tuple[Diagnostic, ...], str]]:

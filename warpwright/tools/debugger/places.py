@@ -35,11 +35,7 @@ def line_of(program: Program, index: int) -> Line | None:
     line = program.instructions[index].line if 0 <= index < len(program.instructions) else None
     if line is None:
         return None
-    name, number = line
-    if program.source_place is not None and name == program.source_place[0]:
-        _, name, first = program.source_place
-        number += first - 1
-    return Line(name, number)
+    return Line(*program.origin(*line))
 
 
 @lru_cache(maxsize=64)
