@@ -77,7 +77,12 @@ def _entry(group: Sequence[Finding]) -> Finding:
     if len(group) == 1:
         return group[0]
     head, *rest = sorted(group, key=_gravity)
-    also = dict.fromkeys(_also(f, head) for f in rest if len(f.places) == 2)
+    told, also = {_accesses(head)}, []
+    for finding in rest:
+        # The same two instructions race within a warp too, which is less severe and has the same remedy.
+        if len(finding.places) == 2 and _accesses(finding) not in told:
+            told.add(_accesses(finding))
+            also.append(_also(finding, head))
     return replace(
         head,
         details=(*head.details, *also),
@@ -89,6 +94,11 @@ def _entry(group: Sequence[Finding]) -> Finding:
 def _gravity(finding: Finding) -> tuple[int, int]:
     hazard = _hazard(finding)
     return SEVERITIES.index(finding.severity), _HAZARDS.index(hazard) if hazard in _HAZARDS else 0
+
+
+def _accesses(finding: Finding) -> tuple[object, ...]:
+    """The kind of a hazard and its two instructions."""
+    return _hazard(finding), *((place.kernel, place.offset) for place in finding.places)
 
 
 def _also(finding: Finding, head: Finding) -> str:
