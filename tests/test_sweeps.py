@@ -88,10 +88,10 @@ def _expected(count: int) -> list[tuple[int, str]]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"chips": ["v101"]}, "did you mean 'v100'"),
-        ({"overrides": {"l1_kb": [64]}}, "l1_kib"),
-        ({"overrides": {"sm_count": [0]}}, "sm_count"),
-        ({"overrides": {"sm_count": []}}, "sm_count has no values"),
+        ({"chips": ["v101"]}, "the specification: chips: no chip is called 'v101'; did you mean 'v100'"),
+        ({"overrides": {"l1_kb": [64]}}, "the specification: [overrides]: chip 'v100' has no field 'l1_kb'"),
+        ({"overrides": {"sm_count": [0]}}, "the specification: [overrides]: field 'sm_count'"),
+        ({"overrides": {"sm_count": []}}, "the specification: [overrides] sm_count has no values"),
         ({"arguments": {"i": [1, 1]}}, "i has a duplicate value"),
         ({"arguments": {}}, "[arguments] has no i"),
         ({"arguments": {"i": [1], "size": [2]}}, "no program uses the argument size"),
@@ -106,7 +106,7 @@ def _expected(count: int) -> list[tuple[int, str]]:
         ({"timeout_seconds": -1}, "timeout_seconds must be greater than 0, not -1"),
         ({"timeout_seconds": "x"}, "timeout_seconds must be a number, not 'x'"),
         ({"timing": "quick"}, "timing must be 'full', 'sampled' or 'off', not 'quick'"),
-        ({"page": {"baseline": {"l1_kib": 1}}}, "no axis l1_kib"),
+        ({"page": {"baseline": {"l1_kib": 1}}}, "[page]: the sweep has no axis l1_kib"),
     ],
 )
 def test_a_wrong_specification_is_refused_before_anything_runs(
@@ -116,6 +116,12 @@ def test_a_wrong_specification_is_refused_before_anything_runs(
         ww.sweep({**_steps(2), **change}, folder / "out", progress=False)
     assert message in str(refused.value)
     assert not list((folder / "out").glob("results/*"))
+
+
+def test_a_wrong_field_is_reported_with_its_file(folder: Path) -> None:
+    (folder / "cache.toml").write_text('programs = ["step.py 1"]\nchips = ["v100"]\n[overrides]\nl1_kb = [64]\n')
+    with pytest.raises(SweepError, match=r"^cache\.toml: \[overrides\]: chip 'v100' has no field 'l1_kb'"):
+        ww.sweep("cache.toml", progress=False)
 
 
 def test_points_are_all_combinations(folder: Path) -> None:

@@ -157,9 +157,9 @@ def _literals(name: str, version: int) -> tuple[Literal, ...]:
     joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     # Their constant parts are nodes of their own, with the place of the whole string.
     parts = set(map(id, chain.from_iterable(node.values for node in joined)))
-    plain = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in parts]
+    texts: list[ast.Constant | ast.JoinedStr] = [n for n in nodes if isinstance(n, ast.Constant) and id(n) not in parts]
     found: dict[tuple[LiteralLine, ...], Literal | None] = {}
-    for node in (*plain, *joined):
+    for node in texts + joined:
         literal = _literal(node)
         if literal is not None:
             found[literal.lines] = None if literal.lines in found else literal

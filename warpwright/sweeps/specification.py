@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
 
 from warpwright.chips import ChipError, load_chip
 from warpwright.chips.chip import suggest
@@ -80,6 +80,12 @@ class Specification(BaseModel):
     threads_per_point: int = Field(default=1, ge=1)
     sample: Sample | None = None
     page: PageOptions = PageOptions()
+    _name: str = PrivateAttr("the specification")
+
+    @property
+    def name(self) -> str:
+        """The file, in messages."""
+        return self._name
 
     @field_validator("overrides", "arguments")
     @classmethod
@@ -155,10 +161,12 @@ def specification_of(table: Mapping[str, Any], name: str = "the specification") 
         SweepError: names every key that is wrong.
     """
     try:
-        return Specification.model_validate(dict(table))
+        made = Specification.model_validate(dict(table))
     except ValidationError as error:
         wrong = dict.fromkeys(map(_explained, error.errors()))
         raise SweepError(f"{name}: {'; '.join(wrong)}") from None
+    made._name = name
+    return made
 
 
 def _explained(one: Any) -> str:
@@ -175,6 +183,8 @@ def _explained(one: Any) -> str:
     for text, plain in MESSAGES.items():
         reason = re.sub(text, plain, reason)
     given = f", not {one['input']!r}" if not isinstance(one["input"], dict | list) else ""
+    if isinstance(one["input"], dict) and not sections:
+        return f"[{key}] {reason}"
     return f"{'.'.join([*sections, key])} {reason}{given}"
 
 
@@ -227,6 +237,15 @@ def _check_program(word: str, folder: Path) -> None:
         raise SweepError(str(error)) from None
 
 
+def _place_of(chip: str) -> str:
+    """The part of the specification to which a chip's error belongs: ``chips`` if there is no such chip, else its overrides."""
+    try:
+        load_chip(chip)
+    except ChipError:
+        return "chips"
+    return "[overrides]"
+
+
 def points_of(specification: Specification, folder: Path) -> list[Point]:
     """The points of a specification, in order.
 
@@ -234,12 +253,19 @@ def points_of(specification: Specification, folder: Path) -> list[Point]:
         folder: where programs are started; relative paths begin there.
 
     Raises:
-        SweepError: an unknown program, chip or field, or a value that a chip cannot have.
+        SweepError: an unknown program, chip or field, or a value that a chip cannot have; names the specification.
     """
+    try:
+        return _points(specification, folder)
+    except SweepError as error:
+        raise SweepError(f"{specification.name}: {error}") from None
+
+
+def _points(specification: Specification, folder: Path) -> list[Point]:
     axes = ("program", "chip", *specification.overrides, *specification.arguments)
     for name in (*specification.page.baseline, *filter(None, [specification.page.cost])):
         if name not in axes:
-            raise SweepError(f"page: the sweep has no axis {name}; it has {', '.join(axes)}")
+            raise SweepError(f"[page]: the sweep has no axis {name}; it has {', '.join(axes)}")
     if both := [name for name in specification.overrides if name in specification.arguments]:
         raise SweepError(f"{both[0]} is an override and an argument: give the argument another name")
     chips = [str(chips_named(name)[0] or name) for name in specification.chips]
@@ -249,7 +275,7 @@ def points_of(specification: Specification, folder: Path) -> list[Point]:
             try:
                 numbers = load_chip(chip, **overrides).model_dump_json()
             except ChipError as error:
-                raise SweepError(str(error)) from None
+                raise SweepError(f"{_place_of(chip)}: {error}") from None
             machines.append((chip, overrides, numbers))
     points = []
     for program, words, arguments in _commands(specification, folder):
