@@ -168,6 +168,10 @@ def test_launches_of_every_chip_are_rows(folder: Path) -> None:
     assert slow["cycles"] > fast["cycles"]
     page = (folder / "out" / "index.html").read_text()
     assert figures(slow["cycles"] / fast["cycles"]) in page
+    assert {row["point_peak_mib"] > 50 for row in (slow, fast)} == {True}
+    points = sum(row["point_cpu_seconds"] for row in (slow, fast))
+    assert done.cpu_efficiency is not None
+    assert 0 < points < points / done.cpu_efficiency < points + 60
     again = ww.sweep(asked, folder / "out", workers=1, progress=False)
     assert again.ran_count == 0
     assert again.table().num_rows == 2
@@ -377,20 +381,34 @@ def test_two_thousand_points_with_workers_killed_at_random(folder: Path) -> None
     """4 Dask workers, two killed at random times and one point too large for its worker: nothing lost, nothing twice."""
     distributed = pytest.importorskip("distributed")
     (folder / "step.py").write_text(
-        STEP + "if number == 1234:\n    x = bytearray(1 << 30)\n    x[::4096] = bytes(1 << 18)\n    time.sleep(5)\n"
+        SAXPY.replace("n = int(sys.argv[1])", "number = int(sys.argv[1])\nn = 1024 * (number % 7 + 1)")
+        + "if number % 50 == 7:\n    raise ValueError(number)\n"
+        + "if number == 1234:\n    import time\n    x = bytearray(1 << 30)\n    x[::4096] = bytes(1 << 18)\n    time.sleep(5)\n"
     )
     with distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as cluster:
         chosen = random.Random(1)
         pids = [worker.pid for worker in chosen.sample(list(cluster.workers.values()), 2)]
-        timers = [threading.Timer(chosen.uniform(3, 12), os.kill, (pid, signal.SIGKILL)) for pid in pids]
-        for timer in timers:
-            timer.start()
+
+        def kill_some_time_later(count: int, pid: int) -> None:
+            _until(lambda: _kept(folder / "out") >= count)
+            os.kill(pid, signal.SIGKILL)
+
+        killers = [
+            threading.Thread(target=kill_some_time_later, args=(chosen.randrange(100, 1500), pid)) for pid in pids
+        ]
+        for killer in killers:
+            killer.start()
         done = ww.sweep(
-            _steps(2000, memory_mib=900), folder / "out", scheduler=cluster.scheduler_address, progress=False
+            _steps(2000, memory_mib=900, timing="off"),
+            folder / "out",
+            scheduler=cluster.scheduler_address,
+            progress=False,
         )
-        for timer in timers:
-            timer.join()
+        for killer in killers:
+            killer.join()
     expected = [(i, "out of memory" if i == 1234 else status) for i, status in _expected(2000)]
     assert _statuses(folder / "out") == expected
-    assert done.efficiency is not None
-    print(json.dumps({"efficiency": done.efficiency, "wall_seconds": done.wall_seconds}))
+    figures = {"cpu_efficiency": done.cpu_efficiency, "efficiency": done.efficiency, "seconds": done.wall_seconds}
+    print(json.dumps(figures))
+    assert done.cpu_efficiency is not None
+    assert done.cpu_efficiency >= 0.85

@@ -53,7 +53,12 @@ class Outcome:
     rows: list[dict[str, Any]] = field(default_factory=list)
     """One per launch."""
     host_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Processor time of the point's process and of those that it waited for."""
+    overhead_cpu_seconds: float = 0.0
+    """Processor time of the worker since its previous outcome, without that of points."""
     peak_mib: float = 0.0
+    """Largest resident memory of one of these processes."""
 
     def to_json(self) -> str:
         """The outcome on one line."""
@@ -117,6 +122,17 @@ class PointServer:
 
 
 _servers = threading.local()
+_told_cpu = 0.0
+_told_lock = threading.Lock()
+
+
+def _own_cpu_seconds() -> float:
+    """Processor time of this process since the last call: part of a worker's work that is not a point's."""
+    global _told_cpu
+    with _told_lock:
+        now = time.process_time()
+        passed, _told_cpu = now - _told_cpu, now
+    return passed
 
 
 def run_here(text: str) -> str:
@@ -127,11 +143,13 @@ def run_here(text: str) -> str:
         server, _servers.threads = PointServer(point.threads), point.threads
         _servers.server = server
     try:
-        return str(server.run(point).to_json())
+        outcome = server.run(point)
     except WorkerLost:
         server.close()
         _servers.server = None
         raise
+    outcome.overhead_cpu_seconds += _own_cpu_seconds()
+    return outcome.to_json()
 
 
 # --- in the server ------------------------------------------------------------------------------------------------------
@@ -201,16 +219,16 @@ def _end(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _follow(pid: int, point: Point) -> tuple[int, str]:
-    """Wait for a point's process; return its exit status and, if it was stopped, why."""
+def _follow(pid: int, point: Point) -> tuple[int, str, resource.struct_rusage]:
+    """Wait for a point's process; return its exit status, why it was stopped (empty if it was not), and what it used."""
     requests: Any = sys.stdin.buffer
     begun = time.monotonic()
     looked = begun
     why = ""
     while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
+        ended, status, used = os.wait4(pid, os.WNOHANG)
         if ended:
-            return status, why
+            return status, why, used
         if select.select([requests], [], [], POLL_SECONDS)[0] and not requests.peek(1):
             _end(pid)
             os._exit(0)
@@ -239,8 +257,9 @@ def _run(point: Point) -> Outcome:
         pid = os.fork()
         if not pid:
             _point_process(point, folder)
-        status, why = _follow(pid, point)
+        status, why, used = _follow(pid, point)
         outcome = Outcome(point.key, why or "done", host_seconds=time.monotonic() - begun)
+        outcome.cpu_seconds, outcome.peak_mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
         if not why and status:
             code = os.waitstatus_to_exitcode(status)
             outcome.status = "killed" if code == -signal.SIGKILL else "failed"
@@ -250,7 +269,7 @@ def _run(point: Point) -> Outcome:
             outcome.message = f"over the limit of {limit}"
         else:
             outcome.rows = json.loads((folder / "rows").read_text(encoding="utf-8"))
-    outcome.peak_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    outcome.overhead_cpu_seconds = _own_cpu_seconds()
     return outcome
 
 

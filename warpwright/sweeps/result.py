@@ -22,7 +22,12 @@ class Sweep:
     """By point's key: ``done``, ``failed``, ``timed out``, ``out of memory`` or ``killed``."""
     wall_seconds: float
     efficiency: float | None
-    """Time of this call's points over the time of all workers; None if it ran none."""
+    """Host time of this call's points over that of all workers; None if it ran none."""
+    cpu_efficiency: float | None = None
+    """Processor time of this call's points over that of the workers, which other programs of the machine do not change.
+
+    Points whose worker was lost count as neither.  None if the call ran no point.
+    """
 
     @property
     def failed_count(self) -> int:

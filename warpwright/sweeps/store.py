@@ -148,6 +148,7 @@ def rows_of(point: Point, outcome: Outcome) -> list[dict[str, Any]]:
         "status": outcome.status,
         "message": outcome.message,
         "point_host_seconds": outcome.host_seconds,
+        "point_cpu_seconds": outcome.cpu_seconds,
         "point_peak_mib": outcome.peak_mib,
     }
     return [{**own, **row} for row in outcome.rows or [{}]]

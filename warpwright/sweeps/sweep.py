@@ -97,6 +97,7 @@ def _run(
     left = [point for point in points if point.key not in finished]
     statuses = {point.key: finished[point.key] for point in points if point.key in finished}
     begun, busy, efficiency = time.monotonic(), 0.0, None
+    cpu, overhead = 0.0, 0.0
     if left:
         workers = start()
         with _shown(len(points), statuses, shown) as show:
@@ -105,12 +106,16 @@ def _run(
                     store.add(point, outcome)
                     statuses[point.key] = outcome.status
                     busy += outcome.host_seconds
+                    cpu += outcome.cpu_seconds
+                    overhead += outcome.overhead_cpu_seconds
                     show()
             finally:
                 wall = time.monotonic() - begun
         efficiency = busy / (wall * max(1, min(workers.count, len(left))))
     store.flush()
-    result = Sweep(store.folder, tuple(points), len(left), statuses, time.monotonic() - begun, efficiency)
+    seconds = time.monotonic() - begun
+    of_cpu = cpu / (cpu + overhead) if cpu else None
+    result = Sweep(store.folder, tuple(points), len(left), statuses, seconds, efficiency, of_cpu)
     write_page(result, asked.page)
     return result
 
