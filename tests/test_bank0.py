@@ -112,6 +112,7 @@ def turned(gpu: ww.GPU, blocks: int, rounds: int, threads: int = 64) -> ww.Run:
     return run
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "options", [{}, {"engine": "interpreter"}, {"front_end": "ptx"}], ids=["compiled", "interpreter", "ptx"]
 )

@@ -131,6 +131,7 @@ def covered(x: Any, y: Any, places: Any) -> Any:
     return out
 
 
+@pytest.mark.ci
 def test_edges_are_smoother_than_those_of_full_samples_alone() -> None:
     """White triangles on black, whose true share of a pixel is that of 256 places: the error is much less than that of the full samples."""
     rng, mode = np.random.default_rng(3), MODES[9]

@@ -195,6 +195,7 @@ def test_divergent_lanes_are_shown(module: ww.Module) -> None:
         assert (len(lanes) == 33 and lanes[1].startswith("* 0")) or lanes[2].startswith("* 1")
 
 
+@pytest.mark.ci
 def test_a_launch_with_loops_comes_back_to_the_same_place(module: ww.Module) -> None:
     """Turns of warps are as long, whether the launch is stopped in the middle or not."""
     x, out = np.arange(40_000, dtype=np.int32), np.zeros(1, np.int32)

@@ -82,7 +82,13 @@ def test_blocks_are_found() -> None:
 
 CYCLES_TOLERANCE, SAVINGS_TOLERANCE = 0.03, 0.1
 """Of quoted cycles, and of quoted shares of cycles that a relieved resource saves."""
-LONG = frozenset(f"docs/howto/{page}.md" for page in ("opengl", "report", "sparsity", "sweeps"))
+LONG = frozenset(
+    f"docs/{page}.md"
+    for page in (
+        *("howto/opengl", "howto/refinement", "howto/report", "howto/sparsity", "howto/sweeps", "howto/what-if"),
+        "model/graphics",
+    )
+)
 """Pages with blocks that take seconds."""
 
 

@@ -129,6 +129,7 @@ def test_one_thread_of_each_block_may_call_between_its_own_barriers() -> None:
     rotated("h200x2", "90", [0, 1], timing="off", flags=1)
 
 
+@pytest.mark.ci
 def test_a_kernel_beside_one_that_prints_runs_on_several_gpus() -> None:
     rotated("h200x2", "90", [0, 1], timing="off", beside=PRINTS)
     gpu = ww.GPU("h200")
@@ -140,6 +141,7 @@ def test_a_single_device_is_a_cooperative_launch_too() -> None:
     rotated("h200x2", "90", [1], timing="off")
 
 
+@pytest.mark.ci
 def test_a_barrier_of_two_gpus_takes_two_ways_over_their_link_at_least() -> None:
     """Each round has two barriers of all grids, whose stores go to the first GPU and back."""
     few, many = (rotated("p100x2-nvlink", "60", [0, 1], rounds=rounds) for rounds in (1, 3))

@@ -43,7 +43,7 @@ QUICK = frozenset(("tree_recursion",))
 SECONDS = frozenset(
     (
         *("float_intrinsics", "video_intrinsics", "tiles_of_all_sizes", "image_filters", "cub_sorts", "cub_warps"),
-        *("float_library", "double_library", "lu_block"),
+        *("float_library", "double_library", "lu_block", "double_intrinsics", "cub_merge_histogram", "complex_numbers"),
     )
 )
 """Programs that the interpreter takes seconds for."""
@@ -56,7 +56,9 @@ LONG = frozenset(
         *("relax_edges", "image_filters"),
     )
 )
-"""Programs that take seconds to compile for the host."""
+"""Programs that take several seconds to compile for the host."""
+MEDIUM = frozenset(("partitions", "ptx_float", "function_table", "block_barrier"))
+"""Programs that take two or three."""
 
 
 def interpreted_launch(name: str, chip: str) -> object:
@@ -73,7 +75,8 @@ def test_program_is_right(name: str, chip: str) -> None:
 
 def compiled_launch(name: str, chip: str) -> object:
     quick = name in QUICK or (chip == "h200" and name not in LONG)
-    return pytest.param(name, chip, id=f"{chip}-{name}", marks=() if quick else pytest.mark.slow)
+    seconds = pytest.mark.ci if name in MEDIUM else ()
+    return pytest.param(name, chip, id=f"{chip}-{name}", marks=seconds if quick else pytest.mark.slow)
 
 
 @pytest.mark.parametrize(("name", "chip"), [compiled_launch(n, c) for n, c, _ in LAUNCHES])

@@ -12,7 +12,6 @@ from warpwright.refinement.solver import UNIT_ROUNDOFF, padded, scales
 from warpwright.studies.a100_refinement import Outcome, _continued, mean_speedup
 from warpwright.studies.refinement_matrices import MATRICES, spectrum
 
-EACH = [pytest.param(name, marks=() if name == "tf32" else pytest.mark.ci) for name in PRECISIONS]
 ROUNDING = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 
 
@@ -22,7 +21,7 @@ def gpu() -> ww.GPU:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("precision", EACH)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("block", [64, 192])
 def test_factors_make_the_matrix_again(gpu: ww.GPU, precision: str, block: int) -> None:
     a = np.random.default_rng(3).standard_normal((320, 320))
@@ -42,7 +41,8 @@ def test_factors_make_the_matrix_again(gpu: ww.GPU, precision: str, block: int) 
         assert difference.max() > 0.02 * ROUNDING[precision] * growth.max()
 
 
-@pytest.mark.parametrize("precision", EACH)
+@pytest.mark.ci
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_solutions_have_double_precision(gpu: ww.GPU, precision: str) -> None:
     rng = np.random.default_rng(5)
     a, x = rng.standard_normal((150, 150)), rng.standard_normal(150)

@@ -663,7 +663,13 @@ def test_landmarks(page: str) -> None:
 
 @pytest.mark.parametrize(
     ("chip", "options"),
-    [("p100", {}), ("v100", {}), ("g80", {}), ("a100", {"front_end": "ptx"}), ("a100", {"timing": "sampled"})],
+    [
+        ("p100", {}),
+        ("v100", {}),
+        ("g80", {}),
+        ("a100", {"front_end": "ptx"}),
+        pytest.param("a100", {"timing": "sampled"}, marks=pytest.mark.ci),
+    ],
 )
 def test_every_kind_of_run_has_a_page(chip: str, options: dict[str, Any]) -> None:
     gpu = ww.GPU(chip, **options)

@@ -134,6 +134,7 @@ def test_reliefs_are_in_order_of_what_they_save() -> None:
     assert saved[0] > 0.2
 
 
+@pytest.mark.ci
 def test_the_headline_names_sms_without_blocks_and_wasteful_accesses() -> None:
     headline = ranking("chase").headline
     assert " 107 of 108 SMs got no block." in headline
@@ -188,6 +189,7 @@ def test_sentences() -> None:
     )
 
 
+@pytest.mark.ci
 def test_the_page_shows_every_relief(tmp_path: Path) -> None:
     run = program("roots")(ww.GPU("a100"))
     page = run.report(tmp_path / "roots.html", what_if=program("roots")).read_text(encoding="utf-8")

@@ -91,6 +91,7 @@ def test_parquet_without_pyarrow_is_refused_with_what_to_install(monkeypatch: py
         check_format("parquet")
 
 
+@pytest.mark.ci
 def test_the_command_writes_files(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
