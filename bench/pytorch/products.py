@@ -6,7 +6,7 @@
 
 With ``--sides 256 512 …`` every combination of these sizes is measured, in place of squares.
 Operands are column-major with elements drawn from a normal distribution: A as it is or transposed, B as it is or transposed (``nn`` to ``tt``). cuBLAS is
-called through PyTorch. Both are timed in turn, by events around ten products, and the median of the rounds counts.
+called through PyTorch. Both are timed in turn, by events around a graph of ten products, which the host does not slow down, and the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import json
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,22 +158,22 @@ class Card:
         function = self.driver.function(
             (self.folder / cubin_name(planned)).read_bytes(), planned.name, planned.shared_bytes
         )
-        stream = torch.cuda.current_stream().cuda_stream
         theirs = torch.matmul(right.T, left.T)
-        self.driver.launch(function, planned, stream)
+
+        def launch() -> None:
+            self.driver.launch(function, planned, torch.cuda.current_stream().cuda_stream)
+
+        launch()
         torch.cuda.synchronize()
         exact = left.double() @ right.double()
         off = [float(((x.double() - exact).abs().max() / exact.abs().max()).item()) for x in (ours.T, theirs.T)]
         del exact
         # The transposed product, so that cuBLAS is asked for the same column-major result.
-        runs = (
-            lambda: self.driver.launch(function, planned, stream),
-            lambda: torch.matmul(right.T, left.T, out=theirs),
-        )
+        graphs = [self._graph(run) for run in (launch, lambda: torch.matmul(right.T, left.T, out=theirs))]
         seconds: list[list[float]] = [[], []]
         for _ in range(self.rounds):
-            for found, run in zip(seconds, runs, strict=True):
-                found.append(self._seconds(run))
+            for found, graph in zip(seconds, graphs, strict=True):
+                found.append(self._seconds(graph))
         mine, cublas = (statistics.median(found) for found in seconds)
         flops = 2 * case.m * case.n * case.k
         return {
@@ -187,12 +187,18 @@ class Card:
             "cublas_error": off[1],
         }
 
-    def _seconds(self, run: Any) -> float:
+    def _graph(self, run: Callable[[], Any]) -> Any:
+        graph = self.torch.cuda.CUDAGraph()
+        with self.torch.cuda.graph(graph):
+            for _ in range(TIMED):
+                run()
+        graph.replay()
+        return graph
+
+    def _seconds(self, graph: Any) -> float:
         begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-        run()
         begin.record()
-        for _ in range(TIMED):
-            run()
+        graph.replay()
         end.record()
         end.synchronize()
         return float(begin.elapsed_time(end)) / 1e3 / TIMED
@@ -218,24 +224,35 @@ def card(folder: Path, out: Path, chosen: list[Case], rounds: int) -> None:
         out.write_text(json.dumps({**about, "products": found}, indent=1) + "\n")
 
 
+def _product_row(name: str, one: dict[str, Any]) -> list[Any]:
+    kind, layout, sizes = name.split()
+    shape = [int(size) for size in sizes.split("x")]
+    return [kind, layout, *(shape * 3 if len(shape) == 1 else shape), 1, one["kernel"]]
+
+
+def _convolution_row(one: dict[str, Any]) -> list[Any]:
+    return [one["type"], one["order"], one["result"], one["kernel"], *one["sizes"]]
+
+
 def table(files: list[Path]) -> None:
-    """Write the ratios of ``--library-model nvidia`` from measurements on an H200: of a case in several files, the last counts."""
-    products: dict[str, list[Any]] = {}
-    about: dict[str, Any] = {}
+    """Write the ratios of ``--library-model nvidia`` from measurements on an H200, of products and of ``bench.pytorch.convolutions``: of a case in several files, the last counts."""
+    rows: dict[str, dict[str, list[Any]]] = {"products": {}, "convolutions": {}}
+    about: list[dict[str, str]] = []
     for file in files:
         found = json.loads(file.read_text())
-        about = {"torch": found["torch"], "driver": found["card"]["driver_version"], "measured by": found["command"]}
-        for name, one in found["products"].items():
-            kind, layout, sizes = name.split()
-            shape = [int(size) for size in sizes.split("x")]
-            times = (round(one[of] * 1e6, 3) for of in ("seconds", "cublas_seconds"))
-            products[name] = [kind, layout, *(shape * 3 if len(shape) == 1 else shape), 1, one["kernel"], *times]
-    rows = ",\n".join(f"  {json.dumps(row)}" for row in products.values())
-    columns = '["type", "layout", "m", "n", "k", "batch", "kernel", "own_us", "nvidia_us"]'
-    TABLE.write_text(
-        f'{{"h200": {{"about": {json.dumps(about)},\n "columns": {columns},\n "products": [\n{rows}\n]}}}}\n'
-    )
-    print(f"{len(products)} products in {TABLE}")
+        driver = found["card"]["driver_version"]
+        about.append({"torch": found["torch"], "driver": driver, "command": found["command"]})
+        for name, one in found.get("products", {}).items():
+            times = [round(one[of] * 1e6, 3) for of in ("seconds", "cublas_seconds")]
+            rows["products"][name] = [*_product_row(name, one), *times]
+        for name, one in found.get("convolutions", {}).items():
+            times = [round(one[of] * 1e6, 3) for of in ("seconds", "cudnn_seconds")]
+            rows["convolutions"][name] = [*_convolution_row(one), *times]
+    parts = [f'"about": {json.dumps(about)}']
+    for name, some in rows.items():
+        parts.append(f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in some.values()) + "\n]")
+    TABLE.write_text('{"h200": {\n' + ",\n".join(parts) + "\n}}\n")
+    print(f"{len(rows['products'])} products and {len(rows['convolutions'])} convolutions in {TABLE}")
 
 
 def main() -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import struct
 from collections import namedtuple
 from dataclasses import dataclass, field
+from math import prod
 from typing import ClassVar
 
 from warpwright.driver import cmemory
 from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import entry, invalid, unsupported
+from warpwright.libraries.cublas.product_kernels import Plan
 from warpwright.libraries.cudnn.handles import Tensor, add, found, handle_of, sum_of
+from warpwright.libraries.cudnn.measured_convolutions import Convolution, time_of
+from warpwright.session import session
 
 FORWARD, DATA, FILTER = range(3)
 """MODE of ``cuda/convolution.cu``."""
@@ -79,15 +83,51 @@ def convolve(
 ) -> None:
     """Submit one of the three products of input, filter and output to a stream; the one that is its result is written."""
     x, w, y = (operand.tensor for operand in operands)
-    groups = check(x, w, y, g)
+    check(x, w, y, g)
     if 0 in (*x.sizes, *w.sizes, *y.sizes):
         return
+    planned = plan(mode, operands, g, scales)
+    time = None
+    if session.library_model is not None:
+        time = time_of(class_of(mode, (x, w, y), g), planned.name, library_kernels.chip_name())
+    code = library_kernels.code(planned.file, "cuDNN", KERNEL=planned.name, **planned.macros)
+    library_kernels.launch(code, planned.name, planned.grid, planned.threads, stream, planned.arguments, time=time)
+
+
+def class_of(mode: int, tensors: tuple[Tensor, Tensor, Tensor], g: Geometry) -> Convolution | None:
+    """What is known of a convolution's measured time; None for groups, dilation and orders in memory that were not measured."""
+    x, w, y = tensors
+    if check(x, w, y, g) != 1 or set(g.dilation) - {1}:
+        return None
+    orders = set.intersection(*(orders_of(tensor) for tensor in tensors))
+    if not orders:
+        return None
+    return Convolution(x.type, mode, min(orders), prod(x.sizes[2:]) * x.sizes[0], x.sizes[1], w.sizes[0])
+
+
+def orders_of(tensor: Tensor) -> set[str]:
+    """``nchw`` and ``nhwc`` as far as a tensor is laid out so without gaps; both for one position or one channel."""
+    sizes, found = tensor.sizes, set()
+    for name, axes in (("nchw", tuple(range(len(sizes)))), ("nhwc", (0, *range(2, len(sizes)), 1))):
+        expected, step = {}, 1
+        for axis in reversed(axes):
+            expected[axis] = step
+            step *= sizes[axis]
+        if all(tensor.strides[axis] == expected[axis] for axis in axes if sizes[axis] > 1):
+            found.add(name)
+    return found
+
+
+def plan(mode: int, operands: tuple[Operand, Operand, Operand], g: Geometry, scales: tuple[float, float]) -> Plan:
+    """The kernel of one of the three products."""
+    x, w, y = (operand.tensor for operand in operands)
+    groups = check(x, w, y, g)
     filter_sizes, strides = _three(w.sizes[2:], 1), _three(g.stride, 1)
     outs, ins = _three(y.sizes[2:], 1), _three(x.sizes[2:], 1)
     in_channels, out_channels = w.sizes[1], w.sizes[0] // groups
     element = x.element
     name = f"warpwright_convolution_{('forward', 'data', 'filter')[mode]}_{'x'.join(map(str, filter_sizes))}_stride_{'x'.join(map(str, strides))}"
-    defines: dict[str, str | int] = {"KERNEL": name, "MODE": mode, "ELEMENT": element, "SUM": sum_of(element)}
+    defines: dict[str, str | int] = {"MODE": mode, "ELEMENT": element, "SUM": sum_of(element)}
     defines |= {f"FILTER_{axis}": size for axis, size in zip("DHW", filter_sizes, strict=True)}
     defines |= {f"STRIDE_{axis}": size for axis, size in zip("DHW", strides, strict=True)}
     arguments = struct.pack(
@@ -105,8 +145,7 @@ def convolve(
         columns = x.sizes[0] * positions[0] * positions[1] * positions[2]
     rows = in_channels if mode == DATA else out_channels
     grid = (-(-columns // _TILE), -(-rows // _TILE), groups)
-    code = library_kernels.code("convolution.cu", "cuDNN", **defines)
-    library_kernels.launch(code, name, grid, _THREADS, stream, [arguments])
+    return Plan("convolution.cu", name, defines, grid, _THREADS, (arguments,))
 
 
 # --- functions of cuDNN 7 and 8 ---------------------------------------------------------------------
