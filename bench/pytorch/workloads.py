@@ -3,8 +3,8 @@
     python -m bench.pytorch.workloads [--gpu h200|card] [--only NAME,…] [--workers 1] [--limit SECONDS] [--json FILE]
     python -m bench.pytorch.workloads --beside CARD.json MODEL.json
 
-A workload is captured in a CUDA graph, so that the time between two events is that of the device alone: the second replay on a simulated device, the median of
-20 on a card.  Those marked ``library`` launch kernels of cuBLAS or cuDNN, which are Warpwright's own on a simulated device; the time of their other kernels is
+A workload is captured in a CUDA graph, and on a card a kernel that spins keeps the device busy until the host has submitted both events and the graph, so that the time between
+the events is that of the device alone: the second replay on a simulated device, the median of 20 on a card.  Attention runs in PyTorch's own kernels on both (``TORCH_CUDNN_SDPA_DEPRIORITIZED``).  Those marked ``library`` launch kernels of cuBLAS or cuDNN, which are Warpwright's own on a simulated device; the time of their other kernels is
 compared too.
 """
 
@@ -29,11 +29,15 @@ from bench.pytorch.case_processes import CARD
 
 LIBRARY = ("mlp", "convolution", "attention_block", "compiled_mlp")
 """Workloads with kernels of cuBLAS or cuDNN."""
+_SPIN_CYCLES = 600_000
+"""300 us, in which the host submits a graph."""
 NAMES = (
     *("mlp", "convolution", "attention_block", "attention", "layer_norm", "group_norm", "adam", "embedding", "sort"),
     *("cross_entropy", "elementwise", "scan", "reduction", "gather_scatter", "compiled_norm", "compiled_mlp"),
     "compiled_softmax",
 )
+LINES = ("line_same", "line_two", "line_large", "line_list", "line_lists")
+"""Twenty small kernels in a line, or forty: not part of the workloads."""
 
 
 def _randn(*shape: int, dtype: str = "float32", grad: bool = False) -> Any:
@@ -114,6 +118,29 @@ def _layers(name: str) -> Callable[[], Any] | None:
     return None
 
 
+def _line(name: str) -> Callable[[], Any]:
+    """Small kernels one after another, for the time between them."""
+    import torch
+
+    some, other, large = _randn(512), _randn(512), _randn(1 << 20)
+    lists = [[_randn(64) for _ in range(64)] for _ in range(2)]
+
+    def one() -> None:
+        if name == "line_same":
+            some.fill_(1.0)
+        elif name == "line_two":
+            torch.add(some, 1.0, out=other)
+            torch.mul(other, other, out=some)
+        elif name == "line_large":
+            large.mul_(1.5)
+        elif name == "line_list":
+            torch._foreach_add_(lists[0], 1.0)
+        else:
+            torch._foreach_add_(lists[0], lists[1])
+
+    return lambda: [one() for _ in range(20)]
+
+
 def _operations(name: str) -> Callable[[], Any]:
     """Single operators, and functions that Inductor compiles."""
     import torch
@@ -131,6 +158,8 @@ def _operations(name: str) -> Callable[[], Any]:
     if name == "reduction":
         square = _randn(2048, 2048)
         return lambda: (square.sum(), square.mean(0), square.var(1), square.argmax(1))
+    if name in LINES:
+        return _line(name)
     if name == "gather_scatter":
         index, values, table = torch.randint(65536, (1 << 18,), device="cuda"), _randn(1 << 18), _randn(65536)
         return lambda: torch.zeros_like(table).scatter_add_(0, index, values + table[index])
@@ -146,7 +175,7 @@ def _workload(name: str) -> Callable[[], Any]:
     """What is captured: a function without arguments over tensors on the device."""
     import torch
 
-    if name not in NAMES:
+    if name not in NAMES + LINES:
         raise ValueError(f"no workload {name}; there are {', '.join(NAMES)}")
     torch.manual_seed(0)
     return _with_library(name) if name in LIBRARY else _layers(name) or _operations(name)
@@ -169,6 +198,8 @@ def measure(name: str, replays: int) -> dict[str, Any]:
     for _ in range(replays + 1):
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
+        if replays > 1:
+            torch.cuda._sleep(_SPIN_CYCLES)
         first.record()
         graph.replay()
         last.record()
@@ -187,9 +218,10 @@ def measure(name: str, replays: int) -> dict[str, Any]:
 def run_on_card(names: list[str], seconds: float) -> dict[str, Any]:
     """Measure workloads one after another in one process, alone on the card."""
     command = [sys.executable, "-m", "bench.pytorch.workloads", "--measure", ",".join(names), "--replays", "20"]
+    environment = {**os.environ, "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"}
     with tempfile.TemporaryFile("w+") as output:
         try:
-            done = subprocess.run(command, stdout=output, timeout=min(seconds, 3600), check=False)
+            done = subprocess.run(command, env=environment, stdout=output, timeout=min(seconds, 3600), check=False)
             print(f"exit code {done.returncode}" if done.returncode else "", file=sys.stderr)
         except subprocess.TimeoutExpired:
             print(f"not all workloads ended within {seconds:.0f} s", file=sys.stderr)
