@@ -99,3 +99,54 @@ def test_shapes_that_do_not_fit_are_refused(memory: Device, sparse: Library) -> 
     of_a = sparse.word("cusparseCreateCsr", 8, 6, 0, 0, 0, 0, INDEX_32, INDEX_32, 0, R_32F)
     b, c = (sparse.word("cusparseCreateDnMat", 5, 2, 5, 0, R_32F, COLUMNS) for _ in range(2))
     assert sparse.raw("cusparseSpMM", handle, 0, 0, one, of_a, b, one, c, R_32F, 0, 0) == INVALID_VALUE
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_sums_of_sparse_matrices(memory: Device, sparse: Library, on_device: bool) -> None:
+    """csrgeam2: offsets and the number of elements first, then the elements; each matrix has its own base, and some rows are empty."""
+    shape, bases = (300, 40), (0, 1, 1)
+    a, b = (matrix(seed, *shape) for seed in (6, 7))
+    a[5], b[5], b[9] = 0, 0, 0
+    handle = sparse.word("cusparseCreate")
+    sparse("cusparseSetPointerMode", handle, int(on_device))
+    of_a, of_b, of_c = (sparse.word("cusparseCreateMatDescr") for _ in bases)
+    for description, base in zip((of_a, of_b, of_c), bases, strict=True):
+        sparse("cusparseSetMatIndexBase", description, base)
+    (rows_a, columns_a, values_a), count_a = stored(memory, a, "Csr", bases[0], np.int32)
+    (rows_b, columns_b, values_b), count_b = stored(memory, b, "Csr", bases[1], np.int32)
+    rows_c = memory.put(np.zeros(shape[0] + 1, np.int32))
+    total = np.zeros(1, np.int32)
+    place = memory.put(total) if on_device else total
+    first = (of_a, count_a, rows_a, columns_a, of_b, count_b, rows_b, columns_b)
+    sparse("cusparseXcsrgeam2Nnz", handle, *shape, *first, of_c, rows_c, place, 0)
+    total = memory.get(place, np.int32, (1,)) if on_device else total
+    expected = 2 * a - 1j * b
+    present = (a != 0) | (b != 0)
+    assert total[0] == present.sum()
+    columns_c, values_c = (memory.put(np.zeros(total[0], type)) for type in (np.int32, complex))
+    alpha, beta = np.array([2 + 0j]), np.array([-1j])
+    scales = [memory.put(x) if on_device else x for x in (alpha, beta)]
+    operands = (
+        *(scales[0], of_a, count_a, values_a, rows_a, columns_a),
+        *(scales[1], of_b, count_b, values_b, rows_b, columns_b),
+        *(of_c, values_c, rows_c, columns_c),
+    )
+    size = np.ones(1, np.uint64)
+    sparse("cusparseZcsrgeam2_bufferSizeExt", handle, *shape, *operands, size)
+    assert size[0] == 0
+    sparse("cusparseZcsrgeam2", handle, *shape, *operands, 0)
+    rows, columns = np.nonzero(present)
+    offsets = memory.get(rows_c, np.int32, (shape[0] + 1,))
+    np.testing.assert_array_equal(offsets, np.searchsorted(rows, np.arange(shape[0] + 1)) + bases[2])
+    np.testing.assert_array_equal(memory.get(columns_c, np.int32, (total[0],)), columns + bases[2])
+    np.testing.assert_allclose(memory.get(values_c, complex, (total[0],)), expected[rows, columns], atol=1e-14)
+
+
+def test_sums_of_matrices_that_are_not_general_are_refused(memory: Device, sparse: Library) -> None:
+    handle, description = sparse.word("cusparseCreate"), sparse.word("cusparseCreateMatDescr")
+    sparse("cusparseSetMatType", description, 1)
+    rows = memory.put(np.zeros(2, np.int32))
+    operand = (description, 0, rows, rows)
+    assert (
+        sparse.raw("cusparseXcsrgeam2Nnz", handle, 1, 1, *operand, *operand, description, rows, 0, 0) == NOT_SUPPORTED
+    )

@@ -12,12 +12,13 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import state
 from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
-from warpwright.libraries.element_types import R_16BF, R_16F, TYPES, element_type, read_scalar
+from warpwright.libraries.element_types import OF_LETTER, R_16BF, R_16F, R_32F, TYPES, element_type, read_scalar
 
 _THREADS = 256
 _ROW_ORDER = 2
 """CUSPARSE_ORDER_ROW."""
-_INDEX_NAMES = {2: "int", 3: "i64"}
+_INDEX_32 = 2
+_INDEX_NAMES = {_INDEX_32: "int", 3: "i64"}
 """cusparseIndexType_t."""
 Kind = TypeVar("Kind")
 
@@ -381,3 +382,73 @@ def sddmm(call: Spmm) -> None:
 def coo2csr(number: int, rows: int, nonzeros: int, m: int, offsets: int, base: int) -> None:
     code = library_kernels.code("sparse.cu", "cuSPARSE", ELEMENT=TYPES[0].name, SUM="float", INDEX="int")
     _launch(_found(Handle, number), code, "coo2csr", m + 1, 1, [rows, nonzeros, m, offsets, base])
+
+
+# --- sums of sparse matrices ------------------------------------------------------------------------
+SumSize = namedtuple(
+    "SumSize",
+    "number m n alpha a nonzeros_a values_a rows_a columns_a beta b nonzeros_b values_b rows_b columns_b c values_c rows_c columns_c place",
+)
+"""Arguments of cusparse…csrgeam2_bufferSizeExt, and with a work area in the last place of cusparse…csrgeam2."""
+
+
+CountSum = namedtuple(
+    "CountSum", "number m n a nonzeros_a rows_a columns_a b nonzeros_b rows_b columns_b c rows_c total work"
+)
+"""Arguments of cusparseXcsrgeam2Nnz."""
+
+
+def _described(
+    description: int, shape: tuple[int, int], nonzeros: int, places: tuple[int, int, int], type: int
+) -> Sparse:
+    """A matrix as the functions with cusparseMatDescr_t take it: rows by 32-bit offsets, with sorted columns.
+
+    Raises:
+        LibraryError: CUSPARSE_STATUS_INVALID_VALUE for negative sizes, or not supported for a matrix that is not general.
+    """
+    of = _found(MatrixDescription, description)
+    if of.kind:
+        raise unsupported("sums of matrices that are not general are not provided")
+    if min(*shape, nonzeros) < 0:
+        raise invalid("negative size")
+    return Sparse(*shape, nonzeros, places, _INDEX_32, of.base, type, by_offsets=True)
+
+
+@entry("cusparseXcsrgeam2Nnz", record=CountSum)
+def count_sum(call: CountSum) -> None:
+    """Offsets of the rows of a sum, and the number of its elements."""
+    handle, shape = _found(Handle, call.number), (call.m, call.n)
+    a = _described(call.a, shape, call.nonzeros_a, (call.rows_a, call.columns_a, 0), R_32F)
+    b = _described(call.b, shape, call.nonzeros_b, (call.rows_b, call.columns_b, 0), R_32F)
+    c = _described(call.c, shape, 0, (call.rows_c, 0, 0), R_32F)
+    code, nothing = _code(a, False), [0, 0.0, 0.0]
+    _launch(handle, code, "csr_sum", call.m, 1, [a.argument(), b.argument(), c.argument(), 0, *nothing, *nothing])
+    total = call.total if handle.on_device else 0
+    library_kernels.launch(
+        code, "warpwright_csr_offsets", (1,), _THREADS, handle.stream, [call.rows_c, call.m, c.base, total]
+    )
+    if not handle.on_device and call.total:
+        library_kernels.synchronize(handle.stream)
+        cmemory.put32(call.total, cmemory.get32(call.rows_c + 4 * call.m) - c.base)
+
+
+def _register_sum(letter: str, type: int) -> None:
+    @entry(f"cusparse{letter}csrgeam2_bufferSizeExt", record=SumSize)
+    def size(call: SumSize) -> None:
+        _found(Handle, call.number)
+        cmemory.put64(call.place, 0)
+
+    @entry(f"cusparse{letter}csrgeam2", record=SumSize)
+    def add(call: SumSize) -> None:
+        """``C = alpha A + beta B``, with the offsets of C's rows from cusparseXcsrgeam2Nnz."""
+        handle, shape = _found(Handle, call.number), (call.m, call.n)
+        a = _described(call.a, shape, call.nonzeros_a, (call.rows_a, call.columns_a, call.values_a), type)
+        b = _described(call.b, shape, call.nonzeros_b, (call.rows_b, call.columns_b, call.values_b), type)
+        c = _described(call.c, shape, 0, (call.rows_c, call.columns_c, call.values_c), type)
+        scales = [*_scalar(handle, call.alpha, type), *_scalar(handle, call.beta, type)]
+        _launch(handle, _code(a, False), "csr_sum", call.m, 1, [a.argument(), b.argument(), c.argument(), 1, *scales])
+
+
+for _letter, _type in OF_LETTER.items():
+    if _letter in "SDCZ":
+        _register_sum(_letter, _type)

@@ -2,6 +2,7 @@
 #include "types.cuh"
 
 #define THREADS 256
+#define LAST_COLUMN 0x7fffffffffffffffll
 
 // Rows by offsets (CSR) or by the sorted row of each element (COO).
 struct Sparse {
@@ -108,4 +109,45 @@ extern "C" __global__ void warpwright_coo2csr(const int *rows, int nonzeros, int
         else high = middle;
     }
     offsets[row] = low + base;
+}
+
+// C = alpha A + beta B of matrices by offsets with sorted columns, a thread for each row: the number of a row's elements after its offset, or its elements.
+extern "C" __global__ void warpwright_csr_sum(
+    Sparse a, Sparse b, Sparse c, int fill, const SUM *alpha_place, double alpha_real, double alpha_imaginary, const SUM *beta_place,
+    double beta_real, double beta_imaginary) {
+    i64 row = blockIdx.x * (i64)THREADS + threadIdx.x;
+    if (row >= a.count) return;
+    SUM alpha = alpha_place ? *alpha_place : Scalar<SUM>::of(alpha_real, alpha_imaginary);
+    SUM beta = beta_place ? *beta_place : Scalar<SUM>::of(beta_real, beta_imaginary);
+    i64 i = first_of(a, row), i_end = first_of(a, row + 1), j = first_of(b, row), j_end = first_of(b, row + 1);
+    i64 at = fill ? first_of(c, row) : 0;
+    while (i < i_end || j < j_end) {
+        i64 left = i < i_end ? (i64)a.columns[i] - a.base : LAST_COLUMN, right = j < j_end ? (i64)b.columns[j] - b.base : LAST_COLUMN;
+        i64 column = left < right ? left : right;
+        if (fill) {
+            SUM sum = left == column ? alpha * To<SUM>::from(a.values[i]) : SUM{};
+            if (right == column) sum = fused(beta, To<SUM>::from(b.values[j]), sum);
+            ((INDEX *)c.columns)[at] = (INDEX)(column + c.base);
+            c.values[at] = To<ELEMENT>::from(sum);
+        }
+        at++, i += left == column, j += right == column;
+    }
+    if (!fill) ((INDEX *)c.rows)[row + 1] = (INDEX)at;
+}
+
+// The numbers of elements after each offset become offsets: one block, each thread of which adds up some rows that follow each other.
+extern "C" __global__ void warpwright_csr_offsets(INDEX *offsets, i64 rows, int base, INDEX *total) {
+    __shared__ i64 sums[THREADS];
+    i64 each = (rows + THREADS - 1) / THREADS, first = threadIdx.x * each, last = first + each < rows ? first + each : rows, sum = 0;
+    for (i64 row = first; row < last; row++) sum += offsets[row + 1];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    i64 before = base;
+    for (int other = 0; other < threadIdx.x; other++) before += sums[other];
+    for (i64 row = first; row < last; row++) offsets[row + 1] = (INDEX)(before += offsets[row + 1]);
+    if (threadIdx.x) return;
+    offsets[0] = base;
+    i64 all = 0;
+    for (int other = 0; other < THREADS; other++) all += sums[other];
+    if (total) *total = (INDEX)all;
 }
