@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -249,13 +250,16 @@ def run(name: str, gpu: str, seconds: float) -> dict[str, Any]:
         ]
         command = [*simulated, *own, "--replays", "1"]
         began = time.monotonic()
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-        except subprocess.TimeoutExpired:
-            return {"error": f"did not end within {seconds:.0f} s"}
-        line = next((line for line in done.stdout.splitlines() if line.startswith("@@")), None)
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
+            try:
+                output, errors = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return {"error": f"did not end within {seconds:.0f} s"}
+        line = next((line for line in output.splitlines() if line.startswith("@@")), None)
         if line is None:
-            return {"error": (done.stderr + done.stdout)[-1500:]}
+            return {"error": (errors + output)[-1500:]}
         found: dict[str, Any] = json.loads(line[2:])
         found["wall_s"] = round(time.monotonic() - began, 1)
         if launches.exists():
