@@ -208,6 +208,10 @@ def card(folder: Path, out: Path, chosen: list[Case], rounds: int) -> None:
     """Measure all cases, and write them at the end and every hundred."""
     bench = Card(folder, rounds)
     found: dict[str, Any] = {}
+    built = [case for case in chosen if (folder / cubin_name(plan(case.product(), TARGET))).exists()]
+    if len(built) < len(chosen):
+        print(f"kernels of {len(chosen) - len(built)} of {len(chosen)} cases were not built")
+    chosen = built
     for number, case in enumerate(chosen, 1):
         found[case.name] = one = bench.measure(case)
         print(
