@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.chips import load_chip
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.interpreter import Kernel, Launch, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.jit.codegen import compile_kernel
-from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import Geometry, constant_bank0, make_context
 from warpwright.isa.r600.load import R600Program, program_from_code
 from warpwright.isa.r600.lower import lower
-from warpwright.timing.interface import TimingResult
-from warpwright.timing.simulate import simulate
 
-CHIPS = {"evergreen": "hd5870", "cayman": "hd6970"}
 Words = npt.NDArray[np.uint32]
 
 
@@ -68,12 +62,3 @@ class Run:
         context = make_context(self.program, self.geometry, self.memory, self.bank0, {}, 1)
         CompiledExecution(context, kernel, 1, 1).run()
         return self.result()
-
-    def timed(self, chip: Any = None) -> TimingResult:
-        """Run with full timing."""
-        found = compile_kernel(self.program, self.lowered, self.geometry.block, trace=True)
-        traced = Traced(
-            found.warp_function, found.spill_bytes, found.trace_words, found.blocks, found.judged, found.saved_positions
-        )
-        context = make_context(self.program, self.geometry, self.memory, self.bank0, {}, 1)
-        return simulate(chip or load_chip(CHIPS[self.generation]), self.program, self.lowered, traced, context)

@@ -39,6 +39,21 @@ def test_a_bundle_of_four_takes_no_longer_than_one_of_one(bench: Bench) -> None:
 
 
 @pytest.mark.ci
+def test_a_multiply_add_of_doubles_takes_all_slots_of_one_bundle(bench: Bench) -> None:
+    """544 and 676 Gflops of 850 and 880 MHz: one for each lane in four cycles, a fifth and a quarter of single precision."""
+
+    def fma(count: int) -> str:
+        upper = "; ".join(f"FMA_64 T2.{c}, T3.y, T3.y, T3.y" for c in "xyz")
+        return "alu\n" + f"  {upper}; FMA_64 T2.w, T3.x, T3.x, T3.x\n" * count
+
+    assert bench.cycles(fma, 2) == 4
+    chip = bench.gpu.chip
+    assert (
+        round(2 * 16 * chip.sm.sm_count * chip.clocks.sm_clock_mhz / 1000) == {"hd5870": 544, "hd6970": 676}[chip.name]
+    )
+
+
+@pytest.mark.ci
 def test_local_data_share_gives_128_bytes_a_cycle(bench: Bench) -> None:
     """Two values by each bundle: 512 bytes in its four cycles."""
     assert bench.cycles(pairs, 16) == 4

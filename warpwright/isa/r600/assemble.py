@@ -20,7 +20,7 @@ A program is lines of text, with the names of AMD's manuals::
         PRED_SETGT_INT _, T6.x, 10
     end
 
-A number is an inline constant or a literal.  ``_`` discards a result.  Clauses that are too long are split.
+A number is an inline constant or a literal.  ``_`` discards a result, ``_.y`` that of slot y.  Clauses that are too long are split.
 """
 
 from __future__ import annotations
@@ -235,8 +235,8 @@ class _Assembler:
         raise AssemblyError(f"{self.generation} has no operation {name}")
 
     def destination(self, text: str, layout: Layout) -> dict[str, int]:
-        if text == "_":
-            return {}
+        if text[:1] == "_":
+            return {"dst_chan": "xyzw".index(text[2:])} if text[1:] else {}
         number, channels = _register(text)
         found = {"dst_gpr": number, "dst_chan": "xyzw".index(channels)}
         return found | ({"write_mask": 1} if layout is layouts.ALU_OP2 else {})

@@ -27,6 +27,7 @@ from warpwright.isa.r600.meaning import (
     truth,
 )
 from warpwright.isa.r600.meaning_bound import access_target, bound_fetch, test_bounds
+from warpwright.isa.r600.meaning_double import double_results
 from warpwright.isa.r600.meaning_image import read_image
 from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access, second_read
 from warpwright.isa.r600.meaning_share import global_data_share
@@ -179,10 +180,15 @@ def lower_bundle(b: R600Emitter, bundle: Bundle) -> None:
     results: list[tuple[AluWord, Value]] = []
     tests: list[tuple[AluWord, Value]] = []
     address = None
+    doubles = double_results(b, bundle)
     for word in bundle.words:
         name = word.operation.name
         if "lds_op" in word.fields:
             local_data_share(b, word)
+        elif word.slot in doubles.words:
+            results.append((word, doubles.words[word.slot]))
+            if name.startswith("PRED_") and word.slot in doubles.tests:
+                tests.append((word, doubles.tests[word.slot]))
         elif name == "GROUP_BARRIER":
             _barrier(b, bundle)
         elif name == "MOVA_INT":
