@@ -55,6 +55,7 @@ UNITS: dict[str, tuple[str, ...]] = {
         "one_pass",
         "matrix_rows",
         "global_share",  # for the whole chip
+        "filtered",  # an address for each lane, never joined
         "second_word",  # ordered with the access before it
     ),
     "invalidate": (),

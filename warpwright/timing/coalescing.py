@@ -198,23 +198,24 @@ def addresses_joined(addresses: Addresses, first: int) -> int:
 
 
 @core
-def address_cycles(m: Any, addresses: Addresses) -> int:
-    """Cycles in which a memory wavefront sends its addresses, several per cycle: one for each lane (Cypress), or for each 16 bytes (Cayman)."""
+def address_cycles(m: Any, addresses: Addresses, filtered: int) -> int:
+    """Cycles in which a memory wavefront sends its addresses, several per cycle: one for each lane (Cypress, and each mean of a filter), or for each
+    16 bytes (Cayman)."""
     base, tabled, step, mask = addresses
     cycles = 0
     group = m[s.chip.lanes] >> 2
     for first in range(0, m[s.chip.lanes], group):
         lanes = (mask >> first) & ((1 << group) - 1)
         sent = popcount(lanes)
-        if m[s.chip.coalescing_rule] == QUARTER_WAVEFRONT_JOINED:
+        if m[s.chip.coalescing_rule] == QUARTER_WAVEFRONT_JOINED and filtered == 0:
             sent = addresses_joined(Addresses(base, tabled, step, lanes), first)
         cycles += (sent + m[s.chip.texture_addresses] - 1) // m[s.chip.texture_addresses]
     return cycles
 
 
 @core
-def transaction_passes(m: Any, addresses: Addresses, n: int) -> int:
+def transaction_passes(m: Any, addresses: Addresses, n: int, filtered: int) -> int:
     """Passes of a load of ``n`` transactions under a rule other than a whole warp's: one per transaction, or as many as its addresses take."""
     if m[s.chip.coalescing_rule] >= QUARTER_WAVEFRONT:
-        return address_cycles(m, addresses)
+        return address_cycles(m, addresses, filtered)
     return n

@@ -344,6 +344,8 @@ def _encode_access(row: npt.NDArray[np.int64], issue: Issue, access: Access, chi
         row[s.Instruction.strong] = 0
     if issue.work.unit == "texture" and chip.texture.texture_unit_l1_kib:
         row[s.Instruction.extra] |= s.SAMPLES
+    if "filtered" in traits:
+        row[s.Instruction.extra] |= s.FILTERED
     if "matrix_rows" in traits:
         row[s.Instruction.extra] |= s.MATRIX_ROWS
     if space == "shared":

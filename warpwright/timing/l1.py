@@ -214,7 +214,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
             n = fill_lines(m, sm, w, addresses, size, space)
         if operation == s.OP_LOAD:
             if ruled:
-                waves = transaction_passes(m, addresses, n)
+                waves = transaction_passes(m, addresses, n, code[row.extra] & s.FILTERED)
             else:
                 waves = 1 if texture else global_passes(m, sm, addresses, size, space, n)
             if m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]:

@@ -113,7 +113,7 @@ def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instructi
         else:
             n = coalesce(m, sm, source, size, False)
             # What arrives takes the banks as often as its lanes conflict there.
-            passes = max(transaction_passes(m, source, n), narrow_passes(m, sm, n), waves)
+            passes = max(transaction_passes(m, source, n, 0), narrow_passes(m, sm, n), waves)
         done = enter_queue(m, sm, sc, time, passes)
         around = (code[row.extra] & 256) != 0 and size == AROUND_L1_BYTES
         copied = Addresses(source.base, source.tabled, source.step, source.mask & target.mask)

@@ -15,7 +15,7 @@ LINE_BYTES = 256
 RECORD_BYTES = 16
 """A launch's record of a buffer: address (8 bytes), size and number of elements."""
 IMAGE_RECORD_BYTES = 32
-"""A launch's record of an image: address (8 bytes), width, height, layers, elements per row and per layer; 4 unused bytes."""
+"""A launch's record of a level of an image: address (8 bytes), width, height, layers, elements per row and per layer; 4 unused bytes."""
 
 
 class Resource(NamedTuple):
@@ -32,11 +32,35 @@ class Resource(NamedTuple):
     """Channels of the element, for a fetch that takes its format from the resource."""
 
 
+WRAP, MIRROR, CLAMP_LAST, MIRROR_ONCE_LAST, CLAMP_HALF, MIRROR_ONCE_HALF, CLAMP_BORDER, MIRROR_ONCE_BORDER = range(8)
+"""What a sampler does with coordinates outside the image."""
+MIP_NONE, MIP_NEAREST, MIP_LINEAR = range(3)
+
+
+class Sampler(NamedTuple):
+    """How a fetch filters."""
+
+    wraps: tuple[int, int, int]
+    """By axis: one of the modes above."""
+    magnify: bool
+    """Whether the mean of the nearest texels is taken, where the image is magnified."""
+    minify: bool
+    mip: int
+    anisotropy: int
+    """The largest number of means along the longer gradient: 1, 2, 4, 8 or 16."""
+    least: int
+    most: int
+    bias: int
+    """Of the level of detail, in 1/256."""
+    border: int
+    """Type of the border's colour: 0 transparent, 1 black, 2 white, 3 of a register."""
+
+
 class BoundImage(NamedTuple):
     """An image with linear rows, for fetches or random accesses."""
 
     at: int
-    """Offset of its record in the launch's words."""
+    """Offset of its levels' records in the launch's words."""
     dimensions: int
     """Dimensions of a layer: 1, 2 or 3."""
     layered: bool
@@ -46,9 +70,10 @@ class BoundImage(NamedTuple):
     """As for :class:`Resource`."""
     signed: bool
     levels: int
-    """Number of mipmap levels; only the first can be read."""
+    """Number of mipmap levels, each with a record."""
     selects: tuple[int, int, int, int]
     """As for :class:`Resource`."""
+    cube: bool = False
 
 
 class Target(NamedTuple):
@@ -71,6 +96,7 @@ class Bindings:
     resources: Mapping[int, Resource] = field(default_factory=dict)
     textures: Mapping[int, BoundImage] = field(default_factory=dict)
     """Resources that are images."""
+    samplers: Mapping[int, Sampler] = field(default_factory=dict)
     targets: Mapping[int, Target | BoundImage] = field(default_factory=dict)
     returns: Mapping[int, int] = field(default_factory=dict)
     """Resources that hold the values returned by random accesses, with the target of those accesses."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from warpwright.isa.r600.bindings import MIP_LINEAR, Bindings
 from warpwright.isa.r600.decoded_program import Bundle, ControlWord, FetchWord, Listing
 from warpwright.isa.r600.tables_control import Role
 from warpwright.isa.sass.meaning import UnsupportedInstruction
@@ -30,6 +31,24 @@ class Flow(Enum):
     CONTINUE = "continue"
     REPEAT = "repeat"
     EXIT = "exit"
+
+
+class Filtering(Enum):
+    """The part of a filtered fetch that an item is."""
+
+    NONE = "none"
+    BEGIN = "begin"
+    """Level of detail, and the number of means."""
+    LOOP = "loop"
+    MEAN = "mean"
+    """A mean of texels of one level, which is a memory access."""
+    COARSE = "coarse"
+    """The same of the next level."""
+    NEXT = "next"
+    """Lanes with all their means leave the loop."""
+    REPEAT = "repeat"
+    END = "end"
+    """The result goes to registers."""
 
 
 @dataclass(eq=False)
@@ -68,6 +87,7 @@ class Item:
     """The second of two values that the previous bundle reads from local data share."""
     free: bool = False
     """Part of another word; it takes no time of its own."""
+    filtering: Filtering = Filtering.NONE
     tests_bounds: bool = False
     """Determines which lanes of the following random access are inside its target."""
     reads: tuple[int, ...] = field(default=())
@@ -82,22 +102,22 @@ _POPS = {"ALU_POP_AFTER": 1, "ALU_POP2_AFTER": 2}
 _NOTHING = ("NOP", "WAIT_ACK", "WAVE_SYNC", "LDS_DEALLOC", "SET_PRIORITY", "JUMP")
 
 
-def items_of(listing: Listing, bounds: bool = False) -> list[Item]:
+def items_of(listing: Listing, bindings: Bindings | None = None) -> list[Item]:
     """The items of a program.
 
     Args:
-        bounds: whether random access targets have a size.
+        bindings: those of a graphics driver, whose random access targets have a size and whose fetches filter.
 
     Raises:
         UnsupportedInstruction: naming what is not implemented, or an invalid structure of words.
     """
-    return _Walk(listing, bounds).run()
+    return _Walk(listing, bindings).run()
 
 
 @dataclass
 class _Walk:
     listing: Listing
-    bounds: bool
+    bindings: Bindings | None
     items: list[Item] = field(default_factory=list)
     open: list[Region] = field(default_factory=list)
     queue: _Queue = field(default_factory=lambda: _Queue())
@@ -128,9 +148,9 @@ class _Walk:
         elif role is Role.FETCH_CLAUSE:
             clause = self.listing.clauses[word.fields["addr"]]
             for fetch in clause.fetches:
-                self.add(Item(fetch=fetch, clause=word))
+                self.fetch(fetch, word)
         elif role is Role.RAT:
-            if self.bounds:
+            if self.bindings is not None:
                 self.add(Item(control=word, free=True, tests_bounds=True))
             self.add(Item(control=word))
         elif name == "PUSH":
@@ -168,6 +188,33 @@ class _Walk:
                 self.add(Item(clause=word, second_read=True, fills=item.fills))
         if name in _POPS:
             self.pop(_POPS[name], word, free=True)
+
+    def fetch(self, fetch: FetchWord, word: ControlWord) -> None:
+        """A fetch; one that filters is a sequence of items, with a loop if its number of means depends on the lane."""
+        name = fetch.operation.name
+        if self.bindings is None or not name.startswith(("SAMPLE", "GATHER4")):
+            self.add(Item(fetch=fetch, clause=word))
+            return
+
+        def part(filtering: Filtering, region: Region | None = None) -> None:
+            self.add(Item(fetch=fetch, clause=word, filtering=filtering, region=region))
+
+        sampler = self.bindings.samplers.get(fetch.fields["sampler_id"])
+        image = self.bindings.textures.get(fetch.fields["resource_id"])
+        region = Region(True)
+        repeats = sampler is not None and sampler.anisotropy > 1 and name == "SAMPLE_G"
+        part(Filtering.BEGIN)
+        if repeats:
+            part(Filtering.LOOP, region)
+        region.start = self.next
+        part(Filtering.MEAN)
+        if sampler is not None and sampler.mip == MIP_LINEAR and image is not None and image.levels > 1:
+            part(Filtering.COARSE)
+        if repeats:
+            part(Filtering.NEXT)
+            part(Filtering.REPEAT, region)
+        region.after = self.next
+        part(Filtering.END)
 
     # --- regions ------------------------------------------------------------------------------------------------
     def innermost(self, word: ControlWord) -> Region:

@@ -8,7 +8,7 @@ from warpwright.chips.chip import GENERATIONS
 from warpwright.isa.program import Instruction, Kind, Operand, Program
 from warpwright.isa.r600.bindings import Bindings
 from warpwright.isa.r600.decode import decode_program
-from warpwright.isa.r600.items import Flow, Item, items_of
+from warpwright.isa.r600.items import Filtering, Flow, Item, items_of
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
 from warpwright.isa.r600.meaning_image import Image
 from warpwright.isa.r600.text import alu_text, control_text, fetch_text, literal_text
@@ -47,7 +47,7 @@ def program_from_code(code: bytes, generation: str, name: str, bindings: Binding
         UndefinedWord: if the code is not a program of the chip.
         UnsupportedInstruction: for words without a meaning in a compute program.
     """
-    items = items_of(decode_program(code, generation), bounds=bindings is not None)
+    items = items_of(decode_program(code, generation), bindings)
     instructions = [_instruction(n, item, generation) for n, item in enumerate(items)]
     return R600Program(
         name,
@@ -75,6 +75,8 @@ def described(item: Item, generation: str) -> tuple[str, tuple[str, ...], str]:
         texts = [alu_text(word).strip() for word in words]
         texts += [literal_text(value) for value in item.bundle.literals]
         return "BUNDLE", tuple(w.operation.name for w in words), "; ".join(texts)
+    if item.filtering not in (Filtering.NONE, Filtering.MEAN):
+        return "FILTER", (item.filtering.value,), ""
     if item.fetch is not None:
         return item.fetch.operation.name, (), fetch_text(item.fetch).strip()
     if item.second_read:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from warpwright.isa.ops import Lowered, Value, verify
-from warpwright.isa.r600 import meaning_float, meaning_integer
+from warpwright.isa.r600 import meaning_filter, meaning_float, meaning_integer
 from warpwright.isa.r600.decoded_program import AluWord, Bundle
-from warpwright.isa.r600.items import Flow, Item
+from warpwright.isa.r600.items import Filtering, Flow, Item
 from warpwright.isa.r600.launch_words import FIRST_REGISTERS
 from warpwright.isa.r600.load import LANES, STEP_BYTES, R600Program, described
 from warpwright.isa.r600.meaning import (
@@ -142,12 +142,32 @@ def lower_fetch(b: R600Emitter, program: R600Program) -> None:
     assert word is not None
     if word.operation.kind is FetchKind.GLOBAL_SHARE:
         global_data_share(b, program.global_share_address)
+    elif b.item.filtering is not Filtering.NONE:
+        lower_filter(b, program.generation)
     elif b.bindings is not None:
         bound_fetch(b)
     elif word.operation.kind is FetchKind.TEXTURE:
         read_image(b, program.images)
     else:
         fetch(b)
+
+
+def lower_filter(b: R600Emitter, generation: str) -> None:
+    """Lower a part of a filtered fetch."""
+    part, region = b.item.filtering, b.item.region
+    if part is Filtering.BEGIN:
+        meaning_filter.begin(b)
+    elif part in (Filtering.MEAN, Filtering.COARSE):
+        meaning_filter.add_mean(b, coarse=part is Filtering.COARSE)
+    elif part is Filtering.NEXT:
+        meaning_filter.next_mean(b)
+    elif part is Filtering.END:
+        meaning_filter.finish(b, generation)
+    elif region is not None:
+        if part is Filtering.LOOP:
+            b.op("push", "void", attr=("brk", place(region.after)))
+        else:
+            b.op("branch", "void", attr=place(region.start))
 
 
 def lower_flow(b: R600Emitter) -> None:

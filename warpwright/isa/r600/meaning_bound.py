@@ -9,7 +9,6 @@ from __future__ import annotations
 from warpwright.isa.ops import Access, Value
 from warpwright.isa.r600.bindings import Bindings, BoundImage, Resource, Target
 from warpwright.isa.r600.element_formats import (
-    ZERO,
     all_channels,
     checked,
     element_bytes,
@@ -20,7 +19,14 @@ from warpwright.isa.r600.element_formats import (
     to_memory,
 )
 from warpwright.isa.r600.meaning import INSIDE, R600Emitter, launch_bytes, register_name
-from warpwright.isa.r600.meaning_bound_image import image_size, inside_image, texel_address
+from warpwright.isa.r600.meaning_bound_image import (
+    image_size,
+    inside_image,
+    inside_level,
+    level_texel_address,
+    texel_address,
+)
+from warpwright.isa.r600.meaning_filter import GRADIENTS, set_gradients
 from warpwright.isa.r600.meaning_memory import RAT_ATOMICS, put_selected
 from warpwright.isa.r600.tables_fetch import FetchKind
 from warpwright.isa.sass.meaning import UnsupportedInstruction
@@ -71,11 +77,14 @@ def _texture_fetch(b: R600Emitter) -> None:
     """A fetch of a texel or of an image's size.
 
     Raises:
-        UnsupportedInstruction: it filters, or has offsets or indices.
+        UnsupportedInstruction: it has offsets, indices or no meaning here.
     """
     word = b.item.fetch
     assert word is not None
     f, name = word.fields, word.operation.name
+    if name in GRADIENTS:
+        set_gradients(b)
+        return
     image = _bindings(b).textures.get(f["resource_id"])
     if image is None:
         raise UnsupportedInstruction(f"{name}: no image is bound to resource {f['resource_id']}")
@@ -84,17 +93,17 @@ def _texture_fetch(b: R600Emitter) -> None:
     if name == "GET_TEXTURE_RESINFO":
         put_selected(b, f, image_size(b, image, _coordinate(b, f["src_gpr"], f["src_sel_x"])))
     elif name == "LD" and not any(f[f"offset_{c}"] for c in "xyz"):
-        if image.levels > 1 and f["src_sel_w"] != ZERO:
-            raise UnsupportedInstruction("a level of a texture that is not 0 in the program's text has no meaning here")
         source = [_coordinate(b, f["src_gpr"], f[f"src_sel_{c}"]) for c in "xyz"]
+        level = _coordinate(b, f["src_gpr"], f["src_sel_w"])
         size = element_bytes(checked(image.data_format, name))
-        words = load_element(b, texel_address(b, image, source, size), inside_image(b, image, source), size)
+        inside = inside_level(b, image, source, level)
+        # Outside, any record will do.
+        known = b.select(inside, level, b.number(0))
+        words = load_element(b, level_texel_address(b, image, source, size, known), inside, size)
         values = from_memory(b, words, image.data_format, image.number_format, image.signed)
         put_selected(b, f, selected(b, values, image.selects, image.number_format))
     else:
-        raise UnsupportedInstruction(
-            f"{name}: filtered textures of compute shaders have no meaning here; use texelFetch or imageLoad"
-        )
+        raise UnsupportedInstruction(f"{name} has no meaning in a compute program here")
 
 
 def _coordinate(b: R600Emitter, register: int, select: int) -> Value:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from warpwright.isa.program import Instruction
 from warpwright.isa.r600.bindings import Bindings
-from warpwright.isa.r600.items import TWO_READS, Flow, Item
+from warpwright.isa.r600.items import TWO_READS, Filtering, Flow, Item
 from warpwright.isa.r600.load import R600Program
+from warpwright.isa.r600.meaning_filter import GRADIENTS
 from warpwright.isa.r600.meaning_memory import RETURN_BUFFER
 from warpwright.isa.schedule import Issue, UnknownTiming, Work
 
@@ -21,6 +22,7 @@ FETCHES, QUEUE, RETURNS = 0, 1, 2
 """Dependence counters: fetches of a clause, values from local data share, old values of atomics."""
 INTO_LOCAL_SHARE = frozenset(("async_copy",))
 GLOBAL_SHARE = frozenset(("global_share",))
+FILTERED = frozenset(("filtered",))
 
 
 def work_of(i: Instruction) -> Work:
@@ -29,6 +31,10 @@ def work_of(i: Instruction) -> Work:
     Raises:
         UnknownTiming: if the table has no row for the name.
     """
+    if i.opcode == "FILTER":
+        return Work("memory", FILTERED) if Filtering.COARSE.value in i.modifiers else Work("none")
+    if i.opcode.startswith(("SAMPLE", "GATHER4")):
+        return Work("memory", FILTERED)
     if i.opcode.startswith("GDS_"):
         return Work("memory", GLOBAL_SHARE)
     found = WORKS.get(i.opcode)
@@ -57,9 +63,9 @@ _CONTROL = [
 WORKS: dict[str, Work] = {
     "BUNDLE": Work("alu"),
     "LDS_READ2_RET": Work("memory", frozenset(("second_word",))),
-    **{name: Work("memory") for name in ("VFETCH", "LD", "SAMPLE_LZ", "SAMPLE_L")},
+    **{name: Work("memory") for name in ("VFETCH", "LD")},
     # A resource's size is returned without a memory access.
-    **{name: Work("none") for name in ("GET_BUFFER_RESINFO", "GET_TEXTURE_RESINFO")},
+    **{name: Work("none") for name in ("GET_BUFFER_RESINFO", "GET_TEXTURE_RESINFO", *GRADIENTS)},
     "BOUNDS": Work("none"),
     "MEM_RAT": Work("memory"),
     "MEM_RAT_CACHELESS": Work("memory"),
@@ -113,7 +119,8 @@ def _returned(item: Item, bindings: Bindings | None) -> bool:
 
 def _counter(item: Item, returned: bool) -> int:
     if item.fetch is not None and not returned:
-        return FETCHES
+        accesses = item.filtering in (Filtering.NONE, Filtering.MEAN, Filtering.COARSE)
+        return FETCHES if accesses and item.fetch.operation.name not in GRADIENTS else -1
     if item.fills:
         return QUEUE
     if item.control is not None and item.control.rat_operation.endswith("_RTN"):

@@ -49,6 +49,8 @@ GLOBAL_SHARE = 1 << 24
 """Flag of ``Instruction.extra``: an access to the chip's global data share, whose banks are like those of shared memory."""
 SAMPLES = 1 << 25
 """Of an instruction for the texture unit that its cluster's SMs share."""
+FILTERED = 1 << 26
+"""Flag of ``Instruction.extra``: a mean of a texture filter, whose lanes' addresses are never joined."""
 OWN_SHARED = 1 << 21
 """Flag of ``Instruction.extra``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (

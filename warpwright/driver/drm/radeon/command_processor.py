@@ -101,7 +101,7 @@ class CommandProcessor:
     def _dispatch_direct(self, payload: Sequence[int]) -> None:
         x, y, z = payload[:3]
         if x and y and z:
-            self._dispatcher.dispatch(ComputeState(self.registers, self.resources), (x, y, z))
+            self._dispatcher.dispatch(ComputeState(self.registers, self.resources, self.samplers), (x, y, z))
 
     def _copy(self, payload: Sequence[int]) -> None:
         """Bytes from memory, or a word again and again, to memory."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from warpwright.errors import UnsupportedError
+from warpwright.isa.r600.bindings import Sampler
 
 PROGRAM_START, PROGRAM_RESOURCES = 0x288D0, 0x288D4
 """SQ_PGM_START_LS and SQ_PGM_RESOURCES_LS: compute programs take the registers of LS."""
@@ -15,8 +16,8 @@ THREADS_X = 0x286EC
 LDS_ALLOCATION = 0x288E8
 CONSTANT_SIZES, CONSTANT_ADDRESSES = 0x28FC0, 0x28F40
 """ALU_CONST_BUFFER_SIZE_LS and ALU_CONST_CACHE_LS of 16 buffers."""
-FIRST_RESOURCE = 816
-"""Number of a compute program's first resource among all."""
+FIRST_RESOURCE, FIRST_SAMPLER = 816, 90
+"""Numbers of a compute program's first resource and sampler among all."""
 TARGET_REGISTERS = tuple(0x28C60 + 0x3C * n for n in range(8)) + tuple(0x28E40 + 0x1C * n for n in range(4))
 """CB_COLOR_BASE of the twelve random access targets."""
 PITCH_AT, SLICE_AT, VIEW_AT, INFO_AT, DIMENSIONS_AT = 0x04, 0x08, 0x0C, 0x10, 0x18
@@ -41,6 +42,7 @@ LINEAR = (0, 1)
 TILED = "tiled images (of depth, of samples, compressed) are not modelled on Cypress and Cayman"
 DIMENSIONS = {0: (1, False), 1: (2, False), 2: (3, False), 3: (2, True), 4: (1, True), 5: (2, True)}
 """Coordinates of a layer, and whether there are layers, by a texture's ``DIM``: 3 is a cube map."""
+CUBE = 3
 TARGET_DIMENSIONS = {1: (1, False), 2: (1, True), 3: (2, False), 4: (2, True), 5: (3, False)}
 """The same of a target's RESOURCE_TYPE; 0 is a buffer."""
 
@@ -84,6 +86,59 @@ class LinearImage(NamedTuple):
     signed: bool
     selects: tuple[int, int, int, int]
     first_layer: int
+    level_address: int = 0
+    """Address of the second level, after which the others follow."""
+    cube: bool = False
+
+
+class ImageLevel(NamedTuple):
+    """Where a level of an image is."""
+
+    address: int
+    extents: tuple[int, int, int]
+    row_elements: int
+    layer_elements: int
+
+
+LEAST_ROW_ELEMENTS, ROW_ALIGNMENT_BYTES = 64, 256
+"""Alignment of the rows of levels after the first."""
+
+
+def _power_of_two(value: int) -> int:
+    """The smallest power of two that is not below a value."""
+    return 1 << (value - 1).bit_length()
+
+
+def levels_of(image: LinearImage, element_bytes: int) -> list[ImageLevel]:
+    """The levels of an image: the first as its descriptor says; the others padded to powers of two, one after the other."""
+    found = [ImageLevel(image.address, image.extents, image.row_elements, image.layer_elements)]
+    alignment = max(LEAST_ROW_ELEMENTS, ROW_ALIGNMENT_BYTES // element_bytes)
+    address = image.level_address
+    for n in range(1, image.levels):
+        sizes = [max(1, size >> n) for size in image.extents[: image.dimensions]] + [1] * (3 - image.dimensions)
+        width, height, depth = (_power_of_two(size) for size in sizes)
+        row = -(-width // alignment) * alignment
+        slices = image.extents[2] + image.first_layer if image.layered else depth
+        extents = (sizes[0], sizes[1], image.extents[2] if image.layered else sizes[2])
+        found.append(ImageLevel(address, extents, row, row * height))
+        address += row * height * slices * element_bytes
+    return found
+
+
+def sampler_state(words: tuple[int, ...]) -> Sampler:
+    """A sampler, from its three words (SQ_TEX_SAMPLER)."""
+    filters, range_, bias = words
+    return Sampler(
+        (filters & 7, filters >> 3 & 7, filters >> 6 & 7),
+        bool(filters >> 9 & 1),
+        bool(filters >> 11 & 1),
+        filters >> 15 & 3,
+        1 << (filters >> 17 & 7),
+        range_ & 0xFFF,
+        range_ >> 12 & 0xFFF,
+        ((bias & 0x3FFF) ^ 0x2000) - 0x2000,
+        filters >> 20 & 3,
+    )
 
 
 def buffer_resource(words: tuple[int, ...]) -> BufferResource:
@@ -108,7 +163,7 @@ def texture_resource(words: tuple[int, ...]) -> LinearImage:
     Raises:
         UnsupportedError: it is tiled, has samples, or begins with another level than its first.
     """
-    shape, size, base, _, form, range_, _, kind = words
+    shape, size, base, second, form, range_, _, kind = words
     if size >> 28 not in LINEAR:
         raise UnsupportedError(TILED)
     if shape & 7 not in DIMENSIONS:
@@ -133,6 +188,8 @@ def texture_resource(words: tuple[int, ...]) -> LinearImage:
         bool(form & 3),
         tuple(form >> 16 + 3 * n & 7 for n in range(4)),  # type: ignore[arg-type]
         first_layer if layered else 0,
+        second << 8,
+        shape & 7 == CUBE,
     )
 
 
@@ -143,10 +200,12 @@ class ComputeState:
     Args:
         registers: by byte address.
         resources: words of descriptors, by number.
+        samplers: likewise.
     """
 
     registers: Mapping[int, int]
     resources: Mapping[int, tuple[int, ...]]
+    samplers: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def program_address(self) -> int:
@@ -178,6 +237,11 @@ class ComputeState:
         """Words of a resource; None: nothing is bound."""
         words = self.resources.get(FIRST_RESOURCE + number)
         return words if words is not None and len(words) == 8 and words[7] >> 30 else None
+
+    def sampler(self, number: int) -> Sampler | None:
+        """A sampler; None: nothing is bound."""
+        words = self.samplers.get(FIRST_SAMPLER + number)
+        return sampler_state(words) if words is not None and len(words) == 3 else None
 
     def target(self, number: int) -> RandomTarget | LinearImage | None:
         """A random access target; None: nothing is bound.

@@ -13,8 +13,10 @@ from warpwright.driver.drm.radeon.buffer_objects import Buffer, Buffers
 from warpwright.driver.drm.radeon.dispatch_state import (
     TEXTURE,
     ComputeState,
+    ImageLevel,
     LinearImage,
     buffer_resource,
+    levels_of,
     texture_resource,
 )
 from warpwright.engine.abi import HERE, HOST
@@ -156,9 +158,10 @@ class _Binder:
         buffers, textures = _resources_of(listing)
         resources = {n: self._resource(n) for n in sorted(buffers) if not self._returned(n)}
         images = {n: self._texture(n) for n in sorted(textures)}
+        samplers = {n: found for n in sorted(_samplers_of(listing)) if (found := self.state.sampler(n)) is not None}
         targets = {n: self._target(n) for n in sorted(_targets_of(listing))}
         lines = {key: self._line(*key) for key in sorted(_lines_of(listing))}
-        return Bindings(lines, resources, images, targets, self.returns, len(self.words)), bytes(self.words)
+        return Bindings(lines, resources, images, samplers, targets, self.returns, len(self.words)), bytes(self.words)
 
     def _returned(self, number: int) -> bool:
         """Whether a resource has what random accesses return; notes of which target."""
@@ -190,16 +193,23 @@ class _Binder:
         if image.data_format not in FORMATS:
             raise UnsupportedError(f"images of format {image.data_format:#x} are not modelled on Cypress and Cayman")
         at, size = len(self.words), element_bytes(image.data_format)
-        host, room = self._host_address(image.address)
-        width, height, layers = image.extents
+        levels = levels_of(image, size)
+        for level in levels:
+            self._level(level, image.first_layer, size)
+        kinds = image.data_format, image.number_format, image.signed, len(levels), image.selects
+        return BoundImage(at, image.dimensions, image.layered, *kinds, image.cube)
+
+    def _level(self, level: ImageLevel, first_layer: int, size: int) -> None:
+        """The launch's words of a level with elements of ``size`` bytes."""
+        host, room = self._host_address(level.address)
+        width, height, layers = level.extents
         # A layer in use that the buffer does not hold is outside of the image.
-        layers = min(layers, room // (size * image.layer_elements) - image.first_layer) if room else 0
-        first = host + size * image.layer_elements * image.first_layer
-        steps = image.row_elements, image.layer_elements
+        layers = min(layers, room // (size * level.layer_elements) - first_layer) if room else 0
+        first = host + size * level.layer_elements * first_layer
+        steps = level.row_elements, level.layer_elements
+        at = len(self.words)
         self.words += struct.pack("<Q6I", first, width if layers > 0 else 0, height, max(0, layers), *steps, 0)
         assert len(self.words) == at + IMAGE_RECORD_BYTES
-        kinds = image.data_format, image.number_format, image.signed, image.levels, image.selects
-        return BoundImage(at, image.dimensions, image.layered, *kinds)
 
     def _resource(self, number: int) -> Resource:
         words = self.state.resource(number)
@@ -249,6 +259,12 @@ def _resources_of(listing: Listing) -> tuple[set[int], set[int]]:
     buffers = {f.fields["buffer_id"] for f in fetches if f.operation.kind in (FetchKind.VERTEX, FetchKind.SEMANTIC)}
     images = {f.fields["resource_id"] for f in fetches if f.operation.kind is FetchKind.TEXTURE}
     return buffers, images
+
+
+def _samplers_of(listing: Listing) -> set[int]:
+    """Samplers that fetches name."""
+    fetches = [fetch for clause in listing.clauses.values() for fetch in clause.fetches]
+    return {f.fields["sampler_id"] for f in fetches if f.operation.kind is FetchKind.TEXTURE}
 
 
 def _targets_of(listing: Listing) -> Iterator[int]:
