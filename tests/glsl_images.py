@@ -104,6 +104,44 @@ void main() {{
     found["conversions_half"] = np.frombuffer(half.read(alignment=1), "f2").reshape(HEIGHT, WIDTH)
 
 
+def packed(context: Any, found: dict[str, Any]) -> None:
+    """Images whose components differ in size: what loads give, and the words of stores."""
+    for name, form, kind in (("r11f_g11f_b10f", 0x8C3A, 0x8C3B), ("rgb10_a2", 0x8059, 0x8368)):
+        program = context.compute_shader(
+            f"""{HEAD}
+layout(binding = 0, {name}) uniform readonly image2D a;
+layout(binding = 1, {name}) uniform writeonly image2D b;
+layout(std430, binding = 2) buffer Out {{ vec4 seen[]; }};
+void main() {{
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy), size = imageSize(a);
+    vec4 v = imageLoad(a, at);
+    seen[size.x * at.y + at.x] = v;
+    imageStore(b, at, v);
+}}
+"""
+        )
+        words = NUMBERS.integers(0, 1 << 32, (HEIGHT, WIDTH), dtype="u4")
+        if kind == 0x8C3B:
+            words &= np.uint32(~(1 << 10 | 1 << 21 | 1 << 31) & 0xFFFFFFFF)  # neither infinite nor no number
+        target, rgba, call = 0x0DE1, (0x1907, 0x1908)[kind != 0x8C3B], OpenGl()
+        for unit, source in ((0, words), (1, np.zeros_like(words))):
+            texture = ctypes.c_uint()
+            call("glGenTextures", 1, ctypes.c_void_p(ctypes.addressof(texture)))
+            call("glBindTexture", target, texture.value)
+            call("glTexStorage2D", target, 1, form, WIDTH, HEIGHT)
+            call("glTexSubImage2D", target, 0, 0, 0, WIDTH, HEIGHT, rgba, kind, source.ctypes.data_as(ctypes.c_void_p))
+            call("glBindImageTexture", unit, texture.value, 0, 0, 0, 0x88BA, form)
+        seen = context.buffer(reserve=16 * WIDTH * HEIGHT)
+        seen.bind_to_storage_buffer(2)
+        program.run(WIDTH // 8, HEIGHT // 8)
+        stored = np.zeros_like(words)
+        call("glBindTexture", target, texture.value)
+        call("glMemoryBarrier", 0xFFFFFFFF)
+        call("glGetTexImage", target, 0, rgba, kind, stored.ctypes.data_as(ctypes.c_void_p))
+        found[f"{name}_given"], found[f"{name}_stored"] = words, stored
+        found[f"{name}_seen"] = np.frombuffer(seen.read(), "f4").reshape(HEIGHT, WIDTH, 4)
+
+
 def layers(context: Any, found: dict[str, Any]) -> None:
     """Atomics on an array of images, its size, and stores to a volume."""
     program = context.compute_shader(
@@ -222,7 +260,7 @@ def main() -> None:
 
     context = moderngl.create_context(standalone=True, backend="egl", require=430)
     found: dict[str, Any] = {}
-    for part in (formats, conversions, layers, outside, buffers, texels):
+    for part in (formats, conversions, packed, layers, outside, buffers, texels):
         part(context, found)
     np.savez(sys.argv[1], **found)
 

@@ -79,6 +79,21 @@ def test_stores_convert_to_the_nearest_fraction_and_half(case: tuple[str, str]) 
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_images_whose_components_differ_in_size(case: tuple[str, str]) -> None:
+    found = results(*case)
+    words = found["r11f_g11f_b10f_given"]
+    parts = [(words & 0x7FF) << 4, (words >> 11 & 0x7FF) << 4, (words >> 22) << 5]
+    wanted = np.stack([part.astype("u2").view("f2").astype("f4") for part in parts], 2)
+    assert (found["r11f_g11f_b10f_seen"][..., :3] == wanted).all()
+    assert (found["r11f_g11f_b10f_seen"][..., 3] == 1).all()
+    words = found["rgb10_a2_given"]
+    parts = [(words >> at & most) / np.float32(most) for at, most in ((0, 1023), (10, 1023), (20, 1023), (30, 3))]
+    assert np.allclose(found["rgb10_a2_seen"], np.stack(parts, 2), rtol=1.2e-7, atol=0)
+    for name in ("r11f_g11f_b10f", "rgb10_a2"):
+        assert (found[f"{name}_stored"] == found[f"{name}_given"]).all()
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_layers_volumes_and_atomics(case: tuple[str, str]) -> None:
     found = results(*case)
     given = found["layers_given"]

@@ -21,14 +21,34 @@ FORMATS: dict[int, tuple[int, int, bool]] = {
     **{0x0D: (32, 1, False), 0x1D: (32, 2, False), 0x2F: (32, 3, False), 0x22: (32, 4, False)},
     **{0x0E: (32, 1, True), 0x1E: (32, 2, True), 0x30: (32, 3, True), 0x23: (32, 4, True)},
 }
+PACKED: dict[int, tuple[tuple[int, ...], bool]] = {
+    # bits of each component, from the lowest, whether they are floats
+    **{
+        0x15: ((11, 11, 10), False),
+        0x16: ((11, 11, 10), True),
+        0x17: ((10, 11, 11), False),
+        0x18: ((10, 11, 11), True),
+    },
+    **{0x19: ((10, 10, 10, 2), False), 0x1B: ((2, 10, 10, 10), False)},
+}
+"""Formats of one word whose components differ in size: 10_11_11, 11_11_10, 2_10_10_10 and 10_10_10_2, of which the names begin with the highest bits."""
+SMALL_FLOAT_EXPONENT = 5
+"""Bits of the exponent of a float of 10 or 11 bits, as of a half; it has no sign."""
 ZERO, ONE = 4, 5
 """Selects that mean a constant."""
 
 
 def element_bytes(number: int) -> int:
     """Size of an element of a format, in bytes."""
+    if number in PACKED:
+        return 4
     bits, components, _ = FORMATS[number]
     return bits * components // 8
+
+
+def is_known(number: int) -> bool:
+    """Whether a format has a meaning here."""
+    return number in FORMATS or number in PACKED
 
 
 def checked(number: int, what: str) -> int:
@@ -37,7 +57,7 @@ def checked(number: int, what: str) -> int:
     Raises:
         UnsupportedInstruction: the format has no meaning here.
     """
-    if number not in FORMATS:
+    if not is_known(number):
         raise UnsupportedInstruction(f"{what} of format {number:#x} has no meaning here")
     return number
 
@@ -59,6 +79,8 @@ def load_element(b: R600Emitter, at: Value, inside: Value | None, size: int) -> 
 
 def from_memory(b: R600Emitter, words: list[Value], number: int, kind: int, signed: bool) -> list[Value]:
     """The components of an element, in register form."""
+    if number in PACKED:
+        return _unpacked(b, words[0], number, kind, signed)
     bits, components, is_float = FORMATS[number]
     if bits < 32:
         each = 32 // bits
@@ -84,6 +106,21 @@ def _converted(b: R600Emitter, x: Value, bits: int, is_float: bool, kind: int, s
         if signed:
             value = b.op("fmax", "f32", value, b.single(0xBF800000), attr="number")
     return b.bitcast(value, "i32")
+
+
+def _unpacked(b: R600Emitter, word: Value, number: int, kind: int, signed: bool) -> list[Value]:
+    """The components of a word of a packed format."""
+    found, at = [], 0
+    widths, is_float = PACKED[number]
+    for bits in widths:
+        x = b.and_(b.lshr(word, b.number(at)), b.number((1 << bits) - 1))
+        at += bits
+        if is_float:
+            half = b.shl(x, b.number(10 + SMALL_FLOAT_EXPONENT - bits))
+            found.append(b.bitcast(b.op("fcvt", "f32", b.bitcast(b.trunc(half, "i16"), "f16"), attr="rn"), "i32"))
+        else:
+            found.append(_converted(b, x, bits, False, kind, signed))
+    return found
 
 
 def _largest(bits: int, signed: bool) -> int:
@@ -119,6 +156,8 @@ def all_channels(b: R600Emitter, values: list[Value], kind: int) -> list[Value]:
 # --- to memory --------------------------------------------------------------------------------------------------
 def to_memory(b: R600Emitter, data: list[Value], number: int, kind: int, signed: bool) -> list[Value]:
     """The words of an element, from components in register form. An element smaller than a word occupies its lower bits."""
+    if number in PACKED:
+        return [_packed(b, data, number, kind, signed)]
     bits, components, is_float = FORMATS[number]
     if bits == 32:
         return data[:components]
@@ -131,6 +170,22 @@ def to_memory(b: R600Emitter, data: list[Value], number: int, kind: int, signed:
             word = b.or_(word, b.shl(x, b.number(bits * n)))
         words.append(word)
     return words
+
+
+def _packed(b: R600Emitter, data: list[Value], number: int, kind: int, signed: bool) -> Value:
+    """The word of a packed format; floats are cut to their bits, and those below zero become zero."""
+    word, at = b.number(0), 0
+    widths, is_float = PACKED[number]
+    for x, bits in zip(data, widths, strict=False):
+        if is_float:
+            value = b.op("fmax", "f32", b.bitcast(x, "f32"), b.single(0), attr="nan")
+            half = b.zext(b.bitcast(b.op("fcvt", "f16", value, attr="rz"), "i16"), "i32")
+            part = b.and_(b.lshr(half, b.number(10 + SMALL_FLOAT_EXPONENT - bits)), b.number((1 << bits) - 1))
+        else:
+            part = _field(b, x, bits, False, kind, signed)
+        word = b.or_(word, b.shl(part, b.number(at)))
+        at += bits
+    return word
 
 
 def _field(b: R600Emitter, x: Value, bits: int, is_float: bool, kind: int, signed: bool) -> Value:

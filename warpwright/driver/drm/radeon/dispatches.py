@@ -33,7 +33,7 @@ from warpwright.isa.r600.bindings import (
 )
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.decoded_program import Listing
-from warpwright.isa.r600.element_formats import FORMATS, element_bytes
+from warpwright.isa.r600.element_formats import element_bytes, is_known
 from warpwright.isa.r600.fields import UndefinedWord
 from warpwright.isa.r600.meaning_share import ALL_BYTES, SHARE_BYTES
 from warpwright.isa.r600.tables_control import Role
@@ -190,7 +190,7 @@ class _Binder:
         Raises:
             UnsupportedError: its format is not modelled.
         """
-        if image.data_format not in FORMATS:
+        if not is_known(image.data_format):
             raise UnsupportedError(f"images of format {image.data_format:#x} are not modelled on Cypress and Cayman")
         at, size = len(self.words), element_bytes(image.data_format)
         levels = levels_of(image, size)
@@ -232,7 +232,7 @@ class _Binder:
             return Target(self._record(0, 0, 0), 0x0D, 1, False)
         if isinstance(found, LinearImage):
             return self._image(found)
-        if found.data_format not in FORMATS:
+        if not is_known(found.data_format):
             raise UnsupportedError(f"buffers of format {found.data_format:#x} are not modelled on Cypress and Cayman")
         size = found.elements * element_bytes(found.data_format)
         at = self._record(found.address, size, found.elements)
