@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import numpy as np
@@ -144,3 +145,16 @@ def test_all_addresses_of_unified_memory_can_be_seen() -> None:
     assert len(memory.view(memory.base, memory.span_bytes, read_only=True)) == memory.span_bytes
     with pytest.raises(IndexError, match="outside device memory"):
         memory.view(memory.base, memory.span_bytes + 1)
+
+
+def test_shared_pages_include_those_after_the_chips_own_memory() -> None:
+    """A forked process writes the last word that an allocation can have."""
+    memory = DeviceMemory(64 << 20, unified=True)
+    memory.share_pages()
+    last = memory.view(memory.base + memory.span_bytes - 8, 8)
+    process = os.fork()
+    if not process:
+        last[:] = range(8)
+        os._exit(0)
+    os.waitpid(process, 0)
+    assert last.tolist() == list(range(8))

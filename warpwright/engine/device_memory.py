@@ -290,9 +290,9 @@ class DeviceMemory:
     """Global memory of one device.
 
     Args:
-        size_bytes: memory of the chip.  If the host refuses to reserve so much address space, less is reserved (see
-        ``capacity_bytes``; ``span_bytes`` are its addresses with those of managed memory beyond them). unified: device addresses are the host's own, so that host memory can be mapped
-        (:meth:`map`) and one pointer
+        size_bytes: memory of the chip.  If the host refuses to reserve so much address space, less is reserved
+            (``capacity_bytes``).  ``span_bytes`` also counts the addresses after it that managed memory may have.
+        unified: device addresses are the host's own, so that host memory can be mapped (:meth:`map`) and one pointer
             serves both, as under CUDA's unified addressing.
         ordinal: which of a process's devices it is; each has its own part of the unified addresses.
     """
@@ -369,9 +369,10 @@ class DeviceMemory:
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
         flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
         protection = mmap.PROT_READ | mmap.PROT_WRITE
-        if libc.mmap(self.host_base, self.capacity_bytes, protection, flags, -1, 0) != self.host_base:
+        # Allocations of managed memory may lie after the chip's own.
+        if libc.mmap(self.host_base, self.span_bytes, protection, flags, -1, 0) != self.host_base:
             raise OutOfMemoryError(
-                f"the host refuses to share {self.capacity_bytes >> 20} MiB of device memory between processes: "
+                f"the host refuses to share {self.span_bytes >> 20} MiB of device memory between processes: "
                 f"{os.strerror(ctypes.get_errno())}"
             )
         self._pages_are_shared = True
