@@ -39,6 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """Without the tests marked ci, Hypothesis draws no constants of the package's source: each process would first parse 500 modules for them."""
+    if "not ci" in config.option.markexpr:
+        from hypothesis.internal.conjecture import providers
+
+        if hasattr(providers, "_get_local_constants"):
+            providers._get_local_constants = lambda: providers._local_constants
+
+
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Device]:
     """Memory of the simulated device, for the tests of the drop-in libraries."""

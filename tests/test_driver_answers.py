@@ -16,7 +16,11 @@ from tests.driver_library import RUNTIME_CALLS
 from tests.forked_programs import run_program
 from tests.test_driver_devices import finished
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files"),
+    # Two programs ask for all answers.
+    pytest.mark.ci,
+]
 ROOT = Path(__file__).parents[1]
 CARD: dict[str, Any] = json.loads((ROOT / "bench/data/h200/driver_answers.json").read_text())
 STREAMS: dict[str, Any] = json.loads((ROOT / "bench/data/h200/stream_answers.json").read_text())

@@ -66,6 +66,7 @@ def test_eight_threads_launch_on_streams_of_their_own(driver: Driver) -> None:
     assert failures == []
 
 
+@pytest.mark.ci
 def test_long_loops_keep_their_memory(driver: Driver) -> None:
     """Modules, memory, streams, events and launches, made and given back, leave nothing."""
 

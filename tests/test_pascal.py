@@ -46,6 +46,7 @@ def test_corpus_sample_in_the_interpreter(name: str) -> None:
     available(name, "interpreter")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["nested_divergence", "call_pointers", "recursion_quicksort", "group_tiles"])
 def test_corpus_sample_in_ptx(name: str) -> None:
     available(name, "compiled", "ptx")

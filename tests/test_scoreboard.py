@@ -217,7 +217,7 @@ def test_every_ptx_opcode_has_a_row() -> None:
     "name",
     ["matmul_tiled", "warp_match", "async_double_buffer", "constant_filter", "recursion_fibonacci", "switch_table"],
 )
-@pytest.mark.parametrize("chip", ["v100", "h200"])
+@pytest.mark.parametrize("chip", [pytest.param("v100", marks=pytest.mark.ci), "h200"])
 def test_kernels_run_right_by_the_scoreboard(chip: str, name: str) -> None:
     """Results as machine code gives them; the run says what timed it."""
     one = case(name, "small")

@@ -49,8 +49,9 @@ def test_pruning_keeps_the_larger_half_of_every_run(seed: int, type: str) -> Non
     assert (np.where(of_groups, -np.inf, groups).max(axis=-1) <= smallest).all()
 
 
-@pytest.mark.parametrize("type", [pytest.param(t, marks=() if t == "f16" else pytest.mark.ci) for t in TYPES])
-@pytest.mark.parametrize("chip", ["a100", pytest.param("h200", marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("chip", ["a100", "h200"])
 def test_products_equal_numpys(chip: str, type: str) -> None:
     rng = np.random.default_rng(7)
     gpu = ww.GPU(chip, timing="off")

@@ -123,6 +123,7 @@ def test_the_method_of_the_gpus_clock_takes_the_time_in_which_all_warps_repeat()
     assert timing_methods.by_gpu_clock([100, 104], [200, 212], 4) == ((200 - 104) / 4, 2 * 4 / (212 - 100))
 
 
+@pytest.mark.ci
 def test_the_table_s_accuracy_of_a_sine_is_the_interpolator_s() -> None:
     """22.47 bits: the multiplication of the argument and the cut of the result are not in it."""
     assert tesla.sine_of_quarter_turns().good_bits == pytest.approx(22.47, abs=0.02)
@@ -144,6 +145,7 @@ def test_the_cells_of_a_map_belong_to_the_rows_of_the_papers_table() -> None:
     assert multi_grid._class("p100", 16, 16) == "more than 8 blocks"
 
 
+@pytest.mark.ci
 def test_a_tile_of_cuda_10_takes_the_time_of_a_fence_before_volta() -> None:
     """The fence of the block's barrier is outside of its condition, so that a barrier within a warp, which is no instruction, costs it."""
     latency, rate = warp_level.warp_barrier("p100", "tile", 16, 32)

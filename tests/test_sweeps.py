@@ -225,6 +225,7 @@ def test_a_server_that_ends_says_so(folder: Path) -> None:
     server.close()
 
 
+@pytest.mark.ci
 def test_a_points_process_imports_nothing_of_the_package(folder: Path) -> None:
     """It is forked from a server that has imported all that a point needs."""
     (folder / "looks.py").write_text("import sys, pathlib\npathlib.Path('seen').write_text(' '.join(sys.modules))\n")

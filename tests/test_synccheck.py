@@ -237,7 +237,9 @@ KERNEL whole_turns(const int *in, int *out) {
     out[t ^ 1] = v;
 }
 """
-FOUR_CHIPS = pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+FOUR_CHIPS = pytest.mark.parametrize(
+    "chip", [pytest.param("p100", marks=pytest.mark.ci), pytest.param("v100", marks=pytest.mark.ci), "a100", "h200"]
+)
 MASKS_NEEDED = ("half_small_tile", "half_syncwarp")
 """Whose mask, or whose instruction, machine code of sm_60 does not have."""
 IN_ONE_PLACE = ("two_places",)
