@@ -386,7 +386,8 @@ def _shade(
     centroid = None
     if output.samples > 1 and engine["MULTISAMPLE_ENABLE"]:
         centroid = _centroids(quads, _places(engine, output.samples), at_x, at_y)
-    engine.queries.counts["pixel programs"] += int(np.count_nonzero(quads.coverage))
+    # Helper pixels are not counted.
+    engine.queries.counts["pixel programs"] += int(np.count_nonzero(np.ascontiguousarray(quads.coverage).view(np.uint8)))
     return draw_programs.run_pixels(engine, made, quads.primitive, at_x, at_y, centroid)
 
 

@@ -114,7 +114,7 @@ class Entry:
         self._loaded()
 
     def address(self, part: Any) -> int:
-        """Where one of its parts is: a C function of words."""
+        """Where one of its parts, or the function itself, is: a C function of words."""
         self._loaded()
         return self._addresses[part.py_func]
 
@@ -127,7 +127,8 @@ class Entry:
     def _compiled(self) -> bytes:
         """Its machine code, compiled now."""
         self.stats.cache_misses[self.py_func.__name__] += 1
-        print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
+        if self.what:
+            print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
         return object_code(str(Translation(self.py_func, *self.parts).module))
 
     def _load(self) -> Callable[..., int]:
@@ -137,10 +138,22 @@ class Entry:
         if not self.stats.cache_misses[name]:
             self.stats.cache_hits[name] += 1
         engine = _loaded_engine(code)
-        self._addresses = {part: engine.get_function_address(symbol(part)) for part in self.parts}
+        self._addresses = {part: engine.get_function_address(symbol(part)) for part in (self.py_func, *self.parts)}
         kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]
         words = [ctypes.c_void_p if kind == "Any" else ctypes.c_int64 for kind in kinds]
         return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(engine.get_function_address(symbol(self.py_func)))
+
+
+def bound(function: int, arguments: Sequence[int]) -> int:
+    """The address of a C function without arguments that calls the C function of words at ``function`` with these words.
+
+    It remains usable after the interpreter has ended.
+    """
+    words = ", ".join(f"i64 {argument}" for argument in arguments)
+    text = f"define void @bound() {{\n  call i64 inttoptr (i64 {function} to ptr)({words})\n  ret void\n}}\n"
+    with _lock:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_engines))
+        return int(_loaded_engine(object_code(text)).get_function_address("bound"))
 
 
 def policy_address(function: Callable[..., int], arguments: Sequence[ArrayOf | None]) -> int:
@@ -176,7 +189,7 @@ def entry(function: Any, *, what: str, sources: tuple[Path, ...] = (), parts: Se
     Args:
         parts: functions that are called by address besides.
         sources: files, or folders of them, that determine its code.
-        what: named in a line on stderr when it must be compiled.
+        what: named in a line on stderr when it must be compiled; empty for no line.
     """
     if intrinsics.BOUNDSCHECK:
         return numba_entry.entry(function, sources=sources, what=what)

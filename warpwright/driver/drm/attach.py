@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import os
 import platform
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 
 from warpwright.chips import load_chip
 from warpwright.driver.attach import boot_of, leading, place_library
-from warpwright.driver.drm.exports import LIBRARIES
+from warpwright.driver.drm.exports import LIBRARIES, prototype
 from warpwright.driver.stubs import TABLE_SYMBOL, build_library
 from warpwright.session import session
 from warpwright.toolchain.cache import default_folder
@@ -103,6 +105,7 @@ def attach() -> None:
 
     assert all((libdrm_buffers, nodes, objects, ioctls))
     no_load = 4
+    filled = {}
     for soname, table in LIBRARIES.items():
         try:
             library = ctypes.CDLL(soname, mode=no_load | ctypes.DEFAULT_MODE)
@@ -112,3 +115,22 @@ def attach() -> None:
         functions = callbacks(soname)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
         slots[:] = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+        filled[soname] = slots
+    if sys.orig_argv:
+        atexit.register(_prepare_late_calls, filled)
+
+
+def _prepare_late_calls(slots: dict[str, Any]) -> None:
+    """At the end of a Python program: prepare for calls of destructors that run after the interpreter has begun to shut down.
+
+    Programs that are not Python's keep their interpreter until the process ends.
+    """
+    from warpwright.driver.drm import late_calls, objects
+    from warpwright.driver.drm.register import LATE
+
+    for kept in (objects.lasting(), LATE):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    for soname, table in slots.items():
+        letters = LIBRARIES[soname]
+        LATE.update({name: prototype(name, letters[name])(late_calls.address(name)) for name in letters})
+        late_calls.hand_over_at_exit(table, list(letters))

@@ -24,6 +24,7 @@ _exported: dict[tuple[int, int], int] = {}
 def _describe(device: int, buffer: Buffer, flags: int) -> int:
     described = BufferObject(device=device, handle=buffer.handle, size=buffer.size, flags=flags, offset=buffer.address)
     described.config[0], described.config[1] = buffer.storage_type, buffer.tile_mode
+    described.host = graphics_device().memory.host_address + buffer.address - FIRST_ADDRESS
     return keep(described)
 
 
@@ -74,8 +75,7 @@ def _release(pointer: int) -> None:
 def map_buffer(pointer: int, access: int, client: int) -> int:
     described = BufferObject.from_address(pointer)
     if not described.map:
-        memory = graphics_device().memory
-        described.map = memory.host_address + described.offset - FIRST_ADDRESS
+        described.map = described.host
         graphics_device().host_writes(_buffer(pointer))
     return wait(pointer, access, client)
 
@@ -144,7 +144,7 @@ _PENDING, _CURRENT, _HEAD = (getattr(BufferContext, name).offset for name in ("p
 
 @entry("nouveau_bufctx_new")
 def new_context(client: int, bins: int, made: int) -> int:
-    pointer = keep(BufferContext(client=client))
+    pointer = keep(BufferContext(client=client, spare=keep(BufferReference())))
     for at in (_PENDING, _CURRENT, _HEAD):
         _make_empty(pointer + at)
     _bins[pointer] = [[] for _ in range(bins)]
@@ -159,6 +159,7 @@ def delete_context(held: int) -> int:
         for number in range(len(_bins[pointer])):
             reset_bin(pointer, number)
         del _bins[pointer]
+        drop(BufferContext.from_address(pointer).spare)
         drop(pointer)
         put(held, 0)
     return 0
@@ -166,7 +167,7 @@ def delete_context(held: int) -> int:
 
 @entry("nouveau_bufctx_refn")
 def add_reference(context: int, number: int, buffer: int, flags: int) -> int:
-    node = keep(BufferReference(bo=buffer, flags=flags))
+    node = keep(BufferReference(bo=buffer, flags=flags, bin=number))
     _bins[context][number].append(node)
     _append(context + _PENDING, node)
     return node

@@ -42,6 +42,11 @@ def drop(address: int) -> None:
     _kept.pop(address, None)
 
 
+def lasting() -> object:
+    """What C code may still read after the interpreter has ended: structures and the device's memory."""
+    return _kept, _devices
+
+
 def put(pointer: int, value: int) -> None:
     """Store a pointer."""
     ctypes.c_uint64.from_address(pointer).value = value

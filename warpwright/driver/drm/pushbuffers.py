@@ -38,8 +38,6 @@ class _State:
     """What C code does not see of a pushbuffer."""
 
     buffer: Buffer
-    start: int
-    """Host address of the first word that is not yet in a segment."""
     segments: list[tuple[int, int]] = field(default_factory=list)
     """Device addresses and bytes of what is to be executed."""
     used: dict[int, int] = field(default_factory=dict)
@@ -57,8 +55,12 @@ def new_pushbuffer(client: int, channel: int, count: int, size: int, immediate: 
     graphics_device().host_writes(buffer)
     start = memory.host_address + buffer.address - FIRST_ADDRESS
     pushbuffer = PushBuffer(client=client, channel=channel, cur=start, end=start + size)
+    pushbuffer.first = pushbuffer.begun = start
+    pushbuffer.limit = start + size
+    pushbuffer.memory, pushbuffer.memory_bytes = memory.host_address, memory.local_bytes + memory.host_bytes
+    pushbuffer.from_device = memory.host_address - FIRST_ADDRESS
     pointer = keep(pushbuffer)
-    _states[pointer] = _State(buffer, start)
+    _states[pointer] = _State(buffer)
     put(made, pointer)
     return 0
 
@@ -73,23 +75,21 @@ def delete_pushbuffer(held: int) -> int:
     return 0
 
 
-def _limits(pushbuffer: PushBuffer, state: _State) -> tuple[int, int]:
-    """Host addresses of the first word, and of the end that leaves room for the callback's words."""
-    first = graphics_device().memory.host_address + state.buffer.address - FIRST_ADDRESS
-    return first, first + state.buffer.size - 4 * pushbuffer.rsvd_kick
+def _keep_room(pushbuffer: PushBuffer, state: _State) -> None:
+    """Let the driver's words end where room for the callback's is left."""
+    pushbuffer.end = pushbuffer.limit = pushbuffer.first + state.buffer.size - 4 * pushbuffer.rsvd_kick
 
 
 @entry("nouveau_pushbuf_space")
 def make_space(pointer: int, words: int, relocations: int, pushes: int) -> int:
     pushbuffer, state = PushBuffer.from_address(pointer), _states[pointer]
-    first, end = _limits(pushbuffer, state)
-    pushbuffer.end = end
-    if pushbuffer.cur + 4 * words <= end:
+    _keep_room(pushbuffer, state)
+    if pushbuffer.cur + 4 * words <= pushbuffer.end:
         return 0
     outcome = kick(pointer, pushbuffer.channel)
     # What the driver writes next may use the buffers that it validated before.
     validate(pointer)
-    if first + 4 * words > end:
+    if pushbuffer.first + 4 * words > pushbuffer.end:
         return -errno.ENOMEM
     return outcome
 
@@ -98,10 +98,9 @@ def make_space(pointer: int, words: int, relocations: int, pushes: int) -> int:
 def add_data(pointer: int, buffer: int, offset: int, length: int) -> int:
     """Close the words so far as a segment, and add a piece of another buffer, if one is given."""
     pushbuffer, state = PushBuffer.from_address(pointer), _states[pointer]
-    if pushbuffer.cur > state.start:
-        at = state.start - graphics_device().memory.host_address + FIRST_ADDRESS
-        state.segments.append((at, pushbuffer.cur - state.start))
-        state.start = pushbuffer.cur
+    if pushbuffer.cur > pushbuffer.begun:
+        state.segments.append((pushbuffer.begun - pushbuffer.from_device, pushbuffer.cur - pushbuffer.begun))
+        pushbuffer.begun = pushbuffer.cur
     if buffer:
         described = BufferObject.from_address(buffer)
         state.segments.append((described.offset + offset, length & (_NO_PREFETCH - 1)))
@@ -144,7 +143,7 @@ def set_context(pointer: int, context: int) -> int:
 def kick(pointer: int, channel: int) -> int:
     """Execute what was written."""
     pushbuffer, state = PushBuffer.from_address(pointer), _states[pointer]
-    if state.in_kick or (pushbuffer.cur == state.start and not state.segments):
+    if state.in_kick or (pushbuffer.cur == pushbuffer.begun and not state.segments):
         return 0
     state.in_kick = True
     try:
@@ -157,8 +156,8 @@ def kick(pointer: int, channel: int) -> int:
     finally:
         frames.after_submission(graphics_device())
         state.in_kick = False
-        state.start, pushbuffer.end = _limits(pushbuffer, state)
-        pushbuffer.cur = state.start
+        _keep_room(pushbuffer, state)
+        pushbuffer.cur = pushbuffer.begun = pushbuffer.first
         if pushbuffer.bufctx:
             contexts.make_pending(pushbuffer.bufctx)
     return 0

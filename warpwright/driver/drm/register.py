@@ -44,10 +44,17 @@ def _failed(name: str, error: BaseException) -> int:
     return -errno.EFAULT if isinstance(error, MemoryFaultError) else -errno.EINVAL
 
 
+LATE: dict[str, Callable[..., int]] = {}
+"""C functions that answer calls while the interpreter shuts down, by entry point (``late_calls.py``)."""
+
+
 def _guarded(name: str, function: Callable[..., int] | None) -> Callable[..., int]:
+    # The names of modules no longer exist when destructors call at the end.
+    late, is_finalizing = LATE, sys.is_finalizing
+
     def call(*arguments: int) -> int:
-        if sys.is_finalizing():
-            return 0
+        if is_finalizing():
+            return late[name](*arguments) if name in late else 0
         if function is None:
             say(f"{name} is not provided: the call fails with ENOSYS")
             return 0 if name in POINTERS else -errno.ENOSYS

@@ -59,6 +59,8 @@ class BufferObject(c.Structure):
         ("offset", c.c_uint64),
         ("map", POINTER),
         ("config", c.c_uint32 * 8),
+        # Not of the public structure: the host address, for calls after Python's end (``late_calls.py``).
+        ("host", POINTER),
     )
 
 
@@ -81,13 +83,23 @@ class BufferReference(c.Structure):
         ("tor", c.c_uint32),
         ("priv_data", c.c_uint32),
         ("priv", POINTER),
+        # Not of the public structure: the number of its bin.
+        ("bin", c.c_uint64),
     )
 
 
 class BufferContext(c.Structure):
     """``struct nouveau_bufctx``."""
 
-    _fields_ = (("client", POINTER), ("head", List), ("pending", List), ("current", List), ("relocs", c.c_int))
+    _fields_ = (
+        ("client", POINTER),
+        ("head", List),
+        ("pending", List),
+        ("current", List),
+        ("relocs", c.c_int),
+        # Not of the public structure: a reference that is in no list.
+        ("spare", POINTER),
+    )
 
 
 class PushBuffer(c.Structure):
@@ -103,6 +115,15 @@ class PushBuffer(c.Structure):
         ("flags", c.c_uint32),
         ("cur", POINTER),
         ("end", POINTER),
+        # Not of the public structure: host addresses of the first word, of the first that is not submitted and of the last room before
+        # the callback's; whether it is being submitted; and the device's memory (``late_calls.py``).
+        ("first", POINTER),
+        ("begun", POINTER),
+        ("limit", POINTER),
+        ("submits", c.c_uint64),
+        ("memory", POINTER),
+        ("memory_bytes", c.c_uint64),
+        ("from_device", c.c_int64),
     )
 
 
