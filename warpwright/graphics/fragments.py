@@ -387,7 +387,9 @@ def _shade(
     if output.samples > 1 and engine["MULTISAMPLE_ENABLE"]:
         centroid = _centroids(quads, _places(engine, output.samples), at_x, at_y)
     # Helper pixels are not counted.
-    engine.queries.counts["pixel programs"] += int(np.count_nonzero(np.ascontiguousarray(quads.coverage).view(np.uint8)))
+    engine.queries.counts["pixel programs"] += int(
+        np.count_nonzero(np.ascontiguousarray(quads.coverage).view(np.uint8))
+    )
     return draw_programs.run_pixels(engine, made, quads.primitive, at_x, at_y, centroid)
 
 
