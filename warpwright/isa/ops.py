@@ -149,7 +149,8 @@ OPS: dict[str, Signature] = {
     "mufu":         Signature("F", "T", "pure", "attr: rcp rsq sqrt ex2 lg2 sin cos tanh; sin and cos take turns: sin(2 pi x), as the machine does"),
     # across lanes
     "ballot":       Signature("i1", "M", "warp", "mask of exec lanes whose value is true (uniform)"),
-    "shuffle":      Signature("i32 i32", "i32", "warp", "value args[0] of lane args[1] (0 .. lanes - 1); inactive source lanes give their register's current content"),
+    "shuffle":      Signature("i32 i32", "i32", "warp", "value args[0] of lane args[1] (0 .. lanes - 1); inactive source lanes give their register's current content (NVIDIA's shuffles: of executed)"),
+    "executed":     Signature("i32", "i32", "warp", "args[0] in exec lanes, 0 in the others"),
     "match_any":    Signature("i32", "M", "warp", "mask of exec lanes with an equal value"),
     "redux":        Signature("i32", "i32", "warp", "attr: add umin umax smin smax and or xor over exec lanes (uniform)"),
     "first_lane":   Signature("T", "T", "warp", "value of the lowest exec lane (R2UR; uniform)"),

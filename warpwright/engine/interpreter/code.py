@@ -379,6 +379,9 @@ class Writer:
     def op_shuffle(self, op: Op, a: Sequence[str]) -> str:
         return f"{a[0]}[{a[1]} & np.uint32({self.lanes - 1})]"
 
+    def op_executed(self, op: Op, a: Sequence[str]) -> str:
+        return f"np.where(m, {a[0]}, np.uint32(0))"
+
     def op_match_any(self, op: Op, a: Sequence[str]) -> str:
         return f"match_any({a[0]}, m)"
 

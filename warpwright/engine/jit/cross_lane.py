@@ -63,6 +63,16 @@ def shuffle(w: FunctionWriter, value: Val, lane: Val, shape: Shape) -> Val:
     )
 
 
+def executed(w: FunctionWriter, value: Val, shape: Shape) -> Val:
+    """The value in the lanes that execute the instruction, and zero in the others."""
+    if shape.kind != VECTOR_KIND:
+        return Val("i32", shape) if shape.const is not None or shape.kind == UNSET_KIND else value
+    if w.exec.bits == "-1":
+        return Val("i32", VECTOR, vector=w.vector(value))
+    chosen = f"select {w.vecbool} {w.mask_vector(w.exec)}, {w.vec32} {w.vector(value)}, {w.vec32} zeroinitializer"
+    return Val("i32", VECTOR, vector=w.op(chosen))
+
+
 def match_any(w: FunctionWriter, value: Val) -> Val:
     w.declare("ww_match_any", w.vecmask, f"{w.vec32}, {w.mask_type}")
     called = f"call {w.vecmask} @ww_match_any({w.vec32} {w.vector(value)}, {w.mask_type} {w.exec.bits})"

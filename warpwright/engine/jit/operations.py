@@ -99,6 +99,11 @@ def _shuffle(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     return ln.shuffle(w, args[0], args[1], known)
 
 
+def _executed(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
+    assert isinstance(known, Shape)
+    return ln.executed(w, args[0], known)
+
+
 def _pure(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     assert isinstance(known, Shape)
     name = op.name
@@ -254,6 +259,7 @@ WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
     "ballot": lambda w, op, args, known: ln.ballot(w, args[0]),
     "special": _special,
     "shuffle": _shuffle,
+    "executed": _executed,
     "match_any": lambda w, op, args, known: ln.match_any(w, args[0]),
     "redux": lambda w, op, args, known: ln.redux(w, op, args[0]),
     "first_lane": lambda w, op, args, known: ln.first_lane(w, args[0], w.exec),

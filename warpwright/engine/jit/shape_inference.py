@@ -276,8 +276,8 @@ def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, ass
         return VECTOR
     if name == "first_lane":
         return plain[0] if uniform(plain[0]) else UNIFORM
-    if name == "shuffle":
-        return _shuffle(plain[0], plain[1])
+    if name in ("shuffle", "executed"):
+        return _shuffle(*plain) if name == "shuffle" else _executed(*plain)
     for shape in plain:
         if shape.kind == UNSET_KIND:
             return UNSET
@@ -383,6 +383,10 @@ def _shuffle(value: Shape, lane: Shape) -> Shape:
         pattern = sh._fit(tuple(value.pattern[n & count - 1] for n in _lanes(lane, 32, count)), 32)
         return value._replace(pattern=pattern)
     return VECTOR
+
+
+def _executed(value: Shape) -> Shape:
+    return value if value.kind == UNSET_KIND or (value.const == 0 and uniform(value)) else VECTOR
 
 
 def _widen(x: Shape, source: str, target: str, signed: bool, assume: bool) -> Shape:

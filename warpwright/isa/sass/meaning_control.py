@@ -324,7 +324,9 @@ def reduce_groups(i: Instruction, d: Operand, b: Emitter) -> None:
 
 @meaning("SHFL")
 def SHFL(i: Instruction, b: Emitter) -> None:
-    """PTX ``shfl``: the last operand holds the clamp in bits 4..0 and the segment mask in bits 12..8."""
+    """PTX ``shfl``: the last operand holds the clamp in bits 4..0 and the segment mask in bits 12..8.
+
+    A lane that does not execute the instruction gives zero (measured on an H200: ``python -m bench.machine.inactive_lanes``)."""
     only(i, "IDX", "UP", "DOWN", "BFLY")
     p, d, x, by, bounds = i.operands
     value = raw32(b, x)
@@ -354,7 +356,7 @@ def SHFL(i: Instruction, b: Emitter) -> None:
         else:
             source = b.or_(lowest, b.and_(distance, outside))
         inside = b.icmp("sle", source, bound)
-    result = b.op("shuffle", "i32", value, b.select(inside, source, lane))
+    result = b.op("shuffle", "i32", b.op("executed", "i32", value), b.select(inside, source, lane))
     set_predicate(b, p, inside)
     set32(b, d, result)
 
