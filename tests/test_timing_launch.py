@@ -1,6 +1,7 @@
 """How a launch begins and ends, and what the SMs of a GPC share, pinned to what a card shows (``bench.micro start_once walks_by_sm``)."""
 
-import numba
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -8,7 +9,9 @@ from tests.timing_synthetic import Synthetic, device, gather, run
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
 from warpwright.isa.program import Kind, Operand
-from warpwright.timing import constant
+from warpwright.native.intrinsics import words
+from warpwright.native.numba_entry import entry
+from warpwright.timing import SOURCES, constant
 from warpwright.timing import state as s
 from warpwright.timing.reset import LaunchSizes, initial_state
 
@@ -16,8 +19,9 @@ ADD4 = Access("global", 4, False, "add", "i32")
 LAUNCH = load_chip("h200").launch
 
 
-@numba.njit(error_model="numpy")
-def share(m, length):
+@partial(entry, sources=SOURCES)
+def share(state, length):
+    m = words(state)
     constant.share_constants(m, length)
 
 

@@ -6,16 +6,28 @@ Values on H200 are those of ``bench/micro`` on a card (``bench/data/h200/README.
 import itertools
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
 from tests.timing_synthetic import FULL, Synthetic, affine, device, gather, loop_cycles, run, shared
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
-from warpwright.timing import address_hash, atomics, coalescer, dram, exchange, instruction_table, l2, read_coalescer
+from warpwright.native.intrinsics import words
+from warpwright.native.numba_entry import entry
+from warpwright.timing import (
+    SOURCES,
+    address_hash,
+    atomics,
+    coalescer,
+    dram,
+    exchange,
+    instruction_table,
+    l2,
+    read_coalescer,
+)
 from warpwright.timing import state as s
 from warpwright.timing.dram_rules import RULES, Rule
 from warpwright.timing.reset import LaunchSizes, initial_state
@@ -25,9 +37,10 @@ LINE, LANES = 128, range(32)
 DATA = Path(__file__).parents[1] / "bench" / "data" / "h200"
 
 
-@numba.njit(error_model="numpy")
-def ask(m, unit, line, sectors, held, time):
+@partial(entry, sources=SOURCES)
+def ask(state, unit, line, sectors, held, time):
     """What a unit of the memory system answers: when it is done, or (``unit`` 4) which slice is a line's home."""
+    m = words(state)
     if unit == 0:
         return l2.read(m, 0, address_hash.slice_of(m, line), line, sectors, time, False)
     if unit == 1:
@@ -113,9 +126,10 @@ def test_lines_of_different_tag_banks_pass_together(lines: list[int], passes: in
     assert load_passes(gather(addresses)) == pytest.approx(passes, rel=0.03)
 
 
-@numba.njit(error_model="numpy")
-def passes_over(m, sm, count):
+@partial(entry, sources=SOURCES)
+def passes_over(state, sm, count):
     """Passes of the tag stage over the lines in the scratch of the SM that begins there."""
+    m = words(state)
     return coalescer.tag_passes(m, sm, count, 4)
 
 

@@ -25,7 +25,6 @@ from typing import Any
 
 from warpwright.sweeps.specification import Point
 
-POLL_SECONDS = 0.01
 MEMORY_POLL_SECONDS = 0.1
 MOST_MESSAGE = 2000
 """Characters of a failed program's output that are kept."""
@@ -225,21 +224,29 @@ def _follow(pid: int, point: Point) -> tuple[int, str, resource.struct_rusage]:
     begun = time.monotonic()
     looked = begun
     why = ""
-    while True:
-        ended, status, used = os.wait4(pid, os.WNOHANG)
-        if ended:
-            return status, why, used
-        if select.select([requests], [], [], POLL_SECONDS)[0] and not requests.peek(1):
-            _end(pid)
-            os._exit(0)
-        now = time.monotonic()
-        if not why and now - begun > point.timeout_seconds:
-            why = "timed out"
-        elif not why and point.memory_mib is not None and now - looked > MEMORY_POLL_SECONDS:
-            looked = now
-            why = "out of memory" if _resident_mib(pid) > point.memory_mib else ""
-        if why:
-            _end(pid)
+    # Readable when the process has ended, so that a long point costs its worker nothing.
+    end = os.pidfd_open(pid)
+    try:
+        while True:
+            ended, status, used = os.wait4(pid, os.WNOHANG)
+            if ended:
+                return status, why, used
+            left = max(begun + point.timeout_seconds - time.monotonic(), 0.0) if not why else MEMORY_POLL_SECONDS
+            limit = left if point.memory_mib is None else min(left, MEMORY_POLL_SECONDS)
+            ready, _, _ = select.select([requests, end], [], [], limit)
+            if requests in ready and not requests.peek(1):
+                _end(pid)
+                os._exit(0)
+            now = time.monotonic()
+            if not why and now - begun > point.timeout_seconds:
+                why = "timed out"
+            elif not why and point.memory_mib is not None and now - looked >= MEMORY_POLL_SECONDS:
+                looked = now
+                why = "out of memory" if _resident_mib(pid) > point.memory_mib else ""
+            if why:
+                _end(pid)
+    finally:
+        os.close(end)
 
 
 def _last(folder: Path) -> str:
