@@ -44,7 +44,7 @@ again:
 
 
 @pytest.mark.parametrize(("engine", "front_end"), [("compiled", "sass"), ("interpreter", "sass"), ("compiled", "ptx")])
-@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("arch", [pytest.param(arch, marks=() if arch == 90 else pytest.mark.ci) for arch in CHIPS])
 def test_a_hundred_calls_reuse_the_room_that_they_take(arch: int, engine: str, front_end: str) -> None:
     gpu = ww.GPU(CHIPS[arch], timing="off", engine=engine, front_end=front_end)
     sums = np.zeros(64, np.uint32)

@@ -45,6 +45,7 @@ def test_places_in_a_block_of_two_gobs() -> None:
     assert offsets == [0, 63, 64, 192, 256, 448, 512, 1024]
 
 
+@pytest.mark.ci
 def test_copies_between_layouts_come_back_as_they_were() -> None:
     memory = VideoMemory(4 << 20, 1 << 20)
     flat = memory.allocate(1 << 16, 4096, True)

@@ -162,6 +162,7 @@ def test_lanes_are_not_taken_behind_a_branch_each(name: str) -> None:
     assert len(re.findall(r"^\.LBB", assembly, re.MULTILINE)) < written
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["nested_divergence", "atomics_global"])
 def test_code_for_a_machine_that_is_not_x86(name: str) -> None:
     """Everything that a kernel needs becomes assembly for aarch64."""

@@ -21,6 +21,7 @@ MODES: dict[str, dict[str, Any]] = {
     "full": {"timing": "full", "threads": 1},
     "full on two threads": {"timing": "full", "threads": 2},
 }
+LATER_CHIPS = (pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.ci), "h200")
 ARCH = {"p100": 60, "v100": 70, "a100": 80, "h200": 90}
 SAMPLED_SMS, SAMPLED_BLOCKS, SAMPLED_SHARED = 24, 96, 100 << 10
 """A chip so small that few blocks, two of which an SM holds, are two waves: enough to be sampled."""
@@ -138,7 +139,7 @@ def ballots() -> list[int]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+@pytest.mark.parametrize("chip", LATER_CHIPS)
 def test_lanes_meet_at_a_warpsync_only_those_with_their_mask(chip: str, mode: str) -> None:
     """Nested loops that lanes leave one by one: some wait for the outer loop's vote, others come to the inner one's in the same code."""
     out, cell = np.zeros(32, np.uint32), np.zeros(1, np.uint32)
@@ -173,7 +174,7 @@ def chosen(x: int, y: int) -> int:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+@pytest.mark.parametrize("chip", ["p100", *LATER_CHIPS])
 def test_lanes_call_what_a_table_in_local_memory_names(chip: str, mode: str) -> None:
     """Its addresses are constants of the code, relative to it; and lanes wait at one BSYNC in several depths of a recursion."""
     out = np.zeros(128, np.uint32)

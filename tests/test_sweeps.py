@@ -387,13 +387,14 @@ def _servers() -> list[int]:
 
 @contextmanager
 def _two_killed(folder: Path, workers: Callable[[], list[int]]) -> Iterator[list[int]]:
-    """Kill a worker process at two random numbers of finished points; yields the processes that were killed."""
+    """Kill a worker process when each of two random points has begun; yields the processes that were killed."""
     chosen, ended, killed = random.Random(1), threading.Event(), list[int]()
 
     def kill() -> None:
-        for count in sorted(chosen.sample(range(100, 1500), 2)):
-            while _kept(folder) < count:
-                if ended.wait(0.2):
+        for number in sorted(chosen.sample(range(100, 1500), 2)):
+            (folder / f"kill-{number}").touch()
+            while not (folder / f"begun-{number}").exists():
+                if ended.wait(0.05):
                     return
             killed.append(chosen.choice([pid for pid in workers() if pid not in killed]))
             os.kill(killed[-1], signal.SIGKILL)
@@ -414,17 +415,19 @@ def test_two_thousand_points_with_workers_killed_at_random(folder: Path, where: 
     distributed = pytest.importorskip("distributed")
     (folder / "step.py").write_text(
         SAXPY.replace("n = int(sys.argv[1])", "number = int(sys.argv[1])\nn = 1024 * (number % 7 + 1)")
+        + "from pathlib import Path\n"
+        + "if Path(f'kill-{number}').exists():\n    Path(f'begun-{number}').touch()\n"
         + "if number % 50 == 7:\n    raise ValueError(number)\n"
         + "if number == 1234:\n    import time\n    x = bytearray(1 << 30)\n    x[::4096] = bytes(1 << 18)\n    time.sleep(5)\n"
     )
     asked = _steps(2000, memory_mib=900, timing="off")
     if where == "local":
-        with _two_killed(folder / "out", _servers) as killed:
+        with _two_killed(folder, _servers) as killed:
             done = ww.sweep(asked, folder / "out", workers=4, progress=False)
     else:
         with (
             distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as cluster,
-            _two_killed(folder / "out", lambda: [worker.pid for worker in cluster.workers.values()]) as killed,
+            _two_killed(folder, lambda: [worker.pid for worker in cluster.workers.values()]) as killed,
         ):
             done = ww.sweep(asked, folder / "out", scheduler=cluster.scheduler_address, progress=False)
     assert len(killed) == 2
