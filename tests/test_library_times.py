@@ -16,6 +16,10 @@ from warpwright.cli import app
 from warpwright.libraries.cublas import measured_products
 from warpwright.libraries.cublas.product_kernels import Target, plan
 from warpwright.libraries.cublas.products import Matrix, Product, Scalar
+from warpwright.libraries.cudnn import measured_convolutions
+from warpwright.libraries.cudnn.convolutions import FORWARD, Geometry, Operand, class_of
+from warpwright.libraries.cudnn.convolutions import plan as plan_convolution
+from warpwright.libraries.cudnn.handles import Tensor
 from warpwright.libraries.element_types import R_16BF, R_32F
 from warpwright.library_times import LibraryTime, measured_times, unmeasured
 from warpwright.tools.launch_tables import launch_columns
@@ -51,6 +55,45 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
 def _forget() -> Any:
     yield
     measured_products._by_class.cache_clear()
+    measured_convolutions._by_class.cache_clear()
+
+
+def tensor(sizes: list[int], order: str, type: int = measured_convolutions.HALF) -> Tensor:
+    """Without gaps, in an order of memory."""
+    _, c, h, w = sizes
+    return Tensor(
+        type=type, sizes=sizes, strides=[c * h * w, 1, w * c, c] if order == "nhwc" else [c * h * w, h * w, w, 1]
+    )
+
+
+def convolution_time(channels: int, side: int, order: str = "nchw", dilation: int = 1, type: int = 2) -> LibraryTime:
+    """Of a convolution of eight images with filters of 3 x 3."""
+    x, w, y = [8, channels, side, side], [channels, channels, 3, 3], [8, channels, side, side]
+    tensors = tensor(x, order, type), tensor(w, order, type), tensor(y, order, type)
+    g = Geometry([dilation] * 2, [1, 1], [dilation] * 2, groups=1)
+    a, b, c = (Operand(one, 0) for one in tensors)
+    name = plan_convolution(FORWARD, (a, b, c), g, (1.0, 0.0)).name
+    return measured_convolutions.time_of(class_of(FORWARD, tensors, g), name, "h200")
+
+
+def test_a_convolution_has_the_ratio_of_the_nearest_measured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = "warpwright_convolution_forward_1x3x3_stride_1x1x1"
+    rows = [
+        ["f16", "nchw", "forward", kernel, 8192, 64, 64, 90.0, 9.0],
+        ["f16", "nchw", "forward", kernel, 2048, 128, 128, 80.0, 16.0],
+    ]
+    monkeypatch.setattr(measured_convolutions, "measured_times", lambda: {"h200": {"convolutions": rows}})
+    measured_convolutions._by_class.cache_clear()
+    assert convolution_time(64, 32) == LibraryTime("cuDNN", 0.1, "f16 nchw forward, 64 to 64 channels of 8192")
+    assert convolution_time(100, 20).ratio == 0.2
+    for other in (
+        convolution_time(64, 128),
+        convolution_time(64, 32, order="nhwc"),
+        convolution_time(64, 32, dilation=2),
+        convolution_time(64, 32, type=measured_convolutions.BFLOAT16),
+        convolution_time(64, 32, type=0),
+    ):
+        assert other == LibraryTime("cuDNN")
 
 
 @pytest.mark.usefixtures("table")

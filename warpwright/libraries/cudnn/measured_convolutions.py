@@ -42,7 +42,7 @@ def _by_class(chip: str) -> dict[tuple[str, ...], list[tuple[tuple[int, int, int
     """Sizes and ratios by type, result, order in memory and kernel."""
     found: dict[tuple[str, ...], list[tuple[tuple[int, int, int], float]]] = {}
     for row in measured_times().get(chip, {}).get("convolutions", ()):
-        kind, result, order, kernel, positions, in_channels, out_channels, own_us, nvidia_us = row
+        kind, order, result, kernel, positions, in_channels, out_channels, own_us, nvidia_us = row
         sizes = (positions, in_channels, out_channels)
         found.setdefault((kind, result, order, kernel), []).append((sizes, nvidia_us / own_us))
     return found
