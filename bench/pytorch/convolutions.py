@@ -121,9 +121,8 @@ class ConvolutionCard(Card):
         own = [*tensors]
         own[(2, 0, 1)[case.mode]] = ours
         planned = case.plan(tuple(t.data_ptr() for t in own))
-        function = self.driver.function(
-            (self.folder / cubin_name(planned)).read_bytes(), planned.name, planned.shared_bytes
-        )
+        cubin = (self.folder / cubin_name(planned)).read_bytes()
+        function = self.driver.function(cubin, planned.name, planned.shared_bytes)
         theirs = self._cudnn(case, x, w, y)
 
         def launch() -> None:
@@ -140,7 +139,13 @@ class ConvolutionCard(Card):
                 found.append(self._seconds(graph))
         mine, cudnn = (statistics.median(found) for found in seconds)
         return {
-            **{"kernel": planned.name, "type": case.kind, "order": case.order, "result": RESULTS[case.mode]},
+            **{
+                "kernel": planned.name,
+                "code": library_kernels.code_digest(cubin),
+                "type": case.kind,
+                "order": case.order,
+                "result": RESULTS[case.mode],
+            },
             "sizes": [case.images * case.side**2, case.in_channels, case.out_channels],
             **{"seconds": mine, "cudnn_seconds": cudnn, "ratio": cudnn / mine, "difference": off},
         }

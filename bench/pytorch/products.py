@@ -155,9 +155,8 @@ class Card:
         ours = torch.zeros(case.n, case.m, dtype=dtype, device="cuda")
         left, right = (x.T if letter == "n" else x for x, letter in zip((a, b), case.layout, strict=True))
         planned = plan(case.product(a.data_ptr(), b.data_ptr(), ours.data_ptr()), TARGET)
-        function = self.driver.function(
-            (self.folder / cubin_name(planned)).read_bytes(), planned.name, planned.shared_bytes
-        )
+        cubin = (self.folder / cubin_name(planned)).read_bytes()
+        function = self.driver.function(cubin, planned.name, planned.shared_bytes)
         theirs = torch.matmul(right.T, left.T)
 
         def launch() -> None:
@@ -178,6 +177,7 @@ class Card:
         flops = 2 * case.m * case.n * case.k
         return {
             "kernel": planned.name,
+            "code": library_kernels.code_digest(cubin),
             "seconds": mine,
             "cublas_seconds": cublas,
             "ratio": cublas / mine,
@@ -231,21 +231,21 @@ def card(folder: Path, out: Path, chosen: list[Case], rounds: int) -> None:
 def _product_row(name: str, one: dict[str, Any]) -> list[Any]:
     kind, layout, sizes = name.split()
     shape = [int(size) for size in sizes.split("x")]
-    return [kind, layout, *(shape * 3 if len(shape) == 1 else shape), 1, one["kernel"]]
+    return [kind, layout, *(shape * 3 if len(shape) == 1 else shape), 1, one["kernel"], one["code"]]
 
 
 def _convolution_row(one: dict[str, Any]) -> list[Any]:
-    return [one["type"], one["order"], one["result"], one["kernel"], *one["sizes"]]
+    return [one["type"], one["order"], one["result"], one["kernel"], one["code"], *one["sizes"]]
 
 
 def table(files: list[Path]) -> None:
-    """Write the ratios of ``--library-model nvidia`` from measurements on an H200, of products and of ``bench.pytorch.convolutions``: of a case in several files, the last counts."""
+    """Write the ratios of ``--library-model nvidia`` from measurements on an H200 or H100, of products and of ``bench.pytorch.convolutions``: of a case in several files, the last counts."""
     rows: dict[str, dict[str, list[Any]]] = {"products": {}, "convolutions": {}}
     about: list[dict[str, str]] = []
     for file in files:
         found = json.loads(file.read_text())
-        driver = found["card"]["driver_version"]
-        about.append({"torch": found["torch"], "driver": driver, "command": found["command"]})
+        card = {"driver": found["card"]["driver_version"], "memory_clock": found["card"]["clocks.max.mem"]}
+        about.append({"torch": found["torch"], **card, "command": found["command"]})
         for name, one in found.get("products", {}).items():
             times = [round(one[of] * 1e6, 3) for of in ("seconds", "cublas_seconds")]
             rows["products"][name] = [*_product_row(name, one), *times]

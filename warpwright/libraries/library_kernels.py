@@ -5,6 +5,7 @@ A kernel's name begins with ``warpwright_`` and its module is called ``warpwrigh
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -33,6 +34,10 @@ class Code(PlacedCode):
         self.library = library
         """The library that it stands for: cuBLAS."""
 
+    def digest(self) -> str:
+        """Of the machine code for the current device: what a measured time belongs to (:func:`code_digest`)."""
+        return code_digest(compiled(self._file, self.library, self._defines, architecture()).cubin)
+
     def place(self) -> LoadedImage:
         s = state()
         return LoadedImage(compiled(self._file, self.library, self._defines, s.gpu.chip.arch), s.current())
@@ -48,6 +53,12 @@ def compiled(file: str, library: str, defines: Mapping[str, str | int], arch: in
         include_folders=[str(folder)],
         name=f"warpwright's {library} (not NVIDIA's): {file}",
     )
+
+
+@cache
+def code_digest(cubin: bytes) -> str:
+    """Eight hexadecimal digits that tell machine code apart."""
+    return hashlib.sha256(cubin).hexdigest()[:8]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The measured ratio of a matrix product's class: types, transposition, kernel, and the nearest measured shape."""
+"""The measured ratio of a matrix product's class: types, transposition, machine code of the kernel, and the nearest measured shape."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def layout_of(product: Product) -> str:
 
 @cache
 def _by_class(chip: str) -> dict[tuple[str, str, str], list[tuple[Shape, float]]]:
-    """Shapes and ratios by types, layout and kernel."""
+    """Shapes and ratios by types, layout and the digest of the kernel's machine code."""
     found: dict[tuple[str, str, str], list[tuple[Shape, float]]] = {}
     for row in measured_times().get(chip, {}).get("products", ()):
-        kind, layout, m, n, k, batch, kernel, own_us, nvidia_us = row
-        found.setdefault((kind, layout, kernel), []).append(((m, n, k, batch), nvidia_us / own_us))
+        kind, layout, m, n, k, batch, _kernel, code, own_us, nvidia_us = row
+        found.setdefault((kind, layout, code), []).append(((m, n, k, batch), nvidia_us / own_us))
     return found
 
 
-def time_of(product: Product, kernel: str, chip: str) -> LibraryTime:
-    """The ratio for a product that a kernel computes on a chip, by the nearest measured shape of its class."""
+def time_of(product: Product, code: str, chip: str) -> LibraryTime:
+    """The ratio for a product that machine code of a digest computes on a chip, by the nearest measured shape of its class."""
     kind, layout = kind_of(product), layout_of(product)
-    shapes = _by_class(chip).get((kind or "", layout, kernel), [])
+    shapes = _by_class(chip).get((kind or "", layout, code), [])
     sizes = (product.m, product.n, product.k, product.batch)
 
     def distances(shape: Shape) -> list[float]:

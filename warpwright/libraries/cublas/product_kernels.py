@@ -62,7 +62,9 @@ def run(product: Product, stream: int) -> None:
         return
     planned = plan(product, Target(library_kernels.architecture(), library_kernels.multiprocessors()))
     code = library_kernels.code(planned.file, product.library, KERNEL=planned.name, **planned.macros)
-    time = time_of(product, planned.name, library_kernels.chip_name()) if session.library_model is not None else None
+    time = None
+    if session.library_model is not None:
+        time = time_of(product, code.digest(), library_kernels.chip_name())
     shape = (planned.grid, planned.threads, stream, planned.arguments, planned.shared_bytes)
     library_kernels.launch(code, planned.name, *shape, time)
 

@@ -87,10 +87,10 @@ def convolve(
     if 0 in (*x.sizes, *w.sizes, *y.sizes):
         return
     planned = plan(mode, operands, g, scales)
+    code = library_kernels.code(planned.file, "cuDNN", KERNEL=planned.name, **planned.macros)
     time = None
     if session.library_model is not None:
-        time = time_of(class_of(mode, (x, w, y), g), planned.name, library_kernels.chip_name())
-    code = library_kernels.code(planned.file, "cuDNN", KERNEL=planned.name, **planned.macros)
+        time = time_of(class_of(mode, (x, w, y), g), code.digest(), library_kernels.chip_name())
     library_kernels.launch(code, planned.name, planned.grid, planned.threads, stream, planned.arguments, time=time)
 
 

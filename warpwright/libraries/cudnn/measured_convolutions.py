@@ -1,4 +1,4 @@
-"""The measured ratio of a convolution's class: type, result, order in memory, kernel, and the nearest measured sizes."""
+"""The measured ratio of a convolution's class: type, result, order in memory, machine code of the kernel, and the nearest measured sizes."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Convolution:
 
 @cache
 def _by_class(chip: str) -> dict[tuple[str, ...], list[tuple[tuple[int, int, int], float]]]:
-    """Sizes and ratios by type, result, order in memory and kernel."""
+    """Sizes and ratios by type, result, order in memory and the digest of the kernel's machine code."""
     found: dict[tuple[str, ...], list[tuple[tuple[int, int, int], float]]] = {}
     for row in measured_times().get(chip, {}).get("convolutions", ()):
-        kind, order, result, kernel, positions, in_channels, out_channels, own_us, nvidia_us = row
+        kind, order, result, _kernel, code, positions, in_channels, out_channels, own_us, nvidia_us = row
         sizes = (positions, in_channels, out_channels)
-        found.setdefault((kind, result, order, kernel), []).append((sizes, nvidia_us / own_us))
+        found.setdefault((kind, result, order, code), []).append((sizes, nvidia_us / own_us))
     return found
 
 
-def time_of(asked: Convolution | None, kernel: str, chip: str) -> LibraryTime:
-    """The ratio for a convolution that a kernel computes on a chip, by the nearest measured sizes of its class."""
+def time_of(asked: Convolution | None, code: str, chip: str) -> LibraryTime:
+    """The ratio for a convolution that machine code of a digest computes on a chip, by the nearest measured sizes of its class."""
     if asked is None or asked.type not in KINDS:
         return LibraryTime("cuDNN")
     kind, result = KINDS[asked.type], RESULTS[asked.mode]
@@ -57,7 +57,7 @@ def time_of(asked: Convolution | None, kernel: str, chip: str) -> LibraryTime:
     def distances(sizes: tuple[int, int, int]) -> list[float]:
         return [abs(log2(one / other)) for one, other in zip(sizes, asked.sizes, strict=True)]
 
-    known = _by_class(chip).get((kind, result, asked.order, kernel), [])
+    known = _by_class(chip).get((kind, result, asked.order, code), [])
     near = [one for one in known if max(distances(one[0])) <= log2(FARTHEST)]
     if not near:
         return LibraryTime("cuDNN")
