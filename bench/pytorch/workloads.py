@@ -1,6 +1,6 @@
 """Times of small PyTorch workloads on a simulated device beside those on a card.
 
-    python -m bench.pytorch.workloads [--gpu h200|card] [--only NAME,…] [--workers 1] [--limit SECONDS] [--json FILE]
+    python -m bench.pytorch.workloads [--gpu h200|card] [--library-model nvidia] [--only NAME,…] [--workers 1] [--limit SECONDS] [--json FILE]
     python -m bench.pytorch.workloads --beside CARD.json MODEL.json
 
 A workload is captured in a CUDA graph, and on a card a kernel that spins keeps the device busy until the host has submitted both events and the graph, so that the time between
@@ -231,7 +231,7 @@ def run_on_card(names: list[str], seconds: float) -> dict[str, Any]:
     return {one["name"]: one for one in found}
 
 
-def run(name: str, gpu: str, seconds: float) -> dict[str, Any]:
+def run(name: str, gpu: str, seconds: float, model: str | None = None) -> dict[str, Any]:
     """Measure one workload in a process of its own on a simulated device."""
     own = [sys.executable, "-m", "bench.pytorch.workloads", "--measure", name]
     with tempfile.TemporaryDirectory() as folder:
@@ -247,6 +247,7 @@ def run(name: str, gpu: str, seconds: float) -> dict[str, Any]:
             "full",
             "--json",
             str(launches),
+            *(["--library-model", model] if model else []),
         ]
         command = [*simulated, *own, "--replays", "1"]
         began = time.monotonic()
@@ -294,6 +295,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--only", default=",".join(NAMES))
+    parser.add_argument("--library-model", help="of warpwright run, on a simulated device")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600, help="for one workload")
     parser.add_argument("--limit", type=float, default=math.inf)
@@ -331,7 +333,7 @@ def main() -> None:
                 name = next(names, None)
             if name is None or time.monotonic() > until:
                 return
-            found = run(name, options.gpu, min(options.seconds, until - time.monotonic()))
+            found = run(name, options.gpu, min(options.seconds, until - time.monotonic()), options.library_model)
             with lock:
                 results[name] = found
                 print(name, found.get("microseconds"), found.get("error", "")[-300:], flush=True)
