@@ -1,0 +1,66 @@
+"""Fences of all warps of an SM behind four stores to the stack, as a called barrier has them, behind one to global memory, and behind none.
+
+``python -m bench.machine.stack_fences --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from bench.device import Device, open_device
+
+SOURCE = Path(__file__).with_suffix(".cu")
+KERNELS = ("fences_alone", "fences_behind_stack", "fences_behind_stores")
+SHAPES = ((1, 1), (1, 16), (1, 32), (2, 16), (2, 32), (4, 8), (4, 16), (8, 8), (16, 4), (32, 2))
+"""Blocks of each SM, and warps of each block."""
+REPEATS = (4, 36)
+
+
+def measure(device: Device, cubin: bytes) -> dict[str, list[float]]:
+    """Cycles of one round of fences and a block barrier on an SM, by kernel and ``SHAPES``."""
+    module, sm_count = device.load(cubin), int(device.describe()["sm_count"])
+    turns = 1 if device.kind == "model" else 3
+    out = device.upload(np.zeros(4 * 64 * sm_count, np.uint32))
+    words = device.upload(np.zeros(4 * 2048 * sm_count, np.uint32))
+    found: dict[str, list[float]] = {}
+    for kernel in KERNELS:
+        for blocks, warps in SHAPES:
+            spans = []
+            for repeats in REPEATS:
+                each = []
+                for _ in range(turns):
+                    module.launch(kernel, blocks * sm_count, 32 * warps, [out, words, np.int32(repeats)])
+                    read = out.read(np.uint32, 4 * blocks * sm_count * warps).reshape(-1, 4).astype(np.int64)
+                    mine = read[read[:, 2] == read[0, 2]]
+                    each.append(float(mine[:, 1].max() - mine[:, 0].min()))
+                spans.append(float(np.median(each)))
+            found.setdefault(kernel, []).append((spans[1] - spans[0]) / (REPEATS[1] - REPEATS[0]))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, help="make the cubin and end")
+    parser.add_argument("--arch", type=int, default=90)
+    parser.add_argument("--cubin", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--model", help="measure the model of this chip")
+    options = parser.parse_args()
+    if options.build:
+        from warpwright.toolchain import compile_source
+
+        options.build.write_bytes(compile_source(SOURCE.read_text(), options.arch).cubin)
+        return
+    device = open_device("model", options.model) if options.model else open_device("card")
+    found = {**device.describe(), "shapes": SHAPES, "rows": measure(device, options.cubin.read_bytes())}
+    print(json.dumps(found["rows"]))
+    if options.out:
+        options.out.write_text(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
