@@ -212,8 +212,8 @@ def _of_gradients(fetch: Fetch) -> Value:
     if fetch.sampler.anisotropy > 1 and image.dimensions == 2:
         most = _single(b, float(fetch.sampler.anisotropy))
         quotient = _product(b, longer, rounded(b, b.op("mufu", "f32", shorter, attr="rcp")))
-        # Without a shorter gradient, the quotient is infinite, or not a number where there is no longer one either.
-        ratio = _most(b, _least(b, quotient, most), b.single(ONE))
+        # Without a shorter gradient, the quotient is infinite; without any, it is not a number, and one mean is enough.
+        ratio = _least(b, _most(b, quotient, b.single(ONE)), most)
         count = b.op("fround", "f32", _sum(b, ratio, _single(b, -1.0 / 1024)), attr="rp")
         count = _most(b, count, b.single(ONE))
         b.set("FILTER.count", _whole(b, count))
