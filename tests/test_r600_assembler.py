@@ -273,6 +273,37 @@ def test_a_sample_of_a_level_of_detail_is_between_two_levels(engine: str) -> Non
     np.testing.assert_allclose(out, fine + (coarse - fine) * (detail - first), rtol=1e-5)
 
 
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.ci
+def test_an_anisotropic_sample_is_the_mean_of_places_along_the_longer_gradient(most: int) -> None:
+    """Four texels by one: four places in the first level, or one between the second and the third one's texels."""
+    text = f"""
+    .kernel k(u64 out, u64 image)
+    .image 1 image 16 8 1 3
+    .anisotropy 1 {most}
+    {place("hd5870")}
+      INT_TO_FLT T4.x, T0.x
+      MUL_IEEE T4.x, T4.x, 0.015625
+      MOV T4.y, 0.40625
+      MOV T6.x, 0.25
+      MOV T6.y, 0
+      MOV T7.x, 0
+      MOV T7.y, 0.125
+    fetch
+      SET_GRADIENTS_H T5.x, T6.xy, 1
+      SET_GRADIENTS_V T5.x, T7.xy, 1
+      SAMPLE_G T5.x, T4.xy, 1
+    store T5.x, T3.x
+    """
+    levels = levels_of(np.random.default_rng(1).random((8, 16), np.float32), 3)
+    out = np.zeros(64, np.float32)
+    launch("hd5870", "compiled", text, 1, out, np.concatenate([level.ravel() for level in levels]))
+    u = np.arange(64) / 64
+    steps = [-0.09375, -0.03125, 0.03125, 0.09375] if most == 4 else [0.0]
+    wanted = np.mean([sampled(levels[0 if most == 4 else 2], u + step, 0.40625) for step in steps], axis=0)
+    np.testing.assert_allclose(out, wanted, rtol=1e-5)
+
+
 def test_messages_name_kernel_and_line() -> None:
     gpu = ww.GPU("hd6970", timing="off")
     with pytest.raises(UnsupportedError, match=r"kernel k \(cayman\): line 3: FROB T1.x: cayman has no operation FROB"):

@@ -8,6 +8,7 @@ The text of a kernel begins with directives for the launch::
     .registers 8
     .image 3 in 64 32 4          # resource 3: 64 by 32 texels of four channels from the address in parameter "in"
     .image 4 in 64 64 1 7        # with seven levels, one after the other
+    .anisotropy 4 16             # SAMPLE_G takes the mean of up to 16 places
 
 Parameters are words of the constant buffer from byte 36 on: the first one's lower word is ``KC0[2].y``; a ``u64`` begins at an even word.
 """
@@ -24,9 +25,9 @@ from warpwright.engine.r600_module import GENERATION_OF
 from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Parameter
 from warpwright.isa.r600.assemble import AssemblyError, assemble
+from warpwright.isa.r600.bindings import CLAMP_LAST, MIP_LINEAR, MIP_NONE, Bindings, BoundImage, FixedLevel, Sampler
 from warpwright.isa.r600.load import R600Program, program_from_code
 from warpwright.isa.r600.lower import highest_register
-from warpwright.isa.r600.meaning_image import Image
 from warpwright.isa.r600.meaning_share import SHARE_BYTES
 from warpwright.toolchain.cubin import Kernel as CubinKernel
 
@@ -44,6 +45,7 @@ class AssemblyKernel:
     shared_bytes: int = 0
     registers: int = 0
     images: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    anisotropy: dict[int, int] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -82,6 +84,8 @@ def kernels_of(text: str) -> dict[str, AssemblyKernel]:
             setattr(kernel, "shared_bytes" if word == ".shared" else "registers", int(rest[0]))
         elif word == ".image" and len(rest) in (5, 6) and rest[1] in kernel.parameters:
             kernel.images[int(rest[0])] = (rest[1], tuple(int(n) for n in rest[2:]))
+        elif word == ".anisotropy" and len(rest) == 2:
+            kernel.anisotropy[int(rest[0])] = int(rest[1])
         else:
             raise AssemblyError(f"line {number}: {plain}: no directive")
     return found
@@ -119,7 +123,7 @@ class R600AssemblyModule(MachineCodeModule):
             code = assemble("\n".join(text.lines), generation)
         except AssemblyError as error:
             raise UnsupportedError(f"kernel {kernel.name} ({generation}): {error}") from None
-        program = program_from_code(code, generation, kernel.name)
+        program = program_from_code(code, generation, kernel.name, images=images_of(text, kernel))
         self.describe(program, kernel, text)
         return Assembled(program, code)
 
@@ -130,11 +134,35 @@ class R600AssemblyModule(MachineCodeModule):
         program.registers = text.registers or highest_register(program.items) + 1
         program.shared_static_bytes = text.shared_bytes
         program.barriers = 1
-        offsets = {name: p.offset_bytes for name, p in zip(text.parameters, kernel.parameters, strict=True)}
-        program.images = {n: Image(offsets[name], *sizes) for n, (name, sizes) in text.images.items()}
         if not self.share_address and any(i.opcode.startswith("GDS_") for i in program.instructions):
             self.share_address = self.memory.allocate(SHARE_BYTES, "global data share").address
         program.global_share_address = self.share_address
+
+
+FLOAT_FORMATS = {1: 0x0E, 4: 0x23}
+"""Data formats of texels by their number of channels."""
+NUMBER = 2
+"""The number format of floats, which also keeps words that are not."""
+MOST_DETAIL = 0xFFF
+
+
+def images_of(text: AssemblyKernel, kernel: CubinKernel) -> Bindings:
+    """The images of a kernel, each with a sampler that filters and takes the nearest texel inside."""
+    offsets = {name: p.offset_bytes for name, p in zip(text.parameters, kernel.parameters, strict=True)}
+    images, samplers = {}, {}
+    for number, (name, sizes) in text.images.items():
+        width, height, channels, levels = (*sizes, 1)[:4]
+        fixed, at = [], 0
+        for n in range(levels):
+            fixed.append(FixedLevel(max(width >> n, 1), max(height >> n, 1), at))
+            at += 4 * channels * fixed[-1].width * fixed[-1].height
+        selects = (0, 1, 2, 3) if channels == 4 else (0, 4, 4, 4)
+        kinds = FLOAT_FORMATS[channels], NUMBER, False, levels, selects
+        images[number] = BoundImage(offsets[name], 2, False, *kinds, fixed=tuple(fixed))
+        mip = MIP_LINEAR if levels > 1 else MIP_NONE
+        most = text.anisotropy.get(number, 1)
+        samplers[number] = Sampler((CLAMP_LAST,) * 3, True, True, mip, most, 0, MOST_DETAIL, 0, 0)
+    return Bindings(textures=images, samplers=samplers)
 
 
 def load_assembly(text: str, arch: int, memory: DeviceMemory, name: str = "kernel.r600") -> R600AssemblyModule:

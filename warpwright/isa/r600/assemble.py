@@ -40,7 +40,7 @@ INLINE = {0: 248, 1: 250, WORD_MASK: 251, 0x3F800000: 249, 0x3F000000: 252}
 QUEUES = {"OQAP": 221, "OQBP": 222, "OQA": 219, "OQB": 220, "PS": 255}
 LOCKED_LINES = 2
 """``kcache_mode`` that locks two lines of 16 constants."""
-NOTHING = 7
+ZERO, NOTHING = 4, 7
 FORMAT_OF_WORDS = {1: 0x0D, 2: 0x1D, 4: 0x22}
 _SOURCE = re.compile(
     r"(-?)(\|?)(?:(T|KC0\[)(\d+)\]?\.([xyzw])|PV\.([xyzw])|(OQ[AB]P?|PS)|(-?[\d.]+(?:e-?\d+)?|0x[0-9a-f]+))(\|?)$"
@@ -293,6 +293,7 @@ class _Assembler:
         fields = {
             **{"inst": found.opcode & 31, "inst_mod": found.opcode >> 8, "resource_id": resource, "src_gpr": source},
             **{"dst_gpr": number, "sampler_id": resource, **_selects(channels)},
+            **{f"src_sel_{c}": ZERO for c in "xyzw"},
             **{f"src_sel_{c}": "xyzw".index(s) for c, s in zip("xyzw", source_channels, strict=False)},
             **{f"coord_type_{c}": normalised for c in "xyzw"},
         }

@@ -56,6 +56,15 @@ class Sampler(NamedTuple):
     """Type of the border's colour: 0 transparent, 1 black, 2 white, 3 of a register."""
 
 
+class FixedLevel(NamedTuple):
+    """A level of an image of assembly."""
+
+    width: int
+    height: int
+    offset: int
+    """Bytes from the image's first texel to the level's."""
+
+
 class BoundImage(NamedTuple):
     """An image with linear rows, for fetches or random accesses."""
 
@@ -74,6 +83,8 @@ class BoundImage(NamedTuple):
     selects: tuple[int, int, int, int]
     """As for :class:`Resource`."""
     cube: bool = False
+    fixed: tuple[FixedLevel, ...] = ()
+    """Levels of an image of assembly, whose sizes its text says: ``at`` is the offset of its address among the kernel's parameters."""
 
 
 class Target(NamedTuple):

@@ -102,22 +102,24 @@ _POPS = {"ALU_POP_AFTER": 1, "ALU_POP2_AFTER": 2}
 _NOTHING = ("NOP", "WAIT_ACK", "WAVE_SYNC", "LDS_DEALLOC", "SET_PRIORITY", "JUMP")
 
 
-def items_of(listing: Listing, bindings: Bindings | None = None) -> list[Item]:
+def items_of(listing: Listing, bounds: bool = False, images: Bindings | None = None) -> list[Item]:
     """The items of a program.
 
     Args:
-        bindings: those of a graphics driver, whose random access targets have a size and whose fetches filter.
+        bounds: whether random access targets have a size.
+        images: what fetches filter, and how.
 
     Raises:
         UnsupportedInstruction: naming what is not implemented, or an invalid structure of words.
     """
-    return _Walk(listing, bindings).run()
+    return _Walk(listing, bounds, images or Bindings()).run()
 
 
 @dataclass
 class _Walk:
     listing: Listing
-    bindings: Bindings | None
+    bounds: bool
+    images: Bindings
     items: list[Item] = field(default_factory=list)
     open: list[Region] = field(default_factory=list)
     queue: _Queue = field(default_factory=lambda: _Queue())
@@ -150,7 +152,7 @@ class _Walk:
             for fetch in clause.fetches:
                 self.fetch(fetch, word)
         elif role is Role.RAT:
-            if self.bindings is not None:
+            if self.bounds:
                 self.add(Item(control=word, free=True, tests_bounds=True))
             self.add(Item(control=word))
         elif name == "PUSH":
@@ -192,15 +194,15 @@ class _Walk:
     def fetch(self, fetch: FetchWord, word: ControlWord) -> None:
         """A fetch; one that filters is a sequence of items, with a loop if its number of means depends on the lane."""
         name = fetch.operation.name
-        if self.bindings is None or not name.startswith(("SAMPLE", "GATHER4")):
+        if not name.startswith(("SAMPLE", "GATHER4")):
             self.add(Item(fetch=fetch, clause=word))
             return
 
         def part(filtering: Filtering, region: Region | None = None) -> None:
             self.add(Item(fetch=fetch, clause=word, filtering=filtering, region=region))
 
-        sampler = self.bindings.samplers.get(fetch.fields["sampler_id"])
-        image = self.bindings.textures.get(fetch.fields["resource_id"])
+        sampler = self.images.samplers.get(fetch.fields["sampler_id"])
+        image = self.images.textures.get(fetch.fields["resource_id"])
         region = Region(True)
         repeats = sampler is not None and sampler.anisotropy > 1 and name == "SAMPLE_G"
         part(Filtering.BEGIN)

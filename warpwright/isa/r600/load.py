@@ -10,7 +10,6 @@ from warpwright.isa.r600.bindings import Bindings
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.items import Filtering, Flow, Item, items_of
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
-from warpwright.isa.r600.meaning_image import Image
 from warpwright.isa.r600.text import alu_text, control_text, fetch_text, literal_text
 
 LANES = 64
@@ -27,27 +26,30 @@ class R600Program(Program):
     items: list[Item] = field(default_factory=list)
     global_share_address: int = 0
     """Device address of the chip's global data share; 0 if the program does not use it."""
-    images: dict[int, Image] = field(default_factory=dict)
-    """The images that its texture fetches read, by resource."""
     bindings: Bindings | None = None
     """The bindings of a graphics driver; None for a program compiled by LLVM or written in assembly."""
+    images: Bindings | None = None
+    """The images and samplers of its texture fetches."""
 
     @property
     def architecture(self) -> str:
         return self.generation
 
 
-def program_from_code(code: bytes, generation: str, name: str, bindings: Bindings | None = None) -> R600Program:
+def program_from_code(
+    code: bytes, generation: str, name: str, bindings: Bindings | None = None, images: Bindings | None = None
+) -> R600Program:
     """Decode a kernel.
 
     Args:
         bindings: the bindings of a graphics driver's compute program.
+        images: images and samplers of assembly.
 
     Raises:
         UndefinedWord: if the code is not a program of the chip.
         UnsupportedInstruction: for words without a meaning in a compute program.
     """
-    items = items_of(decode_program(code, generation), bindings)
+    items = items_of(decode_program(code, generation), bindings is not None, images or bindings)
     instructions = [_instruction(n, item, generation) for n, item in enumerate(items)]
     return R600Program(
         name,
@@ -60,6 +62,7 @@ def program_from_code(code: bytes, generation: str, name: str, bindings: Binding
         generation=generation,
         items=items,
         bindings=bindings,
+        images=images or bindings,
     )
 
 

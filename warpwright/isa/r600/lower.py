@@ -26,9 +26,8 @@ from warpwright.isa.r600.meaning import (
     source,
     truth,
 )
-from warpwright.isa.r600.meaning_bound import access_target, bound_fetch, test_bounds
+from warpwright.isa.r600.meaning_bound import access_target, bound_fetch, test_bounds, texture_fetch
 from warpwright.isa.r600.meaning_double import double_results
-from warpwright.isa.r600.meaning_image import read_image
 from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access, second_read
 from warpwright.isa.r600.meaning_share import global_data_share
 from warpwright.isa.r600.tables_fetch import FetchKind
@@ -49,7 +48,7 @@ def lower(program: R600Program) -> list[Lowered]:
     names = Names(highest=highest_register(program.items))
     result = []
     for n, item in enumerate(program.items):
-        b = R600Emitter([], names, item, program.bindings)
+        b = R600Emitter([], names, item, program.bindings, program.images)
         guard = None
         try:
             if n == 0:
@@ -147,7 +146,7 @@ def lower_fetch(b: R600Emitter, program: R600Program) -> None:
     elif b.bindings is not None:
         bound_fetch(b)
     elif word.operation.kind is FetchKind.TEXTURE:
-        read_image(b, program.images)
+        texture_fetch(b)
     else:
         fetch(b)
 

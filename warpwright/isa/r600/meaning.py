@@ -54,6 +54,8 @@ class R600Emitter(Builder):
     names: Names = field(default_factory=Names)
     item: Item = field(default_factory=Item)
     bindings: Bindings | None = None
+    images: Bindings | None = None
+    """Images and samplers of texture fetches: those bindings, or assembly's own."""
     guarded: bool = False
     """Whether the whole bundle is predicated."""
     read_words: dict[str, Value] = field(default_factory=dict)

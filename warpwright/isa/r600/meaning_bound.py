@@ -48,7 +48,7 @@ def bound_fetch(b: R600Emitter) -> None:
     assert word is not None
     f, name = word.fields, word.operation.name
     if word.operation.kind is FetchKind.TEXTURE:
-        _texture_fetch(b)
+        texture_fetch(b)
         return
     if f.get("lds_req", 0):
         raise UnsupportedInstruction(f"{name} into local data share has no meaning in a program with bound resources")
@@ -73,7 +73,7 @@ def _bindings(b: R600Emitter) -> Bindings:
     return b.bindings
 
 
-def _texture_fetch(b: R600Emitter) -> None:
+def texture_fetch(b: R600Emitter) -> None:
     """A fetch of a texel or of an image's size.
 
     Raises:
@@ -85,7 +85,7 @@ def _texture_fetch(b: R600Emitter) -> None:
     if name in GRADIENTS:
         set_gradients(b)
         return
-    image = _bindings(b).textures.get(f["resource_id"])
+    image = b.images.textures.get(f["resource_id"]) if b.images is not None else None
     if image is None:
         raise UnsupportedInstruction(f"{name}: no image is bound to resource {f['resource_id']}")
     if any(f.get(key) for key in ("src_rel", "dst_rel", "resource_index_mode", "sampler_index_mode")):

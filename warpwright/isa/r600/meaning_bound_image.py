@@ -42,10 +42,29 @@ def texel_address(b: R600Emitter, image: BoundImage, coordinates: list[Value], s
 
 def _level_word(b: R600Emitter, image: BoundImage, level: Value, at: int, type: str = "i32") -> Value:
     """A field of the record of a level whose number is in a register."""
+    if image.fixed:
+        return _fixed_word(b, image, level, at)
     if image.levels == 1:
         return launch_bytes(b, image.at + at, type)
     place = b.add(b.mul(level, b.number(IMAGE_RECORD_BYTES)), b.number(ENGINE_PARAMETERS_AT + image.at + at))
     return b.op("load_const", type, place, attr=(0, 8 if type == "i64" else 4))
+
+
+def _fixed_word(b: R600Emitter, image: BoundImage, level: Value, at: int) -> Value:
+    """The same of an image of assembly."""
+
+    def chosen(values: list[int]) -> Value:
+        found = b.number(values[0])
+        for n, value in enumerate(values[1:], 1):
+            found = b.select(b.icmp("eq", level, b.number(n)), b.number(value), found)
+        return found
+
+    if at == 0:
+        base = b.op("load_const", "i64", b.const(ENGINE_PARAMETERS_AT + image.at), attr=(0, 8))
+        return b.add(base, b.zext(chosen([one.offset for one in image.fixed]), "i64"))
+    if at == EXTENTS_AT + 4:
+        return chosen([one.height for one in image.fixed])
+    return chosen([one.width for one in image.fixed])
 
 
 def level_extent(b: R600Emitter, image: BoundImage, level: Value, axis: int) -> Value:

@@ -97,7 +97,7 @@ class Fetch:
     """A filtered fetch with its image and sampler."""
 
     def __init__(self, b: R600Emitter) -> None:
-        word, bindings = b.item.fetch, b.bindings
+        word, bindings = b.item.fetch, b.images
         assert word is not None
         assert bindings is not None
         self.b, self.word, self.fields, self.name = b, word, word.fields, word.operation.name
