@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import json
 import struct
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -528,6 +529,65 @@ def histograms(b: Bench) -> Any:
     return rows
 
 
+def counted_settings(b: Bench) -> list[tuple[int, int, float, int]]:
+    """Bins, set-aside, hit ratio and what lines beyond it are, of the histograms whose traffic is counted."""
+    full, unit = b.largest, b.largest // 10
+    policies = [(unit * n, 0.0, NORMAL) for n in (0, 1, 3, 5, 7, 10)]
+    policies += [(full, ratio, STREAMING) for ratio in (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)]
+    policies += [(full, ratio, NORMAL) for ratio in (0.25, 0.5, 0.75)]
+    policies += [(unit * 5, ratio, STREAMING) for ratio in (0.25, 0.5, 0.75, 1.0)]
+    policies += [(unit * 5, 0.5, NORMAL), (unit * 3, 0.5, STREAMING), (unit * 3, 1.0, STREAMING), (0, 0.5, STREAMING)]
+    return [(int(bins * 1e6), *policy) for bins in (2.5, 5, 7.5, 10, 15) for policy in policies]
+
+
+def counted(b: Bench) -> Any:
+    """The histograms whose traffic ``--counts`` reads under ncu: each twice, the second time in a warm L2."""
+    elements = (4 if b.quick else 96) * MIB
+    data, table = b.card.alloc(4 * elements), b.card.alloc(64 * MIB)
+    rows, last = [], 0
+    for bins, aside, ratio, miss in counted_settings(b):
+        if bins != last:
+            b.launch("random_bins", 1056, 512, data, np.uint32(elements), np.uint32(bins))
+            last = bins
+        b.reset()
+        b.window()
+        given = b.set_aside(aside)
+        if ratio:
+            b.window(table.address, 4 * bins, ratio, PERSISTING, miss)
+        for _ in range(2):
+            b.launch("histogram", 1056, 512, data, np.uint32(elements // 4), table)
+        b.wait()
+        rows.append({"bins": bins, "elements": elements, "set_aside": given, "ratio": ratio, "miss": miss})
+    b.window()
+    for memory in (data, table):
+        memory.free()
+    return rows
+
+
+COUNTS = (
+    "gpu__time_duration.sum", "dram__sectors_read.sum", "dram__sectors_write.sum", "lts__t_sectors_op_red.sum",
+    "lts__t_sectors_op_red_lookup_hit.sum", "lts__t_sectors_op_red_lookup_miss.sum", "lts__t_sectors_op_read.sum",
+    "lts__t_sectors_op_read_lookup_miss.sum", "lts__t_sectors_op_write.sum", "lts__t_sectors.sum", "lts__t_sectors_srcunit_ltcfabric.sum",
+)  # fmt: skip
+
+
+def count_under_ncu(cubin: Path, out: Path) -> None:
+    """Run the part ``counted`` under ncu and store each setting's counters with it."""
+    from bench.corpus_card import under_ncu, value
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "settings.json"
+        own = ["bench.machine.l2_policies", "--cubin", str(cubin), "--out", str(settings), "--parts", "counted"]
+        more = ("--cache-control", "none", "--kernel-name", "histogram")
+        measured, text = under_ncu(own, COUNTS, more)
+        rows = json.loads(settings.read_text())["counted"]
+    if len(measured) != 2 * len(rows):
+        print(text[-2000:])
+    for row, counts in zip(rows, measured[1::2], strict=False):
+        row["counts"] = {name: float(value(counts, name) or "nan") for name in COUNTS}
+    out.write_text(json.dumps({"card": smi(), "rows": rows}) + "\n")
+
+
 def rereads(b: Bench) -> Any:
     """A stream that is read once, and hot words that are read repeatedly, by the hot words' size, hit ratio and set-aside."""
     stream, hot = b.card.alloc(256 * MIB), b.card.alloc(96 * MIB)
@@ -604,6 +664,7 @@ PARTS: dict[str, Callable[[Bench], Any]] = {
     "compression": compression,
     "hints": hints,
     "histograms": histograms,
+    "counted": counted,
     "rereads": rereads,
     "hashed": hashed,
     "l1_hints": l1_hints,
@@ -618,6 +679,7 @@ def main() -> None:
     parser.add_argument("--build", action="store_true", help="compile the kernels into the cubin and end")
     parser.add_argument("--arch", default="90")
     parser.add_argument("--seconds", type=float, default=60, help="begin no part after so many")
+    parser.add_argument("--counts", type=Path, help="only count the traffic of histograms, under ncu, into this file")
     parser.add_argument("--quick", action="store_true", help="one turn each and less data, for the model")
     options = parser.parse_args()
     if options.build:
@@ -625,6 +687,9 @@ def main() -> None:
 
         source = Path(__file__).with_suffix(".cu")
         options.cubin.write_bytes(compile_source(source, options.arch, options=["-std=c++17"]).cubin)
+        return
+    if options.counts:
+        count_under_ncu(options.cubin, options.counts)
         return
     found: dict[str, Any] = {
         "card": smi(),

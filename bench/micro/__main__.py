@@ -64,7 +64,7 @@ SUITES: dict[str, Callable[[Context], list[Row]]] = {
     "fills_once": writes.fills_once, "rejoin_once": writes.rejoin_once, "streams_once": writes.streams_once,
     "order": divergence.order, "part": divergence.part, "spin": divergence.spin, "release": divergence.release, "handoff": handoff.handoff,
     "scattered": scattered.scattered, "scattered_pages": scattered.scattered_pages, "columns": scattered.columns,
-    "scattered_atomics": scattered.scattered_atomics, "footprints": scattered.footprints, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
+    "scattered_atomics": scattered.scattered_atomics, "atomic_kinds": scattered.atomic_kinds, "footprints": scattered.footprints, "turns": scattered.turns, "scattered_once": scattered.scattered_once,
     "clusters": hopper.clusters, "remote": hopper.remote, "remote_places": hopper.remote_places, "remote_crowd": hopper.remote_crowd, "remote_random": hopper.remote_random, "remote_channels": hopper.remote_channels, "cluster_waves": hopper.cluster_waves, "mbarriers": hopper.mbarriers, "bulk_copies": hopper.bulk_copies,
     "start_once": start.start_once, "bursts": start.bursts, "ends_once": start.ends_once, "halves_once": start.halves_once, "pairs_once": start.pairs_once, "pages_once": start.pages_once, "small_bars": start.small_bars, "exits": start.exits, "walks_by_sm": start.walks_by_sm,
     "slices": spread.slices, "fill_once": spread.fill_once, "placement_once": spread.placement_once, "loaded": spread.loaded,

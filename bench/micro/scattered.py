@@ -103,6 +103,43 @@ def scattered_atomics(ctx: Context) -> list[Row]:
     return rows
 
 
+KINDS = {
+    "red_add": 4, "red_f32": 4, "red_f64": 8, "red_f16": 2, "red_f16x2": 4, "red_bf16x2": 4, "red_v4_f32": 16, "red_v4_f16x2": 16,
+    "atom_add": 4, "atom_f32": 4, "atom_f16x2": 4,
+}  # fmt: skip
+"""Bytes of a lane by kind of atomic."""
+
+
+def atomic_kinds(ctx: Context) -> list[Row]:
+    """Atomics by kind: lanes a cycle over the chip on random words, and on random lines of which a warp's lanes take a word each."""
+    rows: list[Row] = []
+    sizes = (4 * MIB,) if ctx.model else (4 * MIB, 16 * MIB, 256 * MIB)
+    base = ctx.device.alloc(max(sizes) + 8192)
+    out = ctx.device.upload(np.zeros(2 * SMS, np.uint64))
+    counts = (2, 4) if ctx.model else (8, 24)
+    for kernel, width in KINDS.items():
+        for size in sizes:
+            for lanes in (1, 8, 32):
+                base.zero()
+                chunk = lanes * width
+                args = [np.uint32(size // chunk - 1), np.uint64(chunk), np.uint32(lanes.bit_length() - 1), np.uint32(width),
+                        np.uint32(0), np.uint32(0), np.uint64(PAGE)]  # fmt: skip
+                found = []
+                for n in counts:
+                    best = np.inf
+                    for _ in range(1 if ctx.model else 3):
+                        seed = np.uint32(next(SEEDS) * 0x2545F491 & 0xFFFFFFFF)
+                        own = [out, base, *args, seed, np.int32(n)]
+                        ctx.module("scattered").launch(kernel, SMS, THREADS, own, ALONE)
+                        best = min(best, elapsed(ctx, out, SMS))
+                    found.append(best)
+                value = (counts[1] - counts[0]) * SMS * THREADS / (found[1] - found[0])
+                rows.append(row(kernel, "lanes_per_cycle", value, "1/clk", mib=size / MIB, lanes=lanes))
+    for buffer in (base, out):
+        buffer.free()
+    return rows
+
+
 def footprints(ctx: Context) -> list[Row]:
     """Additions on random words of small footprints: lanes a cycle over the chip, which the slice with most lines of them limits, by where they
     begin; where the driver places small arrays."""
