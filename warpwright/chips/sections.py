@@ -467,6 +467,10 @@ class L2(Section):
     """Of one slice, for a pass over a sector of which some words are named: as many passes as lanes on one word."""
     l2_atomic_float_cycles: float = Field(gt=0)
     """Between floating-point sums on one word."""
+    l2_atomic_fp32_sector_cycles: float = Field(gt=0)
+    """Of one slice, for float sums on every word of a sector; on fewer words their share, but at least an integer's pass."""
+    l2_atomic_fp16_sector_cycles: float = Field(gt=0)
+    """The same for sums of two halves a word."""
     l2_atomic_change_cycles: float = Field(ge=0)
     """Of a slice, for an atomic on another line than its last ones."""
     l2_atomic_answer_change_cycles: float = Field(ge=0)

@@ -36,7 +36,8 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
 
     A sector takes one pass for each lane on its most requested word. Floating-point sums on one word wait for each other, and for those of the previous atomic
     if it was on the same line (``again``): sums on one word 3.47, on four lines in turn 1.92. Compare-and-swap and
-    doubles pass a sector more often (``l2_atomic_wide_passes_count``). Bits of ``kind``: sums that wait for each other, several passes, words of 8 bytes.
+    doubles pass a sector more often (``l2_atomic_wide_passes_count``). Sums of floats and halves have a rate of their own in words of a sector, which limits
+    V100 (NVIDIA A100 whitepaper, "Atomics Improvements"). Bits of ``kind``: sums that wait for each other, several passes, words of 8 bytes, and 16: halves.
     """
     kind = words >> 48
     total = 0
@@ -48,6 +49,9 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
             parts = m[s.chip.atomic_wide_passes] if kind & 2 and named > 1 else 1
             whole = parts > 1 or (named << (3 if kind & 4 else 2)) >= m[s.chip.sector_bytes]
             passed = parts * m[s.chip.atomic_whole if whole else s.chip.atomic_part]
+            if kind & 5 == 1:
+                every = m[s.chip.atomic_fp16 if kind & 16 else s.chip.atomic_fp32]
+                passed = max(passed, every * named // (m[s.chip.sector_bytes] >> 2))
             total += lanes * passed
             if kind & 1:
                 turn = m[s.chip.atomic_sum] + (parts - 1) * m[s.chip.atomic_whole]

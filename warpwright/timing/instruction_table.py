@@ -381,6 +381,7 @@ def _sure_to_follow(block: BasicBlock, blocks: Sequence[BasicBlock], lowered: Se
 
 
 def _atomic_kind(operation: str, size: int) -> int:
-    """Bits for L2: 1 a floating-point sum, 2 handled by half sectors (compare-and-swap, doubles), 4 words of 8 bytes (8: answers)."""
-    sums = operation in ("fadd", "fadd_ftz", "fadd_quiet", "fadd_f16x2", "fadd_bf16x2")
-    return int(sums) | 2 * int(operation == "cas" or (sums and size == 8)) | 4 * int(size == 8)
+    """Bits for L2: 1 a floating-point sum, 2 handled by half sectors (compare-and-swap, doubles), 4 words of 8 bytes (8: answers), 16 sums of two halves."""
+    halves = operation in ("fadd_f16x2", "fadd_bf16x2")
+    sums = halves or operation in ("fadd", "fadd_ftz", "fadd_quiet")
+    return int(sums) | 2 * int(operation == "cas" or (sums and size == 8)) | 4 * int(size == 8) | 16 * int(halves)

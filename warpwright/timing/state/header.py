@@ -516,6 +516,8 @@ class Header(Unit):
     atomic_whole = from_chip("l2.l2_atomic_sector_cycles", "slice bytes", "of a pass over a whole sector")
     atomic_part = from_chip("l2.l2_atomic_word_cycles", "slice bytes", "of a pass over part of one")
     atomic_sum = from_chip("l2.l2_atomic_float_cycles", "slice bytes", "between floating-point sums on one word")
+    atomic_fp32 = from_chip("l2.l2_atomic_fp32_sector_cycles", "slice bytes", "of float sums on every word of a sector")
+    atomic_fp16 = from_chip("l2.l2_atomic_fp16_sector_cycles", "slice bytes", "of sums of two halves on every word")
     atomic_turn = from_chip(
         "l2.l2_atomic_turn_cycles", "slice bytes", "from an atomic without an answer to one with an answer, or back"
     )
