@@ -837,6 +837,24 @@ def test_floating_point_sums_wait_for_those_before_on_the_same_word(lanes: int, 
     assert units / int(m[s.chip.slice_capacity]) * (1 << s.CALENDAR_SHIFT) == pytest.approx(card, rel=0.05)
 
 
+@pytest.mark.parametrize(("kind", "factor"), [(0, 1.15), (1, 2.7), (17, 11.0)])
+def test_v100_adds_floats_and_halves_at_rates_of_their_own(kind: int, factor: float) -> None:
+    """NVIDIA A100 whitepaper, "Atomics Improvements": A100 over V100, all slices, sums of a warp's lanes on a line; integers by their slices and clocks."""
+    per_second = []
+    for name in ("v100", "a100"):
+        m, chip = idle(name), load_chip(name)
+        words = sum((1 | 8 << 7) << (int(m[s.chip.pass_bits]) * sector) for sector in range(4)) | kind << 48
+        cycles = int(ask(m, 7, 0, 0, words, 0)) / int(m[s.chip.slice_capacity]) * (1 << s.CALENDAR_SHIFT)
+        per_second.append(chip.l2.l2_slice_count * chip.clocks.sm_clock_mhz / cycles)
+    assert per_second[1] / per_second[0] == pytest.approx(factor, rel=0.03)
+
+
+def test_single_words_of_floats_take_an_integers_pass_on_v100() -> None:
+    m = idle("v100")
+    integer, float_sum, halves = (int(ask(m, 7, 0, 0, 1 | 1 << 7 | kind << 48, 0)) for kind in (0, 1, 17))
+    assert integer == float_sum == halves
+
+
 def test_every_floating_point_sum_is_known_as_one() -> None:
     """An addition of floats without denormals is one too: what the compiler makes of atomicAdd."""
     for operation in ("fadd", "fadd_ftz", "fadd_f16x2", "fadd_bf16x2"):
