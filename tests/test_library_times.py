@@ -21,7 +21,9 @@ from warpwright.libraries.cudnn.convolutions import FORWARD, Geometry, Operand, 
 from warpwright.libraries.cudnn.convolutions import plan as plan_convolution
 from warpwright.libraries.cudnn.handles import Tensor
 from warpwright.libraries.element_types import R_16BF, R_32F
+from warpwright.libraries.library_kernels import code_digest
 from warpwright.library_times import LibraryTime, measured_times, unmeasured
+from warpwright.toolchain import compile_source
 from warpwright.tools.launch_tables import launch_columns
 
 H200 = Target(arch=90, multiprocessors=132)
@@ -219,3 +221,13 @@ def test_the_table_of_launches_shows_the_ratio() -> None:
     assert columns["library"] == ["× 0.50"]
     run.library = None
     assert "library" not in {column.heading for column in launch_columns([run])}
+
+
+def test_a_digest_is_of_the_machine_code_alone() -> None:
+    """Line tables name the folder of the sources, which differs between installations."""
+    source = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= FACTOR; }'
+    one, moved, other = (
+        code_digest(compile_source(source, 90, defines={"FACTOR": factor}, name=name).cubin)
+        for factor, name in ((2, "a.cu"), (2, "/another/folder/b.cu"), (3, "a.cu"))
+    )
+    assert one == moved != other

@@ -20,6 +20,7 @@ from warpwright.libraries.calls import LibraryError
 from warpwright.library_times import LibraryTime
 from warpwright.session import session
 from warpwright.toolchain import CompiledModule, compile_source
+from warpwright.toolchain.elf_reader import ElfFile
 
 MAX_DYNAMIC_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
@@ -57,8 +58,10 @@ def compiled(file: str, library: str, defines: Mapping[str, str | int], arch: in
 
 @cache
 def code_digest(cubin: bytes) -> str:
-    """Eight hexadecimal digits that tell machine code apart."""
-    return hashlib.sha256(cubin).hexdigest()[:8]
+    """Eight hexadecimal digits of a cubin's machine code alone: its other sections name the folder of the sources."""
+    sections = sorted(ElfFile(cubin, "cubin").sections, key=lambda section: section.name)
+    code = b"".join(section.data for section in sections if section.name.startswith(".text."))
+    return hashlib.sha256(code).hexdigest()[:8]
 
 
 @cache
