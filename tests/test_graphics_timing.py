@@ -329,6 +329,7 @@ def test_time_changes_no_image_and_is_always_the_same() -> None:
     assert (np.diff(warps[:, 0]) > 0).all()
     assert warps[:, 1:].max() <= CHIP.sm.sm_count * CHIP.sm.max_warps_per_sm
     assert (warps[:, 3] > 0).any()
+    assert not warps[-1, 1:].any()
     assert frame.to_dict()["cycles"] == frame.cycles
     second, again = timed("large_triangles")
     assert second.is_same is True

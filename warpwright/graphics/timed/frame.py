@@ -140,6 +140,8 @@ def frame_of(timer: GraphicsTimer) -> FrameTime:
     number = -1
     for batch, begin in zip(timer.batches, timer.begins, strict=True):
         resident += [(begin + row[0], *row[1:]) for row in batch.resident.tolist()]
+        # No warp is left when a batch ends; copies may follow before the next one.
+        resident.append((begin + batch.cycles, *[0.0] * (batch.resident.shape[1] - 1)))
         for n, label in enumerate(batch.labels):
             number += 1
             ran = np.isfinite(batch.first[n])
