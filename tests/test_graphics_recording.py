@@ -13,7 +13,6 @@ from warpwright.errors import OutOfMemoryError, WarpwrightError
 from warpwright.graphics.recording import MAGIC, Recorder, RecordingError, Replay, digest_of, last_image, png
 from warpwright.graphics.video_memory import FIRST_ADDRESS, Buffer, VideoMemory
 
-
 RECORDINGS = sorted((Path(__file__).parents[1] / "warpwright" / "studies" / "recordings").glob("*.wwcs"))
 
 
