@@ -39,6 +39,18 @@ class Case:
     beta: float = 0
     bias: bool = False
     target: Target = FEW_SMS
+    tf32: bool = True
+    tile: str = ""
+    """Of the kernel that is meant, if any."""
+
+    @property
+    def file(self) -> str:
+        """The source of the kernel for it."""
+        if self.type == R_64F or (self.type == R_8I and self.layout == "nt"):
+            return "gemm_mma.cu"
+        if self.type == R_32F and not self.tf32:
+            return "gemm_f32.cu"
+        return "gemm_wgmma_tf32.cu" if self.type == R_32F and self.layout == "nn" else "gemm_wgmma.cu"
 
 
 CASES = [
@@ -47,7 +59,12 @@ CASES = [
     Case(R_16F, "tn", (300, 140, 104), R_32F),
     Case(R_16F, "nt", (264, 264, 1000), R_16F, beta=2),
     Case(R_16BF, "nn", (264, 136, 72), R_16BF, bias=True),
+    *(Case(R_16F, layout, (760, 520, 136), R_16F, tile="192x256") for layout in ("nn", "tt")),
+    Case(R_16BF, "nt", (760, 520, 72), R_16BF, beta=1, tile="192x256"),
     Case(R_32F, "tn", (300, 260, 68), R_32F),
+    Case(R_32F, "nn", (456, 260, 68), R_32F, batch=2, beta=1),
+    *(Case(R_32F, layout, (300, 260, 68), R_32F, tf32=False) for layout in ("nn", "tn", "nt")),
+    Case(R_32F, "tt", (260, 140, 36), R_32F, tf32=False, batch=2, beta=2, bias=True),
     Case(R_8I, "tn", (300, 260, 144), R_32I, beta=1),
     Case(R_8F_E4M3, "tn", (256, 128, 128), R_16BF),
     Case(R_8F_E5M2, "tn", (256, 128, 128), R_16BF, right=R_8F_E4M3),
@@ -79,7 +96,7 @@ class Operands:
             *(Matrix(b[1], right, b[2], b[0].shape[1] * b[2], ops[1]), d, d, Scalar(1), Scalar(case.beta), scale),
             batch=case.batch,
             flags=(BIAS | RELU) * case.bias,
-            tf32=True,
+            tf32=case.tf32,
             bias=self.bias.device_address(),
         )
         left, other = (x.astype(np.float64) for x in (a[0], b[0]))
@@ -128,8 +145,8 @@ def gpu() -> ww.GPU:
 def test_products(case: Case, gpu: ww.GPU) -> None:
     operands = Operands(gpu, case)
     planned = operands.run()
-    uses_mma = case.type == R_64F or (case.type == R_8I and case.layout == "nt")
-    assert planned.file == ("gemm_mma.cu" if uses_mma else "gemm_wgmma.cu")
+    assert planned.file == case.file
+    assert planned.name.endswith(case.tile)
     assert operands.error() <= TOLERANCE[case.result]
 
 
@@ -141,10 +158,10 @@ def timed() -> Iterator[ww.GPU]:
 @pytest.mark.ci
 def test_a_stage_is_not_written_before_all_warps_of_a_group_have_read_it(timed: ww.GPU) -> None:
     """One warp of a group tells the producer that all four have read a stage. When each warp multiplied on its own, this product was wrong with timing."""
-    for depth in (1024, 2048):
-        operands = Operands(timed, Case(R_16F, "nn", (512, 512, depth), R_16F))
+    for type, depth in ((R_16F, 1024), (R_16F, 2048), (R_32F, 512)):
+        operands = Operands(timed, Case(type, "nn", (512, 512, depth), type))
         operands.run()
-        assert operands.error() <= TOLERANCE[R_16F]
+        assert operands.error() <= TOLERANCE[type]
 
 
 def test_layouts_that_wgmma_cannot_read_take_mma() -> None:
@@ -154,5 +171,7 @@ def test_layouts_that_wgmma_cannot_read_take_mma() -> None:
         return plan(Product(512, 512, 512, *matrices, Scalar(1), Scalar(0), R_32F, tf32=tf32), FEW_SMS).file
 
     assert chosen(R_16F, "nt") == chosen(R_32F, "tn") == "gemm_wgmma.cu"
-    assert chosen(R_16F, "nt", address=2) == chosen(R_32F, "nn") == "gemm_mma.cu"
-    assert chosen(R_32F, "tn", tf32=False) == chosen(R_8F_E4M3, "nn") == "gemm.cu"
+    assert chosen(R_32F, "nn") == "gemm_wgmma_tf32.cu"
+    assert chosen(R_16F, "nt", address=2) == chosen(R_32F, "nt") == chosen(R_32F, "nn", address=4) == "gemm_mma.cu"
+    assert chosen(R_32F, "tn", tf32=False) == "gemm_f32.cu"
+    assert chosen(R_32F, "tn", address=4, tf32=False) == chosen(R_8F_E4M3, "nn") == "gemm.cu"

@@ -77,7 +77,10 @@ def plan(product: Product, target: Target) -> Plan:
     """
     kind = _tensor_kind(product, target)
     if kind is None:
-        return _simt(product, target)
+        shape = _f32_shape(product, target)
+        return _simt(product, target) if shape is None else _f32(product, shape)
+    if _suits_wgmma_tf32(product, kind, target):
+        return _wgmma_tf32(product, target)
     if _suits_wgmma(product, kind, target):
         return _wgmma(product, kind, target)
     return _mma(product, kind, target)
@@ -115,6 +118,11 @@ def _blocks(p: Product, tile_m: int, tile_n: int) -> int:
     return along_m * along_n * p.batch
 
 
+def _fills(p: Product, tile_m: int, tile_n: int, target: Target) -> bool:
+    """Whether tiles of this size keep three quarters of the SMs at work."""
+    return _blocks(p, tile_m, tile_n) * 4 >= target.multiprocessors * 3
+
+
 # --- ordinary pipes ---------------------------------------------------------------------------------
 
 _SIMT_TILES = {
@@ -150,6 +158,73 @@ def _simt(p: Product, target: Target) -> Plan:
     name = f"warpwright_{_LETTERS[p.a.type]}gemm_{tile_m}x{tile_n}x{tile_k}"
     grid = (*_tiles(p, tile_m, tile_n), p.batch)
     return Plan("gemm.cu", name, macros, grid, tile_m // thread_m * (tile_n // thread_n), (p.arguments(),))
+
+
+@dataclass(frozen=True, slots=True)
+class F32Shape:
+    """How ``cuda/gemm_f32.cu`` divides a product."""
+
+    tile_m: int
+    tile_n: int
+    tile_k: int
+    thread_m: int
+    thread_n: int
+    lanes_m: int
+    stages: int
+    blocks: int
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.tile_m // self.thread_m * (self.tile_n // self.thread_n)
+
+    def shared_bytes(self, along_k: tuple[bool, bool]) -> int:
+        """Of the stages, or of the sums that are stored at once, which take their place."""
+        lines = (rows + 4 * along for rows, along in zip((self.tile_m, self.tile_n), along_k, strict=True))
+        across = self.tile_n // (self.thread_n // 4)
+        return max(self.stages * self.tile_k * sum(lines), across * (self.tile_m + 4)) * 4
+
+
+_F32_SHAPES = (F32Shape(128, 256, 8, 8, 16, 8, 3, 1), F32Shape(128, 128, 8, 8, 8, 8, 4, 2))
+
+
+def _f32_shape(p: Product, target: Target) -> F32Shape | None:
+    """The shape for operands that are read in vectors, if there are tiles for most SMs."""
+    if target.arch < 80 or p.a.type != R_32F or p.b.type != R_32F or _scale_name(p) != "float":
+        return None
+    if not (_is_aligned(p.a, p.flags) and _is_aligned(p.b, p.flags)):
+        return None
+    enough = (shape for shape in _F32_SHAPES if _fills(p, shape.tile_m, shape.tile_n, target))
+    return next(enough, None)
+
+
+def _f32(p: Product, shape: F32Shape) -> Plan:
+    ops = _operations(p)
+    macros = {
+        **_result_types(p),
+        "OP_OF_A": ops[0],
+        "OP_OF_B": ops[1],
+        "TILE_M": shape.tile_m,
+        "TILE_N": shape.tile_n,
+        "TILE_K": shape.tile_k,
+        "THREAD_M": shape.thread_m,
+        "THREAD_N": shape.thread_n,
+        "LANES_M": shape.lanes_m,
+        "STAGES": shape.stages,
+        "BLOCKS": shape.blocks,
+    }
+    layout = "".join("nt"[op] for op in ops)
+    name = f"warpwright_sgemm_{layout}_{shape.tile_m}x{shape.tile_n}x{shape.tile_k}"
+    grid = (*_tiles(p, shape.tile_m, shape.tile_n), p.batch)
+    return Plan(
+        "gemm_f32.cu",
+        name,
+        macros,
+        grid,
+        shape.threads,
+        (p.arguments(),),
+        shape.shared_bytes((ops[0] != 0, ops[1] == 0)),
+    )
 
 
 # --- tensor cores: mma.sync -------------------------------------------------------------------------
@@ -216,7 +291,7 @@ class MmaShape:
 
 _LARGE_MMA, _SMALL_MMA = MmaShape(128, 128, 2, 2), MmaShape(64, 64, 2, 2)
 _LARGE_DOUBLE_MMA, _SMALL_DOUBLE_MMA = MmaShape(128, 128, 4, 2), MmaShape(64, 64, 4, 2)
-_STAGES, _STAGES_VOLTA = 3, 2
+_STAGES, _STAGES_VOLTA, _STAGES_WIDE_F64 = 3, 2, 4
 """Tiles on their way: Volta's pass through registers."""
 
 
@@ -230,7 +305,7 @@ def _mma(p: Product, kind: int, target: Target) -> Plan:
         shape = _LARGE_MMA if large else _SMALL_MMA
     aligned = _is_aligned(p.a, p.flags) and _is_aligned(p.b, p.flags)
     ops = _operations(p)
-    stages = _STAGES_VOLTA if volta else _STAGES
+    stages = _STAGES_VOLTA if volta else _STAGES_WIDE_F64 if wide else _STAGES
     macros = {
         "KIND": kind,
         "A_TYPE": TYPES[p.a.type].name,
@@ -262,11 +337,57 @@ _WGMMA_SLABS_BYTES, _WARP_COLUMNS = 8 * 4096, 16
 """What the epilogues of eight warps pass their columns of D through."""
 _LINE_BYTES = 128
 """A line of a swizzled tile: what one stage has along K, and a box of TMA along the rows."""
-_WGMMA_TILE_N = 128
-_LARGE_WGMMA, _SMALL_WGMMA = 256, 128
-"""Rows of D that a block computes."""
 _WGMMA_THREADS = 384
-_WGMMA_STAGES = {_LARGE_WGMMA: 4, _SMALL_WGMMA: 6}
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaShape:
+    """How ``cuda/gemm_wgmma.cu`` divides a product."""
+
+    tile_m: int
+    lefts: int
+    """Blocks of 64 columns of D that each of two warpgroups computes."""
+    stages: int
+    rate: float
+    """Elements of D that an SM computes in one time, relative to the first shape's, of long sums on an H100."""
+    shares_left: bool = False
+    """Whether the blocks of a cluster share op(B), and are neighbours along M."""
+    producers: int = 1
+    """Threads that bring tiles."""
+
+    @property
+    def tile_n(self) -> int:
+        """Columns of D that a block computes."""
+        return 128 * self.lefts
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of the stages and of the epilogues, wherever tiles may begin."""
+        return self.stages * (self.tile_m + self.tile_n) * _LINE_BYTES + _WGMMA_SLABS_BYTES + _SWIZZLE_BYTES
+
+    def cluster(self, p: Product) -> int:
+        """Blocks of a cluster. The last one's tile may be outside of D where there are many."""
+        along = _tiles(p, self.tile_m, self.tile_n)[not self.shares_left]
+        return 1 if along % _CLUSTER and along < _CLUSTER * 4 else _CLUSTER
+
+    def blocks(self, p: Product) -> int:
+        """Tiles of one matrix of a batch in whole clusters."""
+        along, cluster = list(_tiles(p, self.tile_m, self.tile_n)), self.cluster(p)
+        shared = not self.shares_left
+        along[shared] = -(-along[shared] // cluster) * cluster
+        return along[0] * along[1]
+
+    def time(self, p: Product, target: Target) -> float:
+        """Of all tiles, in one unit for all shapes."""
+        return -(-self.blocks(p) * p.batch // target.multiprocessors) * self.tile_m * self.tile_n / self.rate
+
+
+_WGMMA_SHAPES = (
+    WgmmaShape(256, 1, 4, rate=1.0),
+    WgmmaShape(192, 2, 3, rate=1.3, shares_left=True, producers=2),
+    WgmmaShape(128, 1, 6, rate=0.56),
+)
+_SMALLEST_WGMMA = (128, 128)
 _CLUSTER = 2
 _GROUP = 8
 """Tiles along M that blocks at work at one time take before the next along N."""
@@ -282,7 +403,7 @@ def _suits_wgmma(p: Product, kind: int, target: Target) -> bool:
     if target.arch != 90 or kind == _F64 or not (_is_aligned(p.a, p.flags) and _is_aligned(p.b, p.flags)):
         return False
     along_k = _operations(p) == (1, 0)
-    return (kind in (_F16, _BF16) or along_k) and _blocks(p, _SMALL_WGMMA, _WGMMA_TILE_N) * 2 >= target.multiprocessors
+    return (kind in (_F16, _BF16) or along_k) and _blocks(p, *_SMALLEST_WGMMA) * 2 >= target.multiprocessors
 
 
 def _is_plain(p: Product) -> bool:
@@ -308,11 +429,15 @@ def _tensor_map(matrix: Matrix, inner: int, outer: int, batch: int, box_lines: i
     return described.encode()
 
 
+def _persistent_grid(p: Product, tiles: int, cluster: int, target: Target) -> tuple[int, int, int]:
+    """A block for each SM, or for each tile."""
+    blocks = min(tiles, max(target.multiprocessors // p.batch, cluster))
+    return blocks // cluster * cluster, 1, p.batch
+
+
 def _wgmma(p: Product, kind: int, target: Target) -> Plan:
-    large = _blocks(p, _LARGE_WGMMA, _WGMMA_TILE_N) * 4 >= target.multiprocessors * 3
-    tile_m = _LARGE_WGMMA if large else _SMALL_WGMMA
-    along_m, along_n = _tiles(p, tile_m, _WGMMA_TILE_N)
-    cluster = _CLUSTER if along_n % _CLUSTER == 0 else 1
+    shape = min(_WGMMA_SHAPES, key=lambda one: one.time(p, target))
+    cluster = shape.cluster(p)
     ops, tile_k, plain = _operations(p), _LINE_BYTES // TYPES[p.a.type].size_bytes, _is_plain(p)
     macros = {
         "KIND": kind,
@@ -323,23 +448,53 @@ def _wgmma(p: Product, kind: int, target: Target) -> Plan:
         "B_PTX": f'"{_PTX_TYPES[p.b.type]}"',
         "OP_OF_A": ops[0],
         "OP_OF_B": ops[1],
-        "TILE_M": tile_m,
-        "STAGES": _WGMMA_STAGES[tile_m],
+        "TILE_M": shape.tile_m,
+        "LEFTS": shape.lefts,
+        "SHARED_LEFT": int(shape.shares_left),
+        "PRODUCERS": shape.producers,
+        "STAGES": shape.stages,
         "CLUSTER": cluster,
         "GROUP": _GROUP,
         "PLAIN": int(plain),
     }
-    map_a = _tensor_map(p.a, *((p.k, p.m) if ops[0] else (p.m, p.k)), p.batch, tile_m // cluster if ops[0] else tile_k)
-    map_b = _tensor_map(p.b, *((p.n, p.k) if ops[1] else (p.k, p.n)), p.batch, tile_k if ops[1] else _WGMMA_TILE_N)
-    blocks = min(along_m * along_n, max(target.multiprocessors // p.batch, cluster))
+    map_a = _tensor_map(p.a, *((p.k, p.m) if ops[0] else (p.m, p.k)), p.batch, shape.tile_m if ops[0] else tile_k)
+    map_b = _tensor_map(p.b, *((p.n, p.k) if ops[1] else (p.k, p.n)), p.batch, tile_k if ops[1] else shape.tile_n)
     map_d = _tensor_map(p.d, p.m, p.n, p.batch, _WARP_COLUMNS) if plain else bytes(TENSOR_MAP_BYTES)
-    shared = _WGMMA_STAGES[tile_m] * (tile_m + _WGMMA_TILE_N) * _LINE_BYTES + _WGMMA_SLABS_BYTES + _SWIZZLE_BYTES
     return Plan(
         "gemm_wgmma.cu",
-        _tensor_name(p, kind, "wgmma", tile_m, _WGMMA_TILE_N),
+        _tensor_name(p, kind, "wgmma", shape.tile_m, shape.tile_n),
         macros,
-        (blocks // cluster * cluster, 1, p.batch),
+        _persistent_grid(p, shape.blocks(p), cluster, target),
         _WGMMA_THREADS,
         (p.arguments(), map_a, map_b, map_d),
-        shared,
+        shape.shared_bytes,
+    )
+
+
+_TF32_TILE, _TF32_K = (128, 256), 32
+_TF32_STAGES = 4
+_TF32_SLABS_BYTES = 8 * 2560
+
+
+def _suits_wgmma_tf32(p: Product, kind: int, target: Target) -> bool:
+    """Whether ``cuda/gemm_wgmma_tf32.cu`` multiplies these operands: it reads A along M."""
+    if target.arch != 90 or kind != _TF32 or _operations(p) != (0, 0):
+        return False
+    return _is_aligned(p.a, p.flags) and _is_aligned(p.b, p.flags) and _fills(p, *_TF32_TILE, target)
+
+
+def _wgmma_tf32(p: Product, target: Target) -> Plan:
+    tile_m, tile_n = _TF32_TILE
+    along_m, along_n = _tiles(p, tile_m, tile_n)
+    macros = {**_result_types(p), "STAGES": _TF32_STAGES, "CLUSTER": 1, "GROUP": _GROUP}
+    map_a = _tensor_map(p.a, p.m, p.k, p.batch, _TF32_K)
+    map_b = _tensor_map(p.b, p.k, p.n, p.batch, tile_n)
+    return Plan(
+        "gemm_wgmma_tf32.cu",
+        _tensor_name(p, _TF32, "wgmma", tile_m, tile_n),
+        macros,
+        _persistent_grid(p, along_m * along_n, 1, target),
+        _WGMMA_THREADS,
+        (p.arguments(), map_a, map_b),
+        _TF32_STAGES * (tile_m + tile_n) * _LINE_BYTES + _TF32_SLABS_BYTES + _SWIZZLE_BYTES,
     )

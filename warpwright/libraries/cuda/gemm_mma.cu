@@ -2,8 +2,7 @@
 //
 // Macros: KERNEL its name; KIND 0 f16, 1 bf16, 2 tf32, 3 int8, 4 f64; A_TYPE (that of B too), C_TYPE, D_TYPE, BIAS_TYPE, SCALE; OP_OF_A, OP_OF_B 0 as it is, 1 transposed;
 // TILE_M, TILE_N of a block, WARPS_M, WARPS_N its warps; STAGES of tiles in shared memory; SLAB_COLUMNS, the products side by side that are stored at once;
-// ALIGNED: 16 bytes of a row or column can be loaded at once; VOLTA: the product of sm_70, 8x8x4 for each of a warp's four pairs of quads; WIDE_F64: that of sm_90 for doubles, 16x8x8,
-// for which the tensor cores take no longer than for two of 8x8x4.
+// ALIGNED: 16 bytes of a row or column can be loaded at once; VOLTA: the product of sm_70, 8x8x4 for each of a warp's four pairs of quads; WIDE_F64: that of sm_90 for doubles, 16x8x4.
 #include "epilogue.cuh"
 
 constexpr int THREADS = 32 * WARPS_M * WARPS_N, BYTES = sizeof(A_TYPE), TILE_K = 64 / BYTES;
@@ -11,11 +10,13 @@ constexpr int PER_VECTOR = 16 / BYTES;
 constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N;
 // One multiply(): the four products of sm_70 make 16x16x4.
 constexpr bool NARROW_F64 = KIND == 4 && !WIDE_F64;
-constexpr int MMA_M = NARROW_F64 ? 8 : 16, MMA_N = VOLTA ? 16 : 8, MMA_K = VOLTA || NARROW_F64 ? 4 : WIDE_F64 ? 8 : 32 / BYTES, MS = WARP_M / MMA_M, NS = WARP_N / MMA_N;
-constexpr int A_WORDS = NARROW_F64 ? 1 : VOLTA ? 2 : 4, B_WORDS = NARROW_F64 ? 1 : 2, SUMS = NARROW_F64 ? 2 : VOLTA ? 8 : 4;
+constexpr int MMA_M = NARROW_F64 ? 8 : 16, MMA_N = VOLTA ? 16 : 8, MMA_K = VOLTA || KIND == 4 ? 4 : 32 / BYTES, MS = WARP_M / MMA_M, NS = WARP_N / MMA_N;
+constexpr int A_WORDS = NARROW_F64 ? 1 : VOLTA || WIDE_F64 ? 2 : 4, B_WORDS = KIND == 4 ? 1 : 2, SUMS = NARROW_F64 ? 2 : VOLTA ? 8 : 4;
 // Between two lines in shared memory: the doubles that half a warp reads for a fragment lie in different banks.
 constexpr int GAP = KIND == 4 ? 4 : PER_VECTOR;
 constexpr bool HAS_ASYNC_COPIES = !VOLTA;
+// The fragments of the next products are loaded during these, across the barrier between two tiles too: an SM has two warps for each tensor core, which do not hide the loads' latency.
+constexpr bool AHEAD = WIDE_F64;
 #if KIND == 3
 typedef int SUM;
 #elif KIND == 4
@@ -180,8 +181,8 @@ template <class T> __device__ __forceinline__ void fragments_b(Word (*w)[B_WORDS
 }
 __device__ __forceinline__ void multiply(SUM *c, const Word *a, const Word *b) {
 #if WIDE_F64
-    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(a[0]), "d"(a[1]), "d"(b[0]));
 #elif KIND == 4
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[0]), "+d"(c[1]) : "d"(a[0]), "d"(b[0]));
 #elif KIND == 3
@@ -230,38 +231,53 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments g) 
         committed();
     };
     SUM sums[MS][NS][SUMS] = {};
-    const int steps = (g.k + TILE_K - 1) / TILE_K;
+    Word rows[1 + AHEAD][MS][A_WORDS], columns[1 + AHEAD][NS][B_WORDS];
+    auto load = [&](int half, int stage, int k) {
+        const A_TYPE *a_tile = stages + stage * STAGE, *b_tile = a_tile + TileA::ELEMENTS;
 #pragma unroll
-    for (int stage = 0; stage < STAGES - 1; stage++) {
-        if (stage < steps) begin(stage);
-        if (stage < steps) finish(stage);
-        else committed();
-    }
-    int stage = 0, into = STAGES - 1;
-    for (int at = 0; at < steps; at++) {
+        for (int i = 0; i < MS; i++) fragment_a<TileA>(rows[half][i], a_tile, warp_m + i * MMA_M, k, lane);
+#pragma unroll
+        for (int j = 0; j < NS; j += 2) fragments_b<TileB>(&columns[half][j], b_tile, warp_n + j * MMA_N, k, lane);
+    };
+    auto wait_for_tile = [&]() {
 #if !VOLTA
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
 #endif
         __syncthreads();
-        const bool more = at + STAGES - 1 < steps;
+    };
+    const int steps = (g.k + TILE_K - 1) / TILE_K;
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; stage++) {
+        const bool more = AHEAD || stage < steps;
+        if (more) begin(stage);
+        if (more) finish(stage);
+        else committed();
+    }
+    int stage = 0, into = STAGES - 1;
+    if (AHEAD) wait_for_tile(), load(0, 0, 0);
+    for (int at = 0; at < steps; at++) {
+        if (!AHEAD) wait_for_tile();
+        // Beyond K tiles are zeros, which are loaded ahead and not multiplied.
+        const bool more = AHEAD || at + STAGES - 1 < steps;
         if (more) begin(into);
-        const A_TYPE *a_tile = stages + stage * STAGE, *b_tile = a_tile + TileA::ELEMENTS;
+        auto end_tile = [&]() {
+            if (more) finish(into);
+            else committed();
+            stage = stage + 1 == STAGES ? 0 : stage + 1;
+            into = into + 1 == STAGES ? 0 : into + 1;
+        };
 #pragma unroll VOLTA ? 2 : TILE_K / MMA_K
-        for (int step = 0; step < TILE_K; step += MMA_K) {
-            Word rows[MS][A_WORDS], columns[NS][B_WORDS];
-#pragma unroll
-            for (int i = 0; i < MS; i++) fragment_a<TileA>(rows[i], a_tile, warp_m + i * MMA_M, step, lane);
-#pragma unroll
-            for (int j = 0; j < NS; j += 2) fragments_b<TileB>(&columns[j], b_tile, warp_n + j * MMA_N, step, lane);
+        for (int k = 0; k < TILE_K; k += MMA_K) {
+            const int half = AHEAD ? k / MMA_K % 2 : 0;
+            if (AHEAD && k + MMA_K == TILE_K) end_tile(), wait_for_tile();
+            if (AHEAD) load(half ^ 1, stage, (k + MMA_K) % TILE_K);
+            else load(0, stage, k);
 #pragma unroll
             for (int i = 0; i < MS; i++)
 #pragma unroll
-                for (int j = 0; j < NS; j++) multiply(sums[i][j], rows[i], columns[j]);
+                for (int j = 0; j < NS; j++) multiply(sums[i][j], rows[half][i], columns[half][j]);
         }
-        if (more) finish(into);
-        else committed();
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
-        into = into + 1 == STAGES ? 0 : into + 1;
+        if (!AHEAD) end_tile();
     }
     const Epilogue<SCALE, C_TYPE, D_TYPE, BIAS_TYPE> epilogue(g);
     SUM(*slab)[TILE_M + 4] = (SUM(*)[TILE_M + 4])dynamic;

@@ -1,25 +1,17 @@
 // Matrix product on the tensor cores of sm_90 by wgmma: D = epilogue(alpha op(A) op(B) + beta C), column-major.
 //
-// A block computes TILE_M x 128 of D. One warp brings tiles of 128 bytes along K into shared memory by TMA, and two warpgroups multiply them, each 64 columns of D by TILE_M rows:
-// op(B) is the instruction's left operand and op(A) its right one, so that a thread's sums are neighbours in a column of D. The blocks of a cluster take neighbouring columns
-// of D, and each brings its part of op(A)'s tile to all of them. Blocks are persistent: they take tile after tile, and the next tile's operands arrive during an epilogue.
+// A block computes TILE_M x 128 LEFTS of D. One thread, or one for each operand, brings tiles of 128 bytes along K into shared memory by TMA, and two warpgroups multiply them, each 64 LEFTS
+// columns of D by TILE_M rows: op(B) is the instruction's left operand and op(A) its right one, so that a thread's sums are neighbours in a column of D. The blocks of a cluster take
+// neighbouring columns of D and bring op(A)'s tile to all of them in turn, or neighbouring rows (SHARED_LEFT) and op(B)'s tile. What L2 delivers limits large products, so
+// that a tile of 192 x 256, which asks for a sixth less than one of 256 x 128, is worth its third stage. Blocks are persistent: they take tile after tile, and the next tile's operands
+// arrive during an epilogue.
 //
 // Macros: KERNEL its name; KIND 0 f16, 1 bf16, 2 tf32, 3 int8, 5 floats of 8 bits; A_TYPE, B_TYPE, C_TYPE, D_TYPE, BIAS_TYPE, SCALE; A_PTX, B_PTX, the operands' types in PTX;
-// OP_OF_A, OP_OF_B 0 as it is, 1 transposed; TILE_M 256 or 128; STAGES of tiles in shared memory; CLUSTER, the blocks of a cluster; GROUP, the tiles along M that are taken
-// before the next ones along N; PLAIN, D = alpha op(A) op(B), with alpha among the arguments and a D as TMA writes it.
+// OP_OF_A, OP_OF_B 0 as it is, 1 transposed; TILE_M 256, 192 or 128; LEFTS 1 or 2; SHARED_LEFT; PRODUCERS 1 or 2 threads; STAGES of tiles in shared memory; CLUSTER, the blocks of a cluster; GROUP, the clusters'
+// tiles along M that are taken before the next ones along N; PLAIN, D = alpha op(A) op(B), with alpha among the arguments and a D as TMA writes it.
 #include "epilogue.cuh"
 
-typedef unsigned long long u64;
-constexpr int BYTES = sizeof(A_TYPE), TILE_K = 128 / BYTES, MMA_K = 32 / BYTES;
-constexpr int CONSUMERS = 2, TILE_N = 64 * CONSUMERS, SUMS = TILE_M / 2;
-constexpr int WARPGROUP = 128, THREADS = WARPGROUP * (CONSUMERS + 1);
-constexpr int RIGHT_BYTES = TILE_M * 128, LEFT_BYTES = TILE_N * 128, STAGE_BYTES = RIGHT_BYTES + LEFT_BYTES;
-// Whether an operand's neighbours in memory are along K; otherwise they are along its rows, and a box of TMA has 128 bytes of them.
-constexpr bool RIGHT_ALONG_K = OP_OF_A != 0, LEFT_ALONG_K = OP_OF_B == 0;
-constexpr int BOX_ROWS = 128 / BYTES, BOX_BYTES = TILE_K * 128;
-// What an epilogue passes a warp's 16 columns of D through: two boxes of 128-byte lines of D, or SLAB_ROWS sums of each column. With the rest of a slab's line no two threads' stores
-// meet in a bank.
-constexpr int SLAB_BYTES = 4096, SLAB_ROWS = 32, SLAB_LINE = SLAB_ROWS + 8;
+#define SUMS (TILE_M / 2)
 #if KIND == 3
 typedef int SUM;
 #define SUM_PTX "s32"
@@ -29,38 +21,18 @@ typedef float SUM;
 #define SUM_PTX "f32"
 #define AS_SUM "+f"
 #endif
-struct alignas(64) Map { u64 words[16]; };
+#include "wgmma.cuh"
 
-__device__ __forceinline__ unsigned shared_address(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
-__device__ __forceinline__ void make_barrier(unsigned place, int arrivals) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(place), "r"(arrivals) : "memory"); }
-__device__ __forceinline__ void expect(unsigned place, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(place), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void wait(unsigned place, unsigned parity) {
-    asm volatile("{ .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared.b64 done, [%0], %1; @!done bra AGAIN; }" ::"r"(place), "r"(parity) : "memory");
-}
-__device__ __forceinline__ void arrive_at(unsigned place, unsigned block) {
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(place), "r"(block) : "memory");
-}
-__device__ __forceinline__ void meet_cluster() { asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-__device__ __forceinline__ unsigned rank_in_cluster() {
-    unsigned rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-#define BOX "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-__device__ __forceinline__ void bring(unsigned to, const Map &map, unsigned barrier, int along, int line, int matrix) {
-    asm volatile(BOX " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&map), "r"(barrier), "r"(along), "r"(line), "r"(matrix) : "memory");
-}
-// The same, to this place in every block of the cluster.
-__device__ __forceinline__ void bring_to_all(unsigned to, const Map &map, unsigned barrier, int along, int line, int matrix) {
-#if CLUSTER == 1
-    bring(to, map, barrier, along, line, matrix);
-#else
-    asm volatile(BOX ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;"
-                 ::"r"(to), "l"(&map), "r"(barrier), "r"(along), "r"(line), "r"(matrix), "h"((unsigned short)((1 << CLUSTER) - 1)) : "memory");
-#endif
-}
+constexpr int BYTES = sizeof(A_TYPE), TILE_K = 128 / BYTES, MMA_K = 32 / BYTES;
+constexpr int CONSUMERS = 2, TILE_N = 64 * CONSUMERS * LEFTS, THREADS = WARPGROUP * (CONSUMERS + 1);
+typedef Tiles<TILE_M * (SHARED_LEFT ? CLUSTER : 1), TILE_N * (SHARED_LEFT ? 1 : CLUSTER)> ClusterTiles;
+constexpr int RIGHT_BYTES = TILE_M * 128, LEFT_BYTES = TILE_N * 128, STAGE_BYTES = RIGHT_BYTES + LEFT_BYTES;
+// Whether an operand's neighbours in memory are along K; otherwise they are along its rows, and a box of TMA has 128 bytes of them.
+constexpr bool RIGHT_ALONG_K = OP_OF_A != 0, LEFT_ALONG_K = OP_OF_B == 0;
+constexpr int BOX_ROWS = 128 / BYTES, BOX_BYTES = TILE_K * 128;
+// What an epilogue passes a warp's 16 columns of D through: two boxes of 128-byte lines of D, or SLAB_ROWS sums of each column. With the rest of a slab's line no two threads' stores
+// meet in a bank.
+constexpr int SLAB_BYTES = 4096, SLAB_ROWS = 32, SLAB_LINE = SLAB_ROWS + 8;
 
 // A tile in shared memory as wgmma is told of it: eight lines of 128 bytes follow each other, swizzled.
 template <bool ALONG_K> __device__ __forceinline__ u64 descriptor(unsigned place) {
@@ -78,25 +50,17 @@ constexpr int RIGHT_STEP = (RIGHT_ALONG_K ? 32 : MMA_K * 128) >> 4, LEFT_STEP = 
 #else
 #define DEPTH "32"
 #endif
-#define C4(i) AS_SUM(c[i]), AS_SUM(c[i + 1]), AS_SUM(c[i + 2]), AS_SUM(c[i + 3])
-#define C16(i) C4(i), C4(i + 4), C4(i + 8), C4(i + 12)
-#define C64(i) C16(i), C16(i + 16), C16(i + 32), C16(i + 48)
-#if TILE_M == 256
-#define LIST_OF_SUMS \
-    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
-    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63," \
-    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95," \
-    "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-#define ALL_SUMS C64(0), C64(64)
+#if SUMS == 128
 #define LEFT "%128"
 #define RIGHT "%129"
 #define ADDS "%130"
 #define SIGNS_AND_LAYOUT ", 1, 1, %131, %132"
+#elif SUMS == 96
+#define LEFT "%96"
+#define RIGHT "%97"
+#define ADDS "%98"
+#define SIGNS_AND_LAYOUT ", 1, 1, %99, %100"
 #else
-#define LIST_OF_SUMS \
-    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
-    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define ALL_SUMS C64(0)
 #define LEFT "%64"
 #define RIGHT "%65"
 #define ADDS "%66"
@@ -114,60 +78,52 @@ __device__ __forceinline__ void multiply(SUM (&c)[SUMS], u64 left, u64 right, in
                  ", 1, 1; }" : ALL_SUMS : "l"(left), "l"(right), "r"(adds));
 #endif
 }
-__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int OPEN> __device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(OPEN) : "memory"); }
-
-// The stage of a pipeline, and the parity of its barriers' phase.
-struct Stage {
-    int number = 0;
-    unsigned parity = 0;
-    __device__ __forceinline__ void advance() {
-        if (++number < STAGES) return;
-        number = 0, parity ^= 1;
+// Of each stage: its tiles have arrived; the consumers, those of the whole cluster for the operand that it shares, have read op(A)'s tile, and op(B)'s.
+struct Barriers { unsigned full, empty_right, empty_left; };
+// The first element of D of a block's tile.
+__device__ __forceinline__ void place_block(const ClusterTiles &t, int rank, int &first_m, int &first_n) {
+    t.place(first_m, first_n);
+    (SHARED_LEFT ? first_m : first_n) += rank * (SHARED_LEFT ? TILE_M : TILE_N);
+}
+// A tile of one operand. A tile that the cluster shares is brought by one block to all.
+template <bool SHARED, int ROWS, bool ALONG_K> __device__ __forceinline__ void bring_tile(unsigned to, const Map &map, unsigned ready, int k, int first, int matrix, int rank) {
+    if (SHARED && k / TILE_K % CLUSTER != rank) return;
+#pragma unroll
+    for (int row = 0; row < ROWS; row += ALONG_K ? ROWS : BOX_ROWS) {
+        const int along = ALONG_K ? k : first + row, line = ALONG_K ? first : k;
+        if (SHARED) bring_to_all(to + row * 128, map, ready, along, line, matrix);
+        else bring(to + row * 128, map, ready, along, line, matrix);
     }
-};
-// The tiles of D that a cluster takes, GROUP of them along M before the next along N, so that those at work at one time share operands in L2.
-struct Tiles {
-    int rows, columns, at;
-    __device__ __forceinline__ Tiles(const Arguments &g) : rows((g.m + TILE_M - 1) / TILE_M), columns((g.n + TILE_N * CLUSTER - 1) / (TILE_N * CLUSTER)), at(blockIdx.x / CLUSTER) {}
-    __device__ __forceinline__ bool more() const { return at < rows * columns; }
-    __device__ __forceinline__ void advance() { at += gridDim.x / CLUSTER; }
-    __device__ __forceinline__ void place(int rank, int &first_m, int &first_n) const {
-        const int before = at / (GROUP * columns) * GROUP, within = at % (GROUP * columns), height = rows - before < GROUP ? rows - before : GROUP;
-        first_m = (before + within % height) * TILE_M, first_n = (within / height * CLUSTER + rank) * TILE_N;
-    }
-};
-
-__device__ __forceinline__ void produce(const Arguments &g, const Map &map_a, const Map &map_b, unsigned tiles, unsigned full, unsigned empty, int rank) {
-    constexpr int PART = TILE_M / CLUSTER;
+}
+template <bool RIGHT_OPERAND, bool LEFT_OPERAND> __device__ __forceinline__ void produce(const Arguments &g, const Map &map_a, const Map &map_b, unsigned tiles, Barriers at, int rank) {
     const int a_matrix = g.stride_a ? blockIdx.z : 0, b_matrix = g.stride_b ? blockIdx.z : 0;
     Stage stage;
-    for (Tiles t(g); t.more(); t.advance()) {
+    for (ClusterTiles t(g.m, g.n); t.more(); t.advance()) {
         int first_m, first_n;
-        t.place(rank, first_m, first_n);
+        place_block(t, rank, first_m, first_n);
         for (int k = 0; k < g.k; k += TILE_K, stage.advance()) {
-            const unsigned right = tiles + stage.number * STAGE_BYTES, left = right + RIGHT_BYTES, ready = full + 8 * stage.number;
-            wait(empty + 8 * stage.number, stage.parity ^ 1);
-            expect(ready, STAGE_BYTES);
-            if (RIGHT_ALONG_K) bring_to_all(right + rank * PART * 128, map_a, ready, k, first_m + rank * PART, a_matrix);
-            else
-                for (int box = rank * PART / BOX_ROWS; box < (rank + 1) * PART / BOX_ROWS; box++)
-                    bring_to_all(right + box * BOX_BYTES, map_a, ready, first_m + box * BOX_ROWS, k, a_matrix);
-            if (LEFT_ALONG_K) bring(left, map_b, ready, k, first_n, b_matrix);
-            else
-                for (int box = 0; box < TILE_N / BOX_ROWS; box++) bring(left + box * BOX_BYTES, map_b, ready, first_n + box * BOX_ROWS, k, b_matrix);
+            const unsigned right = tiles + stage.number * STAGE_BYTES, ready = at.full + 8 * stage.number;
+            if (LEFT_OPERAND) {
+                wait(at.empty_left + 8 * stage.number, stage.parity ^ 1);
+                expect(ready, LEFT_BYTES);
+                bring_tile<SHARED_LEFT, TILE_N, LEFT_ALONG_K>(right + RIGHT_BYTES, map_b, ready, k, first_n, b_matrix, rank);
+            }
+            if (RIGHT_OPERAND) {
+                wait(at.empty_right + 8 * stage.number, stage.parity ^ 1);
+                expect(ready, RIGHT_BYTES);
+                bring_tile<!SHARED_LEFT, TILE_M, RIGHT_ALONG_K>(right, map_a, ready, k, first_m, a_matrix, rank);
+            }
         }
     }
 }
 
 struct alignas(2 * sizeof(D_TYPE)) Pair { D_TYPE v[2]; };
-// D = alpha times a warp's sums: boxes of lines of D are written by TMA, two of them at a time, while the warp goes on.
-template <class E> __device__ __forceinline__ void store_boxes(const E &epilogue, const Map &map_d, const SUM (&sums)[SUMS], char *slab, int first_m, int first_n, int lane) {
+// D = alpha times a warp's sums: boxes of lines of D are written by TMA from one half of the slab while the warp fills the other one, `half`.
+template <class E> __device__ __forceinline__ void store_boxes(const E &epilogue, const Map &map_d, const SUM (&sums)[SUMS], char *slab, int &half, int first_m, int first_n, int lane) {
     constexpr int ROWS = 128 / sizeof(D_TYPE);
 #pragma unroll
-    for (int box = 0; box < TILE_M / ROWS; box++) {
-        char *lines = slab + box % 2 * (SLAB_BYTES / 2);
+    for (int box = 0; box < TILE_M / ROWS; box++, half ^= 1) {
+        char *lines = slab + half * (SLAB_BYTES / 2);
         if (lane == 0) asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
         __syncwarp();
 #pragma unroll
@@ -199,7 +155,8 @@ template <class E> __device__ __forceinline__ void store_rows(const E &epilogue,
             for (int e = 0; e < 4; e++) to[e / 2 * 8 * SLAB_LINE + e % 2] = of[e];
         }
         __syncwarp();
-#pragma unroll (ACTIVATIONS ? 1 : 4)
+        constexpr int UNROLL = ACTIVATIONS ? 1 : 4;
+#pragma unroll UNROLL
         for (int column = lane / 8; column < 16; column += 4) {
             const Four<SUM> four = *(const Four<SUM> *)(slab + column * SLAB_LINE + lane % 8 * 4);
             SCALE scaled[4] = {(SCALE)four.v[0], (SCALE)four.v[1], (SCALE)four.v[2], (SCALE)four.v[3]};
@@ -208,27 +165,31 @@ template <class E> __device__ __forceinline__ void store_rows(const E &epilogue,
     }
 }
 
-__device__ __forceinline__ void consume(const Arguments &g, const Map &map_d, unsigned tiles, unsigned full, unsigned empty, char *slabs, int rank, int consumer) {
+__device__ __forceinline__ void consume(const Arguments &g, const Map &map_d, unsigned tiles, Barriers at, char *slabs, int rank, int consumer) {
     const Epilogue<SCALE, C_TYPE, D_TYPE, BIAS_TYPE> epilogue(g);
     const int thread = threadIdx.x % WARPGROUP, warp = thread / 32, lane = thread % 32;
     char *slab = slabs + (consumer * 4 + warp) * SLAB_BYTES;
-    // Each warpgroup tells every block of the cluster that it has read a stage, since all of them wrote it.
+    // Each warpgroup tells every block of the cluster that it has read a stage, because all of them wrote the shared tile.
     auto release = [&](int number) {
-        if (thread < CLUSTER) arrive_at(empty + 8 * number, thread);
+        if (thread < CLUSTER) arrive_at((SHARED_LEFT ? at.empty_left : at.empty_right) + 8 * number, thread);
+        if (thread == 32) arrive_at((SHARED_LEFT ? at.empty_right : at.empty_left) + 8 * number, rank);
     };
     Stage stage;
-    for (Tiles t(g); t.more(); t.advance()) {
+    int half = 0;
+    for (ClusterTiles t(g.m, g.n); t.more(); t.advance()) {
         int first_m, first_n;
-        t.place(rank, first_m, first_n);
-        SUM sums[SUMS];
+        place_block(t, rank, first_m, first_n);
+        SUM sums[LEFTS][SUMS];
         int before = -1;
         for (int k = 0; k < g.k; k += TILE_K, stage.advance()) {
             const unsigned right = tiles + stage.number * STAGE_BYTES;
-            const u64 of_right = descriptor<RIGHT_ALONG_K>(right), of_left = descriptor<LEFT_ALONG_K>(right + RIGHT_BYTES + consumer * 64 * 128);
-            wait(full + 8 * stage.number, stage.parity);
+            const u64 of_right = descriptor<RIGHT_ALONG_K>(right), of_left = descriptor<LEFT_ALONG_K>(right + RIGHT_BYTES + consumer * LEFTS * 64 * 128);
+            wait(at.full + 8 * stage.number, stage.parity);
             begin_products();
 #pragma unroll
-            for (int step = 0; step < TILE_K / MMA_K; step++) multiply(sums, of_left + step * LEFT_STEP, of_right + step * RIGHT_STEP, k + step > 0);
+            for (int step = 0; step < TILE_K / MMA_K; step++)
+#pragma unroll
+                for (int l = 0; l < LEFTS; l++) multiply(sums[l], of_left + l * (64 * 128 >> 4) + step * LEFT_STEP, of_right + step * RIGHT_STEP, k + step > 0);
             end_products();
             wait_for_products<1>();
             if (before >= 0) release(before);
@@ -236,9 +197,12 @@ __device__ __forceinline__ void consume(const Arguments &g, const Map &map_d, un
         }
         wait_for_products<0>();
         release(before);
-        first_n += consumer * 64 + warp * 16;
-        if (PLAIN) store_boxes(epilogue, map_d, sums, slab, first_m, first_n, lane);
-        else store_rows(epilogue, sums, (SUM *)slab, first_m, first_n, lane);
+#pragma unroll
+        for (int l = 0; l < LEFTS; l++) {
+            const int column = first_n + (consumer * LEFTS + l) * 64 + warp * 16;
+            if (PLAIN) store_boxes(epilogue, map_d, sums[l], slab, half, first_m, column, lane);
+            else store_rows(epilogue, sums[l], (SUM *)slab, first_m, column, lane);
+        }
     }
     if (PLAIN && lane == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
@@ -249,24 +213,30 @@ __cluster_dims__(CLUSTER, 1, 1)
 #endif
 __launch_bounds__(THREADS, 1) KERNEL(const Arguments g, const __grid_constant__ Map map_a, const __grid_constant__ Map map_b, const __grid_constant__ Map map_d) {
     extern __shared__ uint4 dynamic[];
-    __shared__ alignas(8) u64 barriers[2 * STAGES];
+    __shared__ alignas(8) u64 barriers[3 * STAGES];
     // Swizzled lines repeat after 1,024 bytes.
     char *slabs = (char *)dynamic + (-shared_address(dynamic) & 1023);
-    const unsigned tiles = shared_address(slabs) + 4 * CONSUMERS * SLAB_BYTES, full = shared_address(barriers), empty = full + 8 * STAGES;
+    const unsigned tiles = shared_address(slabs) + 4 * CONSUMERS * SLAB_BYTES, full = shared_address(barriers);
+    const Barriers at = {full, full + 8 * STAGES, full + 16 * STAGES};
     const int rank = CLUSTER > 1 ? rank_in_cluster() : 0, warpgroup = threadIdx.x / WARPGROUP;
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) make_barrier(full + 8 * stage, 1), make_barrier(empty + 8 * stage, CONSUMERS * CLUSTER);
+        for (int stage = 0; stage < STAGES; stage++) {
+            make_barrier(at.full + 8 * stage, 2);
+            make_barrier(at.empty_right + 8 * stage, CONSUMERS * (SHARED_LEFT ? 1 : CLUSTER));
+            make_barrier(at.empty_left + 8 * stage, CONSUMERS * (SHARED_LEFT ? CLUSTER : 1));
+        }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
     if (CLUSTER > 1) meet_cluster();
     if (warpgroup == CONSUMERS) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x % WARPGROUP == 0) produce(g, map_a, map_b, tiles, full, empty, rank);
+        if (threadIdx.x % WARPGROUP == 0) produce<true, PRODUCERS == 1>(g, map_a, map_b, tiles, at, rank);
+        if (PRODUCERS == 2 && threadIdx.x % WARPGROUP == 32) produce<false, true>(g, map_a, map_b, tiles, at, rank);
         __syncwarp();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        consume(g, map_d, tiles, full, empty, slabs, rank, warpgroup);
+        consume(g, map_d, tiles, at, slabs, rank, warpgroup);
     }
     // No block ends while another one of its cluster writes to it.
     if (CLUSTER > 1) meet_cluster();
