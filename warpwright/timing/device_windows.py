@@ -27,7 +27,7 @@ from warpwright.native.intrinsics import (
 from warpwright.timing import state as s
 from warpwright.timing.exchange import requests_to_serve, serve_group
 from warpwright.timing.warming import RUNNING
-from warpwright.timing.window_steps import begin, close_window, run_gpc, wait_a_little, window_end
+from warpwright.timing.window_steps import LOOKS_BEFORE_SLEEP, begin, close_window, run_gpc, wait_a_little, window_end
 
 RUN_SMS, END_WINDOW = range(2)
 """Phases that threads share."""
@@ -198,7 +198,7 @@ def share_phase(table: int, phase: int, joined: int) -> None:
         pass
     turns = 0
     while atomic_peek(table + 8 * s.DG_DONE) < joined:
-        wait_a_little(turns)
+        wait_a_little(min(turns, LOOKS_BEFORE_SLEEP))
         turns += 1
 
 
