@@ -177,8 +177,6 @@ class PeerRoute:
     """Occupancy of the gang's incoming links by the acknowledgement of a write that is not posted."""
     width: WidthRule | None = None
     """How the gang's links reduce their width; None: they do not."""
-    ways: tuple[tuple[str, str], ...] = ()
-    """The steps to the other device, from node to node, which other devices' packets may take too."""
 
 
 class Observer(Protocol):

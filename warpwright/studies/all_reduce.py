@@ -1,7 +1,7 @@
 """All-reduces over each machine (ring, tree and direct), compared with the time that the links need for their bytes.
 
 Each algorithm is a list of transfers between GPUs that access each other's memory.  Its closed-form bound is the time of the busiest way (one direction of the links between two
-GPUs, or of a GPU's links to its switches): bytes with their packets' heads, and acknowledgements of what comes the other way, over the links' rate.  Kernels push lines into the next GPU's memory and raise a flag for each
+GPUs, or of a GPU's links to its switches): bytes with their packets' heads over the links' rate.  Kernels push lines into the next GPU's memory and raise a flag for each
 block behind a fence of the system's scope, so that blocks run down their parts independently of each other.
 """
 
@@ -163,16 +163,20 @@ Transfer = tuple[int, int, float]
 """From, to, bytes."""
 
 
+def _rate(machine: Any, first: int, last: int) -> float:
+    """Seconds per byte that kernels store over the path from one GPU to another."""
+    way = peer_routes(machine, first)[last]
+    return (way.packet_ns + SECTORS_PER_LINE * way.sector_ns) / LINE_BYTES * 1e-9
+
+
 def bound_seconds(node: System, transfers: Iterable[Transfer]) -> float:
     """How long the busiest way takes for its bytes: a direction of the links between two nodes of the machine."""
     busy: defaultdict[tuple[str, str], float] = defaultdict(float)
     for first, last, size in transfers:
         route = node.route(first, last)
         assert route is not None
-        one = peer_routes(node.machine, first)[last]
-        for near, far in route.ways:
-            busy[near, far] += size * (one.packet_ns + SECTORS_PER_LINE * one.sector_ns) / LINE_BYTES * 1e-9
-            busy[far, near] += size * one.acknowledge_ns / LINE_BYTES * 1e-9
+        for way in route.ways:
+            busy[way] += size * _rate(node.machine, first, last)
     return max(busy.values())
 
 

@@ -234,6 +234,5 @@ def peer_routes(machine: Machine, ordinal: int) -> dict[int, PeerRoute]:
             posted_writes=bool(link.posted_writes),
             acknowledge_ns=link.access_acknowledge_bytes / rate,
             width=link.width_rule,
-            ways=way.ways,
         )
     return found

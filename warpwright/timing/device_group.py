@@ -178,40 +178,16 @@ def _run(
 
 
 def _group(machines: Sequence[Prepared]) -> npt.NDArray[np.int64]:
-    """The table of the devices, and of the steps that their packets share, for ``device_windows.run_devices``."""
-    steps, routes = _shared_steps(machines)
-    first_step = s.DG_WORDS + len(machines) * s.DV_WORDS
-    first_route = first_step + steps * s.SW_WORDS
-    group = buffer_reuse.aligned(first_route + routes.size)
+    """The table of the devices for ``device_windows.run_devices``."""
+    group = buffer_reuse.aligned(s.DG_WORDS + len(machines) * s.DV_WORDS)
     group[s.DG_COUNT] = len(machines)
-    group[s.DG_STEPS], group[s.DG_STEPS_AT] = steps, first_step
-    group[s.DG_ROUTES], group[s.DG_ROUTES_AT] = len(routes), first_route
-    group[first_route:] = routes.ravel()
     for number, machine in enumerate(machines):
         row = _row(group, number)
         row[s.DV_STATE] = intrinsics.address_of(machine.state.words)
         row[s.DV_PROGRAM] = intrinsics.address_of(machine.static.rows)
         row[s.DV_PERIOD] = round(1e9 / machine.chip.clocks.sm_clock_mhz)
         row[s.DV_RUNS], row[s.DV_TAKEN] = 1, 1
-        # The loop of several devices has no form with checked indices.
-        machine.state.words[s.chip.shares_ways] = int(len(routes) > 0 and not intrinsics.BOUNDSCHECK)
     return group
-
-
-def _shared_steps(machines: Sequence[Prepared]) -> tuple[int, npt.NDArray[np.int64]]:
-    """How many steps the devices' routes have together, and the words (``s.RW_WORDS``) of both directions of each route."""
-    numbers: dict[tuple[str, str], int] = {}
-    rows = []
-    for device, machine in enumerate(machines):
-        m = machine.state.words
-        for number, (_, route) in enumerate(sorted(machine.grids[0].context.memory.peer_routes.items()), start=1):
-            unit = s.PeerRoute(int(m[s.chip.peer_routes]) + number * s.PeerRoute.size)
-            answers = tuple((last, first) for first, last in reversed(route.ways))
-            for back, (ways, held) in enumerate(((route.ways, unit.held_out), (answers, unit.held_back))):
-                taken = [numbers.setdefault(way, len(numbers)) for way in ways[: s.MAX_STEPS]]
-                use = int(m[s.chip.route_use]) + (2 * number + back) * s.SLICE_GROUPS
-                rows.append([device, use, int(held), len(taken), *taken, *[0] * (s.MAX_STEPS - len(taken))])
-    return len(numbers), np.array(rows, np.int64).reshape(-1, s.RW_WORDS)
 
 
 def _row(group: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.int64]:

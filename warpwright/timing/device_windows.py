@@ -2,10 +2,8 @@
 
 A round has the windows that begin before any of them ends, at most one of each device.  A window is shorter than any link, so the devices' windows of a round
 depend on each other only by what warps read and write.  First the SMs of all devices run, then strong accesses are executed, device by device, then
-the slices serve the other requests and the windows end.  Host threads share the first and the last phase, a device at a time; the order of what devices
+the slices serve the other requests and the windows end.  Host threads share the first and last steps, a device at a time; the order of what devices
 can see of each other does not depend on them.
-
-Packets of several devices meet on links, for example on those from the switches to a device that several write to.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from warpwright.native.intrinsics import (
     atomic_peek,
     atomic_poke,
     core,
-    divide,
     host_address,
     peek,
     poke,
@@ -30,7 +27,7 @@ from warpwright.timing.warming import RUNNING
 from warpwright.timing.window_steps import LOOKS_BEFORE_SLEEP, begin, close_window, run_gpc, wait_a_little, window_end
 
 RUN_SMS, END_WINDOW = range(2)
-"""Phases that threads share."""
+"""Steps that threads share."""
 JOINS, SERVED = 1, 2
 """A device has a window in the round, and its strong accesses have been executed."""
 
@@ -39,76 +36,6 @@ JOINS, SERVED = 1, 2
 def device_at(table: int, number: int) -> int:
     """The address of a device's row."""
     return table + 8 * (s.DG_WORDS + number * s.DV_WORDS)
-
-
-@core
-def step_at(table: int, number: int) -> int:
-    """The address of a step's words."""
-    return table + 8 * (peek(table + 8 * s.DG_STEPS_AT) + number * s.SW_WORDS)
-
-
-@core
-def route_at(table: int, number: int) -> int:
-    """The address of the words of a direction of a route."""
-    return table + 8 * (peek(table + 8 * s.DG_ROUTES_AT) + number * s.RW_WORDS)
-
-
-@core
-def used_by(m: Any, first: int) -> int:
-    """What packets in one direction of a route took in the round; counting begins again."""
-    used = 0
-    for group in range(s.SLICE_GROUPS):
-        used += m[first + group]
-        m[first + group] = 0
-    return used
-
-
-@core
-def use_steps(table: int) -> None:
-    """Let each step carry the packets that all devices sent over it in the round."""
-    for number in range(peek(table + 8 * s.DG_ROUTES)):
-        r = route_at(table, number)
-        d = device_at(table, peek(r + 8 * s.RW_DEVICE))
-        used = used_by(words_at(peek(d + 8 * s.DV_STATE)), peek(r + 8 * s.RW_USE))
-        if used == 0:
-            continue
-        takes = used * peek(d + 8 * s.DV_PERIOD) >> 8
-        for k in range(peek(r + 8 * s.RW_STEPS)):
-            step = step_at(table, peek(r + 8 * (s.RW_STEP + k)))
-            poke(step + 8 * s.SW_FREE, peek(step + 8 * s.SW_FREE) + takes)
-            poke(step + 8 * s.SW_USERS, peek(step + 8 * s.SW_USERS) | 1 << peek(r + 8 * s.RW_DEVICE))
-
-
-@core
-def is_shared(table: int, step: int) -> bool:
-    """Whether packets of several devices wait for a step."""
-    users = peek(step + 8 * s.SW_USERS)
-    return users & (users - 1) != 0 and peek(step + 8 * s.SW_FREE) > peek(table + 8 * s.DG_END)
-
-
-@core
-def share_steps(table: int) -> None:
-    """Between two rounds: packets of several devices for one step wait for each other, if it has more than it can carry.
-
-    A device's own first step is served packet by packet (``links.take``); what several devices send in a round is added up, so a packet waits only for what exceeds a window.
-    """
-    use_steps(table)
-    for number in range(peek(table + 8 * s.DG_ROUTES)):
-        r = route_at(table, number)
-        d = device_at(table, peek(r + 8 * s.RW_DEVICE))
-        free = 0
-        for k in range(peek(r + 8 * s.RW_STEPS)):
-            step = step_at(table, peek(r + 8 * (s.RW_STEP + k)))
-            if is_shared(table, step):
-                free = max(free, peek(step + 8 * s.SW_FREE) - peek(table + 8 * s.DG_LONGEST))
-        m = words_at(peek(d + 8 * s.DV_STATE))
-        m[peek(r + 8 * s.RW_HELD)] = divide(free, peek(d + 8 * s.DV_PERIOD))
-    end = peek(table + 8 * s.DG_END)
-    for number in range(peek(table + 8 * s.DG_STEPS)):
-        step = step_at(table, number)
-        if peek(step + 8 * s.SW_FREE) <= end:
-            poke(step + 8 * s.SW_FREE, end)
-            poke(step + 8 * s.SW_USERS, 0)
 
 
 @core
@@ -127,7 +54,6 @@ def round_end(table: int) -> int:
 def join_round(table: int) -> int:
     """Let the devices whose windows begin before any ends take part in a round; returns how many do."""
     end = round_end(table)
-    longest = 0
     count = 0
     for number in range(peek(table + 8 * s.DG_COUNT)):
         d = device_at(table, number)
@@ -136,23 +62,19 @@ def join_round(table: int) -> int:
             continue
         m = words_at(peek(d + 8 * s.DV_STATE))
         if m[s.chip.now] * peek(d + 8 * s.DV_PERIOD) < end:
-            last = window_end(m)
-            m[m[s.chip.thread_phase] + s.PHASE_END] = last
-            longest = max(longest, (last - m[s.chip.now]) * peek(d + 8 * s.DV_PERIOD))
+            m[m[s.chip.thread_phase] + s.PHASE_END] = window_end(m)
             poke(d + 8 * s.DV_JOINS, JOINS)
             count += 1
-    poke(table + 8 * s.DG_END, end)
-    poke(table + 8 * s.DG_LONGEST, longest)
     return count
 
 
 @core
-def do_phase(d: int, phase: int) -> None:
-    """A device's part of a phase."""
+def do_step(d: int, step: int) -> None:
+    """A device's part of a step."""
     m = words_at(peek(d + 8 * s.DV_STATE))
     code = words_at(peek(d + 8 * s.DV_PROGRAM))
     end = m[m[s.chip.thread_phase] + s.PHASE_END]
-    if phase == RUN_SMS:
+    if step == RUN_SMS:
         for turn in range(m[s.chip.gpcs]):
             run_gpc(m, code, m[m[s.chip.gpc_turns] + turn], end)
         return
@@ -164,7 +86,7 @@ def do_phase(d: int, phase: int) -> None:
 
 @core
 def take_device(table: int, first: int) -> bool:
-    """Do the open phase for a device that nobody has taken, the ``first`` one rather than others; False if none is left."""
+    """Do the open step for a device that nobody has taken, the ``first`` one rather than others; False if none is left."""
     count = peek(table + 8 * s.DG_COUNT)
     for turn in range(count):
         number = first + turn
@@ -172,23 +94,23 @@ def take_device(table: int, first: int) -> bool:
             number -= count
         d = device_at(table, number)
         if atomic_peek(d + 8 * s.DV_TAKEN) == 0 and atomic_add(d + 8 * s.DV_TAKEN, 1) == 0:
-            do_phase(d, peek(table + 8 * s.DG_OPEN))
+            do_step(d, peek(table + 8 * s.DG_STEP))
             atomic_add(table + 8 * s.DG_DONE, 1)
             return True
     return False
 
 
 @core
-def share_phase(table: int, phase: int, joined: int) -> None:
-    """Open a phase for the devices of a round, do it together with the helpers that have a core, and wait for what these have begun."""
+def share_step(table: int, step: int, joined: int) -> None:
+    """Open a step for the devices of a round, do it together with the helpers that have a core, and wait for what these have begun."""
     count = peek(table + 8 * s.DG_COUNT)
     if peek(table + 8 * s.DG_HELPERS) == 0:
         for number in range(count):
             d = device_at(table, number)
             if peek(d + 8 * s.DV_JOINS):
-                do_phase(d, phase)
+                do_step(d, step)
         return
-    poke(table + 8 * s.DG_OPEN, phase)
+    poke(table + 8 * s.DG_STEP, step)
     atomic_poke(table + 8 * s.DG_DONE, 0)
     for number in range(count):
         d = device_at(table, number)
@@ -255,11 +177,9 @@ def run_devices(state: Any, limit: int) -> int:
         joined = join_round(table)
         if joined == 0:
             return 0
-        share_phase(table, RUN_SMS, joined)
+        share_step(table, RUN_SMS, joined)
         serve_strong(table)
-        share_phase(table, END_WINDOW, joined)
-        if peek(table + 8 * s.DG_ROUTES):
-            share_steps(table)
+        share_step(table, END_WINDOW, joined)
         left = stopped(table)
         if left:
             return left
@@ -268,7 +188,7 @@ def run_devices(state: Any, limit: int) -> int:
 
 @core
 def help_devices(state: Any, first: int) -> int:
-    """Another host thread's part of ``run_devices``: takes devices of every phase, ``first`` before others, until it is told to end."""
+    """Another host thread's part of ``run_devices``: takes devices of every step, ``first`` before others, until it is told to end."""
     table = host_address(words(state))
     turns = 0
     while atomic_peek(table + 8 * s.DG_LEAVE) == 0:

@@ -7,7 +7,7 @@ Atomics on the host's memory are done in L2, which reads the sectors and writes 
 device's are done there, each lane on a word in a packet of its own.  Devices of a system have routes (``system/routes.py``) whose times
 replace the chip's; those over other links take other ways.  A link that loses packets (``errors_per_million_packets``) sends them again.
 Writes over NVLink 1 and 2 and PCI Express are posted: nothing comes back, and a fence of the system's scope asks the targets.  Links may reduce their width
-while they have little to do (``WidthRule``).  Steps of a route that packets of several devices take are shared between rounds of windows (``device_windows.share_steps``).
+while they have little to do (``WidthRule``).
 """
 
 from __future__ import annotations
@@ -128,22 +128,9 @@ def broken(m: Any, way: int, home: int, share: int) -> bool:
 
 
 @core
-def held_by_others(m: Any, route: s.PeerRoute, way: int, home: int, cost: int) -> int:
-    """Count a packet for the steps of its way that other devices' packets take too; returns when those before it are through."""
-    back = way == m[route.back]
-    number = 2 * ((route - m[s.chip.peer_routes]) // s.PeerRoute.size)
-    if back:
-        number += 1
-    m[m[s.chip.route_use] + number * s.SLICE_GROUPS + group_of(m, home)] += cost
-    return m[route.held_back] if back else m[route.held_out]
-
-
-@core
 def carry(m: Any, route: s.PeerRoute, way: int, home: int, time: int, cost: int) -> int:
     """When a packet goes that arrives whole: after an error it and what followed it are sent again, which takes the way's time there and back."""
     start = take(m, way, home, time, cost)
-    if m[s.chip.shares_ways]:
-        start = max(start, held_by_others(m, route, way, home, cost))
     share = m[route.errors]
     if share:
         while broken(m, way, home, share):

@@ -140,7 +140,6 @@ class _Sizes:
             ("link_window", s.LINK_WAYS * s.SLICE_GROUPS),
             ("link_later", s.LINK_WAYS * s.SLICE_GROUPS),
             ("link_widths", s.LINK_WAYS * s.LinkWidth.size),
-            ("route_use", 2 * s.MAX_PEER_ROUTES * s.SLICE_GROUPS),
             ("peer_routes", s.MAX_PEER_ROUTES * s.PeerRoute.size),
             ("processors", PROCESSORS * s.Processor.size),
             ("held_up", self.half),

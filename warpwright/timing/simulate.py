@@ -142,7 +142,7 @@ def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
     own = (s.LK_TO_PEER, s.LK_FROM_PEER)
     named = (s.chip.peer_ask, s.chip.peer_packet, s.chip.peer_sector, s.chip.peer_latency)
     later = (s.chip.peer_write_latency, s.chip.peer_atomic_latency)
-    rows = [[*own, *(int(words[field]) for field in (*named, *later)), 0, 0, 0, 0, 0, 0]]
+    rows = [[*own, *(int(words[field]) for field in (*named, *later)), 0, 0, 0, 0]]
     per_ns = chip.clocks.sm_clock_mhz / 1000
     gangs = 0
     for _, route in sorted(memory.peer_routes.items()):
@@ -152,7 +152,7 @@ def _fill_routes(state: State, chip: Chip, memory: DeviceMemory) -> None:
         latencies = (route.latency_ns, route.write_latency_ns, route.atomic_latency_ns)
         row = [out, out + 1, *(round(256 * per_ns * ns) for ns in costs), *(round(per_ns * ns) for ns in latencies)]
         errors = round(route.errors_per_million_packets / 1e6 * 2**32), round(256 * per_ns * route.replay_ns)
-        rows.append([*row, *errors, int(route.posted_writes), round(256 * per_ns * route.acknowledge_ns), 0, 0])
+        rows.append([*row, *errors, int(route.posted_writes), round(256 * per_ns * route.acknowledge_ns)])
         if route.width is not None:
             _fill_widths(state, route.width, (out, out + 1), per_ns)
     first = int(words[s.chip.peer_routes])

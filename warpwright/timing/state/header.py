@@ -771,10 +771,6 @@ class Header(Unit):
     links = area("links", "by way (LK_) and group of slices, when it is free, in 1/256 cycle")
     link_use = area("link_use", "by way and group of slices, what packets took, in 1/256 cycle")
     link_ways = word("ways", "that there are")
-    shares_ways = word("", "packets of other devices take the same ways (device_windows.py)")
-    route_use = area(
-        "route_use", "by route, direction and group of slices, what packets took in a round, in 1/256 cycle"
-    )
     link_window = area(
         "link_window", "by way and group of slices, what packets take in this window of activity, in 1/256 cycle"
     )

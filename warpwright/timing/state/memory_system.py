@@ -215,8 +215,6 @@ class PeerRoute(Unit):
     replay = word("1/256 cycle", "of the way, for each of those beside the packet itself")
     posted = word("", "writes have no answer")
     acknowledge = word("1/256 cycle", "of the way back, for the answer to a write that is not posted")
-    held_out = word("cycle", "before which no packet gets past those of other devices on the steps to the other device")
-    held_back = word("cycle", "the same of the steps from there")
 
 
 class LinkWidth(Unit):
@@ -355,15 +353,9 @@ TICKET_PIECE = (1 << TICKET_KIND) - 1
 # --- several devices at once (device_windows.py): the group's words, then a row for each device, in lines of the host of their own ---
 DG_COUNT = 0  # devices
 DG_HELPERS = 1  # host threads besides the one that runs the loop
-DG_OPEN = 8  # the phase that is open
-DG_DONE = 16  # devices that have done their part of it
+DG_STEP = 8  # that is open
+DG_DONE = 16  # devices that have done it
 DG_LEAVE = 24  # nonzero when helpers must end
-DG_STEPS, DG_STEPS_AT = (
-    2,
-    3,
-)  # steps of routes, which packets of several devices may take, and where their words begin (SW_)
-DG_ROUTES, DG_ROUTES_AT = 4, 5  # directions of routes, and where their words begin (RW_)
-DG_END, DG_LONGEST = 6, 7  # femtoseconds: of the round, the end; of its windows, the longest
 DG_WORDS = 32
 DV_STATE, DV_PROGRAM = 0, 1  # host addresses of the device's state and instructions
 DV_PERIOD = 2  # femtoseconds of a cycle
@@ -371,19 +363,8 @@ DV_RUNS = 3  # it has blocks left
 DV_JOINS = 4  # 0: it has no window in the round
 DV_REQUESTS = 5  # of that window, which are left for the groups of slices
 DV_OUTCOME = 6  # of close_window
-DV_TAKEN = 8  # 0: nobody has taken its part of the open phase
+DV_TAKEN = 8  # 0: nobody has taken the open step
 DV_WORDS = 16
-SW_FREE = 0  # femtoseconds: when a step has carried all packets so far
-SW_USERS = 1  # devices whose packets it has carried since it was last free, a bit for each
-SW_WORDS = 2
-RW_DEVICE, RW_USE, RW_HELD = (
-    0,
-    1,
-    2,
-)  # the device's number, and in its state the first word of what packets took, and the word of PeerRoute
-RW_STEPS, RW_STEP = 3, 4  # how many steps it has, and the number of each
-MAX_STEPS = 8
-RW_WORDS = RW_STEP + MAX_STEPS
 
 
 class LoggedBlock(Unit):
