@@ -78,6 +78,7 @@ def test_without_a_window_a_flood_takes_all(bench: Bench) -> None:
     assert bench.missed(None) > 0.95
 
 
+@pytest.mark.ci
 def test_persisting_lines_stay_up_to_the_set_aside(bench: Bench) -> None:
     aside(bench, 8)
     assert bench.missed(bench.window()) < 0.05  # 512 KiB of 1,280

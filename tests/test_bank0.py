@@ -133,6 +133,7 @@ def test_a_full_p100_synchronises() -> None:
         turned(gpu, blocks, 2)
 
 
+@pytest.mark.ci
 def test_a_timed_grid_synchronises_on_pascal() -> None:
     few, many = turned(ww.GPU("p100"), 2, 2), turned(ww.GPU("p100"), 112, 2)
     assert many.cycles >= few.cycles > 4 * 2 * 200  # four barriers of two trips to L2 each

@@ -157,6 +157,7 @@ def found(gpu: ww.GPU, kernel: str, waits: bool) -> list[str]:
     return [finding.check for finding in gpu.findings]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_what_a_cluster_orders_has_no_finding(gpu: ww.GPU, kernel: str) -> None:
     ran = found(gpu, kernel, True)

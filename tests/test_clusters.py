@@ -198,6 +198,7 @@ def test_reciprocals_divide_exactly(count: int) -> None:
     )
 
 
+@pytest.mark.ci
 def test_the_example_checks_its_result(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(Path(__file__).parents[1] / "examples" / "clusters.py"), run_name="__main__")
     assert "column sums of (128, 4224) in clusters of 4 on h200: correct" in capsys.readouterr().out
@@ -223,6 +224,7 @@ def test_the_barrier_takes_its_time_however_windows_fall(monkeypatch: pytest.Mon
     assert spans[0] == spans[1] == spans[2] >= 32 * latency
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("apart", "far", "cycles"), [(0, 1, 3.0), (1, 1, 7.3), (8, 1, 58), (32, 1, 98)])
 def test_loads_from_another_blocks_shared_memory_take_their_packets(apart: int, far: int, cycles: float) -> None:
     """Cycles of 16 warps for each load on an H200 (bench.micro ``remote_places``): a sector; four of a line; 32 of eight lines, of 32."""
@@ -234,6 +236,7 @@ def test_loads_from_another_blocks_shared_memory_take_their_packets(apart: int, 
     assert (many - few) / 32 / 16 == pytest.approx(cycles, rel=0.1, abs=1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("apart", "far", "cycles"), [(1, 1, 13.5), (8, 1, 108), (0, 1, 96), (8, 0, 8)])
 def test_additions_to_another_blocks_shared_memory_take_their_packets(apart: int, far: int, cycles: float) -> None:
     """Cycles of 16 warps for each addition on an H200 (bench.micro ``remote_places``): four sectors, 32, one word 32 times; the own block."""

@@ -57,11 +57,11 @@ class Rule:
             found.append((line * self.line + first * self.sector - (1 << 40), count * self.sector))
         return found
 
-    def address_cycles(self, addresses: list[int]) -> int:
+    def address_cycles(self, addresses: list[int], filtered: bool = False) -> int:
         table = np.array(addresses, np.int64)
         mask = (1 << len(addresses)) - 1
         mask -= 1 << 64 if mask >= 1 << 63 else 0
-        return int(cycles(self.state.words, 1 << 40, table.ctypes.data, mask))
+        return int(cycles(self.state.words, 1 << 40, table.ctypes.data, mask, filtered))
 
 
 @partial(entry, sources=SOURCES)
@@ -70,8 +70,8 @@ def joined(state, sm, base, table, mask, size):
 
 
 @partial(entry, sources=SOURCES)
-def cycles(state, base, table, mask):
-    return address_cycles(words(state), Addresses(base, True, table, mask))
+def cycles(state, base, table, mask, filtered):
+    return address_cycles(words(state), Addresses(base, True, table, mask), filtered)
 
 
 def lanes(count: int, first: int = 0, step: int = 4) -> list[int | None]:
@@ -199,6 +199,7 @@ def test_addresses_take_16_cycles_on_cypress_and_4_or_8_on_cayman() -> None:
         addresses = [size * lane for lane in range(64)]
         assert cypress.address_cycles(addresses) == 16
         assert cayman.address_cycles(addresses) == joined_cycles
+        assert cayman.address_cycles(addresses, filtered=True) == 16, "the lanes of a filter do not share addresses"
     scattered = [256 * lane for lane in range(64)]
     assert cypress.address_cycles(scattered) == cayman.address_cycles(scattered) == 16
 

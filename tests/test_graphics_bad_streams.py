@@ -27,6 +27,7 @@ def test_each_case_ends_in_an_error_or_a_picture() -> None:
     assert all(case.said for case in errors)
 
 
+@pytest.mark.ci
 def test_a_snapshot_brings_a_device_back() -> None:
     """Spoilt and restored before each submission, the recording still ends with its memory."""
 

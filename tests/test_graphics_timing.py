@@ -79,6 +79,7 @@ def passed(given: Work, until: float = 1e9) -> Any:
     return pipe
 
 
+@pytest.mark.ci
 def test_setup_takes_a_primitive_per_clock() -> None:
     pipe = passed(work(primitives=50))
     assert pipe.next[SETUP] == 50

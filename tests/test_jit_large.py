@@ -54,6 +54,7 @@ class Mixed:
         return [a.get().tobytes() for a in arrays]
 
 
+@pytest.mark.ci
 def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = Mixed()
     results, sizes = [], []

@@ -108,6 +108,7 @@ def test_memory_that_comes_back_to_what_it_was() -> None:
     assert "lane" in deadlock(ww.GPU("a100", timing="off"), "round_trip", 1, 1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("chip", "name"), [("p100", "lane_lock"), ("v100", "unset_flag")])
 def test_the_interpreter_finds_the_same(chip: str, name: str) -> None:
     texts = [

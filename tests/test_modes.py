@@ -81,6 +81,7 @@ def test_sampled_launches_of_generated_kernels_leave_the_same(kernel: Kernel) ->
         assert np.array_equal(left[2][name], array), name
 
 
+@pytest.mark.ci
 def test_generated_grids_are_sampled() -> None:
     kernel = Kernel(SUMS, 90, 64, 1, 1)
     launched = small("sampled").compile(kernel.source)["generated"]

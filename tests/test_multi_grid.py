@@ -137,6 +137,7 @@ def test_a_kernel_beside_one_that_prints_runs_on_several_gpus() -> None:
     assert [module[name]._loaded.program.services for name in ("rotate", "prints")] == [(), ("vprintf",)]
 
 
+@pytest.mark.ci
 def test_a_single_device_is_a_cooperative_launch_too() -> None:
     rotated("h200x2", "90", [1], timing="off")
 

@@ -186,6 +186,7 @@ by_numba = numba_entry.entry(all_of_it)
 number = st.integers(-50, 50) | st.integers(-(1 << 62), 1 << 62)
 
 
+@pytest.mark.ci
 @settings(max_examples=200, deadline=None)
 @given(number, number)
 def test_what_is_translated_computes_what_numba_makes_of_it(a: int, b: int) -> None:

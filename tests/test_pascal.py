@@ -36,6 +36,7 @@ def available(name: str, engine: str, front_end: str = "sass") -> None:
         pytest.skip("its source file uses what sm_60 does not have")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [n for n in SAMPLE if n in names()])
 def test_corpus_sample_in_compiled_code(name: str) -> None:
     available(name, "compiled")

@@ -277,8 +277,8 @@ def test_textures_that_are_not_modelled_are_refused(word: int, bits: int, why: s
         (0x22 << 2 | 4 << 8 | 4 << 12 | 3 << 27, "tiled images"),
         (0x1A << 2 | 6 << 12, "numbers of type 6"),
         (0x1A << 2 | 1 << 15, "channels in order 1"),
-        (0x16 << 2 | 7 << 12, "buffers of format 0x16"),
-        (0x16 << 2 | 7 << 12 | 3 << 27, "images of format 0x16"),
+        (0x0B << 2 | 7 << 12, "buffers of format 0xb"),
+        (0x0B << 2 | 7 << 12 | 3 << 27, "images of format 0xb"),
         (0x22 << 2 | 4 << 12 | 6 << 27, "resources of type 6"),
     ],
 )

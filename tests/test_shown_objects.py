@@ -55,6 +55,7 @@ def runs() -> list[Any]:
         "bottleneck": "latency: warps wait for global, local or L2 memory (51% of warp time); the nearest limit is DRAM",
         "instructions": 123_456_789,
         "simulation_speed": 1e6,
+        "library": None,
     }
     return [SimpleNamespace(**made), SimpleNamespace(**{**made, "timed": False})]
 

@@ -148,6 +148,7 @@ def test_points_are_all_combinations(folder: Path) -> None:
     assert {point.program for point in changed} == {"step.py 1"}
 
 
+@pytest.mark.ci
 def test_launches_of_every_chip_are_rows(folder: Path) -> None:
     asked = {
         "programs": ["saxpy.py {n}"],

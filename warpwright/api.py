@@ -438,7 +438,7 @@ class GPU:
         except WarpwrightError as error:
             told = error
             if name is None and isinstance(source, str) and isinstance(error, CompileError):
-                told = error.placed(DEFAULT_NAME, lines_of_text(source))
+                told = error.placed(DEFAULT_NAME, lines_of_text(source)).with_traceback(error.__traceback__)
             raise without_own_frames(told) from error.__cause__
 
     def _compiled(
