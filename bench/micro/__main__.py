@@ -150,7 +150,7 @@ def main() -> int:
         runs.append(
             {
                 "benchmark": name,
-                "command": "python -m " + " ".join(["bench.micro", *sys.argv[1:]]),
+                "command": " ".join(["python -m bench.micro", *map(_word, sys.argv[1:])]),
                 "date": time.strftime("%Y-%m-%d"),
                 "seconds": round(seconds, 2),
                 **facts,
@@ -163,6 +163,11 @@ def main() -> int:
                 save: Callable[..., None] = np.savez_compressed
                 save(options.out.with_suffix(".npz"), **ctx.arrays)
     return 1 if errors else 0
+
+
+def _word(argument: str) -> str:
+    """An argument as a record shows it: of a path, the name alone, because its folder is another one on each machine."""
+    return Path(argument).name if "/" in argument else argument
 
 
 def dump(record: dict[str, Any]) -> str:
