@@ -1,11 +1,18 @@
-"""When tests that draw or compute through the system's Mesa can run."""
+"""Programs that draw or compute through the system's Mesa on a simulated chip: when their tests can run, and what they print and save."""
 
 from __future__ import annotations
 
 import ctypes.util
 import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -18,3 +25,27 @@ def needs_mesa(driver: str) -> list[pytest.MarkDecorator]:
     )
     reason = f"needs moderngl, EGL and Mesa's {driver} driver (libegl1, libgl1-mesa-dri)"
     return [pytest.mark.ci, pytest.mark.skipif(missing, reason=reason)]
+
+
+def run(chip: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """``warpwright run`` on a chip; its program can import what this process can."""
+    return subprocess.run(
+        [sys.executable, "-m", "warpwright", "run", "--gpu", chip, *words],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=500,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
+    )
+
+
+@cache
+def saved_by(program: Path, chip: str, timing: str) -> tuple[dict[str, Any], str]:
+    """Run a program that saves its arrays in the ``.npz`` file that its argument names; returns them and what it printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "results.npz"
+        done = run(chip, "--timing", timing, str(program), str(place))
+        assert done.returncode == 0, done.stderr
+        assert "warpwright: drm" not in done.stderr, done.stderr
+        return dict(np.load(place)), done.stdout

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
-from tests.mesa_drivers import needs_mesa
+from tests.mesa_drivers import needs_mesa, saved_by
 
 pytestmark = needs_mesa("r600")
 
 
-def test_doubles_are_those_of_numpy(tmp_path: Path) -> None:
-    place = tmp_path / "doubles.npz"
-    program = Path(__file__).with_name("glsl_doubles.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "warpwright", "run", "--gpu", "hd6970", "--timing", "off", str(program), str(place)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=300,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr
-    kept = np.load(place)
+def test_doubles_are_those_of_numpy() -> None:
+    kept, _ = saved_by(Path(__file__).with_name("glsl_doubles.py"), "hd6970", "off")
     q = kept["given"]
     single = q.astype(np.float32).astype(np.float64)
     wanted = [q + 1, q * q, q * q + q, np.floor(q), np.fmax(q, 2), np.where(q < 3, q, 2), np.sqrt(q), 1 / q, single]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.glsl_filters import LEVELS, SIZE
-from tests.mesa_drivers import needs_mesa
+from tests.mesa_drivers import needs_mesa, saved_by
 
 pytestmark = needs_mesa("r600")
 PROGRAM = Path(__file__).with_name("glsl_filters.py")
@@ -21,28 +17,8 @@ CASES = (("hd5870", "off"), ("hd6970", "off"), ("hd6970", "full"))
 MOST_MEANS = 8
 
 
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTEST_TMP", str(tmp_path_factory.mktemp("filters")))
-        yield
-
-
-@cache
 def results(chip: str, timing: str) -> dict[str, Any]:
-    place = Path(os.environ["PYTEST_TMP"]) / f"{chip}.{timing}.npz"
-    done = subprocess.run(
-        [sys.executable, "-m", "warpwright", "run", "--gpu", chip, "--timing", timing, str(PROGRAM), str(place)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=500,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "warpwright: drm" not in done.stderr, done.stderr
-    return dict(np.load(place))
+    return saved_by(PROGRAM, chip, timing)[0]
 
 
 # --- the same in NumPy ------------------------------------------------------------------------------------------

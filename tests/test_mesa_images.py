@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +9,15 @@ import numpy as np
 import pytest
 
 from tests.glsl_images import FORMATS, HEIGHT, LAYERS, WIDTH
-from tests.mesa_drivers import needs_mesa
+from tests.mesa_drivers import needs_mesa, run, saved_by
 
 pytestmark = needs_mesa("r600")
 PROGRAM = Path(__file__).with_name("glsl_images.py")
 CASES = (("hd5870", "off"), ("hd6970", "off"), ("hd6970", "full"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTEST_TMP", str(tmp_path_factory.mktemp("images")))
-        yield
-
-
-@cache
 def results(chip: str, timing: str) -> dict[str, Any]:
-    place = Path(os.environ["PYTEST_TMP"]) / f"{chip}.{timing}.npz"
-    done = subprocess.run(
-        [sys.executable, "-m", "warpwright", "run", "--gpu", chip, "--timing", timing, str(PROGRAM), str(place)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "warpwright: drm" not in done.stderr, done.stderr
-    return dict(np.load(place))
+    return saved_by(PROGRAM, chip, timing)[0]
 
 
 def seen(given: Any, name: str) -> Any:
@@ -143,11 +120,5 @@ def test_filtered_cube_maps_are_refused_by_name(tmp_path: Path) -> None:
         " 'layout(std430, binding = 1) buffer B { vec4 b; }; void main() { b = textureLod(t, vec3(0.3), 0.0); }')\n"
         "p.run(1); b.read()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "warpwright", "run", "--gpu", "hd6970", "--timing", "off", str(place)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run("hd6970", "--timing", "off", str(place))
     assert "filtered cube maps have no meaning here" in done.stderr

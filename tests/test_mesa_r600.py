@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ import pytest
 
 from tests.glsl_programs import GROUPS
 from tests.glsl_shaders import COMPUTE, DRAWN
-from tests.mesa_drivers import needs_mesa
+from tests.mesa_drivers import needs_mesa, run, saved_by
 from tests.mesa_r600 import Dump, differences, dumps
 from warpwright.isa.r600.decode import decode_program
 from warpwright.isa.r600.layouts import CAYMAN
@@ -25,18 +22,6 @@ CHIPS = ("hd5870", "hd6970")
 PROGRAM = Path(__file__).with_name("glsl_programs.py")
 PIGLIT = next(iter(Path("/usr/lib").glob("*/piglit")), Path("/usr/lib/piglit"))
 needs_piglit = pytest.mark.skipif(not (PIGLIT / "bin/shader_runner").is_file(), reason="needs piglit")
-
-
-def run(chip: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "warpwright", "run", "--gpu", chip, *words],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=500,
-        check=False,
-        env={**os.environ, **variables},
-    )
 
 
 @cache
@@ -71,22 +56,11 @@ def test_the_programs_hold_what_they_are_for(chip: str) -> None:
     assert not [name for name in wanted if name not in operations and not re.search(rf"\b{name}", text)]
 
 
-@cache
-def results(chip: str, timing: str) -> Any:
-    place = Path(os.environ["PYTEST_TMP"]) / f"{chip}.{timing}.npz"
-    done = run(chip, "--timing", timing, str(PROGRAM), str(place))
-    assert done.returncode == 0, done.stderr
-    assert "warpwright: drm" not in done.stderr, done.stderr
+def results(chip: str, timing: str) -> tuple[dict[str, Any], str]:
+    found, printed = saved_by(PROGRAM, chip, timing)
     name = "CAYMAN" if chip == "hd6970" else "CYPRESS"
-    assert f"renderer: AMD {name}" in done.stdout
-    return np.load(place), done.stdout
-
-
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTEST_TMP", str(tmp_path_factory.mktemp("mesa")))
-        yield
+    assert f"renderer: AMD {name}" in printed
+    return found, printed
 
 
 def collatz(v: int, table: Any, limit: int) -> int:
@@ -158,7 +132,7 @@ def test_the_page_s_example(chip: str) -> None:
     assert "[126. 124. 122. 120.]" in done.stdout, done.stderr
 
 
-def test_draws_are_refused_by_name() -> None:
+def test_draws_are_refused_by_name(tmp_path: Path) -> None:
     code = (
         "import moderngl\n"
         "c = moderngl.create_context(standalone=True, backend='egl')\n"
@@ -167,7 +141,7 @@ def test_draws_are_refused_by_name() -> None:
         "f = c.framebuffer([c.renderbuffer((8, 8))]); f.use()\n"
         "c.vertex_array(p, []).render(vertices=3); f.read()\n"
     )
-    place = Path(os.environ["PYTEST_TMP"]) / "draws.py"
+    place = tmp_path / "draws.py"
     place.write_text(code)
     done = run("hd6970", str(place))
     assert "the graphics pipeline of Cypress and Cayman is not modelled" in done.stderr

@@ -1,4 +1,7 @@
-"""A CUDA program of this folder on a card with nvcc: it is built, run, and what it prints is stored with the card's name."""
+"""Command lines of this folder's modules: a CUDA program that is built and run on a card with nvcc, or a cubin whose kernels a card or the model runs.
+
+What they find is stored with the card's name.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from bench.device import Device, open_device
 
 
 def main(module: Path, description: str | None, measure: Callable[[Callable[[], Any]], dict[str, Any]]) -> None:
@@ -31,3 +36,30 @@ def main(module: Path, description: str | None, measure: Callable[[Callable[[], 
     )
     about = {"command": f"python -m bench.machine.{module.stem} --out FILE", "device": card.stdout.decode().strip()}
     options.out.write_text(json.dumps({**about, **found}, indent=1) + "\n")
+
+
+def measure_cubin(module: Path, description: str | None, measure: Callable[[Device, bytes], Any], **about: Any) -> None:
+    """The command line of a module with kernels: ``--build FILE`` makes their cubin, ``--cubin FILE`` measures on a card, or with ``--model`` on a chip's model.
+
+    Args:
+        module: the module's file; the kernels are in the same folder, in a file of the same name.
+        measure: receives the device and the cubin; returns the rows.
+        about: what else is stored.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, help="make the cubin and end")
+    parser.add_argument("--arch", type=int, default=90)
+    parser.add_argument("--cubin", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--model", help="measure the model of this chip")
+    options = parser.parse_args()
+    if options.build:
+        from warpwright.toolchain import compile_source
+
+        options.build.write_bytes(compile_source(module.with_suffix(".cu").read_text(), options.arch).cubin)
+        return
+    device = open_device("model", options.model) if options.model else open_device("card")
+    found = {**device.describe(), **about, "rows": measure(device, options.cubin.read_bytes())}
+    print(json.dumps(found["rows"]))
+    if options.out:
+        options.out.write_text(json.dumps(found) + "\n")

@@ -7,15 +7,13 @@ CUDA leaves this undefined.  Programs do it all the same, such as reductions by 
 
 from __future__ import annotations
 
-import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 
-from bench.device import Device, open_device
+from bench.device import Device
+from bench.machine.card_program import measure_cubin
 
-SOURCE = Path(__file__).with_suffix(".cu")
 STEPS = (2, 4, 32)
 
 
@@ -32,24 +30,5 @@ def measure(device: Device, cubin: bytes) -> dict[str, list[int]]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubin and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    if options.build:
-        from warpwright.toolchain import compile_source
-
-        options.build.write_bytes(compile_source(SOURCE.read_text(), options.arch).cubin)
-        return
-    device = open_device("card")
-    text = json.dumps({**device.describe(), "rows": measure(device, options.cubin.read_bytes())})
-    print(text)
-    if options.out:
-        options.out.write_text(text + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    measure_cubin(Path(__file__), __doc__, measure)

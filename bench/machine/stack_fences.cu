@@ -1,4 +1,4 @@
-// Fences of all warps of a block behind stores to the stack or to global memory, and behind none.
+// Fences of all warps of a block after stores to the stack or to global memory, and after none.
 
 #define STORE(SPACE, AT, BYTES, CONSTRAINT) asm volatile("st." SPACE ".u32 [%0+" BYTES "], %1;" :: CONSTRAINT(AT), "r"(i) : "memory")
 

@@ -1,19 +1,17 @@
-"""Fences of all warps of an SM behind four stores to the stack, as a called barrier has them, behind one to global memory, and behind none.
+"""Fences of all warps of an SM after four stores to the stack, as in a barrier that is called, after one to global memory, and after none.
 
 ``python -m bench.machine.stack_fences --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 
-from bench.device import Device, open_device
+from bench.device import Device
+from bench.machine.card_program import measure_cubin
 
-SOURCE = Path(__file__).with_suffix(".cu")
 KERNELS = ("fences_alone", "fences_behind_stack", "fences_behind_stores")
 SHAPES = ((1, 1), (1, 16), (1, 32), (2, 16), (2, 32), (4, 8), (4, 16), (8, 8), (16, 4), (32, 2))
 """Blocks of each SM, and warps of each block."""
@@ -42,25 +40,5 @@ def measure(device: Device, cubin: bytes) -> dict[str, list[float]]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubin and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--model", help="measure the model of this chip")
-    options = parser.parse_args()
-    if options.build:
-        from warpwright.toolchain import compile_source
-
-        options.build.write_bytes(compile_source(SOURCE.read_text(), options.arch).cubin)
-        return
-    device = open_device("model", options.model) if options.model else open_device("card")
-    found = {**device.describe(), "shapes": SHAPES, "rows": measure(device, options.cubin.read_bytes())}
-    print(json.dumps(found["rows"]))
-    if options.out:
-        options.out.write_text(json.dumps(found) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    measure_cubin(Path(__file__), __doc__, measure, shapes=SHAPES)
