@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import tempfile
 import threading
@@ -37,6 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="warpwright-tests-", ignore_cleanup_errors=True)
         os.environ["PYTHONPYCACHEPREFIX"] = folder.name
         config.add_cleanup(folder.cleanup)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file whose ``pytestmark`` is a mark that the command leaves out is not imported: reading such files takes a worker seconds."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    marks = config.option.markexpr
+    left_out = re.findall(r"not (\w+)", marks) if " or " not in marks else []
+    found = re.search(r"^pytestmark = (?:\[\s*)?pytest\.mark\.(\w+)", collection_path.read_text("utf-8"), re.MULTILINE)
+    return True if found and found[1] in left_out else None
 
 
 @pytest.hookimpl(tryfirst=True)

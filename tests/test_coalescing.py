@@ -78,6 +78,7 @@ def lanes(count: int, first: int = 0, step: int = 4) -> list[int | None]:
     return [first + step * lane for lane in range(count)]
 
 
+@pytest.mark.ci
 # --- compute capability 1.0 and 1.1 -----------------------------------------------------------------------------------
 def test_in_order_words_of_a_segment_are_one_transaction() -> None:
     """Of 4, 8 and 16 bytes per lane: 64, 128, and twice 128 bytes for a half-warp; a warp has two."""

@@ -60,6 +60,7 @@ class Pixel:
         }
 
 
+@pytest.mark.ci
 def test_bits_say_which_values_are_the_same() -> None:
     pixel = Pixel(9)
     pixel.draw(0b1111, 0xFFFF)

@@ -17,9 +17,8 @@ from tests.forked_programs import run_program
 from tests.test_driver_devices import finished
 
 pytestmark = [
+    pytest.mark.ci,  # two programs ask for all answers
     pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files"),
-    # Two programs ask for all answers.
-    pytest.mark.ci,
 ]
 ROOT = Path(__file__).parents[1]
 CARD: dict[str, Any] = json.loads((ROOT / "bench/data/h200/driver_answers.json").read_text())

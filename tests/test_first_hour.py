@@ -173,6 +173,7 @@ kernel[1, 32](np.zeros(1, np.int32), np.zeros(1, np.int32))
 """
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("interruptible")
 def test_an_interruption_says_at_which_lines_the_warps_were(tmp_path: Path) -> None:
     program = tmp_path / "endless.py"

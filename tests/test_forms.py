@@ -106,6 +106,7 @@ def test_forms_agree_in_both_languages(arch: int) -> None:
             assert digests(outcome.form, outcome.results["compiled"]) == card[names[outcome.form]], outcome.form.name
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arch", OF_RELATIVES)
 def test_forms_agree_on_relatives_of_a_chip(arch: int) -> None:
     forms = [f for f in all_forms(arch) if f.name in OF_RELATIVES[arch]]

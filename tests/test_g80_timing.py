@@ -41,6 +41,7 @@ def by_eight(piece: str) -> float:
     return each(piece, 4, SETUP, 8, LAST) / 8
 
 
+@pytest.mark.ci
 # --- issue and pipes --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("warps", "cycles"), [(1, 24), (6, 24), (7, 28), (24, 96)])
 def test_six_warps_hide_the_latency_of_the_processors(warps: int, cycles: int) -> None:
@@ -62,6 +63,7 @@ def test_a_warp_takes_four_cycles_of_the_processors_and_products_may_go_to_the_o
     assert by_eight(piece) == pytest.approx(cycles, rel=0.015)
 
 
+@pytest.mark.ci
 def test_a_special_function_takes_its_units_for_sixteen_cycles_in_which_the_processors_go_on() -> None:
     root = "rcp.approx.ftz.f32 %f1, %f1;\n"
     others = MADS.replace("%f1", "%f8")

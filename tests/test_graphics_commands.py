@@ -88,6 +88,7 @@ def test_registers_are_set_up_to_the_method_that_starts_work() -> None:
     assert engine["B"] == 3
 
 
+@pytest.mark.ci
 def test_a_copy_moves_rows() -> None:
     stream = Stream()
     memory = stream.device.memory

@@ -266,6 +266,7 @@ def test_factors_and_equations_of_blending() -> None:
     assert np.allclose(blend(s, d, (0, 0), 2), np.maximum(s, d))
 
 
+@pytest.mark.ci
 def test_logic_operations_are_the_sixteen_of_opengl() -> None:
     form = COLOUR_FORMATS[0xD5]
     source, target = 0b1100, 0b1010

@@ -48,6 +48,7 @@ from warpwright.graphics.timed.work import (
 )
 from warpwright.tools.report.frame_page import MOST_PICTURES, FramePictures, frame_page, heat_image
 
+pytestmark = pytest.mark.ci
 RECORDINGS = Path(__file__).parents[1] / "warpwright" / "studies" / "recordings"
 CHIP = load_chip("g80")
 RATES = rates_of(CHIP)
@@ -79,7 +80,6 @@ def passed(given: Work, until: float = 1e9) -> Any:
     return pipe
 
 
-@pytest.mark.ci
 def test_setup_takes_a_primitive_per_clock() -> None:
     pipe = passed(work(primitives=50))
     assert pipe.next[SETUP] == 50
@@ -311,7 +311,6 @@ def timed(name: str, balance: str = "dynamic", **overrides: Any) -> tuple[Replay
     return replay, frame_of(replay.device.timer)  # type: ignore[arg-type]
 
 
-@pytest.mark.ci
 def test_time_changes_no_image_and_is_always_the_same() -> None:
     first, frame = timed("large_triangles")
     assert first.is_same is True
@@ -337,7 +336,6 @@ def test_time_changes_no_image_and_is_always_the_same() -> None:
     assert again.to_dict() == frame.to_dict()
 
 
-@pytest.mark.ci
 def test_zcull_saves_hidden_layers() -> None:
     """Sixteen hidden squares of 1,024 tiles cost a clock each, and no pixel."""
     _, frame = timed("hidden")
@@ -349,7 +347,6 @@ def test_zcull_saves_hidden_layers() -> None:
     assert all(d.counts["quads shaded"] == 0 for d in hidden)
 
 
-@pytest.mark.ci
 def test_late_depth_is_culled_too_and_shades_no_rejected_tile() -> None:
     """A program that discards tests depth afterwards; what Z-cull rejects never reaches it."""
     replay = Replay(RECORDINGS / "late_depth.wwcs", load_chip("g80"))
@@ -371,7 +368,6 @@ def test_late_depth_is_culled_too_and_shades_no_rejected_tile() -> None:
     assert max(int(m.shaded.max()) for m in seen[0].maps.values()) > 1
 
 
-@pytest.mark.ci
 def test_a_page_shows_every_draw(tmp_path: Path) -> None:
     replay = Replay(RECORDINGS / "hidden.wwcs", load_chip("g80"))
     pictures: list[FramePictures] = []

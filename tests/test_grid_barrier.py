@@ -41,9 +41,9 @@ def cubin(arch: str) -> bytes:
 @pytest.mark.parametrize(
     ("chip", "arch", "engine", "blocks", "rounds"),
     [
-        ("p100", "60", "", 5, 4),
-        ("v100", "70", "", 5, 4),
-        ("a100", "80", "", 5, 4),
+        pytest.param("p100", "60", "", 5, 4, marks=pytest.mark.ci),
+        pytest.param("v100", "70", "", 5, 4, marks=pytest.mark.ci),
+        pytest.param("a100", "80", "", 5, 4, marks=pytest.mark.ci),
         ("h200", "90", "", 5, 4),
         ("a100", "80", "interpreter", 2, 1),
     ],

@@ -18,6 +18,8 @@ QUICK = (
     *("digit_ranks", "scan_segments", "quantise_zigzag", "streamcluster_gain"),
 )
 """Run every time; the rest of the sets is slow."""
+SECONDS = ("streamcluster_gain", "cache_append", "match_blocks", "digit_ranks")
+"""Of these, the ones that take a second or more."""
 UNORDERED = {
     "route_tokens": (2,),
     "join_trees": (0,),
@@ -88,7 +90,14 @@ def same_bits(one: Outputs, other: Outputs) -> bool:
 
 OF = {name: which for which in (holdout.FIRST, second.SECOND, third.THIRD, fourth.FOURTH) for name in which.names()}
 """The set that each name belongs to."""
-EVERY = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in OF]
+
+
+def kernel(name: str) -> object:
+    seconds = pytest.mark.ci if name in SECONDS else ()
+    return pytest.param(name, marks=seconds if name in QUICK else pytest.mark.slow)
+
+
+EVERY = [kernel(n) for n in OF]
 
 
 def test_no_name_stands_in_two_sets() -> None:

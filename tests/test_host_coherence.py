@@ -135,7 +135,8 @@ def test_the_host_shoots_translations_down_and_only_those_of_what_it_remaps(node
 def test_memory_that_the_process_gives_back_is_shot_down(node: ww.System, kernels: Any) -> None:
     forget_translations(node)
     stays = Ordinary(8)
-    mapping = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # So long that what the process maps next, which goes to the upper end of the gap, takes none of the pages that were read.
+    mapping = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     address = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
     touch(kernels, address, 8)
     touch(kernels, stays.address, 4)

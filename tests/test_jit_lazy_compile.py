@@ -57,7 +57,7 @@ ODD_LANES = {
 }
 
 
-@pytest.fixture(scope="module", params=["v100", "h200"])
+@pytest.fixture(scope="module", params=[pytest.param("v100", marks=pytest.mark.ci), "h200"])
 def built(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     gpu = ww.GPU(request.param, timing="off")
     return gpu, gpu.compile(SOURCE)

@@ -154,6 +154,7 @@ def same(program: list[Lowered], words: list[int]) -> list[Lowered]:
     return wide
 
 
+@pytest.mark.ci
 @settings(max_examples=400, deadline=None)
 @given(
     program=st.lists(instruction(), min_size=2, max_size=12),

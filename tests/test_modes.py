@@ -139,6 +139,7 @@ def ballots() -> list[int]:
     return sums
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("chip", LATER_CHIPS)
 def test_lanes_meet_at_a_warpsync_only_those_with_their_mask(chip: str, mode: str) -> None:

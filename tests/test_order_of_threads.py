@@ -84,7 +84,8 @@ def test_a_failure_that_no_race_explains_has_no_note(tmp_path: Path) -> None:
     assert "note:" not in right.stderr
 
 
-@pytest.mark.parametrize("check", ["racecheck", pytest.param("schedcheck", marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("check", ["racecheck", "schedcheck"])
 def test_the_checks_end_with_what_a_race_means(tmp_path: Path, check: str) -> None:
     program = tmp_path / "late.py"
     program.write_text(PROGRAM + "assert x[0] in (0, 7)\n")

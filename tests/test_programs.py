@@ -57,8 +57,29 @@ LONG = frozenset(
     )
 )
 """Programs that take several seconds to compile for the host."""
-MEDIUM = frozenset(("partitions", "ptx_float", "function_table", "block_barrier"))
-"""Programs that take two or three."""
+MEDIUM = frozenset(
+    (
+        *(
+            "partitions",
+            "ptx_float",
+            "function_table",
+            "block_barrier",
+            "float_approximations",
+            "float_reductions",
+            "cub_warps",
+        ),
+        *(
+            "scoped_atomics",
+            "group_copy",
+            "barrier_copy",
+            "local_arrays",
+            "mma_integers",
+            "wide_intrinsics",
+            "virtual_calls",
+        ),
+    )
+)
+"""Programs that take one to three."""
 
 
 def interpreted_launch(name: str, chip: str) -> object:

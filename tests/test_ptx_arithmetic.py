@@ -290,6 +290,7 @@ def floats(type: str) -> Any:
     return st.lists(st.builds(lambda s, v: s | v, signs, anything), min_size=LANES, max_size=LANES)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("type", ["f32", "f64"])
 @settings(max_examples=15, deadline=None)

@@ -91,7 +91,8 @@ def test_a_time_limit_tells_warps_that_wait_from_those_that_run(timing: str) -> 
     assert re.search(r"warp 1: lanes 0-31 run at limits\.cu:1[12]: ", text), text
 
 
-@pytest.mark.parametrize("check", ["all", pytest.param("schedcheck", marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("check", ["all", "schedcheck"])
 def test_a_time_limit_has_the_lines_under_the_checks(check: str) -> None:
     text = stopped("counts", "off", check=check)
     assert re.match(r"kernel counts, block \([01], 0, 0\):\n", text), text

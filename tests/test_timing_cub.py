@@ -27,6 +27,7 @@ sweep(int *lookback, int *counter, unsigned *bins_out, const unsigned *bins, uns
 TILE = 256 * 8
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "chip", ["h200", pytest.param("a100", marks=pytest.mark.slow), pytest.param("v100", marks=pytest.mark.slow)]
 )

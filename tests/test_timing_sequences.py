@@ -29,6 +29,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
     return Context(open_device("model"), folder, "90")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "pair",
     [
@@ -50,6 +51,7 @@ def test_pairs_of_wide_products_take_what_they_take_on_a_card(context: Context, 
     assert took == pytest.approx(recorded()["pairs"][pair]["1"][0], abs=0.05)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "pair",
     [
