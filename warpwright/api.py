@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from warpwright.engine.access_policy import AccessWindow
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
+    from warpwright.engine.r600_images import ClImage, ClSampler
     from warpwright.engines import JpegDecoder, OpticalFlow, Timeline, VideoDecoder
     from warpwright.faults import DeviceFaults
     from warpwright.images import CudaArray, Surface, Texture, TextureOptions
@@ -551,6 +552,60 @@ class GPU:
 
         return Surface(array)
 
+    # --- images of OpenCL C -------------------------------------------------------------------------
+    def image(
+        self,
+        shape: int | Sequence[int],
+        dtype: npt.DTypeLike = np.float32,
+        *,
+        order: str = "RGBA",
+        normalized: bool = False,
+        layered: bool = False,
+        name: str = "",
+    ) -> ClImage:
+        """Return an image (``clCreateImage``) for kernels of OpenCL C on AMD's chips; ``set`` and ``get`` copy its texels.
+
+        Args:
+            shape: (width,), (height, width) or (depth, height, width); with ``layered`` the layers come first.
+            dtype: type of a channel: 8, 16 or 32-bit integers, float16 or float32.
+            order: channels in memory: ``"R"``, ``"RG"``, ``"RGBA"``, ``"BGRA"``, ``"ARGB"``, ``"A"``, ``"RA"``, ``"INTENSITY"`` or ``"LUMINANCE"``.
+            normalized: integers of 8 and 16 bits are fractions of the largest one: ``CL_UNORM_INT8`` and the like.
+
+        Raises:
+            ArgumentError: no image has such sizes or elements.
+            UnsupportedError: the chip is none of AMD's.
+        """
+        from warpwright.engine.r600_images import ClImage, ImageForm
+
+        self._needs_opencl("image")
+        sizes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
+        return ClImage(self.memory, ImageForm(sizes, np.dtype(dtype), order, normalized, layered), name)
+
+    def sampler(
+        self, filter: str = "nearest", address: str = "clamp_to_edge", *, normalized: bool = False
+    ) -> ClSampler:
+        """Return a sampler (``clCreateSampler``), for a parameter ``sampler_t``.
+
+        Args:
+            filter: ``"nearest"`` or ``"linear"``.
+            address: ``"none"``, ``"clamp_to_edge"``, ``"clamp"`` (the border's colour), ``"repeat"`` or ``"mirrored_repeat"``.
+            normalized: coordinates range from 0 to 1; otherwise they are in texels.
+
+        Raises:
+            ArgumentError: there is no such sampler.
+            UnsupportedError: the chip is none of AMD's.
+        """
+        from warpwright.engine.r600_images import make_sampler
+
+        self._needs_opencl("sampler")
+        return make_sampler(filter, address, normalized)
+
+    def _needs_opencl(self, what: str) -> None:
+        if self.chip.arch not in GENERATIONS.values():
+            raise UnsupportedError(
+                f"{self.chip.name}: gpu.{what}(...) is for OpenCL C on hd5870 and hd6970; CUDA has gpu.cuda_array, gpu.texture and gpu.surface"
+            )
+
     def tensor_map(
         self,
         array: DeviceArray,
@@ -805,6 +860,16 @@ class Launcher:
         made = copy(self)
         made.window = window
         return made
+
+    def bound(self, arguments: Sequence[Any]) -> tuple[Launcher, Sequence[Any]]:
+        """The launcher for a launch's arguments, and the arguments to pack: images of OpenCL C decide what a kernel's fetches do."""
+        kernel = self.kernel
+        loaded, words = kernel._loaded_module.bound(kernel._loaded, arguments)
+        if loaded is kernel._loaded:
+            return self, words
+        made, made.kernel = copy(self), copy(kernel)
+        made.kernel._loaded = loaded
+        return made, words
 
     def __repr__(self) -> str:
         shape, shared = self.geometry, self.geometry.dynamic_shared_bytes

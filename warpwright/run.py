@@ -307,9 +307,10 @@ def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:
         KeyboardInterrupt: Ctrl-C; host arrays keep their values and the GPU stays usable.
     """
     kernel, memory = launcher.kernel, launcher.kernel.gpu.memory
-    packed = pack(kernel.parameters, kernel.name, arguments, memory)
+    bound, words = launcher.bound(arguments)
+    packed = pack(kernel.parameters, kernel.name, words, memory)
     try:
-        run = _run(launcher, packed.parameters)
+        run = _run(bound, packed.parameters)
         packed.copy_back()
     finally:
         packed.release()

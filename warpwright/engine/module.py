@@ -7,7 +7,9 @@ Each global variable that the code refers to is allocated separately, with a nam
 from __future__ import annotations
 
 import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -207,6 +209,10 @@ class LoadedModule:
         # Far enough to leave room for services and routines.
         rest = code_layout(self.cubin, None, (end // 4096 + 2) * 4096)
         return {name: base for name, base in rest.items() if name not in bases}
+
+    def bound(self, loaded: LoadedKernel, arguments: Sequence[Any]) -> tuple[LoadedKernel, Sequence[Any]]:
+        """The kernel for a launch with such arguments, and its arguments: the same, except where what is bound decides what an instruction does."""
+        return loaded, arguments
 
     def prepare(self, loaded: LoadedKernel) -> None:
         """Write the addresses that the module's own data holds (tables of pointers) as this kernel needs them.

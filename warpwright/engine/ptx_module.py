@@ -7,9 +7,10 @@ PTX has no reserved shared memory, so a block's shared memory begins at 0 on eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -132,6 +133,10 @@ class PtxModule:
     def source_name(self) -> str:
         """The name of that text in the kernels' lines."""
         return self.made_from if self.text.files else self.compiled.name
+
+    def bound(self, loaded: LoadedKernel, arguments: Sequence[Any]) -> tuple[LoadedKernel, Sequence[Any]]:
+        """The kernel for a launch with such arguments, and its arguments: the same, except where what is bound decides what an instruction does."""
+        return loaded, arguments
 
     def keep(
         self,

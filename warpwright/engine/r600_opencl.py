@@ -7,19 +7,31 @@ parameter is its size in bytes; the launch's shared memory is the sum of these, 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.machine_code_module import MachineCodeModule
+from warpwright.engine.module import LoadedKernel
 from warpwright.engine.ptx_module import load_ptx, symbols_of
+from warpwright.engine.r600_images import ClImage, ClSampler
 from warpwright.engine.r600_module import GENERATION_OF
-from warpwright.errors import UnsupportedError
+from warpwright.errors import ArgumentError, UnsupportedError
 from warpwright.isa.program import Parameter
-from warpwright.isa.r600.compiler.from_opencl import Compiled, OpenClProgram, ptx_name
+from warpwright.isa.r600.bindings import Bindings
+from warpwright.isa.r600.compiler.from_opencl import Compiled, OpenClParameter, OpenClProgram, ptx_name
+from warpwright.isa.r600.compiler.opencl_images import (
+    FIRST_SAMPLER_PARAMETER,
+    ImageParameter,
+    constant_samplers,
+    sampler_of,
+)
 from warpwright.isa.r600.fields import UndefinedWord
+from warpwright.isa.r600.load import R600Program
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.compile import source_text
@@ -43,6 +55,8 @@ class R600OpenClModule(MachineCodeModule):
     program: OpenClProgram | None = None
     ir: dict[str, str] = field(default_factory=dict)
     """LLVM IR of the kernels loaded so far."""
+    bound_kernels: dict[tuple[str, str], LoadedKernel] = field(default_factory=dict)
+    """Kernels by the images and samplers of their launches, which decide how their fetches convert and filter."""
 
     @property
     def source(self) -> None:
@@ -66,6 +80,65 @@ class R600OpenClModule(MachineCodeModule):
             raise UnsupportedError(str(error)) from None
         self.ir[kernel.name] = made.ir
         return made
+
+    def bound(self, loaded: LoadedKernel, arguments: Sequence[Any]) -> tuple[LoadedKernel, Sequence[Any]]:
+        """The kernel for the images and samplers among a launch's arguments, and the arguments with words in place of these.
+
+        Raises:
+            ArgumentError: an argument is no image or sampler, or an image of another type.
+        """
+        assert self.program is not None
+        name = loaded.kernel.name
+        listed = self.program.parameters[name]
+        if len(arguments) != len(listed) or all(p.special is None for p in listed):
+            return loaded, arguments
+        words, images, samplers, targets = list(arguments), {}, constant_samplers(), {}
+        for n, (parameter, placed) in enumerate(zip(listed, loaded.kernel.parameters, strict=True)):
+            special = parameter.special
+            if isinstance(special, ImageParameter):
+                image = self._image(f"argument {n + 1} {parameter.name!r} of {name}", parameter, arguments[n])
+                images[special.number] = found = image.bound(placed.offset_bytes)
+                if special.target >= 0:
+                    targets[1 + special.target] = found
+                words[n] = image.record()
+            elif special is not None:
+                value = _sampler_value(f"argument {n + 1} {parameter.name!r} of {name}", arguments[n])
+                samplers[FIRST_SAMPLER_PARAMETER + special.number] = sampler_of(value)
+                words[n] = struct.pack("<I", value)
+        bindings = Bindings(textures=images, samplers=samplers, targets=targets)
+        key = (name, repr(bindings))
+        if key not in self.bound_kernels:
+            assert isinstance(loaded.program, R600Program)
+            program = replace(loaded.program, images=bindings)
+            self.bound_kernels[key] = LoadedKernel(loaded.kernel, program, loaded.banks, loaded.data)
+        return self.bound_kernels[key], words
+
+    def _image(self, where: str, parameter: OpenClParameter, given: object) -> ClImage:
+        """An argument that is to be an image.
+
+        Raises:
+            ArgumentError: it is not, or not of the parameter's type, or in another GPU's memory.
+        """
+        assert isinstance(parameter.special, ImageParameter)
+        wanted = parameter.special.kind
+        if not isinstance(given, ClImage):
+            raise ArgumentError(f"{where} takes an image (gpu.image(...)), not a {type(given).__name__}")
+        if given.form.kind != wanted:
+            raise ArgumentError(f"{where} takes an {wanted.name}_t, not {given!r}, an {given.form.kind.name}_t")
+        if given.memory is not self.memory:
+            raise ArgumentError(f"{where}: it is in another GPU's memory; create it with the GPU that runs the kernel")
+        return given
+
+
+def _sampler_value(where: str, given: object) -> int:
+    """The number of a sampler.
+
+    Raises:
+        ArgumentError: it is no sampler.
+    """
+    if isinstance(given, ClSampler):
+        return given.value
+    raise ArgumentError(f"{where} takes a sampler (gpu.sampler(...)), not a {type(given).__name__}")
 
 
 def load_opencl(

@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 
 from warpwright.errors import UnsupportedError
 from warpwright.toolchain.cache import cache_key, default_cache
+from warpwright.toolchain.r600_rewrites import WIDENED, rewritten
 
 CPUS = {"evergreen": "cypress", "cayman": "cayman"}
 """LLVM's name of the chip for each generation of encodings."""
@@ -30,16 +31,8 @@ _NO_BITS = 8
 """Type of an ELF section without contents in the file."""
 _LOCAL_ALLOCATION = 0x288E8
 """Register of compute programs: words of local data share."""
-_REVISION = "4"
-"""Part of the cache key; change it with the passes below."""
-
-_VALUE = r'%(?:[\w.$-]+|"[^"]*")'
-_SIGNED = re.compile(rf"^  ({_VALUE}) = (?:sext|ashr) ", re.MULTILINE)
-_STORE = re.compile(r"^(  )store ((?:i32|float) [^\n]*, ptr addrspace\(1\) )", re.MULTILINE)
-_DIVISION = re.compile(
-    rf"^  (?P<to>{_VALUE}) = (?P<name>udiv|urem) (?:exact )?i32 (?P<x>{_VALUE}|-?\d+), (?P<y>{_VALUE}|-?\d+)[^\n]*$",
-    re.MULTILINE,
-)
+_REVISION = "5"
+"""Part of the cache key; change it with the passes below and with the rewrites."""
 
 
 class ObjectCode(NamedTuple):
@@ -67,7 +60,16 @@ def compile_ir(text: str, helpers: str, generation: str) -> ObjectCode:
     """
     request = json.dumps((text, helpers, CPUS[generation]))
     key = cache_key((_REVISION, llvmlite.__version__, request))
-    return object_code(default_cache().made("r600", key, lambda: _in_a_process(request)))
+
+    def made() -> bytes:
+        try:
+            return _in_a_process(request)
+        except UnsupportedError as error:
+            if WIDENED not in str(error):
+                raise
+        return _in_a_process(json.dumps((text, helpers, CPUS[generation], True)))
+
+    return object_code(default_cache().made("r600", key, made))
 
 
 def _in_a_process(request: str) -> bytes:
@@ -113,8 +115,12 @@ def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, inline: bool) 
     passes.run(module, builder)
 
 
-def emit_object(text: str, helpers: str, cpu: str) -> bytes:
-    """Compile the kernel to an ELF; ends the process if LLVM aborts."""
+def emit_object(text: str, helpers: str, cpu: str, copies_pairs: bool = False) -> bytes:
+    """Compile the kernel to an ELF; ends the process if LLVM aborts.
+
+    Args:
+        copies_pairs: rewrite pairs that become the beginning of four elements.
+    """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, opt=2)
@@ -124,48 +130,8 @@ def emit_object(text: str, helpers: str, cpu: str) -> bytes:
         module.link_in(_parsed(helpers, machine))
         optimise(module, machine, inline=True)
     text = str(module)
-    ready = single_stores(divisions_of_wide_numbers(text))
+    ready = rewritten(text, copies_pairs)
     return machine.emit_object(module if ready == text else llvm.parse_assembly(ready))
-
-
-def single_stores(text: str) -> str:
-    """Keep stores of words separate.
-
-    The back end merges two neighbours even if they are aligned to 4 bytes only, but the engines require 8-byte accesses to be aligned to 8.
-    """
-    return _STORE.sub(r"\1store volatile \2", text)
-
-
-def divisions_of_wide_numbers(text: str) -> str:
-    """Rewrite unsigned divisions whose dividend is sign-extended.
-
-    The back end treats such a dividend (``udiv i32 -1, %y``, or the result of ``sext``) as having few bits, although as an unsigned number it is large.
-    """
-    signed = set(_SIGNED.findall(text))
-
-    def wide(m: re.Match[str]) -> str:
-        to, name, x, y = m["to"], m["name"], m["x"], m["y"]
-        if not x.startswith("-") and x not in signed:
-            return m[0]
-        own = f"%ww.{to[1:].strip(chr(34))}"
-        lines = [
-            f"{own}.half = lshr i32 {x}, 1",
-            f"{own}.part = udiv i32 {own}.half, {y}",
-            f"{own}.twice = shl i32 {own}.part, 1",
-            f"{own}.product = mul i32 {own}.twice, {y}",
-            f"{own}.rest = sub i32 {x}, {own}.product",
-            f"{own}.more = icmp uge i32 {own}.rest, {y}",
-        ]
-        if name == "udiv":
-            lines += [f"{own}.one = zext i1 {own}.more to i32", f"{to} = add i32 {own}.twice, {own}.one"]
-        else:
-            lines += [
-                f"{own}.less = sub i32 {own}.rest, {y}",
-                f"{to} = select i1 {own}.more, i32 {own}.less, i32 {own}.rest",
-            ]
-        return "\n".join("  " + line for line in lines)
-
-    return _DIVISION.sub(wide, text)
 
 
 def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -218,8 +184,7 @@ def _sections(elf: bytes) -> dict[str, bytes]:
 
 
 def main() -> None:
-    text, helpers, cpu = json.load(sys.stdin)
-    sys.stdout.buffer.write(emit_object(text, helpers, cpu))
+    sys.stdout.buffer.write(emit_object(*json.load(sys.stdin)))
 
 
 if __name__ == "__main__":

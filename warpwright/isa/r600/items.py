@@ -88,6 +88,8 @@ class Item:
     free: bool = False
     """Part of another word; it takes no time of its own."""
     filtering: Filtering = Filtering.NONE
+    bounded: bool = False
+    """A random access to a target with a size."""
     tests_bounds: bool = False
     """Determines which lanes of the following random access are inside its target."""
     reads: tuple[int, ...] = field(default=())
@@ -96,6 +98,8 @@ class Item:
 
 
 TWO_READS = "LDS_READ2_RET"
+STORE_TYPED = "STORE_TYPED"
+"""The random access that converts a value to its target's format."""
 REFUSED = "{name} has no meaning in a compute program"
 _LOOP_STARTS = ("LOOP_START", "LOOP_START_DX10", "LOOP_START_NO_AL")
 _POPS = {"ALU_POP_AFTER": 1, "ALU_POP2_AFTER": 2}
@@ -152,9 +156,12 @@ class _Walk:
             for fetch in clause.fetches:
                 self.fetch(fetch, word)
         elif role is Role.RAT:
-            if self.bounds:
-                self.add(Item(control=word, free=True, tests_bounds=True))
-            self.add(Item(control=word))
+            bounded = self.bounds or (
+                word.fields["rat_id"] in self.images.targets and word.rat_operation == STORE_TYPED
+            )
+            if bounded:
+                self.add(Item(control=word, free=True, bounded=True, tests_bounds=True))
+            self.add(Item(control=word, bounded=bounded))
         elif name == "PUSH":
             self.push(word, free=False)
         elif name == "ELSE":

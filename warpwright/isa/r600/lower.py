@@ -53,7 +53,7 @@ def lower(program: R600Program) -> list[Lowered]:
         try:
             if n == 0:
                 first_registers(b)
-            guard = bundle_guard(item, program.bindings is not None)
+            guard = bundle_guard(item)
             b.guarded = guard is not None
             lower_item(b, program)
         except UnsupportedInstruction as error:
@@ -89,14 +89,9 @@ def highest_register(items: list[Item]) -> int:
     return highest
 
 
-def bundle_guard(item: Item, bound: bool) -> tuple[str, int, bool] | None:
-    """The predicate of a bundle that accesses local data share under a predicate, which all its operations share.
-
-    Args:
-        bound: whether the program has bindings, so that random accesses outside their targets are ignored.
-    """
-    accesses = item.control is not None and item.control.rat_operation and item.flow is Flow.NONE
-    if bound and accesses and not item.tests_bounds:
+def bundle_guard(item: Item) -> tuple[str, int, bool] | None:
+    """The predicate of a random access that is ignored outside of its target, or of a bundle that accesses local data share under a predicate, which all its operations share."""
+    if item.bounded and item.flow is Flow.NONE and not item.tests_bounds:
         return "pred", INSIDE, False
     words = item.bundle.words if item.bundle is not None else ()
     if not any("lds_op" in w.fields and w.fields["pred_sel"] for w in words):
@@ -127,7 +122,7 @@ def lower_item(b: R600Emitter, program: R600Program) -> None:
     elif item.control is not None and item.control.rat_operation and item.flow is Flow.NONE:
         if item.tests_bounds:
             test_bounds(b)
-        elif b.bindings is not None:
+        elif item.bounded:
             access_target(b, program.generation)
         else:
             random_access(b, program.generation)

@@ -18,6 +18,7 @@ from warpwright.isa.r600.element_formats import (
     store_element,
     to_memory,
 )
+from warpwright.isa.r600.items import STORE_TYPED
 from warpwright.isa.r600.meaning import INSIDE, R600Emitter, launch_bytes, register_name
 from warpwright.isa.r600.meaning_bound_image import (
     image_size,
@@ -167,8 +168,9 @@ def _within(b: R600Emitter, offset: Value, limit: Value, size: int) -> Value:
 
 # --- random access targets --------------------------------------------------------------------------------------
 def _target(b: R600Emitter) -> Target | BoundImage:
-    word, bindings = b.item.control, _bindings(b)
+    word, bindings = b.item.control, b.bindings or b.images
     assert word is not None
+    assert bindings is not None
     f = word.fields
     if f["rat_index_mode"] or f["rw_rel"] or f["burst_count"]:
         raise UnsupportedInstruction(f"{word.rat_operation} with an index or of several registers has no meaning here")
@@ -230,7 +232,9 @@ def access_target(b: R600Emitter, generation: str) -> None:
             b.set(returned_name(f["rat_id"], n), found)
         return
     data = [b.get(register_name(f["rw_gpr"], channel)) for channel in "xyzw"]
-    if name in ("STORE_TYPED", "STORE_RAW", "STORE_DWORD"):
+    if isinstance(target, BoundImage):
+        data = [data[target.selects.index(n)] if n in target.selects else data[n] for n in range(4)]
+    if name in (STORE_TYPED, "STORE_RAW", "STORE_DWORD"):
         store_element(b, at, to_memory(b, data, target.data_format, target.number_format, target.signed), size)
         return
     operation = RAT_ATOMICS.get(name.removesuffix("_RTN"))

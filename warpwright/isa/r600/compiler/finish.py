@@ -1,17 +1,21 @@
 """Completes compiled code with atomics that return the old value.
 
 The compiler emits them as typed stores whose target's number encodes the operation (:mod:`memory_accesses`); here each
-becomes that atomic on target 0.  If no old value is fetched, the atomics do not return one.
+becomes that atomic on target 0.  If no old value is fetched, the atomics do not return one.  Texture fetches of OpenCL C are numbers in
+the first offset of TEX_SAMPLE (:mod:`opencl_images`).
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 
 from warpwright.isa.r600.compiler.memory_accesses import GLOBAL_ATOMICS
+from warpwright.isa.r600.compiler.opencl_images import FETCHES
 from warpwright.isa.r600.decode import decode_program
-from warpwright.isa.r600.layouts import RAT
+from warpwright.isa.r600.layouts import RAT, TEXTURE
 from warpwright.isa.r600.tables_control import RAT_OPERATIONS
+from warpwright.isa.r600.tables_fetch import TEXTURE_OPERATIONS
 
 AMD_NAMES = {
     **{"add": "ADD", "exch": "XCHG", "cas": "CMPXCHG_INT", "umin": "MIN_UINT", "umax": "MAX_UINT"},
@@ -27,20 +31,40 @@ AMD_NAMES = {
 }
 RETURN_BUFFER = 3
 """The buffer for loads from the address space of old values."""
+_OPCODES = {row.name: row.opcode for row in TEXTURE_OPERATIONS.values()}
 _NUMBERS = {name: number for number, name in RAT_OPERATIONS.items()}
 
 
-def finished(code: bytes, generation: str) -> bytes:
-    """The code with atomics in place of their stores."""
+def finished(code: bytes, generation: str, operations: Sequence[str] = GLOBAL_ATOMICS) -> bytes:
+    """The code with atomics in place of their stores, and texture fetches in place of TEX_SAMPLE.
+
+    Args:
+        operations: the atomic by the number of a typed store's target; stores with higher numbers write images, the first one to target 1.
+    """
     words = list(struct.unpack(f"<{len(code) // 8}Q", code))
     listing = decode_program(code, generation)
     fetches = [f for clause in listing.clauses.values() for f in clause.fetches]
     returns = "_RTN" if any(f.fields.get("buffer_id") == RETURN_BUFFER for f in fetches) else ""
     for control in listing.control:
         if control.rat_operation == "STORE_TYPED":
-            name = GLOBAL_ATOMICS[control.fields["rat_id"]]
-            number = _NUMBERS.get(f"{AMD_NAMES[name]}{returns}", _NUMBERS[f"{AMD_NAMES[name]}_RTN"])
-            words[control.address] = RAT[generation].write(
-                {**control.fields, "rat_id": 0, "rat_inst": number, "mark": 1}
-            )
+            words[control.address] = RAT[generation].write(_store(control.fields, operations, returns))
+    for fetch in fetches:
+        if fetch.operation.name == "SAMPLE":
+            word = TEXTURE.write(_fetch(fetch.fields))
+            words[fetch.address : fetch.address + 2] = [word & (1 << 64) - 1, word >> 64]
     return struct.pack(f"<{len(words)}Q", *words)
+
+
+def _store(fields: Mapping[str, int], operations: Sequence[str], returns: str) -> dict[str, int]:
+    """Fields of the random access that a typed store stands for."""
+    number = fields["rat_id"]
+    if number >= len(operations):
+        return {**fields, "rat_id": 1 + number - len(operations)}
+    name = AMD_NAMES[operations[number]]
+    return {**fields, "rat_id": 0, "rat_inst": _NUMBERS.get(f"{name}{returns}", _NUMBERS[f"{name}_RTN"]), "mark": 1}
+
+
+def _fetch(fields: Mapping[str, int]) -> dict[str, int]:
+    """Fields of the fetch that TEX_SAMPLE stands for."""
+    opcode = _OPCODES[FETCHES[fields["offset_x"]]]
+    return {**fields, "inst": opcode & 31, "inst_mod": opcode >> 8, "offset_x": 0}

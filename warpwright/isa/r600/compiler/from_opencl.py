@@ -16,8 +16,17 @@ import llvmlite.binding as llvm
 
 from warpwright.errors import UnsupportedError
 from warpwright.isa.program import Parameter
+from warpwright.isa.r600.bindings import IMAGE_RECORD_BYTES, Bindings
 from warpwright.isa.r600.compiler.finish import finished
 from warpwright.isa.r600.compiler.memory_accesses import GLOBAL_ATOMICS
+from warpwright.isa.r600.compiler.opencl_images import (
+    ImageParameter,
+    SamplerParameter,
+    assumed_bindings,
+    refused,
+    special_parameters,
+    with_images,
+)
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
 from warpwright.isa.r600.load import R600Program, program_from_code
 from warpwright.isa.r600.meaning_memory import RETURNS_AT
@@ -26,6 +35,8 @@ from warpwright.toolchain.r600 import TRIPLE, ObjectCode, compile_ir, variable_i
 GLOBAL, SHARED, CONSTANT, IMPLICIT = 1, 3, 4, 7
 POINTER_BYTES = 8
 LOCAL_ALIGN_BYTES = VARIABLE_ALIGN_BYTES = 16
+MOST_STORES = 16
+"""Kinds of typed stores that LLVM can number."""
 IMPLICIT_BASE = 4096
 """Placeholder for the address of the implicit words: the number of dimensions, then the grid's offsets, which are
 zero."""
@@ -129,6 +140,8 @@ class OpenClParameter:
     """Address space of a pointer; 0 if it is not a pointer, or a pointer to private memory."""
     size_bytes: int
     align_bytes: int
+    special: ImageParameter | SamplerParameter | None = None
+    """What it is if it is an image or a sampler."""
 
     @property
     def is_local(self) -> bool:
@@ -137,9 +150,9 @@ class OpenClParameter:
     @property
     def declared(self) -> str:
         """The parameter's declaration in PTX."""
-        if self.is_local:
+        if self.is_local or isinstance(self.special, SamplerParameter):
             return f".param .u32 {self.name}"
-        if self.space:
+        if self.space and self.special is None:
             return f".param .u64 .ptr .global .align 1 {self.name}"
         scalar = {"i8": "u8", "i16": "u16", "i32": "u32", "i64": "u64", "float": "f32", "half": "b16"}.get(self.type)
         if scalar is not None:
@@ -176,7 +189,8 @@ class OpenClProgram:
                 continue
             head = re.search(rf"^define [^\n]*@{re.escape(function.name)}\([^\n]*$", text, re.MULTILINE)
             if head is not None and "amdgpu_kernel" in head[0]:
-                self.parameters[function.name] = tuple(self._parameters(function, data))
+                special = _special(function.name, head[0], text)
+                self.parameters[function.name] = tuple(self._parameters(function, data, special))
                 self._required(function.name, head[0], text)
             function.linkage = "linkonce_odr"
             function.add_function_attribute("alwaysinline")
@@ -189,7 +203,9 @@ class OpenClProgram:
             if extents is not None:
                 self.required_block[kernel] = tuple(int(n) for n in re.findall(r"i32 (\d+)", extents[1]))
 
-    def _parameters(self, function: llvm.ValueRef, data: llvm.TargetData) -> list[OpenClParameter]:
+    def _parameters(
+        self, function: llvm.ValueRef, data: llvm.TargetData, special: Mapping[int, ImageParameter | SamplerParameter]
+    ) -> list[OpenClParameter]:
         found = []
         for n, argument in enumerate(function.arguments):
             type = str(argument.type).partition(" = type ")[0]
@@ -197,13 +213,15 @@ class OpenClProgram:
             where = f"kernel {function.name}: parameter {argument.name or n}"
             if type == "double":
                 raise UnsupportedError(f"{where}: LLVM's R600 back end has no double precision")
-            if type.startswith(("target(", "%opencl.")):
-                raise UnsupportedError(
-                    f"{where}: images and samplers have no compiler; isa/r600's assembly reads images"
-                )
+            name = re.sub(r"\W", "_", argument.name) or f"p{n}"
+            if n in special:
+                is_image = isinstance(special[n], ImageParameter)
+                size, align = (IMAGE_RECORD_BYTES, POINTER_BYTES) if is_image else (4, 4)
+                found.append(OpenClParameter(name, type, CONSTANT, size, align, special[n]))
+                continue
             found.append(
                 OpenClParameter(
-                    re.sub(r"\W", "_", argument.name) or f"p{n}",
+                    name,
                     type,
                     int(space[1]) if space else 0,
                     POINTER_BYTES if space else data.get_abi_size(argument.type),
@@ -244,13 +262,15 @@ class OpenClProgram:
         Raises:
             UnsupportedError: naming the kernel and what LLVM's back end cannot compile.
         """
-        helpers = self.helpers(addresses)
+        helpers, operations = self.helpers(addresses)
         listed = self.parameters[kernel]
+        special = {n: p.special for n, p in enumerate(listed) if p.special is not None}
+        self._check(kernel, helpers, len(operations), assumed := assumed_bindings(special))
         made, text = self._compiled(kernel, parameters, 0, helpers)
         if made.local_bytes and any(p.is_local for p in listed):
             made, text = self._compiled(kernel, parameters, -(-made.local_bytes // 16) * 16, helpers)
-        code = finished(made.code, self.generation)
-        program = program_from_code(code, self.generation, kernel)
+        code = finished(made.code, self.generation, operations)
+        program = program_from_code(code, self.generation, kernel, images=assumed if special else None)
         program.parameters = list(parameters)
         program.parameter_base_bytes = ENGINE_PARAMETERS_AT
         program.parameter_size_bytes = max((p.offset_bytes + p.size_bytes for p in parameters), default=0)
@@ -258,6 +278,16 @@ class OpenClProgram:
         program.shared_static_bytes = made.local_bytes
         program.barriers = 1
         return Compiled(program, code, f"{text}\n{helpers}")
+
+    def _check(self, kernel: str, helpers: str, operations: int, images: Bindings) -> None:
+        """Refuse a kernel with a function on images that is not implemented, or with more kinds of typed stores than LLVM can number."""
+        name = refused(helpers, kernel)
+        if name:
+            raise UnsupportedError(f"kernel {kernel} of {self.name}: {name} has no meaning on Cypress and Cayman here")
+        if operations + len(images.targets) > MOST_STORES:
+            raise UnsupportedError(
+                f"kernel {kernel} of {self.name}: {operations} kinds of atomics in the program and {len(images.targets)} written images: together at most {MOST_STORES}"
+            )
 
     def _compiled(
         self, kernel: str, parameters: Sequence[Parameter], local_base: int, helpers: str
@@ -269,8 +299,8 @@ class OpenClProgram:
             raise UnsupportedError(f"kernel {kernel} of {self.name} ({self.generation}): {error}") from None
 
     # --- text -------------------------------------------------------------------------------------------------
-    def helpers(self, addresses: Mapping[str, int]) -> str:
-        """Clang's module, with everything replaced that the back end or a launch does not support."""
+    def helpers(self, addresses: Mapping[str, int]) -> tuple[str, tuple[str, ...]]:
+        """Clang's module, with everything replaced that the back end or a launch does not support; the atomics that typed stores stand for, by number."""
         text = re.sub(r"^target [^\n]*$", "", self.text, flags=re.MULTILINE)
         text = text.replace("amdgpu_kernel ", "")
         text = _VARIABLE.sub("", text)
@@ -289,10 +319,12 @@ class OpenClProgram:
             text = re.sub(rf"^declare [^\n]*@{name}\([^\n]*$", line, text, flags=re.MULTILINE)
         # "noinline" and "optnone" together with "alwaysinline" are an error; "target-features" are those of clang's target.
         text = re.sub(r"^(attributes #\d+ = \{.*?)\b(noinline|optnone)\b", r"\1", text, flags=re.MULTILINE)
-        added = "".join(_CHANGE.format(name=n, number=GLOBAL_ATOMICS.index(n)) for n in sorted(used))
+        operations = tuple(sorted(used))
+        added = "".join(_CHANGE.format(name=name, number=n) for n, name in enumerate(operations))
+        text = with_images(text, len(operations))
         declared = [f"declare i32 @llvm.r600.read.{r}.{axis}()" for r in _READ for axis in "xyz"]
         fresh = [line for line in declared if line.partition("@")[2] not in text]
-        return "\n".join((text, HELPERS, added, *fresh, ""))
+        return "\n".join((text, HELPERS, added, *fresh, "")), operations
 
     def entry(self, kernel: str, parameters: Sequence[Parameter], local_base: int) -> str:
         """The kernel that takes words and calls clang's kernel."""
@@ -303,7 +335,10 @@ class OpenClProgram:
         for n, (placed, parameter) in enumerate(zip(parameters, self.parameters[kernel], strict=True)):
             first = placed.offset_bytes // 4
             value = f"%argument{n}"
-            if parameter.is_local:
+            if parameter.special is not None:
+                handle = parameter.special.handle(placed.offset_bytes)
+                lines.append(f"  {value} = inttoptr i32 {handle} to ptr addrspace({GLOBAL})")
+            elif parameter.is_local:
                 lines.append(f"  {value} = inttoptr i32 {local} to {parameter.type}")
                 lines += [
                     f"  %padded{n} = add i32 %parameter{first}, {LOCAL_ALIGN_BYTES - 1}",
@@ -332,6 +367,16 @@ class OpenClProgram:
                 "",
             )
         )
+
+
+def _special(kernel: str, head: str, text: str) -> dict[int, ImageParameter | SamplerParameter]:
+    """The images and samplers among a kernel's parameters, by position, from the metadata of its definition."""
+    listed = []
+    for name in ("kernel_arg_base_type", "kernel_arg_access_qual"):
+        node = re.search(rf"!{name} (![0-9]+)", head)
+        words = re.search(rf"^{node[1]} = !\{{([^}}]*)\}}", text, re.MULTILINE) if node is not None else None
+        listed.append(re.findall(r'!"([^"]*)"', words[1]) if words is not None else [])
+    return special_parameters(listed[0], listed[1], f"kernel {kernel}")
 
 
 def _change(match: re.Match[str], used: set[str]) -> str:
