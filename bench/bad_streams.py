@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -265,7 +265,7 @@ def carry_out(device: GraphicsDevice, snapshot: Snapshot, segments: Segments, nu
 class Spoiling(Replay):
     """A replay that, before each submission, starts processes for its cases."""
 
-    def __init__(self, cases: range, processes: int = 1, seconds: float = float("inf")) -> None:
+    def __init__(self, cases: Iterable[int], processes: int = 1, seconds: float = float("inf")) -> None:
         super().__init__(SCENE)
         self.found: list[Case] = []
         self._by_submission: dict[int, list[int]] = {n: [] for n in SUBMISSIONS}

@@ -47,8 +47,8 @@ def chosen(folder: Path, count: int) -> list[Path]:
     return random.Random(SEED).sample(found, min(max(count, CHOSEN), len(found)))[:count]
 
 
-def run_group(folder: Path, tests: list[Path], command: list[str]) -> tuple[list[str], str]:
-    """Results of the first tests of a group, in order, and what the process said."""
+def run_group(folder: Path, tests: list[Path], command: list[str]) -> tuple[list[str], bool, str]:
+    """Results of the first tests of a group, in order, whether the last of them ended the process, and what the process said."""
     environment = {**os.environ, "PIGLIT_PLATFORM": "surfaceless_egl", "PIGLIT_SOURCE_DIR": str(folder)}
     runner = [*command, str(folder / "bin" / "shader_runner"), *map(str, tests), "-auto", "-fbo", "-report-subtests"]
     try:
@@ -66,22 +66,19 @@ def run_group(folder: Path, tests: list[Path], command: list[str]) -> tuple[list
     except subprocess.TimeoutExpired as late:
         text = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
         text += "\nwarpwright: the time limit of the group has passed"
-    return _results(tests, text), text
+    return *_results(tests, text), text
 
 
-def _results(tests: list[Path], text: str) -> list[str]:
-    """Results by name; the last test of a group, if it needs a context of another kind, has no result except the process's."""
+def _results(tests: list[Path], text: str) -> tuple[list[str], bool]:
+    """Results by name; a test that ends the process, as one that does not link, has the process's result."""
     named = dict(re.findall(r'PIGLIT: \{"subtest": \{"([^"]*)" : "(\w+)"', text))
     whole = re.findall(r'PIGLIT: \{"result": "(\w+)"', text)
-    found = []
-    for number, test in enumerate(tests):
-        if test.stem in named:
-            found.append(named[test.stem])
-        elif number == len(tests) - 1 and whole:
-            found.append(whole[-1])
-        else:
-            break
-    return found
+    found: list[str] = []
+    for test in tests:
+        if test.stem not in named:
+            return [*found, *whole[-1:]], bool(whole)
+        found.append(named[test.stem])
+    return found, False
 
 
 def reason(text: str) -> str:
@@ -102,14 +99,14 @@ def run_all(folder: Path, tests: list[Path], command: list[str], output: Path | 
     left = [test for test, name in zip(tests, names, strict=True) if name not in found]
     while left:
         group = left[:GROUP]
-        results, text = run_group(folder, group, command)
+        results, ended, text = run_group(folder, group, command)
         parts = re.split(r"(?m)^PIGLIT TEST: \d+ - .*$", text)[1:]
         parts = parts[len(parts) // 2 :] if len(parts) == 2 * len(group) else parts
         for number, (test, result) in enumerate(zip(group, results, strict=False)):
             said = reason(parts[number]) if number < len(parts) and result == "fail" else ""
             found[str(test.relative_to(folder))] = (result, said)
         done = len(results)
-        if done < len(group):
+        if done < len(group) and not ended:
             # Some files end piglit itself, whatever the driver.
             broken = "Unexpected vbo column name" in text
             found[str(group[done].relative_to(folder))] = ("skip" if broken else "crash", reason(text))

@@ -23,7 +23,7 @@ from bench.piglit import piglit_folder, reason
 from warpwright.driver.drm.attach import child_environment
 
 LIST = Path(__file__).parent / "data" / "piglit_programs.txt"
-SECONDS_PER_PROGRAM = 120
+SECONDS_PER_PROGRAM = 300
 
 
 @dataclass

@@ -8,19 +8,13 @@ without multisampling, and event loops return at once.
 
 from __future__ import annotations
 
-import argparse
-import os
 import runpy
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from bench.example_pictures import run
 
 VARIABLES = {"VTK_DEFAULT_OPENGL_WINDOW": "vtkEGLRenderWindow", "PYVISTA_OFF_SCREEN": "true"}
-SECONDS = 600
 
 
 def draw(example: Path, image: Path) -> None:
@@ -67,56 +61,5 @@ def draw(example: Path, image: Path) -> None:
         picture(windows[-1])
 
 
-def picture_of(command: list[str], example: Path, image: Path, **variables: str) -> tuple[Any, int]:
-    """The picture, and the exit code of the process that drew it."""
-    from PIL import Image
-
-    done = subprocess.run(
-        [*command, str(Path(__file__).resolve()), "--draw", str(example), str(image)],
-        env={**os.environ, **VARIABLES, **variables},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    if not image.exists():
-        raise RuntimeError((done.stderr.strip().splitlines() or [f"no picture, exit code {done.returncode}"])[-1])
-    with Image.open(image) as found:
-        return np.asarray(found.convert("RGB")).astype(int), done.returncode
-
-
-def compare(example: Path, folder: Path) -> str:
-    """One line about an example."""
-    try:
-        ours, code = picture_of(
-            [sys.executable, "-m", "warpwright", "run", "--gpu", "g80", "--timing", "off"],
-            example,
-            folder / f"{example.stem}-g80.png",
-        )
-        theirs, _ = picture_of(
-            [sys.executable], example, folder / f"{example.stem}-llvmpipe.png", LIBGL_ALWAYS_SOFTWARE="1"
-        )
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
-        return f"failed: {error}"
-    differs = abs(ours - theirs).max(axis=2)
-    size = f"{ours.shape[1]} x {ours.shape[0]}"
-    return f"{100 * (differs <= 1).mean():.3f}% of {size} pixels within 1/255, largest difference {differs.max()}{f'; exit code {code} after the picture' if code else ''}"
-
-
-def main() -> None:
-    if sys.argv[1:2] == ["--draw"]:
-        draw(Path(sys.argv[2]), Path(sys.argv[3]))
-        return
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", type=Path, nargs="+")
-    parser.add_argument("--output", type=Path, help="keep the pictures")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = arguments.output or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        for example in arguments.files:
-            print(f"{example.name}: {compare(example.resolve(), folder)}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    run(draw, Path(__file__).resolve(), __doc__, VARIABLES)

@@ -43,8 +43,7 @@ class Stream:
         memory.words(buffer.address, len(self.words), "a test")[:] = self.words
         size, self.words = 4 * len(self.words), []
         self.device.submit([(buffer.address, size)])
-        self.device.forget(buffer)
-        memory.free(buffer)
+        self.device.free(buffer)
 
     def copy(self, source: int, target: int, length: int, rows: int, pitch: int) -> None:
         """A copy from rows of a pitch into rows without gaps."""

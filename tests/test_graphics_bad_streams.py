@@ -28,6 +28,14 @@ def test_each_case_ends_in_an_error_or_a_picture() -> None:
 
 
 @pytest.mark.ci
+def test_positions_far_outside_an_image_reach_no_other_buffer() -> None:
+    """A tiled copy of a length far beyond its pitch, and an upload to a column that was an address of another buffer."""
+    replay = Spoiling([600_159, 603_354])
+    replay.run()
+    assert [case.outcome for case in replay.found] == ["error", "error"]
+
+
+@pytest.mark.ci
 def test_a_snapshot_brings_a_device_back() -> None:
     """Spoilt and restored before each submission, the recording still ends with its memory."""
 

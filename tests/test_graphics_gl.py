@@ -112,3 +112,39 @@ def test_other_chips_leave_opengl_alone() -> None:
     assert has_graphics("g80-ultra")
     assert not has_graphics("a100")
     assert not has_graphics(None)
+
+
+RELEASES_ALL = """
+import moderngl, numpy as np
+gl = moderngl.create_context(standalone=True, backend="egl")
+texture = gl.texture((16, 8), 4)
+target = gl.framebuffer([texture])
+target.use()
+program = gl.program("#version 330\\nin vec2 at; void main() { gl_Position = vec4(at, 0, 1); }",
+                     "#version 330\\nout vec4 c; void main() { c = vec4(1, 0.2, 0, 1); }")
+corners = gl.buffer(np.array([-1, -1, 3, -1, -1, 3], "f4").tobytes())
+gl.vertex_array(program, [(corners, "2f", "at")]).render()
+target.read()
+target.release()
+texture.release()
+gl.release()
+"""
+
+
+def test_a_program_that_releases_all_it_has_made_is_recorded_and_has_a_picture(tmp_path: Path) -> None:
+    """Its target and the driver's buffers no longer exist when it ends."""
+    pil_image = pytest.importorskip("PIL.Image")
+    program, recording, image = (tmp_path / name for name in ("program.py", "frame.wwcs", "frame.png"))
+    program.write_text(RELEASES_ALL)
+    command = [sys.executable, "-m", "warpwright"]
+    for words in (
+        ["run", "--gpu", "g80", "--record", str(recording), str(program)],
+        ["replay", str(recording), "--image", str(image)],
+    ):
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    assert "memory is as recorded" in done.stdout
+    with pil_image.open(image) as found:
+        assert found.size == (16, 8)
+        assert {pixel[1][:3] for pixel in found.convert("RGBA").getcolors()} == {(255, 51, 0)}

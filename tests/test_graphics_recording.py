@@ -120,3 +120,19 @@ def test_an_image_is_a_png_file() -> None:
     size = int.from_bytes(file[at - 4 : at], "big")
     rows = np.frombuffer(zlib.decompress(file[at + 4 : at + 4 + size]), np.uint8).reshape(5, 29)
     assert (rows[:, 1:].reshape(5, 7, 4) == image).all()
+
+
+@pytest.mark.ci
+def test_what_was_drawn_last_outlives_its_buffer() -> None:
+    """Programs free their targets before they end."""
+    replay = Replay(next(path for path in RECORDINGS if path.stem == "large_triangles"))
+    replay.run()
+    device = replay.device
+    assert device is not None
+    assert device.three_d.last_target is not None
+    before = last_image(device)
+    buffer = device.memory.find(device.three_d.last_target.surface.layer(0)[0].address)
+    assert buffer is not None
+    device.free(buffer)
+    assert device.three_d.last_target is None
+    np.testing.assert_array_equal(last_image(device), before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from warpwright.errors import MemoryFaultError
 from warpwright.graphics.formats import (
     COLOUR_FORMATS,
     FLOAT,
@@ -43,6 +44,28 @@ def test_places_in_a_block_of_two_gobs() -> None:
     places = [(0, 0), (63, 0), (0, 1), (0, 3), (0, 4), (0, 7), (64, 0), (0, 8)]
     offsets = [int(layout.offsets(np.array(x), np.array(y))) for x, y in places]
     assert offsets == [0, 63, 64, 192, 256, 448, 512, 1024]
+
+
+@pytest.mark.parametrize("mode", [0x00, 0x20, 0x110, 0x231])
+def test_a_span_has_every_byte_of_a_rectangle_even_beyond_the_pitch(mode: int) -> None:
+    layout = tiled(0, 128, mode, 40, 4)
+    for x, y, width, height in np.random.default_rng(2).integers((0, 0, 1, 1), (300, 40, 300, 20), (50, 4)).tolist():
+        first, end = layout.span((x, x + width - 1), (y, y + height - 1), 1)
+        rows, columns = np.mgrid[y : y + height, x : x + width]
+        offsets = layout.offsets(columns, rows, 1)
+        assert first <= offsets.min()
+        assert offsets.max() < end
+
+
+def test_a_rectangle_is_in_the_buffer_of_its_image() -> None:
+    memory = VideoMemory(1 << 20, 1 << 20)
+    one, other = (memory.allocate(1 << 16, 4096, True) for _ in range(2))
+    wide = Place(tiled(one.address, 64, 0x20, 16), 0, 0)
+    with pytest.raises(MemoryFaultError, match="a test \\(to\\) accesses 131072 bytes"):
+        copy_rectangle(memory, wide, Place(linear(other.address, 64, 1), 0, 0), 1 << 13, 1, "a test")
+    far = Place(linear(one.address, 64, 1), other.address - one.address, 0)
+    with pytest.raises(MemoryFaultError, match="a test \\(to\\) accesses 65544 bytes"):
+        copy_rectangle(memory, far, Place(linear(other.address, 64, 1), 0, 0), 8, 1, "a test")
 
 
 @pytest.mark.ci

@@ -86,8 +86,8 @@ def test_an_sm_does_36_gflops_at_1500_mhz() -> None:
     """Eight multiply-adds and eight products of the special-function units a cycle."""
     mhz = load_chip(ULTRA).clocks.sm_clock_mhz
     flops = 4 * 32 * 3 / by_eight(BOTH) * mhz / 1e3
-    assert flops == pytest.approx(36, rel=0.03)
-    assert 16 * flops == pytest.approx(576, rel=0.03)
+    assert 0.97 * 36 <= flops <= 36
+    assert 0.97 * 576 <= 16 * flops <= 576
 
 
 def test_a_barrier_is_a_single_instruction() -> None:

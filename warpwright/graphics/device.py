@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from warpwright.chips import load_chip
 from warpwright.chips.chip import Chip
@@ -62,6 +63,9 @@ class GraphicsDevice:
         """The timer of draws; None without timing."""
         self.host_buffers: dict[int, Buffer] = {}
         """Buffers that the host may write at any time, by handle."""
+        self.before_free: Callable[[Buffer], None] | None = None
+        self.kept_image: npt.NDArray[np.uint8] | None = None
+        """What was drawn last to a buffer that no longer exists (``recording.keep_last_image``)."""
 
     @classmethod
     def of_chip(cls, name: str) -> GraphicsDevice:
@@ -122,9 +126,12 @@ class GraphicsDevice:
         """Record that the host has mapped a buffer."""
         self.host_buffers[buffer.handle] = buffer
 
-    def forget(self, buffer: Buffer) -> None:
-        """Record that a buffer is about to be freed."""
+    def free(self, buffer: Buffer) -> None:
+        """Free a buffer, which the host can no longer write."""
+        if self.before_free is not None:
+            self.before_free(buffer)
         self.host_buffers.pop(buffer.handle, None)
+        self.memory.free(buffer)
 
     def submit(self, segments: list[tuple[int, int]]) -> None:
         """Execute segments of command words, each a device address and a number of bytes.

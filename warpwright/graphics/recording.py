@@ -198,6 +198,7 @@ class Replay:
                 self.device = GraphicsDevice(*fields)
                 if self._timed_on is not None:
                     self.device.keep_time(self._timed_on, self._balance).writes_reports = False
+                keep_last_image(self.device)
                 self.on_device(self.device)
                 continue
             if self.device is None:
@@ -214,7 +215,7 @@ class Replay:
             buffer = memory.buffers.get(fields[0])
             if buffer is None:
                 raise RecordingError(f"the recording frees the buffer {fields[0]}, which does not exist")
-            memory.free(buffer)
+            device.free(buffer)
         elif kind == b"W":
             memory.view(fields[0], fields[1], "the recorded host")[:] = np.frombuffer(tail, dtype=np.uint8)
         elif kind == b"S":
@@ -224,6 +225,17 @@ class Replay:
                 self.submissions += 1
         else:
             self.is_same = digest_of(device) == fields[0]  # type: ignore[comparison-overlap]
+
+
+def keep_last_image(device: GraphicsDevice) -> None:
+    """From now on, keep what was drawn last when its buffer is freed: programs free their targets before they end."""
+
+    def keep(buffer: Buffer) -> None:
+        target = device.three_d.last_target
+        if target is not None and buffer.address <= target.surface.layer(0)[0].address < buffer.address + buffer.size:
+            device.kept_image, device.three_d.last_target = last_image(device), None
+
+    device.before_free = keep
 
 
 def last_image(device: GraphicsDevice) -> npt.NDArray[np.uint8] | None:
@@ -236,7 +248,7 @@ def last_image(device: GraphicsDevice) -> npt.NDArray[np.uint8] | None:
 
     target = device.three_d.last_target
     if target is None:
-        return None
+        return device.kept_image
     surface, form = target.surface, target.form
     layout, z = surface.layer(0)
     size = form.size

@@ -52,14 +52,18 @@ class Layout:
         return self.pitch * (-(-self.rows // height) * height) * (-(-self.slices // depth) * depth)
 
     def span(self, x_bytes: tuple[int, int], y: tuple[int, int], z: int = 0) -> tuple[int, int]:
-        """Offsets of a rectangle's first byte and past its last byte, with the sides given as first and last; for a tiled image, of whole rows of blocks."""
+        """Offsets of a rectangle's first byte and past its last byte, with the sides given as first and last; for a tiled image, of whole rows of blocks.
+
+        Columns beyond the pitch of a tiled image follow its last column of blocks.
+        """
         if self.is_linear:
             ends = (y[0] * self.pitch, y[1] * self.pitch)
             return min(ends) + x_bytes[0], max(ends) + x_bytes[1] + 1
         pitch, height_log2, depth_log2, slab = self.key()
         rows_log2 = height_log2 + 2
         row, first = pitch << rows_log2 << depth_log2, (z >> depth_log2) * slab
-        return first + (y[0] >> rows_log2) * row, first + ((y[1] >> rows_log2) + 1) * row
+        columns = ((x_bytes[1] >> 6) + 1) * (GOB_BYTES_X << rows_log2 << depth_log2)
+        return first + (y[0] >> rows_log2) * row, first + (y[1] >> rows_log2) * row + max(row, columns)
 
     def key(self) -> tuple[int, int, int, int]:
         """Arguments of :func:`byte_offset` in addition to the position: pitch, log2s, and bytes between blocks along z."""
@@ -164,9 +168,11 @@ def check(memory: VideoMemory, layout: Layout, x_bytes: tuple[int, int], y: tupl
     """Check that a rectangle (first and last inclusive) is in memory; returns the memory offset of the image's address.
 
     Raises:
-        MemoryFaultError: it is not within one buffer.
+        MemoryFaultError: it is not within the buffer of the image's address.
     """
     first, end = layout.span(x_bytes, y, z)
+    # A position far outside the image may be an address of another buffer.
+    first, end = min(first, 0), max(end, 1)
     return memory.place(layout.address + first, end - first, what) - first
 
 

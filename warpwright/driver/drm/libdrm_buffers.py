@@ -66,8 +66,7 @@ def _release(pointer: int) -> None:
     buffer.references -= 1
     if not buffer.references:
         pushbuffers.flush_if_used(pointer)
-        graphics_device().forget(buffer)
-        graphics_device().memory.free(buffer)
+        graphics_device().free(buffer)
     drop(pointer)
 
 

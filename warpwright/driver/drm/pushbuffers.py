@@ -69,7 +69,7 @@ def new_pushbuffer(client: int, channel: int, count: int, size: int, immediate: 
 def delete_pushbuffer(held: int) -> int:
     pointer = get(held)
     if pointer:
-        graphics_device().memory.free(_states.pop(pointer).buffer)
+        graphics_device().free(_states.pop(pointer).buffer)
         drop(pointer)
         put(held, 0)
     return 0

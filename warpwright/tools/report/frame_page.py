@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics.device import GraphicsDevice
-from warpwright.graphics.recording import last_image, png
+from warpwright.graphics.recording import keep_last_image, last_image, png
 from warpwright.graphics.timed.frame import FrameTime, frame_of
 from warpwright.graphics.timed.work import GRAPHICS_KINDS, KINDS, STAGES
 from warpwright.quantity_text import share_text, time_text
@@ -35,6 +35,7 @@ class FramePictures:
         self.device = device
         self.pictures: list[tuple[int, Image]] = []
         """Numbers of draws, and the picture after each."""
+        keep_last_image(device)
         device.timer.watch.maps_wanted = True
         device.timer.watch.before_draw = self._before
         self._draws, self._step = 0, 1
