@@ -158,7 +158,9 @@ def test_a_time_limit_during_compilation_says_so(tmp_path: Path, monkeypatch: py
     with pytest.raises(TimedOutError) as stop:
         runpy.run_path(str(program))
     text = outside_launch(stop.value, program, launched=True)
-    assert text == "a kernel's source was being compiled; compiles.py:3: ww.GPU('v100').compile('__global__ void k() { }')"
+    assert (
+        text == "a kernel's source was being compiled; compiles.py:3: ww.GPU('v100').compile('__global__ void k() { }')"
+    )
 
 
 def run_with_limit(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import typer
 
-from warpwright.commands.output import console as shown_on
 from warpwright.commands.output import MISUSED, fail
+from warpwright.commands.output import console as shown_on
 from warpwright.commands.program_execution import guarded
 from warpwright.programs import execute_command, is_python_file
 from warpwright.tools.debugger import child, console, dap, debugger, kept_settings
