@@ -98,3 +98,32 @@ def test_a_large_functions_variables_stay_in_the_save_area(monkeypatch: pytest.M
     assert results[0] == results[1]
     assert any(results[0][1])
     assert copies[0] > 10 * copies[1]
+
+
+GROUP_BARRIERS = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void barriers(unsigned *out, unsigned last) {
+    unsigned begin = 0, end = 0;
+    if (threadIdx.x % 32 <= last) {
+        auto group = cooperative_groups::coalesced_threads();
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(begin) :: "memory");
+        BARRIERS
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(end) :: "memory");
+    }
+    if (threadIdx.x == 0) { out[0] = begin; out[1] = end; }
+}
+"""
+
+
+@pytest.mark.ci
+def test_code_grows_in_proportion_to_the_warp_barriers() -> None:
+    """Lanes that wait at different WARPSYNCs can meet, and each asks for the lanes at all others."""
+    lines = []
+    for count in (8, 16, 32):
+        gpu = ww.GPU("h200", timing="off")
+        module = gpu.compile(GROUP_BARRIERS.replace("BARRIERS", "group.sync();" * count))
+        p = Prepared(gpu, module, "barriers", 1, 32, [gpu.zeros(32, np.uint32), np.uint32(7)])
+        kernel = jit.compile_kernel(p.program, p.lowered, (32, 1, 1), trace=True, use_cache=False)
+        assert sum(i.opcode == "WARPSYNC" for i in p.program.instructions) >= count
+        lines.append(kernel.ir.count("\n"))
+    assert (lines[2] - lines[1]) / (lines[1] - lines[0]) == pytest.approx(2, rel=0.15)

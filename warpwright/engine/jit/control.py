@@ -34,7 +34,7 @@ class WarpFunction(Jumps):
         body = w.lines
         w.lines = []
         if self.groups.exist:
-            self.groups.write()
+            self.groups.write(self._warpsync_mask)
         self._finish()
         for n in members(self._slow_path_entries()):
             w.label(f"e{n}")

@@ -9,8 +9,8 @@ separately.  An indirect branch takes the lanes that share the target of the low
 A WARPSYNC that groups reached separately is executed once more for all.  This is the behaviour of an H200
 (``bench/micro/divergence.cu``).
 
-YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other group can run, or at a NANOSLEEP if all others
-have yielded too, lanes that wait at a BSYNC only for such groups continue without them.  YIELD does not wake groups that yielded themselves; the group released
+YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other group can run, lanes that wait at a
+BSYNC only for such a group continue without it.  YIELD does not wake groups that yielded themselves; the group released
 first continues first (``bench/micro/spins.cu``).  Lanes also continue without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Lanes that are left behind do not wait for others at that BSYNC.
 
@@ -18,6 +18,10 @@ The stack is in the warp's save area: an entry is a block number and lanes, and 
 alone.  ``a<n>`` are the lanes that wait at convergence point n, ``p<n>`` the lanes that enter block n.  Labels:
 ``next`` takes the next group, ``scan`` searches for a convergence point that can release lanes, ``c<n>`` tests one,
 ``finish`` is reached when no group can run.
+
+Lanes that wait at different WARPSYNCs can meet. The code that compares one with all others exists once per function,
+not once for each of them (``meet`` and ``release``): it is called with its arguments in the save area and returns to
+``met<n>`` and ``released<n>``. Lanes rarely wait at another one, which ``synced``, all lanes at such WARPSYNCs, tells at once.
 """
 
 from __future__ import annotations
@@ -77,6 +81,8 @@ class Groups:
         self.syncs = [n for n in self.points if not w.left_out >> n & 1]
         """Those in this function; at the others, lanes wait only in the whole function."""
         self.waits: Bits = sum(1 << n for n in self.syncs)
+        self.meeting = [n for n in self.points if w.flow.starts[n] == "warpsync" and w.flow.collective >> n & 1]
+        """WARPSYNCs whose lanes can meet; a function for a part of the blocks has only those of ``syncs``."""
         self.exist = bool(self.stands or self.points or held_barriers)
         """Whether more than one group can exist."""
         self.yields = bool(w.flow.gives_way) and self.exist
@@ -87,6 +93,8 @@ class Groups:
             if w.lowered[w.blocks[n].first].guard is not None:
                 self.stands |= 1 << (n + 1)
         self.held_barriers = held_barriers
+        self.callers: dict[str, list[int]] = {}
+        """WARPSYNCs that call shared code, by its label."""
         self.counted: dict[str, str] = {}
         """Number of lanes in a mask that was a block's."""
 
@@ -96,6 +104,14 @@ class Groups:
             return []
         found = [("depth", 8), ("apart", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
         found += [(f"a{n}", 8) for n in self.points] + [(f"q{n}", 8) for n in self.held_barriers]
+        if self.meeting:
+            found += [
+                ("synced", 8),
+                ("caller", 8),
+                ("met_lanes", 8),
+                ("leaving", 8),
+                ("met_masks", self.w.lanes * self.w.lanes // 8),
+            ]
         return [*found, ("stack", self.w.entry_bytes * (self.w.lanes + 1))]
 
     def enters(self, n: int) -> bool:
@@ -181,10 +197,23 @@ class Groups:
 
     def _arrives(self, n: int, lanes: str) -> None:
         """A group executes a convergence point and waits there."""
-        w = self.w
         self._passes(n, lanes)
-        old = w.op(f"load {w.mask_type}, ptr %a{n}")
-        w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {lanes}')}, ptr %a{n}")
+        self._wait_at(n, lanes)
+
+    def _wait_at(self, n: int, lanes: str) -> None:
+        """Lanes wait at a convergence point from now on."""
+        w = self.w
+        for place in (f"a{n}", "synced") if n in self.meeting else (f"a{n}",):
+            old = w.op(f"load {w.mask_type}, ptr %{place}")
+            w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {lanes}')}, ptr %{place}")
+
+    def _leave(self, n: int, arrived: str, leaving: str) -> None:
+        """Of the lanes that wait at a convergence point, some go on."""
+        w = self.w
+        w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr %a{n}")
+        if n in self.meeting:
+            all_lanes = w.op(f"load {w.mask_type}, ptr %synced")
+            w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {all_lanes}, {leaving}')}, ptr %synced")
 
     def _passes(self, n: int, lanes: str) -> None:
         """Count a convergence point's instruction for a group."""
@@ -207,7 +236,16 @@ class Groups:
         made = w.op("add i32 1, " + w.op("load i32, ptr %yields"))
         w.emit(f"store i32 {made}, ptr %yields")
         urgent = w.op(f"icmp eq i32 {w.op(f'and i32 {made}, {YIELDS_BEFORE_ALL_TAKE_TURNS - 1}')}, 0")
-        some, rested = self._others_rested()
+        depth = w.op("load i64, ptr %depth")
+        some = w.op(f"icmp ne i64 {depth}, 0")
+        top = w.op(f"select i1 {some}, i64 {w.op(f'sub i64 {depth}, 1')}, i64 0")
+        entry = w.op(f"load {w.entry_type}, ptr " + w.op(f"getelementptr {w.entry_type}, ptr %stack, i64 {top}"))
+        above = self.lanes_of_entry(entry)
+        rested = w.op(
+            f"icmp eq {w.mask_type} "
+            + w.op(f"and {w.mask_type} {above}, {w.op(f'load {w.mask_type}, ptr %yielded')}")
+            + ", 0"
+        )
         ready = w.op(f"and i1 {some}, {w.op(f'or i1 {urgent}, {rested}')}")
         someone = ready
         for sync in self.syncs:
@@ -226,23 +264,6 @@ class Groups:
         w.emit("br label %scan")
         w.label(stay)
         alone()
-
-    def _others_rested(self) -> tuple[str, str]:
-        """Whether there are other groups on the stack, and whether the top one has not yielded; those that have are below all others."""
-        w = self.w
-        depth = w.op("load i64, ptr %depth")
-        some = w.op(f"icmp ne i64 {depth}, 0")
-        top = w.op(f"select i1 {some}, i64 {w.op(f'sub i64 {depth}, 1')}, i64 0")
-        entry = w.op(f"load {w.entry_type}, ptr " + w.op(f"getelementptr {w.entry_type}, ptr %stack, i64 {top}"))
-        above = self.lanes_of_entry(entry)
-        yielded = w.op(f"and {w.mask_type} {above}, {w.op(f'load {w.mask_type}, ptr %yielded')}")
-        return some, w.op(f"icmp eq {w.mask_type} {yielded}, 0")
-
-    def sleep(self, target: int, lanes: str) -> str:
-        """A NANOSLEEP: put the group at the bottom of the stack; returns whether the group on top, which has not yielded, is next."""
-        some, rested = self._others_rested()
-        self.step_back(target, lanes)
-        return self.w.op(f"and i1 {some}, {rested}")
 
     def _gave_way(self, lanes: str) -> None:
         yielded = self.w.op(f"or {self.w.mask_type} {lanes}, " + self.w.op(f"load {self.w.mask_type}, ptr %yielded"))
@@ -289,8 +310,7 @@ class Groups:
             w.forget()
         if w.trace and w.setting.watched and w.flow.starts[n] == "warpsync":
             tr.note_outside(w, arriving, warpsync_mask(index), w.program.instructions[index].address)
-        old = w.op(f"load {w.mask_type}, ptr %a{n}")
-        w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {arriving}')}, ptr %a{n}")
+        self._wait_at(n, arriving)
         w.emit("store i32 0, ptr %scanning")
         if w.flow.starts[n] == "warpsync":
             w.emit(f"store {w.mask_type} {arriving}, ptr %joining")
@@ -331,7 +351,11 @@ class Groups:
             leaving = self._complete(n, w.vector(wanted), arrived, here)
         else:
             wanted = warpsync_mask(index)
-            leaving = self._met(n, wanted, arrived, warpsync_mask)
+            leaving = self._met(n, wanted, arrived)
+            if self._meets(n):  # code that others also reach: their values are not known
+                w.forget()
+                wanted = warpsync_mask(index)
+                arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
         go, fail = w.new_label("joined"), w.new_label("waits")
         w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {leaving}, 0')}, label %{go}, label %{fail}")
         w.label(fail)
@@ -339,7 +363,7 @@ class Groups:
         scan = w.op("icmp ne i32 " + w.op("load i32, ptr %scanning") + ", 0")
         w.emit(f"br i1 {scan}, label %{f'scan{later[0]}' if later else 'scanned'}, label %next")
         w.label(go)
-        w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr %a{n}")
+        self._leave(n, arrived, leaving)
         if bsync and (self.yields or self._passed_without(n)):
             self._leave_behind(web, wanted, leaving)
         if not bsync:
@@ -349,7 +373,7 @@ class Groups:
                     f"and {w.mask_type} {self._named(wanted, leaving)}, {w.op(f'load {w.mask_type}, ptr %exited')}"
                 )
                 tr.record_sync_alone(w, n, leaving, w.op(f"and {w.mask_type} {absent}, %lanes"))
-            self._let_others_go(n, wanted, leaving)
+            leaving = self._let_others_go(n, wanted, leaving)
             joining = w.op(f"load {w.mask_type}, ptr %joining")
             again, once = w.new_label("again"), w.new_label("once")
             w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {joining}, {leaving}')}, label %{again}, label %{once}")
@@ -374,32 +398,108 @@ class Groups:
         complete = w.op(f"icmp eq {w.vecmask} {absent}, zeroinitializer")
         return w.op(f"and {w.mask_type} {arrived}, {w.bits_of(complete)}")
 
-    def _met(self, n: int, wanted: Val, arrived: str, warpsync_mask: Callable[[int], Val]) -> str:
+    def _met(self, n: int, wanted: Val, arrived: str) -> str:
         """The lanes waiting at a WARPSYNC whose mask has arrived completely, with the same mask.
 
         Lanes with another mask wait for others, for example in the inner one of nested loops that end lane by lane.
         """
         w = self.w
+        if not self._meets(n):
+            return self._met_here(wanted, arrived)
+        elsewhere, here, found = (w.new_label(stem) for stem in ("elsewhere", "here", "found"))
+        w.emit(f"store {w.mask_type} {arrived}, ptr %met_lanes")
+        masks = w.vector(wanted)
+        self._call("meet", n, elsewhere, here)
+        w.label(elsewhere)
+        w.emit(f"store {w.vecmask} {masks}, ptr %met_masks")
+        w.emit("br label %meet")
+        w.label(here)
+        w.emit(f"store {w.mask_type} {self._met_here(wanted, arrived)}, ptr %met_lanes")
+        w.emit(f"br label %{found}")
+        w.label(f"met{n}")
+        w.emit(f"br label %{found}")
+        w.label(found)
+        return w.op(f"load {w.mask_type}, ptr %met_lanes")
+
+    def _call(self, shared: str, n: int, elsewhere: str, here: str) -> None:
+        """Branch to ``elsewhere``, from where WARPSYNC ``n`` calls shared code, if lanes wait at other WARPSYNCs."""
+        w = self.w
+        w.emit(f"store i64 {n}, ptr %caller")
+        all_lanes = w.op(f"load {w.mask_type}, ptr %synced")
+        others = w.op(f"xor {w.mask_type} {all_lanes}, " + w.op(f"load {w.mask_type}, ptr %a{n}"))
+        w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {others}, 0')}, label %{elsewhere}, label %{here}")
+        self.callers.setdefault(shared, []).append(n)
+
+    def _return(self, shared: str, label: str) -> None:
+        """Return from shared code to its caller."""
+        w = self.w
+        first, *others = self.callers[shared]
+        cases = " ".join(f"i64 {n}, label %{label}{n}" for n in others)
+        w.emit(f"switch i64 {w.op('load i64, ptr %caller')}, label %{label}{first} [{cases}]")
+
+    def _met_here(self, wanted: Val, arrived: str) -> str:
+        """The lanes of a WARPSYNC whose mask has arrived completely there, if no lanes wait at other WARPSYNCs."""
+        w = self.w
         alive = self._alive()
-        others = [(other, warpsync_mask(w.blocks[other].first)) for other in self._meets(n)]
-        if not others and uniform(wanted.shape):
+        if uniform(wanted.shape):
             missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {arrived}, -1')}")
             absent = w.op(f"and {w.mask_type} {w.scalar(wanted)}, {missing}")
             return w.op(
                 f"select i1 {w.op(f'icmp eq {w.mask_type} {absent}, 0')}, {w.mask_type} {arrived}, {w.mask_type} 0"
             )
-        masks = [(w.op(f"load {w.mask_type}, ptr %a{other}"), w.vector(mask)) for other, mask in others]
+        return self._by_mask(arrived, w.vector(wanted), lambda mask, _, own: self._if_complete(mask, own, own, alive))
 
-        def leaving(mask: str, every: str, own: str) -> str:
-            here = own
-            for lanes, vector in masks:
-                alike = w.op(f"and {w.mask_type} {lanes}, {w.bits_of(w.op(f'icmp eq {w.vecmask} {vector}, {every}'))}")
-                here = w.op(f"or {w.mask_type} {here}, {alike}")
-            missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {here}, -1')}")
-            complete = w.op(f"icmp eq {w.mask_type} {w.op(f'and {w.mask_type} {mask}, {missing}')}, 0")
-            return w.op(f"select i1 {complete}, {w.mask_type} {own}, {w.mask_type} 0")
+    def _if_complete(self, mask: str, here: str, own: str, alive: str) -> str:
+        """The lanes ``own``, if all live lanes of a mask are ``here``; otherwise none."""
+        w = self.w
+        missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {here}, -1')}")
+        complete = w.op(f"icmp eq {w.mask_type} {w.op(f'and {w.mask_type} {mask}, {missing}')}, 0")
+        return w.op(f"select i1 {complete}, {w.mask_type} {own}, {w.mask_type} 0")
 
-        return self._by_mask(arrived, w.vector(wanted), leaving)
+    def _write_meeting(self, warpsync_mask: Callable[[int], Val]) -> None:
+        """Shared code of the WARPSYNCs whose lanes can meet."""
+        w = self.w
+        syncs = [n for n in self.meeting if n in self.syncs]
+        if "meet" in self.callers:
+            w.label("meet")
+            w.forget()
+            alive = self._alive()
+            arrived = w.op(f"load {w.mask_type}, ptr %met_lanes")
+            called = w.op(f"load {w.vecmask}, ptr %met_masks")
+            waiting = [
+                (w.op(f"load {w.mask_type}, ptr %a{n}"), w.vector(warpsync_mask(w.blocks[n].first))) for n in syncs
+            ]
+
+            def leaving(mask: str, every: str, own: str) -> str:
+                here = own
+                for lanes, vector in waiting:
+                    alike = w.op(
+                        f"and {w.mask_type} {lanes}, {w.bits_of(w.op(f'icmp eq {w.vecmask} {vector}, {every}'))}"
+                    )
+                    here = w.op(f"or {w.mask_type} {here}, {alike}")
+                return self._if_complete(mask, here, own, alive)
+
+            w.emit(f"store {w.mask_type} {self._by_mask(arrived, called, leaving)}, ptr %met_lanes")
+            self._return("meet", "met")
+        if "release" in self.callers:
+            w.label("release")
+            w.forget()
+            caller = w.op("load i64, ptr %caller")
+            mask = w.op(f"load {w.mask_type}, ptr %met_lanes")
+            for n in syncs:
+                arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
+                is_caller = w.op(f"icmp eq i64 {caller}, {n}")
+                others = w.op(f"select i1 {is_caller}, {w.mask_type} 0, {w.mask_type} {arrived}")
+                going = w.op(f"and {w.mask_type} {others}, {mask}")
+                some, none = w.new_label("met"), w.new_label("alone")
+                w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {going}, 0')}, label %{some}, label %{none}")
+                w.label(some)
+                self._leave(n, arrived, going)
+                self._passes(n, going)
+                self.push(n + 1, going)
+                w.emit(f"br label %{none}")
+                w.label(none)
+            self._return("release", "released")
 
     def _by_mask(self, lanes: str, masks: str, found: Callable[[str, str, str], str]) -> str:
         """Joins the results of ``found`` for each mask that lanes have, called with the mask and the lanes that have
@@ -474,24 +574,23 @@ class Groups:
         )
         return w.op(f"call {w.mask_type} @{reduce}({w.vecmask} {own})")
 
-    def _let_others_go(self, n: int, wanted: Val, leaving: str) -> None:
-        """Lanes of the mask that wait with it at other WARPSYNCs will continue as well."""
+    def _let_others_go(self, n: int, wanted: Val, leaving: str) -> str:
+        """Lanes of the mask that wait with it at other WARPSYNCs will continue as well; returns the lanes that leave this one."""
         w = self.w
-        others = self._meets(n)
-        if not others:
-            return
-        mask = self._named(wanted, leaving)
-        for other in others:
-            arrived = w.op(f"load {w.mask_type}, ptr %a{other}")
-            going = w.op(f"and {w.mask_type} {arrived}, {mask}")
-            some, none = w.new_label("met"), w.new_label("alone")
-            w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {going}, 0')}, label %{some}, label %{none}")
-            w.label(some)
-            w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {going}')}, ptr %a{other}")
-            self._passes(other, going)
-            self.push(other + 1, going)
-            w.emit(f"br label %{none}")
-            w.label(none)
+        if not self._meets(n):
+            return leaving
+        w.emit(f"store {w.mask_type} {leaving}, ptr %leaving")
+        others, none = w.new_label("others"), w.new_label("none")
+        self._call("release", n, others, none)
+        w.label(others)
+        w.emit(f"store {w.mask_type} {self._named(wanted, leaving)}, ptr %met_lanes")
+        w.emit("br label %release")
+        w.label(f"released{n}")
+        w.emit(f"br label %{none}")
+        w.label(none)
+        w.forget()
+        w.trace_words += min(len(self.meeting) - 1, w.lanes)  # each passes for some lanes, with a record
+        return w.op(f"load {w.mask_type}, ptr %leaving")
 
     def _leave_behind(self, web: int, wanted: Val, leaving: str) -> None:
         """Lanes without which others of their mask continued do not wait for any lane there."""
@@ -534,9 +633,10 @@ class Groups:
         return rows
 
     # --- between groups ---------------------------------------------------------------------------
-    def write(self) -> None:
+    def write(self, warpsync_mask: Callable[[int], Val]) -> None:
         """Write ``next`` and ``scan``: the group found enters its block, otherwise control reaches ``finish``."""
         w = self.w
+        self._write_meeting(warpsync_mask)
         w.label("next")
         depth = w.op("load i64, ptr %depth")
         w.emit(f"br i1 {w.op(f'icmp eq i64 {depth}, 0')}, label %scan, label %pop")
