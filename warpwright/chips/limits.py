@@ -86,6 +86,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "lsu_atomic_lane_cycles": (None, 64),
     "lsu_atomic_sectors_lane_cycles": (None, 64),
     "store_queue_entries": (None, 64),
+    "atomics_in_flight_count": (None, 1024),
     "store_buffer_lines": (2, 1024),  # a line that is written in part takes two places
     "store_output_lines": (None, 16),
     "store_buffer_lines_per_clk": (None, 32),

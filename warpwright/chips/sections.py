@@ -393,8 +393,8 @@ class L1(Section):
     """From the end of a line's last sector in the output until a store to the line finds it sent."""
     store_lag_cycles: int = Field(ge=0)
     """How late the acknowledgement of an SM's writes may be before it sends no more: what its write buffers cover."""
-    atomic_lag_cycles: int = Field(ge=0)
-    """The same for atomics, whose answers come all the way back."""
+    atomics_in_flight_count: int = Field(gt=0)
+    """Atomics of an SM, one for each line of an instruction, that wait for L2's answer at once; the next one leaves when the oldest has its answer."""
     l1_sees_writes: bool
     """Whether a store changes what L1 holds of its line; the caches of a read path that stores do not take keep what they have."""
     l1_keeps_writes: bool

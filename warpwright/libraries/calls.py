@@ -59,7 +59,6 @@ _MODULES = {
         "cudnn.normalization",
         "cudnn.dropout",
         "cudnn.recurrent",
-        "cudnn.ctc",
     ),
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),

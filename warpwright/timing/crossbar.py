@@ -16,8 +16,10 @@ from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
 from warpwright.timing.dsmem import answer_load, on_cluster
 from warpwright.timing.l1 import (
     SPACE_SHARED,
+    atomic_answered,
     atomic_waves,
     atomic_words,
+    complete_by,
     fill_lines,
     owe,
     remote_lanes,
@@ -25,7 +27,8 @@ from warpwright.timing.l1 import (
 )
 from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, counterpart, counters, is_far, queue_end
-from warpwright.timing.links import atomic_line, longer_away, note_written, read_line, strong_way, write_line
+from warpwright.timing.l2_hazards import FRACTION, queue_of
+from warpwright.timing.links import atomic_line, note_written, read_line, strong_way, write_line
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
 from warpwright.timing.records import Addresses, address_of, record_at
@@ -161,7 +164,7 @@ def strong_atomic(
         answer = max(answer, done)
         if m[s.chip.range_count]:
             note_written(m, sm, line, done)
-            m[sm.longer] = max(m[sm.longer], longer_away(m, line, True))
+        atomic_answered(m, sm, line, done + m[s.chip.from_l2])
     if operation == s.OP_ATOMIC:
         answer = max(answer, time + waves)
     return answer, waves
@@ -271,7 +274,7 @@ def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
     latest = time
     for home in range(m[s.chip.slices]):
         if (m[first + home * words] >> (index & 63)) & 1:
-            latest = max(latest, queue_end(m, home, time))
+            latest = max(latest, queue_end(m, home, time), m[queue_of(m, home).lines_free] >> FRACTION)
             if is_far(m, partition, home):
                 latest = max(latest, queue_end(m, counterpart(m, home), time))
     return latest - time
@@ -357,7 +360,7 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
             m[r.answer] = max(m[r.answer], m[s.Warp(m[r.warp]).last] + m[s.chip.fence_written] + m[s.chip.far_latency])
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_BEHIND_FENCE_CYCLES)
         return
-    m[sm.longer] = 0
+    answered = m[sm.atomics_answered]
     answer = execute_strong(m, code, sm, partition, r, m[r.time] + m[s.chip.to_l2])
     w = s.Warp(m[r.warp])
     stop_as_issued(m, sm, w)
@@ -366,7 +369,8 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_FOR_CYCLES)
     if row >= 0 and code[row.op] == s.OP_STORE:
         m[w.stores] -= 1
-        owe(m, sm, answer, m[s.chip.store_lag] + m[sm.longer])
+        owe(m, sm, answer, m[s.chip.store_lag])
     if row >= 0 and code[row.op] >= s.OP_ATOMIC:
-        owe(m, sm, answer, m[s.chip.atomic_lag] + m[sm.longer])
+        m[sm.atomics_sent] += m[sm.atomics_answered] - answered - 1
+        complete_by(m, sm, answer)
     m[r.answer] = answer + m[s.chip.from_l2]

@@ -513,7 +513,8 @@ def atomic_lines(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.I
     operation = code[row.op]
     extra = code[row.extra]
     waves = atomic_waves(m, sm, n, operation, extra & 255)
-    start = enter_queue(m, sm, sc, max(time, m[sm.store_free]), waves)
+    start = enter_queue(m, sm, sc, max(time, m[sm.store_free], atomics_free(m, sm)), waves)
+    m[sm.atomics_sent] += n
     m[w.drained] = max(m[w.drained], start + waves)
     barrier = code[row.write_barrier]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
@@ -586,11 +587,33 @@ def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
 
 
 @core
-def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
-    """A write or an atomic of the SM is complete at ``answer``. The launch does not end before that, and an SM whose writes lag that far sends no more."""
+def complete_by(m: Any, sm: s.SM, answer: int) -> None:
+    """A write or an atomic of the SM is complete at ``answer``; the launch does not end before that."""
     m[sm.finish] = max(m[sm.finish], answer)
     m[sm.written] = max(m[sm.written], answer)
+
+
+@core
+def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
+    """A write of the SM is complete at ``answer``; an SM whose writes lag that far sends no more."""
+    complete_by(m, sm, answer)
     m[sm.store_free] = max(m[sm.store_free], answer - lag)
+
+
+@core
+def atomics_free(m: Any, sm: s.SM) -> int:
+    """When the SM has a place for its next atomic, whatever its lines: the one that many places before it has its answer (bench.machine.atomics_in_flight)."""
+    return m[sm.atomic_answers[m[sm.atomics_sent] % m[s.chip.atomics_in_flight]]]
+
+
+@core
+def atomic_answered(m: Any, sm: s.SM, line: int, answer: int) -> None:
+    """Record that L2 answers one of the SM's atomics at ``answer``; those on memory elsewhere wait there, not in the SM's places."""
+    number = m[sm.atomics_answered]
+    m[sm.atomics_answered] = number + 1
+    if m[s.chip.range_count] and longer_away(m, line, True):
+        answer = 0
+    m[sm.atomic_answers[number % m[s.chip.atomics_in_flight]]] = answer
 
 
 @core
@@ -635,11 +658,10 @@ def receive_answer(m: Any, sm: s.SM, r: s.Request, answer: int) -> int:
         if kind == s.RQ_LOAD:
             fill(m, sm, r, answer)
     elif kind == s.RQ_ATOMIC:
-        lag = m[s.chip.atomic_lag]
         if m[s.chip.range_count]:
             note_written(m, sm, m[r.line], answer)
-            lag += longer_away(m, m[r.line], True)
-        owe(m, sm, answer, lag)
+        atomic_answered(m, sm, m[r.line], answer)
+        complete_by(m, sm, answer)
     elif kind == s.RQ_FENCE:
         w = s.Warp(m[r.warp])
         m[w.fence] = 0

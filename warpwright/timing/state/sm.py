@@ -25,6 +25,7 @@ MAX_BULKS = 64
 """Bulk copies of an SM in one window."""
 MAX_TELLS = 256
 BULK_STORE_RING = 8
+MAX_ATOMICS_IN_FLIGHT = 1024
 DEPENDENCE_BARRIERS = 6
 UNKNOWN_BITS = 10
 """Unit of ``Warp.sb_unknown`` for each of them: a warp issues fewer instructions per window than this."""
@@ -189,6 +190,8 @@ class SM(Unit, align=8):
     barrier_free = word("cycle", "when the barrier unit takes its next warp")
     convergence_free = word("cycle", "when the unit of the convergence barriers' registers takes its next warp")
     store_free = word("cycle", "until when writes wait for acknowledgements")
+    atomics_sent = word("atomics", "that have left for L2, one for each line")
+    atomics_answered = word("atomics", "of them whose answers are known")
     finish = word("cycle", "last end of a warp, last acknowledged write")
     # the dispatcher's fields (residency.py)
     l1_sets = word("sets", "of L1 that its set-up of shared memory leaves")
@@ -255,7 +258,7 @@ class SM(Unit, align=8):
     host_written = word("cycle", "when the last write to the host was acknowledged")
     peer_written = word("cycle", "when the last write to another device was acknowledged")
     posted = word("", "writes to other devices have left that no fence has asked about")
-    longer = word("cycle", "that the answer to the strong access in execution may take beyond L2's")
+    atomic_answers = words(MAX_ATOMICS_IN_FLIGHT, "cycle", "ring: answers of the last atomics")
     pipe_issues = words(PIPE_COUNT, "instructions", "issued to each pipe")
     ended = parts(EndedBlock, MAX_BLOCKS, "blocks that ended in this window")
     sub_cores = parts(SubCore, MAX_SUB_CORES, "sub-cores", align=8)
