@@ -9,6 +9,7 @@ import pytest
 
 from warpwright.graphics import input_assembler, rop
 from warpwright.graphics.clipping import _clip_polygons
+from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.formats import COLOUR_FORMATS, DEPTH_FORMATS
 from warpwright.graphics.planes import line_planes, triangle_planes
 from warpwright.graphics.raster import raster_lines, raster_rectangles, raster_triangles, sample_table
@@ -161,6 +162,32 @@ def test_an_index_begins_a_new_strip() -> None:
     made = input_assembler.assemble(input_assembler.TRIANGLE_STRIP, np.array([0, 1, 2, -1, 3, 4, 5, 6]), True)
     assert made.vertices.tolist() == [[0, 1, 2], [3, 4, 5], [5, 4, 6]]
     assert made.numbers.tolist() == [0, 1, 2]
+
+
+def test_vertices_as_words_have_the_numbers_and_restarts_that_are_sent_between_them() -> None:
+    """As the driver sends client arrays: VERTEX_ID_BASE before a vertex, and the restart index as an element."""
+    engine = GraphicsDevice(1 << 20, 8, 2).three_d
+    whole_numbers = 0x5AE8_0000
+    for name, value in (
+        ("VERTEX_ARRAY_ATTRIB", whole_numbers),
+        ("VP_ATTR_EN", 1),
+        ("VP_GP_BUILTIN_ATTR_EN", 1),
+        ("PRIM_RESTART_ENABLE", 1),
+        ("PRIM_RESTART_INDEX", 255),
+    ):
+        engine.registers[engine.table.offsets[name] // 4] = value
+    assembly = input_assembler.Assembly()
+    assembly.begin(input_assembler.TRIANGLE_STRIP)
+    for number in range(7):
+        if number == 3:
+            assembly.add_elements(np.array([255]))
+        assembly.add_vertex_words(np.array([100 + number], np.uint32), 5 * number)
+    found = input_assembler.collect(engine, engine.memory, assembly, 0)
+    assert found.inputs[:, 0].copy().view(np.float32).tolist() == [100, 101, 102, 103, 104, 105, 106]
+    assert found.inputs[:, 1].tolist() == [0, 5, 10, 15, 20, 25, 30]
+    assert found.order.tolist() == [0, 1, 2, -1, 3, 4, 5, 6]
+    engine.registers[engine.table.offsets["PRIM_RESTART_INDEX"] // 4] = 254
+    assert input_assembler.collect(engine, engine.memory, assembly, 0).order.tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
 # --- raster operations --------------------------------------------------------------------------------

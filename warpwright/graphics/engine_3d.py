@@ -92,7 +92,7 @@ class Engine3D(State3D):
             self.assembly.add_elements(narrow)
 
     def _vertex_data(self, method: int, words: Words) -> None:
-        self.assembly.add_vertex_words(words)
+        self.assembly.add_vertex_words(words, self["VERTEX_ID_BASE"])
 
     def _attribute(self, method: int, words: Words) -> None:
         """Set an attribute's value; setting attribute 0 completes a vertex."""

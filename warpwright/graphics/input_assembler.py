@@ -60,6 +60,10 @@ class Assembly:
         self.indices: list[Integers] = []
         self.are_arrays: list[bool] = []
         self.words: list[Words] = []
+        self.id_bases: list[int] = []
+        """VERTEX_ID_BASE when each of ``words`` arrived."""
+        self.between_words: list[tuple[int, Integers]] = []
+        """Elements that came after vertices as words, with the number of words before them."""
         self.vertices: list[npt.NDArray[np.uint32]] = []
         self._limit: tuple[int, int] | None = None
 
@@ -75,6 +79,8 @@ class Assembly:
         self.are_arrays.append(True)
 
     def add_elements(self, indices: Integers) -> None:
+        if self.words:
+            self.between_words.append((sum(map(len, self.words)), indices))
         self.indices.append(indices)
         self.are_arrays.append(False)
 
@@ -82,8 +88,9 @@ class Assembly:
         """Add ``count`` elements of a range of memory after the first ``skipped``; the remaining ones are not part of the draw."""
         self.add_elements(indices[skipped : skipped + count])
 
-    def add_vertex_words(self, words: Words) -> None:
+    def add_vertex_words(self, words: Words, id_base: int) -> None:
         self.words.append(words.copy())
+        self.id_bases.append(id_base)
 
     def set_attribute(self, number: int, value: npt.NDArray[np.uint32]) -> None:
         self.current[number] = value
@@ -112,17 +119,17 @@ def collect(engine: RegisterEngine, memory: VideoMemory, assembly: Assembly, ins
     """
     elements = None
     if assembly.words:
-        attributes, order = _from_words(engine, assembly)
-        ids = np.arange(len(order), dtype=np.int64)
-        order = ids
+        attributes, numbers, order = _from_words(engine, assembly)
     elif assembly.vertices:
         attributes = np.stack(assembly.vertices)
-        order = ids = np.arange(len(attributes), dtype=np.int64)
+        order = np.arange(len(attributes), dtype=np.int64)
+        numbers = order + engine["VERTEX_ID_BASE"]
     else:
         order, ids = _unique(engine, assembly)
         attributes = _from_arrays(engine, memory, assembly, ids, instance)
         elements = _moved(engine, assembly, ids)
-    return Vertices(_inputs(engine, attributes, ids, instance), order, elements)
+        numbers = ids + engine["VERTEX_ID_BASE"]
+    return Vertices(_inputs(engine, attributes, numbers, instance), order, elements)
 
 
 def _unique(engine: RegisterEngine, assembly: Assembly) -> tuple[Integers, Integers]:
@@ -194,8 +201,12 @@ def _elements(engine: RegisterEngine, memory: VideoMemory, number: int, elements
     return vertex_formats.fetch(memory.bytes, np.where(inside, addresses - FIRST_ADDRESS, -1), word, number)
 
 
-def _from_words(engine: RegisterEngine, assembly: Assembly) -> tuple[npt.NDArray[np.uint32], Integers]:
-    """Vertices given in the command stream: the attributes that the program reads, each starting at a new word."""
+def _from_words(engine: RegisterEngine, assembly: Assembly) -> tuple[npt.NDArray[np.uint32], Integers, Integers]:
+    """Vertices given in the command stream: the attributes that the program reads, each starting at a new word; the vertices' numbers; and their order.
+
+    The driver writes VERTEX_ID_BASE before each vertex whose number the program reads, so that such vertices are not counted. The restart index between vertices
+    starts a new primitive.
+    """
     active, at = [], 0
     for number in range(ATTRIBUTE_COUNT):
         word = engine.at("VERTEX_ARRAY_ATTRIB", number)
@@ -209,7 +220,15 @@ def _from_words(engine: RegisterEngine, assembly: Assembly) -> tuple[npt.NDArray
     for number, word, first in active:
         offsets = np.arange(count, dtype=np.int64) * (4 * at) + 4 * first
         attributes[:, number] = vertex_formats.fetch(rows, offsets, word, number)
-    return attributes, np.arange(count, dtype=np.int64)
+    # The piece that has a vertex's first word.
+    ends = np.cumsum([len(words) for words in assembly.words])
+    pieces = np.searchsorted(ends, np.arange(count) * at, side="right")
+    order = np.arange(count, dtype=np.int64)
+    if engine["PRIM_RESTART_ENABLE"] and at:
+        restart = engine["PRIM_RESTART_INDEX"]
+        cuts = [words // at for words, indices in assembly.between_words if (indices == restart).any()]
+        order = np.insert(order, np.minimum(cuts, count).astype(np.int64), -1)
+    return attributes, np.array(assembly.id_bases, np.int64)[pieces], order
 
 
 def _components(engine: RegisterEngine, number: int) -> int:
@@ -218,7 +237,7 @@ def _components(engine: RegisterEngine, number: int) -> int:
 
 
 def _inputs(
-    engine: RegisterEngine, attributes: npt.NDArray[np.uint32], ids: Integers, instance: int
+    engine: RegisterEngine, attributes: npt.NDArray[np.uint32], numbers: Integers, instance: int
 ) -> npt.NDArray[np.uint32]:
     """The enabled components of the attributes one after another, then the vertex's and the instance's number."""
     columns = []
@@ -227,10 +246,10 @@ def _inputs(
         columns += [attributes[:, number, i] for i in range(4) if mask >> i & 1]
     builtin = engine["VP_GP_BUILTIN_ATTR_EN"]
     if builtin & _VERTEX_ID:
-        columns.append((ids + engine["VERTEX_ID_BASE"]).astype(np.uint32))
+        columns.append(numbers.astype(np.uint32))
     if builtin & _INSTANCE_ID:
-        columns.append(np.full(len(ids), instance, dtype=np.uint32))
-    return np.stack(columns, axis=1) if columns else np.zeros((len(ids), 1), dtype=np.uint32)
+        columns.append(np.full(len(numbers), instance, dtype=np.uint32))
+    return np.stack(columns, axis=1) if columns else np.zeros((len(numbers), 1), dtype=np.uint32)
 
 
 # --- primitives ---------------------------------------------------------------------------------------
