@@ -104,20 +104,22 @@ def link(
             (),
             "",
         )
+    # Referenced until the end: the library keeps the pointers and writes the names into its messages.
+    names = [name.encode() for _, _, name in inputs]
     try:
-        for kind, data, name in inputs:
-            result = library.call("AddData", handle, int(kind), data, len(data), name.encode())
+        for (kind, data, _), name in zip(inputs, names, strict=True):
+            result = library.call("AddData", handle, int(kind), data, len(data), name)
             if result:
                 break
         else:
             result = library.call("Complete", handle)
         if result:
             log = library.text(handle, "ErrorLog").rstrip(b"\0").decode(errors="replace")
-            ptx = [(name, data) for kind, data, name in inputs if kind is InputKind.PTX]
-            name, text = ptx[0] if len(ptx) == 1 else ("", b"")
+            ptx = [(title, data) for kind, data, title in inputs if kind is InputKind.PTX]
+            title, text = ptx[0] if len(ptx) == 1 else ("", b"")
             raise LinkError(
                 f"{what} was not linked for sm_{arch}: {_RESULTS.get(result, f'result {result}')}",
-                parse_ptxas_log(log, name, text.rstrip(b"\0").decode(errors="replace")),
+                parse_ptxas_log(log, title, text.rstrip(b"\0").decode(errors="replace")),
                 log,
             )
         return library.text(handle, "LinkedCubin")
