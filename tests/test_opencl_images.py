@@ -161,6 +161,20 @@ def test_whole_coordinates_are_numbers_of_texels(chip: str, kind: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("order", "border"), [("RGBA", [0, 0, 0, 0]), ("R", [0, 0, 0, 1]), ("A", [0, 0, 0, 0])])
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_borders_colour_has_an_alpha_of_one_where_the_format_has_none(
+    chip: str, order: str, border: list[int]
+) -> None:
+    gpu = ww.GPU(chip, timing="off")
+    image, out = gpu.image((3, 3), np.uint8, order=order, normalized=True), np.full((2, 4), 7, np.float32)
+    image.set(255)
+    gpu.compile(READS)["texel_2d"][1, 2](
+        image, gpu.sampler(address="clamp"), np.array([[-1, 0], [1, 3]], np.int32), out
+    )
+    np.testing.assert_array_equal(out, [border, border])
+
+
 CONSTANTS = """
 __constant sampler_t smooth = CLK_NORMALIZED_COORDS_TRUE | CLK_ADDRESS_MIRRORED_REPEAT | CLK_FILTER_LINEAR;
 float4 both(read_only image2d_t in, float2 at)
