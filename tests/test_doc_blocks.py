@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_opencl import has_opencl
+
 ROOT = Path(__file__).resolve().parents[1]
 PRINTED = re.compile(r"\s*(?:prints:\s*)?^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
 """Output that a page shows directly after a block."""
@@ -92,9 +94,13 @@ LONG = frozenset(
 """Pages with blocks that take seconds."""
 
 
-@pytest.mark.parametrize(
-    "block", [pytest.param(b, id=_name(b), marks=pytest.mark.ci if b.page in LONG else ()) for b in RUN]
-)
+def _marks(block: Block) -> list[pytest.MarkDecorator]:
+    if "__kernel" in block.text:
+        return [pytest.mark.ci, pytest.mark.skipif(not has_opencl(), reason="clang and libclc are not installed")]
+    return [pytest.mark.ci] if block.page in LONG else []
+
+
+@pytest.mark.parametrize("block", [pytest.param(b, id=_name(b), marks=_marks(b)) for b in RUN])
 def test_a_block_runs_when_it_is_pasted(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
