@@ -106,38 +106,3 @@ def test_what_a_warp_added_before_its_fence_is_seen_after_its_flag(chip: str) ->
     out, to = np.zeros(1, np.uint32), np.zeros((1 << 17) + 1, np.uint32)
     ww.GPU(chip, timing="full").compile(SOURCE.replace("__cluster_dims__(4, 1, 1)", ""))["hand_on"][2, 1](out, to)
     assert out[0] == 64
-
-
-POLLED = r"""
-// All other blocks poll a word, which one of them changed before if `change` is 1.  A warp of the first block polls it too, and another one fences.
-extern "C" __global__ void beside_polls(unsigned *word, unsigned *cycles, int change)
-{
-    if (change && blockIdx.x == 1)
-        atomicAdd(word, 1u);
-    unsigned sum = 0, warp = threadIdx.x / 32, count = blockIdx.x ? 24 : 12;
-    if (threadIdx.x % 32)
-        return;
-    unsigned begin = clock();
-#pragma unroll 1
-    for (int i = 0; i < count; i++) {
-        if (blockIdx.x || warp)
-            sum += *(volatile unsigned *)word;
-        else
-            __threadfence();
-    }
-    if (blockIdx.x == 0)
-        cycles[warp] = (clock() - begin) / count + (sum >> 31);
-}
-"""
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("change", [0, 1])
-def test_a_fence_takes_as_long_as_the_polls_of_its_sm(change: int) -> None:
-    """Both where polls wait for the slice's port and where they wait for a line that atomics change, which takes three times as long on V100."""
-    gpu = ww.GPU("v100")
-    cycles = np.zeros(2, np.uint32)
-    gpu.compile(POLLED)["beside_polls"][8 * gpu.chip.sm.sm_count, 64](np.zeros(1, np.uint32), cycles, np.int32(change))
-    fence, poll = cycles.tolist()
-    assert poll > (2000 if change else 900)
-    assert fence == pytest.approx(poll, rel=0.25)

@@ -175,7 +175,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
         # Atomics on the same line follow each other, and wait together while the other side has a copy of the line (``lent_and_back``).
         start = max(start, m[entry.near])
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
-    take_line(m, home, entry, start << FRACTION, units)
+    take_line(m, entry, start << FRACTION, units)
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
     touched = touch(m, home, line, start, True, 0)

@@ -27,7 +27,6 @@ from warpwright.timing.l1 import (
 )
 from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, counterpart, counters, is_far, queue_end
-from warpwright.timing.l2_hazards import FRACTION, queue_of
 from warpwright.timing.links import atomic_line, note_written, read_line, strong_way, write_line
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
@@ -274,7 +273,7 @@ def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
     latest = time
     for home in range(m[s.chip.slices]):
         if (m[first + home * words] >> (index & 63)) & 1:
-            latest = max(latest, queue_end(m, home, time), m[queue_of(m, home).lines_free] >> FRACTION)
+            latest = max(latest, queue_end(m, home, time))
             if is_far(m, partition, home):
                 latest = max(latest, queue_end(m, counterpart(m, home), time))
     return latest - time

@@ -328,7 +328,7 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 def line_turn(m: Any, home: int, line: int, time: int, units: int) -> int:
     """When a read of ``units`` has its turn on a line that atomics change; the port is taken for the access's own time when it arrives."""
     start = write_port(m, home, time, min(units, m[s.chip.l2_access]))
-    return take_line(m, home, atomics_on(m, home, line), start << FRACTION, units) >> FRACTION
+    return take_line(m, atomics_on(m, home, line), start << FRACTION, units) >> FRACTION
 
 
 @core

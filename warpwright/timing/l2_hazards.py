@@ -105,17 +105,14 @@ def turn_units(m: Any, home: int, line: int, time: int, side: int) -> int:
 
 
 @core
-def take_line(m: Any, home: int, entry: s.LineAtomics, time: int, units: int) -> int:
+def take_line(m: Any, entry: s.LineAtomics, time: int, units: int) -> int:
     """When a request that takes some of a slice's bandwidth has its turn on a line that atomics change; times have a fraction.
 
     Those that wait for the line do not hold up other lines of the slice (bench.machine.barriers: barriers of 2,112 and 4,224 blocks take 300 to 1,500 cycles more where
     each block also has 128 bytes of stack, which are in all slices, than where it has none; each of two turns behind all looks would take 6,000 to 12,000).
     """
     start = max(time, m[entry.free])
-    free = start + ((units << s.CALENDAR_SHIFT) << FRACTION) // m[s.chip.slice_capacity]
-    m[entry.free] = free
-    lines_free = queue_of(m, home).lines_free
-    m[lines_free] = max(m[lines_free], free)
+    m[entry.free] = start + ((units << s.CALENDAR_SHIFT) << FRACTION) // m[s.chip.slice_capacity]
     return start
 
 

@@ -113,9 +113,9 @@ extern "C" __device__ unsigned __cuda_syscall_CGS_get_rank(unsigned *thread, uns
 }
 
 // Wait until the bit is not what it was, and see what the others wrote before: with a fence, as in the header of CUDA 11, or by loads with that order, which
-// reproduce the time of the driver's routine on Hopper (bench/machine/barriers.py).
+// reproduce the time of the driver's routine on Hopper (bench.machine.barriers).
 static __device__ __forceinline__ void await(const unsigned *word, unsigned before) {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 800
     unsigned now;
     do
         asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
@@ -127,15 +127,15 @@ static __device__ __forceinline__ void await(const unsigned *word, unsigned befo
 }
 
 // The driver's routine keeps registers on its stack, four words for each thread (bench.machine.barriers), which its fences then wait for. So does this one on
-// Hopper, whose compiler saves what the caller may use; before, it gets by with fewer registers.
+// Hopper, whose compiler saves what the caller may use. For Volta it gets by with fewer registers, but published barriers of V100 grow with the warps as Hopper's do.
 static __device__ __forceinline__ void save_registers(unsigned stack) {
-#if __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 900
+#if __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 800
     for (unsigned word = 0; word < 4; word++)
         asm volatile("st.local.u32 [%0], %1;" :: "r"(stack + 4 * word), "r"(word) : "memory");
 #endif
 }
 static __device__ __forceinline__ void restore_registers(unsigned stack) {
-#if __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 900
+#if __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 800
     unsigned restored;
     for (unsigned word = 0; word < 4; word++)
         asm volatile("ld.local.u32 %0, [%1];" : "=r"(restored) : "r"(stack + 4 * word) : "memory");

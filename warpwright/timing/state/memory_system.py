@@ -301,7 +301,6 @@ class SliceQueue(Unit):
 
     held = word("cycle", "until when it is held up, with a fraction")
     looked = word("", "the line of the last strong load of the device's scope, plus one")
-    lines_free = word("cycle", "when nothing waits any more for a line that atomics change, with a fraction")
     writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
     atomics = parts(LineAtomics, LAST_WRITES, "the atomics on some lines")
 
