@@ -145,3 +145,23 @@ def test_divisions_take_the_slow_path_for_the_cards_exponents(engine: str) -> No
         assert not slow(above, below), (above, below)
     for above, below in ((24, 100), (255, 200), (100, 1), (200, 252), (100, 225), (227, 100)):
         assert slow(above, below), (above, below)
+
+
+TWO_LOCKS = """
+extern "C" __global__ void two_locks(unsigned *locks, unsigned lanes) {
+    if (threadIdx.x < lanes) switch (threadIdx.x % 3) {
+    case 0: while (atomicCAS(&locks[0], 0u, 1u) != 0) __nanosleep(93); __threadfence(); locks[1]++; __threadfence(); atomicExch(&locks[0], 0u); break;
+    case 1: while (atomicCAS(&locks[2], 0u, 1u) != 0) __nanosleep(97); __threadfence(); locks[3]++; __threadfence(); atomicExch(&locks[2], 0u); break;
+    }
+    __syncthreads();
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["compiled", pytest.param("interpreter", marks=pytest.mark.ci)])
+def test_lanes_that_hold_two_locks_go_on_while_all_others_of_their_warp_sleep(engine: str) -> None:
+    """Either loop's lanes can always run, so no group is ever alone; those that wait for sleeping ones must continue nevertheless."""
+    gpu = ww.GPU("h200", timing="off", engine=engine)
+    locks = np.zeros(4, np.uint32)
+    gpu.compile(TWO_LOCKS)["two_locks"][1, 32](locks, 32)
+    assert locks.tolist() == [0, 11, 0, 11]

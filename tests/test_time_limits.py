@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.errors import TimedOutError
+from warpwright.programs import outside_launch
 from warpwright.run import Progress
 from warpwright.session import session
 from warpwright.tools.progress import ProgressLog, describe, duration, seconds_left
@@ -134,6 +136,31 @@ def test_nothing_is_left_of_a_limit_that_was_not_reached() -> None:
         assert session.deadline is not None
     assert session.deadline is None
     assert not session.timed_out
+
+
+def test_a_time_limit_outside_a_launch_names_the_programs_line(tmp_path: Path) -> None:
+    program = tmp_path / "waits.py"
+    program.write_text("import time\n\ndef wait():\n    time.sleep(30)\n\nwait()\n")
+    with pytest.raises(TimedOutError) as stop, session.time_limit(0.05):
+        runpy.run_path(str(program))
+    expected = "no kernel was running, before the first launch; waits.py:4: time.sleep(30)"
+    assert outside_launch(stop.value, program, launched=False) == expected
+
+
+def test_a_time_limit_during_compilation_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "compiles.py"
+    program.write_text("import warpwright as ww\n\nww.GPU('v100').compile('__global__ void k() { }')\n")
+
+    def over(*_: object, **__: object) -> None:
+        raise TimedOutError
+
+    monkeypatch.setattr("warpwright.toolchain.compile.read_cubin", over)
+    with pytest.raises(TimedOutError) as stop:
+        runpy.run_path(str(program))
+    text = outside_launch(stop.value, program, launched=True)
+    assert (
+        text == "a kernel's source was being compiled; compiles.py:3: ww.GPU('v100').compile('__global__ void k() { }')"
+    )
 
 
 def run_with_limit(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:

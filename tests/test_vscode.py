@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from warpwright.cli import app
 from warpwright.version import __version__
 
 NODE = shutil.which("node")
@@ -179,6 +181,19 @@ def test_a_stop_ends_the_program(session: Session) -> None:
 
 
 @needs_node
+@pytest.mark.ci
+def test_a_breakpoint_that_no_kernel_has_code_for_is_named_at_the_end(session: Session, program: Path) -> None:
+    program.write_text(PROGRAM.replace("compile(SOURCE)", 'compile(SOURCE, name="twice.cu")'), encoding="utf-8")
+    session.ask("initialize", adapterID="warpwright")
+    session.ask("launch", program=str(program))
+    session.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": LINE}])
+    session.ask("configurationDone")
+    assert session.event("exited")["exitCode"] == 0
+    shown = "".join(e["body"]["output"] for e in session.events if e["event"] == "output")
+    assert f"{program}:{LINE}: no kernel had code for this line; the kernels that ran are from twice.cu\n" in shown
+
+
+@needs_node
 def test_a_command_that_cannot_start_is_named(folder: Path, program: Path) -> None:
     for session in launched(folder, program=str(program), warpwright=["/no/such/warpwright"]):
         answer = session.request("initialize", adapterID="warpwright")
@@ -193,6 +208,15 @@ def test_a_program_that_ends_before_any_launch_ends_the_session(folder: Path, tm
         assert not session.request("initialize", adapterID="warpwright")["success"]
         assert session.event("exited")["exitCode"] == 2
         assert "missing.py" in "".join(e["body"]["output"] for e in session.events if e["event"] == "output")
+
+
+@pytest.mark.ci
+def test_a_port_in_use_is_refused(program: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = CliRunner().invoke(app, ["debug", "--dap", str(port), str(program)])
+    assert refused.exit_code == 2
+    assert refused.stderr == f"--dap {port}: Address already in use; choose another port\n"
 
 
 @needs_node
@@ -214,11 +238,8 @@ def test_attach(folder: Path, program: Path) -> None:
     try:
         assert process.stderr is not None
         assert "waiting for an editor" in process.stderr.readline()
-        for _ in range(100):
-            session = Session(folder, configuration)
-            if session.request("initialize")["success"]:
-                break
-            session.close()
+        session = Session(folder, configuration)
+        assert session.request("initialize")["success"]
         session.ask("attach", port=port, stopOnEntry=True)
         session.ask("configurationDone")
         session.event("stopped")

@@ -261,6 +261,25 @@ def line_of(error: BaseException, program: Path) -> str:
     return f"{program}:{frames[-1].lineno}: " if frames else ""
 
 
+def outside_launch(error: BaseException, program: Path, launched: bool) -> str:
+    """What a program was doing, and at which of its lines, when Ctrl-C or its time limit ended it outside a launch."""
+    import linecache
+    import traceback
+
+    stack = list(traceback.walk_tb(error.__traceback__))
+    compiling = any(frame.f_globals.get("__name__", "").startswith("warpwright.toolchain") for frame, _ in stack)
+    doing = "a kernel's source was being compiled" if compiling else "no kernel was running"
+    if not launched:
+        doing += ", before the first launch"
+    places = [(frame.f_code.co_filename, number) for frame, number in stack]
+    own = [place for place in places if os.path.basename(place[0]) == program.name]
+    if not own:
+        return doing
+    file, number = own[-1]
+    text = linecache.getline(file, number).strip()
+    return f"{doing}; {program.name}:{number}{f': {text}' if text else ''}"
+
+
 def own_frames(error: BaseException, program: Path) -> TracebackType | None:
     """Return the traceback from the program's first frame on; None for a file that does not parse."""
     at = error.__traceback__

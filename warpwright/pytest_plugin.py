@@ -212,15 +212,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     checks = item.config.getoption("--warpwright-check")
     if not limit and not checks:
         return (yield)
+    from warpwright.programs import outside_launch
     from warpwright.session import session
 
     try:
         with session.time_limit(limit):
             return (yield from _checked_call(item)) if checks else (yield)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not session.timed_out:
             raise
-        where = f"; {session.stopped_at}" if session.stopped_at else ""
+        at = session.stopped_at or outside_launch(stop, item.path, launched=True)
+        where = f"; {at}"
         message = f"the time limit of {limit:g} s has passed (--warpwright-timeout){where}"
     pytest.fail(message, pytrace=False)
 

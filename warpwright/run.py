@@ -614,7 +614,7 @@ class Job:
             # Stop the kernel before memory goes.
             self.context.cancel()
             thread.wait()
-            session.stopped_at = self.positions
+            session.stopped_at = self.positions or self._stage()
             stop.args = (self.positions,) if self.positions else stop.args
             raise
         except BaseException:
@@ -627,6 +627,12 @@ class Job:
                 show(self._progress(time.perf_counter() - began, finished=True))
         if self.failure is not None:
             raise self.failure
+
+    def _stage(self) -> str:
+        """What a launch was doing that has no warps yet; empty for one that has."""
+        if self.phase != "compiling":
+            return ""
+        return f"kernel {self.launcher.kernel.name} had not begun: its machine code, or the cycle model, was being compiled"
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
         return Progress(

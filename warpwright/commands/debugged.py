@@ -12,8 +12,8 @@ from pathlib import Path
 
 import typer
 
+from warpwright.commands.output import MISUSED, fail
 from warpwright.commands.output import console as shown_on
-from warpwright.commands.output import fail
 from warpwright.commands.program_execution import guarded
 from warpwright.programs import execute_command, is_python_file
 from warpwright.tools.debugger import child, console, dap, debugger, kept_settings
@@ -68,9 +68,12 @@ def _command(asked: Debugged, keep: Path) -> int:
 def _python_file(asked: Debugged, keep: Path) -> int:
     """Run a Python file in a copy of this process; where the system cannot copy processes, in this one, and once."""
     connection = None
-    if asked.port is not None:
-        shown_on(stderr=True).print(f"waiting for an editor at 127.0.0.1:{asked.port} (Debug Adapter Protocol)")
-        connection = dap.accept(asked.port)
+    if (port := asked.port) is not None:
+        try:
+            connection = dap.accept(port, lambda: shown_on(stderr=True).print(dap.waiting(port)))
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise fail(f"--dap {port}: {reason}; choose another port", MISUSED) from None
     if not hasattr(os, "fork"):
         return _in_this_process(asked, None, connection)
 

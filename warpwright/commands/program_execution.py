@@ -83,8 +83,8 @@ def guarded(
         return programs.execute(program, arguments, chip, timing, finished)
     except KilledError:
         raise typer.Exit from None
-    except KeyboardInterrupt:
-        raise stopped() from None
+    except KeyboardInterrupt as stop:
+        raise stopped(programs.outside_launch(stop, program, session.launched)) from None
     except SystemExit:
         advise_on_order([str(program), *arguments], chip)
         raise
@@ -107,12 +107,17 @@ def guarded(
             session.replaced.clear()
 
 
-def stopped() -> typer.Exit:
-    """Report that Ctrl-C or the time limit ended the program, and where its warps were."""
+def stopped(outside: str = "") -> typer.Exit:
+    """Report that Ctrl-C or the time limit ended the program, and where its warps were.
+
+    Args:
+        outside: what the program was doing if no launch was stopped.
+    """
     from warpwright.session import TIMED_OUT, session
 
     what = "the time limit has passed" if session.timed_out else "interrupted"
-    where = f"; {session.stopped_at}" if session.stopped_at else ""
+    at = session.stopped_at or outside
+    where = f"; {at}" if at else ""
     return fail(f"{what}{where}", TIMED_OUT if session.timed_out else INTERRUPTED)
 
 

@@ -127,14 +127,19 @@ class Groups:
     def give_way(self, pc: int, lanes: npt.NDArray[np.bool_], yields: bool) -> bool:
         """Let another group continue; returns False if none can.
 
+        If all other groups have yielded as well, NANOSLEEP lets lanes continue that wait at a BSYNC only for such groups.
         YIELD does not wake groups that yielded themselves, except every ``YIELDS_BEFORE_ALL_TAKE_TURNS``th time; the
         group released first continues first (``bench/micro/spins.cu``, cas_once).
         """
         self.yields += yields
         patient = yields and self.yields % YIELDS_BEFORE_ALL_TAKE_TURNS
+        # Groups that have yielded are below all others.
+        all_yielded = bool(self.stack) and bool(self.yielded[self.stack[-1][1]].all())
         self.yielded |= lanes
-        if self.stack and not (patient and self.yielded[self.stack[-1][1]].any()):
+        if self.stack and not (patient and all_yielded):
             self.stack.insert(0, (pc, lanes))
+            if all_yielded and not yields:
+                self.release()
             return True
         self.push(pc, lanes)
         return self.release()

@@ -9,8 +9,8 @@ separately.  An indirect branch takes the lanes that share the target of the low
 A WARPSYNC that groups reached separately is executed once more for all.  This is the behaviour of an H200
 (``bench/micro/divergence.cu``).
 
-YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other group can run, lanes that wait at a
-BSYNC only for such a group continue without it.  YIELD does not wake groups that yielded themselves; the group released
+YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other group can run, or at a NANOSLEEP if all others
+have yielded too, lanes that wait at a BSYNC only for such groups continue without them.  YIELD does not wake groups that yielded themselves; the group released
 first continues first (``bench/micro/spins.cu``).  Lanes also continue without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Lanes that are left behind do not wait for others at that BSYNC.
 
@@ -236,16 +236,7 @@ class Groups:
         made = w.op("add i32 1, " + w.op("load i32, ptr %yields"))
         w.emit(f"store i32 {made}, ptr %yields")
         urgent = w.op(f"icmp eq i32 {w.op(f'and i32 {made}, {YIELDS_BEFORE_ALL_TAKE_TURNS - 1}')}, 0")
-        depth = w.op("load i64, ptr %depth")
-        some = w.op(f"icmp ne i64 {depth}, 0")
-        top = w.op(f"select i1 {some}, i64 {w.op(f'sub i64 {depth}, 1')}, i64 0")
-        entry = w.op(f"load {w.entry_type}, ptr " + w.op(f"getelementptr {w.entry_type}, ptr %stack, i64 {top}"))
-        above = self.lanes_of_entry(entry)
-        rested = w.op(
-            f"icmp eq {w.mask_type} "
-            + w.op(f"and {w.mask_type} {above}, {w.op(f'load {w.mask_type}, ptr %yielded')}")
-            + ", 0"
-        )
+        some, rested = self._others_rested()
         ready = w.op(f"and i1 {some}, {w.op(f'or i1 {urgent}, {rested}')}")
         someone = ready
         for sync in self.syncs:
@@ -264,6 +255,23 @@ class Groups:
         w.emit("br label %scan")
         w.label(stay)
         alone()
+
+    def _others_rested(self) -> tuple[str, str]:
+        """Whether there are other groups on the stack, and whether the top one has not yielded; those that have are below all others."""
+        w = self.w
+        depth = w.op("load i64, ptr %depth")
+        some = w.op(f"icmp ne i64 {depth}, 0")
+        top = w.op(f"select i1 {some}, i64 {w.op(f'sub i64 {depth}, 1')}, i64 0")
+        entry = w.op(f"load {w.entry_type}, ptr " + w.op(f"getelementptr {w.entry_type}, ptr %stack, i64 {top}"))
+        above = self.lanes_of_entry(entry)
+        yielded = w.op(f"and {w.mask_type} {above}, {w.op(f'load {w.mask_type}, ptr %yielded')}")
+        return some, w.op(f"icmp eq {w.mask_type} {yielded}, 0")
+
+    def sleep(self, target: int, lanes: str) -> str:
+        """A NANOSLEEP: put the group at the bottom of the stack; returns whether the group on top, which has not yielded, is next."""
+        some, rested = self._others_rested()
+        self.step_back(target, lanes)
+        return self.w.op(f"and i1 {some}, {rested}")
 
     def _gave_way(self, lanes: str) -> None:
         yielded = self.w.op(f"or {self.w.mask_type} {lanes}, " + self.w.op(f"load {self.w.mask_type}, ptr %yielded"))

@@ -348,9 +348,9 @@ class Jumps(Instructions):
         if not self.groups.exist:
             w.emit(f"br label {self.save_label('enter', n + 1)}")
             return
-        others = w.op("icmp ne i64 " + w.op("load i64, ptr %depth") + ", 0")
-        self.groups.step_back(n + 1, w.mask.bits)
-        w.emit(f"br i1 {others}, label {self.save_label('next', -1)}, label {self.save_label('scan', -1)}")
+        rested = self.groups.sleep(n + 1, w.mask.bits)
+        # Where all others have yielded too, lanes that wait for them may continue; otherwise the search ends at the next group.
+        w.emit(f"br i1 {rested}, label {self.save_label('next', -1)}, label {self.save_label('scan', -1)}")
 
     def _arriving(self) -> str:
         """The lanes that count as arrived at a block barrier."""

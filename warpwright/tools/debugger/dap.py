@@ -11,6 +11,7 @@ import json
 import os
 import queue
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from io import RawIOBase
@@ -76,9 +77,22 @@ def write_message(stream: BinaryIO, message: Message) -> None:
     stream.flush()
 
 
-def accept(port: int) -> socket.socket:
-    """Wait for an editor at a port of this machine."""
+def waiting(port: int) -> str:
+    """What a person who starts the editor reads."""
+    return f"waiting for an editor at 127.0.0.1:{port} (Debug Adapter Protocol)"
+
+
+def accept(port: int, listening: Callable[[], None]) -> socket.socket:
+    """Wait for an editor at a port of this machine.
+
+    Args:
+        listening: called once editors can connect.
+
+    Raises:
+        OSError: the port is in use or reserved.
+    """
     with socket.create_server(("127.0.0.1", port)) as server:
+        listening()
         return server.accept()[0]
 
 
@@ -101,12 +115,16 @@ class Server:
         self._sequence = 0
         self._configured = threading.Event()
         self._of_source = self.state.by_source
+        self._placed: set[int] = set()
+        """Numbers of the breakpoints that a kernel so far had code for."""
+        self._files: set[str] = set()
+        """Source files of these kernels."""
         self._out: BinaryIO | None = None
 
     # --- connection ----------------------------------------------------------------------------------------
     def listen(self, port: int) -> None:
         """Wait for an editor at a port of this machine, and until it has set its breakpoints."""
-        self.connect(accept(port))
+        self.connect(accept(port, lambda: print(waiting(port), file=sys.stderr, flush=True)))
 
     def connect(self, connection: socket.socket) -> None:
         """Serve the editor at the other end of a connection; returns when it is configured."""
@@ -182,10 +200,13 @@ class Server:
     # --- what the debugger asks ------------------------------------------------------------------------------
     def launched(self, execution: DebuggedExecution) -> None:
         """Breakpoints that are in this kernel become verified."""
+        program = execution.context.program
+        self._files |= {line.file for n in range(len(program.instructions)) if (line := line_of(program, n))}
         for breakpoints in self._of_source.values():
             for one in breakpoints:
-                line = one.place.nearest(execution.context.program)
+                line = one.place.nearest(program)
                 if line is not None:
+                    self._placed.add(one.number)
                     self.event(
                         "breakpoint",
                         reason="changed",
@@ -221,9 +242,18 @@ class Server:
         """Nothing is sent: the program goes on."""
 
     def finished(self, code: int = 0) -> None:
-        """The program has ended."""
+        """The program has ended; breakpoints that no kernel had code for are named."""
+        for path, breakpoints in self._of_source.items():
+            for one in breakpoints:
+                if path and one.number not in self._placed:
+                    self.event("output", category="console", output=self._never_reached(one))
         self.event("exited", exitCode=code)
         self.event("terminated")
+
+    def _never_reached(self, one: Breakpoint) -> str:
+        """Why a breakpoint at a line stopped nothing."""
+        kernels = f"the kernels that ran are from {', '.join(sorted(self._files))}" if self._files else "no kernel ran"
+        return f"breakpoint {one.place.file}:{one.place.line}: no kernel had code for this line; {kernels}\n"
 
     # --- requests: beginning and end -------------------------------------------------------------------------
     def on_initialize(self, a: Message) -> Message:
