@@ -212,3 +212,47 @@ def test_projections_are_refused(dnn: Library) -> None:
     network, modes = dnn.word("cudnnCreateRNNDescriptor"), (0, 2, 2, 0, 0, FLOAT, FLOAT, 0, 5, 4, 3, 1)
     arguments = (network, *map(ctypes.c_int, modes), 0, ctypes.c_uint(0))
     assert dnn.raw("cudnnSetRNNDescriptor_v8", *arguments) == NOT_SUPPORTED
+
+
+def ctc(x: Array, labels: list[int]) -> tuple[float, Array]:
+    """The loss of activations by time and symbol and its gradient, by all alignments of a short sequence."""
+    p = np.exp(x - x.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    total, through = 0.0, np.zeros_like(p)
+    for path in itertools.product(range(x.shape[1]), repeat=len(x)):
+        shown = [s for s, _ in itertools.groupby(path) if s]
+        if shown == labels:
+            chance = float(np.prod(p[range(len(x)), path]))
+            total += chance
+            through[range(len(x)), path] += chance
+    return (-np.log(total), p - through / total) if total else (0.0, np.zeros_like(p))
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_connectionist_temporal_classification(memory: Device, dnn: Library, on_device: bool) -> None:
+    random = np.random.default_rng(4)
+    most, symbols, labels, times = 5, 3, [[1, 2], [1, 1, 2], [], [2, 2, 2]], [5, 5, 3, 4]
+    x = random.standard_normal((most, len(labels), symbols)).astype(np.float32)
+    words = [integers(*itertools.chain(*labels)), integers(*map(len, labels)), integers(*times)]
+    loss = dnn.word("cudnnCreateCTCLossDescriptor")
+    handle, shape = dnn.word("cudnnCreate"), tensor(dnn, x)
+    costs, gradients = memory.put(np.full(len(labels), 7, np.float32)), memory.put(np.full(x.shape, 7, np.float32))
+    place, size = memory.put(x), np.zeros(1, np.uint64)
+    if on_device:
+        dnn("cudnnSetCTCLossDescriptor_v8", loss, FLOAT, 1, 0, 8)
+        dnn("cudnnGetCTCLossWorkspaceSize_v8", handle, 0, loss, shape, shape, size)
+        work = memory.put(np.zeros(int(size[0]), np.uint8))
+        arrays = [memory.put(w) for w in words]
+        arguments = (handle, 0, loss, shape, place, *arrays, costs, shape, gradients, int(size[0]), work)
+        dnn("cudnnCTCLoss_v8", *arguments)
+    else:
+        dnn("cudnnSetCTCLossDescriptorEx", loss, FLOAT, 1, 0)
+        dnn("cudnnGetCTCLossWorkspaceSize", handle, shape, shape, *words, 0, loss, size)
+        work = memory.put(np.zeros(int(size[0]), np.uint8))
+        dnn("cudnnCTCLoss", handle, shape, place, *words, costs, shape, gradients, 0, loss, work, int(size[0]))
+    found = memory.get(gradients, np.float32, x.shape, "C")
+    for n, (label, count) in enumerate(zip(labels, times, strict=True)):
+        expected, slope = ctc(x[:count, n].astype(float), label)
+        assert memory.get(costs, np.float32, (len(labels),))[n] == pytest.approx(expected, rel=1e-5)
+        np.testing.assert_allclose(found[:count, n], slope, atol=1e-5)
+        assert not found[count:, n].any()

@@ -174,3 +174,77 @@ def test_a_singular_symmetric_matrix_is_reported(memory: Device, solver: Library
     a, info = memory.put(np.zeros((3, 3))), memory.put(np.zeros(1, np.int32))
     solver("cusolverDnDsytrf", handle, LOWER, 3, a, 3, memory.put(np.zeros(3, np.int32)), 0, 0, info)
     assert memory.get(info, np.int32, (1,))[0] == 1
+
+
+def eigen_matrix(kind: str, n: int) -> Array:
+    """Random, with equal eigenvalues, of rotations, or with one chain of generalised vectors."""
+    a = random(n, n, n)
+    if kind == "projection":
+        q = np.linalg.qr(a)[0]
+        a = q @ np.diag(np.arange(n) % 2) @ q.conj().T
+    elif kind == "cycle":
+        a = np.roll(np.eye(n), 1, axis=0).astype(complex)
+    elif kind == "chain":
+        a = 2 * np.eye(n, dtype=complex) + np.diag(np.ones(n - 1), 1)
+    return np.asfortranarray(a)
+
+
+R_64F, C_32F, C_64F, R_32F = 1, 4, 5, 0
+EIGEN_TYPES = {"f": (np.float32, R_32F, C_32F), "d": (np.float64, R_64F, C_64F), "F": (np.complex64, C_32F, C_32F), "D": (np.complex128, C_64F, C_64F)}  # fmt: skip
+
+
+def eigenvectors(vectors: Array, values: Array) -> Array:
+    """Of a real matrix's packed pairs, complex columns."""
+    found = vectors.astype(complex)
+    for k in np.flatnonzero(values.imag > 0):
+        found[:, k], found[:, k + 1] = vectors[:, k] + 1j * vectors[:, k + 1], vectors[:, k] - 1j * vectors[:, k + 1]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("letter", "kind"),
+    [("f", "random"), ("F", "random"), *itertools.product("dD", ("random", "projection", "cycle", "chain"))],
+)
+def test_eigenvalues_of_general_matrices(memory: Device, solver: Library, handle: int, letter: str, kind: str) -> None:
+    dtype, type, complex_type = EIGEN_TYPES[letter]
+    for n in (1, 2, 3, 13) if kind == "random" else (12,):
+        a = eigen_matrix(kind, n)
+        a = np.asfortranarray((a if letter in "FD" else a.real).astype(dtype))
+        place, values, vectors, info = (
+            memory.put(a),
+            *(space(memory, c) for c in (n, n * n)),
+            space(memory, 1, np.int32),
+        )
+        types = (complex_type, values, type, 0, 1, type, vectors, n, type)
+        sizes = np.zeros(2, np.uint64)
+        head = (handle, 0, 0, 1, n, type, place, n, *types)
+        solver("cusolverDnXgeev_bufferSize", *head, sizes[:1], sizes[1:])
+        work = space(memory, int(sizes[0]), np.uint8)
+        solver("cusolverDnXgeev", *head, work, int(sizes[0]), 0, 0, info)
+        complex_dtype = np.dtype(np.complex64 if letter in "fF" else np.complex128)
+        w = memory.get(values, complex_dtype, (n,))
+        v = memory.get(vectors, dtype, (n, n))
+        v = v if letter in "FD" else eigenvectors(v, w)
+        tolerance = 100 * np.finfo(dtype).eps * max(1, np.linalg.norm(a))
+        np.testing.assert_allclose(a @ v, v * w, atol=tolerance)
+        np.testing.assert_allclose(np.linalg.norm(v, axis=0), 1, rtol=1e-5)
+        assert memory.get(info, np.int32, (1,))[0] == 0
+        if kind != "chain":  # of which a small change moves the eigenvalues far
+            key = lambda x: (np.round(x.real, 3), np.round(x.imag, 3))  # noqa: E731
+            expected = sorted(np.linalg.eigvals(a.astype(complex)), key=key)
+            np.testing.assert_allclose(sorted(w.astype(complex), key=key), expected, atol=30 * tolerance)
+
+
+def test_eigenvalues_alone_as_real_and_imaginary_parts(memory: Device, solver: Library, handle: int) -> None:
+    n = 8
+    a = np.asfortranarray(random(3, n, n).real)
+    place, values, info = memory.put(a), space(memory, 2 * n, float), space(memory, 1, np.int32)
+    head = (handle, 0, 0, 0, n, R_64F, place, n, R_64F, values, R_64F, 0, 1, R_64F, 0, 1, R_64F)
+    work = space(memory, 3 * n * n, float)
+    solver("cusolverDnXgeev", *head, work, 24 * n * n, 0, 0, info)
+    parts = memory.get(values, float, (2, n), "C")
+    found = sorted(parts[0] + 1j * parts[1], key=lambda x: (round(x.real, 6), x.imag))
+    expected = sorted(np.linalg.eigvals(a), key=lambda x: (round(x.real, 6), x.imag))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    left = (*head[:2], 1, *head[3:])
+    assert solver.raw("cusolverDnXgeev", *left, work, 24 * n * n, 0, 0, info) == NOT_SUPPORTED

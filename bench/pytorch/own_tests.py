@@ -5,6 +5,7 @@
 
 FOLDER is ``test`` of PyTorch's sources; they need not be of the installed release, because only what a card passes counts: names that the release's
 ``torch.testing._internal`` has renamed since are given their old names.  Of ``test_ops`` the cases of float32, float16 and bfloat16 count.
+``--files inductor.test_torchinductor --cases 300`` is the sample of ``torch.compile``.
 The sample is a shuffle with a fixed seed, so a short one is the beginning of every longer one.
 """
 
@@ -44,6 +45,9 @@ def imported(file):
         source = Path(spec.origin).read_text().replace("super(self.__class__, self)", "super()")
         module = sys.modules[file] = importlib.util.module_from_spec(spec)
         exec(compile(source, spec.origin, "exec"), module.__dict__)
+        package, _, name = file.rpartition(".")
+        if package:
+            setattr(importlib.import_module(package), name, module)
     return sys.modules[file]
 
 def single(suite):

@@ -59,6 +59,7 @@ _MODULES = {
         "cudnn.normalization",
         "cudnn.dropout",
         "cudnn.recurrent",
+        "cudnn.ctc",
     ),
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),

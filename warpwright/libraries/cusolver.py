@@ -508,3 +508,42 @@ def x_syevd(call: XSyevd) -> None:
         (call.values, call.work, call.info),
         call.count,
     )
+
+
+XGeevSize = namedtuple(
+    "XGeevSize",
+    "number parameters left right n type a lda values_type values left_type vl ldvl right_type vr ldvr compute device host",
+)
+"""Arguments of cusolverDnXgeev_bufferSize."""
+
+
+@entry("cusolverDnXgeev_bufferSize", record=XGeevSize)
+def x_geev_size(call: XGeevSize) -> None:
+    cmemory.put64(call.device, _solver(call.number, call.type).geev_bytes(call.n))
+    cmemory.put64(call.host, 0)
+
+
+XGeev = namedtuple(
+    "XGeev",
+    "number parameters left right n type a lda values_type values left_type vl ldvl right_type vr ldvr compute work size host host_size info",
+)
+"""Arguments of cusolverDnXgeev."""
+_COMPLEX = (C_32F, C_64F)
+
+
+@entry("cusolverDnXgeev", record=XGeev)
+def x_geev(call: XGeev) -> None:
+    if call.left:
+        raise unsupported("left eigenvectors are not provided")
+    if call.n < 0 or call.lda < max(1, call.n) or (call.right and call.ldvr < max(1, call.n)):
+        raise invalid()
+    if call.type in _COMPLEX and {call.values_type, call.right_type if call.right else call.type} != {call.type}:
+        raise invalid("a complex matrix has complex eigenvalues and vectors of its own type")
+    _solver(call.number, call.type).geev(
+        call.n,
+        (Batch(call.a), call.lda),
+        (call.values, call.values_type in _COMPLEX),
+        (call.vr if call.right else 0, call.ldvr, call.right_type in _COMPLEX),
+        call.work,
+        call.info,
+    )

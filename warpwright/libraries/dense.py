@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import invalid
-from warpwright.libraries.element_types import TYPES
+from warpwright.libraries.element_types import C_32F, C_64F, TYPES
 
 Argument = int | float | bytes
 THREADS = 256
@@ -190,6 +190,33 @@ class Solver:
             info,
         ]
         self.launch("heev", (1, count), arguments)
+
+    def geev(
+        self,
+        n: int,
+        a: tuple[Batch, int],
+        values: tuple[int, bool],
+        vectors: tuple[int, int, bool],
+        work: int,
+        info: int,
+    ) -> None:
+        """Eigenvalues of a general matrix, and its right eigenvectors if they have an address.
+
+        Args:
+            values: their address, and whether they are complex.
+            vectors: their address, leading dimension, and whether they are complex.
+            work: :meth:`geev_bytes` on the device.
+        """
+        (place, complex_values), (to, ld, complex_vectors) = values, vectors
+        arguments: list[Argument] = [
+            *(to != 0, n, a[0].argument(), a[1], place, complex_values, to, ld, complex_vectors, work, info)
+        ]
+        self.launch("geev", (1, 1), arguments, "unsymmetric.cu")
+
+    def geev_bytes(self, n: int) -> int:
+        """The work area of :meth:`geev`: a matrix of its type, and a complex one."""
+        size = TYPES[self.type].size_bytes
+        return n * n * (size + (size if self.type in (C_32F, C_64F) else 2 * size))
 
     def gesvd(
         self,
