@@ -86,8 +86,9 @@ def test_an_sm_does_36_gflops_at_1500_mhz() -> None:
     """Eight multiply-adds and eight products of the special-function units a cycle."""
     mhz = load_chip(ULTRA).clocks.sm_clock_mhz
     flops = 4 * 32 * 3 / by_eight(BOTH) * mhz / 1e3
-    assert 0.97 * 36 <= flops <= 36
-    assert 0.97 * 576 <= 16 * flops <= 576
+    # The difference of two runs is exact to about one of its 512 cycles.
+    assert 0.97 * 36 <= flops <= 1.005 * 36
+    assert 0.97 * 576 <= 16 * flops <= 1.005 * 576
 
 
 def test_a_barrier_is_a_single_instruction() -> None:
