@@ -67,9 +67,9 @@ def test_conditions_that_can_be_one_are_taken(condition: str) -> None:
     well_formed(condition)
 
 
-def test_replay_refuses_a_chip_that_nothing_is_timed_on(tmp_path: Path) -> None:
+def test_replay_refuses_a_chip_without_graphics(tmp_path: Path) -> None:
     recording = tmp_path / "empty"
     recording.touch()
     done = CliRunner().invoke(app, ["replay", "--gpu", "a100", str(recording)])
     assert done.exit_code == 2
-    assert "names the chip whose cycles --timing full (or --report) gives" in " ".join(done.output.split())
+    assert "is not modelled: use g80, g80-ultra, fx5600 or g92" in " ".join(done.output.split())

@@ -27,20 +27,18 @@ def replay(
     ] = None,
 ) -> None:
     """Execute a recorded command stream again, without the program and its driver; --timing full gives its cycles."""
-    from warpwright.chips import load_chip
     from warpwright.errors import WarpwrightError
+    from warpwright.graphics.device import graphics_chip
     from warpwright.graphics.recording import Replay, last_image, png
     from warpwright.graphics.timed.frame import described, frame_of
 
     if image is not None:
         check_folder("--image", image)
     try:
-        chip = load_chip(gpu or "g80")
-        if gpu and timing != "full" and not report:
-            raise fail(
-                f"--gpu {gpu} names the chip whose cycles --timing full (or --report) gives: add one of them, or omit --gpu",
-                MISUSED,
-            )
+        chip = graphics_chip(gpu or "g80")
+    except WarpwrightError as error:
+        raise fail(str(error), MISUSED) from None
+    try:
         done = Replay(recording, chip if timing == "full" or report else None)
         pictures = _pictures_of(done) if report else None
         done.run()
@@ -55,9 +53,11 @@ def replay(
         False: "memory differs from the recording at the end",
     }
     draws = device.three_d.draws
+    cycles = "" if device.timer is not None else "; without cycles: --timing full gives them"
     console().print(
-        f"{done.submissions} submissions with {draws} {'draw' if draws == 1 else 'draws'}; {same[done.is_same]}",
+        f"{done.submissions} submissions with {draws} {'draw' if draws == 1 else 'draws'}; {same[done.is_same]}{cycles}",
         markup=False,
+        soft_wrap=True,
     )
     if device.timer is not None:
         for line in described(frame_of(device.timer)):

@@ -29,6 +29,20 @@ HOST_BYTES = 512 << 20
 """Size of the host memory that the device maps: the driver's usual aperture."""
 
 
+def graphics_chip(name: str) -> Chip:
+    """A chip whose graphics pipeline is modelled.
+
+    Raises:
+        UnsupportedError: it is not.
+    """
+    chip = load_chip(name)
+    if chip.identity.architecture != "Tesla":
+        raise UnsupportedError(
+            f"the graphics pipeline of {chip.identity.product} is not modelled: use g80, g80-ultra, fx5600 or g92"
+        )
+    return chip
+
+
 class GraphicsDevice:
     """One channel of a device.
 
@@ -74,11 +88,7 @@ class GraphicsDevice:
         Raises:
             UnsupportedError: the chip's graphics pipeline is not modelled.
         """
-        chip = load_chip(name)
-        if chip.identity.architecture != "Tesla":
-            raise UnsupportedError(
-                f"the graphics pipeline of {chip.identity.product} is not modelled: use g80, g80-ultra, fx5600 or g92"
-            )
+        chip = graphics_chip(name)
         counts = chip.sm.gpc_sm_counts
         return cls(chip.dram.dram_kib << 10, len(counts), counts[0])
 
