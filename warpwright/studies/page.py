@@ -9,12 +9,14 @@ from importlib.resources import files
 from itertools import pairwise
 
 from warpwright.quantity_text import number_text
-from warpwright.studies.study import Cell, Plot, Result, Study, Table, differences, grid
+from warpwright.studies.study import Cell, Pictures, Plot, Result, Study, Table, differences, grid
 from warpwright.tools.report.figures import chart, line, rectangle, text
+from warpwright.tools.report.frame_page import data_uri
 
 WIDTH, LEFT, TOP, ROW = 540, 96, 28, 30
 HEATS = 8
 PLOT_HEIGHT = 260
+PICTURE_WIDTH = 256
 KINDS = ("best", "point")
 """Classes of the points of the first series, and of all others."""
 
@@ -35,13 +37,24 @@ def study_page(asked: Study, found: Result) -> str:
     parts += [_table(table) for table in found.tables]
     parts += [_plot(plot) for plot in found.plots]
     parts += [_map(table) for table in found.maps]
-    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    parts += [_pictures(one) for one in found.pictures]
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
         f'<title>{escape(asked.name)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header class="top"><h1>{escape(asked.name)}</h1></header>\n'
         f'<main id="content">\n{"".join(parts)}\n</main>\n</body>\n</html>\n'
     )
+
+
+def _pictures(shown: Pictures) -> str:
+    """Pictures in one row, of PICTURE_WIDTH pixels each."""
+    figures = [
+        f'<figure style="display:inline-block;margin:4px"><img alt="{escape(name)}" src="{data_uri(image)}" '
+        f'style="width:{PICTURE_WIDTH}px;image-rendering:pixelated"><figcaption>{escape(name)}</figcaption></figure>'
+        for name, image in shown.images.items()
+    ]
+    return f'<section class="card"><h2>{escape(shown.title)}</h2>{"".join(figures)}</section>'
 
 
 def figure(value: float) -> str:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+import numpy as np
+import numpy.typing as npt
+
 from warpwright.quantity_text import share_text
 
 
@@ -56,6 +59,15 @@ class Plot:
 
 
 @dataclass(slots=True)
+class Pictures:
+    """Pictures side by side, enlarged so that pixels can be seen."""
+
+    title: str
+    images: dict[str, npt.NDArray[np.uint8]]
+    """Bytes (height, width, 4) by name."""
+
+
+@dataclass(slots=True)
 class Result:
     """The results of a study."""
 
@@ -64,6 +76,7 @@ class Result:
     """What cannot be concluded, and why."""
     plots: list[Plot] = field(default_factory=list)
     """Figures on the page."""
+    pictures: list[Pictures] = field(default_factory=list)
     maps: list[Table] = field(default_factory=list)
     """Heat maps of values that the paper draws and does not print: on the page, and not among the cells; ``paper`` is ours."""
 

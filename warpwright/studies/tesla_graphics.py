@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from warpwright.chips import load_chip
@@ -22,8 +21,8 @@ from warpwright.graphics.timed.linked_chips import in_turn, split
 from warpwright.graphics.timed.sm_controllers import BALANCES
 from warpwright.studies.study import Cell, Plot, Result, Step, Table, study
 from warpwright.studies.tesla import PAPER
+from warpwright.studies.tesla_pictures import RECORDINGS, pictures
 
-RECORDINGS = Path(__file__).parent / "recordings"
 CHIP = "g80-ultra"
 PIXELS = 512 * 512
 NOT_ANCHORED = (
@@ -229,6 +228,7 @@ def antialiasing(step: Step) -> Result:
     )
     result.tables += _coverage_sampling(step, result.remarks)
     result.tables += _supersampling(step, result.remarks)
+    result.pictures = [pictures(step)]
     result.remarks.append(NOT_ANCHORED)
     return result
 

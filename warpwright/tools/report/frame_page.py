@@ -62,7 +62,8 @@ class FramePictures:
         return [*self.pictures, (max(self._draws - 1, 0), self._now())]
 
 
-def _data_uri(image: Image) -> str:
+def data_uri(image: Image) -> str:
+    """An opaque picture (height, width, 4) as the address of an ``img`` element."""
     shown = image.copy()
     shown[..., 3] = 255
     return "data:image/png;base64," + base64.b64encode(png(shown)).decode()
@@ -101,7 +102,7 @@ def _maps(device: GraphicsDevice) -> str:
         ),
     )
     shown = "".join(
-        f'<figure><img alt="{escape(told)}" src="{_data_uri(heat_image(values, highest))}"><figcaption>{escape(told)}</figcaption></figure>'
+        f'<figure><img alt="{escape(told)}" src="{data_uri(heat_image(values, highest))}"><figcaption>{escape(told)}</figcaption></figure>'
         for values, highest, told in figures
     )
     return f'<p class="scale">none <b aria-hidden="true"></b> most (overdraw) or all</p><div class="maps">{shown}</div>'
@@ -208,7 +209,7 @@ def frame_page(device: GraphicsDevice, pictures: list[tuple[int, Image]], title:
     assert device.timer is not None
     frame = frame_of(device.timer)
     data = {
-        "pictures": [{"after": after, "image": _data_uri(image)} for after, image in pictures],
+        "pictures": [{"after": after, "image": data_uri(image)} for after, image in pictures],
         "cycles": max(frame.cycles, 1),
         "draws": [{"number": d.number, "label": d.label, "spans": d.spans} for d in frame.draws],
     }
