@@ -15,7 +15,8 @@ from warpwright.frame_launches import SharedFrame, replay_beside
 from warpwright.graphics.timed.sm_controllers import BALANCES
 from warpwright.studies.study import Cell, Result, Step, Table, study
 from warpwright.studies.tesla import PAPER
-from warpwright.studies.tesla_graphics import CHIP, NOT_ANCHORED, RECORDINGS, frame
+from warpwright.studies.tesla_graphics import CHIP, NOT_ANCHORED, frame
+from warpwright.studies.tesla_pictures import RECORDINGS
 
 BLOCKS, THREADS, STEPS = 512, 128, 60
 SOURCE = """
