@@ -164,6 +164,7 @@ def test_what_a_cluster_orders_has_no_finding(gpu: ww.GPU, kernel: str) -> None:
     assert not (ran if kernel != "skipped" else [check for check in ran if check == "synccheck"]), gpu.findings
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("kernel", "check"), KERNELS.items())
 def test_what_nothing_orders_in_a_cluster_is_found(gpu: ww.GPU, kernel: str, check: str) -> None:
     assert check in found(gpu, kernel, False)

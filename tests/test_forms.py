@@ -143,6 +143,7 @@ def test_values_hold_the_edges() -> None:
     assert np.array_equal(table, inputs(form)[0])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arch", [90])
 def test_a_sample_agrees_in_both_engines_and_in_ptx(arch: int) -> None:
     wrong = [f"{o.form.name}: {o.difference()}" for o in outcomes(arch) if not o.agrees]

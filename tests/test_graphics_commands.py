@@ -137,6 +137,7 @@ def test_constants_go_to_their_buffer_and_no_further() -> None:
     assert memory.words(buffer.address, 8, "a test").tolist() == [0, 0, 1, 2, 0, 0, 0, 0]
 
 
+@pytest.mark.ci
 def test_a_clear_covers_the_intersection_of_its_rectangles() -> None:
     stream = Stream()
     memory = stream.device.memory

@@ -30,6 +30,7 @@ def buffers(stream: Stream, *local: bool, size: int = 1 << 20) -> list[int]:
     return [stream.device.memory.allocate(size, 4096, local=place).address for place in local]
 
 
+@pytest.mark.ci
 # --- copies ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("local", "gb_per_s"),

@@ -77,6 +77,7 @@ def test_triangles_with_a_common_edge_share_no_sample_and_leave_none() -> None:
         assert sum(covered(*hull, 48)).max() == 1  # type: ignore[arg-type]
 
 
+@pytest.mark.ci
 def test_points_cover_the_samples_of_their_square() -> None:
     edges = np.array([[128, 128, 640, 384], [129, 129, 640, 384]], dtype=np.int64)
     scissors = np.array([[0, 0, 8, 8]] * 2, dtype=np.int64)
@@ -199,6 +200,7 @@ def one_row(pixels: int, size: int) -> tuple[Any, rop.Surface, Any]:
     return np.zeros(8192, dtype=np.uint8), (layout.key(), size, (2 * pixels, 2, 1, 1), table), quads
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("function", range(8))
 @pytest.mark.parametrize("number", sorted(DEPTH_FORMATS))
 def test_depth_is_compared_and_written(number: int, function: int) -> None:

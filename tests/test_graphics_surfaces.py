@@ -105,6 +105,7 @@ def test_small_floats_are_the_inverse_of_their_bits(mantissa_bits: int) -> None:
     assert small_float_bits(np.inf, mantissa_bits) == 31 << mantissa_bits
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", sorted(COLOUR_FORMATS))
 def test_elements_survive_a_turn_through_numbers(number: int) -> None:
     form = COLOUR_FORMATS[number]

@@ -18,7 +18,7 @@ QUICK = (
     *("digit_ranks", "scan_segments", "quantise_zigzag", "streamcluster_gain"),
 )
 """Run every time; the rest of the sets is slow."""
-SECONDS = ("streamcluster_gain", "cache_append", "match_blocks", "digit_ranks")
+SECONDS = ("streamcluster_gain", "cache_append", "match_blocks", "digit_ranks", "top_four", "flood_step")
 """Of these, the ones that take a second or more."""
 UNORDERED = {
     "route_tokens": (2,),

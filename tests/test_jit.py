@@ -133,7 +133,9 @@ done:
 """
 
 
-@pytest.mark.parametrize("chip", ["v100", pytest.param("a100", marks=pytest.mark.ci), "h200"])
+@pytest.mark.parametrize(
+    "chip", [pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.ci), "h200"]
+)
 @pytest.mark.parametrize("patterns", [True, False])
 def test_divergence(chip: str, patterns: bool) -> None:
     """Nested loops with break, continue, switch, goto and early return give what the interpreter gives."""

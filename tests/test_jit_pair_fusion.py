@@ -164,6 +164,7 @@ def test_any_instructions_leave_the_same_registers(program: list[Lowered], words
     same(program, words)
 
 
+@pytest.mark.ci
 @settings(max_examples=300, deadline=None)
 @given(
     between=st.lists(instruction(), max_size=3),

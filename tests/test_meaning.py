@@ -585,6 +585,7 @@ def test_only_some_instructions_depend_on_their_place() -> None:
     assert depends_on_place("BRA")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arch", [70, 80, 90])
 @pytest.mark.parametrize("name", ["recursion_quicksort", "call_pointers", "fast_math_option", "group_coalesced"])
 def test_shared_meanings_are_each_instructions_own(name: str, arch: int) -> None:

@@ -213,6 +213,7 @@ def test_grids_that_are_not_one_cooperative_launch_are_refused() -> None:
     assert not [a for gpu in node.gpus for a in gpu.memory if "barrier" in a.name]
 
 
+@pytest.mark.ci
 def test_an_ordinary_launch_has_no_group_of_several_grids() -> None:
     """``this_multi_grid().is_valid()`` is false, and its barrier returns an error."""
     handle, result = np.ones(1, np.uint64), np.zeros(3, np.uint32)
@@ -348,6 +349,7 @@ for d in devices:
     assert "grid 0: 2 of 2 blocks have arrived after 0 barriers; grid 1: 0 of 2 blocks" in said.stderr
 
 
+@pytest.mark.ci
 @linux
 def test_devices_without_a_way_between_them_are_not_supported(volta_file: str, tmp_path: Path) -> None:
     machine = tmp_path / "apart.toml"

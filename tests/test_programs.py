@@ -76,6 +76,10 @@ MEDIUM = frozenset(
             "mma_integers",
             "wide_intrinsics",
             "virtual_calls",
+            "block_tile",
+            "cub_reduce_scan",
+            "message_passing",
+            "staged_pipeline",
         ),
     )
 )

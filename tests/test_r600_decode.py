@@ -84,6 +84,7 @@ def random_kernels_agree(first: int, end: int) -> tuple[int, set[str]]:
     return count, seen
 
 
+@pytest.mark.ci
 @needs_llvm
 def test_random_kernels_print_as_llvm_prints_them() -> None:
     count, seen = random_kernels_agree(0, 40)
@@ -240,6 +241,7 @@ def test_a_million_random_words_decode_or_are_refused() -> None:
     assert sum(words_of_all_kinds(1_000_000 // 3 + 1, 11)) >= 1_000_000
 
 
+@pytest.mark.ci
 @needs_llvm
 def test_damaged_programs_are_refused_or_decode() -> None:
     numbers = random.Random(3)

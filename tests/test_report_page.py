@@ -334,6 +334,7 @@ def test_headline_has_compute_and_memory_throughput(page: str, runs: list[Run]) 
         assert shown["throughput: memory"] == max(u.share for u in units if u.group == "memory")
 
 
+@pytest.mark.ci
 @needs_browser
 def test_launches_are_sorted_and_filtered(page: str, runs: list[Run], tmp_path: Path) -> None:
     act = """<script>

@@ -213,6 +213,7 @@ def test_every_ptx_opcode_has_a_row() -> None:
         work_of(Instruction(16, "WIBBLE", (), ()))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "name",
     ["matmul_tiled", "warp_match", "async_double_buffer", "constant_filter", "recursion_fibonacci", "switch_table"],

@@ -250,6 +250,7 @@ def missing_line(name: str) -> str:
     return f"missing.cu:{MISSING[: MISSING.index('// ' + name)].count(chr(10)) + 1}:"
 
 
+@pytest.mark.ci
 @FOUR_CHIPS
 def test_lanes_that_the_mask_names_went_round(chip: str) -> None:
     gpu = ww.GPU(chip, check="synccheck")

@@ -89,6 +89,7 @@ def test_engines_and_chips_agree(chip: str, engine: str, case: Case) -> None:
     check(case, fetched(chip, engine, case))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("engine", ["interpreter", "compiled"])
 @pytest.mark.parametrize("name", ["three", "drawn", "single drawn"])
 def test_levels_from_slopes_are_the_cards(name: str, engine: str) -> None:

@@ -1,5 +1,6 @@
 """Simulated time never undercuts the closed-form lower bounds and does not depend on host threads, whatever the kernel."""
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def kernels(draw: st.DrawFn) -> tuple[Synthetic, list[list[int]], list[str]]:
     return kernel.exit(), records, spaces
 
 
+@pytest.mark.ci
 @settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
 @given(
     kernels(),

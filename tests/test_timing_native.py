@@ -322,6 +322,7 @@ print(add(np.ones(1, np.int64), 4), sum(add.stats.cache_hits.values()), sum(add.
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(BOUNDSCHECK, reason="checked indices are compiled without a cache")
 def test_code_is_compiled_once_and_with_a_word_to_the_user(tmp_path: Path) -> None:
     program = tmp_path / "adder.py"

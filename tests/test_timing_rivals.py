@@ -167,6 +167,7 @@ def test_l1_keeps_of_a_line_in_flight_what_an_h200_keeps() -> None:
     assert not wrong
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("loading", "storing", "writing"), [(1, 1, 8), (1, 1, 64), (2, 2, 64), (2, 1, 64), (3, 3, 64), (1, 2, 8)]
 )

@@ -118,6 +118,7 @@ def play(warps: int, place: int, at: int, fence: int) -> tuple[float, float]:
     return float(out[0]) / (ROUNDS - 2), float(looks[:, 0].sum() / looks[:, 1].sum())
 
 
+@pytest.mark.ci
 def test_a_fence_goes_behind_the_reads_that_wait_where_its_sm_has_been() -> None:
     """Two fences a round, with 1,040 warps that poll the next line: a card's take 560 cycles each, as long as a look of the crowd; 450 on
     lines elsewhere."""

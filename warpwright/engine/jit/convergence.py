@@ -499,7 +499,7 @@ class Groups:
                 is_caller = w.op(f"icmp eq i64 {caller}, {n}")
                 others = w.op(f"select i1 {is_caller}, {w.mask_type} 0, {w.mask_type} {arrived}")
                 going = w.op(f"and {w.mask_type} {others}, {mask}")
-                some, none = w.new_label("met"), w.new_label("alone")
+                some, none = w.new_label("some"), w.new_label("alone")
                 w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {going}, 0')}, label %{some}, label %{none}")
                 w.label(some)
                 self._leave(n, arrived, going)
@@ -513,7 +513,7 @@ class Groups:
         """Joins the results of ``found`` for each mask that lanes have, called with the mask and the lanes that have
         it."""
         w = self.w
-        before, head, body, done = (w.new_label(stem) for stem in ("masks", "mask", "same", "met"))
+        before, head, body, done = (w.new_label(stem) for stem in ("masks", "mask", "same", "compared"))
         left, total, still, more = (f"%{w.new_label(stem)}" for stem in ("left", "total", "still", "more"))
         w.emit(f"br label %{before}")
         w.label(before)
