@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from typer.testing import CliRunner
 import warpwright as ww
 from warpwright.cli import app
 from warpwright.libraries.cublas import measured_products
-from warpwright.libraries.cublas.products import Matrix, Product, Scalar
+from warpwright.libraries.cublas.product_kernels import Target, measured_as, plan
+from warpwright.libraries.cublas.products import BIAS, RELU, Matrix, Product, Scalar
 from warpwright.libraries.cudnn import measured_convolutions
 from warpwright.libraries.cudnn.convolutions import FORWARD, Geometry, Operand, class_of
 from warpwright.libraries.cudnn.convolutions import plan as plan_convolution
@@ -123,6 +125,14 @@ def test_a_product_has_the_ratio_of_the_nearest_measured_shape(
 def test_a_product_of_no_measured_class_has_no_ratio(other: Product) -> None:
     assert time_of(other).ratio is None
     assert str(time_of(other)) == "no ratio measured (cuBLAS)"
+
+
+def test_a_bias_an_activation_and_c_do_not_change_which_kernel_counts() -> None:
+    target = Target(arch=90, multiprocessors=132)
+    plain = product(2048, 2048, 2048)
+    more = replace(plain, flags=BIAS | RELU, bias=1 << 20, beta=Scalar(1))
+    assert plan(more, target).macros != plan(plain, target).macros
+    assert plan(measured_as(more), target).macros == plan(plain, target).macros
 
 
 def test_the_measurements_are_of_kernels_that_are_planned() -> None:

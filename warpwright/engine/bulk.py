@@ -35,6 +35,8 @@ LEAST_BYTES = 16
 TENSOR_ALIGNMENT_BYTES = 128
 FILL_NAN = 0x7FF7
 """The 16-bit pattern of elements outside a tensor if NaN is requested (an H200, f32)."""
+TF32 = ("tf32", "tf32.ftz")
+"""Types of maps whose loads round floats; neither they nor ``f32.ftz`` flush denormal numbers (an H200's and H100's TMA, ``bench.machine.tensor_map_types``)."""
 INTEGERS = {"u32": "u4", "s32": "i4", "u64": "u8", "s64": "i8"}
 
 
@@ -235,6 +237,14 @@ class Row:
     end: int
 
 
+def _round_to_tf32(bits: npt.NDArray[np.uint32]) -> None:
+    """Round floats in place to ten fraction bits, to nearest with ties to even; every NaN becomes the same one."""
+    nan = (bits & 0x7FFFFFFF) > 0x7F800000
+    bits += 0xFFF + (bits >> 13 & 1)
+    bits &= 0xFFFFE000
+    bits[nan] = 0x7FFFE000
+
+
 def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     at = words[bulk.GLOBAL] | words[bulk.GLOBAL + 1] << 32
     if at % ALIGNMENT_BYTES:
@@ -286,6 +296,8 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     for row in inside:
         part = slice(row.first * size, row.end * size)
         lines[row.place, part] = memory.view(row.address + part.start, part.stop - part.start)
+    if kind in TF32:
+        _round_to_tf32(lines.reshape(-1).view(np.uint32))
     for rank in ranks_of(what, words):
         shared_range(memory, words[bulk.SHARED], reach, rank, TENSOR_ALIGNMENT_BYTES)[places] = lines
     targets = sum(1 << n for n in ranks_of(what, words))

@@ -5,13 +5,13 @@ A plan depends on the product and the chip alone, so that ``bench/pytorch/produc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.engine.tensor_map import ELEMENT_TYPES, TENSOR_MAP_BYTES, TensorMap
 from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import unsupported
 from warpwright.libraries.cublas.measured_products import time_of
-from warpwright.libraries.cublas.products import ACTIVATIONS, POINTER_ARRAYS, Matrix, Product, check
+from warpwright.libraries.cublas.products import ACTIVATIONS, POINTER_ARRAYS, Matrix, Product, Scalar, check
 from warpwright.libraries.element_types import (
     C_32F,
     C_64F,
@@ -60,13 +60,24 @@ def run(product: Product, stream: int) -> None:
     check(product)
     if not (product.m and product.n and product.batch):
         return
-    planned = plan(product, Target(library_kernels.architecture(), library_kernels.multiprocessors()))
-    code = library_kernels.code(planned.file, product.library, KERNEL=planned.name, **planned.macros)
+    target = Target(library_kernels.architecture(), library_kernels.multiprocessors())
+    planned = plan(product, target)
+    code = _code(planned, product.library)
     time = None
     if session.library_model is not None:
-        time = time_of(product, code.digest(), library_kernels.chip_name())
+        measured = _code(plan(measured_as(product), target), product.library)
+        time = time_of(product, measured.digest(), library_kernels.chip_name())
     shape = (planned.grid, planned.threads, stream, planned.arguments, planned.shared_bytes)
     library_kernels.launch(code, planned.name, *shape, time)
+
+
+def _code(planned: Plan, library: str) -> library_kernels.Code:
+    return library_kernels.code(planned.file, library, KERNEL=planned.name, **planned.macros)
+
+
+def measured_as(product: Product) -> Product:
+    """The product without bias, activation and C: measurements are of such ones, and these change neither its main loop nor, by much, its ratio."""
+    return replace(product, flags=product.flags & ~ACTIVATIONS, bias=0, aux=0, beta=Scalar(0), c=product.d)
 
 
 def plan(product: Product, target: Target) -> Plan:
@@ -349,9 +360,9 @@ class WgmmaShape:
     """Blocks of 64 columns of D that each of two warpgroups computes."""
     stages: int
     rate: float
-    """Elements of D that an SM computes in one time, relative to the first shape's, of long sums on an H100."""
-    shares_left: bool = False
-    """Whether the blocks of a cluster share op(B), and are neighbours along M."""
+    """Elements of D that an SM computes in one time, relative to the first shape's, of long sums on an H200."""
+    cluster: tuple[int, int] = (1, 2)
+    """Blocks of a cluster along M, which share op(B), and along N, which share op(A)."""
     producers: int = 1
     """Threads that bring tiles."""
 
@@ -365,17 +376,21 @@ class WgmmaShape:
         """Of the stages and of the epilogues, wherever tiles may begin."""
         return self.stages * (self.tile_m + self.tile_n) * _LINE_BYTES + _WGMMA_SLABS_BYTES + _SWIZZLE_BYTES
 
-    def cluster(self, p: Product) -> int:
-        """Blocks of a cluster. The last one's tile may be outside of D where there are many."""
-        along = _tiles(p, self.tile_m, self.tile_n)[not self.shares_left]
-        return 1 if along % _CLUSTER and along < _CLUSTER * 4 else _CLUSTER
+    def cluster_of(self, p: Product) -> tuple[int, int]:
+        """The cluster for a product: its last tiles may be outside of D where there are many."""
+        fits = all(
+            tiles % blocks == 0 or tiles >= blocks * 4
+            for tiles, blocks in zip(_tiles(p, self.tile_m, self.tile_n), self.cluster, strict=True)
+        )
+        return self.cluster if fits else (1, 1)
 
     def blocks(self, p: Product) -> int:
         """Tiles of one matrix of a batch in whole clusters."""
-        along, cluster = list(_tiles(p, self.tile_m, self.tile_n)), self.cluster(p)
-        shared = not self.shares_left
-        along[shared] = -(-along[shared] // cluster) * cluster
-        return along[0] * along[1]
+        along_m, along_n = (
+            -(-tiles // blocks) * blocks
+            for tiles, blocks in zip(_tiles(p, self.tile_m, self.tile_n), self.cluster_of(p), strict=True)
+        )
+        return along_m * along_n
 
     def time(self, p: Product, target: Target) -> float:
         """Of all tiles, in one unit for all shapes."""
@@ -384,17 +399,19 @@ class WgmmaShape:
 
 _WGMMA_SHAPES = (
     WgmmaShape(256, 1, 4, rate=1.0),
-    WgmmaShape(192, 2, 3, rate=1.3, shares_left=True, producers=2),
+    WgmmaShape(192, 2, 3, rate=1.23, cluster=(2, 1), producers=2),
     WgmmaShape(128, 1, 6, rate=0.56),
 )
 _SMALLEST_WGMMA = (128, 128)
-_CLUSTER = 2
 _GROUP = 8
 """Tiles along M that blocks at work at one time take before the next along N."""
+_PHASES, _PHASE_STEPS = 2, 4
+"""Where clusters begin along K: this many places, this many tiles apart."""
 _SWIZZLE_128, _PROMOTE_TO_256 = 3, 3
 """CU_TENSOR_MAP_SWIZZLE_128B and CU_TENSOR_MAP_L2_PROMOTION_L2_256B."""
-_MAP_TYPES = {size: ELEMENT_TYPES.index(name) for size, name in ((1, "u8"), (2, "f16"), (4, "f32"))}
-"""What a tensor map is told of operands: TMA copies them as they are, and fills what lies outside with zeros."""
+_MAP_TYPES = {size: ELEMENT_TYPES.index(name) for size, name in ((1, "u8"), (2, "f16"), (4, "tf32"))}
+"""What a tensor map is told of operands: TMA rounds floats to TF32, copies others as they are, and fills what lies outside with zeros."""
+_F32_MAP = ELEMENT_TYPES.index("f32")
 _PTX_TYPES = {R_16F: "f16", R_16BF: "bf16", R_32F: "tf32", R_8I: "s8", R_8F_E4M3: "e4m3", R_8F_E5M2: "e5m2"}
 
 
@@ -412,12 +429,12 @@ def _is_plain(p: Product) -> bool:
     return scalars and not p.flags & ACTIVATIONS and _is_aligned(p.d, p.flags)
 
 
-def _tensor_map(matrix: Matrix, inner: int, outer: int, batch: int, box_lines: int) -> bytes:
-    """Of an operand with ``outer`` lines of ``inner`` elements, in boxes of swizzled lines."""
+def _tensor_map(matrix: Matrix, inner: int, outer: int, batch: int, box_lines: int, rounds: bool = True) -> bytes:
+    """Of a matrix with ``outer`` lines of ``inner`` elements, in boxes of swizzled lines; floats are rounded to TF32 unless it is the result."""
     size = TYPES[matrix.type].size_bytes
     described = TensorMap(
         address=matrix.address,
-        type=_MAP_TYPES[size],
+        type=_F32_MAP if size == 4 and not rounds else _MAP_TYPES[size],
         sizes=(inner, outer, batch if matrix.stride else 1),
         strides=(matrix.ld * size, matrix.stride * size),
         box=(_LINE_BYTES // size, box_lines, 1),
@@ -437,7 +454,7 @@ def _persistent_grid(p: Product, tiles: int, cluster: int, target: Target) -> tu
 
 def _wgmma(p: Product, kind: int, target: Target) -> Plan:
     shape = min(_WGMMA_SHAPES, key=lambda one: one.time(p, target))
-    cluster = shape.cluster(p)
+    cluster_m, cluster_n = shape.cluster_of(p)
     ops, tile_k, plain = _operations(p), _LINE_BYTES // TYPES[p.a.type].size_bytes, _is_plain(p)
     macros = {
         "KIND": kind,
@@ -450,21 +467,23 @@ def _wgmma(p: Product, kind: int, target: Target) -> Plan:
         "OP_OF_B": ops[1],
         "TILE_M": shape.tile_m,
         "LEFTS": shape.lefts,
-        "SHARED_LEFT": int(shape.shares_left),
         "PRODUCERS": shape.producers,
         "STAGES": shape.stages,
-        "CLUSTER": cluster,
+        "CLUSTER_M": cluster_m,
+        "CLUSTER_N": cluster_n,
         "GROUP": _GROUP,
+        "PHASES": _PHASES,
+        "PHASE_STEPS": _PHASE_STEPS,
         "PLAIN": int(plain),
     }
     map_a = _tensor_map(p.a, *((p.k, p.m) if ops[0] else (p.m, p.k)), p.batch, shape.tile_m if ops[0] else tile_k)
     map_b = _tensor_map(p.b, *((p.n, p.k) if ops[1] else (p.k, p.n)), p.batch, tile_k if ops[1] else shape.tile_n)
-    map_d = _tensor_map(p.d, p.m, p.n, p.batch, _WARP_COLUMNS) if plain else bytes(TENSOR_MAP_BYTES)
+    map_d = _tensor_map(p.d, p.m, p.n, p.batch, _WARP_COLUMNS, rounds=False) if plain else bytes(TENSOR_MAP_BYTES)
     return Plan(
         "gemm_wgmma.cu",
         _tensor_name(p, kind, "wgmma", shape.tile_m, shape.tile_n),
         macros,
-        _persistent_grid(p, shape.blocks(p), cluster, target),
+        _persistent_grid(p, shape.blocks(p), cluster_m * cluster_n, target),
         _WGMMA_THREADS,
         (p.arguments(), map_a, map_b, map_d),
         shape.shared_bytes,

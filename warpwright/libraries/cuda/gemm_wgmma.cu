@@ -1,14 +1,14 @@
 // Matrix product on the tensor cores of sm_90 by wgmma: D = epilogue(alpha op(A) op(B) + beta C), column-major.
 //
-// A block computes TILE_M x 128 LEFTS of D. One thread, or one for each operand, brings tiles of 128 bytes along K into shared memory by TMA, and two warpgroups multiply them, each 64 LEFTS
-// columns of D by TILE_M rows: op(B) is the instruction's left operand and op(A) its right one, so that a thread's sums are neighbours in a column of D. The blocks of a cluster take
-// neighbouring columns of D and bring op(A)'s tile to all of them in turn, or neighbouring rows (SHARED_LEFT) and op(B)'s tile. What L2 delivers limits large products, so
-// that a tile of 192 x 256, which asks for a sixth less than one of 256 x 128, is worth its third stage. Blocks are persistent: they take tile after tile, and the next tile's operands
-// arrive during an epilogue.
+// A block computes TILE_M x 128 LEFTS of D. One thread, or one for each operand, brings tiles of 128 bytes along K into shared memory by TMA, and two warpgroups multiply them, each 64
+// LEFTS columns of D by TILE_M rows: op(B) is the instruction's left operand and op(A) its right one, so that a thread's sums are neighbours in a column of D. A cluster has CLUSTER_M
+// by CLUSTER_N blocks; those that read the same tile bring it to each other in turn. What L2 delivers limits large products, so that a tile of 192 x 256, which asks for a sixth less
+// than one of 256 x 128, is worth its third stage. Blocks are persistent: they take tile after tile, and the next tile's operands arrive during an epilogue.
 //
 // Macros: KERNEL its name; KIND 0 f16, 1 bf16, 2 tf32, 3 int8, 5 floats of 8 bits; A_TYPE, B_TYPE, C_TYPE, D_TYPE, BIAS_TYPE, SCALE; A_PTX, B_PTX, the operands' types in PTX;
-// OP_OF_A, OP_OF_B 0 as it is, 1 transposed; TILE_M 256, 192 or 128; LEFTS 1 or 2; SHARED_LEFT; PRODUCERS 1 or 2 threads; STAGES of tiles in shared memory; CLUSTER, the blocks of a cluster; GROUP, the clusters'
-// tiles along M that are taken before the next ones along N; PLAIN, D = alpha op(A) op(B), with alpha among the arguments and a D as TMA writes it.
+// OP_OF_A, OP_OF_B 0 as it is, 1 transposed; TILE_M 256, 192 or 128; LEFTS 1 or 2; PRODUCERS 1 or 2 threads; STAGES of tiles in shared memory; CLUSTER_M, CLUSTER_N; GROUP, the clusters'
+// tiles along M that are taken before the next ones along N; PHASES and PHASE_STEPS, where clusters begin along K; PLAIN, D = alpha op(A) op(B), with alpha among the arguments and a D
+// as TMA writes it.
 #include "epilogue.cuh"
 
 #define SUMS (TILE_M / 2)
@@ -21,11 +21,12 @@ typedef float SUM;
 #define SUM_PTX "f32"
 #define AS_SUM "+f"
 #endif
+#define CLUSTER (CLUSTER_M * CLUSTER_N)
 #include "wgmma.cuh"
 
 constexpr int BYTES = sizeof(A_TYPE), TILE_K = 128 / BYTES, MMA_K = 32 / BYTES;
 constexpr int CONSUMERS = 2, TILE_N = 64 * CONSUMERS * LEFTS, THREADS = WARPGROUP * (CONSUMERS + 1);
-typedef Tiles<TILE_M * (SHARED_LEFT ? CLUSTER : 1), TILE_N * (SHARED_LEFT ? 1 : CLUSTER)> ClusterTiles;
+typedef Tiles<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N> ClusterTiles;
 constexpr int RIGHT_BYTES = TILE_M * 128, LEFT_BYTES = TILE_N * 128, STAGE_BYTES = RIGHT_BYTES + LEFT_BYTES;
 // Whether an operand's neighbours in memory are along K; otherwise they are along its rows, and a box of TMA has 128 bytes of them.
 constexpr bool RIGHT_ALONG_K = OP_OF_A != 0, LEFT_ALONG_K = OP_OF_B == 0;
@@ -78,40 +79,66 @@ __device__ __forceinline__ void multiply(SUM (&c)[SUMS], u64 left, u64 right, in
                  ", 1, 1; }" : ALL_SUMS : "l"(left), "l"(right), "r"(adds));
 #endif
 }
-// Of each stage: its tiles have arrived; the consumers, those of the whole cluster for the operand that it shares, have read op(A)'s tile, and op(B)'s.
+// Of each stage: its tiles have arrived; the consumers of all blocks that share it have read op(A)'s tile, and op(B)'s.
 struct Barriers { unsigned full, empty_right, empty_left; };
-// The first element of D of a block's tile.
-__device__ __forceinline__ void place_block(const ClusterTiles &t, int rank, int &first_m, int &first_n) {
-    t.place(first_m, first_n);
-    (SHARED_LEFT ? first_m : first_n) += rank * (SHARED_LEFT ? TILE_M : TILE_N);
-}
-// A tile of one operand. A tile that the cluster shares is brought by one block to all.
-template <bool SHARED, int ROWS, bool ALONG_K> __device__ __forceinline__ void bring_tile(unsigned to, const Map &map, unsigned ready, int k, int first, int matrix, int rank) {
-    if (SHARED && k / TILE_K % CLUSTER != rank) return;
+// A block of the cluster, which has CLUSTER_M of them along M by CLUSTER_N along N.
+struct Place {
+    int m, n;
+    __device__ __forceinline__ Place() {
+        const int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
+        m = rank % CLUSTER_M, n = rank / CLUSTER_M;
+    }
+    __device__ static __forceinline__ int rank(int m, int n) { return n * CLUSTER_M + m; }
+    // The first element of D of the block's tile.
+    __device__ __forceinline__ void first(const ClusterTiles &t, int &first_m, int &first_n) const {
+        t.place(first_m, first_n);
+        first_m += m * TILE_M, first_n += n * TILE_N;
+    }
+    // The step along K at which the block begins a tile: clusters that share an operand begin at different ones, so that not all of them ask L2 for the same lines at once.
+    __device__ static __forceinline__ int first_step(int first_m, int first_n, int steps) {
+        return PHASES > 1 ? (first_m / (TILE_M * CLUSTER_M) + first_n / (TILE_N * CLUSTER_N)) % PHASES * PHASE_STEPS % steps : 0;
+    }
+    // The blocks that share op(A)'s tile with this one, and op(B)'s.
+    __device__ __forceinline__ unsigned short along_n() const {
+        int blocks = 0;
+#pragma unroll
+        for (int other = 0; other < CLUSTER_N; other++) blocks |= 1 << rank(m, other);
+        return blocks;
+    }
+    __device__ __forceinline__ unsigned short along_m() const { return ((1 << CLUSTER_M) - 1) << rank(0, n); }
+};
+// A tile of one operand. A tile that SHARING blocks read is brought by each of them in turn to all.
+template <int SHARING, int ROWS, bool ALONG_K>
+__device__ __forceinline__ void bring_tile(unsigned to, const Map &map, unsigned ready, int k, int first, int matrix, bool own_turn, unsigned short blocks) {
+    if (SHARING > 1 && !own_turn) return;
 #pragma unroll
     for (int row = 0; row < ROWS; row += ALONG_K ? ROWS : BOX_ROWS) {
         const int along = ALONG_K ? k : first + row, line = ALONG_K ? first : k;
-        if (SHARED) bring_to_all(to + row * 128, map, ready, along, line, matrix);
+        if (SHARING > 1) bring_to(blocks, to + row * 128, map, ready, along, line, matrix);
         else bring(to + row * 128, map, ready, along, line, matrix);
     }
 }
-template <bool RIGHT_OPERAND, bool LEFT_OPERAND> __device__ __forceinline__ void produce(const Arguments &g, const Map &map_a, const Map &map_b, unsigned tiles, Barriers at, int rank) {
+template <bool RIGHT_OPERAND, bool LEFT_OPERAND> __device__ __forceinline__ void produce(const Arguments &g, const Map &map_a, const Map &map_b, unsigned tiles, Barriers at, Place place) {
     const int a_matrix = g.stride_a ? blockIdx.z : 0, b_matrix = g.stride_b ? blockIdx.z : 0;
     Stage stage;
     for (ClusterTiles t(g.m, g.n); t.more(); t.advance()) {
         int first_m, first_n;
-        place_block(t, rank, first_m, first_n);
-        for (int k = 0; k < g.k; k += TILE_K, stage.advance()) {
+        place.first(t, first_m, first_n);
+        const int steps = (g.k + TILE_K - 1) / TILE_K;
+        int at_step = place.first_step(first_m, first_n, steps);
+        for (int step = 0; step < steps; step++, stage.advance()) {
+            const int k = at_step * TILE_K;
+            if (++at_step == steps) at_step = 0;
             const unsigned right = tiles + stage.number * STAGE_BYTES, ready = at.full + 8 * stage.number;
             if (LEFT_OPERAND) {
                 wait(at.empty_left + 8 * stage.number, stage.parity ^ 1);
                 expect(ready, LEFT_BYTES);
-                bring_tile<SHARED_LEFT, TILE_N, LEFT_ALONG_K>(right + RIGHT_BYTES, map_b, ready, k, first_n, b_matrix, rank);
+                bring_tile<CLUSTER_M, TILE_N, LEFT_ALONG_K>(right + RIGHT_BYTES, map_b, ready, k, first_n, b_matrix, step % CLUSTER_M == place.m, place.along_m());
             }
             if (RIGHT_OPERAND) {
                 wait(at.empty_right + 8 * stage.number, stage.parity ^ 1);
                 expect(ready, RIGHT_BYTES);
-                bring_tile<!SHARED_LEFT, TILE_M, RIGHT_ALONG_K>(right, map_a, ready, k, first_m, a_matrix, rank);
+                bring_tile<CLUSTER_N, TILE_M, RIGHT_ALONG_K>(right, map_a, ready, k, first_m, a_matrix, step % CLUSTER_N == place.n, place.along_n());
             }
         }
     }
@@ -165,20 +192,20 @@ template <class E> __device__ __forceinline__ void store_rows(const E &epilogue,
     }
 }
 
-__device__ __forceinline__ void consume(const Arguments &g, const Map &map_d, unsigned tiles, Barriers at, char *slabs, int rank, int consumer) {
+__device__ __forceinline__ void consume(const Arguments &g, const Map &map_d, unsigned tiles, Barriers at, char *slabs, Place place, int consumer) {
     const Epilogue<SCALE, C_TYPE, D_TYPE, BIAS_TYPE> epilogue(g);
     const int thread = threadIdx.x % WARPGROUP, warp = thread / 32, lane = thread % 32;
     char *slab = slabs + (consumer * 4 + warp) * SLAB_BYTES;
-    // Each warpgroup tells every block of the cluster that it has read a stage, because all of them wrote the shared tile.
+    // Each warpgroup tells every block that brings one of its tiles that it has read a stage.
     auto release = [&](int number) {
-        if (thread < CLUSTER) arrive_at((SHARED_LEFT ? at.empty_left : at.empty_right) + 8 * number, thread);
-        if (thread == 32) arrive_at((SHARED_LEFT ? at.empty_right : at.empty_left) + 8 * number, rank);
+        if (thread < CLUSTER_N) arrive_at(at.empty_right + 8 * number, place.rank(place.m, thread));
+        if (thread >= 32 && thread < 32 + CLUSTER_M) arrive_at(at.empty_left + 8 * number, place.rank(thread - 32, place.n));
     };
     Stage stage;
     int half = 0;
     for (ClusterTiles t(g.m, g.n); t.more(); t.advance()) {
         int first_m, first_n;
-        place_block(t, rank, first_m, first_n);
+        place.first(t, first_m, first_n);
         SUM sums[LEFTS][SUMS];
         int before = -1;
         for (int k = 0; k < g.k; k += TILE_K, stage.advance()) {
@@ -218,12 +245,13 @@ __launch_bounds__(THREADS, 1) KERNEL(const Arguments g, const __grid_constant__ 
     char *slabs = (char *)dynamic + (-shared_address(dynamic) & 1023);
     const unsigned tiles = shared_address(slabs) + 4 * CONSUMERS * SLAB_BYTES, full = shared_address(barriers);
     const Barriers at = {full, full + 8 * STAGES, full + 16 * STAGES};
-    const int rank = CLUSTER > 1 ? rank_in_cluster() : 0, warpgroup = threadIdx.x / WARPGROUP;
+    const Place place;
+    const int warpgroup = threadIdx.x / WARPGROUP;
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
             make_barrier(at.full + 8 * stage, 2);
-            make_barrier(at.empty_right + 8 * stage, CONSUMERS * (SHARED_LEFT ? 1 : CLUSTER));
-            make_barrier(at.empty_left + 8 * stage, CONSUMERS * (SHARED_LEFT ? CLUSTER : 1));
+            make_barrier(at.empty_right + 8 * stage, CONSUMERS * CLUSTER_N);
+            make_barrier(at.empty_left + 8 * stage, CONSUMERS * CLUSTER_M);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
@@ -231,12 +259,12 @@ __launch_bounds__(THREADS, 1) KERNEL(const Arguments g, const __grid_constant__ 
     if (CLUSTER > 1) meet_cluster();
     if (warpgroup == CONSUMERS) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x % WARPGROUP == 0) produce<true, PRODUCERS == 1>(g, map_a, map_b, tiles, at, rank);
-        if (PRODUCERS == 2 && threadIdx.x % WARPGROUP == 32) produce<false, true>(g, map_a, map_b, tiles, at, rank);
+        if (threadIdx.x % WARPGROUP == 0) produce<true, PRODUCERS == 1>(g, map_a, map_b, tiles, at, place);
+        if (PRODUCERS == 2 && threadIdx.x % WARPGROUP == 32) produce<false, true>(g, map_a, map_b, tiles, at, place);
         __syncwarp();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        consume(g, map_d, tiles, at, slabs, rank, warpgroup);
+        consume(g, map_d, tiles, at, slabs, place, warpgroup);
     }
     // No block ends while another one of its cluster writes to it.
     if (CLUSTER > 1) meet_cluster();

@@ -1,10 +1,10 @@
 // Matrix product of TF32 on the tensor cores of sm_90 by wgmma, for an A as it is and a B as it is: D = epilogue(alpha A B + beta C), column-major.
 //
 // wgmma reads TF32 operands in shared memory along K only. A's neighbours in memory are along M, so A is the left operand and comes from registers: each warp loads its fragments from
-// the tile that TMA has brought. B is the right operand and stays in shared memory. A block computes 128 x 256 of D, each of two warpgroups 64 rows of it. The blocks of a cluster take
-// neighbouring rows of D, and each brings its part of B's tile to all of them. Blocks are persistent, as in gemm_wgmma.cu.
+// the tile that TMA has brought. B is the right operand and stays in shared memory. TMA rounds both to TF32. A block computes 128 x 256 of D, each of two warpgroups 64 rows of it.
+// Blocks are persistent, as in gemm_wgmma.cu, and bring their own tiles.
 //
-// Macros: KERNEL its name; C_TYPE, D_TYPE, BIAS_TYPE, SCALE; STAGES of tiles in shared memory; CLUSTER, the blocks of a cluster; GROUP, the tiles along M that are taken before the next
+// Macros: KERNEL its name; C_TYPE, D_TYPE, BIAS_TYPE, SCALE; STAGES of tiles in shared memory; CLUSTER 1; GROUP, the tiles along M that are taken before the next
 // ones along N.
 #include "epilogue.cuh"
 
@@ -12,6 +12,7 @@
 #define AS_SUM "+f"
 #include "wgmma.cuh"
 
+static_assert(CLUSTER == 1, "no tile is shared");
 constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 32, MMA_K = 8, STEPS = TILE_K / MMA_K;
 constexpr int CONSUMERS = 2, THREADS = WARPGROUP * (CONSUMERS + 1);
 typedef Tiles<TILE_M * CLUSTER, TILE_N> ClusterTiles;
@@ -38,7 +39,7 @@ __device__ __forceinline__ void produce(const Arguments &g, const Map &map_a, co
             const unsigned a_tile = tiles + stage.number * STAGE_BYTES, b_tile = a_tile + A_BYTES, ready = full + 8 * stage.number;
             wait(empty + 8 * stage.number, stage.parity ^ 1);
             expect(ready, STAGE_BYTES);
-            bring_to_all(b_tile + rank * PART * 128, map_b, ready, k, first_n + rank * PART, b_matrix);
+            bring(b_tile + rank * PART * 128, map_b, ready, k, first_n + rank * PART, b_matrix);
             for (int box = 0; box < TILE_M / BOX_ROWS; box++) bring(a_tile + box * BOX_BYTES, map_a, ready, first_m + box * BOX_ROWS, k, a_matrix);
         }
     }

@@ -29,14 +29,10 @@ __device__ __forceinline__ unsigned rank_in_cluster() {
 __device__ __forceinline__ void bring(unsigned to, const Map &map, unsigned barrier, int along, int line, int matrix) {
     asm volatile(BOX " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&map), "r"(barrier), "r"(along), "r"(line), "r"(matrix) : "memory");
 }
-// The same, to this place in every block of the cluster.
-__device__ __forceinline__ void bring_to_all(unsigned to, const Map &map, unsigned barrier, int along, int line, int matrix) {
-#if CLUSTER == 1
-    bring(to, map, barrier, along, line, matrix);
-#else
+// The same, to this place in the blocks of the cluster that a mask has.
+__device__ __forceinline__ void bring_to(unsigned short blocks, unsigned to, const Map &map, unsigned barrier, int along, int line, int matrix) {
     asm volatile(BOX ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;"
-                 ::"r"(to), "l"(&map), "r"(barrier), "r"(along), "r"(line), "r"(matrix), "h"((unsigned short)((1 << CLUSTER) - 1)) : "memory");
-#endif
+                 ::"r"(to), "l"(&map), "r"(barrier), "r"(along), "r"(line), "r"(matrix), "h"(blocks) : "memory");
 }
 
 #define C4(i) AS_SUM(c[i]), AS_SUM(c[i + 1]), AS_SUM(c[i + 2]), AS_SUM(c[i + 3])
