@@ -143,7 +143,7 @@ def test_singular_values(memory: Device, solver: Library, handle: int, shape: tu
 
 def test_what_is_wrong_or_absent(solver: Library, handle: int) -> None:
     assert solver.raw("cusolverDnSpotrf", 1234, 0, 1, 0, 1, 0, 0, 0) == NOT_INITIALIZED
-    assert solver.raw("cusolverDnXgeev", *([0] * 20)) == NOT_SUPPORTED
+    assert solver.raw("cusolverDnXlarft", *([0] * 18)) == NOT_SUPPORTED
 
 
 @pytest.mark.parametrize("fill", [LOWER, UPPER])
