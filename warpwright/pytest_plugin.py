@@ -222,8 +222,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         if not session.timed_out:
             raise
         at = session.stopped_at or outside_launch(stop, item.path, launched=True)
-        where = f"; {at}"
-        message = f"the time limit of {limit:g} s has passed (--warpwright-timeout){where}"
+        message = f"the time limit of {limit:g} s has passed (--warpwright-timeout); {at}"
     pytest.fail(message, pytrace=False)
 
 

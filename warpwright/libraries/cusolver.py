@@ -12,7 +12,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import state
 from warpwright.libraries.calls import LibraryError, entry, invalid, unsupported
 from warpwright.libraries.dense import ADJOINT, Batch, SingularValues, Solver
-from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_32F, R_64F, TYPES
+from warpwright.libraries.element_types import C_32F, C_64F, COMPLEX, OF_LETTER, R_32F, R_64F, TYPES
 
 _REAL_BYTES = {R_32F: 4, R_64F: 8, C_32F: 4, C_64F: 8}
 _ORTHOGONAL = {"S": "or", "D": "or", "C": "un", "Z": "un"}
@@ -528,7 +528,6 @@ XGeev = namedtuple(
     "number parameters left right n type a lda values_type values left_type vl ldvl right_type vr ldvr compute work size host host_size info",
 )
 """Arguments of cusolverDnXgeev."""
-_COMPLEX = (C_32F, C_64F)
 
 
 @entry("cusolverDnXgeev", record=XGeev)
@@ -537,13 +536,13 @@ def x_geev(call: XGeev) -> None:
         raise unsupported("left eigenvectors are not provided")
     if call.n < 0 or call.lda < max(1, call.n) or (call.right and call.ldvr < max(1, call.n)):
         raise invalid()
-    if call.type in _COMPLEX and {call.values_type, call.right_type if call.right else call.type} != {call.type}:
+    if call.type in COMPLEX and {call.values_type, call.right_type if call.right else call.type} != {call.type}:
         raise invalid("a complex matrix has complex eigenvalues and vectors of its own type")
     _solver(call.number, call.type).geev(
         call.n,
         (Batch(call.a), call.lda),
-        (call.values, call.values_type in _COMPLEX),
-        (call.vr if call.right else 0, call.ldvr, call.right_type in _COMPLEX),
+        (call.values, call.values_type in COMPLEX),
+        (call.vr if call.right else 0, call.ldvr, call.right_type in COMPLEX),
         call.work,
         call.info,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import invalid
-from warpwright.libraries.element_types import C_32F, C_64F, TYPES
+from warpwright.libraries.element_types import COMPLEX, TYPES
 
 Argument = int | float | bytes
 THREADS = 256
@@ -216,7 +216,7 @@ class Solver:
     def geev_bytes(self, n: int) -> int:
         """The work area of :meth:`geev`: a matrix of its type, and a complex one."""
         size = TYPES[self.type].size_bytes
-        return n * n * (size + (size if self.type in (C_32F, C_64F) else 2 * size))
+        return n * n * (size + (size if self.type in COMPLEX else 2 * size))
 
     def gesvd(
         self,

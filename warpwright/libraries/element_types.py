@@ -35,6 +35,8 @@ TYPES = {
 }
 OF_LETTER = {"S": R_32F, "D": R_64F, "C": C_32F, "Z": C_64F, "H": R_16F}
 """Types by the letter in a function's name."""
+COMPLEX = (C_32F, C_64F)
+"""Types of complex numbers."""
 
 
 def element_type(number: int) -> ElementType:
@@ -54,7 +56,7 @@ def read_scalar(place: int, type: int) -> complex:
     raw = ctypes.string_at(place, size)
     if type == R_16BF:
         return complex(struct.unpack("<f", b"\0\0" + raw)[0])
-    if type in (C_32F, C_64F):
+    if type in COMPLEX:
         return complex(*struct.unpack("<2f" if type == C_32F else "<2d", raw))
     layout = {R_32F: "<f", R_64F: "<d", R_16F: "<e", R_32I: "<i", R_8I: "<b"}
     return complex(struct.unpack(layout[type], raw)[0])

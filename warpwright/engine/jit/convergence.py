@@ -9,9 +9,9 @@ separately.  An indirect branch takes the lanes that share the target of the low
 A WARPSYNC that groups reached separately is executed once more for all.  This is the behaviour of an H200
 (``bench/micro/divergence.cu``).
 
-YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other group can run, or at a NANOSLEEP if all others
-have yielded too, lanes that wait at a BSYNC only for such groups continue without them.  YIELD does not wake groups that yielded themselves; the group released
-first continues first (``bench/micro/spins.cu``).  Lanes also continue without lanes that wait at a WARPSYNC
+YIELD and NANOSLEEP yield: the group goes to the bottom of the stack.  When no other group can run, or at a NANOSLEEP if
+all others have yielded too, lanes that wait at a BSYNC only for such groups continue without them.  YIELD does not wake
+groups that yielded themselves; the group released first continues first (``bench/micro/spins.cu``).  Lanes also continue without lanes that wait at a WARPSYNC
 (``bench/micro/warpsync.cu``).  Lanes that are left behind do not wait for others at that BSYNC.
 
 The stack is in the warp's save area: an entry is a block number and lanes, and ``apart`` says whether the last one runs
@@ -21,7 +21,8 @@ alone.  ``a<n>`` are the lanes that wait at convergence point n, ``p<n>`` the la
 
 Lanes that wait at different WARPSYNCs can meet. The code that compares one with all others exists once per function,
 not once for each of them (``meet`` and ``release``): it is called with its arguments in the save area and returns to
-``met<n>`` and ``released<n>``. Lanes rarely wait at another one, which ``synced``, all lanes at such WARPSYNCs, tells at once.
+``met<n>`` and ``released<n>``. Lanes rarely wait at another one; ``synced``, the lanes at all such WARPSYNCs, shows
+whether any do.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from warpwright.libraries.calls import entry, unsupported
 from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
 from warpwright.libraries.cublas.product_kernels import run
 from warpwright.libraries.cublas.products import POINTER_ARRAYS, Matrix, Product, Scalar
-from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_16F, R_32F, R_32I, R_64F
+from warpwright.libraries.element_types import C_32F, C_64F, COMPLEX, OF_LETTER, R_16F, R_32F, R_32I, R_64F
 
 _COMPUTE: dict[int, int] = {
     # cublasComputeType_t: the type of alpha and beta for real matrices.
@@ -35,7 +35,7 @@ def scale_type(compute: int, elements: int) -> int:
     if compute not in _COMPUTE:
         raise unsupported(f"the type of computation {compute} is not provided")
     found = _COMPUTE[compute]
-    return _COMPLEX[found] if elements in (C_32F, C_64F) else found
+    return _COMPLEX[found] if elements in COMPLEX else found
 
 
 def allows_tf32(handle: Handle, compute: int) -> bool:
