@@ -86,6 +86,7 @@ def test_persisting_lines_stay_up_to_the_set_aside(bench: Bench) -> None:
     assert bench.missed(bench.window()) == pytest.approx(1 - 160 / 512, abs=0.1)
 
 
+@pytest.mark.ci
 def test_one_way_persists_where_nothing_is_set_aside(bench: Bench) -> None:
     aside(bench, 0)
     assert bench.missed(bench.window()) == pytest.approx(1 - 160 / 512, abs=0.1)
@@ -183,6 +184,7 @@ def hints() -> Hints:
     return Hints()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kernel", ["read_policy", pytest.param("write_policy", marks=pytest.mark.ci)])
 def test_evict_last_persists_and_other_priorities_do_not(hints: Hints, kernel: str) -> None:
     assert hints.stays(kernel, Hints.LAST) > 0.95

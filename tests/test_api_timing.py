@@ -116,6 +116,7 @@ def test_errors_are_those_of_the_untimed_engine(kernel: str, block: int, argumen
     assert messages[1][1].splitlines()[1] == messages[0][1].splitlines()[1]
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
 def test_ctrl_c_stops_a_timed_kernel(interrupted: list[Progress]) -> None:
     gpu = ww.GPU("a100")

@@ -44,6 +44,7 @@ def page(repository: Path) -> str:
     return (repository / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.ci
 def test_every_file_and_function_of_the_tables_exists(page: str, repository: Path) -> None:
     table = rows(page)
     assert len(table) > 60

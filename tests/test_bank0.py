@@ -139,6 +139,7 @@ def test_a_timed_grid_synchronises_on_pascal() -> None:
     assert many.cycles >= few.cycles > 4 * 2 * 200  # four barriers of two trips to L2 each
 
 
+@pytest.mark.ci
 def test_a_grid_beyond_residency_is_refused_on_pascal() -> None:
     gpu = ww.GPU("p100", timing="off")
     at_once = 56 * 2

@@ -158,6 +158,7 @@ def test_copies_take_their_time_and_bring_the_same_bytes() -> None:
     assert all(count > overhead + 300 for count in cycles.values())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", CASES)
 def test_case(machine: Any, name: str) -> None:
     if name == "replaced" and "replaced" not in machine[1]:

@@ -170,6 +170,7 @@ def test_what_nothing_orders_in_a_cluster_is_found(gpu: ww.GPU, kernel: str, che
     assert check in found(gpu, kernel, False)
 
 
+@pytest.mark.ci
 def test_a_race_names_the_other_block_and_what_would_order_it(gpu: ww.GPU) -> None:
     found(gpu, "pushed", False)
     texts = [str(finding) for finding in gpu.findings if finding.check == "racecheck"]

@@ -278,6 +278,7 @@ def test_an_attribute_of_later_drivers_is_a_question() -> None:
     assert not is_answer("cuFuncSetAttribute", results.INVALID_VALUE, (0x6000, 8, 1 << 30))
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 def test_a_call_that_fails_is_no_failure_of_a_test(tmp_path: Path) -> None:
     body = textwrap.indent(FAILING_CALLS, "    ")

@@ -335,6 +335,7 @@ def test_import_alone_is_light(repository: Path) -> None:
     assert out.stdout == "[]\n"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["KILL", "SEGV"])
 def test_a_program_that_a_signal_ended_reports_no_empty_result(tmp_path: Path, name: str) -> None:
     program = tmp_path / "ends.sh"

@@ -101,6 +101,7 @@ def module(request: Any) -> Any:
     return ww.GPU("h200", timing="off", engine=engine, front_end=front).compile(HEAD, name="clusters.cu")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("cluster", [(1, 1, 1), (2, 2, 1), (3, 1, 2), (1, 5, 1)])
 def test_special_registers_tell_the_place_in_cluster_and_grid(module: Any, cluster: tuple[int, int, int]) -> None:
     grid = tuple(c * n for c, n in zip(cluster, (3, 1, 2), strict=True))
@@ -155,6 +156,7 @@ def test_memory_of_no_block_and_of_one_that_has_exited(module: Any) -> None:
         module["reach"].clustered(2)[2, 32](out, np.uint32(0))
 
 
+@pytest.mark.ci
 def test_clusters_that_cannot_be_launched() -> None:
     gpu = ww.GPU("h200", timing="off")
     kernel = gpu.compile('extern "C" __global__ void f() {}')["f"]

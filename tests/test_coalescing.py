@@ -89,6 +89,7 @@ def test_in_order_words_of_a_segment_are_one_transaction() -> None:
     assert rule.transactions(lanes(16, step=16), 16) == [(0, 128), (128, 128)]
 
 
+@pytest.mark.ci
 def test_lanes_that_do_not_take_part_change_nothing() -> None:
     """The guide's figure of a divergent warp: still one transaction."""
     rule = Rule("half_warp_in_order")

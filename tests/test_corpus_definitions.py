@@ -106,6 +106,7 @@ def compiled(source: str, arch: int, options: tuple[str, ...]) -> dict[str, Kern
     return compile_source(KERNELS / source, arch, options=options).module.kernels
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arch", [pytest.param(a, marks=pytest.mark.ci if a != 90 else ()) for a in ARCHITECTURES])
 @pytest.mark.parametrize("name", names())
 def test_case_compiles_and_its_arguments_fit(name: str, arch: int) -> None:

@@ -94,6 +94,7 @@ def runs(program: str, timing: str = "full", chips: str = "h200") -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.ci
 @MODES
 @pytest.mark.parametrize("triggers", [0, 1])
 def test_a_dependent_kernel_reads_what_the_one_before_has_written(timing: str, triggers: int) -> None:
@@ -196,6 +197,7 @@ ORDINARY, PROGRAMMATIC = bytes(8), bytes([1, 0, 1, 0, 0, 0, 0, 0])
 """
 
 
+@pytest.mark.ci
 @MODES
 def test_captured_dependent_launches_are_programmatic_edges(timing: str) -> None:
     runs(

@@ -30,6 +30,7 @@ def module(engine: str) -> tuple[ww.GPU, Any]:
     return gpu, gpu.compile(BENCH / "micro" / "divergence.cu", options=options)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("engine", ENGINES)
 def test_executed_instructions_are_the_cards(engine: str) -> None:
     _, made = module(engine)
@@ -50,6 +51,7 @@ def executed(row: dict[str, Any]) -> tuple[float, float]:
     return row["smsp__inst_executed.sum"], row["smsp__thread_inst_executed.sum"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("engine", ENGINES)
 def test_groups_that_wait_at_one_instruction_join_as_on_the_card(engine: str) -> None:
     """All but the last one pushed, wherever they lie on the stack; they take along who waits there at a BSYNC."""

@@ -100,6 +100,7 @@ def _marks(block: Block) -> list[pytest.MarkDecorator]:
     return [pytest.mark.ci] if block.page in LONG else []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("block", [pytest.param(b, id=_name(b), marks=_marks(b)) for b in RUN])
 def test_a_block_runs_when_it_is_pasted(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -162,6 +163,7 @@ def test_the_sentence_that_a_page_quotes_is_that_of_the_compared_chips(tmp_path:
     assert agrees(quoted, " ".join(given), CYCLES_TOLERANCE), " ".join(given)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("block", EXCERPTS, ids=_name)
 def test_an_excerpt_is_in_the_code(block: Block) -> None:
     def plain(text: str) -> str:

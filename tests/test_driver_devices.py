@@ -362,6 +362,7 @@ assert nvml.nvmlDeviceGetHandleByIndex_v2(2, ctypes.byref(handle)) == 2
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("chips", "said"), [("h200,nonesuch", "nonesuch"), (",".join(["a100"] * 17), "at most 16")])
 def test_devices_that_there_cannot_be_are_named(chips: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("")

@@ -57,6 +57,7 @@ def _other_process(how: str, handle: bytes, size: int, file: int) -> str:
     return done.stdout
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["handle", pytest.param("pool", marks=pytest.mark.ci), "physical"])
 def test_both_processes_see_what_either_writes(driver: Driver, how: str) -> None:
     size, file = 5000, -1

@@ -101,6 +101,7 @@ assert whole > 1.5 * alone, (alone, whole)
     )
 
 
+@pytest.mark.ci
 def test_a_stream_of_a_higher_priority_goes_first() -> None:
     run(
         PAIR
@@ -470,6 +471,7 @@ print(*(took(width) for width in (2, 3, 4, 8, 9, 10)))
 """
 
 
+@pytest.mark.ci
 def test_queues_that_wait_for_an_event_are_released_one_after_the_other() -> None:
     """A fork of streams (bench.machine.event_waits on an H200): each further queue waits for its turn; there are eight."""
     launch = load_chip("h200").launch

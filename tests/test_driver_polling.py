@@ -72,6 +72,7 @@ def runs(program: str, timing: str = "full", chips: str = "h200", **more: str) -
     return done.stdout
 
 
+@pytest.mark.ci
 @MODES
 def test_a_host_function_and_a_copy_of_another_stream_answer_a_kernel(timing: str) -> None:
     runs(
@@ -214,6 +215,7 @@ assert word(out) == 21
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("timing", ["full", "off"])
 @pytest.mark.parametrize("calls", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_another_thread_of_the_host_answers(timing: str, calls: bool) -> None:
@@ -242,6 +244,7 @@ assert word(out) == 31
     )
 
 
+@pytest.mark.ci
 @MODES
 def test_a_stream_is_awaited_while_another_one_waits_for_a_word(timing: str) -> None:
     runs(
@@ -265,6 +268,7 @@ tell = cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", compile_so
 """
 
 
+@pytest.mark.ci
 @MODES
 @pytest.mark.parametrize("kernel", ["tell", pytest.param("pairs", marks=pytest.mark.ci)])
 def test_kernels_that_run_alone_meet_the_host_too(kernel: str, timing: str) -> None:
@@ -285,6 +289,7 @@ assert (word(out), word(seen)) == (7, 2)
     assert said == ("heard 6\n" * 2 if kernel == "tell" else "")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("timing", ["full", "off"])
 def test_an_assertion_that_fails_after_the_hosts_answer_is_the_contexts_error(timing: str) -> None:
     done = finished(
@@ -306,6 +311,7 @@ print(cuda.raw("cuCtxSynchronize"), cuda.raw("cuCtxSynchronize"))
     assert "Assertion `*other < 100` failed" in done.stderr
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("timing", ["full", "off"])
 def test_a_cooperative_kernel_meets_the_host(timing: str) -> None:
     runs(
@@ -326,6 +332,7 @@ assert cuda.raw("cuLaunchCooperativeKernel", meet, 1 << 20, 1, 1, 32, 1, 1, 0, c
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("timing", ["full", "off"])
 def test_kernels_of_two_devices_meet(timing: str) -> None:
     runs(

@@ -157,6 +157,7 @@ ctypes.last = Last()
 """
 
 
+@pytest.mark.ci
 def test_calls_of_destructors_when_the_interpreter_ends_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_LATE)
     done = run_program(tmp_path)
@@ -164,6 +165,7 @@ def test_calls_of_destructors_when_the_interpreter_ends_do_no_harm(tmp_path: Pat
     assert done.stdout.endswith("at the end: 0 0 0")
 
 
+@pytest.mark.ci
 def test_what_is_given_back_or_waited_for_behind_the_interpreters_end_succeeds(tmp_path: Path) -> None:
     """C++ objects of packages call after Python; a card's driver is there until the process runs its exit handlers."""
     (tmp_path / "program.py").write_text(
@@ -177,6 +179,7 @@ def test_what_is_given_back_or_waited_for_behind_the_interpreters_end_succeeds(t
     assert done.stdout.splitlines()[0] == "0 0 0 0 0 0 4"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("soname", ["libcudart.so.12", pytest.param("libcudart.so.13", marks=pytest.mark.ci)])
 def test_a_destructor_may_choose_a_device_and_read_texts_behind_the_interpreters_end(
     soname: str, tmp_path: Path

@@ -51,6 +51,7 @@ def test_six_warps_hide_the_latency_of_the_processors(warps: int, cycles: int) -
     assert found == pytest.approx(cycles, rel=0.01)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("piece", "cycles"),
     [(MADS, 16), (ADDS, 16), (MADS + ADDS, 32), (MULS, 8), (BOTH, 16)],
@@ -101,6 +102,7 @@ def test_a_scheduler_issues_in_its_interval() -> None:
 SUM = 4
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("stride", "cycles"), [(0, 4), (1, 4), (3, 4), (2, 8), (4, 16), (8, 32), (16, 64)])
 def test_sixteen_banks_serve_half_a_warp_in_two_cycles(stride: int, cycles: float) -> None:
     """Words ``stride`` apart: odd ones share no bank, and one word is for all (guide, section 5.1.2.4).  An access holds the processors meanwhile, and a sum
@@ -188,6 +190,7 @@ def test_a_vector_sum_stays_below_the_bandwidth_of_dram(chip: str) -> None:
     assert 0.6 * device.chip.dram.dram_gb_per_s < 12 * count / seconds / 1e9 < device.chip.dram.dram_gb_per_s
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "name",
     ["stream_triad", "matmul_tiled", "nested_divergence", "call_noinline", "transpose_conflicted", "constant_filter"],

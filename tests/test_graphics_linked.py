@@ -52,6 +52,7 @@ def test_a_copy_takes_its_bytes_at_the_rate_of_its_way(local: tuple[bool, bool],
     assert (copy.copy.from_host, copy.copy.to_host) == (not local[0], not local[1])
 
 
+@pytest.mark.ci
 def test_copies_follow_each_other() -> None:
     stream, timer = timed()
     source, target = buffers(stream, True, True)

@@ -53,6 +53,7 @@ def by_the_rule(x: Any, y: Any, size: int, samples: int) -> Any:
     return out
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("samples", [1, 2, 4, 8])
 def test_coverage_is_that_of_the_rule(samples: int) -> None:
     rng = np.random.default_rng(samples)
@@ -165,6 +166,7 @@ def test_an_index_begins_a_new_strip() -> None:
     assert made.numbers.tolist() == [0, 1, 2]
 
 
+@pytest.mark.ci
 def test_vertices_as_words_have_the_numbers_and_restarts_that_are_sent_between_them() -> None:
     """As the driver sends client arrays: VERTEX_ID_BASE before a vertex, and the restart index as an element."""
     engine = GraphicsDevice(1 << 20, 8, 2).three_d
@@ -237,6 +239,7 @@ def test_depth_is_compared_and_written(number: int, function: int) -> None:
     assert draw(now, equal) == [True] * 3
 
 
+@pytest.mark.ci
 def test_stencil_operations_of_both_sides() -> None:
     form = DEPTH_FORMATS[0x16]
     memory, surface, quads = one_row(1, 4)

@@ -128,6 +128,7 @@ def test_elements_survive_a_turn_through_numbers(number: int) -> None:
     assert not ((again ^ elements) & used)[keep].any()
 
 
+@pytest.mark.ci
 def test_unorm_and_srgb_round_to_the_nearest() -> None:
     form = COLOUR_FORMATS[0xD5]
     values = np.linspace(-0.1, 1.1, 997, dtype=np.float32)

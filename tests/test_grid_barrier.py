@@ -38,6 +38,7 @@ def cubin(arch: str) -> bytes:
     return link([(InputKind.CUBIN, object_code, "turns.cubin")], arch).cubin
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("chip", "arch", "engine", "blocks", "rounds"),
     [
@@ -55,6 +56,7 @@ def test_blocks_wait_for_each_other(chip: str, arch: str, engine: str, blocks: i
     np.testing.assert_array_equal(x, np.roll(np.arange(blocks * 64, dtype=np.int32), -64 * rounds) + rounds)
 
 
+@pytest.mark.ci
 def test_timed_blocks_wait_for_each_other() -> None:
     x = np.arange(4 * 64, dtype=np.int32)
     run = ww.GPU("a100").compile(cubin("80"))["turns"][4, 64](x, np.int32(x.size), np.int32(2))

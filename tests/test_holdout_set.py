@@ -104,6 +104,7 @@ def test_no_name_stands_in_two_sets() -> None:
     assert len(OF) == sum(len(which.names()) for which in (holdout, second, third, fourth))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", EVERY)
 def test_engines_and_ptx_leave_the_same_bits(name: str) -> None:
     case = OF[name].case(name, "small")

@@ -147,6 +147,7 @@ print(now() - first)
 )
 
 
+@pytest.mark.ci
 def test_launches_and_waits_take_a_hosts_time() -> None:
     """As the two methods measure them: an empty wait, a launch until it has ended, and one launch more."""
     launch = load_chip("h200").launch

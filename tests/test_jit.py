@@ -133,6 +133,7 @@ done:
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "chip", [pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.ci), "h200"]
 )

@@ -91,6 +91,7 @@ def test_operations(engines: list[Any], name: str, space: str, lanes: int, place
     assert said == ""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("space", ["shared", "global"])
 @pytest.mark.parametrize("beyond", [-1, 1 << 20])
 def test_the_lane_at_fault_is_named(engines: list[Any], space: str, beyond: int) -> None:

@@ -90,6 +90,7 @@ def test_tiles_of_elements(machines: list[Any], lanes: int, step: int, size: int
     assert np.any(left.view(np.float32))
 
 
+@pytest.mark.ci
 @settings(max_examples=25, deadline=None)
 @given(
     lanes=st.integers(0, 16),

@@ -77,6 +77,7 @@ def test_division_has_ieee_bits(built: tuple[Any, Any], odd: str) -> None:
     assert np.all(np.isnan(z[~number]))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("odd", ODD_LANES)
 def test_slow_paths_between_barriers(built: tuple[Any, Any], odd: str) -> None:
     gpu, module = built

@@ -66,6 +66,7 @@ def results(engine: str, name: str, pitch: int, warps: int) -> tuple[Any, int]:
     return out, run.metrics["smsp__inst_executed.sum"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("pitch", [PITCH, PITCH + 32])
 @pytest.mark.parametrize("name", KERNELS)
 def test_both_engines_agree(name: str, pitch: int) -> None:

@@ -129,6 +129,7 @@ def test_remainders_within_a_loop(built: tuple[Any, Any], threads: int) -> None:
     assert np.array_equal(c.numpy().reshape(5, 32), expected)
 
 
+@pytest.mark.ci
 def test_what_counts_as_a_remainder(built: tuple[Any, Any]) -> None:
     """Copies of a part of a loop; not where lanes of a warp may part, whose counts differ anyway."""
     gpu, _ = built

@@ -53,6 +53,7 @@ def with_target(monkeypatch: pytest.MonkeyPatch, target: TargetChoice) -> None:
     monkeypatch.setattr(kernels, "compile_kernel", compiled)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("way", ["ordinary calls", *REGISTERS, "x86-64-v3"])
 def test_kernels_on_another_machine(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:

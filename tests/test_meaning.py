@@ -215,6 +215,7 @@ def test_imad_wide_signed_and_unsigned(a: list[int], b: list[int], c: list[int])
     assert warp.preds[0].tolist() == [s > MASK64 for s in sums]
 
 
+@pytest.mark.ci
 @property_of(lanes, lanes, wides)
 def test_imad_hi_adds_a_pair(a: list[int], b: list[int], c: list[int]) -> None:
     registers = {1: a, 2: b, 4: low(c), 5: high(c)}

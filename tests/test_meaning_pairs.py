@@ -103,6 +103,7 @@ def test_pair_is_refused(name: str) -> None:
     assert fuse_pairs(lowered, program) == lowered
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [*PAIRS, *REFUSED])
 @property_of(a=wides, b=wides, other=lanes)
 def test_fused_is_unfused(name: str, a: list[int], b: list[int], other: list[int]) -> None:
@@ -130,6 +131,7 @@ def test_any_straight_code_keeps_its_results(lines: list[str], a: list[int], b: 
     compare(lines, a, b, other)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "between", [[], ["MOV R2, R1"], ["MOV R7, R1"], ["@P3 MOV R2, R1"], ["IADD3 R2, P1, R2, R1, RZ"]]
 )

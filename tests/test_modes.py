@@ -175,6 +175,7 @@ def chosen(x: int, y: int) -> int:
     return x
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("chip", ["p100", *LATER_CHIPS])
 def test_lanes_call_what_a_table_in_local_memory_names(chip: str, mode: str) -> None:

@@ -46,6 +46,7 @@ def test_corpus_sample_in_compiled_code(name: str) -> None:
     run_case(case(name, "small"), "compiled")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["stream_triad", "nested_divergence", "call_noinline", "integer_divide"])
 def test_corpus_sample_in_the_interpreter(name: str) -> None:
     run_case(case(name, "small"), "interpreter")
@@ -228,6 +229,7 @@ def flushed(words: np.ndarray) -> np.ndarray:
     return np.where((words & 0x7F800000) == 0, words & 0x80000000, words).astype(np.uint32).view(np.float32)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("exponents", "least_cut"), [((0, 256), 0), ((96, 160), 3000), ((0, 40), 0), ((62, 66), 200), ((185, 195), 0)]

@@ -92,6 +92,7 @@ __attribute__((reqd_work_group_size(32, 2, 1))) __kernel void plane(__global int
 """
 
 
+@pytest.mark.ci
 @needs_opencl
 @pytest.mark.parametrize("chip", CHIPS)
 def test_kernels_get_scalars_arrays_and_structures(chip: str) -> None:
@@ -117,6 +118,7 @@ def test_local_parameters_take_their_size(chip: str) -> None:
     np.testing.assert_array_equal(out, turned.ravel())
 
 
+@pytest.mark.ci
 @needs_opencl
 @pytest.mark.parametrize("engine", ["compiled", "interpreter"])
 @pytest.mark.parametrize("chip", [pytest.param("hd5870", marks=pytest.mark.ci), "hd6970"])

@@ -104,6 +104,7 @@ def compiled_launch(name: str, chip: str) -> object:
     return pytest.param(name, chip, id=f"{chip}-{name}", marks=seconds if quick else pytest.mark.slow)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("name", "chip"), [compiled_launch(n, c) for n, c, _ in LAUNCHES])
 def test_program_is_right_compiled(name: str, chip: str) -> None:
     case = program(name)

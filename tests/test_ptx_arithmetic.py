@@ -303,6 +303,7 @@ def test_quotients_are_exact(type: str, how: str, data: st.DataObject) -> None:
         assert is_nan(result, type) if want is None else result == want, (hex(p), hex(q), hex(result))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("type", ["f32", "f64"])
 @settings(max_examples=15, deadline=None)

@@ -85,6 +85,7 @@ def check_random(seed: int, generation: str, how: str) -> None:
     assert not wrong.size, f"seed {seed}: lane and word {wrong[:4].tolist()}"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_random_kernels_compute_what_their_ir_says(generation: str) -> None:
     for seed in range(2):

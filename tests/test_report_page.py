@@ -355,6 +355,7 @@ def test_launches_are_sorted_and_filtered(page: str, runs: list[Run], tmp_path: 
     assert found[1] == f"descending {longest} ascending {longest[::-1]} 2"
 
 
+@pytest.mark.ci
 @needs_browser
 def test_launches_collapse_and_expand_together(browser: Browser, whole_page: Path) -> None:
     browser.look(1400, False)
@@ -618,6 +619,7 @@ def test_clipped_and_faint_text_would_be_seen(browser: Browser, whole_page: Path
     assert any("H1" in found for found in browser.evaluate(CONTRAST))
 
 
+@pytest.mark.ci
 @needs_browser
 def test_tab_goes_through_the_page_in_its_order(browser: Browser, whole_page: Path) -> None:
     browser.look(1400, False)

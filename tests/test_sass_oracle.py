@@ -123,6 +123,7 @@ def linked(arch: int) -> tuple[Module, bytes]:
     return made.module, made.cubin
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arch", [70, 80, 90])
 def test_programs_hold_everything_that_a_kernel_calls(arch: int) -> None:
     for module in (compile_source(COMPACT, arch, name="compact.cu").module, linked(arch)[0]):

@@ -89,6 +89,7 @@ def test_failed_assertion_names_block_and_threads(gpu: ww.GPU) -> None:
         assert line.endswith('x[threadIdx.x] < limit && "too large"` failed.')
 
 
+@pytest.mark.ci
 def test_malloc_keeps_memory_between_launches(gpu: ww.GPU) -> None:
     module = gpu.compile(SOURCE)
     heads, sums = gpu.zeros(32, np.int64), gpu.zeros(32, np.int32)

@@ -89,6 +89,7 @@ def run(name: str, engine: Engine) -> list[Any]:
     return [emitted.words, emitted.counts, emitted.cuts]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", WITHOUT_TEXTURES)
 def test_both_engines_give_the_same_bits(name: str) -> None:
     for compiled, interpreted in zip(run(name, "compiled"), run(name, "interpreter"), strict=True):

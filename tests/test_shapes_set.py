@@ -26,6 +26,7 @@ def test_every_case_is_in_one_half_and_recorded() -> None:
     assert set(measured("h200", "shapes_held")) == set(held) == set(kernel_set("shapes_held").names())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [name for name in one_of_each_kernel() if not name.startswith(("long", "plain"))])
 def test_a_shape_leaves_what_its_reference_says(name: str) -> None:
     case = shapes.case(name, "small")

@@ -368,6 +368,7 @@ def test_a_dask_cluster_runs_the_points(folder: Path) -> None:
     assert _statuses(folder / "out") == _expected(10)
 
 
+@pytest.mark.ci
 def test_no_scheduler_is_an_error_with_its_address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
 

@@ -268,6 +268,7 @@ def test_lanes_that_the_mask_names_went_round(chip: str) -> None:
         gpu.findings.clear()
 
 
+@pytest.mark.ci
 @FOUR_CHIPS
 def test_a_block_too_small_for_its_loop(chip: str) -> None:
     """Two-dimensional blocks: of four threads in a row as many take the loop as there are layers."""

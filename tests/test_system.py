@@ -255,6 +255,7 @@ def test_systems_compute_and_refuse_what_the_topology_refuses() -> None:
 
 
 # --- the driver -------------------------------------------------------------------------------------
+@pytest.mark.ci
 @linux
 def test_the_driver_answers_for_the_topology() -> None:
     right(
@@ -452,6 +453,7 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.ci
 def test_the_command_line_shows_machines() -> None:
     listed = command("system", "list").stdout
     assert all(name in listed for name in machine_names())

@@ -172,6 +172,7 @@ def plain_samples(draw: st.DrawFn) -> tuple[Any, ...]:
     return format, shape, False, 1, sampler, TextureAccess(request=SAMPLE, shape=f"{axes}D", level=level)
 
 
+@pytest.mark.ci
 @settings(max_examples=150, deadline=None)
 @given(plain_samples(), st.integers(0, 2**32 - 1), st.integers(1, 2**32 - 1))
 def test_eight_lanes_at_a_time_are_numpys(drawn: tuple[Any, ...], seed: int, lanes: int) -> None:

@@ -227,6 +227,7 @@ def test_what_no_texture_does() -> None:
         device.cuda_array((6, 4, 8), cube=True)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", CASES[11::89], ids=lambda c: c.name)
 def test_ptx_fetches_the_same(case: Case) -> None:
     device = ww.GPU("h200", timing="off", front_end="ptx")

@@ -72,6 +72,7 @@ def stopped(kernel: str, timing: str, engine: str = "compiled", check: str = "")
     return session.stopped_at
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("timing", "engine"),
     [
@@ -86,6 +87,7 @@ def test_a_time_limit_says_at_which_lines_the_warps_were(timing: str, engine: st
     assert re.search(r"warps? 0(-1)?: lanes 0-31 run at limits\.cu:4: ", text), text
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("timing", ["off", pytest.param("full", marks=pytest.mark.ci)])
 def test_a_time_limit_tells_warps_that_wait_from_those_that_run(timing: str) -> None:
     text = stopped("polls", timing)
@@ -105,6 +107,7 @@ def test_a_time_limit_has_the_lines_under_the_checks(check: str) -> None:
         assert re.search(r"warp 0: lanes 0-31 waits? at the block barrier limits\.cu:14: ", text), text
 
 
+@pytest.mark.ci
 def test_a_limit_ends_a_launch_of_another_thread() -> None:
     gpu = ww.GPU("v100", timing="off")
     kernel = gpu.compile(SOURCE)["counts"]

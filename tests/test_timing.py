@@ -458,6 +458,7 @@ def test_every_block_runs_once_wherever_it_runs() -> None:
     assert result.metrics["smsp__inst_executed.sum"] == 1000 * 3 * 5
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("kib", "low", "high"), [(24, 1.0, 1.15), (96, 2.0, 2.5), pytest.param(192, 5.2, 6.0, marks=pytest.mark.ci)]
 )

@@ -101,6 +101,7 @@ def test_a_fence_waits_for_its_own_warps_atomics(module: ww.Module, adds: str) -
     assert round_cycles(module, "many_adds_and_fence", 1) > round_cycles(module, "one_add_and_fence", 1) + 64
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("chip", ["p100", "v100", "h200"])
 def test_what_a_warp_added_before_its_fence_is_seen_after_its_flag(chip: str) -> None:
     out, to = np.zeros(1, np.uint32), np.zeros((1 << 17) + 1, np.uint32)

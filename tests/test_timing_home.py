@@ -65,6 +65,7 @@ class Line:
         return max(self.add(time, far) for _ in range(count))
 
 
+@pytest.mark.ci
 def test_a_read_takes_its_turn_behind_the_atomics_of_its_own_side() -> None:
     alone, line = Line().read(50_000), Line()
     line.adds(1, 10_000)  # the other side's copy is gone

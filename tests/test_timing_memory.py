@@ -597,6 +597,7 @@ NEAR_CYCLES, FAR_CYCLES = 130, 310
 """At a slice: a line that it has, and one that it fetches from the other side."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("whole", [15, 0])
 @pytest.mark.parametrize("partition", [0, 1])
 def test_what_a_store_leaves_on_the_readers_side(whole: int, partition: int) -> None:

@@ -108,6 +108,7 @@ def idle() -> s.State:
     return state
 
 
+@pytest.mark.ci
 def test_passes_that_are_kept_are_those_that_are_counted() -> None:
     state = idle()
     rng = np.random.default_rng(5)
@@ -142,6 +143,7 @@ def lines_of_lanes(addresses: list[int], mask: int, size: int) -> dict[int, tupl
     return lines
 
 
+@pytest.mark.ci
 def test_lines_that_are_kept_are_those_that_lanes_name() -> None:
     state = idle()
     rng = np.random.default_rng(6)

@@ -231,6 +231,7 @@ def test_a_yield_looks_for_other_lanes_in_vain() -> None:
     assert cycles("joined") - cycles("alone") == pytest.approx(joined - alone, abs=8)
 
 
+@pytest.mark.ci
 def test_lanes_that_each_wait_for_their_turn_let_each_other_go_on() -> None:
     """An H200 takes 903 to 1,140 cycles per turn (``turns``, ``tickets``): about three accesses of L2."""
     gpu, module = kernels("scattered.cu")

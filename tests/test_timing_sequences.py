@@ -82,6 +82,7 @@ def test_pairs_share_the_pipes_that_they_share_on_a_card(context: Context, pair:
     assert took == pytest.approx(recorded()["pairs"][name]["1"][0], abs=0.05)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("between", range(4))
 def test_a_factor_reaches_a_wide_product_after_seven_cycles(context: Context, between: int) -> None:
     """An IADD3 that makes a factor, stall count 4, ``between`` NOPs and IMAD.WIDE: 7 cycles from the one to the other; an addend's 4 are enough."""
@@ -95,6 +96,7 @@ def test_a_factor_reaches_a_wide_product_after_seven_cycles(context: Context, be
     assert took(factor) - took(other) == max(3 - between, 0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("piece", sorted(recorded()["steps"]))
 def test_compiled_code_issues_when_it_does_on_a_card(context: Context, piece: str) -> None:
     steps = recorded()["steps"][piece]

@@ -60,6 +60,7 @@ extern "C" __global__ void turns(unsigned *out, unsigned *words, int n) {
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 1), (1, 32)])
 def test_what_strong_accesses_bring_stays_as_it_is_in_order(blocks: int, threads: int) -> None:
     """Warps that run ahead take their words in program order: as the functional engine, which runs one warp after the other."""

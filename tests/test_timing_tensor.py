@@ -51,6 +51,7 @@ def model(name: str, chains: int) -> float:
     return (many - few) / (8 * STEPS * chains) / max(warps // 4, 1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.ci) for n in CASES])
 def test_a_tensor_instruction_takes_an_h200s_cycles(name: str) -> None:
     assert model(name, 1) == pytest.approx(card(name, 1), rel=0.03)

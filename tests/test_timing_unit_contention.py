@@ -53,6 +53,7 @@ def test_the_interpreter_casts_once_a_bank() -> None:
     assert SharedSpace(1 << 14).cast(at, wide, 0 * wide, 8, LANES >= 3).nonzero()[0].tolist() == [3, 16]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("warps", "card"), [(1, 1500), (4, 1510), (8, 1634)])
 def test_bulk_loads_of_several_warps_begin_side_by_side(ctx: Context, warps: int, card: float) -> None:
     """16 copies of 16 bytes by each warp, from the first issue to the end of the wait."""

@@ -56,6 +56,7 @@ def test_headers_that_kernels_include_compile(arch: int, cache: DiskCache) -> No
     assert compile_source(source, arch, cache=cache).find("f").registers > 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("header", ["cooperative_groups.h", "cuda/barrier", "cuda/std/array"])
 def test_heavy_headers_compile(header: str, cache: DiskCache) -> None:
     source = f"#include <stdint.h>\n#include <{header}>\n__global__ void f(int64_t* p) {{ *p = 1; }}"

@@ -353,6 +353,7 @@ def test_lines_of_inlined_code_know_their_call(arch: int) -> None:
     assert k.lines.user_line(barrier) == ("kernels.cu", line_of("__syncthreads"))
 
 
+@pytest.mark.ci
 def test_lines_skip_the_toolkit(tmp_path: Path) -> None:
     source = (
         "#include <cooperative_groups.h>\n__global__ void f(int* p) {\n"

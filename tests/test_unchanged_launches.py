@@ -32,6 +32,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ww.Module:
     return ww.GPU("v100", device=0, caches="cold").compile(SOURCE)
 
 
+@pytest.mark.ci
 def test_the_third_of_equal_launches_is_not_executed(module: ww.Module) -> None:
     out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
     runs = [module["clocks"][1, 32](out, turns) for _ in range(4)]

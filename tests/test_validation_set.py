@@ -66,6 +66,7 @@ def gpu() -> ww.GPU:
     return ww.GPU("h200", timing="off")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in validation.names()]
 )

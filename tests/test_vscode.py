@@ -219,6 +219,7 @@ def test_a_port_in_use_is_refused(program: Path) -> None:
     assert refused.stderr == f"--dap {port}: Address already in use; choose another port\n"
 
 
+@pytest.mark.ci
 @needs_node
 def test_attach(folder: Path, program: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -47,6 +47,7 @@ def test_interpreter_sums_as_the_card(kernel: str) -> None:
             np.testing.assert_array_equal(np.stack(numerics.mma(attr, list(tile))), want)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kernel", source.SUMS)
 def test_compiled_sums_as_the_card(kernel: str) -> None:
     attr, inputs, outputs = fragments_of(kernel)
