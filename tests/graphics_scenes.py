@@ -288,6 +288,28 @@ def lines(gl: Any) -> Image:
 
 
 @scene
+def smooth_lines(gl: Any) -> Image:
+    """Antialiased white lines in many directions, none of which meet: a pixel's value is the share that a line covers."""
+    program = gl.program(vertex_shader=PLAIN, fragment_shader=SHADED)
+    angles = np.linspace(0, 2 * np.pi, 24, endpoint=False) + 0.05
+    rows = []
+    for n, a in enumerate(angles):
+        middle = np.array([n % 6 - 2.5, n // 6 - 1.5]) * 40 / 120
+        for end in (-15.3, 15.3):
+            rows.append((middle[0] + end * np.cos(a) / 120, middle[1] + end * np.sin(a) / 120, 0, 1, 1, 1, 1))
+    target = gl.simple_framebuffer((240, 240))
+    target.use()
+    target.clear()
+    gl.enable(moderngl.BLEND)
+    gl.blend_func = moderngl.SRC_ALPHA, moderngl.ONE
+    gl.enable_direct(0x0B20)
+    gl.vertex_array(program, [(gl.buffer(np.array(rows, "f4")), "3f 4f", "position", "colour")]).render(moderngl.LINES)
+    gl.disable_direct(0x0B20)
+    gl.disable(moderngl.BLEND)
+    return read(target)
+
+
+@scene
 def primitive_types(gl: Any) -> Image:
     """Strips and fans, with an index that begins anew."""
     program = gl.program(vertex_shader=PLAIN, fragment_shader=SHADED)

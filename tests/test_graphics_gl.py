@@ -97,6 +97,16 @@ def test_scene_is_close_to_the_software_driver(tmp_path: Path, name: str, share:
     assert (abs(ours - theirs).max(axis=2) <= most).mean() >= share
 
 
+def test_smooth_lines_cover_what_the_software_driver_covers(tmp_path: Path) -> None:
+    """OpenGL leaves a pixel's share to the implementation within the exact area's neighbourhood; the software driver computes it from distances."""
+    ours, theirs = both(tmp_path, "smooth_lines")
+    assert abs(ours - theirs).max() <= 32
+    for n in range(24):
+        cell = np.s_[n // 6 * 40 + 40 : n // 6 * 40 + 80, n % 6 * 40 : n % 6 * 40 + 40, 0]
+        assert ours[cell].sum() == pytest.approx(theirs[cell].sum(), rel=0.03)
+        assert ours[cell].sum() / 255 == pytest.approx(30.6, rel=0.005)
+
+
 def test_a_native_program_finds_the_device(tmp_path: Path) -> None:
     """A process of its own (another Python) gets the drop-in libraries by its environment."""
     program = "import moderngl; print(moderngl.create_context(standalone=True, backend='egl').info['GL_RENDERER'])"

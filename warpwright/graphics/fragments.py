@@ -23,6 +23,7 @@ from warpwright.graphics.raster import (
     sample_table,
 )
 from warpwright.graphics.setup import SetUp, prepare
+from warpwright.graphics.smooth import is_smooth, outlines, raster_shares
 from warpwright.graphics.state_3d import State3D
 
 _MULTIPLE_RESULTS, _EXPORTS_DEPTH, _DISCARDS = 1, 1 << 8, 1 << 20
@@ -30,6 +31,8 @@ _MULTIPLE_RESULTS, _EXPORTS_DEPTH, _DISCARDS = 1, 1 << 8, 1 << 20
 _ALPHA_TO_COVERAGE, _ALPHA_TO_ONE = 1, 1 << 4
 _INSIDE_ANY, _OUTSIDE_ALL = 0, 1
 _STIPPLE_ROWS = 32
+_THRESHOLDS = np.array([[1, 5], [7, 3]], dtype=np.float32) / 8
+"""What is added to a number of samples by alpha before it is rounded down, by row and column of a pixel within its quad."""
 
 
 def render(engine: State3D, attributes: npt.NDArray[np.uint32], primitives: Primitives) -> None:
@@ -38,9 +41,6 @@ def render(engine: State3D, attributes: npt.NDArray[np.uint32], primitives: Prim
     Raises:
         CommandError: the state is not provided.
     """
-    for name in ("LINE_SMOOTH_ENABLE", "POINT_SMOOTH_ENABLE", "POLYGON_SMOOTH_ENABLE"):
-        if engine[name]:
-            raise engine.refuse(name, 1, "antialiasing of single primitives is; use multisampling")
     output = _Output.of(engine)
     if output.colours and engine["VIEWPORT_TRANSFORM_EN"]:
         engine.last_target = output.colours[0][1]
@@ -94,7 +94,8 @@ def _wide_lines(made: SetUp, width: float) -> SetUp:
 def rasterise(engine: State3D, made: SetUp, samples: int) -> Iterator[Quads]:
     """Rasterise primitives to batches of quads. On a multisampled target without MULTISAMPLE_ENABLE, the pixel's centre decides for all samples."""
     inside = samples if samples > 1 and engine["MULTISAMPLE_ENABLE"] else 1
-    for quads in _covered(engine, made, _places(engine, inside), 0):
+    smooth = is_smooth(engine, made.corners, samples)
+    for quads in _touched(engine, made) if smooth else _covered(engine, made, _places(engine, inside), 0):
         if inside < samples:
             quads.coverage = quads.coverage * np.uint32((1 << samples) - 1)
         yield quads
@@ -134,6 +135,18 @@ def _covered(engine: State3D, made: SetUp, table: npt.NDArray[np.int64], first: 
             count = raster_rectangles(edges, made.scissors, table, *shared)
         quads, coverage = shared[1][:count].copy(), shared[2][:count].copy()
         yield Quads(quads[:, 0], quads[:, 1], quads[:, 2] // divide, coverage)
+
+
+def _touched(engine: State3D, made: SetUp) -> Iterator[Quads]:
+    """Batches of quads of primitives that are antialiased one by one, with the share that is covered of each pixel."""
+    found = outlines(engine, made)
+    start = np.array([0, -1], dtype=np.int64)
+    places, coverage = np.empty((BATCH_QUADS, 3), dtype=np.int64), np.empty(BATCH_QUADS, dtype=np.uint32)
+    shares = np.empty((BATCH_QUADS, 4))
+    while start[0] < len(found.corners):
+        count = raster_shares(found.corners, found.primitive, made.scissors, start, places, coverage, shares)
+        x, y, primitive = places[:count].T.copy()
+        yield Quads(x, y, primitive, coverage[:count].copy(), shares[:count].copy())
 
 
 def _copied(made: SetUp) -> SetUp:
@@ -242,6 +255,8 @@ def _finish(engine: State3D, made: SetUp, quads: Quads, output: _Output) -> None
     if watch is not None:
         watch.to_programs(quads)
     results, killed = _shade(engine, made, quads, output)
+    if quads.shares is not None:
+        _multiply_alphas(results, quads.shares, output)
     _apply_program(engine, quads, results, killed, output)
     if late:
         if output.control & _EXPORTS_DEPTH:
@@ -408,6 +423,18 @@ def _centroids(
     return (at_x + move[:, :, 0]).astype(np.float32), (at_y + move[:, :, 1]).astype(np.float32)
 
 
+def _multiply_alphas(results: npt.NDArray[np.uint32], shares: npt.NDArray[np.float64], output: _Output) -> None:
+    """Multiply the alphas of all colours that are not integers by the covered shares (OpenGL 3.3, section 3.11)."""
+    columns = set()
+    for number, target, state in output.colours:
+        if not target.form.is_integer:
+            first = 4 * number if output.control & _MULTIPLE_RESULTS else 0
+            columns |= {first + 3, first + 7} if state.uses_second_source else {first + 3}
+    for column in columns:
+        if column < results.shape[1]:
+            results.view(np.float32)[:, column] *= shares.reshape(-1).astype(np.float32)
+
+
 def _apply_program(
     engine: State3D,
     quads: Quads,
@@ -427,10 +454,21 @@ def _apply_program(
         and engine["MULTISAMPLE_ENABLE"]
         and alpha is not None
     ):
-        kept = np.floor(np.clip(np.nan_to_num(alpha), 0, 1) * output.samples + 0.5).astype(np.uint32)
-        masks = masks & ((np.uint32(1) << kept) - np.uint32(1))
+        masks = masks & samples_of_alpha(quads, alpha, output.samples)
     whole = np.bitwise_or.reduce(masks << (8 * np.arange(4)).astype(np.uint32), axis=1).astype(np.uint32)
     quads.coverage &= whole
+
+
+def samples_of_alpha(quads: Quads, alpha: npt.NDArray[np.float32], samples: int) -> npt.NDArray[np.uint32]:
+    """Masks of samples by alpha to coverage: (quads, 4).
+
+    The number of samples is proportional to alpha. A fraction of a sample becomes one in a quarter, a half or three quarters of the pixels of a quad. NVIDIA's chips
+    dither so (https://gitlab.freedesktop.org/mesa/mesa/-/merge_requests/31373); which pixel of a quad has which threshold on G80 is not published (not anchored).
+    """
+    x, y = _pixels(quads)
+    threshold = _THRESHOLDS[y & 1, x & 1]
+    kept = np.floor(np.clip(np.nan_to_num(alpha), 0, 1) * np.float32(samples) + threshold).astype(np.uint32)
+    return (np.uint32(1) << kept) - np.uint32(1)
 
 
 def _write(

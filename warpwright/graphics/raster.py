@@ -36,12 +36,15 @@ class Quads:
     primitive: Integers
     coverage: npt.NDArray[np.uint32]
     """Bits: sample ``s`` of pixel ``p`` (x first) is bit ``8 * p + s``."""
+    shares: Floats | None = None
+    """Of primitives that are antialiased one by one (``smooth.py``), the area covered of each pixel: (quads, 4)."""
 
     def __len__(self) -> int:
         return len(self.x)
 
     def chosen(self, keep: npt.NDArray[np.bool_]) -> Quads:
-        return Quads(self.x[keep], self.y[keep], self.primitive[keep], self.coverage[keep])
+        shares = None if self.shares is None else self.shares[keep]
+        return Quads(self.x[keep], self.y[keep], self.primitive[keep], self.coverage[keep], shares)
 
 
 def snap(values: Floats) -> Integers:

@@ -7,7 +7,7 @@ _TEXTURE = (
     *("format", "element_bytes", "block_log2", "srgb", "integer", "fixed_depth", "layout_3d", "smear"),
     *("type_0", "type_1", "type_2", "type_3", "source_0", "source_1", "source_2", "source_3"),
     *(f"{part}_{channel}" for channel in range(4) for part in ("word", "shift", "bits")),
-    *("bytes", "byte_0", "byte_1", "byte_2", "byte_3", "notes"),
+    *("bytes", "byte_0", "byte_1", "byte_2", "byte_3", "notes", "anisotropy"),
 )
 _LEVEL = ("width", "height", "depth", "pitch", "height_log2", "depth_log2", "slab", "offset")
 _SAMPLER = (

@@ -51,6 +51,9 @@ Channel = tuple[int, int, int]
 """32-bit word, lowest bit, bits; no bits: absent."""
 ABSENT: Channel = (0, 0, 0)
 GOB_BYTES, GOB_ROWS = 64, 4
+ANISOTROPY = (1, 2, 4, 6, 8, 10, 12, 16)
+"""Most samples along a footprint, by MAX_ANISOTROPY of a sampler or of a header; the larger one holds (drivers resolve surfaces of 8 samples, which are four texels wide, with
+a header of 2:1 and a sampler of 1:1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,7 @@ def texture_row(header: TextureHeader, base: int, limit: int) -> Row:
         "fixed_depth": form.fixed_depth,
         "layout_3d": header.type == THREE_D,
         "smear": words[4] >> 30 & 1,
+        "anisotropy": ANISOTROPY[words[6] >> 27 & 7],
         **{f"type_{n}": t for n, t in enumerate(types)},
         **{f"source_{n}": s for n, s in enumerate(sources)},
     }
@@ -289,9 +293,6 @@ def _is_integer(form: TextureFormat, types: Sequence[int], sources: Sequence[int
     """Whether the channels that are read are integers."""
     read = [types[s - 2] for s in sources if 2 <= s <= 5] or types[:1]
     return form.coding == PLAIN and read[0] in (SINT, UINT)
-
-
-ANISOTROPY = (1, 2, 4, 6, 8, 10, 12, 16)
 
 
 def _signed(value: int, bits: int) -> int:

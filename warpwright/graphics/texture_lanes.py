@@ -86,7 +86,7 @@ AT_UNIT, AT_SAMPLER = AT["unit"], AT["sampler"]
 
 TYPE, NORMALIZED, LEVELS = TEXTURE["type"], TEXTURE["normalized"], TEXTURE["levels"]
 LAYERS, FIXED_DEPTH, SMEAR = TEXTURE["layers"], TEXTURE["fixed_depth"], TEXTURE["smear"]
-BYTES = TEXTURE["bytes"]
+BYTES, HEADER_ANISOTROPY = TEXTURE["bytes"], TEXTURE["anisotropy"]
 WIDTH, HEIGHT, DEPTH = LEVEL["width"], LEVEL["height"], LEVEL["depth"]
 WRAP_0, COMPARE, FUNCTION, MAGNIFY = SAMPLER["wrap_0"], SAMPLER["compare"], SAMPLER["function"], SAMPLER["magnify"]
 MINIFY, MIP, SAMPLER_BIAS, LEAST = SAMPLER["minify"], SAMPLER["mip"], SAMPLER["bias"], SAMPLER["least"]
@@ -513,7 +513,7 @@ def sample(row: int, sampler: int, request: int, values: int, lane: int) -> Any:
     bx, by, bz = slopes(row, values, lane, face, lane & ~2, lane | 2)
     along, down = math.sqrt(ax * ax + ay * ay + az * az), math.sqrt(bx * bx + by * by + bz * bz)
     longer, shorter = max(along, down), min(along, down)
-    most = read_64(sampler + ANISOTROPY)
+    most = max(read_64(sampler + ANISOTROPY), read_64(row + HEADER_ANISOTROPY))
     if most == 1 or longer <= shorter * 1.0000001 or axes == 3 or longer <= 1.0e-12:
         lod = limited(sampler, level_of(longer) + bias)
         return at_lod(row, sampler, lod, (s, t, r), layer, reference, request)
