@@ -100,7 +100,7 @@ def test_scene_is_close_to_the_software_driver(tmp_path: Path, name: str, share:
 def test_smooth_lines_cover_what_the_software_driver_covers(tmp_path: Path) -> None:
     """OpenGL leaves a pixel's share to the implementation within the exact area's neighbourhood; the software driver computes it from distances."""
     ours, theirs = both(tmp_path, "smooth_lines")
-    assert abs(ours - theirs).max() <= 32
+    assert abs(ours - theirs)[:, :, :3].max() <= 32
     for n in range(24):
         cell = np.s_[n // 6 * 40 + 40 : n // 6 * 40 + 80, n % 6 * 40 : n % 6 * 40 + 40, 0]
         assert ours[cell].sum() == pytest.approx(theirs[cell].sum(), rel=0.03)
