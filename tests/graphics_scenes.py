@@ -5,6 +5,7 @@ The same file runs on the simulated GeForce 8800 (``warpwright run --gpu g80``) 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -306,6 +307,30 @@ def smooth_lines(gl: Any) -> Image:
     gl.vertex_array(program, [(gl.buffer(np.array(rows, "f4")), "3f 4f", "position", "colour")]).render(moderngl.LINES)
     gl.disable_direct(0x0B20)
     gl.disable(moderngl.BLEND)
+    return read(target)
+
+
+@scene
+def crossing(gl: Any) -> Image:
+    """The triangles that ``test_graphics_context.py`` draws without OpenGL: depth test and blending."""
+    places, colours = importlib.import_module("graphics_streams").crossing_triangles()
+    program = gl.program(
+        vertex_shader="""
+        #version 330
+        in vec4 place; in vec4 colour; out vec4 shade;
+        void main() { gl_Position = place; shade = colour; }
+        """,
+        fragment_shader=SHADED,
+    )
+    size = (96, 80)
+    target = gl.framebuffer([gl.renderbuffer(size, 4)], gl.depth_renderbuffer(size))
+    target.use()
+    target.clear(0.125, 0.25, 0.5, 1.0, depth=1.0)
+    gl.enable(moderngl.DEPTH_TEST | moderngl.BLEND)
+    gl.blend_func = moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA
+    content = [(gl.buffer(places.tobytes()), "4f", "place"), (gl.buffer(colours.tobytes()), "4f", "colour")]
+    gl.vertex_array(program, content).render()
+    gl.disable(moderngl.DEPTH_TEST | moderngl.BLEND)
     return read(target)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from warpwright.graphics import methods_2d, methods_3d, methods_m2mf
 from warpwright.graphics.device import GraphicsDevice
 
@@ -53,3 +57,14 @@ class Stream:
         self.put(COPIES, "OFFSET_IN_HIGH", source >> 32, target >> 32)
         self.put(COPIES, "OFFSET_IN", source, target)
         self.put(COPIES, "LINE_LENGTH_IN", length, rows, 0x101, 0)
+
+
+def crossing_triangles() -> tuple[Any, Any]:
+    """Positions (n, 4), with w from 1 to 3, and colours (n, 4) of triangles that cut each other and are half transparent."""
+    rng = np.random.default_rng(21)
+    w = rng.uniform(1, 3, (180, 1))
+    place = np.concatenate(
+        [rng.uniform(-1.1, 1.1, (180, 2)), rng.uniform(-0.9, 0.9, (180, 1)), np.ones((180, 1))], axis=1
+    )
+    colours = np.concatenate([rng.uniform(0, 1, (180, 3)), rng.uniform(0.3, 0.9, (180, 1))], axis=1)
+    return (place * w).astype(np.float32), colours.astype(np.float32)

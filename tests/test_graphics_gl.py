@@ -107,6 +107,17 @@ def test_smooth_lines_cover_what_the_software_driver_covers(tmp_path: Path) -> N
         assert ours[cell].sum() / 255 == pytest.approx(30.6, rel=0.005)
 
 
+def test_a_context_without_opengl_draws_the_same_bits(tmp_path: Path) -> None:
+    """``test_graphics_context.py`` compares with a recording of this scene; here the driver compiles and draws it."""
+    from tests.test_graphics_context import scene
+    from warpwright import GPU
+    from warpwright.graphics.context import Context
+
+    drawn = render([sys.executable, "-m", "warpwright", "run", "--gpu", "g80"], tmp_path, "crossing")
+    colours, _ = scene(Context(GPU("g80", timing="off")))
+    assert np.array_equal((colours[::-1] * 255 + 0.5).astype(np.uint8), drawn)
+
+
 def test_a_native_program_finds_the_device(tmp_path: Path) -> None:
     """A process of its own (another Python) gets the drop-in libraries by its environment."""
     program = "import moderngl; print(moderngl.create_context(standalone=True, backend='egl').info['GL_RENDERER'])"

@@ -1,86 +1,63 @@
-"""AMD published no latencies of Cypress and Cayman: chip files, reports and studies say beside such numbers that they are not anchored."""
+"""What nobody published or measured of Tesla's graphics is called not anchored in the chip's file, on a frame's page, in each study and in the documentation."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import warpwright as ww
-from warpwright.chips import load_chip
-from warpwright.chips.chip import fields
-from warpwright.chips.chip_files import tomllib
-from warpwright.studies.catalogue import STUDIES
-from warpwright.tools.report.launch_sections import source_of
+from warpwright.graphics import coverage_samples, fragments, setup, smooth
+from warpwright.graphics.timed import tile_compression, zcull
+from warpwright.studies import tesla_compute, tesla_graphics, tesla_texture
+from warpwright.studies.study import STUDIES
+from warpwright.tools.report import frame_page
 
-CHIPS = ("hd5870", "hd6970")
-LATENCIES = [name for name in fields() if name.endswith("_latency_cycles")]
-PUBLISHED = {"alu_latency_cycles": 8, "global_share_latency_cycles": 25}
-"""The only ones: a bundle's eight cycles, and the 25 of global data share."""
-STORE = """
-.version 7.0
-.target sm_50
-.address_size 64
-.visible .entry store(.param .u64 out) {
-    .reg .u64 %p; .reg .u32 %r;
-    ld.param.u64 %p, [out];
-    ld.global.u32 %r, [%p];
-    add.u32 %r, %r, 1;
-    st.global.u32 [%p], %r;
-    ret;
-}
-"""
+ROOT = Path(__file__).parents[1]
+TOPICS = {"Z-cull": "z-?cull", "compression": "compress", "coverage samples": "coverage", "fixed stages": "fixed.stage"}
+STUDIED = ("graphics-peaks", "rasterisation", "antialiasing", "scaling", "balance", "compute")
+"""Studies whose cycles depend on all four; the texture study counts filters alone."""
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-def test_no_latency_counts_as_known_but_the_two_that_were_published(chip: str) -> None:
-    record = load_chip(chip)
-    graphics = ("texture_unit_", "fixed_stage_")
-    known = {name for name in LATENCIES if record.kind(name) not in ("assumed", "borrowed")}
-    # A latency of 0 stands for an instruction that the chip does not have.
-    known = {name for name in known if getattr(getattr(record, fields()[name]), name)}
-    assert {name for name in known if not name.startswith(graphics)} <= set(PUBLISHED)
-    for name, cycles in PUBLISHED.items():
-        assert getattr(getattr(record, fields()[name]), name) == cycles
+def lines_about(topic: str, text: str) -> list[str]:
+    return [line for line in text.splitlines() if re.search(TOPICS[topic], line, re.IGNORECASE)]
 
 
-def test_the_chip_file_says_it_beside_each_latency_that_it_assumes() -> None:
-    text = (Path(ww.__file__).parent / "chips" / "hd5870.toml").read_text(encoding="utf-8")
-    rows = [
-        (name, row["source"])
-        for section in tomllib.loads(text).values()
-        if isinstance(section, dict)
-        for name, row in section.items()
-        if isinstance(row, dict) and "assumed" in row and name.endswith("_latency_cycles")
-    ]
-    assert len(rows) > 8
-    assert not [name for name, source in rows if "not anchored" not in source]
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_chips_file_says_so(topic: str) -> None:
+    whole = (ROOT / "warpwright" / "chips" / "g80.toml").read_text()
+    section = whole[whole.index("[graphics]") :]
+    # A comment of several lines is one.
+    lines = lines_about(topic, re.sub(r"\n# ", " ", section))
+    assert any("not anchored" in line for line in lines), lines
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.ci
-def test_the_report_says_it_beside_each_number(chip: str, tmp_path: Path) -> None:
-    gpu = ww.GPU(chip, timing="full")
-    out = np.zeros(1, np.uint32)
-    run = gpu.compile(STORE)["store"][1, 1](out)
-    page = tmp_path / "page.html"
-    run.report(page)
-    rows = re.findall(
-        r'<td class="code">(\w+)</td><td>(assumed|borrowed)</td><td class="num">[^<]*</td><td class="source">([^<]*)</td>',
-        page.read_text(encoding="utf-8"),
-    )
-    assert "dram_latency_cycles" in [name for name, _, _ in rows]
-    assert not [name for name, _, source in rows if "not anchored" not in source]
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_frames_page_and_every_study_say_so(topic: str) -> None:
+    note = next(line for line in inspect.getsource(frame_page).splitlines() if "not anchored" in line)
+    assert lines_about(topic, note), note
+    assert tesla_graphics.NOT_ANCHORED.startswith("Not anchored")
+    assert lines_about(topic, tesla_graphics.NOT_ANCHORED)
 
 
-def test_sources_of_other_chips_stay_as_they_are() -> None:
-    p100 = load_chip("p100")
-    assert all(source_of(name, p100) == p100.source(name) for name in LATENCIES)
+@pytest.mark.parametrize("name", STUDIED)
+def test_studies_end_with_the_remark(name: str) -> None:
+    assert tesla_compute.NOT_ANCHORED is tesla_graphics.NOT_ANCHORED
+    assert "result.remarks.append(NOT_ANCHORED)" in inspect.getsource(STUDIES[f"tesla-{name}"].run)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in STUDIES if name.startswith("cayman-")])
-def test_the_studies_say_it(name: str) -> None:
-    assert any("Not anchored" in remark for remark in STUDIES[name].run(lambda text: None).remarks)
+def test_the_texture_study_says_what_it_does_not_count() -> None:
+    assert "not anchored" in inspect.getsource(tesla_texture)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_documentation_says_so(topic: str) -> None:
+    page = (ROOT / "docs" / "model" / "graphics.md").read_text()
+    paragraphs = [part.replace("\n", " ") for part in page.split("\n\n") if "not anchored" in part]
+    assert any(lines_about(topic, part) for part in paragraphs)
+
+
+@pytest.mark.parametrize("module", [coverage_samples, fragments, setup, smooth, tile_compression, zcull])
+def test_modules_with_rules_of_the_models_own_say_so(module: object) -> None:
+    assert "not\nanchored" in inspect.getsource(module) or "not anchored" in inspect.getsource(module)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from warpwright.version import __version__
 
 if TYPE_CHECKING:
-    from warpwright import refinement, sparsity
+    from warpwright import graphics, refinement, sparsity
     from warpwright.api import GPU, GpuOptions, Kernel, Module
     from warpwright.arrays import DeviceArray, Symbol
     from warpwright.chips import Chip, ChipError, chip_names, load_chip
@@ -71,7 +71,7 @@ _HOMES = {
     "warpwright.tools.debugger.scripted": ("DebugSession", "debug"),
     "warpwright.toolchain": ("ArchitectureError", "CompileError", "LinkError", "SourceNotFoundError", "ToolchainError"),
 }
-_PACKAGES = ("refinement", "sparsity")
+_PACKAGES = ("graphics", "refinement", "sparsity")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -115,6 +115,7 @@ __all__ = [
     "__version__",
     "chip_names",
     "debug",
+    "graphics",
     "load_chip",
     "refinement",
     "sparsity",

@@ -6,8 +6,8 @@ weight to the first full sample in its list whose bit is set, or to the first in
 documentation of surfaces (docs/hw/memory/g80-surface.rst), found on real chips.
 
 A primitive that is drawn to a full sample sets that sample's bits for the coverage samples that it covers and clears the others. It also clears the bits
-between a coverage sample that it covers and full samples that it does not, because their values now differ (an assumption of the model; the documentation does
-not state it).
+between a coverage sample that it covers and full samples that it does not, because their values now differ (the model's rule; the documentation does
+not state it: not anchored).
 """
 
 from __future__ import annotations

@@ -35,7 +35,10 @@ def graphics_chip(name: str) -> Chip:
     Raises:
         UnsupportedError: it is not.
     """
-    chip = load_chip(name)
+    return _with_graphics(load_chip(name))
+
+
+def _with_graphics(chip: Chip) -> Chip:
     if chip.identity.architecture != "Tesla":
         raise UnsupportedError(
             f"the graphics pipeline of {chip.identity.product} is not modelled: use g80, g80-ultra, fx5600 or g92"
@@ -83,13 +86,17 @@ class GraphicsDevice:
 
     @classmethod
     def of_chip(cls, name: str) -> GraphicsDevice:
-        """The device of a chip's file.
+        """The device of a chip's file; raises as :meth:`of`."""
+        return cls.of(load_chip(name))
+
+    @classmethod
+    def of(cls, chip: Chip) -> GraphicsDevice:
+        """The device of a chip.
 
         Raises:
-            UnsupportedError: the chip's graphics pipeline is not modelled.
+            UnsupportedError: its graphics pipeline is not modelled.
         """
-        chip = graphics_chip(name)
-        counts = chip.sm.gpc_sm_counts
+        counts = _with_graphics(chip).sm.gpc_sm_counts
         return cls(chip.dram.dram_kib << 10, len(counts), counts[0])
 
     def keep_time(self, chip: Chip, balance: str = "dynamic") -> GraphicsTimer:

@@ -27,7 +27,7 @@ CHIP = "g80-ultra"
 PIXELS = 512 * 512
 NOT_ANCHORED = (
     "Not anchored: formats of Z-cull and compression, shapes of tiles, their clusters and partitions, queues between stages, latencies of fixed "
-    "stages, and the front end's rate. Nobody published them, and no card was measured."
+    "stages, the front end's rate, and when coverage samples' bits (CSAA) are cleared. Nobody published them, and no card was measured."
 )
 
 

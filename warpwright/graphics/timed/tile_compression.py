@@ -1,7 +1,7 @@
 """Memory traffic of the ROPs: tiles in their caches, and lossless compression of colours and depth.
 
-Lindholm et al.: "The memory controller uses lossless color (up to 8:1) and depth compression (up to 8:1) to reduce bandwidth."  The formats are not published.
-Here, the size of a tile depends on its contents: colours may be all equal, or equal over the samples of each pixel; depths may form one plane, or one plane per
+Lindholm et al.: "The memory controller uses lossless color (up to 8:1) and depth compression (up to 8:1) to reduce bandwidth."  The formats are not published
+(not anchored). Here, the size of a tile depends on its contents: colours may be all equal, or equal over the samples of each pixel; depths may form one plane, or one plane per
 quarter. A cleared tile takes no memory.
 """
 

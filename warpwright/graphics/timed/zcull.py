@@ -1,7 +1,7 @@
 """Z-cull: a hierarchical depth surface, and the tiles that it rejects.
 
 Lindholm et al.: "The zcull unit maintains a hierarchical z surface, rejecting pixel tiles if they are conservatively known to be occluded by
-previously drawn pixels."  Its format is not published.  Here, each raster tile keeps bounds on the depths that it may hold: a primitive that covers the whole
+previously drawn pixels."  Its format is not published (not anchored).  Here, each raster tile keeps bounds on the depths that it may hold: a primitive that covers the whole
 tile updates them at once, and the ROPs' depths are read back at the end of a batch of quads.
 """
 

@@ -232,7 +232,7 @@ def frame_page(device: GraphicsDevice, pictures: list[tuple[int, Image]], title:
         panel("Maps", _maps(device), kind="whole"),
         panel("Warps by kind", _resident(frame), kind="whole"),
         panel("Draws", _draw_table(frame), kind="whole"),
-        '<p class="note">Formats of Z-cull and compression, shapes of tiles, queues and latencies of fixed stages are not anchored: nobody published them.</p>',
+        '<p class="note">Formats of Z-cull and compression, shapes of tiles, queues, latencies of fixed stages, and when the bits of coverage samples (CSAA) are cleared are not anchored: nobody published them.</p>',
     ]
     return _page(
         title, _described(frame), "".join(parts), json.dumps(data).replace("</", "<\\/") if frame.draws else ""
