@@ -35,7 +35,8 @@ FACTORS = {
 }
 EQUATIONS = {"add": 0x8006, "min": 0x8007, "max": 0x8008, "subtract": 0x800A, "reverse_subtract": 0x800B}
 FORMATS: dict[str, Format | DepthFormat] = {
-    form.name: form for form in (*COLOUR_FORMATS.values(), *DEPTH_FORMATS.values())
+    **{form.name: form for form in COLOUR_FORMATS.values()},
+    **{form.name: form for form in DEPTH_FORMATS.values()},
 }
 ONE, FILL, COUNTERCLOCKWISE, SMOOTH = 0x3F80_0000, 0x1B02, 0x901, 0x1D01
 INITIAL: tuple[tuple[str, int], ...] = (
