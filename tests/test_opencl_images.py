@@ -12,7 +12,7 @@ import warpwright as ww
 from tests.test_opencl import needs_opencl
 from warpwright.engine.r600_images import ORDERS, TYPES
 from warpwright.errors import ArgumentError, UnsupportedError
-from warpwright.isa.r600.compiler.opencl_images import readable
+from warpwright.isa.r600.compiler.opencl_image_functions import readable
 from warpwright.isa.r600.decode import decode_program
 
 pytestmark = [pytest.mark.ci, needs_opencl]
@@ -408,29 +408,29 @@ def test_a_read_takes_the_time_of_a_filters_mean(chip: str) -> None:
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("read_only image1d_buffer_t a", "parameter 1: image1d_buffer_t has no meaning on Cypress and Cayman here"),
         ("read_only image2d_depth_t a", "parameter 1: image2d_depth_t has no meaning on Cypress and Cayman here"),
-        ("read_write image2d_t a", "parameter 1: read_write image2d_t: the chip's reads do not see writes"),
+        ("read_only image2d_msaa_t a", "parameter 1: image2d_msaa_t has no meaning on Cypress and Cayman here"),
     ],
 )
 def test_types_of_images_are_refused_by_name(source: str, why: str) -> None:
     text = f"__kernel void k({source}, __global int *out) {{ out[0] = get_image_width(a); }}"
-    options = ["-cl-std=CL2.0", "-Xclang", "-cl-ext=+cl_khr_depth_images,+__opencl_c_read_write_images"]
+    options = ["-cl-std=CL2.0", "-Xclang", "-cl-ext=+cl_khr_depth_images,+cl_khr_gl_msaa_sharing"]
     with pytest.raises(UnsupportedError, match=f"kernel k: {why}"):
         ww.GPU("hd6970", timing="off").compile(text, options=options)
 
 
 def test_functions_are_refused_by_name_in_the_kernel_that_calls_them() -> None:
     source = """
-    #pragma OPENCL EXTENSION cl_khr_mipmap_image : enable
     __constant sampler_t s = CLK_NORMALIZED_COORDS_TRUE | CLK_FILTER_LINEAR;
-    __kernel void levels(read_only image2d_t a, __global float4 *out) { out[0] = read_imagef(a, s, (float2)(0.5f), 1.0f); }
+    __kernel void levels(write_only image2d_t a, __global float4 *out) { write_imagef(a, (int2)(0), 1, out[0]); }
     __kernel void plain(read_only image2d_t a, __global float4 *out) { out[0] = read_imagef(a, s, (float2)(0.5f)); }
     """
     gpu = ww.GPU("hd6970", timing="off")
-    module = gpu.compile(source, options=["-cl-std=CL2.0", "-Xclang", "-cl-ext=+cl_khr_mipmap_image"])
+    module = gpu.compile(
+        source, options=["-cl-std=CL2.0", "-Xclang", "-cl-ext=+cl_khr_mipmap_image,+cl_khr_mipmap_image_writes"]
+    )
     with pytest.raises(
-        UnsupportedError, match=r"kernel levels .*read_imagef of image2d_t .*has no meaning on Cypress and Cayman here"
+        UnsupportedError, match=r"kernel levels .*write_imagef of image2d_t .*has no meaning on Cypress and Cayman here"
     ):
         module["levels"]
     image, out = gpu.image((1, 1)), np.zeros(4, np.float32)

@@ -561,6 +561,7 @@ class GPU:
         order: str = "RGBA",
         normalized: bool = False,
         layered: bool = False,
+        levels: int = 1,
         name: str = "",
     ) -> ClImage:
         """Return an image (``clCreateImage``) for kernels of OpenCL C on AMD's chips; ``set`` and ``get`` copy its texels.
@@ -570,6 +571,7 @@ class GPU:
             dtype: type of a channel: 8, 16 or 32-bit integers, float16 or float32.
             order: channels in memory: ``"R"``, ``"RG"``, ``"RGBA"``, ``"BGRA"``, ``"ARGB"``, ``"A"``, ``"RA"``, ``"INTENSITY"`` or ``"LUMINANCE"``.
             normalized: integers of 8 and 16 bits are fractions of the largest one: ``CL_UNORM_INT8`` and the like.
+            levels: levels of detail, each with half of the sizes of the one before; ``image.level(n)`` is an image of one.
 
         Raises:
             ArgumentError: no image has such sizes or elements.
@@ -579,10 +581,46 @@ class GPU:
 
         self._needs_opencl("image")
         sizes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
-        return ClImage(self.memory, ImageForm(sizes, np.dtype(dtype), order, normalized, layered), name)
+        return ClImage(self.memory, ImageForm(sizes, np.dtype(dtype), order, normalized, layered, levels), name)
+
+    def image_buffer(
+        self,
+        texels: int | DeviceArray,
+        dtype: npt.DTypeLike | None = None,
+        *,
+        order: str = "RGBA",
+        normalized: bool = False,
+        name: str = "",
+    ) -> ClImage:
+        """Return a buffer of texels, for a parameter ``image1d_buffer_t``.
+
+        Args:
+            texels: their number, or an array whose memory they share.
+            dtype: type of a channel; by default that of the array, or float32.
+            order, normalized: as for :meth:`image`.
+
+        Raises:
+            ArgumentError: no image has such elements, or the array holds no texel.
+            UnsupportedError: the chip is none of AMD's.
+        """
+        from warpwright.engine.r600_images import ClImage, ImageForm
+
+        self._needs_opencl("image_buffer")
+        if not isinstance(texels, DeviceArray):
+            form = ImageForm((int(texels),), np.dtype(dtype or np.float32), order, normalized, buffer=True)
+            return ClImage(self.memory, form, name)
+        form = ImageForm((0,), np.dtype(dtype or texels.dtype), order, normalized, buffer=True)
+        form.check_elements()
+        count = texels.nbytes // form.texel_bytes
+        return ClImage(texels.memory, replace(form, shape=(count,)), name, (texels, texels.allocation, 0))
 
     def sampler(
-        self, filter: str = "nearest", address: str = "clamp_to_edge", *, normalized: bool = False
+        self,
+        filter: str = "nearest",
+        address: str = "clamp_to_edge",
+        *,
+        normalized: bool = False,
+        mip: str = "nearest",
     ) -> ClSampler:
         """Return a sampler (``clCreateSampler``), for a parameter ``sampler_t``.
 
@@ -590,6 +628,7 @@ class GPU:
             filter: ``"nearest"`` or ``"linear"``.
             address: ``"none"``, ``"clamp_to_edge"``, ``"clamp"`` (the border's colour), ``"repeat"`` or ``"mirrored_repeat"``.
             normalized: coordinates range from 0 to 1; otherwise they are in texels.
+            mip: reads with a level or gradients take the ``"nearest"`` level, or ``"linear"`` the mean of two.
 
         Raises:
             ArgumentError: there is no such sampler.
@@ -598,7 +637,7 @@ class GPU:
         from warpwright.engine.r600_images import make_sampler
 
         self._needs_opencl("sampler")
-        return make_sampler(filter, address, normalized)
+        return make_sampler(filter, address, normalized, mip)
 
     def _needs_opencl(self, what: str) -> None:
         if self.chip.arch not in GENERATIONS.values():

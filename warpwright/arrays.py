@@ -68,6 +68,11 @@ class DeviceArray:
     def freed(self) -> bool:
         return self._allocation.freed
 
+    @property
+    def allocation(self) -> Allocation:
+        """Its range of device memory."""
+        return self._allocation
+
     def device_address(self) -> int:
         """Device address of the first element.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,17 @@ from warpwright.engine.r600_images import ClImage, ClSampler
 from warpwright.engine.r600_module import GENERATION_OF
 from warpwright.errors import ArgumentError, UnsupportedError
 from warpwright.isa.program import Parameter
-from warpwright.isa.r600.bindings import Bindings
 from warpwright.isa.r600.compiler.from_opencl import Compiled, OpenClParameter, OpenClProgram, ptx_name
 from warpwright.isa.r600.compiler.opencl_images import (
     FIRST_SAMPLER_PARAMETER,
     ImageParameter,
+    Texels,
+    bindings_of,
     constant_samplers,
     sampler_of,
 )
 from warpwright.isa.r600.fields import UndefinedWord
-from warpwright.isa.r600.load import R600Program
+from warpwright.isa.r600.load import R600Program, rebound
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.compile import source_text
@@ -92,24 +93,23 @@ class R600OpenClModule(MachineCodeModule):
         listed = self.program.parameters[name]
         if len(arguments) != len(listed) or all(p.special is None for p in listed):
             return loaded, arguments
-        words, images, samplers, targets = list(arguments), {}, constant_samplers(), {}
+        words, samplers = list(arguments), constant_samplers()
+        images: dict[ImageParameter, Texels] = {}
         for n, (parameter, placed) in enumerate(zip(listed, loaded.kernel.parameters, strict=True)):
             special = parameter.special
             if isinstance(special, ImageParameter):
                 image = self._image(f"argument {n + 1} {parameter.name!r} of {name}", parameter, arguments[n])
-                images[special.number] = found = image.bound(placed.offset_bytes)
-                if special.target >= 0:
-                    targets[1 + special.target] = found
-                words[n] = image.record()
+                images[special] = image.texels(placed.offset_bytes)
+                words[n] = image.record(special.records)
             elif special is not None:
-                value = _sampler_value(f"argument {n + 1} {parameter.name!r} of {name}", arguments[n])
-                samplers[FIRST_SAMPLER_PARAMETER + special.number] = sampler_of(value)
-                words[n] = struct.pack("<I", value)
-        bindings = Bindings(textures=images, samplers=samplers, targets=targets)
+                sampler = _sampler(f"argument {n + 1} {parameter.name!r} of {name}", arguments[n])
+                samplers[FIRST_SAMPLER_PARAMETER + special.number] = sampler_of(sampler.value, sampler.mip)
+                words[n] = struct.pack("<I", sampler.value)
+        bindings = bindings_of(images, samplers)
         key = (name, repr(bindings))
         if key not in self.bound_kernels:
             assert isinstance(loaded.program, R600Program)
-            program = replace(loaded.program, images=bindings)
+            program = rebound(loaded.program, self.machine_code[name], bindings)
             self.bound_kernels[key] = LoadedKernel(loaded.kernel, program, loaded.banks, loaded.data)
         return self.bound_kernels[key], words
 
@@ -130,14 +130,14 @@ class R600OpenClModule(MachineCodeModule):
         return given
 
 
-def _sampler_value(where: str, given: object) -> int:
-    """The number of a sampler.
+def _sampler(where: str, given: object) -> ClSampler:
+    """An argument that is to be a sampler.
 
     Raises:
-        ArgumentError: it is no sampler.
+        ArgumentError: it is none.
     """
     if isinstance(given, ClSampler):
-        return given.value
+        return given
     raise ArgumentError(f"{where} takes a sampler (gpu.sampler(...)), not a {type(given).__name__}")
 
 

@@ -96,6 +96,8 @@ class Target(NamedTuple):
     number_format: int
     """As for :class:`Resource`."""
     signed: bool
+    selects: tuple[int, int, int, int] = (0, 1, 2, 3)
+    """As for :class:`Resource`."""
 
 
 @dataclass(frozen=True)

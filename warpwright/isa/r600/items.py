@@ -98,8 +98,8 @@ class Item:
 
 
 TWO_READS = "LDS_READ2_RET"
-STORE_TYPED = "STORE_TYPED"
-"""The random access that converts a value to its target's format."""
+STORE_TYPED, READ = "STORE_TYPED", "NOP_RTN"
+"""The random accesses that convert a value to their target's format, and that return an element and do not change it."""
 REFUSED = "{name} has no meaning in a compute program"
 _LOOP_STARTS = ("LOOP_START", "LOOP_START_DX10", "LOOP_START_NO_AL")
 _POPS = {"ALU_POP_AFTER": 1, "ALU_POP2_AFTER": 2}
@@ -156,9 +156,8 @@ class _Walk:
             for fetch in clause.fetches:
                 self.fetch(fetch, word)
         elif role is Role.RAT:
-            bounded = self.bounds or (
-                word.fields["rat_id"] in self.images.targets and word.rat_operation == STORE_TYPED
-            )
+            bound = word.fields["rat_id"] in self.images.targets and word.rat_operation in (STORE_TYPED, READ)
+            bounded = self.bounds or bound
             if bounded:
                 self.add(Item(control=word, free=True, bounded=True, tests_bounds=True))
             self.add(Item(control=word, bounded=bounded))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warpwright.chips.chip import GENERATIONS
 from warpwright.isa.program import Instruction, Kind, Operand, Program
@@ -64,6 +64,13 @@ def program_from_code(
         bindings=bindings,
         images=images or bindings,
     )
+
+
+def rebound(program: R600Program, code: bytes, images: Bindings) -> R600Program:
+    """The same program with other images and samplers, on which the parts of its filters depend."""
+    items = items_of(decode_program(code, program.generation), images=images)
+    instructions = [_instruction(n, item, program.generation) for n, item in enumerate(items)]
+    return replace(program, items=items, instructions=instructions, images=images)
 
 
 def _instruction(n: int, item: Item, generation: str) -> Instruction:

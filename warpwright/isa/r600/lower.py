@@ -26,7 +26,7 @@ from warpwright.isa.r600.meaning import (
     source,
     truth,
 )
-from warpwright.isa.r600.meaning_bound import access_target, bound_fetch, test_bounds, texture_fetch
+from warpwright.isa.r600.meaning_bound import access_target, bound_fetch, is_bound, test_bounds, texture_fetch
 from warpwright.isa.r600.meaning_double import double_results
 from warpwright.isa.r600.meaning_memory import fetch, local_data_share, random_access, second_read
 from warpwright.isa.r600.meaning_share import global_data_share
@@ -138,7 +138,7 @@ def lower_fetch(b: R600Emitter, program: R600Program) -> None:
         global_data_share(b, program.global_share_address)
     elif b.item.filtering is not Filtering.NONE:
         lower_filter(b, program.generation)
-    elif b.bindings is not None:
+    elif b.bindings is not None or is_bound(b):
         bound_fetch(b)
     elif word.operation.kind is FetchKind.TEXTURE:
         texture_fetch(b)

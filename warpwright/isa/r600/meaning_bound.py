@@ -18,7 +18,7 @@ from warpwright.isa.r600.element_formats import (
     store_element,
     to_memory,
 )
-from warpwright.isa.r600.items import STORE_TYPED
+from warpwright.isa.r600.items import READ, STORE_TYPED
 from warpwright.isa.r600.meaning import INSIDE, R600Emitter, launch_bytes, register_name
 from warpwright.isa.r600.meaning_bound_image import (
     image_size,
@@ -34,8 +34,6 @@ from warpwright.isa.sass.meaning import UnsupportedInstruction
 
 SIZE_AT, ELEMENTS_AT = 8, 12
 """Offsets in a record, after the address."""
-READ = "NOP_RTN"
-"""The random access that returns the element and does not change it."""
 
 
 # --- fetches ----------------------------------------------------------------------------------------------------
@@ -70,8 +68,16 @@ def bound_fetch(b: R600Emitter) -> None:
 
 
 def _bindings(b: R600Emitter) -> Bindings:
-    assert b.bindings is not None
-    return b.bindings
+    assert b.images is not None
+    return b.images
+
+
+def is_bound(b: R600Emitter) -> bool:
+    """Whether a fetch from a buffer names a bound one."""
+    if b.images is None or b.item.fetch is None:
+        return False
+    number = b.item.fetch.fields.get("buffer_id")
+    return number in b.images.resources or number in b.images.returns
 
 
 def texture_fetch(b: R600Emitter) -> None:
@@ -118,13 +124,17 @@ def returned_name(target: int, word: int = 0) -> str:
 
 
 def _put_returned(b: R600Emitter, target: int) -> None:
-    """The value returned by a random access, in the fetch's format."""
-    number, kind, signed = _own_format(b)
-    count = max(1, element_bytes(number) // 4)
-    words = [b.get(returned_name(target, n)) for n in range(count)]
+    """The value returned by a random access, in the fetch's format or in that of the target."""
     assert b.item.fetch is not None
+    f = b.item.fetch.fields
+    bound = _bindings(b).targets[target] if f["use_const_fields"] else None
+    if bound is not None:
+        number, kind, signed = bound.data_format, bound.number_format, bound.signed
+    else:
+        number, kind, signed = _own_format(b)
+    words = [b.get(returned_name(target, n)) for n in range(max(1, element_bytes(number) // 4))]
     values = from_memory(b, words, number, kind, signed)
-    put_selected(b, b.item.fetch.fields, all_channels(b, values, kind))
+    put_selected(b, f, all_channels(b, values, kind) if bound is None else selected(b, values, bound.selects, kind))
 
 
 def _own_format(b: R600Emitter) -> tuple[int, int, bool]:
@@ -168,9 +178,8 @@ def _within(b: R600Emitter, offset: Value, limit: Value, size: int) -> Value:
 
 # --- random access targets --------------------------------------------------------------------------------------
 def _target(b: R600Emitter) -> Target | BoundImage:
-    word, bindings = b.item.control, b.bindings or b.images
+    word, bindings = b.item.control, _bindings(b)
     assert word is not None
-    assert bindings is not None
     f = word.fields
     if f["rat_index_mode"] or f["rw_rel"] or f["burst_count"]:
         raise UnsupportedInstruction(f"{word.rat_operation} with an index or of several registers has no meaning here")
@@ -232,8 +241,7 @@ def access_target(b: R600Emitter, generation: str) -> None:
             b.set(returned_name(f["rat_id"], n), found)
         return
     data = [b.get(register_name(f["rw_gpr"], channel)) for channel in "xyzw"]
-    if isinstance(target, BoundImage):
-        data = [data[target.selects.index(n)] if n in target.selects else data[n] for n in range(4)]
+    data = [data[target.selects.index(n)] if n in target.selects else data[n] for n in range(4)]
     if name in (STORE_TYPED, "STORE_RAW", "STORE_DWORD"):
         store_element(b, at, to_memory(b, data, target.data_format, target.number_format, target.signed), size)
         return

@@ -9,7 +9,6 @@ consumes values from local data share waits for them.  A fetch into local data s
 from __future__ import annotations
 
 from warpwright.isa.program import Instruction
-from warpwright.isa.r600.bindings import Bindings
 from warpwright.isa.r600.items import TWO_READS, Filtering, Flow, Item
 from warpwright.isa.r600.load import R600Program
 from warpwright.isa.r600.meaning_filter import GRADIENTS
@@ -86,7 +85,7 @@ def from_clauses(program: R600Program) -> list[Issue]:
     clause = None
     for item, i in zip(program.items, program.instructions, strict=True):
         waits: set[int] = set()
-        returned = _returned(item, program.bindings)
+        returned = _returned(item, program)
         if item.fetch is None or item.clause is not clause:
             waits |= pending & {FETCHES}
         clause = item.clause
@@ -110,11 +109,13 @@ def from_clauses(program: R600Program) -> list[Issue]:
     return issues
 
 
-def _returned(item: Item, bindings: Bindings | None) -> bool:
-    """Whether an item fetches the old value of an atomic."""
+def _returned(item: Item, program: R600Program) -> bool:
+    """Whether an item fetches what a random access has returned."""
     if item.fetch is None:
         return False
-    return item.fetch.fields.get("buffer_id") in ((RETURN_BUFFER,) if bindings is None else bindings.returns)
+    number = item.fetch.fields.get("buffer_id")
+    returns = () if program.images is None else program.images.returns
+    return number in returns or (number == RETURN_BUFFER and program.bindings is None)
 
 
 def _counter(item: Item, returned: bool) -> int:

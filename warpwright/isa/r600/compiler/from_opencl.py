@@ -19,13 +19,13 @@ from warpwright.isa.program import Parameter
 from warpwright.isa.r600.bindings import IMAGE_RECORD_BYTES, Bindings
 from warpwright.isa.r600.compiler.finish import finished
 from warpwright.isa.r600.compiler.memory_accesses import GLOBAL_ATOMICS
+from warpwright.isa.r600.compiler.opencl_image_functions import reads_levels, refused, with_images
 from warpwright.isa.r600.compiler.opencl_images import (
+    MOST_LEVELS,
     ImageParameter,
     SamplerParameter,
     assumed_bindings,
-    refused,
     special_parameters,
-    with_images,
 )
 from warpwright.isa.r600.launch_words import ENGINE_PARAMETERS_AT
 from warpwright.isa.r600.load import R600Program, program_from_code
@@ -106,8 +106,11 @@ define linkonce_odr void @ww.fence() alwaysinline {{
 }}
 declare void @llvm.r600.rat.store.typed(<4 x i32>, <4 x i32>, i32)
 """
-FENCES = ("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej")
-"""``mem_fence`` and related functions, which libclc lacks for these chips; a thread's accesses stay in order anyway."""
+FENCES = {
+    **dict.fromkeys(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej"), 1),
+    "_Z22atomic_work_item_fencej12memory_order12memory_scope": 3,
+}
+"""``mem_fence`` and related functions with their number of arguments, which libclc lacks for these chips; a thread's accesses stay in order anyway."""
 _READ = ("tgid", "ngroups", "local.size", "tidig", "global.size")
 _CHANGE = f"""
 define linkonce_odr i32 @ww.atomic.{{name}}(ptr addrspace({GLOBAL}) %p, i32 %value, i32 %compare) alwaysinline {{{{
@@ -189,7 +192,7 @@ class OpenClProgram:
                 continue
             head = re.search(rf"^define [^\n]*@{re.escape(function.name)}\([^\n]*$", text, re.MULTILINE)
             if head is not None and "amdgpu_kernel" in head[0]:
-                special = _special(function.name, head[0], text)
+                special = _special(function.name, head[0], text, MOST_LEVELS if reads_levels(text) else 1)
                 self.parameters[function.name] = tuple(self._parameters(function, data, special))
                 self._required(function.name, head[0], text)
             function.linkage = "linkonce_odr"
@@ -215,9 +218,11 @@ class OpenClProgram:
                 raise UnsupportedError(f"{where}: LLVM's R600 back end has no double precision")
             name = re.sub(r"\W", "_", argument.name) or f"p{n}"
             if n in special:
-                is_image = isinstance(special[n], ImageParameter)
-                size, align = (IMAGE_RECORD_BYTES, POINTER_BYTES) if is_image else (4, 4)
-                found.append(OpenClParameter(name, type, CONSTANT, size, align, special[n]))
+                one = special[n]
+                size, align = 4, 4
+                if isinstance(one, ImageParameter):
+                    size, align = IMAGE_RECORD_BYTES * one.records, POINTER_BYTES
+                found.append(OpenClParameter(name, type, CONSTANT, size, align, one))
                 continue
             found.append(
                 OpenClParameter(
@@ -265,11 +270,12 @@ class OpenClProgram:
         helpers, operations = self.helpers(addresses)
         listed = self.parameters[kernel]
         special = {n: p.special for n, p in enumerate(listed) if p.special is not None}
-        self._check(kernel, helpers, len(operations), assumed := assumed_bindings(special))
+        assumed = assumed_bindings(special)
+        self._check(kernel, helpers, len(operations), assumed)
         made, text = self._compiled(kernel, parameters, 0, helpers)
         if made.local_bytes and any(p.is_local for p in listed):
             made, text = self._compiled(kernel, parameters, -(-made.local_bytes // 16) * 16, helpers)
-        code = finished(made.code, self.generation, operations)
+        code = finished(made.code, self.generation, operations, list(assumed.returns.values()))
         program = program_from_code(code, self.generation, kernel, images=assumed if special else None)
         program.parameters = list(parameters)
         program.parameter_base_bytes = ENGINE_PARAMETERS_AT
@@ -284,9 +290,11 @@ class OpenClProgram:
         name = refused(helpers, kernel)
         if name:
             raise UnsupportedError(f"kernel {kernel} of {self.name}: {name} has no meaning on Cypress and Cayman here")
-        if operations + len(images.targets) > MOST_STORES:
+        reads = max(images.returns.values(), default=0)
+        if operations + len(images.targets) + reads > MOST_STORES:
+            read = f", up to the {reads}. of them also read" if reads else ""
             raise UnsupportedError(
-                f"kernel {kernel} of {self.name}: {operations} kinds of atomics in the program and {len(images.targets)} written images: together at most {MOST_STORES}"
+                f"kernel {kernel} of {self.name}: {operations} kinds of atomics in the program and {len(images.targets)} written images{read}: together at most {MOST_STORES}"
             )
 
     def _compiled(
@@ -314,8 +322,8 @@ class OpenClProgram:
         text = _IMPLICIT_POINTER.sub(f"inttoptr i32 {IMPLICIT_BASE} to ptr addrspace({IMPLICIT})", text)
         text = _IMPLICIT_LOAD.sub(r"\1call i32 @ww.implicit(\2)", text)
         text = _FENCE.sub("  call void @ww.fence()", text)
-        for name in FENCES:
-            line = f"define linkonce_odr void @{name}(i32 %flags) alwaysinline {{\n  ret void\n}}"
+        for name, count in FENCES.items():
+            line = f"define linkonce_odr void @{name}({', '.join(['i32'] * count)}) alwaysinline {{\n  ret void\n}}"
             text = re.sub(rf"^declare [^\n]*@{name}\([^\n]*$", line, text, flags=re.MULTILINE)
         # "noinline" and "optnone" together with "alwaysinline" are an error; "target-features" are those of clang's target.
         text = re.sub(r"^(attributes #\d+ = \{.*?)\b(noinline|optnone)\b", r"\1", text, flags=re.MULTILINE)
@@ -369,14 +377,14 @@ class OpenClProgram:
         )
 
 
-def _special(kernel: str, head: str, text: str) -> dict[int, ImageParameter | SamplerParameter]:
+def _special(kernel: str, head: str, text: str, records: int) -> dict[int, ImageParameter | SamplerParameter]:
     """The images and samplers among a kernel's parameters, by position, from the metadata of its definition."""
     listed = []
     for name in ("kernel_arg_base_type", "kernel_arg_access_qual"):
         node = re.search(rf"!{name} (![0-9]+)", head)
         words = re.search(rf"^{node[1]} = !\{{([^}}]*)\}}", text, re.MULTILINE) if node is not None else None
         listed.append(re.findall(r'!"([^"]*)"', words[1]) if words is not None else [])
-    return special_parameters(listed[0], listed[1], f"kernel {kernel}")
+    return special_parameters(listed[0], listed[1], f"kernel {kernel}", records)
 
 
 def _change(match: re.Match[str], used: set[str]) -> str:
