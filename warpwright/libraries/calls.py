@@ -50,7 +50,7 @@ STATUSES = {
     "nccl": Statuses(5, "ncclInvalidUsage", 4, 5, 1, 1, 3),
 }
 _MODULES = {
-    "cublas": ("cublas.handles", "cublas.vectors", "cublas.level3", "cublas.batched"),
+    "cublas": ("cublas.handles", "cublas.vectors", "cublas.level3", "cublas.batched", "cublas.structured"),
     "cublasLt": ("cublas.handles", "cublas.lt"),
     "cudnn": (
         "cudnn.handles",

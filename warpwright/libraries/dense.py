@@ -149,6 +149,13 @@ class Solver:
             raise invalid()
         self.launch("geqrf", (1, count), [m, n, a.argument(), ld, tau.argument()])
 
+    def gels(
+        self, sizes: tuple[int, int, int], a: tuple[Batch, int], c: tuple[Batch, int], info: int, count: int
+    ) -> None:
+        """Least squares: sizes are those of A, no wider than high, and the right-hand sides, whose first rows the solutions replace."""
+        operands: list[Argument] = [a[0].argument(), a[1], c[0].argument(), c[1], info]
+        self.launch("gels", (1, count), [*sizes, *operands])
+
     def apply_reflectors(
         self, side: int, op: int, sizes: tuple[int, int, int], a: tuple[int, int], tau: int, c: tuple[int, int]
     ) -> None:

@@ -1,13 +1,13 @@
-"""Triangular solves of cuBLAS, and its batched factorisations: trsm, getrf, getrs, geqrf."""
+"""Triangular solves of cuBLAS, and its batched factorisations and least squares: trsm, getrf, getrs, geqrf, gels."""
 
 from __future__ import annotations
 
 from collections import namedtuple
 
 from warpwright.driver import cmemory
-from warpwright.libraries.calls import entry, invalid
+from warpwright.libraries.calls import entry, invalid, unsupported
 from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
-from warpwright.libraries.dense import Batch, Solver, Triangle
+from warpwright.libraries.dense import PLAIN, Batch, Solver, Triangle
 from warpwright.libraries.element_types import OF_LETTER, read_scalar
 
 
@@ -25,6 +25,23 @@ TrsmBatched = namedtuple("TrsmBatched", "number side fill op unit m n alpha a ld
 
 Getrs = namedtuple("Getrs", "number op n columns a lda pivots b ldb info count")
 """Arguments of cublas…getrsBatched."""
+
+Gels = namedtuple("Gels", "number op m n columns a lda c ldc info device_info count")
+"""Arguments of cublas…gelsBatched."""
+
+
+def _refused_argument(call: Gels) -> int:
+    """The place of the first argument that no call may have, counted from 1 without the handle; 0: none."""
+    least = max(1, call.m)
+    wrong = {
+        2: call.m < 0,
+        3: call.n < 0,
+        4: call.columns < 0,
+        6: call.lda < least,
+        8: call.ldc < least,
+        11: call.count < 0,
+    }
+    return next((place for place, refused in wrong.items() if refused), 0)
 
 
 def _register(letter: str) -> None:
@@ -75,6 +92,17 @@ def _register(letter: str) -> None:
     def geqrf(number: int, m: int, n: int, a: int, lda: int, tau: int, info: int, count: int) -> None:
         cmemory.put32(info, 0)
         solver(handle_of(number)).geqrf(m, n, Batch(pointers=a), lda, Batch(pointers=tau), count)
+
+    @entry(f"cublas{letter}gelsBatched", record=Gels)
+    def gels(call: Gels) -> None:
+        handle = handle_of(call.number)
+        cmemory.put32(call.info, -_refused_argument(call))
+        if _refused_argument(call):
+            raise invalid()
+        if call.op != PLAIN or call.m < call.n:
+            raise unsupported("least squares are those of more equations than unknowns, not transposed")
+        of_a, of_c = (Batch(pointers=call.a), call.lda), (Batch(pointers=call.c), call.ldc)
+        solver(handle).gels((call.m, call.n, call.columns), of_a, of_c, call.device_info, call.count)
 
 
 for _letter in "SDCZ":

@@ -196,6 +196,13 @@ def _register_updates(letter: str) -> None:
         handle = handle_of(number)
         elementwise(handle, 0, n, type, _scalar(handle, alpha, type), (x, x_step))
 
+    if letter in "CZ":
+
+        @entry(*_names(f"{letter}{'sd'['CZ'.index(letter)]}scal"))
+        def scale_by_real(number: int, n: int, alpha: int, x: int, x_step: int) -> None:
+            handle = handle_of(number)
+            elementwise(handle, 4, n, type, _scalar(handle, alpha, _REAL[type]), (x, x_step))
+
     @entry(*_names(f"{letter}axpy"))
     def axpy(number: int, n: int, alpha: int, x: int, x_step: int, y: int, y_step: int) -> None:
         handle = handle_of(number)

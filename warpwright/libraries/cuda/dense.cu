@@ -120,40 +120,64 @@ extern "C" __global__ void warpwright_potrf(int lower, int n, Batch batch, i64 l
     if (threadIdx.x == 0) info[blockIdx.y] = failed;
 }
 
-// A = Q R: R above, the reflectors below the diagonal, with factors tau (LAPACK's form).
+// The Householder vector that leaves of a column only its element `k`, which becomes real: it takes the place of the elements below. Its factor is the result (LAPACK's form).
+__device__ T reflector(int m, int k, T *column) {
+    R rest = 0;
+    for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) rest += norm2(column[i]);
+    rest = block_sum(rest);
+    T alpha = column[k];
+    R size = sqrt(norm2(alpha) + rest), top = real_part(alpha);
+    R beta = top > 0 ? -size : size;
+    if (rest == 0 && norm2(alpha) == top * top) return T{};
+    T factor = alpha - real_value(beta);
+    for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) column[i] = column[i] / factor;
+    __syncthreads();
+    if (threadIdx.x == 0) column[k] = real_value(beta);
+    __syncthreads();
+    return (real_value(beta) - alpha) / real_value(beta);
+}
+// column = (1 - conj(tau) v v^H) column, with the vector that `reflector` left.
+__device__ void reflect(int m, int k, const T *v, T tau, T *column) {
+    T sum = T{};
+    for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) sum = fused(conjugate(v[i]), column[i], sum);
+    sum = conjugate(tau) * (block_sum(sum) + column[k]);
+    __syncthreads();
+    for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) column[i] = column[i] - v[i] * sum;
+    if (threadIdx.x == 0) column[k] = column[k] - sum;
+    __syncthreads();
+}
+// A = Q R: R above, the reflectors below the diagonal, with factors tau.
 extern "C" __global__ void warpwright_geqrf(int m, int n, Batch batch, i64 ld, Batch tau_batch) {
     T *a = of(batch), *taus = of(tau_batch);
     int least = m < n ? m : n;
     for (int k = 0; k < least; k++) {
-        R rest = 0;
-        for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) rest += norm2(a[i + ld * k]);
-        rest = block_sum(rest);
-        T alpha = a[k + ld * k], tau = T{};
-        R size = sqrt(norm2(alpha) + rest), top = real_part(alpha);
-        R beta = top > 0 ? -size : size;
-        bool trivial = rest == 0 && norm2(alpha) == top * top;
-        if (!trivial) {
-            tau = (real_value(beta) - alpha) / real_value(beta);
-            T factor = alpha - real_value(beta);
-            for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) a[i + ld * k] = a[i + ld * k] / factor;
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            taus[k] = tau;
-            if (!trivial) a[k + ld * k] = real_value(beta);
-        }
-        __syncthreads();
-        if (trivial) continue;
-        for (int j = k + 1; j < n; j++) {
-            T sum = T{};
-            for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) sum = fused(conjugate(a[i + ld * k]), a[i + ld * j], sum);
-            sum = conjugate(tau) * (block_sum(sum) + a[k + ld * j]);
-            __syncthreads();
-            for (int i = k + 1 + threadIdx.x; i < m; i += THREADS) a[i + ld * j] = a[i + ld * j] - a[i + ld * k] * sum;
-            if (threadIdx.x == 0) a[k + ld * j] = a[k + ld * j] - sum;
-            __syncthreads();
-        }
+        T tau = reflector(m, k, a + ld * k);
+        if (threadIdx.x == 0) taus[k] = tau;
+        if (is_zero(tau)) continue;
+        for (int j = k + 1; j < n; j++) reflect(m, k, a + ld * k, tau, a + ld * j);
     }
+}
+// The least-squares solutions of A X = C, m >= n, in C's first n rows; A becomes Q R. Of a matrix without full rank `info` is the first zero of R's diagonal, counted from 1, and C becomes
+// the transformed right-hand sides.
+extern "C" __global__ void warpwright_gels(int m, int n, int columns, Batch batch, i64 ld, Batch c_batch, i64 ldc, int *info) {
+    T *a = of(batch), *c = of(c_batch);
+    int failed = 0;
+    for (int k = 0; k < n; k++) {
+        T tau = reflector(m, k, a + ld * k);
+        if (!failed && is_zero(a[k + ld * k])) failed = k + 1;
+        if (is_zero(tau)) continue;
+        for (int j = k + 1; j < n; j++) reflect(m, k, a + ld * k, tau, a + ld * j);
+        for (int j = 0; j < columns; j++) reflect(m, k, a + ld * k, tau, c + ldc * j);
+    }
+    for (int k = n - 1; k >= 0 && !failed; k--)
+        for (int j = 0; j < columns; j++) {
+            __syncthreads();
+            T x = c[k + ldc * j] / a[k + ld * k];
+            __syncthreads();
+            for (int i = threadIdx.x; i < k; i += THREADS) c[i + ldc * j] = c[i + ldc * j] - a[i + ld * k] * x;
+            if (threadIdx.x == 0) c[k + ldc * j] = x;
+        }
+    if (threadIdx.x == 0 && info) info[blockIdx.y] = failed;
 }
 // C = op(Q) C by k reflectors of length m; a block of the grid's x for each column. From the right columns are rows.
 extern "C" __global__ void warpwright_apply_reflectors(int m, int k, int from_right, int op, const T *a, i64 lda, const T *taus, T *c, i64 ldc) {

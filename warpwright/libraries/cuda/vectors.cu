@@ -79,15 +79,16 @@ extern "C" __global__ void warpwright_extreme(i64 n, const ELEMENT *x, i64 step,
     if (threadIdx.x == 0 && long_index) *(i64 *)result = places[0] + 1;
     if (threadIdx.x == 0 && !long_index) *(int *)result = (int)places[0] + 1;
 }
-// kind: 0 x = a x; 1 y = a x + y; 2 y = x; 3 both change places
+// kind: 0 x = a x; 1 y = a x + y; 2 y = x; 3 both change places; 4 x = a x with a real a
 extern "C" __global__ void warpwright_elementwise(
     int kind, i64 n, const SUM *a_place, double a_real, double a_imaginary, ELEMENT *x, i64 x_step, ELEMENT *y, i64 y_step) {
     i64 i = blockIdx.x * (i64)THREADS + threadIdx.x;
     if (i >= n) return;
-    SUM a = a_place ? *a_place : Scalar<SUM>::of(a_real, a_imaginary);
-    ELEMENT *from = x + at(i, n, x_step), *to = kind ? y + at(i, n, y_step) : from;
+    SUM a = !a_place ? Scalar<SUM>::of(a_real, a_imaginary) : kind == 4 ? Scalar<SUM>::of(*(const REAL *)a_place, 0) : *a_place;
+    bool alone = kind == 0 || kind == 4;
+    ELEMENT *from = x + at(i, n, x_step), *to = alone ? from : y + at(i, n, y_step);
     ELEMENT old = *from;
-    if (kind == 0) put(to, a * To<SUM>::from(old));
+    if (alone) put(to, a * To<SUM>::from(old));
     if (kind == 1) put(to, fused(a, To<SUM>::from(old), To<SUM>::from(*to)));
     if (kind == 2) *to = old;
     if (kind == 3) { *from = *to; *to = old; }
