@@ -1,4 +1,4 @@
-"""Atomics of an SM that wait for L2 at once: the next one leaves when the oldest has its answer; and barriers, whose atomics wait for long."""
+"""Atomics of an SM that wait for L2: the next one leaves when the oldest of them has been accepted; and barriers, whose atomics wait for long."""
 
 from __future__ import annotations
 
@@ -11,18 +11,35 @@ import warpwright as ww
 from warpwright.chips import load_chip
 
 SOURCE = r"""
-// Two additions with answers, and 32 without, each on a line of every thread's own.
-extern "C" __global__ void with_answers(unsigned *x)
+// Additions of all blocks to one word, by `lanes` of each warp (the compiler cannot see that it is one); in the second round, long after a first with one, when the last of a block has left.
+extern "C" __global__ void additions(unsigned *x, unsigned *cycles, int count, int lanes)
 {
-    unsigned *mine = x + 32 * threadIdx.x, first = atomicAdd(mine, 1u), second = atomicAdd(mine + 1024, 1u);
-    if (first + second == 0xffffffff)
-        x[2048] = 0;
+    __shared__ unsigned last;
+#pragma unroll 1
+    for (int n = 1, round = 0; round < 2; round++, n = count) {
+        last = 0;
+        __syncthreads();
+        unsigned begin = clock();
+        while (clock() - begin < 20000) {}
+        __syncthreads();
+        begin = clock();
+        if (threadIdx.x % 32 < lanes) {
+#pragma unroll 1
+            for (int i = 0; i < n; i++)
+                asm volatile("red.global.add.u32 [%0], 1;" :: "l"(x + threadIdx.x * (lanes >> 6)) : "memory");
+            atomicMax(&last, clock() - begin);
+        }
+        __syncthreads();
+    }
+    cycles[blockIdx.x] = last;
 }
-extern "C" __global__ void without(unsigned *x)
+
+// The same to lines of every thread's own.
+extern "C" __global__ void apart(unsigned *x)
 {
 #pragma unroll 1
     for (int i = 0; i < 32; i++)
-        atomicAdd(x + 32 * threadIdx.x, 1u);
+        atomicAdd(x + 32 * (blockIdx.x * blockDim.x + threadIdx.x), 1u);
 }
 
 // Barriers of the grid without fences: each block adds to a word and polls it.
@@ -45,28 +62,38 @@ extern "C" __global__ void barriers(unsigned *word, unsigned *cycles, int repeat
 """
 
 
-def cycles(kernel: str, threads: int, places: int) -> int:
-    """Of an H200 whose SMs have so many atomics in flight."""
+def left(places: int, warps: int, count: int, lanes: int) -> int:
+    """When the last of so many additions of each of so many warps of all SMs has left its SM; the SMs of this H200 have so many places for those that wait."""
     gpu = ww.GPU(load_chip("h200", atomics_in_flight_count=places))
-    x = gpu.array(np.zeros(4096, np.uint32))
-    run = gpu.compile(SOURCE)[kernel][1, threads]
-    return [run(x).cycles for _ in range(2)][1]  # the second launch finds the lines in L2
+    spans = np.zeros(gpu.chip.sm.sm_count, np.uint32)
+    gpu.compile(SOURCE)["additions"][spans.size, 32 * warps](np.zeros(1, np.uint32), spans, count, lanes)
+    return int(spans.max())
 
 
 @pytest.mark.ci
-def test_an_atomic_leaves_when_the_oldest_in_flight_has_its_answer() -> None:
-    """With one place the second waits for the first's answer; with two it does not."""
-    alone, both = cycles("with_answers", 1, 1), cycles("with_answers", 1, 2)
-    assert both == cycles("with_answers", 1, 1000)
-    assert alone > both + 200
+def test_atomics_leave_while_fewer_than_the_places_wait() -> None:
+    """64 of each SM leave at once if there are 64 places; with 16 the last leaves when 48 of each SM are done, 1.45 cycles each."""
+    assert left(64, 4, 16, 1) < 1000
+    assert left(16, 4, 16, 1) > 48 * 132 * 1.45
 
 
 @pytest.mark.ci
-def test_an_addition_takes_a_place_for_each_of_its_lines() -> None:
-    """32 of four lines each leave at once if there are 128 places, and one after the other if there are four."""
-    one_by_one, at_once = cycles("without", 4, 4), cycles("without", 4, 128)
-    assert at_once == cycles("without", 4, 1000)
-    assert one_by_one > at_once + 31 * 200
+def test_lanes_on_one_word_take_a_place_each() -> None:
+    """Of 104 places, 32 additions by three lanes each take 96; by 32 lanes each they wait."""
+    assert left(104, 4, 8, 3) < 1000
+    assert left(104, 4, 8, 32) > 512 * 132 * 1.45
+
+
+@pytest.mark.ci
+def test_atomics_that_l2_accepts_at_once_take_no_place() -> None:
+    """Additions to lines of their own take as long with 16 places as with 1,000."""
+    few, many = (
+        ww.GPU(load_chip("h200", atomics_in_flight_count=places)).compile(SOURCE)["apart"][8, 32](
+            np.zeros(8 * 1024, np.uint32)
+        ).cycles
+        for places in (16, 1000)
+    )
+    assert few == pytest.approx(many, rel=0.02)
 
 
 @cache

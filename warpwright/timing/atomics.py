@@ -27,7 +27,7 @@ from warpwright.timing.l2 import (
     widen,
     write_port,
 )
-from warpwright.timing.l2_hazards import FRACTION, atomics_on, note_access, take_line, write_turn
+from warpwright.timing.l2_hazards import FRACTION, atomics_on, note_access, queue_of, take_line, write_turn
 
 
 @core
@@ -174,6 +174,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     if not far:
         # Atomics on the same line follow each other, and wait together while the other side has a copy of the line (``lent_and_back``).
         start = max(start, m[entry.near])
+    m[queue_of(m, home).accepted] = start - (m[s.chip.far_latency] >> 1 if far else 0)
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
     take_line(m, entry, start << FRACTION, units)
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)

@@ -12,11 +12,11 @@ from warpwright.timing import state as s
 from warpwright.timing.access_policy import policies_at, policy_of
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.bulk import serve_bulk
-from warpwright.timing.coalescer import count_passes, sectors_of, wavefronts
+from warpwright.timing.coalescer import count_passes, passes_of, sectors_of, wavefronts
 from warpwright.timing.dsmem import answer_load, on_cluster
 from warpwright.timing.l1 import (
     SPACE_SHARED,
-    atomic_answered,
+    atomic_accepted,
     atomic_waves,
     atomic_words,
     complete_by,
@@ -27,6 +27,7 @@ from warpwright.timing.l1 import (
 )
 from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, counterpart, counters, is_far, queue_end
+from warpwright.timing.l2_hazards import queue_of
 from warpwright.timing.links import atomic_line, note_written, read_line, strong_way, write_line
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
@@ -163,7 +164,7 @@ def strong_atomic(
         answer = max(answer, done)
         if m[s.chip.range_count]:
             note_written(m, sm, line, done)
-        atomic_answered(m, sm, line, done + m[s.chip.from_l2])
+        atomic_accepted(m, sm, line, m[queue_of(m, home).accepted], passes_of(m, m[sm.line_bytes[i]]))
     if operation == s.OP_ATOMIC:
         answer = max(answer, time + waves)
     return answer, waves
@@ -311,6 +312,8 @@ def serve_at_slice(m: Any, index: int, r: s.Request) -> None:
         answer = write_line(m, partition, home, line, sectors, m[r.full], time)
     elif kind == s.RQ_ATOMIC:
         answer = atomic_line(m, partition, home, line, sectors, m[r.full], time)
+        m[r.sectors] = passes_of(m, m[r.full])
+        m[r.full] = m[queue_of(m, home).accepted]
     else:
         gpc = m[m[s.chip.gpc_of_sm] + index]
         if kind == s.RQ_LOAD_AROUND and m[r.full] < 0:
@@ -359,7 +362,7 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
             m[r.answer] = max(m[r.answer], m[s.Warp(m[r.warp]).last] + m[s.chip.fence_written] + m[s.chip.far_latency])
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_BEHIND_FENCE_CYCLES)
         return
-    answered = m[sm.atomics_answered]
+    served = m[sm.atomics_served]
     answer = execute_strong(m, code, sm, partition, r, m[r.time] + m[s.chip.to_l2])
     w = s.Warp(m[r.warp])
     stop_as_issued(m, sm, w)
@@ -370,6 +373,6 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
         m[w.stores] -= 1
         owe(m, sm, answer, m[s.chip.store_lag])
     if row >= 0 and code[row.op] >= s.OP_ATOMIC:
-        m[sm.atomics_sent] += m[sm.atomics_answered] - answered - 1
+        m[sm.atomics_sent] += m[sm.atomics_served] - served - 1
         complete_by(m, sm, answer)
     m[r.answer] = answer + m[s.chip.from_l2]

@@ -513,8 +513,12 @@ def atomic_lines(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.I
     operation = code[row.op]
     extra = code[row.extra]
     waves = atomic_waves(m, sm, n, operation, extra & 255)
-    start = enter_queue(m, sm, sc, max(time, m[sm.store_free], atomics_free(m, sm)), waves)
-    m[sm.atomics_sent] += n
+    passes = 0
+    for i in range(n):
+        passes += passes_of(m, m[sm.line_bytes[i]])
+    free = max(atomics_free(m, sm, 0), atomics_free(m, sm, passes - 1) - waves)
+    start = enter_queue(m, sm, sc, max(time, m[sm.store_free], free), waves)
+    m[sm.atomics_sent] += passes
     m[w.drained] = max(m[w.drained], start + waves)
     barrier = code[row.write_barrier]
     load = new_load(m, sm, w, barrier, s.LD_REGISTER)
@@ -601,19 +605,29 @@ def owe(m: Any, sm: s.SM, answer: int, lag: int) -> None:
 
 
 @core
-def atomics_free(m: Any, sm: s.SM) -> int:
-    """When the SM has a place for its next atomic, whatever its lines: the one that many places before it has its answer (bench.machine.atomics_in_flight)."""
-    return m[sm.atomic_answers[m[sm.atomics_sent] % m[s.chip.atomics_in_flight]]]
+def atomics_free(m: Any, sm: s.SM, more: int) -> int:
+    """When the SM has a place for a pass of an atomic after ``more`` others: L2 has accepted the one that many places before it (bench.machine.atomics_in_flight)."""
+    return m[sm.atomics_left[(m[sm.atomics_sent] + more) % m[s.chip.atomics_in_flight]]]
 
 
 @core
-def atomic_answered(m: Any, sm: s.SM, line: int, answer: int) -> None:
-    """Record that L2 answers one of the SM's atomics at ``answer``; those on memory elsewhere wait there, not in the SM's places."""
-    number = m[sm.atomics_answered]
-    m[sm.atomics_answered] = number + 1
-    if m[s.chip.range_count] and longer_away(m, line, True):
-        answer = 0
-    m[sm.atomic_answers[number % m[s.chip.atomics_in_flight]]] = answer
+def atomics_are_stuck(m: Any, sm: s.SM, time: int) -> bool:
+    """Whether no place is known to become free for the SM's next atomic: as many as it has places are not served yet, and those before them wait for L2."""
+    unserved = m[sm.atomics_sent] - m[sm.atomics_served]
+    return (
+        unserved >= m[s.chip.atomics_in_flight]
+        and m[sm.atomics_left[(m[sm.atomics_served] - 1) % m[s.chip.atomics_in_flight]]] > time
+    )
+
+
+@core
+def atomic_accepted(m: Any, sm: s.SM, line: int, time: int, passes: int) -> None:
+    """Record that L2 accepts an atomic of the SM, on one line in a number of ``passes``, at ``time``: it had its places until so long before as the way takes. Those on memory
+    elsewhere wait there, not in the SM's places."""
+    elsewhere = m[s.chip.range_count] and longer_away(m, line, True)
+    for _ in range(passes):
+        m[sm.atomics_left[m[sm.atomics_served] % m[s.chip.atomics_in_flight]]] = 0 if elsewhere else time - m[s.chip.to_l2]
+        m[sm.atomics_served] += 1
 
 
 @core
@@ -660,7 +674,7 @@ def receive_answer(m: Any, sm: s.SM, r: s.Request, answer: int) -> int:
     elif kind == s.RQ_ATOMIC:
         if m[s.chip.range_count]:
             note_written(m, sm, m[r.line], answer)
-        atomic_answered(m, sm, m[r.line], answer)
+        atomic_accepted(m, sm, m[r.line], m[r.full], m[r.sectors])
         complete_by(m, sm, answer)
     elif kind == s.RQ_FENCE:
         w = s.Warp(m[r.warp])

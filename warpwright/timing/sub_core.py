@@ -15,7 +15,7 @@ from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.intrinsics import call_scheduler, scan_slots
-from warpwright.timing.l1 import access, atomics_free, commit_copies, invalidate
+from warpwright.timing.l1 import access, atomics_are_stuck, atomics_free, commit_copies, invalidate
 from warpwright.timing.ldgsts import copy
 from warpwright.timing.match_any import match
 from warpwright.timing.mio_queue import enter_queue
@@ -200,7 +200,7 @@ def strong(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
         m[sm.wrote] = time
         free = m[sm.store_free]
     if code[row.op] >= s.OP_ATOMIC:
-        free = max(free, atomics_free(m, sm))
+        free = max(free, atomics_free(m, sm, 0))
         m[sm.atomics_sent] += 1
     start = enter_queue(m, sm, sc, max(time, free), 1)
     m[w.pending] += 1  # one more, and none is predicted
@@ -319,11 +319,7 @@ def must_wait(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Inst
     ):
         m[sc.pipe_free[s.P_MIO]] = end
         return True
-    if (
-        kind == s.K_MEMORY
-        and code[row.op] >= s.OP_ATOMIC
-        and m[sm.atomics_sent] - m[sm.atomics_answered] >= m[s.chip.atomics_in_flight]
-    ):  # no answer is known that would make room
+    if kind == s.K_MEMORY and code[row.op] >= s.OP_ATOMIC and atomics_are_stuck(m, sm, time):
         m[sc.pipe_free[s.P_MIO]] = end
         return True
     if (

@@ -413,7 +413,7 @@ class Header(Unit):
     )
     store_sent = from_chip("l1.store_sent_cycles", "cycle", "after a line's output until it is found sent")
     store_lag = from_chip("l1.store_lag_cycles", "cycle", "that acknowledgements may be late")
-    atomics_in_flight = from_chip("l1.atomics_in_flight_count", "atomics", "of an SM without an answer")
+    atomics_in_flight = from_chip("l1.atomics_in_flight_count", "atomics", "of an SM that L2 has not accepted")
     l1_sees_writes = from_chip("l1.l1_sees_writes", "", "stores change what L1 holds")
     l1_keeps_writes = from_chip("l1.l1_keeps_writes", "", "stores leave their words in L1")
     l1_write_bytes = from_chip("l1.l1_write_bytes_per_clk", "bytes", "that the store buffer's output sends per cycle")

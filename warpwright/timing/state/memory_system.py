@@ -301,6 +301,7 @@ class SliceQueue(Unit):
 
     held = word("cycle", "until when it is held up, with a fraction")
     looked = word("", "the line of the last strong load of the device's scope, plus one")
+    accepted = word("cycle", "when it accepted its last atomic, less the way from the other side for one from there")
     writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
     atomics = parts(LineAtomics, LAST_WRITES, "the atomics on some lines")
 
