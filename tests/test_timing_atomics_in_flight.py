@@ -88,9 +88,9 @@ def test_lanes_on_one_word_take_a_place_each() -> None:
 def test_atomics_that_l2_accepts_at_once_take_no_place() -> None:
     """Additions to lines of their own take as long with 16 places as with 1,000."""
     few, many = (
-        ww.GPU(load_chip("h200", atomics_in_flight_count=places)).compile(SOURCE)["apart"][8, 32](
-            np.zeros(8 * 1024, np.uint32)
-        ).cycles
+        ww.GPU(load_chip("h200", atomics_in_flight_count=places))
+        .compile(SOURCE)["apart"][8, 32](np.zeros(8 * 1024, np.uint32))
+        .cycles
         for places in (16, 1000)
     )
     assert few == pytest.approx(many, rel=0.02)

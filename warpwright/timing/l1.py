@@ -626,7 +626,9 @@ def atomic_accepted(m: Any, sm: s.SM, line: int, time: int, passes: int) -> None
     elsewhere wait there, not in the SM's places."""
     elsewhere = m[s.chip.range_count] and longer_away(m, line, True)
     for _ in range(passes):
-        m[sm.atomics_left[m[sm.atomics_served] % m[s.chip.atomics_in_flight]]] = 0 if elsewhere else time - m[s.chip.to_l2]
+        m[sm.atomics_left[m[sm.atomics_served] % m[s.chip.atomics_in_flight]]] = (
+            0 if elsewhere else time - m[s.chip.to_l2]
+        )
         m[sm.atomics_served] += 1
 
 
