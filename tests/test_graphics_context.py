@@ -172,3 +172,17 @@ def test_other_chips_and_gpus_without_time_say_so() -> None:
         ww.graphics.Context(ww.GPU("v100", timing="off"))
     with pytest.raises(UnsupportedError, match='make the GPU with timing="full"'):
         Context(ww.GPU("g80", timing="off")).frame()
+
+
+@pytest.mark.parametrize("width", [np.inf, -np.inf, np.nan, 1e30, -4.0])
+@pytest.mark.parametrize("smooth", [0, 1])
+def test_widths_that_no_line_can_have_draw_lines_all_the_same(width: float, smooth: int) -> None:
+    context = Context(ww.GPU("g80", timing="off"))
+    image = context.image(16, 16)
+    context.target(image)
+    context.method("LINE_WIDTH", float(width))
+    context.method("LINE_SMOOTH_ENABLE", smooth)
+    ends, white = context.vertices([(-2, 0.1, 0, 1), (2, 0.1, 0, 1)]), context.vertices(np.ones((2, 4)))
+    context.draw("lines", context.program("vertex", THROUGH), context.program("pixel", SHADED), [ends, white])
+    covered = (context.read(image)[..., 0] > 0).sum()
+    assert covered == 256 if width > 1e6 else covered <= 16

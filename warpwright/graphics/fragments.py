@@ -22,7 +22,7 @@ from warpwright.graphics.raster import (
     raster_triangles,
     sample_table,
 )
-from warpwright.graphics.setup import SetUp, prepare
+from warpwright.graphics.setup import SetUp, line_width, prepare
 from warpwright.graphics.smooth import is_smooth, outlines, raster_shares
 from warpwright.graphics.state_3d import State3D
 
@@ -63,7 +63,7 @@ def _line_arguments(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Ends, widths and stipples as :func:`raster_lines` takes them."""
     ends = np.stack([made.x[:, 0], made.y[:, 0], made.x[:, 1], made.y[:, 1]], axis=1)
-    widths = np.full(len(made), max(1, int(engine.float_at("LINE_WIDTH") + 0.5)), dtype=np.int64)
+    widths = np.full(len(made), int(line_width(engine) + 0.5), dtype=np.int64)
     steps = np.maximum(abs(ends[:, 2] - ends[:, 0]), abs(ends[:, 3] - ends[:, 1])) >> 8
     stipple = np.zeros(2 + len(made), dtype=np.int64)
     if engine["LINE_STIPPLE_ENABLE"]:
@@ -117,7 +117,7 @@ def _covered(engine: State3D, made: SetUp, table: npt.NDArray[np.int64], first: 
     triangles = made
     if made.corners == 2 and inside > 1:
         origins = made.origins
-        triangles = _wide_lines(_copied(made), max(1.0, engine.float_at("LINE_WIDTH")))
+        triangles = _wide_lines(_copied(made), line_width(engine))
         total, divide = 2 * len(origins), 2
     start = np.array([first * divide, -1], dtype=np.int64)
     shared = (start, np.empty((room, 3), dtype=np.int64), np.empty(room, dtype=np.uint32))

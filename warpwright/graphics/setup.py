@@ -26,6 +26,8 @@ _COUNTERCLOCKWISE = 0x901
 _FLAT_SHADING = 0x1D00
 _UPPER_LEFT = 0x10
 VIEWPORT_COUNT = 16
+_MOST_PIXELS = 64.0
+"""Largest diameter of points (as Mesa reports it), and largest width of lines (the driver allows less)."""
 
 
 @dataclass(slots=True)
@@ -326,13 +328,18 @@ def _scissors(engine: State3D, viewports: Integers) -> Integers:
     return np.stack(rows)[viewports]
 
 
+def line_width(engine: State3D, least: float = 1.0) -> float:
+    """The width of lines in pixels, within the chip's limits."""
+    return float(np.clip(np.nan_to_num(engine.float_at("LINE_WIDTH")), least, _MOST_PIXELS))
+
+
 def _point_sizes(engine: State3D, source: _Source, vertices: Integers) -> Floats:
     slot = source.semantics.point_size
     if slot is not None and slot < source.clipped.attributes.shape[1]:
         sizes = source.clipped.attributes[vertices[:, 0], slot]
     else:
         sizes = np.full(len(vertices), engine.float_at("POINT_SIZE"))
-    return np.clip(np.nan_to_num(sizes), 1.0, 64.0)
+    return np.clip(np.nan_to_num(sizes), 1.0, _MOST_PIXELS)
 
 
 def _sprites(engine: State3D, source: _Source, made: SetUp, reciprocal: Floats) -> None:
@@ -369,7 +376,7 @@ def _offset_depth(engine: State3D, made: SetUp, depth: Floats, mode: int, larges
             unit = 2.0 ** (np.floor(np.log2(np.maximum(largest, 1e-38))) - 23)
     else:
         unit = np.full(len(made), 2.0 ** -(form.depth_bits if form else 24))
-    # The register counts steps of the depth format, as on NV20, whose registers were measured (xemu-project/xemu, pull request 2240); NVIDIA's drivers and Mesa's
+    # The register counts steps of the depth format, as an emulator of NV20 that is checked against its pictures has it (xemu-project/xemu, pull request 2240); NVIDIA's drivers and Mesa's
     # write twice the units of OpenGL. On G80 itself the unit was not measured (not anchored).
     offset = engine.float_at("POLYGON_OFFSET_FACTOR") * slope + engine.float_at("POLYGON_OFFSET_UNITS") * unit
     limit = engine.float_at("POLYGON_OFFSET_CLAMP")

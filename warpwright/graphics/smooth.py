@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics.compiled import compiled
-from warpwright.graphics.setup import SetUp
+from warpwright.graphics.setup import SetUp, line_width
 from warpwright.graphics.state_3d import State3D
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _ENABLES = {1: "POINT_SMOOTH_ENABLE", 2: "LINE_SMOOTH_ENABLE", 3: "POLYGON_SMOOTH_ENABLE"}
 _SIDES = 32
-_MOST_WIDTH = 64.0
 _MOST_DASHES = 1 << 16
 _LEAST_SHARE = 1.0 / 65536
 """Pixels that are touched by less produce no fragment."""
@@ -57,7 +56,7 @@ def outlines(engine: State3D, made: SetUp) -> Outlines:
 
 def _rectangles(engine: State3D, ends: Floats) -> Outlines:
     """Rectangles around lines, given by their ends (lines, 2, 2)."""
-    width = float(np.clip(np.nan_to_num(engine.float_at("LINE_WIDTH")), 0.0, _MOST_WIDTH))
+    width = line_width(engine, 0.0)
     along = ends[:, 1] - ends[:, 0]
     length = np.hypot(along[:, 0], along[:, 1])
     lines, dashes = np.arange(len(ends)), np.stack([np.zeros_like(length), length], axis=1)
