@@ -180,3 +180,5 @@ def test_no_constant_gives_the_table_s_share_of_powers_rounded_exactly() -> None
     of_chip, of_any = tesla.largest_shares_of_power()
     assert of_chip == pytest.approx(72.7, abs=0.1)
     assert of_any == pytest.approx(74.9, abs=0.1)
+    by_arguments = tesla.shares_of_power_by_arguments()
+    assert list(by_arguments.values()) == pytest.approx([71.3, 71.7, 71.1, 65.7], abs=0.1)

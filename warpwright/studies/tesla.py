@@ -131,6 +131,30 @@ def largest_shares_of_power() -> tuple[float, float]:
     return shares[0], shares[1]
 
 
+def shares_of_power_by_arguments() -> dict[str, float]:
+    """Share of 2^x rounded exactly, in percent, for sets of arguments that a table for [0, 1) might mean."""
+    x = np.arange(0, 1 << FRACTION_BITS, 7).astype(np.float64)
+    found = {}
+    for more in (1, 2, 3):
+        parts = [_share_rounded(x, x + part / (1 << more)) for part in range(1 << more)]
+        found[f"{FRACTION_BITS + more} bits after the point"] = float(np.mean(parts))
+    below = np.random.default_rng(0).random(PART).astype(np.float32).astype(np.float64) * (1 << FRACTION_BITS)
+    # The unit complements a negative argument bit by bit.
+    found["floats of (-1, 0)"] = _share_rounded(
+        (1 << FRACTION_BITS) - 1 - np.floor(below), (1 << FRACTION_BITS) - below
+    )
+    return found
+
+
+def _share_rounded(taken: Any, argument: Any) -> float:
+    """Share of the chip's powers that are exactly rounded; arguments in units of 2**-23, as the unit takes them and as they are."""
+    segment, ulp = FRACTION_BITS - 6, 1 << FRACTION_BITS
+    bits = taken.astype(np.int64)
+    value = Programs(Arrays()).interpolate("ex2", bits >> segment, bits & ((1 << segment) - 1)) >> (SCALE - 24)
+    value = value + ulp * (value < ulp)
+    return 100 * float((np.abs(value - np.exp2(argument / ulp) * ulp) <= 0.5).mean())
+
+
 @study("tesla-table1", f"{PAPER}, Table 1")
 def function_units(step: Step) -> Result:
     """Accuracy of the special-function unit over all arguments of the table's intervals."""
@@ -173,6 +197,8 @@ def function_units(step: Step) -> Result:
     result.remarks.append(
         "If every float counts once, the share depends on the least argument: "
         + ", ".join(f"{share:.1f} % from 1/{1 << n} on" for n, share in equal.items())
+        + ". Other arguments: "
+        + ", ".join(f"{name} {share:.1f} %" for name, share in shares_of_power_by_arguments().items())
         + ". No text names a least argument, so the cell counts as missed."
     )
     return result
