@@ -73,3 +73,18 @@ def test_replay_refuses_a_chip_without_graphics(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["replay", "--gpu", "a100", str(recording)])
     assert done.exit_code == 2
     assert "is not modelled: use g80, g80-ultra, fx5600 or g92" in " ".join(done.output.split())
+
+
+def test_a_configuration_that_was_launched_is_known_and_an_equal_one_of_other_types_is_checked() -> None:
+    gpu = ww.GPU("a100", timing="off")
+    add = gpu.compile(SOURCE)["add"]
+    x = gpu.zeros(32)
+    assert add[1, 32] is add[1, 32]
+    assert add[1, 32](x).instructions == add[(1,), (32,), 0](x).instructions
+    assert x.get().tolist() == [2.0] * 32
+    with pytest.raises(ww.LaunchError, match=r"grid is one to three positive integers, not 1\.0"):
+        add[1.0, 32]  # equal to 1, and as a key the same
+    with pytest.raises(ww.LaunchError, match="a block of 2,048 threads"):
+        add[1, 2048]
+    with pytest.raises(ww.LaunchError, match="a block of 2,048 threads"):
+        add[1, 2048]

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from warpwright.engine.access_policy import AccessWindow
+    from warpwright.engine.launch import LaunchTemplate
     from warpwright.engine.module import LoadedModule
     from warpwright.engine.ptx_module import PtxModule
     from warpwright.engine.r600_images import ClImage, ClSampler
@@ -68,6 +69,8 @@ CACHES = ("cold", "kept")
 ENGINES = ("compiled", "tiered", "interpreter")
 FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
+MOST_LAUNCHERS = 64
+"""Maximum number of configurations that a kernel keeps."""
 
 
 def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str]) -> str:
@@ -770,6 +773,17 @@ class Module:
         return f"<module {self._loaded.compiled.name} for {self.gpu.name}: {', '.join(self.kernels) or 'no kernels'}>"
 
 
+def _is_simple(configuration: Any) -> bool:
+    """Whether a launch's configuration consists of int and tuples of int alone: equal ones are then the same launch."""
+    if type(configuration) is not tuple or not 2 <= len(configuration) <= 3:
+        return False
+    for part in configuration:
+        kind = type(part)
+        if kind is not int and (kind is not tuple or any(type(extent) is not int for extent in part)):
+            return False
+    return True
+
+
 class Kernel:
     """A kernel; ``kernel[grid, block](arguments)`` launches it."""
 
@@ -783,6 +797,8 @@ class Kernel:
         self._loaded = loaded.load(loaded.compiled.kernels[symbol])
         self.name = self._loaded.kernel.plain_name
         self.parameters = describe_parameters(self._loaded.program, loaded.compiled.source, loaded.compiled.ptx)
+        self._launchers: dict[Any, Launcher] = {}
+        """By grid, block and dynamic shared memory: checking them takes as long as an empty launch."""
 
     @property
     def registers(self) -> int:
@@ -808,7 +824,16 @@ class Kernel:
         Raises:
             LaunchError: when the configuration is not of that form or does not fit the chip.
         """
-        return Launcher(self, *self._configured(configuration))
+        simple = _is_simple(configuration)
+        known = self._launchers.get(configuration) if simple else None
+        if known is not None:
+            return known
+        made = Launcher(self, *self._configured(configuration))
+        if simple:
+            if len(self._launchers) >= MOST_LAUNCHERS:
+                self._launchers.clear()
+            self._launchers[configuration] = made
+        return made
 
     def _configured(self, configuration: Any) -> tuple[Any, Any, Any]:
         """Grid, block, dynamic shared bytes."""
@@ -889,6 +914,7 @@ class Launcher:
         )
         self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
         self.window: AccessWindow | None = None
+        self._prepared: tuple[tuple[int, int], bytes, LaunchTemplate] | None = None
 
     def with_window(self, window: AccessWindow | None) -> Launcher:
         """The same launch with an access-policy window: ``kernel[grid, block].with_window(ww.AccessWindow(...))(...)``."""
@@ -907,8 +933,50 @@ class Launcher:
         if loaded is kernel._loaded:
             return self, words
         made, made.kernel = copy(self), copy(kernel)
-        made.kernel._loaded = loaded
+        made.kernel._loaded, made.kernel._launchers = loaded, {}
+        made._prepared = None
+        made.__dict__.pop("metrics", None)
         return made, words
+
+    def prepared(self, constant_window: int, parameter_bytes: int) -> tuple[bytes, LaunchTemplate]:
+        """Constant bank 0 without arguments, and the rest of what launches have in common; made by the first one.
+
+        Args:
+            constant_window: device address of bank 3.
+            parameter_bytes: size of the arguments.
+        """
+        key = constant_window, parameter_bytes
+        known = self._prepared
+        if known is None or known[0] != key:
+            from warpwright.engine.launch import LaunchTemplate, constant_bank0
+
+            loaded, gpu = self.kernel._loaded, self.kernel.gpu
+            sm_count = gpu.chip.sm.sm_count
+            sms = self.partition.sms if self.partition is not None else None
+            bank0 = constant_bank0(
+                *(loaded.program, self.geometry, bytes(parameter_bytes)),
+                constant_window=constant_window,
+                sm_count=sm_count,
+            )
+            template = LaunchTemplate(loaded.program, self.geometry, gpu.memory, loaded.banks, sm_count, sms)
+            known = self._prepared = key, bytes(bank0), template
+        return known[1], known[2]
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """What is known of every launch before it runs, by Nsight Compute's names."""
+        geometry, program = self.geometry, self.kernel._loaded.program
+        threads = geometry.blocks * geometry.threads_per_block
+        return {
+            "launch__block_size": geometry.threads_per_block,
+            "launch__grid_size": geometry.blocks,
+            "launch__registers_per_thread": program.registers,
+            "launch__shared_mem_per_block_static": self.kernel.shared_bytes,
+            "launch__shared_mem_per_block_dynamic": geometry.dynamic_shared_bytes,
+            "launch__thread_count": threads,
+            "launch__waves_per_multiprocessor": geometry.blocks / (self.resident.blocks_per_sm * self.chip.sm.sm_count),
+            "sm__maximum_warps_per_active_cycle_pct": 100.0 * self.resident.fraction,
+        }
 
     def __repr__(self) -> str:
         shape, shared = self.geometry, self.geometry.dynamic_shared_bytes

@@ -39,11 +39,11 @@ from warpwright.engine.launch import (
     Dim3,
     LaunchContext,
     check_cooperative,
-    constant_bank0,
     is_cooperative,
     lacks_grid_barrier,
-    make_context,
+    launch_shared_bytes,
     place_parameters,
+    place_workspace,
     reads_parameters_by_address,
 )
 from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
@@ -516,26 +516,22 @@ def launch_context(
     Args:
         workspace: memory of the grid's barrier, if the kernel has one.
     """
-    kernel, geometry = launcher.kernel, launcher.geometry
+    kernel = launcher.kernel
     gpu, loaded = kernel.gpu, kernel._loaded
     program, memory = loaded.program, gpu.memory
     kernel._loaded_module.prepare(loaded)
     constants = kernel._loaded_module.constants
-    bank0 = constant_bank0(
-        program,
-        geometry,
-        parameters,
-        constant_window=constants.address if constants is not None else 0,
-        workspace=workspace.address if workspace is not None else 0,
-        sm_count=gpu.chip.sm.sm_count,
-    )
+    common, template = launcher.prepared(constants.address if constants is not None else 0, len(parameters))
+    bank0 = bytearray(common)
+    bank0[program.parameter_base_bytes : program.parameter_base_bytes + len(parameters)] = parameters
+    if workspace is not None:
+        place_workspace(program, bank0, workspace.address)
     window: Allocation | None = None
     if reads_parameters_by_address(program):
         window = memory.allocate(len(bank0), f"parameters of {kernel.name}")
         place_parameters(program, bank0, window.address)
         memory.view(window.address, len(bank0))[...] = bank0
-    sms = launcher.partition.sms if launcher.partition is not None else None
-    context = make_context(program, geometry, memory, bank0, loaded.banks, gpu.chip.sm.sm_count, sms)
+    context = template.context(bank0)
     context.window, context.set_aside_bytes = launcher.window, gpu.set_aside_bytes
     context.passing = tuple(one.address for one in (workspace, window) if one is not None)
     return context, window
@@ -837,20 +833,9 @@ class Job:
         kernel, geometry, resident = self.launcher.kernel, self.launcher.geometry, self.launcher.resident
         chip = self.launcher.chip
         program = self.context.program
-        metrics = Metrics(
-            {
-                "launch__block_size": geometry.threads_per_block,
-                "launch__grid_size": geometry.blocks,
-                "launch__registers_per_thread": program.registers,
-                "launch__shared_mem_per_block_static": kernel.shared_bytes,
-                "launch__shared_mem_per_block_dynamic": geometry.dynamic_shared_bytes,
-                "launch__thread_count": geometry.blocks * geometry.threads_per_block,
-                "launch__waves_per_multiprocessor": geometry.blocks / (resident.blocks_per_sm * chip.sm.sm_count),
-                "sm__maximum_warps_per_active_cycle_pct": 100.0 * resident.fraction,
-                "smsp__inst_executed.sum": self.counts.warp_instructions,
-                "smsp__thread_inst_executed.sum": self.counts.thread_instructions,
-            }
-        )
+        metrics = Metrics(self.launcher.metrics)
+        metrics["smsp__inst_executed.sum"] = self.counts.warp_instructions
+        metrics["smsp__thread_inst_executed.sum"] = self.counts.thread_instructions
         if self.timing is not None:
             metrics.update(self.timing.metrics)
         return Run(
@@ -860,7 +845,7 @@ class Job:
             block=geometry.block,
             dynamic_shared_bytes=geometry.dynamic_shared_bytes,
             registers=program.registers,
-            shared_bytes=kernel.shared_bytes + geometry.dynamic_shared_bytes,
+            shared_bytes=launch_shared_bytes(program, geometry),
             resident=resident,
             instructions=self.counts.warp_instructions,
             thread_instructions=self.counts.thread_instructions,

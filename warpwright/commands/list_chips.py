@@ -16,6 +16,7 @@ def chips(
     from rich.table import Table
 
     from warpwright.chips import ChipError, chip_names, describe, kind_counts, load_chip
+    from warpwright.chips.kinds import KINDS
 
     out = console()
     if name is None:
@@ -50,4 +51,6 @@ def chips(
     out.print(table)
     counts = kind_counts(shown)
     counted = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    out.print(f"{sum(counts.values())} numbers: {counted} (docs/reference.md#chip)")
+    out.print(f"{sum(counts.values())} numbers: {counted}")
+    for kind in counts:
+        out.print(f"{kind}: {KINDS[kind]}", style="dim")

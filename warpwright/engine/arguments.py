@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -195,7 +195,6 @@ def describe_parameters(program: Program, source: str | None = None, ptx: str | 
     return described
 
 
-@runtime_checkable
 class DevicePointer(Protocol):
     """An object on the device: returns its address, or raises if it was freed.
 
@@ -205,7 +204,6 @@ class DevicePointer(Protocol):
     def device_address(self) -> int: ...
 
 
-@runtime_checkable
 class ObjectHandle(Protocol):
     """A texture or surface object: returns its handle, or raises if it was destroyed.
 
@@ -213,6 +211,16 @@ class ObjectHandle(Protocol):
     """
 
     def object_handle(self) -> int: ...
+
+
+def is_device_pointer(value: object) -> TypeGuard[DevicePointer]:
+    """Whether it is a :class:`DevicePointer`; ``isinstance`` with a protocol takes a hundred times as long."""
+    return hasattr(value, "device_address")
+
+
+def is_object_handle(value: object) -> TypeGuard[ObjectHandle]:
+    """Whether it is an :class:`ObjectHandle`."""
+    return hasattr(value, "object_handle")
 
 
 @dataclass(slots=True)
@@ -284,7 +292,7 @@ def pack(
             _check_array(parameter, value)
             pointers.append((parameter, value))
             continue
-        if getattr(value, "memory", memory) is not memory and isinstance(value, DevicePointer | ObjectHandle):
+        if getattr(value, "memory", memory) is not memory and (is_device_pointer(value) or is_object_handle(value)):
             raise ArgumentError(
                 f"{parameter}: it is in another GPU's memory; create it with the GPU that runs {kernel}, "
                 "or pass a copy on the host (its get())"
@@ -379,11 +387,14 @@ def _float_bytes(parameter: ParameterType, value: float) -> bytes:
     codes = {2: "<e", 4: "<f", 8: "<d"}
     if parameter.kind in ("integer", "pointer", "bytes") or parameter.size_bytes not in codes:
         raise ArgumentError(f"{parameter} takes {parameter.wanted}, not the float {value!r}")
-    if parameter.size_bytes == 4:
+    try:
+        return struct.pack(codes[parameter.size_bytes], value)
+    except OverflowError:
+        if parameter.size_bytes != 4:
+            raise
         # struct rejects values that round to infinity; the silicon's conversion does not.
         with np.errstate(over="ignore"):
             return bytes(np.float32(value).tobytes())
-    return struct.pack(codes[parameter.size_bytes], value)
 
 
 def _exact_bytes(parameter: ParameterType, raw: bytes, given: str) -> bytes:
@@ -405,17 +416,20 @@ def _numpy_scalar_bytes(parameter: ParameterType, value: np.generic) -> bytes:
 
 def _scalar_bytes(parameter: ParameterType, value: Any) -> bytes:
     """The bytes of one argument that is not a host array."""
-    foreign: Any = getattr(value, "__cuda_array_interface__", None)
-    if isinstance(value, DevicePointer) or foreign is not None:
+    if type(value) in _PLAIN_NUMBERS:
+        return _PLAIN_NUMBERS[type(value)](parameter, value)
+    points = is_device_pointer(value)
+    foreign: Any = None if points else getattr(value, "__cuda_array_interface__", None)
+    if points or foreign is not None:
         dtype = getattr(value, "dtype", None)
         given = f"a device array of {dtype}" if dtype is not None else "a device pointer"
         if parameter.size_bytes != POINTER_BYTES or parameter.kind in ("integer", "float", "bytes"):
             raise ArgumentError(f"{parameter} takes {parameter.wanted}, not {given}")
         if isinstance(dtype, np.dtype) and not _dtype_fits(parameter.dtypes, dtype):
             raise ArgumentError(f"{parameter} is {parameter.declared}, but the device array is {dtype}")
-        address = value.device_address() if isinstance(value, DevicePointer) else foreign["data"][0]
+        address = value.device_address() if is_device_pointer(value) else foreign["data"][0]
         return struct.pack("<Q", address)
-    if isinstance(value, ObjectHandle):
+    if is_object_handle(value):
         if parameter.size_bytes != POINTER_BYTES or parameter.kind in ("pointer", "float", "bytes"):
             raise ArgumentError(f"{parameter} takes {parameter.wanted}, not a {type(value).__name__.lower()} object")
         return struct.pack("<Q", value.object_handle())
@@ -460,3 +474,5 @@ _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[ParameterType, Any]
     (ctypes._SimpleCData, _ctypes_simple_bytes),
     (type(None), _null_bytes),
 )
+_PLAIN_NUMBERS: dict[type, Callable[[ParameterType, Any], bytes]] = {int: _python_int_bytes, float: _float_bytes}
+"""Those of Python's own numbers, which need no search."""

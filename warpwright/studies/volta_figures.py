@@ -228,7 +228,7 @@ COPIES = {
 }  # fmt: skip
 
 
-@study("links", "published and measured copies, docs/model/links.md")
+@study("links", "published and measured copies over NVLink")
 def copies_over_links(step: Step) -> Result:
     """Copies between neighbours of each machine, and what kernels store over the same links."""
     found, copies, stores = Result(), [], []

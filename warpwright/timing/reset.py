@@ -6,6 +6,7 @@ launches (``kept_caches.py``).  Memory is reused from the previous launch (``buf
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -212,6 +213,21 @@ class _Sizes:
             )
 
 
+_last_chip: tuple[Chip | None, npt.NDArray[np.int64], npt.NDArray[np.int64]] = None, np.zeros(0, int), np.zeros(0, int)
+
+
+def _chip_words(chip: Chip) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Places and contents of the header's words that follow from the chip file alone; kept for the next launch on the same chip."""
+    global _last_chip
+    known, places, contents = _last_chip
+    if known is not chip:
+        fields = [field for field in s.Header.fields.values() if isinstance(field, s.OfChip)]
+        places = np.array([field.offset for field in fields])
+        contents = np.array([field.of_chip(chip) for field in fields], np.int64)
+        _last_chip = chip, places, contents
+    return places, contents
+
+
 def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = None) -> s.State:
     """Allocate and fill the state of a chip that is idle, with cold caches or those that its last launch has left (``kept``)."""
     blocks, code_lines, others = launch.blocks, launch.code_lines, launch.others
@@ -225,8 +241,10 @@ def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = Non
     used = used_sms(chip, 0 if launch.clustered else blocks)
     if not buffer_reuse.all_zero(zeros, sizes.words):
         _clear(state, sizes, chip.sm.sm_count, used, zeros)
+    places, contents = _chip_words(chip)
+    m[places] = contents
     for field in s.Header.fields.values():
-        if isinstance(field, s.Derived):
+        if isinstance(field, s.Derived) and not isinstance(field, s.OfChip):
             m[field.offset] = field.value(sizes)
     _clusters(state, chip)
     _idle_sms(state, sizes, used, chip.pipes.fma_lite_lanes > 0)
@@ -339,8 +357,8 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     sms[:, s.SM.patterns] = areas["patterns"] + gpcs * s.PATTERNS_KEPT * s.PATTERN_SLOTS
     for name in ("next", "active_from"):
         sms[:, s.SM.fields[name].offset] = s.SM.fields[name].reset
-    for place, count, value in s.SM.resets():
-        sms[used, place : place + count] = value
+    places, values = _initial_words()
+    sms[used, places] = values
     sms = sms[used]
     for sub in range(int(state.words[s.chip.sub_cores])):
         sms[:, s.SM.sub_cores[sub].pipe_free[s.P_FMA_LITE]] = 0 if has_lite else s.INF
@@ -351,6 +369,13 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
         lines = sizes.offsets[offset] + 2
         sms[:, lines : lines + capacity] = -1
         sms[:, lines + capacity : lines + capacity + sizes.code_lines] = s.INF
+
+
+@functools.cache
+def _initial_words() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Places and contents of the words of an SM's region that do not begin with 0; computed once, because its units have thousands of fields."""
+    rows = [(place + n, value) for place, count, value in s.SM.resets() for n in range(count)]
+    return np.array([place for place, _ in rows]), np.array([value for _, value in rows])
 
 
 def _share_parameters(state: s.State, chip: Chip, blocks: int) -> None:

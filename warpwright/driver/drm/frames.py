@@ -68,7 +68,7 @@ def frames_of(device: GraphicsDevice, title: str) -> Frames:
     draws = device.three_d.draws
     said = f"{device.submissions} submissions with {draws} {'draw' if draws == 1 else 'draws'}"
     if device.timer is None:
-        return Frames([f"{said}, without cycles: --timing full gives them (docs/model/graphics.md)"], "")
+        return Frames([f"{said}, without cycles: --timing full gives them"], "")
     from warpwright.graphics.timed.frame import described, frame_of
 
     lines = [said, *described(frame_of(device.timer))]

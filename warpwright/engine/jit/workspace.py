@@ -21,6 +21,15 @@ KEPT_BYTES = 1 << 18
 """A larger workspace is released with its launch, because clearing it would take longer than mapping a new one."""
 KEPT = 4
 """Maximum number of workspaces that a kernel keeps."""
+_OF_A_RUN = np.array(
+    [
+        WORKSPACE.slot(name)
+        for name in ("outcome_block", "outcome_warp", "blocks_done", "instructions", "thread_instructions", "seen")
+    ]
+)
+"""Fields that each run begins with zeros."""
+_COUNTER, _BLOCKS_DONE = WORKSPACE.slot("counter"), WORKSPACE.slot("blocks_done")
+_INSTRUCTIONS, _THREAD_INSTRUCTIONS = WORKSPACE.slot("instructions"), WORKSPACE.slot("thread_instructions")
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -144,6 +153,7 @@ class Workspace:
         for name, value in values.items():
             self._words[WORKSPACE.slot(name)] = value
         self._made = self._words.copy()
+        self._slots_in_order = np.arange(slots)
         self._sizes = shared_bytes, local_bytes_per_thread, resident_blocks
         self._run = _RUN(kernel.run_blocks)
 
@@ -187,17 +197,16 @@ class Workspace:
         words = self._words
         # Allocations may have changed since the last launch, so nothing cached about them holds.
         self._sites[:] = 0
-        self._order[:] = np.arange(len(self._order))
-        for name in ("outcome_block", "outcome_warp", "blocks_done", "instructions", "thread_instructions", "seen"):
-            words[WORKSPACE.slot(name)] = 0
-        words[WORKSPACE.slot("counter")] = counter
+        self._order[:] = self._slots_in_order
+        words[_OF_A_RUN] = 0
+        words[_COUNTER] = counter
         status = int(self._run(launch, self.address, first, count))
         outcome = Outcome(
             Status.EXIT if status in (0, CANCELLED) else Status(status),
             status == CANCELLED,
-            blocks_done=int(words[WORKSPACE.slot("blocks_done")]),
-            warp_instructions=int(words[WORKSPACE.slot("instructions")]),
-            thread_instructions=int(words[WORKSPACE.slot("thread_instructions")]),
+            blocks_done=int(words[_BLOCKS_DONE]),
+            warp_instructions=int(words[_INSTRUCTIONS]),
+            thread_instructions=int(words[_THREAD_INSTRUCTIONS]),
         )
         if outcome.status is not Status.EXIT or (outcome.cancelled and self._find_cancelled()):
             self._describe(outcome)

@@ -35,6 +35,14 @@ class Derived(Field):
         self.value = value
 
 
+class OfChip(Derived):
+    """A word that follows from the chip file alone, the same in every launch on a chip."""
+
+    def __init__(self, unit: str, text: str, of_chip: Callable[[Chip], int]) -> None:
+        super().__init__(unit, text, lambda z: of_chip(z.chip))
+        self.of_chip = of_chip
+
+
 def copied(chip: Chip, path: str, unit: str) -> int:
     """A field of a chip's record in the model's unit: ``path`` is ``section.field``, and ``unit`` the unit of the word."""
     section, name = path.split(".")
@@ -47,9 +55,9 @@ def copied(chip: Chip, path: str, unit: str) -> int:
     return int(value) if scale == 1 else round(scale * value)
 
 
-def from_chip(path: str, unit: str, text: str) -> Derived:
+def from_chip(path: str, unit: str, text: str) -> OfChip:
     """A word that holds a field of the chip file."""
-    return Derived(unit, text, lambda z: copied(z.chip, path, unit))
+    return OfChip(unit, text, lambda chip: copied(chip, path, unit))
 
 
 def derived(value: Callable[[Any], int], unit: str, text: str) -> Derived:
@@ -57,16 +65,16 @@ def derived(value: Callable[[Any], int], unit: str, text: str) -> Derived:
     return Derived(unit, text, value)
 
 
-def rule(name: str) -> Derived:
+def rule(name: str) -> OfChip:
     """A word that holds a row of DRAM's timing rules; of a rule over several commands, one command's share."""
     row = BY_NAME[name]
     scale = UNITS_OF_CYCLES[row.unit]
 
-    def value(z: Any) -> int:
-        latency_ns = z.chip.get(row.field) / row.commands
-        return round(scale * latency_ns * (z.chip.clocks.sm_clock_mhz / 1000.0))
+    def value(chip: Chip) -> int:
+        latency_ns = chip.get(row.field) / row.commands
+        return round(scale * latency_ns * (chip.clocks.sm_clock_mhz / 1000.0))
 
-    return Derived(row.unit, str(row), value)
+    return OfChip(row.unit, str(row), value)
 
 
 def _tag_bank_bits(z: Any, bit: int) -> int:
