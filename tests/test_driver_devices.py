@@ -355,6 +355,12 @@ for i in range(2):
     again = ctypes.c_void_p()
     assert nvml.nvmlDeviceGetHandleByUUID(text.value, ctypes.byref(again)) == 0 and again.value == handle.value
     names.add(text.value)
+    for form, words in (("", 4), ("_v2", 6), ("_v3", 6)):
+        room, infos = ctypes.c_uint(0), (ctypes.c_uint * 6)(*[7] * 6)
+        call = nvml["nvmlDeviceGetComputeRunningProcesses" + form]
+        assert call(handle, ctypes.byref(room), None) == 7 and room.value == 1
+        assert call(handle, ctypes.byref(room), infos) == 0
+        assert infos[0] == __import__("os").getpid() and list(infos[4:]) == ([7, 7] if words == 4 else [0xFFFFFFFF] * 2)
 assert len(names) == 2
 assert nvml.nvmlDeviceGetHandleByIndex_v2(2, ctypes.byref(handle)) == 2
 """,

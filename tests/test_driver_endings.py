@@ -24,19 +24,25 @@ def _interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "result"),
-    [("cudaSetDevice", 0), ("cudaFree", 0), ("cuStreamDestroy_v2", 0), ("cudaMalloc", 4), ("cuLaunchKernel", 4)],
+    [
+        *(("cudaSetDevice", 0), ("cudaFree", 0), ("cuStreamDestroy_v2", 0), ("cudaMalloc", 4), ("cuLaunchKernel", 4)),
+        # PyTorch's destructors of memory that a stream used.
+        *(("cudaEventRecord", 0), ("cudaEventQuery", 0), ("cudaStreamWaitEvent", 0)),
+    ],
 )
 def test_what_gives_back_or_goes_to_a_device_succeeds_and_the_rest_is_gone(name: str, result: int) -> None:
     assert (ending(name) is Ending.GONE) == (result != 0)
     assert calls._guarded(name, gone)(0) == result
 
 
-def test_the_device_is_the_first_and_no_context_is_active() -> None:
-    device, flags, active = (ctypes.c_uint32(7) for _ in range(3))
+def test_the_device_is_the_first_and_there_is_no_event_no_recording_and_no_active_context() -> None:
+    device, event, capture, flags, active = (ctypes.c_uint32(7) for _ in range(5))
     assert calls._guarded("cudaGetDevice", gone)(ctypes.addressof(device)) == 0
+    assert calls._guarded("cudaEventCreateWithFlags", gone)(ctypes.addressof(event), 2) == 0
+    assert calls._guarded("cudaStreamIsCapturing", gone)(0, ctypes.addressof(capture)) == 0
     state = calls._guarded("cuDevicePrimaryCtxGetState", gone)
     assert state(0, ctypes.addressof(flags), ctypes.addressof(active)) == 0
-    assert (device.value, flags.value, active.value) == (0, 0, 0)
+    assert (device.value, event.value, capture.value, flags.value, active.value) == (0, 0, 0, 0, 0)
 
 
 def test_texts_are_texts() -> None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from warpwright.driver import launch_records, results
 from warpwright.driver.cuda_error import CudaError, say
-from warpwright.driver.entry_points import Record, asks, end_of, plain, prototype, spread, table
+from warpwright.driver.entry_points import Record, asks, end_of, plain, prototype, spread, table, waits
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
 from warpwright.driver.pending import drained
@@ -123,7 +123,7 @@ def failed(name: str, error: BaseException) -> int:
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     finalizing = sys.is_finalizing
     # Destructors make calls while the interpreter is shutting down: resources are released with the process, and queries may still be answered.
-    may_know, end = asks(name), end_of(name, results.DEINITIALIZED)
+    may_know, end = asks(name) or waits(name), end_of(name, results.DEINITIALIZED)
 
     def call(*arguments: Any) -> Any:
         if finalizing():

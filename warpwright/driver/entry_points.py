@@ -28,7 +28,9 @@ class Ending(Enum):
     WELL = auto()
     """It returns CUDA_SUCCESS."""
     FIRST = auto()
-    """It stores the number of the first device and returns success."""
+    """It stores the number of the first device, or no event, and returns success."""
+    SECOND = auto()
+    """It stores that a stream records nothing, in its second argument, and returns success."""
     INACTIVE = auto()
     """It stores that a context has no flags and is not active, and returns success."""
     TEXT = auto()
@@ -44,11 +46,13 @@ def ending(name: str) -> Ending:
     # The driver's own functions of such names store the address and return a result.
     if (name.endswith(_TEXTS) and not name.startswith("cuGet")) or name == "ncclGetLastError":
         return Ending.TEXT
-    if name == "cudaGetDevice":
+    if name == "cudaGetDevice" or "EventCreate" in name:
         return Ending.FIRST
+    if "IsCapturing" in name:
+        return Ending.SECOND
     if name == "cuDevicePrimaryCtxGetState":
         return Ending.INACTIVE
-    return Ending.WELL if gives_back(name) or name == "cudaSetDevice" else Ending.GONE
+    return Ending.WELL if gives_back(name) or waits(name) or name == "cudaSetDevice" else Ending.GONE
 
 
 def gives_back(name: str) -> bool:
@@ -58,6 +62,15 @@ def gives_back(name: str) -> bool:
     resources are then released with the process.
     """
     return any(word in name for word in _GIVES_BACK)
+
+
+_WAITS = ("EventCreate", "EventRecord", "EventQuery", "WaitEvent", "IsCapturing")
+
+
+def waits(name: str) -> bool:
+    """Whether a call is one of those by which destructors learn when streams have done with memory: PyTorch's allocators record an event in each stream that a
+    block was last used in, for pinned memory and after ``record_stream``."""
+    return any(word in name for word in _WAITS)
 
 
 _ASKS = ("Get", "SetCurrent", "PushCurrent", "PopCurrent")
@@ -81,7 +94,7 @@ def end_of(name: str, gone: int) -> Callable[[Sequence[Any]], int]:
     """
     how = ending(name)
     result = {Ending.GONE: gone, Ending.TEXT: ctypes.addressof(_closed_text)}.get(how, 0)
-    places = {Ending.FIRST: slice(0, 1), Ending.INACTIVE: slice(1, 3)}.get(how, slice(0, 0))
+    places = {Ending.FIRST: slice(0, 1), Ending.SECOND: slice(1, 2), Ending.INACTIVE: slice(1, 3)}.get(how, slice(0, 0))
     word_at = ctypes.c_uint32.from_address
 
     def end(arguments: Sequence[Any]) -> int:
@@ -96,7 +109,7 @@ def end_of(name: str, gone: int) -> Callable[[Sequence[Any]], int]:
 def called_by_destructors(name: str, letters: str) -> bool:
     """Whether destructors make a call: it releases a resource, or queries what that requires, with at most six integer
     arguments, which are passed in registers."""
-    return (gives_back(name) or asks(name)) and len(letters) <= 6 and not set(letters) - set("iuQL")
+    return (gives_back(name) or waits(name) or asks(name)) and len(letters) <= 6 and not set(letters) - set("iuQL")
 
 
 class Dim3(ctypes.Structure):

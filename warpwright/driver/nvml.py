@@ -268,14 +268,24 @@ def pci_info(handle: int, place: int) -> None:
     cmemory.write("16s5I32s", place, text.encode(), domain, bus, number, _VENDOR, 0, f"0000{text}".encode())
 
 
-@nvml("nvmlDeviceGetComputeRunningProcesses_v3")
-def running_processes(handle: int, room: int, infos: int) -> int:
+def _store_processes(handle: int, room: int, infos: int, form: str, *instances: int) -> int:
     """This process only: a simulated card serves no other."""
     device = device_of_handle(handle)
     given = cmemory.get32(room)
     cmemory.put32(room, 1)
     if given < 1:
         return INSUFFICIENT_SIZE
-    nowhere = 0xFFFF_FFFF
-    cmemory.write("IQII", infos, os.getpid(), device.gpu.memory.used_bytes, nowhere, nowhere)
+    cmemory.write(form, infos, os.getpid(), device.gpu.memory.used_bytes, *instances)
     return 0
+
+
+@nvml("nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3")
+def running_processes(handle: int, room: int, infos: int) -> int:
+    nowhere = 0xFFFF_FFFF
+    return _store_processes(handle, room, infos, "IQII", nowhere, nowhere)
+
+
+@nvml("nvmlDeviceGetComputeRunningProcesses")
+def running_processes_v1(handle: int, room: int, infos: int) -> int:
+    # nvmlProcessInfo_v1_t, without MIG instances: PyTorch's error for memory that is used up asks for it.
+    return _store_processes(handle, room, infos, "IQ")

@@ -105,6 +105,7 @@ _X86_ENDINGS = {
     Ending.GONE: b"\xb8\x04\0\0\0\xc3",  # mov eax, 4; ret
     Ending.WELL: b"\x31\xc0\xc3",  # xor eax, eax; ret
     Ending.FIRST: b"\xc7\x07\0\0\0\0\x31\xc0\xc3",  # mov dword [rdi], 0; xor eax, eax; ret
+    Ending.SECOND: b"\xc7\x06\0\0\0\0\x31\xc0\xc3",  # mov dword [rsi], 0; xor eax, eax; ret
     Ending.INACTIVE: b"\xc7\x06\0\0\0\0\xc7\x02\0\0\0\0\x31\xc0\xc3",  # mov dword [rsi], 0; mov dword [rdx], 0; xor eax, eax; ret
     Ending.TEXT: b"\x48\x8d\x05\x01\0\0\0\xc3" + CLOSED_TEXT + b"\0",  # lea rax, [text]; ret; text
 }
@@ -197,6 +198,7 @@ _A64_ENDINGS = {
     Ending.GONE: _a64(0x52800080, 0xD65F03C0),  # mov w0, 4; ret
     Ending.WELL: _a64(0x52800000, 0xD65F03C0),  # mov w0, 0; ret
     Ending.FIRST: _a64(0xB900001F, 0x52800000, 0xD65F03C0),  # str wzr, [x0]; mov w0, 0; ret
+    Ending.SECOND: _a64(0xB900003F, 0x52800000, 0xD65F03C0),  # str wzr, [x1]; mov w0, 0; ret
     Ending.INACTIVE: _a64(
         0xB900003F, 0xB900005F, 0x52800000, 0xD65F03C0
     ),  # str wzr, [x1]; str wzr, [x2]; mov w0, 0; ret
