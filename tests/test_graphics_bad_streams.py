@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -65,3 +69,11 @@ def test_registers_have_the_chips_limits() -> None:
     assert engine.limited("FP_RESULT_COUNT", 65) == 65
     with pytest.raises(CommandError, match="of its 2 attributes 3 are interpolated"):
         Interpolants.of(engine)
+
+
+@pytest.mark.ci
+def test_draws_with_odd_state_and_vertices_end_in_pictures_or_errors() -> None:
+    command = [sys.executable, "-m", "bench.bad_state", "--cases", "30", "--first", "1450"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"30 cases in \d+ s: 0 failures", done.stdout), done.stdout

@@ -223,6 +223,13 @@ def raster_rectangles(
 
 
 @compiled
+def _steps_within(scissor: Integers, across: bool, first: int, step: int) -> tuple[int, int]:
+    """The steps of a line, from its first pixel, that are within a scissor, which draws nothing of the others: a line may be of any length."""
+    low, high = (scissor[0], scissor[2]) if across else (scissor[1], scissor[3])
+    return (low - first, high - first) if step > 0 else (first - high + 1, first - low + 1)
+
+
+@compiled
 def raster_lines(
     ends: Integers,
     widths: Integers,
@@ -258,7 +265,8 @@ def raster_lines(
             i0, i1, step = (m0 - 128) >> 8, ((m1 - 128) >> 8) + 1, -1
         steps = (i1 - i0) * step + 1
         width = widths[t]
-        for k in range(first_step, steps):
+        before, after = _steps_within(scissors[t], across, i0, step)
+        for k in range(max(first_step, before), min(steps, after)):
             if found + width > room:
                 start[0], start[1] = t, k
                 return found

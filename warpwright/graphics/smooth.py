@@ -20,7 +20,8 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _ENABLES = {1: "POINT_SMOOTH_ENABLE", 2: "LINE_SMOOTH_ENABLE", 3: "POLYGON_SMOOTH_ENABLE"}
 _SIDES = 32
-_MOST_DASHES = 1 << 16
+_LARGEST, _MOST_PIXELS = 8192.0, 64.0
+"""Sides of the largest surface, and widest lines, in pixels."""
 _LEAST_SHARE = 1.0 / 65536
 """Pixels that are touched by less produce no fragment."""
 
@@ -76,13 +77,29 @@ def _dashes(word: int, ends: Floats, length: Floats) -> tuple[Integers, Floats]:
     for n, whole in enumerate(length.tolist()):
         follows = n > 0 and bool((ends[n, 0] == ends[n - 1, 1]).all())
         before = before + float(length[n - 1]) if follows else 0.0
-        first, end = int(before // factor), int(min((before + whole) // factor + 1, before // factor + _MOST_DASHES))
-        bits = np.array([pattern >> (bit & 15) & 1 for bit in range(first, end)], dtype=np.int64)
+        enters, leaves = _visible(ends[n], whole)
+        if not enters < leaves:
+            continue
+        first = int((before + enters) // factor)
+        bits = pattern >> (first + np.arange(int((leaves - enters) // factor) + 2) & 15) & 1
         edges = np.diff(np.concatenate([[0], bits, [0]]))
         for a, b in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
             lines.append(n)
             found.append(np.clip([(first + a) * factor - before, (first + b) * factor - before], 0.0, whole))
     return np.array(lines, dtype=np.int64), np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def _visible(ends: Floats, length: float) -> tuple[float, float]:
+    """The part of a line, in pixels from its first end, that may be on a surface of the largest size."""
+    low, high = 0.0, length
+    for start, along in zip(ends[0].tolist(), (ends[1] - ends[0]).tolist(), strict=True):
+        edges = (-_MOST_PIXELS, _LARGEST + _MOST_PIXELS)
+        if along:
+            reached = sorted((edge - start) / along * length for edge in edges)
+            low, high = max(low, reached[0]), min(high, reached[1])
+        elif not edges[0] <= start <= edges[1]:
+            return 0.0, 0.0
+    return low, high
 
 
 @compiled
