@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,12 @@ def run(chip: str, *words: str, **variables: str) -> subprocess.CompletedProcess
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
     )
+
+
+def complaints(printed: str) -> list[str]:
+    """Warpwright's own lines among what a program printed, but for those about compilation and progress, which a slow machine prints."""
+    own = [line for line in printed.splitlines() if line.startswith("warpwright:")]
+    return [line for line in own if "compiling" not in line and not re.search(r"\d s\b", line)]
 
 
 @cache
