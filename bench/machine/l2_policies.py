@@ -540,12 +540,21 @@ def counted_settings(b: Bench) -> list[tuple[int, int, float, int]]:
     return [(int(bins * 1e6), *policy) for bins in (2.5, 5, 7.5, 10, 15) for policy in policies]
 
 
-def counted(b: Bench) -> Any:
+def set_aside_settings(b: Bench) -> list[tuple[int, int, float, int]]:
+    """The same for each size of the set-aside, and for hit ratios that are no sixteenths."""
+    full, unit = b.largest, b.largest // 10
+    policies = [(unit * n, 0.0, NORMAL) for n in range(11)]
+    policies += [(full, 0.3, NORMAL), (full, 0.3, STREAMING), (full // 2, 1.0, NORMAL), (0, 1.0, NORMAL)]
+    policies += [(unit * 8, 0.25, STREAMING)]
+    return [(int(bins * 1e6), *policy) for bins in (2.5, 5, 7.5, 10) for policy in policies]
+
+
+def counted(b: Bench, settings: list[tuple[int, int, float, int]] | None = None) -> Any:
     """The histograms whose traffic ``--counts`` reads under ncu: each twice, the second time in a warm L2."""
     elements = (4 if b.quick else 96) * MIB
     data, table = b.card.alloc(4 * elements), b.card.alloc(64 * MIB)
     rows, last = [], 0
-    for bins, aside, ratio, miss in counted_settings(b):
+    for bins, aside, ratio, miss in settings or counted_settings(b):
         if bins != last:
             b.launch("random_bins", 1056, 512, data, np.uint32(elements), np.uint32(bins))
             last = bins
@@ -571,16 +580,16 @@ COUNTS = (
 )  # fmt: skip
 
 
-def count_under_ncu(cubin: Path, out: Path) -> None:
-    """Run the part ``counted`` under ncu and store each setting's counters with it."""
+def count_under_ncu(cubin: Path, out: Path, part: str) -> None:
+    """Run the part ``counted`` or ``set_asides`` under ncu and store each setting's counters with it."""
     from bench.corpus_card import under_ncu, value
 
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "settings.json"
-        own = ["bench.machine.l2_policies", "--cubin", str(cubin), "--out", str(settings), "--parts", "counted"]
+        own = ["bench.machine.l2_policies", "--cubin", str(cubin), "--out", str(settings), "--parts", part]
         more = ("--cache-control", "none", "--kernel-name", "histogram")
         measured, text = under_ncu(own, COUNTS, more)
-        rows = json.loads(settings.read_text())["counted"]
+        rows = json.loads(settings.read_text())[part]
     if len(measured) != 2 * len(rows):
         print(text[-2000:])
     for row, counts in zip(rows, measured[1::2], strict=False):
@@ -665,6 +674,7 @@ PARTS: dict[str, Callable[[Bench], Any]] = {
     "hints": hints,
     "histograms": histograms,
     "counted": counted,
+    "set_asides": lambda b: counted(b, set_aside_settings(b)),
     "rereads": rereads,
     "hashed": hashed,
     "l1_hints": l1_hints,
@@ -679,7 +689,11 @@ def main() -> None:
     parser.add_argument("--build", action="store_true", help="compile the kernels into the cubin and end")
     parser.add_argument("--arch", default="90")
     parser.add_argument("--seconds", type=float, default=60, help="begin no part after so many")
-    parser.add_argument("--counts", type=Path, help="only count the traffic of histograms, under ncu, into this file")
+    parser.add_argument(
+        "--counts",
+        type=Path,
+        help="only count the traffic of histograms, under ncu, into this file; --parts set_asides: for each size of the set-aside",
+    )
     parser.add_argument("--quick", action="store_true", help="one turn each and less data, for the model")
     options = parser.parse_args()
     if options.build:
@@ -689,7 +703,7 @@ def main() -> None:
         options.cubin.write_bytes(compile_source(source, options.arch, options=["-std=c++17"]).cubin)
         return
     if options.counts:
-        count_under_ncu(options.cubin, options.counts)
+        count_under_ncu(options.cubin, options.counts, options.parts[0] if len(options.parts) == 1 else "counted")
         return
     found: dict[str, Any] = {
         "card": smi(),

@@ -116,6 +116,8 @@ class Pipes(Section):
     fma_lite_in_xu: bool
     """The lite lanes are multipliers of the special-function units: they do FP32 products only, while no special function runs."""
     half_lanes: int = Field(gt=0)
+    half_bf16_lanes: int = Field(gt=0)
+    """The same for packed BF16."""
     half_fma_halves_count: int = Field(ge=0, le=2)
     """Halves of the FMA pipe that HADD2, HMUL2 and HFMA2 take, so that the half-precision pipe has HFMA2.MMA alone; 0: they run there too."""
     fp64_port_pipes_count: int = Field(ge=1, le=2)
@@ -445,6 +447,8 @@ class L2(Section):
     """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
     l2_dirty_ways: int = Field(gt=0)
     """Of a set, how many ways may hold dirty lines before one is written back; no limit where a set has no more ways."""
+    l2_streaming_write_backs_count: int = Field(gt=0)
+    """With the limit of dirty lines: after so many write-backs, streaming lines of the set that are clean leave first."""
     l2_write_back_lag_cycles: int = Field(ge=0)
     """How late DRAM's write queue may be before L2 takes no more dirty lines."""
     l2_slice_bytes_per_clk: int = Field(gt=0)
@@ -471,6 +475,8 @@ class L2(Section):
     """Of one slice, for float sums on every word of a sector; on fewer words their share, but at least an integer's pass."""
     l2_atomic_fp16_sector_cycles: float = Field(gt=0)
     """The same for sums of two halves a word."""
+    l2_crowded_write_back_cycles: float = Field(ge=0)
+    """Of a slice, for each line written back for that limit where it is half of the ways that are not set aside."""
     l2_atomic_change_cycles: float = Field(ge=0)
     """Of a slice, for an atomic on another line than its last ones."""
     l2_atomic_answer_change_cycles: float = Field(ge=0)

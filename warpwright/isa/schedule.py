@@ -20,7 +20,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "alu": ("half_rate",),  # half_rate: occupies the lanes for twice as long
     "fma": ("product",),  # product: without an addend
     "fma_heavy": ("wide", "half_rate"),  # integer products; wide: 64-bit, or its upper half
-    "half": ("tensor_path",),
+    "half": ("tensor_path", "bf16"),
     "fp64": (),
     "xu": ("wide_source",),
     # amount: number of the warp's multiply-adds

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from warpwright.api import GPU
 from warpwright.isa.program import Instruction
-from warpwright.studies.a100_tensor_cores import FORMATS, PAPER, Format, rates, tera_operations
+from warpwright.studies.a100_tensor_cores import (
+    FORMATS,
+    PAPER,
+    STEPS_PER_CHAIN,
+    UNROLLED_STEPS,
+    Format,
+    rates,
+    tera_operations,
+)
 from warpwright.studies.study import Cell, Result, Step, Table, study
 
 SPEEDUP_TOLERANCE = 0.05
@@ -37,7 +45,8 @@ def _scalar(name: str, chip: str, sums: int, operations: int, tops: float) -> Sc
         '"d"(__hiloint2double(a[1], b[1])));',
         "INT8": 'asm volatile("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(s[0]) : "r"(a[1]), "r"(b[1]));',
     }[name]
-    return Scalar(f"{chip.upper()}, {name}", chip, "", (1, 1, sums), operations, tops, text=text)
+    steps = UNROLLED_STEPS if name == "FP16" else STEPS_PER_CHAIN
+    return Scalar(f"{chip.upper()}, {name}", chip, "", (1, 1, sums), operations, tops, steps_per_chain=steps, text=text)
 
 
 SCALARS = (

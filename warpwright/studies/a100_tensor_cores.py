@@ -37,7 +37,8 @@ extern "C" __global__ void products(unsigned *out, int repeats)
 }
 """
 STEPS_PER_CHAIN, CHAINS = 8, 8
-STEPS_PER_REPEAT = STEPS_PER_CHAIN * CHAINS
+UNROLLED_STEPS = 32
+"""Per chain, for instructions that issue in each cycle."""
 WARPS, REPEATS = 8, (2, 6)
 TOLERANCE = 0.03
 
@@ -55,6 +56,8 @@ class Format:
     tops: float
     sparse: bool = False
     ends: str = ""
+    steps_per_chain: int = STEPS_PER_CHAIN
+    """In the body of the loop: more where the pipe takes an instruction in each cycle, so that the loop's own four do not count."""
 
     @property
     def step(self) -> str:
@@ -140,12 +143,12 @@ FORMATS = (
 
 def tera_operations(gpu: GPU, kind: Format) -> float:
     """Operations in 10¹² per second that the whole chip does of a format."""
-    defines: dict[str, str | int | None] = {"SUMS": kind.registers[2], "STEP": kind.step}
+    defines: dict[str, str | int | None] = {"SUMS": kind.registers[2], "STEPS": kind.steps_per_chain, "STEP": kind.step}
     kernel = gpu.compile(SOURCE, defines=defines, name=f"{kind.row}.cu")["products"]
     sms = gpu.chip.sm.sm_count
     out = np.zeros(sms * WARPS * 32, np.uint32)
     few, many = (kernel[sms, WARPS * 32](out.copy(), repeats).cycles for repeats in REPEATS)
-    steps = STEPS_PER_REPEAT * (REPEATS[1] - REPEATS[0]) * sms * WARPS
+    steps = kind.steps_per_chain * CHAINS * (REPEATS[1] - REPEATS[0]) * sms * WARPS
     return steps * kind.operations / (many - few) * gpu.chip.clocks.sm_clock_mhz / 1e6
 
 

@@ -179,7 +179,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     take_line(m, entry, start << FRACTION, units)
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
-    touched = touch(m, home, line, start, True, 0)
+    touched = touch(m, home, line, start, True, -1)
     place = touched >> 40
     if m[s.chip.compressible_count]:
         note_change(m, line, False)

@@ -24,7 +24,7 @@ from warpwright.isa.program import Program
 from warpwright.native import intrinsics
 from warpwright.timing import buffer_reuse
 from warpwright.timing import state as s
-from warpwright.timing.access_policy import POLICY_OF, SHARE_BITS
+from warpwright.timing.access_policy import POLICY_OF, share_of_ratio
 from warpwright.timing.instruction_table import StaticProgram, encode
 from warpwright.timing.interface import TracedKernel
 from warpwright.timing.placement import dispatch_of, first_places
@@ -259,7 +259,7 @@ def _window(grid: Grid, chip: Chip, k: s.Kernel) -> dict[int, int]:
     return {
         k.window_first: window.address // line,
         k.window_end: -(-(window.address + window.size_bytes) // line),
-        k.window_share: round(window.hit_ratio * (1 << SHARE_BITS)),
+        k.window_share: share_of_ratio(window.hit_ratio),
         k.window_hit: POLICY_OF[window.hit],
         k.window_miss: POLICY_OF[window.miss],
     }

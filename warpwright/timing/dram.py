@@ -134,8 +134,8 @@ def read_at(m: Any, where: Place, count: int, time: int) -> int:
 
 
 @core
-def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
-    """Queue sectors for writing; a full queue drains as one batch. Returns the end of the last batch, in cycles."""
+def queue_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
+    """Queue sectors for writing; a full queue drains as one batch. Returns the channel's offset."""
     where = place_of(m, piece, line)
     state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
     count = popcount(sectors)
@@ -159,9 +159,30 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
         m[state.queued] = 0
         m[state.read] = 0
         start = reserve(m, where.port, s.DRAM_SHIFT, _CAPACITY, time, units)
+        m[state.batch] = start
         m[state.written] = start + (units >> 8)
         sectors_queued = 0
         requests = 0
     m[state.writes] = sectors_queued
     m[state.requests] = requests
+    return state
+
+
+@core
+def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
+    """Queue sectors for writing. Returns the end of the last batch, in cycles."""
+    state = s.Channel(queue_write(m, piece, line, sectors, time))
     return m[state.written]
+
+
+@core
+def write_back(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
+    """Queue sectors for writing. Returns when the queue has room for them, in cycles.
+
+    The queue holds one batch.  While a batch drains, its places become free one after the other for the next one, however long the batch takes (an H200's L2
+    writes back single sectors of 21 billion lines per second, bench.machine.l2_policies ``histograms``; a batch of them opens a row for each).
+    """
+    state = s.Channel(queue_write(m, piece, line, sectors, time))
+    queued = m[state.requests] if m[s.chip.dram_batch_requests] else m[state.writes]
+    drains = m[state.written] - m[state.batch]
+    return m[state.batch] + divide(drains * queued, m[s.chip.dram_batch])

@@ -93,6 +93,15 @@ def find_way(builder: Any, tags: Any, line: Any, shift: Any) -> Word:
 
 
 @Piece
+def dirty_ways(builder: Any, tags: Any, stamps: Any, dirty: Any, kept: Any) -> Word:
+    """Mask of those of 16 int64 at ``tags`` that have bits of ``dirty`` and whose counterpart at ``stamps`` is less than ``kept``."""
+    bits = builder.and_(_load_vector(builder, tags, WAYS), spread(builder, dirty, WAYS))
+    changed = builder.icmp_signed("!=", bits, ir.Constant(bits.type, [0] * WAYS))
+    below = builder.icmp_signed("<", _load_vector(builder, stamps, WAYS), spread(builder, kept, WAYS))
+    return builder.zext(builder.bitcast(builder.and_(changed, below), ir.IntType(WAYS)), WORD)
+
+
+@Piece
 def oldest_way(builder: Any, stamps: Any) -> Word:
     """The first of the smallest of 16 int64 at a host address."""
     held = _load_vector(builder, stamps, WAYS)

@@ -166,6 +166,7 @@ class KeptCaches:
         kept = np.zeros_like(now)
         for field in (s.Channel.writes, s.Channel.queued, s.Channel.read):
             kept[:, field] = now[:, field]
-        kept[:, s.Channel.written] = np.maximum(now[:, s.Channel.written] - elapsed, 0)
+        for field in (s.Channel.batch, s.Channel.written):
+            kept[:, field] = np.maximum(now[:, field] - elapsed, 0)
         kept[:, s.Channel.first] = LONG_AGO  # memory in use is refreshed continuously
         return kept.reshape(-1)

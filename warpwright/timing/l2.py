@@ -14,12 +14,21 @@ from typing import Any
 
 from warpwright.native.intrinsics import HOST_LINE_BYTES, core, host_address, popcount, prefetch
 from warpwright.timing import state as s
-from warpwright.timing.access_policy import FIRST, LAST, LEVEL_LAST, LEVEL_NORMAL, LEVEL_SHIFT, NORMAL, level_after
+from warpwright.timing.access_policy import (
+    FIRST,
+    LAST,
+    LEVEL_LAST,
+    LEVEL_NORMAL,
+    LEVEL_SHIFT,
+    NORMAL,
+    UNCHANGED,
+    level_after,
+)
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.compression import entry_of, note_change
-from warpwright.timing.dram import Place, dram_read, dram_write, read_at
-from warpwright.timing.intrinsics import WAYS, find_way, oldest_way
+from warpwright.timing.dram import Place, dram_read, dram_write, read_at, write_back
+from warpwright.timing.intrinsics import WAYS, dirty_ways, find_way, oldest, oldest_way
 from warpwright.timing.l2_hazards import (
     FAR,
     FRACTION,
@@ -42,8 +51,9 @@ from warpwright.timing.l2_hazards import (
 )
 from warpwright.timing.ports import reserve
 
-# A tag: line << TAG_SHIFT | a copy is in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
-TAG_SHIFT = 9
+# A tag: line << TAG_SHIFT | streaming << 9 | a copy is in the other partition << 8 | dirty sectors << 4 | valid sectors, there or on their way
+TAG_SHIFT = 10
+STREAMING = 1 << 9
 COPIED = 1 << 8
 DIRTY = 15 << 4
 # A fill: when the last sectors came << 12 | words written of each sector that is known in part, ``chip.part_bits`` a sector
@@ -135,6 +145,74 @@ def filled_at(m: Any, place: int) -> int:
 
 
 @core
+def bounded_dirty(m: Any, first: int) -> int:
+    """Mask of a set's ways whose lines are dirty and do not persist; ``first``: place of its first way."""
+    if m[s.chip.l2_ways] == WAYS:
+        host = host_address(m) + 8 * (m[s.chip.l2_tags] + first)
+        return dirty_ways(host, host + 8 * WAYS, DIRTY, LEVEL_LAST << LEVEL_SHIFT)
+    mask = 0
+    for way in range(m[s.chip.l2_ways]):
+        if (
+            m[m[s.chip.l2_tags] + first + way] & DIRTY
+            and m[m[s.chip.l2_stamps] + first + way] >> LEVEL_SHIFT < LEVEL_LAST
+        ):
+            mask |= 1 << way
+    return mask
+
+
+@core
+def limit_dirty(m: Any, piece: int, place: int, most: int, time: int) -> int:
+    """Write back the least recently used dirty line of a set that has more than ``most``; it stays in its way. Returns when another line may become dirty.
+
+    Persisting lines do not count.  A V100's L2 keeps half of its lines dirty: of kernels that write much, 98,280 to 98,400 sectors, 3 MiB of 6, have not reached DRAM
+    at the end (published counters of sobolQRNG, quasirandomGenerator and mergeSort: ``bench/data/published/qv100_kernels.json``).  An H100 keeps 7 of 16 ways dirty
+    (``bench/data/h100/l2_policy_counts.json``: sums on counters at random write 0.525, 0.744 and 0.867 sectors each where a set has 9.2, 12.2 and 18.3 lines of counters).
+    """
+    first = place - place % (m[s.chip.l2_ways] * s.L2_WAY_WORDS)
+    ways = bounded_dirty(m, first)
+    if popcount(ways) <= most:
+        return time
+    stamps = m[s.chip.l2_stamps] + first
+    victim = first
+    if m[s.chip.l2_ways] == WAYS:
+        victim += oldest(ways, host_address(m) + 8 * stamps)
+    else:
+        least = s.INF
+        for way in range(m[s.chip.l2_ways]):
+            if (ways >> way) & 1 and m[stamps + way] < least:
+                least = m[stamps + way]
+                victim = first + way
+    age_streaming(m, piece, first, ways)
+    if m[m[s.chip.l2_fills] + victim] & PARTS:
+        complete(m, piece, victim, time)
+    tag_at = m[s.chip.l2_tags] + victim
+    tag = m[tag_at]
+    if tag & DIRTY == 0:
+        return time
+    m[tag_at] = tag & ~DIRTY
+    if m[s.chip.crowded_write_back]:
+        busy(m, piece, time, m[s.chip.crowded_write_back])
+    return send_back(m, piece, tag >> TAG_SHIFT, (tag & DIRTY) >> 4, time)
+
+
+@core
+def age_streaming(m: Any, piece: int, first: int, dirty: int) -> None:
+    """Streaming lines of a set that were written back earlier and not used since leave it first, from one in so many write-backs on.
+
+    A streaming line that is written is kept like a normal one while it is dirty (bench.machine.l2_policies ``counted`` on an H100: with a hit ratio of 0.25, 10 of 16
+    ways set aside and 6.1, 9.2, 12.2 lines of counters in a set 0.11, 0.26, 0.39 sectors per sum are read again, and none where the lines beyond the ratio are normal).
+    """
+    counts = counters(m, piece)
+    m[counts.limited] += 1
+    if m[counts.limited] < m[s.chip.l2_streaming_write_backs]:
+        return
+    m[counts.limited] = 0
+    for way in range(m[s.chip.l2_ways]):
+        if (dirty >> way) & 1 == 0 and m[m[s.chip.l2_tags] + first + way] & STREAMING:
+            m[m[s.chip.l2_stamps] + first + way] &= (1 << LEVEL_SHIFT) - 1
+
+
+@core
 def used(m: Any, piece: int, place: int, time: int) -> None:
     """Mark a line as used at ``time``: among the lines of its level in its set it is replaced last."""
     at = m[s.chip.l2_stamps] + place
@@ -144,6 +222,9 @@ def used(m: Any, piece: int, place: int, time: int) -> None:
         way = place % (m[s.chip.l2_ways] * s.L2_WAY_WORDS)
         level = level_after(m, at - way, way, policy)
     m[at] = (level << LEVEL_SHIFT) + max(time + m[s.chip.epoch], 1)
+    if policy == LAST and m[s.chip.l2_dirty_ways] < m[s.chip.l2_ways]:
+        # The line that no longer persists may be one dirty line too many.
+        limit_dirty(m, piece, place, m[s.chip.l2_dirty_ways], time)
 
 
 @core
@@ -226,6 +307,17 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
 
 
 @core
+def send_back(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
+    """Write dirty sectors back to DRAM; returns when the slice can accept another write.
+
+    They are read from the slice through its port (bench.machine.l2_policies ``counted`` on an H100: with 5 million counters a sum takes 1.09 and 1.18 times as long where
+    0.15 and 0.29 lines per sum are written back, 0.6 of a sum's time for each).
+    """
+    port(m, piece, time, popcount(sectors))
+    return max(time, write_back(m, piece, line, sectors, time) - m[s.chip.write_back_lag])
+
+
+@core
 def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     """Replace a way; dirty sectors go to DRAM. Returns when a write that needs the way can be accepted."""
     place = -1 - place
@@ -241,9 +333,7 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     m[m[s.chip.l2_tags] + place] = line << TAG_SHIFT
     m[m[s.chip.l2_stamps] + place] = LEVEL_NORMAL << LEVEL_SHIFT
     m[m[s.chip.l2_fills] + place] = 0
-    if dirty:
-        return max(time, dram_write(m, piece, tag >> TAG_SHIFT, dirty, time) - m[s.chip.write_back_lag])
-    return time
+    return send_back(m, piece, tag >> TAG_SHIFT, dirty, time) if dirty else time
 
 
 @core
@@ -278,6 +368,13 @@ def write_port(m: Any, piece: int, time: int, units: int) -> int:
     nearly as fast as a write, a copy from DRAM half as fast)."""
     calendar = m[s.chip.slice_write_ports] + piece * s.CALENDAR_SLOTS
     return reserve(m, calendar, s.CALENDAR_SHIFT, m[s.chip.slice_capacity], time, units)
+
+
+@core
+def busy(m: Any, piece: int, time: int, units: int) -> None:
+    """Take bytes of both ports of a slice."""
+    port(m, piece, time, units >> m[s.chip.sector_shift])
+    write_port(m, piece, time, units)
 
 
 @core
@@ -483,50 +580,20 @@ def mirror_of(m: Any, home: int, line: int, start: int) -> int:
 
 
 @core
-def limit_dirty(m: Any, piece: int, place: int, time: int) -> int:
-    """Make room for a line that becomes dirty: if its set has the maximum of dirty lines, the least recently used one is written back. Returns when the line may become dirty.
-
-    A V100's L2 keeps half of its lines dirty: of kernels that write much, 98,280 to 98,400 sectors, 3 MiB of 6, have not reached DRAM
-    at the end (published counters of sobolQRNG, quasirandomGenerator and mergeSort: ``bench/data/published/qv100_kernels.json``).
-    """
-    ways = m[s.chip.l2_ways]
-    first = place - place % (ways * s.L2_WAY_WORDS)
-    count = 0
-    oldest = s.INF
-    victim = place
-    for way in range(first, first + ways):
-        if m[m[s.chip.l2_tags] + way] & DIRTY and m[m[s.chip.l2_stamps] + way] >> LEVEL_SHIFT != LEVEL_LAST:
-            count += 1
-            if m[m[s.chip.l2_stamps] + way] < oldest:
-                oldest = m[m[s.chip.l2_stamps] + way]
-                victim = way
-    if count >= m[s.chip.l2_dirty_ways]:
-        if m[m[s.chip.l2_fills] + victim] & PARTS:
-            complete(m, piece, victim, time)
-        tag_at = m[s.chip.l2_tags] + victim
-        tag = m[tag_at]
-        if tag & DIRTY:
-            m[tag_at] = tag & ~DIRTY
-            return max(
-                time, dram_write(m, piece, tag >> TAG_SHIFT, (tag & DIRTY) >> 4, time) - m[s.chip.write_back_lag]
-            )
-    return time
-
-
-@core
 def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int:
     """A place for a line that is written at its home: place << 40 | when the home can take it.
 
     A write from the other side (``far``) passes that side's slice and leaves there the sectors ``left`` that it writes whole; what the slice has of the
-    others it brings up to date.  After a write from the home's own side, and after an atomic, the other side's copy is gone, all of it
+    others it brings up to date.  A line that the home did not have takes room there too, except for an atomic (``left`` = -1: an H100's L2 keeps 13.5 of 18.3 lines of
+    counters in a set of 16 ways).  After a write from the home's own side, and after an atomic, the other side's copy is gone, all of it
     (bench.machine.written on an H200: what a reader finds on its own side, by the sides of writer and home).
     """
     place = find(m, home, line)
-    policy = counters(m, home).policy
-    if (
-        m[policy] == FIRST
-    ):  # bench.machine.l2_policies ``histograms``: sums on lines beyond the hit ratio are found as if these were normal
-        m[policy] = NORMAL
+    asked = counters(m, home).policy
+    policy = m[asked]
+    if policy == FIRST:
+        # While it is dirty, a streaming line is kept as if it were normal.
+        m[asked] = NORMAL
     ready = start
     new = place < 0
     if new:
@@ -534,20 +601,23 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
         place = -1 - place
     if m[s.chip.partitions] == 2:
         tag_at = m[s.chip.l2_tags] + place
-        if far and left:
+        if far and left > 0:
             copy = mirror_of(m, home, line, start)
             m[m[s.chip.l2_tags] + copy] |= left
             used_copy(m, home, copy, start)
             m[tag_at] |= COPIED
-        elif new:
+        elif new and left >= 0:
             mirror_of(m, home, line, start)
         if m[tag_at] & COPIED and not far:
             copy = find(m, counterpart(m, home), line)
             if copy >= 0:
                 m[m[s.chip.l2_tags] + copy] &= ~15
-    limited = m[s.chip.l2_dirty_ways] < m[s.chip.l2_ways] and m[m[s.chip.l2_tags] + place] & DIRTY == 0
-    if limited and m[m[s.chip.l2_stamps] + place] >> LEVEL_SHIFT != LEVEL_LAST and m[counters(m, home).policy] != LAST:
-        ready = max(ready, limit_dirty(m, home, place, start))
+    tag_at = m[s.chip.l2_tags] + place
+    if policy != UNCHANGED:
+        m[tag_at] = (m[tag_at] & ~STREAMING) | (STREAMING if policy == FIRST else 0)
+    limited = m[s.chip.l2_dirty_ways] < m[s.chip.l2_ways] and m[tag_at] & DIRTY == 0
+    if limited and m[m[s.chip.l2_stamps] + place] >> LEVEL_SHIFT != LEVEL_LAST and policy != LAST:
+        ready = max(ready, limit_dirty(m, home, place, m[s.chip.l2_dirty_ways] - 1, start))
     used(m, home, place, start)
     return place << 40 | ready
 

@@ -92,7 +92,8 @@ def _half(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
         both = pipes.half_fma_halves_count == 2
         interval = _lanes(lanes, pipes.fma_heavy_lanes)
         return Timing(s.P_FMA_PAIR if both else s.P_FMA_HEAVY, interval, pipes.half_latency_cycles, s.K_FIXED)
-    return Timing(s.P_HALF, _lanes(lanes, pipes.half_lanes), pipes.half_latency_cycles, s.K_FIXED)
+    width = pipes.half_bf16_lanes if "bf16" in work.traits else pipes.half_lanes
+    return Timing(s.P_HALF, _lanes(lanes, width), pipes.half_latency_cycles, s.K_FIXED)
 
 
 def _fp64(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:

@@ -108,19 +108,25 @@ def _fill_header(state: State, chip: Chip, grids: Sequence[Grid], space: Workspa
         state.words[field] = value
 
 
-def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
-    """How many ways of a set persisting lines may take, one at least where the chip has a set-aside, and how many lines that are not may be dirty beside them.
+def dirty_ways_beside(set_aside: int, ways: int) -> int:
+    """How many of a set's ways may hold dirty lines that do not persist, with so many set aside, if the chip has no lower limit of its own.
 
-    Written lines take room in both partitions.  With the default set-aside or less the chip's own ``l2_dirty_ways`` holds, which is calibrated with it.  An
-    H200 with 10 of 16 ways set aside sums into 5 and 10 million counters as if it wrote back what does
-    not fit into the rest (``bench.machine.l2_policies histograms``: 279 and 462 us where it takes 170 and 247 with nothing set aside).
+    An H100 with 0 to 5, 6, 7, 8, 9 and 10 of 16 ways set aside keeps 7, 6, 5, 4, 4 and 3 (``bench.machine.l2_policies counted``,
+    ``bench/data/h100/l2_set_aside_counts.json``): all but 4 of the rest, or half of it.
     """
+    rest = ways - set_aside
+    return max(rest - 4, (rest + 1) // 2, 1)
+
+
+def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
+    """How many ways of a set persisting lines may take, one at least where the chip has a set-aside, and how many lines that are not may be dirty beside them."""
     l2, size = chip.l2, grids[0].context.set_aside_bytes
     ways = -(-size * l2.l2_ways // (l2.l2_kib << 10))
     state.words[s.chip.persisting_ways] = max(ways, 1) if l2.l2_set_aside_max_kib else 0
-    if size > l2.l2_set_aside_default_kib << 10:
-        left = max((l2.l2_ways - ways) // l2.l2_partition_count, 1)
-        state.words[s.chip.l2_dirty_ways] = min(l2.l2_dirty_ways, left)
+    if ways:
+        state.words[s.chip.l2_dirty_ways] = min(l2.l2_dirty_ways, dirty_ways_beside(ways, l2.l2_ways))
+    if l2.l2_ways - ways >= 8:
+        state.words[s.chip.crowded_write_back] = 0
 
 
 def _fill_compressible(state: State, chip: Chip, memory: DeviceMemory) -> npt.NDArray[np.int64]:

@@ -64,7 +64,9 @@ def _simple(m: Modifiers) -> Work:
     kind = first_type(m)
     if kind == "f64":
         return Work("alu", instructions=2)
-    return Work("half") if kind in HALF_TYPES else Work("alu", instructions=_words(m))
+    if kind in HALF_TYPES:
+        return Work("half", frozenset(("bf16",)) if kind.startswith("bf16") else frozenset())
+    return Work("alu", instructions=_words(m))
 
 
 def _sum(m: Modifiers) -> Work:

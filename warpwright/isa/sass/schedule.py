@@ -73,6 +73,10 @@ def _some(**traits: bool) -> frozenset[str]:
     return frozenset(name for name, holds in traits.items() if holds)
 
 
+def _half(i: Instruction) -> Work:
+    return Work("half", _some(tensor_path="MMA" in i.modifiers, bf16="BF16_V2" in i.modifiers))
+
+
 def _converts(i: Instruction) -> Work:
     wide = WIDE_SOURCES.get(i.opcode, ())
     types = [m for m in i.modifiers if m in ("F16", "BF16", "F32", "F64", "S64", "U64")]
@@ -177,7 +181,7 @@ WORKS: dict[str, Callable[[Instruction], Work]] = {
     **dict.fromkeys((*ALU, *ASSUMED_ALU, *MADE_BY_THE_LOADER), _always("alu")),
     **dict.fromkeys(FMA, _always("fma")),
     **dict.fromkeys(FMA_HEAVY, _multiplies),
-    **dict.fromkeys(HALF, lambda i: Work("half", _some(tensor_path="MMA" in i.modifiers))),
+    **dict.fromkeys(HALF, _half),
     **dict.fromkeys(FP64, _always("fp64")),
     **dict.fromkeys(XU, _converts),
     **dict.fromkeys(TENSOR, _product),

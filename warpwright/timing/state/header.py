@@ -660,6 +660,11 @@ class Header(Unit):
     l2_partial_ways = from_chip("l2.l2_partial_ways", "ways", "of a set that may hold partly written lines")
     dram_activate_read = rule("tFAW of reads")
     dram_activate_write = rule("tFAW of writes")
+    crowded_write_back = from_chip(
+        "l2.l2_crowded_write_back_cycles",
+        "slice bytes",
+        "for a line written back where dirty ones may take half of the rest of a set; 0: they may take more",
+    )
     atomic_change = from_chip(
         "l2.l2_atomic_change_cycles", "slice bytes", "for an atomic on a line that is none of the slice's last ones"
     )
@@ -922,6 +927,9 @@ class Header(Unit):
         "pipes.membar_rounds_apart", "", "a round of an SM's fences begins only when the one before is over"
     )
     l2_dirty_ways = from_chip("l2.l2_dirty_ways", "ways", "of a set that may hold dirty lines")
+    l2_streaming_write_backs = from_chip(
+        "l2.l2_streaming_write_backs_count", "lines", "written back for each time that streaming ones age"
+    )
     l2i_cold_latency = derived(
         lambda z: z.cold_code_latency, "cycle", "to a line of code that no SM of the GPC has asked for: DRAM's"
     )

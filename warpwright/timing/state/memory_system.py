@@ -192,6 +192,7 @@ class SliceGroup(Unit, size=32):
     peer_written = word("bytes", "of data to them")
     replays = word("packets", "sent again after an error")
     policy = word("", "what the access that is served asks for its line (access_policy.py)")
+    limited = word("lines", "written back for the limit of dirty ones since streaming lines aged")
 
 
 LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)
@@ -313,7 +314,8 @@ class Channel(Unit, size=16):
     writes = word("sectors", "of queued writes")
     requests = word("requests", "of queued writes")
     refresh = word("refreshes", "done")
-    written = word("cycle", "end of the last batch of writes")
+    batch = word("cycle", "beginning of the last batch of writes")
+    written = word("cycle", "end of it")
     read = word("sectors", "read since then")
     queued = word("1/256 cycle", "of the bus for the queued writes")
     sectors_read = word("sectors", "read so far")
