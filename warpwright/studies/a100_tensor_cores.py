@@ -36,9 +36,10 @@ extern "C" __global__ void products(unsigned *out, int repeats)
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 """
-STEPS_PER_CHAIN, CHAINS = 8, 8
-UNROLLED_STEPS = 32
-"""Per chain, for instructions that issue in each cycle."""
+LOOP = 8, 8
+"""Instructions per chain of the loop's body, and chains."""
+UNROLLED_LOOP = 24, 12
+"""For instructions that issue in each cycle: the loop's own four count little, and no sum shares a register bank with a factor (one of 8 chains does on P100)."""
 WARPS, REPEATS = 8, (2, 6)
 TOLERANCE = 0.03
 
@@ -56,8 +57,7 @@ class Format:
     tops: float
     sparse: bool = False
     ends: str = ""
-    steps_per_chain: int = STEPS_PER_CHAIN
-    """In the body of the loop: more where the pipe takes an instruction in each cycle, so that the loop's own four do not count."""
+    loop: tuple[int, int] = LOOP
 
     @property
     def step(self) -> str:
@@ -143,13 +143,19 @@ FORMATS = (
 
 def tera_operations(gpu: GPU, kind: Format) -> float:
     """Operations in 10¹² per second that the whole chip does of a format."""
-    defines: dict[str, str | int | None] = {"SUMS": kind.registers[2], "STEPS": kind.steps_per_chain, "STEP": kind.step}
+    steps, chains = kind.loop
+    defines: dict[str, str | int | None] = {
+        "SUMS": kind.registers[2],
+        "STEPS": steps,
+        "CHAINS": chains,
+        "STEP": kind.step,
+    }
     kernel = gpu.compile(SOURCE, defines=defines, name=f"{kind.row}.cu")["products"]
     sms = gpu.chip.sm.sm_count
     out = np.zeros(sms * WARPS * 32, np.uint32)
     few, many = (kernel[sms, WARPS * 32](out.copy(), repeats).cycles for repeats in REPEATS)
-    steps = kind.steps_per_chain * CHAINS * (REPEATS[1] - REPEATS[0]) * sms * WARPS
-    return steps * kind.operations / (many - few) * gpu.chip.clocks.sm_clock_mhz / 1e6
+    count = steps * chains * (REPEATS[1] - REPEATS[0]) * sms * WARPS
+    return count * kind.operations / (many - few) * gpu.chip.clocks.sm_clock_mhz / 1e6
 
 
 def rates(formats: Sequence[Format], step: Step) -> dict[Format, float]:
