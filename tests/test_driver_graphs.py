@@ -159,6 +159,142 @@ def test_switch_takes_the_body_of_the_value_or_none(driver: Driver, count: int, 
     driver("cuGraphDestroy", graph)
 
 
+ASK = """
+.version 8.4
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) cudaGraphLaunch(.param .b64 g, .param .b64 s);
+.visible .entry ask(.param .u64 p, .param .u64 graph, .param .u64 stream, .param .u32 digit)
+{
+    // p[1] = 10 * p[1] + digit; p[0] = 100 * p[0] + what the launch returns.
+    .reg .u32 %r<7>;
+    .reg .u64 %d<4>;
+    .reg .pred %p<2>;
+    ld.param.u64 %d1, [p];
+    ld.param.u64 %d2, [graph];
+    ld.param.u64 %d3, [stream];
+    ld.param.u32 %r1, [digit];
+    ld.global.u32 %r2, [%d1+4];
+    mad.lo.u32 %r2, %r2, 10, %r1;
+    st.global.u32 [%d1+4], %r2;
+    setp.eq.u64 %p1, %d3, 0;
+    @%p1 bra done;
+    {
+    .param .b64 g;
+    .param .b64 s;
+    .param .b32 r;
+    st.param.b64 [g], %d2;
+    st.param.b64 [s], %d3;
+    call.uni (r), cudaGraphLaunch, (g, s);
+    ld.param.b32 %r3, [r];
+    }
+    ld.global.u32 %r4, [%d1];
+    mad.lo.u32 %r4, %r4, 100, %r3;
+    st.global.u32 [%d1], %r4;
+done:
+    ret;
+}
+"""
+TAIL, FIRE, SIBLING = 1 << 56, 2 << 56, 3 << 56
+"""cudaStreamGraphTailLaunch, cudaStreamGraphFireAndForget, cudaStreamGraphFireAndForgetAsSibling."""
+DEVICE_LAUNCH = 4
+"""CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH."""
+
+
+@pytest.fixture(scope="module")
+def ask(driver: Driver) -> int:
+    module = driver.word("cuModuleLoadData", ASK.encode())
+    return int(driver.word("cuModuleGetFunction", module, b"ask"))
+
+
+Step = tuple[int, int, int]
+"""A kernel's digit, the executable graph that it launches and as what."""
+
+
+def asking(driver: Driver, ask: int, counters: int, *steps: Step, flags: int = DEVICE_LAUNCH) -> int:
+    """An executable graph of kernels in a line; uploaded."""
+    graph = driver.word("cuGraphCreate", 0)
+    needs: list[int] = []
+    for digit, launches, stream in steps:
+        values = (*map(ctypes.c_uint64, (counters, launches, stream)), ctypes.c_uint32(digit))
+        pointers = (ctypes.c_void_p * 4)(*(ctypes.addressof(v) for v in values))
+        rest = struct.pack("Q7IQQQQ", ask, 1, 1, 1, 1, 1, 1, 0, ctypes.addressof(pointers), 0, 0, 0)
+        needs = [node(driver, graph, KERNEL, rest, *needs)[0]]
+    made = int(driver.word("cuGraphInstantiateWithFlags", graph, flags))
+    driver("cuGraphUpload", made, 0)
+    driver("cuGraphDestroy", graph)
+    return made
+
+
+def test_kernels_launch_graphs_beside_their_own_and_after_it(driver: Driver, ask: int, counters: int) -> None:
+    last = asking(driver, ask, counters, (5, 0, 0))
+    fired = asking(driver, ask, counters, (4, 0, 0))
+    tail = asking(driver, ask, counters, (3, last, TAIL))
+    other = asking(driver, ask, counters, (6, 0, 0))
+    parent = asking(driver, ask, counters, (1, tail, TAIL), (2, fired, FIRE), (7, other, TAIL), flags=0)
+    for times in (1, 2):
+        driver("cuMemsetD32_v2", counters, 0, 2)
+        driver("cuGraphLaunch", parent, 0)
+        driver("cuCtxSynchronize")
+        # What the tail's graph has for its own tail comes before the tail's next.
+        assert words(driver, counters) == (0, 1247356), times
+    # A sibling runs although the graph that asked has ended.
+    child = asking(driver, ask, counters, (8, last, SIBLING))
+    parent = asking(driver, ask, counters, (1, child, FIRE))
+    driver("cuMemsetD32_v2", counters, 0, 2)
+    driver("cuGraphLaunch", parent, 0)
+    driver("cuCtxSynchronize")
+    assert words(driver, counters) == (0, 185)
+
+
+def test_kernels_launch_only_graphs_that_are_instantiated_for_it(driver: Driver, ask: int, counters: int) -> None:
+    plain = asking(driver, ask, counters, (9, 0, 0), flags=0)
+    good = asking(driver, ask, counters, (4, 0, 0))
+    parent = asking(driver, ask, counters, (1, plain, FIRE), (2, good, 7), (3, good, FIRE))
+    driver("cuGraphLaunch", parent, 0)
+    driver("cuCtxSynchronize")
+    # cudaErrorInvalidValue, twice; then none.
+    assert words(driver, counters) == (10100, 1234)
+    # Outside a graph no kernel may.
+    driver("cuMemsetD32_v2", counters, 0, 2)
+    values = (*map(ctypes.c_uint64, (counters, good, FIRE)), ctypes.c_uint32(1))
+    pointers = (ctypes.c_void_p * 4)(*(ctypes.addressof(v) for v in values))
+    driver("cuLaunchKernel", ask, 1, 1, 1, 1, 1, 1, 0, 0, pointers, 0)
+    driver("cuCtxSynchronize")
+    assert words(driver, counters) == (1, 1)
+    # A graph with a node that no kernel may launch is not instantiated so.
+    graph = driver.word("cuGraphCreate", 0)
+    condition = driver.word("cuGraphConditionalHandleCreate", graph, driver.word("cuCtxGetCurrent"), 1, 1)
+    conditional(driver, graph, condition, IF, 1)
+    place = ctypes.c_uint64()
+    assert driver.raw("cuGraphInstantiateWithFlags", ctypes.byref(place), graph, DEVICE_LAUNCH) == 1
+    driver("cuGraphDestroy", graph)
+
+
+def test_a_kernel_finds_the_graph_that_it_belongs_to(driver: Driver, counters: int) -> None:
+    from warpwright.toolchain import compile_source
+
+    source = """extern "C" __global__ void own(unsigned long long *p) {
+        asm volatile("mov.u64 %0, %%current_graph_exec;" : "=l"(*p));
+    }"""
+    module = driver.word("cuModuleLoadData", compile_source(source, 80).cubin)
+    own = driver.word("cuModuleGetFunction", module, b"own")
+    graph = driver.word("cuGraphCreate", 0)
+    values = (ctypes.c_uint64 * 1)(counters)
+    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(values))
+    rest = struct.pack("Q7IQQQQ", own, 1, 1, 1, 1, 1, 1, 0, ctypes.addressof(pointers), 0, 0, 0)
+    node(driver, graph, KERNEL, rest)
+    executable = int(driver.word("cuGraphInstantiateWithFlags", graph, 0))
+    driver("cuGraphLaunch", executable, 0)
+    driver("cuCtxSynchronize")
+    low, high = words(driver, counters)
+    assert low | high << 32 == executable != 0
+    driver("cuLaunchKernel", own, 1, 1, 1, 1, 1, 1, 0, 0, pointers, 0)
+    driver("cuCtxSynchronize")
+    assert words(driver, counters) == (0, 0)
+    driver("cuGraphDestroy", graph)
+
+
 def test_conditions_refuse_what_no_node_may_have(driver: Driver, counters: int) -> None:
     graph = driver.word("cuGraphCreate", 0)
     condition = driver.word("cuGraphConditionalHandleCreate", graph, driver.word("cuCtxGetCurrent"), 0, 0)

@@ -6,9 +6,11 @@ from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture, forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
+from warpwright.driver.device_graphs import launches_graphs, run_with_launches
 from warpwright.driver.driver_state import state
 from warpwright.driver.graphs import COPY, FILL, GRAPH, KERNEL, Executable, Graph, Vertex, before_launch, twin
 from warpwright.driver.pending import queue as pending
+from warpwright.engine import graph_launch_requests
 
 _INSTANTIATE_FLAGS, _DEVICE_LAUNCH = 0xF, 4
 """CUDA_GRAPH_INSTANTIATE_FLAG_*."""
@@ -21,20 +23,23 @@ def instantiate(handle: int, flags: int = 0) -> int:
     graph = state().handles.get(Graph, handle)
     graph.ordered()
     copy, twins = graph.clone()
-    return state().handles.add(Executable(copy, twins, flags))
+    made = Executable(copy, twins, flags)
+    made.handle = state().handles.add(made)
+    return made.handle
 
 
 @entry("cuGraphInstantiateWithFlags")
 def instantiate_with_flags(place: int, handle: int, flags: int) -> None:
     state().check_process()
-    if flags & ~_INSTANTIATE_FLAGS or (flags & _DEVICE_LAUNCH and _launched_by_kernels(handle)):
+    if flags & ~_INSTANTIATE_FLAGS or (flags & _DEVICE_LAUNCH and not _kernels_may_launch(handle)):
         raise CudaError(results.INVALID_VALUE)
     cmemory.put64(place, instantiate(handle, flags & 0xFFFF_FFFF))
 
 
-def _launched_by_kernels(handle: int) -> bool:
-    """Check that a graph contains only nodes that a kernel may launch."""
-    return not any(v.work.kind in (KERNEL, COPY, FILL, GRAPH) for v in state().handles.get(Graph, handle).vertices)
+def _kernels_may_launch(handle: int) -> bool:
+    """Whether a graph contains only nodes that a kernel may launch, and one at least."""
+    vertices = state().handles.get(Graph, handle).vertices
+    return bool(vertices) and all(v.work.kind in (KERNEL, COPY, FILL, GRAPH) for v in vertices)
 
 
 @entry("cuGraphInstantiate", "cuGraphInstantiate_v2")
@@ -61,11 +66,18 @@ def executable_flags(handle: int, place: int) -> None:
 def executable_destroy(handle: int) -> None:
     state().handles.get(Executable, handle).graph.release()
     state().handles.drop(handle)
+    graph_launch_requests.forbid(handle)
 
 
 @entry("cuGraphUpload")
 def upload(handle: int, stream: int) -> None:
-    state().handles.get(Executable, handle)
+    _uploaded(state().handles.get(Executable, handle))
+
+
+def _uploaded(executable: Executable) -> None:
+    """The device has an executable graph: kernels may launch it if it was instantiated for that."""
+    if executable.flags & _DEVICE_LAUNCH:
+        graph_launch_requests.allow(executable.handle)
 
 
 @entry("cuGraphLaunch")
@@ -80,9 +92,14 @@ def launch(handle: int, stream_handle: int) -> None:
         forbid_default_stream(stream)
     costs = stream.device.gpu.chip.launch
     s.host_calls(costs.graph_call_us + costs.graph_call_node_us * len(executable.graph.vertices))
-    if executable.graph.queued(stream):
+    _uploaded(executable)
+    launches = launches_graphs(executable.graph)
+    if not launches and executable.graph.queued(stream):
         return
     pending.drain()
+    if launches:
+        run_with_launches(executable, stream)
+        return
     for prepare in before_launch:
         prepare(executable.graph, executable.flags)
     executable.graph.run(stream)

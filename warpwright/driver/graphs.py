@@ -212,7 +212,7 @@ class Graph(Node):
         Kernels start one after the other, as they become ready; kernels with predecessors start sooner than launches in
         a stream would (`bench.machine.streams`, graphs).
         """
-        begin = free = state().begin(stream)
+        begin = beside = free = state().begin(stream)
         launch = stream.device.gpu.chip.launch
         ends: dict[Vertex, int] = {}
         clocks: dict[Vertex, Clock] = {}
@@ -233,7 +233,8 @@ class Graph(Node):
             elif vertex.enabled:
                 vertex.work.run(lane)
             ends[vertex] = lane.ps
-        stream.ps = max(ends.values(), default=begin)
+            beside = max(beside, *(follow(lane) for follow in after_node))
+        stream.ps = max(beside, *ends.values())
         for clock in clocks.values():
             learn(stream.clock, clock)
 
@@ -322,8 +323,11 @@ class Executable:
     twins: dict[Vertex, Vertex]
     """The executable's vertex for each vertex of the graph from which it was instantiated."""
     flags: int = 0
+    handle: int = 0
 
 
+after_node: list[Callable[[Stream], int]] = []
+"""Hooks after each node that a graph runs as a whole; each is called with the node's stream and returns when what it has begun ends, in picoseconds."""
 before_launch: list[Callable[[Graph, int], None]] = []
 """Hooks at the start of a launch of an executable graph; each is called with the graph and its instantiation flags."""
 

@@ -26,6 +26,7 @@ from warpwright.chips import Chip, Occupancy, OccupancyError, occupancy
 from warpwright.engine.abi import GRID_ID, LAUNCH, LOCAL_WINDOW, MAX_CLUSTER, SHARED_WINDOW
 from warpwright.engine.access_policy import AccessWindow
 from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.graph_launch_requests import current_graph
 from warpwright.errors import LaunchError
 from warpwright.isa.bank0 import grid_workspace
 from warpwright.isa.ops import FIRST_CLUSTERS
@@ -97,6 +98,8 @@ class Bank0Layout:
     """Offsets of the upper words of the two windows, if they do not follow the lower ones."""
     clock_tries: int | None = None
     """u32: number of retries by code that reads a 64-bit clock in halves while the upper half changes."""
+    graph: int | None = None
+    """u64: %current_graph_exec."""
 
 
 _LAYOUTS = {
@@ -114,14 +117,15 @@ _LAYOUTS = {
         constant_window=0xD0,
         clock_tries=0x10C,
     ),
-    70: Bank0Layout(bank_window=0x40, parameter_last=0x114),
-    80: Bank0Layout(bank_window=0x40, parameter_last=0x12C),
+    70: Bank0Layout(bank_window=0x40, parameter_last=0x114, graph=0x120),
+    80: Bank0Layout(bank_window=0x40, parameter_last=0x12C, graph=0x130),
     90: Bank0Layout(
         constant_window=0xD0,
         shared_bytes=0x13C,
         reserved_shared_end=0x68,
         reserved_shared_region=0x6C,
         parameter_window=0x198,
+        graph=0x190,
     ),
 }
 
@@ -217,6 +221,12 @@ def uses_system_shared(program: Program) -> bool:
         "system shared",
         lambda: {layout.reserved_shared_bytes, layout.reserved_shared_end, layout.reserved_shared_region},
     )
+
+
+def names_its_graph(program: Program) -> bool:
+    """Whether compiled code reads %current_graph_exec."""
+    place = bank0_layout(program.arch).graph
+    return place is not None and _reads(program, "current graph", lambda: {place, place + 4})
 
 
 def _reads(program: Program, what: str, wanted: Callable[[], Set[int | None]]) -> bool:
@@ -451,6 +461,8 @@ def constant_bank0(
         struct.pack_into("<I", bank, layout.reserved_shared_bytes, SYSTEM_SHARED_BYTES)
         struct.pack_into("<I", bank, layout.reserved_shared_end, begin + SYSTEM_SHARED_BYTES)
         struct.pack_into("<I", bank, layout.reserved_shared_region, begin + SYSTEM_SHARED_REGION)
+    if layout.graph is not None:
+        struct.pack_into("<Q", bank, layout.graph, current_graph())
     bank[base : base + len(parameters)] = parameters
     return bank
 

@@ -25,6 +25,7 @@ from warpwright.engine.child_launches import DeviceLaunches
 from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.faults import thread_of
 from warpwright.engine.graph_condition_values import set_condition
+from warpwright.engine.graph_launch_requests import request
 from warpwright.engine.launch import Dim3, LaunchContext
 from warpwright.isa.program import Program
 from warpwright.toolchain.demangle import plain_name
@@ -254,6 +255,8 @@ class LaunchServices:
                 self._assert(lane, arguments, warp)
             elif name == "cudaGraphSetConditional":
                 set_condition(_address(arguments, 0), arguments[2])
+            elif name == "cudaGraphLaunch":
+                result[lane] = request(_address(arguments, 0), _address(arguments, 2))
             elif self.launches is not None:
                 if name.endswith("StreamCreate"):
                     warp.write(lane, _address(arguments, 0), self.launches.new_stream().to_bytes(8, "little"))

@@ -22,6 +22,8 @@ SERVICES: dict[str, tuple[int, ...]] = {
     "__cuda_syscall_cnpv2GetLastError": (),
     # handle of a graph condition, value
     "cudaGraphSetConditional": (8, 4),
+    # executable graph, one of three streams
+    "cudaGraphLaunch": (8, 8),
 }
 """Size of each argument in bytes, by name."""
 RESULT_BYTES = {
@@ -33,6 +35,7 @@ RESULT_BYTES = {
     "__cuda_syscall_cnpv2StreamDestroy": 4,
     "__cuda_syscall_cnpv2SetLastError": 4,
     "__cuda_syscall_cnpv2GetLastError": 4,
+    "cudaGraphLaunch": 4,
 }
 LAUNCHES = "__cuda_syscall_cnpv2GetParameterBufferV2"
 """The service that every kernel with device-side launches calls."""

@@ -1,0 +1,91 @@
+"""Launches of graphs that kernels request with ``cudaGraphLaunch``.
+
+CUDA C++ Programming Guide, "Device Graph Launch": only kernels of a graph may launch one, and only one that was instantiated for it and uploaded.  A launch
+fired and forgotten runs beside the graph, one for the tail after it and all that it has fired, a sibling as if the graph's own launcher had fired it.
+The driver runs them (:mod:`warpwright.driver.device_graphs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+TAIL, FIRE, SIBLING = 1 << 56, 2 << 56, 3 << 56
+"""cudaStreamGraphTailLaunch, cudaStreamGraphFireAndForget, cudaStreamGraphFireAndForgetAsSibling."""
+FIRED_COUNT, TAIL_COUNT = 120, 255
+"""Of the launches of each kind that one execution of a graph may request."""
+_INVALID_VALUE, _PENDING_COUNT_EXCEEDED = 1, 69
+
+
+@dataclass(eq=False)
+class GraphRun:
+    """One execution of an executable graph."""
+
+    handle: int
+    launcher: GraphRun | None
+    fired: list[int] = field(default_factory=list)
+    """Executable graphs that its kernels have fired and that have not begun."""
+    fired_count: int = 0
+    tail: list[int] = field(default_factory=list)
+    """Executable graphs to run after it."""
+
+
+_launchable: set[int] = set()
+_runs: list[GraphRun] = []
+
+
+def allow(handle: int) -> None:
+    """Let kernels launch an executable graph."""
+    _launchable.add(handle)
+
+
+def forbid(handle: int) -> None:
+    """Let kernels launch it no longer."""
+    _launchable.discard(handle)
+
+
+@contextmanager
+def running(handle: int) -> Iterator[GraphRun]:
+    """Record what the kernels of an executable graph request."""
+    made = GraphRun(handle, current_run())
+    _runs.append(made)
+    try:
+        yield made
+    finally:
+        _runs.pop()
+
+
+def current_run() -> GraphRun | None:
+    """The graph's execution of which a kernel runs now."""
+    return _runs[-1] if _runs else None
+
+
+def current_graph() -> int:
+    """``%current_graph_exec`` (``cudaGetCurrentGraphExec``): the handle of the graph of the kernel that runs; 0 outside graphs."""
+    return _runs[-1].handle if _runs else 0
+
+
+def request(handle: int, stream: int) -> int:
+    """``cudaGraphLaunch`` in a kernel; returns 0 or the error's number."""
+    run = current_run()
+    if run is None or handle not in _launchable:
+        return _INVALID_VALUE
+    if stream == TAIL:
+        if len(run.tail) == TAIL_COUNT:
+            return _PENDING_COUNT_EXCEEDED
+        if handle == run.handle and handle in run.tail:
+            return _INVALID_VALUE
+        run.tail.append(handle)
+        return 0
+    if stream not in (FIRE, SIBLING):
+        return _INVALID_VALUE
+    parent = run.launcher if stream == SIBLING and run.launcher is not None else run
+    # A graph that runs, or will, is not launched a second time beside itself.
+    if handle in parent.fired or any(one.handle == handle for one in _runs):
+        return _INVALID_VALUE
+    if parent.fired_count == FIRED_COUNT:
+        return _PENDING_COUNT_EXCEEDED
+    parent.fired_count += 1
+    parent.fired.append(handle)
+    return 0
