@@ -372,6 +372,22 @@ extern "C" __global__ void __launch_bounds__(SIDE) invert_triangles(const T *a, 
     for (int row = 0; row < SIDE; row++) inverses[(i64)(first + row) * SIDE + column] = found[row * SIDE + column];
 }
 
+// The sum over a warp's lanes of each of eight values; lane i gets that of value i / 4.
+static __device__ __forceinline__ double sum_of_eight(double (&values)[8], int lane)
+{
+#pragma unroll
+    for (int half = 4, bit = 16; half; half /= 2, bit /= 2)
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            const bool high = lane & bit;
+            const double kept = high ? values[i + half] : values[i], sent = high ? values[i] : values[i + half];
+            values[i] = kept + __shfl_xor_sync(~0u, sent, bit);
+        }
+    double sum = values[0];
+    for (int bit = 2; bit; bit /= 2) sum += __shfl_xor_sync(~0u, sum, bit);
+    return sum;
+}
+
 // x = inverse(L or U) (scale * y in the order of rows); each block solves 64 rows, and waits for the others' as it needs them.
 // order and scale may be null; after, too: x is multiplied by it when it is stored. flags are zero at the first call and `turn` grows.
 extern "C" __global__ void __launch_bounds__(THREADS) solve_triangle(
@@ -380,6 +396,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) solve_triangle(
 {
     __shared__ double known[SIDE], right[SIDE];
     const int blocks = n / SIDE, own = upper ? blocks - 1 - blockIdx.x : blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int at = own * SIDE + warp * 8 + lane / 4;
+    // What does not depend on other blocks is read before they are waited for.
+    const int from = order ? order[at] : at;
+    const double given = (scale ? scale[from] : 1.0) * y[from], factor = stored && after ? after[at] : 1.0;
+    T inverse[8][2];
+#pragma unroll
+    for (int r = 0; r < 8; r++) {
+        const T *row = inverses + (i64)(own * SIDE + warp * 8 + r) * SIDE;
+        inverse[r][0] = row[lane], inverse[r][1] = row[lane + 32];
+    }
     double sums[8] = {};
     for (int step = 0; step < blockIdx.x; step++) {
         const int other = upper ? blocks - 1 - step : step;
@@ -397,29 +423,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) solve_triangle(
 #pragma unroll
         for (int r = 0; r < 8; r++) sums[r] += left[r][0] * known[2 * lane] + left[r][1] * known[2 * lane + 1];
     }
-#pragma unroll
-    for (int r = 0; r < 8; r++) {
-        for (int step = 16; step; step /= 2) sums[r] += __shfl_xor_sync(~0u, sums[r], step);
-        if (lane == 0) {
-            int row = own * SIDE + warp * 8 + r, from = order ? order[row] : row;
-            right[warp * 8 + r] = (scale ? scale[from] : 1.0) * y[from] - sums[r];
-        }
-    }
+    const double taken = sum_of_eight(sums, lane);
+    if (lane % 4 == 0) right[warp * 8 + lane / 4] = given - taken;
     __syncthreads();
 #pragma unroll
-    for (int r = 0; r < 8; r++) {
-        const T *row = inverses + (i64)(own * SIDE + warp * 8 + r) * SIDE;
-        double sum = row[lane] * right[lane] + row[lane + 32] * right[lane + 32];
-        for (int step = 16; step; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-        if (lane == 0) {
-            int at = own * SIDE + warp * 8 + r;
-            x[at] = sum;
-            if (stored) stored[at] = after ? after[at] * sum : sum;
-            __threadfence();
-        }
+    for (int r = 0; r < 8; r++) sums[r] = inverse[r][0] * right[lane] + inverse[r][1] * right[lane + 32];
+    const double found = sum_of_eight(sums, lane);
+    if (lane % 4 == 0) {
+        x[at] = found;
+        if (stored) stored[at] = factor * found;
     }
+    // The barrier orders the block's stores before thread 0's fence, which is for all of them.
     __syncthreads();
-    if (threadIdx.x == 0) atomicExch(flags + own, turn);
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicExch(flags + own, turn);
+    }
 }
 
 // y = A x, or b - A x: a warp for each row.
