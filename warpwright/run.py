@@ -42,6 +42,7 @@ from warpwright.engine.launch import (
     is_cooperative,
     lacks_grid_barrier,
     launch_shared_bytes,
+    place_graph,
     place_parameters,
     place_workspace,
     reads_parameters_by_address,
@@ -526,6 +527,7 @@ def launch_context(
     bank0[program.parameter_base_bytes : program.parameter_base_bytes + len(parameters)] = parameters
     if workspace is not None:
         place_workspace(program, bank0, workspace.address)
+    place_graph(program, bank0)
     window: Allocation | None = None
     if reads_parameters_by_address(program):
         window = memory.allocate(len(bank0), f"parameters of {kernel.name}")

@@ -461,8 +461,6 @@ def constant_bank0(
         struct.pack_into("<I", bank, layout.reserved_shared_bytes, SYSTEM_SHARED_BYTES)
         struct.pack_into("<I", bank, layout.reserved_shared_end, begin + SYSTEM_SHARED_BYTES)
         struct.pack_into("<I", bank, layout.reserved_shared_region, begin + SYSTEM_SHARED_REGION)
-    if layout.graph is not None:
-        struct.pack_into("<Q", bank, layout.graph, current_graph())
     bank[base : base + len(parameters)] = parameters
     return bank
 
@@ -472,6 +470,13 @@ def place_workspace(program: Program, bank0: bytearray, address: int) -> None:
     high, low = grid_workspace(program.arch)
     struct.pack_into("<I", bank0, high, address >> 32)
     struct.pack_into("<I", bank0, low, address & 0xFFFF_FFFF)
+
+
+def place_graph(program: Program, bank0: bytearray) -> None:
+    """Record in constant bank 0 the graph to which the launch belongs, if code reads it."""
+    place = bank0_layout(program.arch).graph
+    if place is not None and names_its_graph(program):
+        struct.pack_into("<Q", bank0, place, current_graph())
 
 
 def reads_parameters_by_address(program: Program) -> bool:
