@@ -200,6 +200,8 @@ class WarpFunction(Jumps):
                 self.groups.push(n + 1, held)
                 w.emit(f"br label %{after}")
                 w.label(after)
+            if self.held_barriers:
+                w.emit(f"store {w.mask_type} 0, ptr %held")
             w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         if resume.kind == "red":
             lanes = w.load_field("%warp", WARP["barrier_lanes"], w.mask_type)
@@ -219,10 +221,7 @@ class WarpFunction(Jumps):
 
     def _lanes_held(self) -> str:
         """The lanes at block barriers that the rest of the warp may not have reached."""
-        held = "0"
-        for n in self.held_barriers:
-            held = self.w.op(f"or {self.w.mask_type} {held}, " + self.w.op(f"load {self.w.mask_type}, ptr %q{n}"))
-        return held
+        return self.w.op(f"load {self.w.mask_type}, ptr %held") if self.held_barriers else "0"
 
     def _finish_red(self, n: int, lanes: str) -> None:
         """Finish the instruction of a reducing barrier, once its result is available."""

@@ -105,6 +105,8 @@ class Groups:
             return []
         found = [("depth", 8), ("apart", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
         found += [(f"a{n}", 8) for n in self.points] + [(f"q{n}", 8) for n in self.held_barriers]
+        if self.held_barriers:
+            found.append(("held", 8))
         if self.meeting:
             found += [
                 ("synced", 8),
@@ -399,10 +401,10 @@ class Groups:
         """The arrived lanes that are complete; with ``here``, only these lanes count as arrived."""
         w = self.w
         alive = self._alive()
+        missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {here}, -1')}")
         if w.flow.saved >> n & 1:
-            missing = self._missing_in_groups(wanted, arrived, here, alive)
-        else:
-            missing = w.splat(w.mask_type, w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {here}, -1')}"))
+            return self._complete_by_groups(wanted, arrived, here, missing)
+        missing = w.splat(w.mask_type, missing)
         absent = w.op(f"and {w.vecmask} {wanted}, {missing}")
         complete = w.op(f"icmp eq {w.vecmask} {absent}, zeroinitializer")
         return w.op(f"and {w.mask_type} {arrived}, {w.bits_of(complete)}")
@@ -622,24 +624,43 @@ class Groups:
         w.label(none)
         w.forget()
 
-    def _missing_in_groups(self, wanted: str, arrived: str, here: str, alive: str) -> str:
-        """For each lane, the live lanes that have not arrived in its group, as a vector.
+    def _complete_by_groups(self, wanted: str, arrived: str, here: str, missing: str) -> str:
+        """The arrived lanes whose groups are complete at a BSYNC whose masks may differ from lane to lane.
 
         In recursive code, lanes of several depths wait at one BSYNC: a lane that waits for an inner group without this
-        lane has not arrived in this lane's group.
+        lane has not arrived in this lane's group.  Almost always, all have the same mask, which names them.
         """
-        w = self.w
-        rows = "zeroinitializer"
-        others = w.op(f"and {w.mask_type} {here}, {w.op(f'xor {w.mask_type} {arrived}, -1')}")
-        for lane in range(w.lanes):
-            inside = w.op(f"and {w.vecmask} {wanted}, {w.literal_vector(w.mask_type, (1 << lane,) * w.lanes)}")
-            group = w.op(
-                f"and {w.mask_type} {arrived}, {w.bits_of(w.op(f'icmp ne {w.vecmask} {inside}, zeroinitializer'))}"
-            )
-            group = w.op(f"or {w.mask_type} {group}, {others}")
-            missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {group}, -1')}")
-            rows = w.op(f"insertelement {w.vecmask} {rows}, {w.mask_type} {missing}, i64 {lane}")
-        return rows
+        w, kind = self.w, self.w.mask_type
+        ask, one, many, body, done = (w.new_label(stem) for stem in ("masks", "one", "many", "group", "grouped"))
+        w.emit(f"br label %{ask}")
+        w.label(ask)
+        mask = w.op(f"extractelement {w.vecmask} {wanted}, {kind} {w.lowest_lane(arrived, some=True)}")
+        alike = w.bits_of(w.op(f"icmp eq {w.vecmask} {wanted}, {w.splat(kind, mask)}"))
+        named = w.op(f"and {kind} {alike}, {mask}")
+        apart = w.op(f"and {kind} {arrived}, {w.op(f'xor {kind} {named}, -1')}")
+        w.emit(f"br i1 {w.op(f'icmp eq {kind} {apart}, 0')}, label %{one}, label %{many}")
+        w.label(one)
+        absent = w.op(f"and {kind} {mask}, {missing}")
+        together = w.op(f"select i1 {w.op(f'icmp eq {kind} {absent}, 0')}, {kind} {arrived}, {kind} 0")
+        w.emit(f"br label %{done}")
+        w.label(many)
+        left, found, still, more = (f"%{w.new_label(stem)}" for stem in ("left", "found", "still", "more"))
+        w.emit(f"br label %{body}")
+        w.label(body)
+        w.emit(f"{left} = phi {kind} [ {arrived}, %{many} ], [ {still}, %{body} ]")
+        w.emit(f"{found} = phi {kind} [ 0, %{many} ], [ {more}, %{body} ]")
+        lane = w.op(f"and {kind} {left}, {w.op(f'sub {kind} 0, {left}')}")
+        inside = w.op(f"and {w.vecmask} {wanted}, {w.splat(kind, lane)}")
+        strangers = w.op(f"and {kind} {arrived}, {w.bits_of(w.op(f'icmp eq {w.vecmask} {inside}, zeroinitializer'))}")
+        lacking = w.splat(kind, w.op(f"or {kind} {missing}, {strangers}"))
+        waits = w.bits_of(
+            w.op(f"icmp ne {w.vecmask} {w.op(f'and {w.vecmask} {wanted}, {lacking}')}, zeroinitializer")
+        )
+        w.emit(f"{more} = or {kind} {found}, {w.op(f'and {kind} {lane}, ' + w.op(f'xor {kind} {waits}, -1'))}")
+        w.emit(f"{still} = xor {kind} {left}, {lane}")
+        w.emit(f"br i1 {w.op(f'icmp eq {kind} {still}, 0')}, label %{done}, label %{body}")
+        w.label(done)
+        return w.op(f"phi {kind} [ {together}, %{one} ], [ {more}, %{body} ]")
 
     # --- between groups ---------------------------------------------------------------------------
     def write(self, warpsync_mask: Callable[[int], Val]) -> None:

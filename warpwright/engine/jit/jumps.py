@@ -385,8 +385,9 @@ class Jumps(Instructions):
             w.emit(f"store i64 {vote}, ptr {pointer}")
         w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
         if held:
-            old = w.op(f"load {w.mask_type}, ptr %q{n}")
-            w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {w.mask.bits}')}, ptr %q{n}")
+            for place in (f"q{n}", "held"):
+                old = w.op(f"load {w.mask_type}, ptr %{place}")
+                w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {w.mask.bits}')}, ptr %{place}")
             w.emit("br label %next")
             return
         w.emit(f"store {w.mask_type} {w.mask.bits}, ptr %p{n + 1}")
