@@ -38,6 +38,16 @@ class SavesLaunches(Protocol):
         """Run a prepared launch by calling ``advance`` until it is False."""
 
 
+@dataclass(frozen=True, slots=True)
+class FailedLaunch:
+    """A launch that ended with an error, which the program learns only as a result code."""
+
+    how: str
+    """The first line of the error's message, which names the kernel."""
+    hangs: bool
+    """Whether a card would never have ended it."""
+
+
 TIMED_OUT = 124
 """Exit code of a program whose time limit has passed, as the command ``timeout`` gives it."""
 
@@ -164,6 +174,8 @@ class Session:
     """Fields of the chip that every GPU gets changed, on top of its own what-if values."""
     launched: bool = False
     """Whether the Python file that ran last had launched a kernel."""
+    failed_launches: list[FailedLaunch] = field(default_factory=list)
+    """Launches that the driver ended with an error, of the program and of the processes that it started."""
     replaced: set[str] = field(default_factory=set)
     """Chips that the program asked for and did not get."""
     on_launch: Callable[[Run], None] | None = None

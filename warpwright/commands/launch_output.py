@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpwright.commands.output import MISUSED, console, fail
+from warpwright.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,10 @@ def show_launches(runs: list[Run]) -> None:
     from warpwright.tools.report.evidence import evidence_of
 
     out = console()
+    if session.failed_launches:
+        show_failures(out)
+        if not runs:
+            return
     if not runs:
         out.print("the program launched no kernel", markup=False, soft_wrap=True)
         return
@@ -43,6 +49,12 @@ def show_launches(runs: list[Run]) -> None:
         out.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
     if scaled := library_summary(runs):
         out.print(scaled, markup=False, soft_wrap=True)
+
+
+def show_failures(out: Console) -> None:
+    """Print how launches ended that the driver ended with an error, each way once."""
+    for how, count in Counter(failed.how for failed in session.failed_launches).items():
+        out.print(f"a launch failed{f', {count:,} times' if count > 1 else ''}: {how}", markup=False, soft_wrap=True)
 
 
 def show_table(runs: list[Run], chip: str, out: Console) -> None:

@@ -152,7 +152,9 @@ def launches_of(
         own_process: a Python file gets a process of its own too.
     """
     from warpwright import programs
+    from warpwright.session import session
 
+    session.failed_launches.clear()
     words = [program, *arguments]
     if own_process and programs.is_python_file(program):
         words = [sys.executable, *words]

@@ -35,7 +35,7 @@ from warpwright.commands.options import (
     TimeoutOption,
     TimingOption,
 )
-from warpwright.commands.output import INTERRUPTED, MISUSED, fail
+from warpwright.commands.output import FAILED, INTERRUPTED, MISUSED, fail
 from warpwright.commands.program_execution import (
     advise_on_order,
     check_options,
@@ -146,8 +146,9 @@ def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, fi
     unchecked = killed or (own and code and not session.checkers)
     if findings is not None and (findings or not unchecked):
         found = show_findings(findings)
-        return code or found
+        code = code or found
     if code and not killed and not own:
         session.launched = launched
         advise_on_order(command, gpu)
-    return code
+    # The program may not look at the result, and a card would not have ended.
+    return code or (FAILED if any(failed.hangs for failed in session.failed_launches) else 0)

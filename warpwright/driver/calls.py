@@ -111,6 +111,8 @@ def failed(name: str, error: BaseException) -> int:
         # C code between here and the Python program cannot propagate exceptions: raise it again when Python code runs next.
         _thread.interrupt_main()
         return results.LAUNCH_FAILED
+    if isinstance(error, ExecutionError):
+        launch_records.note_failure(error)
     if isinstance(error, WarpwrightError | ToolchainError):
         say(f"{name}: {error}")
         log.add(str(error))

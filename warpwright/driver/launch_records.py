@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from warpwright.driver.cuda_error import say
 from warpwright.driver.pending import queue
 from warpwright.driver.process_end import at_end
+from warpwright.errors import DeadlockError, ExecutionError
 from warpwright.run import Run
-from warpwright.session import chips_named, session
+from warpwright.session import FailedLaunch, chips_named, session
 
 if TYPE_CHECKING:
     from warpwright.tools.checks import Finding
@@ -44,6 +45,13 @@ def _add(run: Run) -> None:
     _count += 1
     if len(_runs) < MOST:
         _runs.append(run)
+
+
+def note_failure(error: ExecutionError) -> None:
+    """Record a launch that ended with an error."""
+    if len(session.failed_launches) < MOST:
+        first_line = str(error).partition("\n")[0]
+        session.failed_launches.append(FailedLaunch(first_line, isinstance(error, DeadlockError)))
 
 
 def obey() -> None:
@@ -99,19 +107,21 @@ def finish(complete: bool = True) -> None:
         for device in session.devices_with_errors:
             say("\n".join(f"{device.chip.name}: {line}" for line in device.log.summary()))
     found = session.findings()
-    if not folder or not (_runs or found) or not os.path.isdir(folder):
+    failures = session.failed_launches[:]
+    if not folder or not (_runs or found or failures) or not os.path.isdir(folder):
         return
     runs = _runs[:]
     _runs.clear()
     session.checkers.clear()
+    session.failed_launches.clear()
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-        pickle.dump(([_portable(run) for run in runs], _count, found), file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(([_portable(run) for run in runs], _count, found, failures), file, protocol=pickle.HIGHEST_PROTOCOL)
     os.replace(file.name, f"{file.name.removesuffix('.part')}.launches")
 
 
 def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
     """Launches recorded by child processes, in the order in which they ended, their total number, and the checks'
-    findings.
+    findings; failed launches are added to the session's.
 
     The files are removed, so that each is collected once.
     """
@@ -119,9 +129,10 @@ def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
     findings: list[Finding] = []
     total = 0
     for path in sorted(folder.glob("*.launches"), key=lambda p: p.stat().st_mtime_ns):
-        runs, count, some = pickle.loads(path.read_bytes())
+        runs, count, some, failures = pickle.loads(path.read_bytes())
         path.unlink()
         found += runs
         findings += some
+        session.failed_launches += failures
         total += count
     return found, total, findings

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from warpwright.driver import cmemory, results
+from warpwright.driver import cmemory, launch_records, results
 from warpwright.driver.access_windows import WINDOW, window_of
 from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
@@ -131,12 +131,14 @@ class Launch(Node):
 
     def failed(self, error: Exception, context: Context, stream: Stream) -> None:
         if isinstance(error, AssertionFailedError):
+            launch_records.note_failure(error)
             context.sticky = results.ASSERT
             os.write(2, f"{error}\n".encode())
             return
         if not isinstance(error, ExecutionError):
             raise error
         say(f"{error}{queue.note(stream)}")
+        launch_records.note_failure(error)
         context.sticky = code_of(error)
 
 
@@ -239,6 +241,7 @@ def execute(launch: Launch, stream: Stream) -> None:
             library=launch.library,
         )
     except AssertionFailedError as error:
+        launch_records.note_failure(error)
         context.sticky = results.ASSERT
         os.write(2, f"{error}\n".encode())
         return
@@ -246,6 +249,7 @@ def execute(launch: Launch, stream: Stream) -> None:
         say(f"{error}{queue.note(stream)}")
         # As compute-sanitizer's --destroy-on-device-error kernel does: one run finds the errors of every launch.
         if not (isinstance(error, MemoryFaultError) and s.gpu.checks("memcheck")):
+            launch_records.note_failure(error)
             context.sticky = code_of(error)
         return
     except LaunchError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from warpwright.driver import cmemory, results
+from warpwright.driver import cmemory, launch_records, results
 from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.driver_state import PER_THREAD_STREAM, Context, Stream, in_context, picoseconds, state
@@ -123,6 +123,7 @@ def launch_together(
         ) from None
     except ExecutionError as error:
         say(str(error))
+        launch_records.note_failure(error)
         for context in contexts:
             context.sticky = code_of(error)
         return
