@@ -248,6 +248,8 @@ class InstructionCache(Section):
     gpc_icache_fetch_bytes: int = Field(gt=0)
     """What a GPC's cache asks L2 for at once."""
     l0_icache_kib: int = Field(gt=0)
+    l0_icache_per_sub_core: bool
+    """Whether each sub-core has a first level of its own; otherwise one serves all of the SM's."""
     l1_icache_kib: int = Field(gt=0)
     l1_icache_ways: int = Field(gt=0)
     """Lines of a set of the second level."""

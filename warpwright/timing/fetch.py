@@ -6,7 +6,9 @@ three when a warp reaches the first
 of them: a launch's first code arrives three lines at a time, 52 cycles apart (bench.micro ``first_lines``).  The SMs of a GPC share one port for lines that miss in their
 first levels (``cold_code``): three lines in 61 cycles if all SMs request.  A stream buffer requests the following lines from L2, with enough of them
 in flight that lines from L2 arrive at their interval; lines from DRAM are slower in proportion to its latency (``straight_once``).
-One first level serves all four sub-cores, so code that one sub-core has executed hits for the others (``code_turns``).
+On an H200, one first level serves all four sub-cores, so code that one sub-core has executed hits for the others (``code_turns``).
+On V100 each sub-core has its own, and all ask L1.5 through one port: straight-line code of four sub-cores takes four times as long per
+line (Table 4 of "A Study of Synchronization Methods in Modern GPUs": its barriers of 14 instructions, 8.7 cycles for each).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, divide_small, u
 from warpwright.timing import state as s
+from warpwright.timing.mio_queue import scheduler_of
 from warpwright.timing.ports import reserve
 
 
@@ -67,11 +70,10 @@ def _from_l2(m: Any, sm: s.SM, line: int, time: int) -> int:
 
 
 @core
-def _chunk(m: Any, sm: s.SM, chunk: int, time: int) -> None:
-    """Bring the missing lines of a chunk into the first level, and make L1.5 request the following ones."""
+def _chunk(m: Any, sm: s.SM, cache: int, chunk: int, time: int) -> None:
+    """Bring the missing lines of a chunk into a first level, and make L1.5 request the following ones."""
     size = m[s.chip.chunk_lines]
     end = min((chunk + 1) * size, m[s.chip.code_lines])
-    cache = sm + m[s.chip.l0_at]
     table = cache + 2 + m[s.chip.l0_lines]
     begin = max(time, m[sm.fetch_free])
     m[sm.fetch_free] = begin + m[s.chip.chunk_interval]
@@ -88,15 +90,16 @@ def _chunk(m: Any, sm: s.SM, chunk: int, time: int) -> None:
 
 
 @core
-def instruction_ready(m: Any, sm: s.SM, line: int, time: int) -> int:
-    """When a warp that needs a line at ``time`` has it; entering a chunk prefetches the next one."""
-    table = sm + m[s.chip.l0_at] + 2 + m[s.chip.l0_lines]
+def instruction_ready(m: Any, sm: s.SM, slot: int, line: int, time: int) -> int:
+    """When the warp in a slot, which needs a line at ``time``, has it; entering a chunk prefetches the next one."""
+    cache = sm + m[s.chip.l0_at] + scheduler_of(m, slot) * m[s.chip.l0_stride]
+    table = cache + 2 + m[s.chip.l0_lines]
     size = m[s.chip.chunk_lines]
     chunk = divide_small(line, size)
     if m[table + line] >= s.INF:
-        _chunk(m, sm, chunk, time)
+        _chunk(m, sm, cache, chunk, time)
     ready = m[table + line]
     following = (chunk + 1) * size
     if following < m[s.chip.code_lines] and m[table + following] >= s.INF:
-        _chunk(m, sm, chunk + 1, max(ready, time))
+        _chunk(m, sm, cache, chunk + 1, max(ready, time))
     return ready if ready > time else time

@@ -75,6 +75,8 @@ class _Sizes:
         self.line_sectors = chip.l1.l1_line_bytes // chip.l1.sector_bytes
         self.sets = l1_sets(chip, l1_kib)
         self.l0_lines = instruction.l0_icache_kib * 1024 // instruction.icache_line_bytes
+        self.l0_size = 2 + self.l0_lines + self.code_lines
+        self.l0_count = chip.sm.sub_core_count if instruction.l0_icache_per_sub_core else 1
         self.l1i_lines = instruction.l1_icache_kib * 1024 // instruction.icache_line_bytes
         self.indexed_constants = constants.indexed_constant_lines
         self.l1_constants = constants.l1_constant_kib * 1024 // constants.constant_line_bytes
@@ -123,7 +125,7 @@ class _Sizes:
             ("immediate", s.MAX_SUB_CORES * self.immediate_size),
             ("indexed", s.MAX_SUB_CORES * self.indexed_size),
             ("const_blocks", self.const_blocks),
-            ("l0", 2 + self.l0_lines + self.code_lines),
+            ("l0", self.l0_count * self.l0_size),
             ("l1i", 2 + self.l1i_lines + self.code_lines),
             ("l1", self.sets * self.ways * s.C_SLOTS),
             ("join", s.StoreBuffer.size + s.StoreLine.size * self.chip.l1.store_buffer_lines),
@@ -365,8 +367,9 @@ def _idle_sms(state: s.State, sizes: _Sizes, used: slice, has_lite: bool) -> Non
     warps = s.SM.fields["warps"].count
     first = s.SM.warps + s.Warp.slot
     sms[:, first : first + warps * s.Warp.size : s.Warp.size] = np.arange(warps)
-    for offset, capacity in (("l0", sizes.l0_lines), ("l1i", sizes.l1i_lines)):
-        lines = sizes.offsets[offset] + 2
+    l0 = [(sizes.offsets["l0"] + number * sizes.l0_size, sizes.l0_lines) for number in range(sizes.l0_count)]
+    for place, capacity in (*l0, (sizes.offsets["l1i"], sizes.l1i_lines)):
+        lines = place + 2
         sms[:, lines : lines + capacity] = -1
         sms[:, lines + capacity : lines + capacity + sizes.code_lines] = s.INF
 

@@ -338,7 +338,7 @@ def fetched(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, earliest
     line = code[row.line]
     if line != m[w.line]:
         m[w.line] = line
-        come = instruction_ready(m, sm, line, earliest)
+        come = instruction_ready(m, sm, m[w.slot], line, earliest)
         if come > earliest:
             earliest = come
             reason = s.ST_NO_INSTRUCTION

@@ -653,9 +653,7 @@ class Groups:
         inside = w.op(f"and {w.vecmask} {wanted}, {w.splat(kind, lane)}")
         strangers = w.op(f"and {kind} {arrived}, {w.bits_of(w.op(f'icmp eq {w.vecmask} {inside}, zeroinitializer'))}")
         lacking = w.splat(kind, w.op(f"or {kind} {missing}, {strangers}"))
-        waits = w.bits_of(
-            w.op(f"icmp ne {w.vecmask} {w.op(f'and {w.vecmask} {wanted}, {lacking}')}, zeroinitializer")
-        )
+        waits = w.bits_of(w.op(f"icmp ne {w.vecmask} {w.op(f'and {w.vecmask} {wanted}, {lacking}')}, zeroinitializer"))
         w.emit(f"{more} = or {kind} {found}, {w.op(f'and {kind} {lane}, ' + w.op(f'xor {kind} {waits}, -1'))}")
         w.emit(f"{still} = xor {kind} {left}, {lane}")
         w.emit(f"br i1 {w.op(f'icmp eq {kind} {still}, 0')}, label %{done}, label %{body}")

@@ -249,6 +249,11 @@ class Header(Unit):
     atomic_answer = from_chip("mio.lsu_atomic_answer_cycles", "cycle", "for a lane or line of an atomic with an answer")
     inactive_access = from_chip("mio.inactive_access_cycles", "cycle", "of a memory instruction without active lanes")
     l0_lines = derived(lambda z: z.l0_lines, "lines", "capacity of the L0 instruction cache")
+    l0_stride = derived(
+        lambda z: z.l0_size if z.l0_count > 1 else 0,
+        "words",
+        "between sub-cores' L0 instruction caches, 0: they share one",
+    )
     l1i_lines = derived(lambda z: z.l1i_lines, "lines", "capacity of the L1 instruction cache")
     l1i_ways = from_chip("instruction_cache.l1_icache_ways", "ways", "of each set of the L1 instruction cache")
     l1i_latency = from_chip("instruction_cache.l1_icache_latency_cycles", "cycle", "from an L0 miss to a line of L1")
