@@ -256,3 +256,87 @@ def test_connectionist_temporal_classification(memory: Device, dnn: Library, on_
         assert memory.get(costs, np.float32, (len(labels),))[n] == pytest.approx(expected, rel=1e-5)
         np.testing.assert_allclose(found[:count, n], slope, atol=1e-5)
         assert not found[count:, n].any()
+
+
+def bilinear(x: Array, grid: Array) -> Array:
+    """Images sampled at the points of a grid, 0 outside, with the first and last elements' centres at -1 and 1."""
+    images, channels, height, width = x.shape
+    y = np.zeros((images, channels, *grid.shape[1:3]))
+    for n, i, j in itertools.product(range(images), *map(range, grid.shape[1:3])):
+        px, py = (grid[n, i, j] + 1) / 2 * (width - 1, height - 1)
+        for column, row in itertools.product(
+            (int(np.floor(px)), int(np.floor(px)) + 1), (int(np.floor(py)), int(np.floor(py)) + 1)
+        ):
+            if 0 <= column < width and 0 <= row < height:
+                y[n, :, i, j] += (1 - abs(px - column)) * (1 - abs(py - row)) * x[n, :, row, column]
+    return y
+
+
+def test_spatial_transformer(memory: Device, dnn: Library) -> None:
+    random = np.random.default_rng(5)
+    x, theta = random.standard_normal((2, 3, 6, 5)), random.standard_normal((2, 2, 3))
+    dy, dgrid, old = (random.standard_normal(shape) for shape in ((2, 3, 4, 7), (2, 4, 7, 2), x.shape))
+    handle, transformer = dnn.word("cudnnCreate"), dnn.word("cudnnCreateSpatialTransformerDescriptor")
+    dnn("cudnnSetSpatialTransformerNdDescriptor", transformer, 0, 1, 4, integers(*dy.shape))
+    places = {
+        name: memory.put(v) for name, v in (("x", x), ("theta", theta), ("dy", dy), ("dgrid", dgrid), ("dx", old))
+    }
+    of_grid, of_dtheta = (memory.put(np.full(shape, 7.0)) for shape in (dgrid.shape, theta.shape))
+    dnn("cudnnSpatialTfGridGeneratorForward", handle, transformer, places["theta"], of_grid)
+    columns, rows = np.meshgrid(np.linspace(-1, 1, 7), np.linspace(-1, 1, 4))
+    base = np.stack([columns, rows, np.ones_like(rows)], -1)
+    grid = np.einsum("ijk,nlk->nijl", base, theta)
+    np.testing.assert_allclose(memory.get(of_grid, float, grid.shape, "C"), grid, atol=1e-12)
+    dnn("cudnnSpatialTfGridGeneratorBackward", handle, transformer, places["dgrid"], of_dtheta)
+    expected = np.einsum("ijk,nijl->nlk", base, dgrid)
+    np.testing.assert_allclose(memory.get(of_dtheta, float, theta.shape, "C"), expected, atol=1e-12)
+
+    def of(array: Array) -> int:
+        made = dnn.word("cudnnCreateTensorDescriptor")
+        strides = integers(*(s // array.itemsize for s in array.strides))
+        dnn("cudnnSetTensorNdDescriptor", made, 1, 4, integers(*array.shape), strides)
+        return made
+
+    one, two, half = np.ones(1), np.full(1, 2.0), np.full(1, 0.5)
+    at_y = memory.put(dy)
+    dnn("cudnnSpatialTfSamplerForward", handle, transformer, two, of(x), places["x"], of_grid, half, of(dy), at_y)
+    np.testing.assert_allclose(memory.get(at_y, float, dy.shape, "C"), 2 * bilinear(x, grid) + 0.5 * dy, atol=1e-11)
+    dnn(
+        "cudnnSpatialTfSamplerBackward",
+        *(
+            handle,
+            transformer,
+            two,
+            of(x),
+            places["x"],
+            half,
+            of(x),
+            places["dx"],
+            two,
+            of(dy),
+            places["dy"],
+            of_grid,
+            one,
+            places["dgrid"],
+        ),
+    )
+    # Gradients of the sum of y dy: y is linear in x, and differences of y tell its slope along the grid, away from the elements' lines.
+    by_x = np.zeros_like(x)
+    for n, c in itertools.product(range(2), range(3)):
+        for at in np.ndindex(x.shape[2:]):
+            unit = np.zeros((1, 1, *x.shape[2:]))
+            unit[0, 0][at] = 1
+            by_x[n, c][at] = (bilinear(unit, grid[n : n + 1])[0, 0] * dy[n, c]).sum()
+    np.testing.assert_allclose(memory.get(places["dx"], float, x.shape, "C"), 2 * by_x + 0.5 * old, atol=1e-11)
+    step, found = 1e-6, memory.get(places["dgrid"], float, grid.shape, "C")
+    for axis in (0, 1):
+        moved = [bilinear(x, grid + sign * step * np.eye(2)[axis]) for sign in (1, -1)]
+        slope = ((moved[0] - moved[1]) / (2 * step) * dy).sum(1)
+        np.testing.assert_allclose(found[..., axis], 2 * slope + dgrid[..., axis], atol=1e-5)
+
+
+def test_a_spatial_transformer_that_is_not_provided(memory: Device, dnn: Library) -> None:
+    transformer = dnn.word("cudnnCreateSpatialTransformerDescriptor")
+    arguments = ("cudnnSetSpatialTransformerNdDescriptor", transformer)
+    assert dnn.raw(*arguments, 0, FLOAT, 5, integers(1, 1, 2, 2, 2)) == NOT_SUPPORTED
+    assert dnn.raw(*arguments, 1, FLOAT, 4, integers(1, 1, 2, 2)) == BAD_PARAM

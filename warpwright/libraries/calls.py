@@ -60,6 +60,7 @@ _MODULES = {
         "cudnn.dropout",
         "cudnn.recurrent",
         "cudnn.ctc",
+        "cudnn.spatial",
     ),
     "cufft": ("cufft",),
     "cusolver": ("cusolver",),
