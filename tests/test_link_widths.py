@@ -95,7 +95,7 @@ def test_a_link_of_less_activity_than_its_threshold_stays_reduced(tmp_path: Path
 
 def test_an_idle_link_reduces_its_width_and_widens_again(tmp_path: Path) -> None:
     # The pause has whole windows of the counters without packets, or none.
-    long, short = (pushed(machine(tmp_path), 2 * COUNT, wait).metrics for wait in (60_000, 2_000))
+    long, short = (pushed(machine(tmp_path), 2 * COUNT, wait).metrics for wait in (120_000, 2_000))
     assert long["nvlink__width_changes.sum"] == 3
     assert short["nvlink__width_changes.sum"] == 1
     # Of the eight directions of GPU 0's four gangs, one was at full width for a while.
