@@ -1,9 +1,9 @@
 """Draws with state and vertices that no program should have, on the simulated GeForce 8800: each case must end in a picture or in an error of this package.
 
 ``python -m bench.bad_state [--cases N] [--first N] [--processes N] [--seconds S] [--output FILE]``: a case draws primitives of one kind through a context
-(``warpwright.graphics.Context``). Coordinates, colours, widths, sizes, offsets, viewports and depth ranges may be infinite, huge or no numbers; antialiasing of
+(``warpwright.graphics.Context``). Coordinates, colours, widths, sizes, offsets, viewports and depth ranges may be infinite, huge or NaN; antialiasing of
 primitives, stipples, polygon modes, samples, culling, stencil, alpha test, logic operations and scissors are random. A case fails if its process dies, if it takes
-longer than ``SECONDS_PER_CASE``, if any exception but an error of this package is raised, or if a buffer changes that is no target. ``bench.bad_streams`` spoils the
+longer than ``SECONDS_PER_CASE``, if any exception but an error of this package is raised, or if a buffer that is not a render target changes. ``bench.bad_streams`` spoils the
 words of a command stream instead.
 """
 
@@ -83,13 +83,13 @@ NUMBERS = (
 
 
 def odd(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Any:
-    """Numbers of any size, some of them special."""
+    """Return float32 numbers of various magnitudes; about 8 % are special values (NaN, infinities, extremes)."""
     usual = rng.normal(0, 1, shape) * 10.0 ** rng.integers(-2, 2)
     return np.where(rng.random(shape) < 0.08, rng.choice(SPECIAL, shape), usual).astype(np.float32)
 
 
 def draw_oddly(context: Context, programs: tuple[Program, Program], rng: np.random.Generator) -> None:
-    """One case."""
+    """Draw one case: random state, a render target, a depth surface and up to ``MOST_VERTICES`` vertices."""
     samples = int(rng.choice([0, 0, 1, 2, 3]))
     across, down = ((1, 1), (2, 1), (2, 2), (4, 2))[samples]
     target = context.image(WIDTH * across, HEIGHT * down, str(rng.choice(COLOURS)))

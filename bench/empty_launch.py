@@ -1,4 +1,4 @@
-"""Measures what a launch costs beside its kernel: microseconds of wall clock for an empty kernel, warm.
+"""Measures the host overhead of a launch: microseconds of wall-clock time for an empty kernel, with warm caches.
 
 ``python -m bench.empty_launch [--turns N] [--against CHECKOUT]`` prints the median of a process's launches, the lowest of the turns, without and with
 timing, without arguments and with three; with another checkout of Warpwright both run in turns, and the last column is their ratio.

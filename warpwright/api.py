@@ -574,7 +574,7 @@ class GPU:
             dtype: type of a channel: 8, 16 or 32-bit integers, float16 or float32.
             order: channels in memory: ``"R"``, ``"RG"``, ``"RGBA"``, ``"BGRA"``, ``"ARGB"``, ``"A"``, ``"RA"``, ``"INTENSITY"`` or ``"LUMINANCE"``.
             normalized: integers of 8 and 16 bits are fractions of the largest one: ``CL_UNORM_INT8`` and the like.
-            levels: levels of detail, each with half of the sizes of the one before; ``image.level(n)`` is an image of one.
+            levels: number of mipmap levels, each half the size of the one before; ``image.level(n)`` is one level as an image.
 
         Raises:
             ArgumentError: no image has such sizes or elements.
@@ -595,7 +595,7 @@ class GPU:
         normalized: bool = False,
         name: str = "",
     ) -> ClImage:
-        """Return a buffer of texels, for a parameter ``image1d_buffer_t``.
+        """Return a texel buffer for a parameter of type ``image1d_buffer_t``.
 
         Args:
             texels: their number, or an array whose memory they share.
@@ -631,7 +631,7 @@ class GPU:
             filter: ``"nearest"`` or ``"linear"``.
             address: ``"none"``, ``"clamp_to_edge"``, ``"clamp"`` (the border's colour), ``"repeat"`` or ``"mirrored_repeat"``.
             normalized: coordinates range from 0 to 1; otherwise they are in texels.
-            mip: reads with a level or gradients take the ``"nearest"`` level, or ``"linear"`` the mean of two.
+            mip: for reads with a level or gradients: ``"nearest"`` level, or ``"linear"`` interpolation between two.
 
         Raises:
             ArgumentError: there is no such sampler.
@@ -774,7 +774,7 @@ class Module:
 
 
 def _is_simple(configuration: Any) -> bool:
-    """Whether a launch's configuration consists of int and tuples of int alone: equal ones are then the same launch."""
+    """Whether a launch's configuration consists only of int and tuples of int, so that equality identifies it."""
     if type(configuration) is not tuple or not 2 <= len(configuration) <= 3:
         return False
     for part in configuration:
@@ -939,11 +939,11 @@ class Launcher:
         return made, words
 
     def prepared(self, constant_window: int, parameter_bytes: int) -> tuple[bytes, LaunchTemplate]:
-        """Constant bank 0 without arguments, and the rest of what launches have in common; made by the first one.
+        """Return what launches share: constant bank 0 without arguments, and the launch template. The first launch builds them.
 
         Args:
             constant_window: device address of bank 3.
-            parameter_bytes: size of the arguments.
+            parameter_bytes: size of the arguments in bytes.
         """
         key = constant_window, parameter_bytes
         known = self._prepared
@@ -964,7 +964,7 @@ class Launcher:
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """What is known of every launch before it runs, by Nsight Compute's names."""
+        """Metrics that are known before a launch runs, by Nsight Compute's names."""
         geometry, program = self.geometry, self.kernel._loaded.program
         threads = geometry.blocks * geometry.threads_per_block
         return {

@@ -70,7 +70,7 @@ class DeviceArray:
 
     @property
     def allocation(self) -> Allocation:
-        """Its range of device memory."""
+        """The allocation of device memory that holds the array."""
         return self._allocation
 
     def device_address(self) -> int:

@@ -40,7 +40,7 @@ class SavesLaunches(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FailedLaunch:
-    """A launch that ended with an error, which the program learns only as a result code."""
+    """A launch that ended with an error, which the program sees only as a result code."""
 
     how: str
     """The first line of the error's message, which names the kernel."""

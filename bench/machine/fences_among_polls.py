@@ -132,7 +132,7 @@ def rounds(device: Device, module: Module) -> dict[str, float]:
 
 
 def measure(device: Device, cubin: bytes) -> dict[str, Any]:
-    """All three."""
+    """Return the results of ``rounds``, ``parts`` and ``crowds``."""
     module = device.load(cubin)
     return {"rounds": rounds(device, module), "parts": parts(device, module), "crowds": crowds(device, module)}
 

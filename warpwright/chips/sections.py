@@ -450,7 +450,7 @@ class L2(Section):
     l2_dirty_ways: int = Field(gt=0)
     """Of a set, how many ways may hold dirty lines before one is written back; no limit where a set has no more ways."""
     l2_streaming_write_backs_count: int = Field(gt=0)
-    """With the limit of dirty lines: after so many write-backs, streaming lines of the set that are clean leave first."""
+    """With a limit on dirty lines: number of a slice's write-backs after which the set's clean streaming lines are evicted first."""
     l2_write_back_lag_cycles: int = Field(ge=0)
     """How late DRAM's write queue may be before L2 takes no more dirty lines."""
     l2_slice_bytes_per_clk: int = Field(gt=0)
@@ -478,7 +478,7 @@ class L2(Section):
     l2_atomic_fp16_sector_cycles: float = Field(gt=0)
     """The same for sums of two halves a word."""
     l2_crowded_write_back_cycles: float = Field(ge=0)
-    """Of a slice, for each line written back for that limit where it is half of the ways that are not set aside."""
+    """Cycles of a slice per line written back because of ``l2_dirty_ways``, where that limit is half of the ways that are not set aside."""
     l2_atomic_change_cycles: float = Field(ge=0)
     """Of a slice, for an atomic on another line than its last ones."""
     l2_atomic_answer_change_cycles: float = Field(ge=0)

@@ -52,7 +52,7 @@ def show_launches(runs: list[Run]) -> None:
 
 
 def show_failures(out: Console) -> None:
-    """Print how launches ended that the driver ended with an error, each way once."""
+    """Print the errors with which the driver ended launches, each once with its number of occurrences."""
     for how, count in Counter(failed.how for failed in session.failed_launches).items():
         out.print(f"a launch failed{f', {count:,} times' if count > 1 else ''}: {how}", markup=False, soft_wrap=True)
 

@@ -150,5 +150,5 @@ def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, fi
     if code and not killed and not own:
         session.launched = launched
         advise_on_order(command, gpu)
-    # The program may not look at the result, and a card would not have ended.
+    # The program may ignore the result code, and on a card the launch would never have ended.
     return code or (FAILED if any(failed.hangs for failed in session.failed_launches) else 0)

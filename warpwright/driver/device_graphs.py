@@ -1,7 +1,7 @@
 """Graphs that kernels launch (CUDA C++ Programming Guide, "Device Graph Launch").
 
-A graph whose kernels may launch others runs as a whole: what a kernel fires begins when that kernel has ended, beside the nodes that follow it, and the
-graphs of the tail run one after the other after the graph and all that it has fired.
+A graph whose kernels may launch graphs runs as a unit. A fire-and-forget graph begins when the launching kernel has ended and runs concurrently with the
+nodes that follow; tail graphs run in order after the graph and everything that it has fired.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run_with_launches(executable: Executable, stream: Stream) -> None:
             prepare(following.graph, following.flags)
         with running(following.handle) as run:
             following.graph.run(stream)
-            # What siblings of graphs that it has fired are is known only now.
+            # Sibling launches by the graphs that it has fired are known only now.
             stream.ps = max(stream.ps, _run_fired(run, stream))
         ahead += [state().handles.get(Executable, handle) for handle in reversed(run.tail)]
 

@@ -30,7 +30,7 @@ class Ending(Enum):
     FIRST = auto()
     """It stores the number of the first device, or no event, and returns success."""
     SECOND = auto()
-    """It stores that a stream records nothing, in its second argument, and returns success."""
+    """It stores in its second argument that no capture is active, and returns success."""
     INACTIVE = auto()
     """It stores that a context has no flags and is not active, and returns success."""
     TEXT = auto()
@@ -68,7 +68,7 @@ _WAITS = ("EventCreate", "EventRecord", "EventQuery", "WaitEvent", "IsCapturing"
 
 
 def waits(name: str) -> bool:
-    """Whether a call is one of those by which destructors learn when streams have done with memory: PyTorch's allocators record an event in each stream that a
+    """Whether a call is one of those by which destructors learn that streams have finished with memory: PyTorch's allocators record an event in each stream that a
     block was last used in, for pinned memory and after ``record_stream``."""
     return any(word in name for word in _WAITS)
 

@@ -287,5 +287,5 @@ def running_processes(handle: int, room: int, infos: int) -> int:
 
 @nvml("nvmlDeviceGetComputeRunningProcesses")
 def running_processes_v1(handle: int, room: int, infos: int) -> int:
-    # nvmlProcessInfo_v1_t, without MIG instances: PyTorch's error for memory that is used up asks for it.
+    # nvmlProcessInfo_v1_t, without MIG instances: PyTorch's out-of-memory error requests it.
     return _store_processes(handle, room, infos, "IQ")

@@ -1,7 +1,7 @@
 """Launches of graphs that kernels request with ``cudaGraphLaunch``.
 
-CUDA C++ Programming Guide, "Device Graph Launch": only kernels of a graph may launch one, and only one that was instantiated for it and uploaded.  A launch
-fired and forgotten runs beside the graph, one for the tail after it and all that it has fired, a sibling as if the graph's own launcher had fired it.
+CUDA C++ Programming Guide, "Device Graph Launch": only kernels of a graph may launch one, and only one that was instantiated for device launch and uploaded.  A
+fire-and-forget launch runs concurrently with the graph, a tail launch after the graph and all that it has fired, a sibling as if the graph's own launcher had fired it.
 The driver runs them (:mod:`warpwright.driver.device_graphs`).
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 TAIL, FIRE, SIBLING = 1 << 56, 2 << 56, 3 << 56
 """cudaStreamGraphTailLaunch, cudaStreamGraphFireAndForget, cudaStreamGraphFireAndForgetAsSibling."""
 FIRED_COUNT, TAIL_COUNT = 120, 255
-"""Of the launches of each kind that one execution of a graph may request."""
+"""Maximum number of fire-and-forget (with siblings) and of tail launches per execution of a graph (CUDA C++ Programming Guide, "Device Graph Launch")."""
 _INVALID_VALUE, _PENDING_COUNT_EXCEEDED = 1, 69
 
 
@@ -41,7 +41,7 @@ def allow(handle: int) -> None:
 
 
 def forbid(handle: int) -> None:
-    """Let kernels launch it no longer."""
+    """Stop kernels from launching an executable graph."""
     _launchable.discard(handle)
 
 
@@ -57,7 +57,7 @@ def running(handle: int) -> Iterator[GraphRun]:
 
 
 def current_run() -> GraphRun | None:
-    """The graph's execution of which a kernel runs now."""
+    """The execution of a graph to which the running kernel belongs; None outside graphs."""
     return _runs[-1] if _runs else None
 
 
@@ -81,7 +81,7 @@ def request(handle: int, stream: int) -> int:
     if stream not in (FIRE, SIBLING):
         return _INVALID_VALUE
     parent = run.launcher if stream == SIBLING and run.launcher is not None else run
-    # A graph that runs, or will, is not launched a second time beside itself.
+    # A graph that is running or pending cannot be launched concurrently with itself.
     if handle in parent.fired or any(one.handle == handle for one in _runs):
         return _INVALID_VALUE
     if parent.fired_count == FIRED_COUNT:

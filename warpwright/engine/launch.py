@@ -628,7 +628,7 @@ _BANK0_AT = LAUNCH.size_bytes
 
 
 class LaunchTemplate:
-    """What the launches of a kernel with one geometry have in common: LAUNCH, except for bank 0 and the table of allocations.
+    """What launches of a kernel with the same geometry share: the structure LAUNCH, except for bank 0 and the table of allocations.
 
     Copying it takes a third of the time of building the structure.  The arguments are those of :func:`make_context`.
     """

@@ -83,7 +83,7 @@ class ImageForm:
         return self.dtype.itemsize * self.components
 
     def level(self, number: int) -> ImageForm:
-        """Form of one of its levels, whose sizes are halved, but for the number of layers."""
+        """Form of a level: each size is halved per level, except the number of layers."""
         sizes = [max(n >> number, 1) for n in self.shape]
         return replace(self, shape=(*self.shape[: self.layered], *sizes[self.layered :]), levels=1)
 
@@ -130,14 +130,14 @@ class ImageForm:
 
 
 def row_texels(form: ImageForm) -> int:
-    """Texels from a row to the next."""
+    """Row pitch in texels."""
     width = form.shape[-1]
     alignment = 1 if form.buffer else max(LEAST_ROW_TEXELS, ROW_ALIGNMENT_BYTES // form.texel_bytes)
     return -(-width // alignment) * alignment
 
 
 def size_bytes(form: ImageForm) -> int:
-    """Size of the first level."""
+    """Size of the first level in bytes."""
     _, height, depth = form.extents
     return row_texels(form) * height * depth * form.texel_bytes
 

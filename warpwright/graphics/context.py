@@ -140,10 +140,10 @@ class Context:
         self._words += [header, *words]
 
     def submit(self) -> None:
-        """Let the device execute the methods written so far.
+        """Execute the methods written so far.
 
         Raises:
-            WarpwrightError: a method asks for something that is not provided, or accesses memory outside the buffers; the rest is dropped.
+            WarpwrightError: a method requests an unsupported feature or accesses memory outside the buffers; the remaining methods are dropped.
         """
         words, self._words = self._words, []
         if not words:
@@ -161,7 +161,7 @@ class Context:
         return made
 
     def buffer(self, data: npt.ArrayLike | int) -> Buffer:
-        """A buffer of bytes in local memory, with the bytes of an array, or of a size and filled with zeros.
+        """Return a buffer in video memory with an array's bytes, or of a size in bytes, filled with zeros.
 
         Raises:
             OutOfMemoryError: the chip's memory has no room.
@@ -174,17 +174,25 @@ class Context:
         return made
 
     def vertices(self, values: npt.ArrayLike) -> VertexArray:
-        """An attribute of vertices: an array (n, 1 to 4) of numbers, stored as 32-bit floats."""
+        """Return a vertex attribute from an array of shape (n, 1 to 4), stored as 32-bit floats.
+
+        Raises:
+            ArgumentError: the array has another shape.
+        """
         rows = np.asarray(values, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] not in _FLOATS:
             raise ArgumentError(f"an attribute is an array (n, 1 to 4), not {rows.shape}")
         return VertexArray(self.buffer(rows), len(rows), rows.shape[1])
 
     def image(self, width: int, height: int, form: str = "RGBA8_UNORM") -> Image:
-        """A surface of zeros.
+        """Return a surface of zeros.
 
         Args:
+            width, height: size in pixels, each from 1 to 8,192.
             form: a format's name in ``formats.py``, such as ``RGBA16_FLOAT`` or ``Z24_S8_UNORM``.
+
+        Raises:
+            ArgumentError: the format or a size is not supported.
         """
         found = FORMATS.get(form)
         if found is None:
@@ -199,7 +207,7 @@ class Context:
         return Image(made, width, height, found, layout, tile_mode)
 
     def read(self, image: Image) -> npt.NDArray[np.float32]:
-        """Submit, and read a surface: (height, width, 4) colours or (height, width) depths, the row of the largest y first."""
+        """Submit, then return a surface as float32: (height, width, 4) colours or (height, width) depths, the row with the largest y first."""
         self.submit()
         rows = np.arange(image.height)[::-1, None]
         offsets = image.layout.offsets(np.arange(image.width) * image.form.size, rows, 0)
@@ -214,7 +222,7 @@ class Context:
         return ((words >> image.form.depth_shift & most) / most).astype(np.float32)
 
     def png(self, path: str | Path, image: Image) -> None:
-        """Write a surface's colours as a PNG file."""
+        """Submit, then write a surface's colours, clamped to [0, 1], to a PNG file with 8 bits per channel."""
         with np.errstate(invalid="ignore"):
             colours = np.clip(np.nan_to_num(self.read(image)), 0, 1) * 255 + 0.5
         Path(path).write_bytes(png(colours.astype(np.uint8)))
@@ -225,8 +233,8 @@ class Context:
 
         Args:
             code: NV50 machine code: its text, as ``isa.nv50.text`` prints it, or its bytes (of a recording, for example).
-            results: registers that a pixel program returns, from ``$r0`` on: four for each colour.
-            entry: where the program begins in the bytes.
+            results: number of registers that a pixel program returns, from ``$r0`` on; four per colour.
+            entry: offset in bytes at which the program begins.
 
         Raises:
             AssemblyError: a line of the text is no instruction.
@@ -239,7 +247,7 @@ class Context:
         return Program(stage, made, self.buffer(np.frombuffer(words, np.uint8)), entry)
 
     def constants(self, stage: Stage, values: npt.ArrayLike, space: int = 0) -> None:
-        """The constants ``c0[]`` to ``c15[]`` of a stage's programs: 32-bit values, floats or integers."""
+        """Set a stage's constants ``c{space}[]`` (``c0[]`` to ``c15[]``) to 32-bit values; arrays of other widths become 32-bit floats."""
         contents = np.ascontiguousarray(values)
         if contents.dtype.itemsize != 4:
             contents = contents.astype(np.float32)
@@ -250,7 +258,7 @@ class Context:
 
     # --- state --------------------------------------------------------------------------------------------
     def target(self, colour: Image, depth: Image | None = None) -> None:
-        """Draw to a surface, with the whole of it as viewport, and test depths in another one."""
+        """Draw to a surface, with all of it as the viewport, and optionally use a depth surface."""
         width, height = colour.width, colour.height
         at = colour.layout.address
         self.method("RT_ADDRESS_HIGH", at >> 32, at, colour.form.number, colour.tile_mode, 0)
@@ -267,7 +275,7 @@ class Context:
         self.method("VIEWPORT_SCALE_X", width / 2, height / 2, 0.5, width / 2, height / 2, 0.5)
 
     def clear(self, colour: Sequence[float] | None = None, depth: float | None = None) -> None:
-        """Set all colours of the target, all its depths, or both."""
+        """Clear the target's colours, its depths, or both; None leaves them unchanged."""
         word = 0
         if colour is not None:
             self.method("CLEAR_COLOR", *(float(c) for c in colour))
@@ -278,7 +286,7 @@ class Context:
         self.method("CLEAR_BUFFERS", word)
 
     def depth_test(self, comparison: str | None, write: bool = True) -> None:
-        """Draw where the new depth compares so with the old one (``less`` …); None: everywhere."""
+        """Draw where the new depth passes a comparison with the stored one (``less`` …); None: everywhere."""
         self.method("DEPTH_TEST_ENABLE", int(comparison is not None))
         self.method("DEPTH_WRITE_ENABLE", int(write))
         if comparison is not None:
@@ -365,7 +373,7 @@ class Context:
 
     # --- time ---------------------------------------------------------------------------------------------
     def frame(self) -> FrameTime:
-        """Submit, and give the time of all draws on each stage.
+        """Submit, then return the time of all draws, by draw and stage.
 
         Raises:
             UnsupportedError: the GPU was made with ``timing="off"``.

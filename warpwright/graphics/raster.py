@@ -224,7 +224,7 @@ def raster_rectangles(
 
 @compiled
 def _steps_within(scissor: Integers, across: bool, first: int, step: int) -> tuple[int, int]:
-    """The steps of a line, from its first pixel, that are within a scissor, which draws nothing of the others: a line may be of any length."""
+    """The steps of a line, from its first pixel, that are within a scissor; a line may be of any length, so only these are walked."""
     low, high = (scissor[0], scissor[2]) if across else (scissor[1], scissor[3])
     return (low - first, high - first) if step > 0 else (first - high + 1, first - low + 1)
 

@@ -376,7 +376,7 @@ def _offset_depth(engine: State3D, made: SetUp, depth: Floats, mode: int, larges
             unit = 2.0 ** (np.floor(np.log2(np.maximum(largest, 1e-38))) - 23)
     else:
         unit = np.full(len(made), 2.0 ** -(form.depth_bits if form else 24))
-    # The register counts steps of the depth format, as an emulator of NV20 that is checked against its pictures has it (xemu-project/xemu, pull request 2240); NVIDIA's drivers and Mesa's
+    # The register counts steps of the depth format, as in an emulator of NV20 that is checked against hardware (xemu-project/xemu, pull request 2240); NVIDIA's drivers and Mesa's
     # write twice the units of OpenGL. On G80 itself the unit was not measured (not anchored).
     offset = engine.float_at("POLYGON_OFFSET_FACTOR") * slope + engine.float_at("POLYGON_OFFSET_UNITS") * unit
     limit = engine.float_at("POLYGON_OFFSET_CLAMP")

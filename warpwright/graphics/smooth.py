@@ -1,4 +1,4 @@
-"""Antialiased lines, points and polygons: each pixel's share of a convex polygon, by which the fragment's alpha is multiplied.
+"""Antialiased lines, points and polygons: the fraction of each pixel that a convex polygon covers, by which the fragment's alpha is multiplied.
 
 OpenGL 3.3, sections 3.4 to 3.6 (compatibility profile for points): a line is a rectangle of its width, a point a circle of its diameter, and the
 share is the area that the primitive covers of the pixel. The specification lets implementations approximate the area; how G80 does is not published (not

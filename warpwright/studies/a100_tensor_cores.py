@@ -39,7 +39,7 @@ extern "C" __global__ void products(unsigned *out, int repeats)
 LOOP = 8, 8
 """Instructions per chain of the loop's body, and chains."""
 UNROLLED_LOOP = 24, 12
-"""For instructions that issue in each cycle: the loop's own four count little, and no sum shares a register bank with a factor (one of 8 chains does on P100)."""
+"""For instructions that issue every cycle: the loop's own four instructions count little, and no accumulator shares a register bank with a factor (with 8 chains one does on P100)."""
 WARPS, REPEATS = 8, (2, 6)
 TOLERANCE = 0.03
 

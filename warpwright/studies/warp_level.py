@@ -22,7 +22,7 @@ from warpwright.toolchain import InputKind, compile_source, link
 PAPER = "Zhang et al., A Study of Synchronization Methods in Modern GPUs, 2019"
 TOLERANCE = 0.10
 SYNCS = 64
-"""Barriers of a tile in straight-line code: more than V100's first instruction cache holds, as the paper's repeats are."""
+"""Barriers of a tile in straight-line code: more than V100's L0 instruction cache holds, like the paper's repeats."""
 COALESCED_SYNCS = 512
 """The paper's basic number of repeats: on P100 a barrier is one NOP, which is short compared with the start of 32 warps after the block's barrier."""
 SYNCS_OF_TODAY = 8

@@ -1,4 +1,4 @@
-"""Levels 2 and 3 of cuBLAS with symmetric, Hermitian and triangular matrices, and updates of low rank: symv to her2k, ger, trmm, trsv (``cuda/structured.cu``)."""
+"""Levels 2 and 3 of cuBLAS with symmetric, Hermitian and triangular matrices, and low-rank updates: symv to her2k, ger, trmm, trsv (``cuda/structured.cu``)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class _Work:
         library_kernels.launch(code, f"warpwright_{kernel}", grid, THREADS, self.handle.stream, arguments)
 
     def scalar(self, place: int, real: bool = False) -> _Number:
-        """The number that a call points at."""
+        """The scalar that a call's pointer refers to."""
         on_device = self.handle.pointer_mode == DEVICE_SCALARS
         return _Number(Scalar.read(place, _REAL.get(self.type, self.type) if real else self.type, on_device), real)
 

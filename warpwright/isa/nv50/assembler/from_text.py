@@ -58,14 +58,14 @@ class _Line:
 
 
 def assemble(text: str, stage: str = "cp", address: int = 0) -> bytes:
-    """The machine code of a program.
+    """Return the machine code of a program.
 
     Args:
         stage: the kind of program: ``vp`` vertex, ``gp`` geometry, ``fp`` pixel, ``cp`` compute.
         address: where its first byte will be, a multiple of 8; targets of branches count from 0.
 
     Raises:
-        AssemblyError: naming the line.
+        AssemblyError: a line is no instruction of the chip; the message has the line's number.
     """
     context = context_of(ARCH, stage)
     lines, labels = _read(text)
