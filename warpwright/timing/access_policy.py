@@ -34,7 +34,7 @@ SHARE_BITS = 16
 def share_of_ratio(hit_ratio: float) -> int:
     """A window's share of lines that get its first property, out of 1 << SHARE_BITS.
 
-    It counts in sixteenths, of which there is one at least: of 32 MiB with hit ratios of 0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75 and 0.9 an H200 keeps 1, 2, 5, 7, 9, 10, 13 and 15
+    The ratio is rounded down to sixteenths, plus one, at most 16: of 32 MiB with hit ratios of 0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75 and 0.9 an H200 keeps 1, 2, 5, 7, 9, 10, 13 and 15
     sixteenths (bench.machine.l2_policies ``kept``).
     """
     return min(int(16 * hit_ratio) + 1, 16) << (SHARE_BITS - 4)

@@ -179,7 +179,7 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
 def write_back(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     """Queue sectors for writing. Returns when the queue has room for them, in cycles.
 
-    The queue holds one batch.  While a batch drains, its places become free one after the other for the next one, however long the batch takes (an H200's L2
+    The queue holds one batch.  While a batch drains, its entries become free one by one for the next batch, however long the batch takes (an H200's L2
     writes back single sectors of 21 billion lines per second, bench.machine.l2_policies ``histograms``; a batch of them opens a row for each).
     """
     state = s.Channel(queue_write(m, piece, line, sectors, time))

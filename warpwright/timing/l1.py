@@ -622,8 +622,8 @@ def atomics_are_stuck(m: Any, sm: s.SM, time: int) -> bool:
 
 @core
 def atomic_accepted(m: Any, sm: s.SM, line: int, time: int, passes: int) -> None:
-    """Record that L2 accepts an atomic of the SM, on one line in a number of ``passes``, at ``time``: it had its places until so long before as the way takes. Those on memory
-    elsewhere wait there, not in the SM's places."""
+    """Record that L2 accepts an atomic of the SM, on one line in a number of ``passes``, at ``time`` (cycles): it held its places until then, less the latency to L2. Atomics on memory
+    elsewhere wait there and hold no places of the SM."""
     elsewhere = m[s.chip.range_count] and longer_away(m, line, True)
     for _ in range(passes):
         m[sm.atomics_left[m[sm.atomics_served] % m[s.chip.atomics_in_flight]]] = (

@@ -197,7 +197,7 @@ def limit_dirty(m: Any, piece: int, place: int, most: int, time: int) -> int:
 
 @core
 def age_streaming(m: Any, piece: int, first: int, dirty: int) -> None:
-    """Streaming lines of a set that were written back earlier and not used since leave it first, from one in so many write-backs on.
+    """Once per ``l2_streaming_write_backs`` write-backs of a slice, mark the set's clean streaming lines to be evicted first.
 
     A streaming line that is written is kept like a normal one while it is dirty (bench.machine.l2_policies ``counted`` on an H100: with a hit ratio of 0.25, 10 of 16
     ways set aside and 6.1, 9.2, 12.2 lines of counters in a set 0.11, 0.26, 0.39 sectors per sum are read again, and none where the lines beyond the ratio are normal).
@@ -372,7 +372,7 @@ def write_port(m: Any, piece: int, time: int, units: int) -> int:
 
 @core
 def busy(m: Any, piece: int, time: int, units: int) -> None:
-    """Take bytes of both ports of a slice."""
+    """Occupy both ports of a slice for a number of bytes."""
     port(m, piece, time, units >> m[s.chip.sector_shift])
     write_port(m, piece, time, units)
 

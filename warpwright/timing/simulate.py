@@ -109,7 +109,7 @@ def _fill_header(state: State, chip: Chip, grids: Sequence[Grid], space: Workspa
 
 
 def dirty_ways_beside(set_aside: int, ways: int) -> int:
-    """How many of a set's ways may hold dirty lines that do not persist, with so many set aside, if the chip has no lower limit of its own.
+    """Maximum number of a set's ways that may hold dirty, non-persisting lines with ``set_aside`` of ``ways`` set aside; the chip's ``l2_dirty_ways`` may be lower.
 
     An H100 with 0 to 5, 6, 7, 8, 9 and 10 of 16 ways set aside keeps 7, 6, 5, 4, 4 and 3 (``bench.machine.l2_policies counted``,
     ``bench/data/h100/l2_set_aside_counts.json``): all but 4 of the rest, or half of it.
