@@ -163,7 +163,7 @@ def exclusive_mask(i: Instruction, current: Operand | None) -> Operand | None:
     if i.opcode == "WARPSYNC":
         opens = bool({"EXCLUSIVE", "COLLECTIVE"} & set(i.modifiers)) and bool(i.operands)
         return i.operands[0] if opens and i.operands[0].kind is Kind.REGISTER else None
-    return None if i.opcode in ("ENDCOLLECTIVE", "BRA", "BSYNC", "EXIT", "CALL", "RET", "BRX") else current
+    return None if i.opcode in ("ENDCOLLECTIVE", "BRA", "BSYNC", "EXIT", "CALL", "RET", "BRX", "BRXU") else current
 
 
 def fuse_pairs(lowered: Sequence[Lowered], program: Program, leaders: Iterable[int] | None = None) -> list[Lowered]:

@@ -42,7 +42,7 @@ UNIFORM = (
     *("UIADD3", "ULOP3", "USHF", "ULEA", "USEL", "UISETP", "UPRMT", "UPLOP3", "UIMAD", "UPOPC"),
     *("UFLO", "UBREV", "USGXT", "UBMSK", "UP2UR", "UR2UP", "VOTEU", "UBLKPF", "UBLKCP", "USETMAXREG"),
 )
-INDIRECT = ("BRX", "JMX", "RET")
+INDIRECT = ("BRX", "BRXU", "JMX", "RET")
 """Branches whose target is in a register; CALL may be one."""
 BRANCH = (
     *("BRA", "JMP", "BPT", "PRET", "RPCMOV", "ELECT", "ENDCOLLECTIVE"),

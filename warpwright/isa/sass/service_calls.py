@@ -15,7 +15,9 @@ from warpwright.isa.program import PT, Instruction, Kind, Operand
 ADDRESS_BANK = 4
 """Constant bank of addresses that the loader fills."""
 _MARK = "SERVICE"
-_MOVES = frozenset(("BRA", "BRX", "JMP", "JMX", "CALL", "RET", "EXIT", "BSYNC", "BSSY", "WARPSYNC", "BREAK", "SERVICE"))
+_MOVES = frozenset(
+    ("BRA", "BRX", "BRXU", "JMP", "JMX", "CALL", "RET", "EXIT", "BSYNC", "BSSY", "WARPSYNC", "BREAK", "SERVICE")
+)
 _LONGEST_WAY = 24
 """How many instructions before a call are examined."""
 

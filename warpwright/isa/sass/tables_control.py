@@ -28,6 +28,7 @@ from warpwright.isa.sass.names import SPECIAL_REGISTERS
 
 D = Reg(16)
 R24 = Reg(24)
+UR24 = Reg(24, uniform=True)
 CONDITION = Pred(87, 90, optional=True)
 BARRIER_AT_16 = Named(at(16, 4), tuple(f"B{n}" for n in range(16)), Kind.BARRIER)
 BARRIER_AT_24 = Named(at(24, 6), (
@@ -90,6 +91,8 @@ ROWS = (
       for code, name in ((2, "DIV"), (3, "CONV"))),
     Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND), ((at(91, 1), 0),), last=89),
     Row("BRX", 0x949, (), (BRANCH_KIND,), (CONDITION, R24, BEHIND_90), ((at(91, 1), 0),), first=90),
+    Row("BRXU", 0x958, (), (BRANCH_KIND,), (CONDITION, UR24, BEHIND), (UNIFORM,), last=89),
+    Row("BRXU", 0x958, (), (BRANCH_KIND,), (CONDITION, UR24, BEHIND_90), (UNIFORM,), first=90),
     Row("CALL", 0x944, (), (Fixed("REL"), NOINC), (CONDITION, FAR), ((at(91, 1), 0),), last=89),
     Row("CALL", 0x944, (), (Fixed("REL"), NOINC), (CONDITION, FAR_90), ((at(91, 1), 0),), first=90),
     Row("CALL", 0x344, (), (Fixed("REL"), NOINC), (CONDITION, R24, FAR), last=89),
