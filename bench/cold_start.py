@@ -6,7 +6,6 @@ checkout of Warpwright both run in turns.  Bytecode is compiled before, as an in
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import subprocess
@@ -15,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent
+from bench.checkouts import turns_and_checkouts
+
 COMMAND = ("compare", "v100", "a100", "h200", "--", "examples/matmul.py")
 RUN = "from warpwright.cli import main; main()"
 
@@ -44,14 +44,10 @@ def cold_and_warm(checkout: Path, bytecode: str) -> list[tuple[float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--against", type=Path, help="another checkout")
-    arguments = parser.parse_args()
-    checkouts = [HERE, *([arguments.against.resolve()] if arguments.against else [])]
+    turns, checkouts = turns_and_checkouts(__doc__)
     found: dict[Path, list[list[tuple[float, float]]]] = {checkout: [] for checkout in checkouts}
     with tempfile.TemporaryDirectory() as bytecode:
-        for _ in range(arguments.turns):
+        for _ in range(turns):
             for checkout, runs in found.items():
                 runs.append(cold_and_warm(checkout, bytecode))
     print(f"{'':40s} {'wall s':>8s} {'CPU s':>8s}")

@@ -6,14 +6,14 @@ timing, without arguments and with three; with another checkout of Warpwright bo
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent
+from bench.checkouts import HERE, turns_and_checkouts
+
 MEASURE = """
 import json, statistics, time
 import warpwright as ww
@@ -53,13 +53,9 @@ def measure(checkout: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--against", type=Path, help="another checkout")
-    arguments = parser.parse_args()
-    checkouts = [HERE, *([arguments.against.resolve()] if arguments.against else [])]
+    turns, checkouts = turns_and_checkouts(__doc__)
     best: dict[Path, dict[str, float]] = {checkout: {} for checkout in checkouts}
-    for _ in range(arguments.turns):
+    for _ in range(turns):
         for checkout, lowest in best.items():
             for kind, microseconds in measure(checkout).items():
                 lowest[kind] = min(microseconds, lowest.get(kind, microseconds))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.library_calls import Device
+    from tests.library_calls import Device, Library
     from warpwright.run import Progress
 
 REPOSITORY = Path(__file__).parent.parent
@@ -67,6 +67,14 @@ def memory() -> Iterator[Device]:
 
     with device() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def blas(memory: Device) -> Library:
+    """The drop-in cuBLAS of CUDA 13."""
+    from tests import library_calls
+
+    return library_calls.Library("libcublas.so.13")
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,20 @@ class Device:
         self._held.clear()
 
 
+def values(seed: int, shape: tuple[int, ...], type: Any) -> Array:
+    """An array of normally distributed numbers, the first index fastest; complex where its type is."""
+    random = np.random.default_rng(seed)
+    found = random.standard_normal(shape)
+    if np.issubdtype(type, np.complexfloating):
+        found = found + 1j * random.standard_normal(shape)
+    return np.asfortranarray(found.astype(type))
+
+
+def scalar(value: complex, type: Any) -> Array:
+    """A number in memory, for a call that takes its address; of a real type its real part."""
+    return np.array([value if np.issubdtype(type, np.complexfloating) else np.real(value)], type)
+
+
 @contextmanager
 def device() -> Iterator[Device]:
     """The memory of an A100 in this process."""

@@ -7,14 +7,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.library_calls import Array, Device, Library, bfloat, from_bfloat
+from tests.library_calls import Array, Device, Library, bfloat, from_bfloat, scalar, values
 
 pytestmark = [pytest.mark.ci, pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")]
 
@@ -27,29 +26,12 @@ NOT_INITIALIZED, INVALID_VALUE, NOT_SUPPORTED = 1, 7, 15
 
 
 @pytest.fixture(scope="module")
-def blas(memory: Device) -> Library:
-    return Library("libcublas.so.13")
-
-
-@pytest.fixture(scope="module")
 def handle(blas: Library) -> int:
     return blas.word("cublasCreate_v2")
 
 
-def values(seed: int, shape: tuple[int, ...], type: Any) -> Array:
-    random = np.random.default_rng(seed)
-    found = random.standard_normal(shape)
-    if np.issubdtype(type, np.complexfloating):
-        found = found + 1j * random.standard_normal(shape)
-    return np.asfortranarray(found.astype(type))
-
-
 def applied(op: int, matrix: Array) -> Array:
     return (matrix, matrix.T, matrix.conj().T)[op]
-
-
-def scalar(value: complex, type: Any) -> Array:
-    return np.array([value if np.issubdtype(type, np.complexfloating) else np.real(value)], type)
 
 
 def error(found: Array, expected: Array) -> float:

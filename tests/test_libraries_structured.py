@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.library_calls import Array, Device, Library
+from tests.library_calls import Array, Device, Library, scalar, values
 
 pytestmark = [pytest.mark.ci, pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")]
 TYPES = {"S": np.float32, "D": np.float64, "C": np.complex64, "Z": np.complex128}
@@ -19,25 +18,8 @@ FILLS = (LOWER, UPPER)
 
 
 @pytest.fixture(scope="module")
-def blas(memory: Device) -> Library:
-    return Library("libcublas.so.13")
-
-
-@pytest.fixture(scope="module")
 def handle(blas: Library) -> int:
     return blas.word("cublasCreate_v2")
-
-
-def values(seed: int, shape: tuple[int, ...], type: Any) -> Array:
-    random = np.random.default_rng(seed)
-    found = random.standard_normal(shape)
-    if np.issubdtype(type, np.complexfloating):
-        found = found + 1j * random.standard_normal(shape)
-    return np.asfortranarray(found.astype(type))
-
-
-def number(value: complex, type: Any) -> Array:
-    return np.array([value if np.issubdtype(type, np.complexfloating) else np.real(value)], type)
 
 
 def is_close(found: Array, expected: Array) -> bool:
@@ -73,7 +55,7 @@ FORMS = [("S", "sy"), ("D", "sy"), ("C", "sy"), ("C", "he"), ("Z", "he"), ("Z", 
 @pytest.mark.parametrize(("letter", "start"), FORMS)
 def test_products_with_a_symmetric_matrix(memory: Device, blas: Library, handle: int, letter: str, start: str) -> None:
     type, m, n = TYPES[letter], 19, 34
-    alpha, beta = number(0.5 - 0.25j, type), number(-0.75 + 0.5j, type)
+    alpha, beta = scalar(0.5 - 0.25j, type), scalar(-0.75 + 0.5j, type)
     for fill, side in itertools.product(FILLS, (0, 1)):
         order = n if side else m
         a, b, c = (values(i, shape, type) for i, shape in enumerate([(order + 2, order), (m, n), (m + 1, n)]))
@@ -124,14 +106,14 @@ def test_products_with_a_symmetric_matrix(memory: Device, blas: Library, handle:
 def test_updates_of_rank_k(memory: Device, blas: Library, handle: int, letter: str, start: str) -> None:
     type, hermitian, n, k = TYPES[letter], start == "he", 21, 18
     real = np.zeros(1, type).real.dtype
-    alpha = number(0.5 - 0.25j, type)
+    alpha = scalar(0.5 - 0.25j, type)
     for fill, op in itertools.product(FILLS, (0, 2 if hermitian else 1)):
         shape = (k, n) if op else (n, k)
         a, b, c = values(1, shape, type), values(2, shape, type), values(3, (n, n), type)
         left, right = ((a.conj() if hermitian else a).T, (b.conj() if hermitian else b).T) if op else (a, b)
         across = [x.conj().T if hermitian else x.T for x in (left, right)]
         old = c - 1j * np.diag(np.diag(c).imag) if hermitian else c
-        beta = np.array([0.75], real) if hermitian else number(0.75j + 1, type)
+        beta = np.array([0.75], real) if hermitian else scalar(0.75j + 1, type)
         single = np.array([-1.5], real) if hermitian else alpha
         both = alpha * (left @ across[1]) + (alpha.conj() if hermitian else alpha) * (right @ across[0])
         for name, scale, new in (("rk", single, single * (left @ across[0])), ("r2k", alpha, both)):
@@ -166,7 +148,7 @@ def test_updates_of_rank_k(memory: Device, blas: Library, handle: int, letter: s
 @pytest.mark.parametrize(("letter", "start"), FORMS)
 def test_updates_of_rank_1_and_2(memory: Device, blas: Library, handle: int, letter: str, start: str) -> None:
     type, hermitian, n = TYPES[letter], start == "he", 18
-    alpha, x, y = number(0.5 - 0.25j, type), values(1, (n,), type), values(2, (n,), type)
+    alpha, x, y = scalar(0.5 - 0.25j, type), values(1, (n,), type), values(2, (n,), type)
     single = np.array([-1.5], np.zeros(1, type).real.dtype) if hermitian else alpha
     for fill in FILLS:
         a = values(3, (n, n), type)
@@ -192,7 +174,7 @@ def test_updates_of_rank_1_and_2(memory: Device, blas: Library, handle: int, let
 @pytest.mark.parametrize("letter", "SDCZ")
 def test_triangular_products_and_solutions(memory: Device, blas: Library, handle: int, letter: str) -> None:
     type, m, n = TYPES[letter], 9, 6
-    alpha = number(0.5 - 0.25j, type)
+    alpha = scalar(0.5 - 0.25j, type)
     for side, fill, op, unit in itertools.product((0, 1), FILLS, (0, 1, 2), (0, 1)):
         order = n if side else m
         a = values(1, (order, order), type) + 3 * np.eye(order, dtype=type)

@@ -82,7 +82,7 @@ def test_results_do_not_depend_on_lines_and_cycles_do() -> None:
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
         cycles.add(run.cycles)
-    assert len(cycles) > len(SIZES) // 2
+    assert len(cycles) >= len(SIZES) - 1  # two may coincide
 
 
 def test_whole_lines_without_sectors() -> None:

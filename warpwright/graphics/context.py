@@ -24,7 +24,7 @@ from warpwright.graphics.device import GraphicsDevice
 from warpwright.graphics.formats import DepthFormat, Format, decode
 from warpwright.graphics.recording import Recorder, png
 from warpwright.graphics.shader_programs import ShaderProgram, load_program
-from warpwright.graphics.surface_layout import Layout, read_elements, tiled
+from warpwright.graphics.surface_layout import LARGEST_SURFACE, Layout, read_elements, tiled
 from warpwright.graphics.timed.frame import FrameTime, frame_of
 from warpwright.graphics.video_memory import Buffer
 from warpwright.isa.nv50.assembler.from_text import assemble
@@ -32,6 +32,8 @@ from warpwright.isa.nv50.stage_words import STAGES
 
 Stage = Literal["vertex", "pixel"]
 _SUBCHANNEL, _HANDLE = 3, 0xBEEF_8297
+_TILED_KIND, _ALL_CHANNELS = 0x70, 0x3C
+"""The storage type of tiled memory, and the bits of CLEAR_BUFFERS for the four channels of a colour."""
 _MOST_WORDS = 2047
 """Words after one method header."""
 _STREAM_BYTES = 1 << 20
@@ -103,7 +105,7 @@ class Context:
             self.device.keep_time(gpu.chip)
         self.device.add_object(_HANDLE, methods_3d.CLASS)
         self._stream = self._allocate(_STREAM_BYTES, local=False)
-        self._words: list[int] = [1 << 18 | _SUBCHANNEL << 13, _HANDLE]
+        self._words: list[int] = [_header(1, 0), _HANDLE]
         for name, value in INITIAL:
             self.method(name, value)
 
@@ -136,8 +138,7 @@ class Context:
         if name not in table.offsets or not 0 <= index < table.counts[name]:
             raise ArgumentError(f"{table.label} has no method {name}[{index}]: see warpwright/graphics/methods_3d.py")
         words = [_bits(value) for value in values]
-        header = len(words) << 18 | _SUBCHANNEL << 13 | table.offsets[name] + table.strides[name] * index
-        self._words += [header, *words]
+        self._words += [_header(len(words), table.offsets[name] + table.strides[name] * index), *words]
 
     def submit(self) -> None:
         """Execute the methods written so far.
@@ -156,7 +157,7 @@ class Context:
 
     # --- memory -----------------------------------------------------------------------------------------
     def _allocate(self, size: int, local: bool = True, tile_mode: int = 0) -> Buffer:
-        made = self.device.memory.allocate(size, 256, local, 0x70 if tile_mode else 0, tile_mode)
+        made = self.device.memory.allocate(size, 256, local, _TILED_KIND if tile_mode else 0, tile_mode)
         self.device.host_writes(made)
         return made
 
@@ -197,8 +198,8 @@ class Context:
         found = FORMATS.get(form)
         if found is None:
             raise ArgumentError(f"there is no format {form!r}: use {', '.join(FORMATS)}")
-        if not (0 < width <= 8192 and 0 < height <= 8192):
-            raise ArgumentError(f"a surface has 1 to 8192 pixels along each side, not {width} x {height}")
+        if not (0 < width <= LARGEST_SURFACE and 0 < height <= LARGEST_SURFACE):
+            raise ArgumentError(f"a surface has 1 to {LARGEST_SURFACE} pixels along each side, not {width} x {height}")
         # Blocks of up to 16 GOBs of four rows.
         tile_mode = min(4, max(0, (height - 1) // 4).bit_length()) << 4
         size = tiled(0, width * found.size, tile_mode, height).size
@@ -279,7 +280,7 @@ class Context:
         word = 0
         if colour is not None:
             self.method("CLEAR_COLOR", *(float(c) for c in colour))
-            word |= 0x3C
+            word |= _ALL_CHANNELS
         if depth is not None:
             self.method("CLEAR_DEPTH", float(depth))
             word |= 1
@@ -382,6 +383,11 @@ class Context:
         if self.device.timer is None:
             raise UnsupportedError('draws have no cycles: make the GPU with timing="full"')
         return frame_of(self.device.timer)
+
+
+def _header(count: int, offset: int) -> int:
+    """The word before so many words for a method and those after it."""
+    return count << 18 | _SUBCHANNEL << 13 | offset
 
 
 def _bits(value: int | float) -> int:

@@ -26,7 +26,7 @@ _COUNTERCLOCKWISE = 0x901
 _FLAT_SHADING = 0x1D00
 _UPPER_LEFT = 0x10
 VIEWPORT_COUNT = 16
-_MOST_PIXELS = 64.0
+MOST_PIXELS = 64.0
 """Largest diameter of points (as Mesa reports it), and largest width of lines (the driver allows less)."""
 
 
@@ -330,7 +330,7 @@ def _scissors(engine: State3D, viewports: Integers) -> Integers:
 
 def line_width(engine: State3D, least: float = 1.0) -> float:
     """The width of lines in pixels, within the chip's limits."""
-    return float(np.clip(np.nan_to_num(engine.float_at("LINE_WIDTH")), least, _MOST_PIXELS))
+    return float(np.clip(np.nan_to_num(engine.float_at("LINE_WIDTH")), least, MOST_PIXELS))
 
 
 def _point_sizes(engine: State3D, source: _Source, vertices: Integers) -> Floats:
@@ -339,7 +339,7 @@ def _point_sizes(engine: State3D, source: _Source, vertices: Integers) -> Floats
         sizes = source.clipped.attributes[vertices[:, 0], slot]
     else:
         sizes = np.full(len(vertices), engine.float_at("POINT_SIZE"))
-    return np.clip(np.nan_to_num(sizes), 1.0, _MOST_PIXELS)
+    return np.clip(np.nan_to_num(sizes), 1.0, MOST_PIXELS)
 
 
 def _sprites(engine: State3D, source: _Source, made: SetUp, reciprocal: Floats) -> None:

@@ -13,15 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.graphics.compiled import compiled
-from warpwright.graphics.setup import SetUp, line_width
+from warpwright.graphics.setup import MOST_PIXELS, SetUp, line_width
 from warpwright.graphics.state_3d import State3D
+from warpwright.graphics.surface_layout import LARGEST_SURFACE
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _ENABLES = {1: "POINT_SMOOTH_ENABLE", 2: "LINE_SMOOTH_ENABLE", 3: "POLYGON_SMOOTH_ENABLE"}
 _SIDES = 32
-_LARGEST, _MOST_PIXELS = 8192.0, 64.0
-"""Sides of the largest surface, and widest lines, in pixels."""
 _LEAST_SHARE = 1.0 / 65536
 """Pixels that are touched by less produce no fragment."""
 
@@ -93,7 +92,7 @@ def _visible(ends: Floats, length: float) -> tuple[float, float]:
     """The part of a line, in pixels from its first end, that may be on a surface of the largest size."""
     low, high = 0.0, length
     for start, along in zip(ends[0].tolist(), (ends[1] - ends[0]).tolist(), strict=True):
-        edges = (-_MOST_PIXELS, _LARGEST + _MOST_PIXELS)
+        edges = (-MOST_PIXELS, LARGEST_SURFACE + MOST_PIXELS)
         if along:
             reached = sorted((edge - start) / along * length for edge in edges)
             low, high = max(low, reached[0]), min(high, reached[1])

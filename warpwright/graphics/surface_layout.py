@@ -16,6 +16,8 @@ from warpwright.graphics.compiled import compiled
 from warpwright.graphics.video_memory import VideoMemory
 
 GOB_BYTES_X, GOB_ROWS = 64, 4
+LARGEST_SURFACE = 8192
+"""Most pixels along a side of a surface."""
 Integers = npt.NDArray[np.int64]
 
 

@@ -37,6 +37,8 @@ OF_LETTER = {"S": R_32F, "D": R_64F, "C": C_32F, "Z": C_64F, "H": R_16F}
 """Types by the letter in a function's name."""
 COMPLEX = (C_32F, C_64F)
 """Types of complex numbers."""
+REAL_PART = {C_32F: R_32F, C_64F: R_64F}
+"""The type of a complex number's parts."""
 
 
 def element_type(number: int) -> ElementType:

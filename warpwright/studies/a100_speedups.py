@@ -11,10 +11,9 @@ from warpwright.api import GPU
 from warpwright.isa.program import Instruction
 from warpwright.studies.a100_tensor_cores import (
     FORMATS,
-    LOOP,
     PAPER,
-    UNROLLED_LOOP,
     Format,
+    loop_of,
     rates,
     tera_operations,
 )
@@ -45,8 +44,7 @@ def _scalar(name: str, chip: str, sums: int, operations: int, tops: float) -> Sc
         '"d"(__hiloint2double(a[1], b[1])));',
         "INT8": 'asm volatile("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(s[0]) : "r"(a[1]), "r"(b[1]));',
     }[name]
-    loop = UNROLLED_LOOP if name == "FP16" else LOOP
-    return Scalar(f"{chip.upper()}, {name}", chip, "", (1, 1, sums), operations, tops, loop=loop, text=text)
+    return Scalar(f"{chip.upper()}, {name}", chip, "", (1, 1, sums), operations, tops, loop=loop_of(name), text=text)
 
 
 SCALARS = (

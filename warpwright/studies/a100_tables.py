@@ -13,7 +13,7 @@ import numpy as np
 from warpwright.api import GPU
 from warpwright.studies.a100_memory import SOURCE as MEMORY_SOURCE
 from warpwright.studies.a100_speedups import Scalar
-from warpwright.studies.a100_tensor_cores import FORMATS, LOOP, PAPER, UNROLLED_LOOP, Format, rates
+from warpwright.studies.a100_tensor_cores import FORMATS, PAPER, Format, loop_of, rates
 from warpwright.studies.study import Cell, Result, Step, Table, study
 
 TOLERANCE = 0.05
@@ -47,9 +47,8 @@ READ_MIB = (64, 192)
 
 def _scalar(name: str, chip: str, peak: float) -> Scalar:
     registers, operations, text = MULTIPLY_ADD[name]
-    loop = UNROLLED_LOOP if name == "FP16" else LOOP
     row, registers_of_each = f"{chip.upper()}, {name}", (1, 1, registers)
-    return Scalar(row, chip, "", registers_of_each, 32 * operations, peak, loop=loop, text=text)
+    return Scalar(row, chip, "", registers_of_each, 32 * operations, peak, loop=loop_of(name), text=text)
 
 
 def _tensor(chip: str) -> list[Format]:

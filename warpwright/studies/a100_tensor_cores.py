@@ -40,6 +40,13 @@ LOOP = 8, 8
 """Instructions per chain of the loop's body, and chains."""
 UNROLLED_LOOP = 24, 12
 """For instructions that issue every cycle: the loop's own four instructions count little, and no accumulator shares a register bank with a factor (with 8 chains one does on P100)."""
+
+
+def loop_of(name: str) -> tuple[int, int]:
+    """The loop that measures the peak rate of a scalar format."""
+    return UNROLLED_LOOP if name == "FP16" else LOOP
+
+
 WARPS, REPEATS = 8, (2, 6)
 TOLERANCE = 0.03
 

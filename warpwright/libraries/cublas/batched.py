@@ -96,8 +96,9 @@ def _register(letter: str) -> None:
     @entry(f"cublas{letter}gelsBatched", record=Gels)
     def gels(call: Gels) -> None:
         handle = handle_of(call.number)
-        cmemory.put32(call.info, -_refused_argument(call))
-        if _refused_argument(call):
+        refused = _refused_argument(call)
+        cmemory.put32(call.info, -refused)
+        if refused:
             raise invalid()
         if call.op != PLAIN or call.m < call.n:
             raise unsupported("least squares are those of more equations than unknowns, not transposed")

@@ -410,7 +410,7 @@ _PHASES, _PHASE_STEPS = 2, 4
 _SWIZZLE_128, _PROMOTE_TO_256 = 3, 3
 """CU_TENSOR_MAP_SWIZZLE_128B and CU_TENSOR_MAP_L2_PROMOTION_L2_256B."""
 _MAP_TYPES = {size: ELEMENT_TYPES.index(name) for size, name in ((1, "u8"), (2, "f16"), (4, "tf32"))}
-"""Element types of the operands' tensor maps. TMA rounds floats to TF32, copies other types unchanged, and fills with zeros what lies outside the matrix."""
+"""Element types of the operands' tensor maps. TMA rounds floats to TF32, copies other types unchanged, and fills elements outside the matrix with zeros."""
 _F32_MAP = ELEMENT_TYPES.index("f32")
 _PTX_TYPES = {R_16F: "f16", R_16BF: "bf16", R_32F: "tf32", R_8I: "s8", R_8F_E4M3: "e4m3", R_8F_E5M2: "e5m2"}
 

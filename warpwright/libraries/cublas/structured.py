@@ -12,13 +12,12 @@ from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import entry, invalid
 from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
 from warpwright.libraries.cublas.products import Scalar
-from warpwright.libraries.dense import ADJOINT, LEFT, LOWER, PLAIN, RIGHT, THREADS, UPPER, Solver, Triangle
-from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_32F, R_64F, TYPES
+from warpwright.libraries.dense import ADJOINT, LEFT, LOWER, PLAIN, RIGHT, THREADS, TRANSPOSED, UPPER, Solver, Triangle
+from warpwright.libraries.element_types import OF_LETTER, REAL_PART, TYPES
 
 _TILE = 16
 _GENERAL, _SYMMETRIC, _HERMITIAN = range(3)
 _ALL, _LOWER_TRIANGLE, _UPPER_TRIANGLE = range(3)
-_REAL = {C_32F: R_32F, C_64F: R_64F}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class _Work:
     def scalar(self, place: int, real: bool = False) -> _Number:
         """The scalar that a call's pointer refers to."""
         on_device = self.handle.pointer_mode == DEVICE_SCALARS
-        return _Number(Scalar.read(place, _REAL.get(self.type, self.type) if real else self.type, on_device), real)
+        return _Number(Scalar.read(place, REAL_PART.get(self.type, self.type) if real else self.type, on_device), real)
 
     def vector(self, place: int, n: int, step: int) -> _Operand:
         """A vector as a matrix of one column: one with a negative increment begins at its end.
@@ -134,6 +133,11 @@ class _Work:
 def _check(refused: bool) -> None:
     if refused:
         raise invalid()
+
+
+def _transposition(conjugates: bool) -> int:
+    """The operation by which a matrix becomes the second factor of a symmetric or a Hermitian product."""
+    return ADJOINT if conjugates else TRANSPOSED
 
 
 def _region(fill: int) -> int:
@@ -203,14 +207,14 @@ Syr2k = namedtuple("Syr2k", "number fill op n k alpha a lda b ldb beta c ldc")
 def _ger(work: _Work, call: Ger, conjugates: bool) -> None:
     _check(min(call.m, call.n) < 0 or call.lda < max(1, call.m))
     x, y = work.vector(call.x, call.m, call.x_step), work.vector(call.y, call.n, call.y_step)
-    row = y.applied(ADJOINT if conjugates else 1)
+    row = y.applied(_transposition(conjugates))
     work.product((call.m, call.n, 1), work.scalar(call.alpha), (x, row), _ONE, _Result(call.a, 1, call.lda))
 
 
 def _syr(work: _Work, call: Syr, hermitian: bool) -> None:
     _check(call.n < 0 or call.lda < max(1, call.n))
     x = work.vector(call.x, call.n, call.x_step)
-    operands = (x, x.applied(ADJOINT if hermitian else 1))
+    operands = (x, x.applied(_transposition(hermitian)))
     result = _Result(call.a, 1, call.lda, _region(call.fill), hermitian)
     work.product((call.n, call.n, 1), work.scalar(call.alpha, hermitian), operands, _ONE, result)
 
@@ -224,7 +228,7 @@ def _twice(
 ) -> None:
     """``alpha A B^T + alpha B A^T + beta C``, with conjugates where C is Hermitian."""
     (alpha, beta), (a, b) = scalars, operands
-    op = ADJOINT if result.real_diagonal else 1
+    op = _transposition(result.real_diagonal)
     work.product(sizes, alpha, (a, _across(b, op)), beta, replace(result, real_diagonal=False))
     second = replace(alpha, conjugated=result.real_diagonal)
     work.product(sizes, second, (b, _across(a, op)), _ONE, result)
@@ -244,7 +248,7 @@ def _syr2(work: _Work, call: Syr2, hermitian: bool) -> None:
 
 def _factor(call: Any, place: int, ld: int, hermitian: bool) -> _Operand:
     """op(A), n x k, of a call of syrk or syr2k."""
-    _check(call.op not in ((PLAIN, ADJOINT) if hermitian else (PLAIN, 1)))
+    _check(call.op not in (PLAIN, _transposition(hermitian)))
     _check(ld < max(1, call.k if call.op else call.n))
     return _Operand(place, 1, ld).applied(call.op)
 
@@ -252,7 +256,7 @@ def _factor(call: Any, place: int, ld: int, hermitian: bool) -> _Operand:
 def _syrk(work: _Work, call: Syrk, hermitian: bool) -> None:
     _check(min(call.n, call.k) < 0 or call.ldc < max(1, call.n))
     factor = _factor(call, call.a, call.lda, hermitian)
-    operands = (factor, _across(factor, ADJOINT if hermitian else 1))
+    operands = (factor, _across(factor, _transposition(hermitian)))
     result = _Result(call.c, 1, call.ldc, _region(call.fill), hermitian)
     scalars = work.scalar(call.alpha, hermitian), work.scalar(call.beta, hermitian)
     work.product((call.n, call.n, call.k), scalars[0], operands, scalars[1], result)
@@ -271,7 +275,7 @@ def _syr2k(work: _Work, call: Syr2k, hermitian: bool) -> None:
 
 def _syrkx(work: _Work, call: Syr2k, hermitian: bool) -> None:
     a, b = _pair(call, hermitian)
-    operands = (a, _across(b, ADJOINT if hermitian else 1))
+    operands = (a, _across(b, _transposition(hermitian)))
     result = _Result(call.c, 1, call.ldc, _region(call.fill), hermitian)
     scalars = work.scalar(call.alpha), work.scalar(call.beta, hermitian)
     work.product((call.n, call.n, call.k), scalars[0], operands, scalars[1], result)
@@ -288,7 +292,7 @@ Trmm = namedtuple("Trmm", "number side fill op unit m n alpha a lda b ldb c ldc"
 
 def _check_triangle(form: Triangle) -> None:
     _check(form.side not in (LEFT, RIGHT) or form.fill not in (LOWER, UPPER))
-    _check(form.op not in (0, 1, 2) or form.unit not in (0, 1))
+    _check(form.op not in (PLAIN, TRANSPOSED, ADJOINT) or form.unit not in (0, 1))
 
 
 def _trmv(work: _Work, call: Trmv, solves: bool) -> None:

@@ -13,10 +13,9 @@ from warpwright.libraries import library_kernels
 from warpwright.libraries.calls import entry, invalid
 from warpwright.libraries.cublas.handles import DEVICE_SCALARS, Handle, handle_of
 from warpwright.libraries.cublas.products import Scalar
-from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_16BF, R_16F, R_32F, R_64F, TYPES
+from warpwright.libraries.element_types import C_32F, C_64F, OF_LETTER, R_16BF, R_16F, R_32F, R_64F, REAL_PART, TYPES
 
 _THREADS, _MOST_BLOCKS = 256, 256
-_REAL = {C_32F: R_32F, C_64F: R_64F}
 _RESULT_BYTES = 16
 _scratch: dict[Device, int] = {}
 """Memory of each device for partial sums and results that go to the host."""
@@ -67,7 +66,7 @@ def dot(
 
 def norm(handle: Handle, n: int, type: int, x: tuple[int, int], euclidean: bool, place: int) -> None:
     """The Euclidean norm, or the sum of magnitudes; none of a vector whose increment is not positive."""
-    out = _REAL.get(type, type)
+    out = REAL_PART.get(type, type)
     code, scratch, blocks = _code(type, out), _scratch_of(handle), _blocks(n)
     count = n if n > 0 and x[1] > 0 else 0
 
@@ -201,7 +200,7 @@ def _register_updates(letter: str) -> None:
         @entry(*_names(f"{letter}{'sd'['CZ'.index(letter)]}scal"))
         def scale_by_real(number: int, n: int, alpha: int, x: int, x_step: int) -> None:
             handle = handle_of(number)
-            elementwise(handle, 4, n, type, _scalar(handle, alpha, _REAL[type]), (x, x_step))
+            elementwise(handle, 4, n, type, _scalar(handle, alpha, REAL_PART[type]), (x, x_step))
 
     @entry(*_names(f"{letter}axpy"))
     def axpy(number: int, n: int, alpha: int, x: int, x_step: int, y: int, y_step: int) -> None:

@@ -204,7 +204,7 @@ def _level_of_gradients(f: _Lines, handle: str, kind: ImageKind) -> str:
 def _read_target(f: _Lines, handle: str, place: list[str]) -> str:
     """A read of an image that the kernel also writes: a random access returns the texel to the thread's place in the buffer of returned values.
 
-    The word that is loaded from there keeps the fetch behind the access; its value is not used.
+    The load of that word only orders the fetch after the access: its value is unused.
     """
     target = f.let(f"lshr i32 {handle}, {TARGET_BIT}")
     slot = f.let("call i32 @ww.slot()")
