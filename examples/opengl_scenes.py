@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import moderngl
@@ -595,15 +596,23 @@ def main(arguments: list[str]) -> None:
         for name, function in SCENES.items():
             print(f"{name:14} {function.__doc__}")
         return
-    pixels = picture(arguments[0])
-    if len(arguments) > 1 and arguments[1].endswith(".npy"):
-        np.save(arguments[1], pixels)
-    elif len(arguments) > 1:
+    name, file = arguments[0], arguments[1] if len(arguments) > 1 else ""
+    if name not in SCENES:
+        sys.exit(f"there is no scene {name!r}: {', '.join(SCENES)}")
+    as_array = file.endswith(".npy")
+    if file and not as_array and find_spec("PIL") is None:
+        sys.exit(f"{file} needs Pillow: pip install pillow, or name a .npy file")
+    pixels = picture(name)
+    if not file:
+        print(f"{name}: mean colour {np.round(pixels[..., :3].mean(axis=(0, 1)), 2)}")
+        return
+    if as_array:
+        np.save(file, pixels)
+    else:
         from PIL import Image as Picture
 
-        Picture.fromarray(pixels[..., :3]).save(arguments[1])
-    else:
-        print(f"{arguments[0]}: mean colour {np.round(pixels[..., :3].mean(axis=(0, 1)), 2)}")
+        Picture.fromarray(pixels[..., :3]).save(file)
+    print(f"wrote {file}")
 
 
 if __name__ == "__main__":

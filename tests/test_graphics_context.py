@@ -144,6 +144,11 @@ def test_a_context_is_used_without_opengl_for_any_format() -> None:
         (lambda c: c.depth_test("smaller"), "there is no comparison 'smaller': use never, less"),
         (lambda c: c.vertices([1.0, 2.0]), r"an attribute is an array \(n, 1 to 4\), not \(2,\)"),
         (lambda c: c.program("compute", ""), "a program is for vertex or pixel, not 'compute'"),
+        (lambda c: c.clear((0, 0, 0, 1)), r"there is nothing to clear to: call target\(image\) first"),
+        (
+            lambda c: c.draw("lines", c.program("vertex", THROUGH), c.program("pixel", SHADED), []),
+            r"there is nothing to draw to: call target\(image\) first",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(call: Any, message: str) -> None:
@@ -172,6 +177,8 @@ def test_other_chips_and_gpus_without_time_say_so() -> None:
         ww.graphics.Context(ww.GPU("v100", timing="off"))
     with pytest.raises(UnsupportedError, match='make the GPU with timing="full"'):
         Context(ww.GPU("g80", timing="off")).frame()
+    with pytest.raises(ArgumentError, match="no time to report: nothing was drawn or cleared"):
+        Context(ww.GPU("g80")).frame()
 
 
 @pytest.mark.parametrize("width", [np.inf, -np.inf, np.nan, 1e30, -4.0])

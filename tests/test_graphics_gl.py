@@ -166,6 +166,7 @@ def test_a_program_that_releases_all_it_has_made_is_recorded_and_has_a_picture(t
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
     assert "memory is as recorded" in done.stdout
+    assert f"wrote {image}" in done.stdout
     with pil_image.open(image) as found:
         assert found.size == (16, 8)
         assert {pixel[1][:3] for pixel in found.convert("RGBA").getcolors()} == {(255, 51, 0)}

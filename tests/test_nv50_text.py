@@ -60,6 +60,9 @@ def test_labels_are_addresses_and_short_words_come_in_pairs() -> None:
         ("interp $r0 v[0x0]", "vp", r"line 1: interp \$r0 v\[0x0\]: no instruction of this chip has this form"),
         ("mov b32 $r0 $r200", "fp", "line 1: .* no instruction"),
         ("bra nowhere", "fp", "line 1: bra nowhere: no instruction"),
+        ("(odd $c0) mov b32 $r0 $r1", "fp", r"line 1: \(odd \$c0\) mov b32 \$r0 \$r1: no instruction"),
+        ("mov b32 { $r0 mov } $r1", "fp", "line 1: .* no instruction"),
+        ("mov b32 $r0 -1", "fp", "line 1: .* no instruction"),
     ],
 )
 def test_errors_name_the_line(text: str, stage: str, message: str) -> None:

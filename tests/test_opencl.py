@@ -201,10 +201,42 @@ def test_a_file_of_opencl(chip: str) -> None:
     assert counts.max() == 50
 
 
+FAULTY = """
+__kernel void k(__global int *x)
+{
+    x[0] = undeclared;
+}
+"""
+
+
+@needs_opencl
+@pytest.mark.parametrize(
+    ("body", "extension"),
+    [
+        ("x[0] = read_imagef(a, s, (float2)(0, 0), 1.0f);", "cl_khr_mipmap_image"),
+        ("x[0] = read_imagef(a, s,\n(float2)(0, 0), (float2)(0, 0), (float2)(1, 1));", "cl_khr_mipmap_image"),
+        ("x[0] = read_imagef(a, s, (float4)(0, 0, 1, 1, 2));", ""),
+    ],
+)
+def test_errors_name_the_option_that_a_read_needs(body: str, extension: str) -> None:
+    text = f"__kernel void k(__global float4 *x, read_only image2d_t a, sampler_t s)\n{{\n{body}\n}}\n"
+    with pytest.raises(CompileError) as caught:
+        ww.GPU("hd5870", timing="off").compile(text, options=["-cl-std=CL2.0"])
+    notes = [one.message for one in caught.value.diagnostics if one.severity == "note"]
+    assert notes == (
+        [f'reads with a level of detail or gradients need options=["-cl-std=CL2.0", "-Xclang", "-cl-ext=+{extension}"]']
+        if extension
+        else []
+    )
+
+
 @needs_opencl
 def test_errors_name_the_line() -> None:
-    with pytest.raises(CompileError, match=r"kernel\.cl:3:12: error: use of undeclared identifier 'm'"):
-        ww.GPU("hd5870", timing="off").compile("__kernel void k(__global int *x)\n{\n    x[0] = m;\n}\n")
+    line = Path(__file__).read_text().splitlines().index("    x[0] = undeclared;") + 1
+    with pytest.raises(CompileError, match=rf"test_opencl\.py:{line}:12: error: use of undeclared identifier"):
+        ww.GPU("hd5870", timing="off").compile(FAULTY)
+    with pytest.raises(CompileError, match=r"k\.cl:4:12: error: use of undeclared identifier"):
+        ww.GPU("hd5870", timing="off").compile(FAULTY, name="k.cl")
     with pytest.raises(UnsupportedError, match="kernel k: parameter x: LLVM's R600 back end has no double precision"):
         ww.GPU("hd5870", timing="off").compile(
             "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n__kernel void k(double x) {}\n",

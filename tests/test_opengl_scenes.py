@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,12 @@ def test_the_software_driver_filters_textures_with_fewer_bits(tmp_path: Path) ->
 def test_the_scenes_are_listed() -> None:
     done = subprocess.run([sys.executable, str(SCENES)], capture_output=True, text=True, timeout=60, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["textured", *WITHIN_ONE]
+
+
+def test_what_cannot_be_drawn_or_written_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = runpy.run_path(str(SCENES))
+    with pytest.raises(SystemExit, match="there is no scene 'nosuch': textured, lit, "):
+        example["main"](["nosuch"])
+    monkeypatch.setitem(example["main"].__globals__, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"x\.png needs Pillow: pip install pillow, or name a \.npy file"):
+        example["main"](["lit", "x.png"])

@@ -73,6 +73,11 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
     refused = CliRunner().invoke(app, ["study", "sync-table55"])
     assert refused.exit_code == 2
     assert "sync-table5" in refused.output
+    begun = CliRunner().invoke(app, ["study", "volta-fig"])
+    named = begun.output.partition("those that begin so: ")[2].strip().split(", ")
+    numbers = [int(name.removeprefix("volta-fig")) for name in named]
+    assert numbers == sorted(numbers)
+    assert len(numbers) == sum(name.startswith("volta-fig") for name in STUDIES) > 1
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ from warpwright.source_place import lines_of_text
 from warpwright.timing import policies
 from warpwright.toolchain import CompileError
 from warpwright.toolchain import load as load_source
-from warpwright.toolchain.compile import DEFAULT_NAME, CompilerInput
+from warpwright.toolchain.compile import DEFAULT_NAME, DEFAULT_OPENCL_NAME, CompilerInput
 from warpwright.tracebacks import without_own_frames
 
 if TYPE_CHECKING:
@@ -442,7 +442,9 @@ class GPU:
         except WarpwrightError as error:
             told = error
             if name is None and isinstance(source, str) and isinstance(error, CompileError):
-                told = error.placed(DEFAULT_NAME, lines_of_text(source)).with_traceback(error.__traceback__)
+                told = error.placed((DEFAULT_NAME, DEFAULT_OPENCL_NAME), lines_of_text(source)).with_traceback(
+                    error.__traceback__
+                )
             raise without_own_frames(told) from error.__cause__
 
     def _compiled(

@@ -72,6 +72,7 @@ def replay(
         if pixels is None:
             raise fail("nothing was drawn, so there is no image to write")
         image.write_bytes(png(pixels))
+        console().print(f"wrote {image}", markup=False, soft_wrap=True)
     if done.is_same is False:
         raise typer.Exit(FAILED)
 

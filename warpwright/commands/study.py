@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +19,6 @@ def study(
     """Repeat a paper's measurement on the simulated machines, and print both; the exit code is 1 if a cell is beyond its tolerance."""
     from rich.table import Table
 
-    from warpwright.chips.chip import suggest
     from warpwright.studies.catalogue import STUDIES
     from warpwright.studies.study_tables import print_result
 
@@ -31,9 +32,7 @@ def study(
         out.print(table)
         return
     if name not in STUDIES:
-        raise fail(
-            f"there is no study {name}{suggest(name, list(STUDIES)) or ';'} studies: {', '.join(STUDIES)}", MISUSED
-        )
+        raise fail(_no_study(name, STUDIES), MISUSED)
     if report is not None:
         check_output(report)
     from warpwright.studies.page import study_page
@@ -51,3 +50,14 @@ def study(
         out.print(f"wrote {report}", markup=False, soft_wrap=True)
     if found.missed_count:
         raise typer.Exit(FAILED)
+
+
+def _no_study(name: str, names: Iterable[str]) -> str:
+    """The message for an unknown name: the studies whose names begin with it, or all of them, with numbers in order."""
+    from warpwright.chips.chip import suggest
+
+    ordered = sorted(names, key=lambda one: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", one)])
+    begun = [one for one in ordered if one.startswith(name)]
+    if begun:
+        return f"there is no study {name}; those that begin so: {', '.join(begun)}"
+    return f"there is no study {name}{suggest(name, ordered) or ';'} studies: {', '.join(ordered)}"

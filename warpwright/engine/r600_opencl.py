@@ -35,7 +35,7 @@ from warpwright.isa.r600.fields import UndefinedWord
 from warpwright.isa.r600.load import R600Program, rebound
 from warpwright.isa.sass.meaning import UnsupportedInstruction
 from warpwright.toolchain import Kernel as CubinKernel
-from warpwright.toolchain.compile import source_text
+from warpwright.toolchain.compile import DEFAULT_OPENCL_NAME, source_text
 from warpwright.toolchain.opencl import compile_opencl
 
 _HEAD = ".version 7.0\n.target sm_50\n.address_size 64\n"
@@ -160,7 +160,7 @@ def load_opencl(
     generation = GENERATION_OF[arch]
     if isinstance(source, str) and "\n" not in source and source.endswith(".cl"):
         source = Path(source)
-    text, found, folders = source_text(source, name or ("kernel.cl" if isinstance(source, str) else None))
+    text, found, folders = source_text(source, name or (DEFAULT_OPENCL_NAME if isinstance(source, str) else None))
     bitcode = compile_opencl(
         text,
         generation,

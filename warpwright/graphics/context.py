@@ -45,6 +45,8 @@ _MULTIPLE_RESULTS, _DISCARDS = 1, 1 << 20
 _ONE_OVER_W = 1 << 27
 """Bit of FP_INTERPOLANT_CTRL: the pixel program's first input is 1/w."""
 _POSITION_WORDS = 4
+_TARGETS = frozenset({"RT_ADDRESS_HIGH", "ZETA_ADDRESS_HIGH", "STRMOUT_ENABLE"})
+"""Methods that say where draws write."""
 _FIRST_CONSTANT_BUFFER = {"vertex": 0, "pixel": 16}
 _PROGRAM_OF_CONSTANTS = {"vertex": 0, "pixel": 3}
 
@@ -106,6 +108,7 @@ class Context:
         self.device.add_object(_HANDLE, methods_3d.CLASS)
         self._stream = self._allocate(_STREAM_BYTES, local=False)
         self._words: list[int] = [_header(1, 0), _HANDLE]
+        self._has_target = False
         for name, value in INITIAL:
             self.method(name, value)
 
@@ -138,6 +141,7 @@ class Context:
         if name not in table.offsets or not 0 <= index < table.counts[name]:
             raise ArgumentError(f"{table.label} has no method {name}[{index}]: see warpwright/graphics/methods_3d.py")
         words = [_bits(value) for value in values]
+        self._has_target |= name in _TARGETS
         self._words += [_header(len(words), table.offsets[name] + table.strides[name] * index), *words]
 
     def submit(self) -> None:
@@ -276,7 +280,12 @@ class Context:
         self.method("VIEWPORT_SCALE_X", width / 2, height / 2, 0.5, width / 2, height / 2, 0.5)
 
     def clear(self, colour: Sequence[float] | None = None, depth: float | None = None) -> None:
-        """Clear the target's colours, its depths, or both; None leaves them unchanged."""
+        """Clear the target's colours, its depths, or both; None leaves them unchanged.
+
+        Raises:
+            ArgumentError: there is no target.
+        """
+        self._needs_target("clear")
         word = 0
         if colour is not None:
             self.method("CLEAR_COLOR", *(float(c) for c in colour))
@@ -321,8 +330,9 @@ class Context:
             indices: which vertices, in order; None: all of them.
 
         Raises:
-            ArgumentError: unknown primitives, programs in the wrong places, or attributes of different lengths.
+            ArgumentError: unknown primitives, programs in the wrong places, attributes of different lengths, or no target.
         """
+        self._needs_target("draw")
         number = number_of(PRIMITIVES, kind, "kind of primitives")
         if vertex.stage != "vertex" or pixel.stage != "pixel":
             raise ArgumentError(f"a draw has a vertex and a pixel program, not {vertex.stage} and {pixel.stage}")
@@ -341,6 +351,10 @@ class Context:
                 part = words[n : n + _MOST_WORDS]
                 self._words += [0x4000_0000 | len(part) << 18 | _SUBCHANNEL << 13 | at, *part]
         self.method("VERTEX_END_GL", 0)
+
+    def _needs_target(self, what: str) -> None:
+        if not self._has_target:
+            raise ArgumentError(f"there is nothing to {what} to: call target(image) first")
 
     def _link(self, vertex: Program, pixel: Program) -> None:
         """Bind both programs; the vertex program's outputs keep their order."""
@@ -378,11 +392,15 @@ class Context:
 
         Raises:
             UnsupportedError: the GPU was made with ``timing="off"``.
+            ArgumentError: the context has drawn and cleared nothing.
         """
         self.submit()
         if self.device.timer is None:
             raise UnsupportedError('draws have no cycles: make the GPU with timing="full"')
-        return frame_of(self.device.timer)
+        found = frame_of(self.device.timer)
+        if not found.cycles:
+            raise ArgumentError("there is no time to report: nothing was drawn or cleared")
+        return found
 
 
 def _header(count: int, offset: int) -> int:

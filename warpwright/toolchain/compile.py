@@ -26,8 +26,8 @@ _FORMAT = "2"
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>|(\S+))", re.MULTILINE)
 _ASSEMBLER_OPTION = re.compile(r"^--?(maxrregcount|Xptxas|ptxas-options)(=|$)")
-DEFAULT_NAME = "kernel.cu"
-"""Name of a source given as text."""
+DEFAULT_NAME, DEFAULT_OPENCL_NAME = "kernel.cu", "kernel.cl"
+"""Names of sources given as text."""
 OWN_FEATURES = ("90",)
 """Architectures with a variant ``a`` whose instructions no other architecture has."""
 _ARCHITECTURE_OPTION = re.compile(r"^(?:-arch|--gpu-architecture)=(\S+)$")

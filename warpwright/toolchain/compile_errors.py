@@ -7,7 +7,7 @@ of that line, and a marker under the column.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -82,11 +82,16 @@ class _DiagnosedError(ToolchainError):
         shown = [str(d) for d in self.diagnostics] or [log.strip()]
         super().__init__("\n".join([headline, *(s for s in shown if s)]))
 
-    def placed(self: Diagnosed, name: str, lines: Sequence[tuple[str, int] | None]) -> Diagnosed:
-        """The same error, with the files and lines from which those of the source ``name`` come, as far as they are known."""
+    def placed(self: Diagnosed, names: Container[str], lines: Sequence[tuple[str, int] | None]) -> Diagnosed:
+        """The same error, with the files and lines from which those of the source come, as far as they are known.
+
+        Args:
+            names: names of the source in messages.
+            lines: by line of the source, its file and line.
+        """
         moved = []
         for one in self.diagnostics:
-            place = lines[one.line - 1] if one.source_name == name and 1 <= one.line <= len(lines) else None
+            place = lines[one.line - 1] if one.source_name in names and 1 <= one.line <= len(lines) else None
             moved.append(replace(one, source_name=place[0], line=place[1]) if place else one)
         return type(self)(self._headline, moved, self.log)
 

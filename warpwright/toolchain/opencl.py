@@ -11,12 +11,13 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from warpwright.toolchain.cache import cache_key, default_cache
+from warpwright.toolchain.compile import DEFAULT_OPENCL_NAME
 from warpwright.toolchain.compile_errors import CompileError, Diagnostic, MissingToolError
 from warpwright.toolchain.r600 import CPUS, TRIPLE
 
@@ -26,6 +27,15 @@ INSTALL = "install clang and libclc (Debian, Ubuntu: apt install clang-19 libclc
 STANDARD = "-cl-std=CL1.2"
 TIMEOUT_SECONDS = 300
 _DIAGNOSTIC = re.compile(r"^(?P<name>[^\s:]+):(?P<line>\d+):(?P<column>\d+): (?P<severity>fatal error|error|warning|note): (?P<message>.*)$")  # fmt: skip
+
+
+_READ_OF_IMAGE = re.compile(r"no matching function for call to 'read_image\w+'")
+_FEWEST_ARGUMENTS_WITH_LEVEL = 4
+"""Arguments of ``read_image*``: image, sampler, coordinate, and a level or two gradients."""
+_EXTENSIONS = {
+    "cl_khr_mipmap_image": "reads with a level of detail or gradients",
+    "__opencl_c_read_write_images": "read_write images",
+}
 
 
 class Tools(NamedTuple):
@@ -86,7 +96,7 @@ def compile_opencl(
     options: Sequence[str] = (),
     defines: Mapping[str, str | int | None] | None = None,
     include_folders: Sequence[str | Path] = (),
-    name: str = "kernel.cl",
+    name: str = DEFAULT_OPENCL_NAME,
 ) -> bytes:
     """Compile OpenCL C to bitcode, including the libclc functions that it calls.
 
@@ -131,7 +141,8 @@ def _compiled(command: Sequence[str], source: str, name: str) -> bytes:
         )
         if done.returncode:
             log = done.stderr.replace(str(text), name)
-            raise CompileError(f"{name} does not compile:", diagnostics(log, source), log)
+            found = diagnostics(log, source)
+            raise CompileError(f"{name} does not compile:", [*found, *_hints(found, source, command)], log)
         return out.read_bytes()
 
 
@@ -147,3 +158,28 @@ def diagnostics(log: str, source: str) -> list[Diagnostic]:
             severity = match["severity"].removeprefix("fatal ")
             found.append(Diagnostic(severity, match["message"], match["name"], number, int(match["column"]), text))
     return found
+
+
+def _hints(found: Sequence[Diagnostic], source: str, command: Sequence[str]) -> Iterator[Diagnostic]:
+    """Notes that name the options which enable what the source uses."""
+    needed = set()
+    for one in found:
+        if _READ_OF_IMAGE.search(one.message) and _argument_count(one, source) >= _FEWEST_ARGUMENTS_WITH_LEVEL:
+            needed.add("cl_khr_mipmap_image")
+        needed |= {name for name in _EXTENSIONS if name in one.message}
+    for name, what in _EXTENSIONS.items():
+        option = f"-cl-ext=+{name}"
+        if name in needed and option not in command:
+            yield Diagnostic("note", f'{what} need options=["-cl-std=CL2.0", "-Xclang", "{option}"]')
+
+
+def _argument_count(call: Diagnostic, source: str) -> int:
+    """The number of arguments of the call at a diagnostic's place."""
+    rest = "\n".join(source.splitlines()[call.line - 1 :])[call.column - 1 :]
+    depth, count = 0, 1
+    for character in rest[rest.find("(") :]:
+        depth += (character in "([{") - (character in ")]}")
+        if not depth:
+            break
+        count += character == "," and depth == 1
+    return count

@@ -297,7 +297,8 @@ class Vector:
             raise DoesNotFit("a vector is wanted")
         lanes: list[Operand] = []
         while (token := tokens.take()) != "}":
-            assert isinstance(token, Operand)
+            if not isinstance(token, Operand):
+                raise DoesNotFit(f"{token} is not a register of a vector")
             lanes.append(token)
         mask = sum(1 << n for n, o in enumerate(lanes) if o.kind is Kind.REGISTER)
         first = next((o.index for o in lanes if o.kind is Kind.REGISTER), 0)

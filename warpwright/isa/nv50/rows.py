@@ -90,6 +90,8 @@ def read_guard(word: int) -> tuple[str, int] | None:
 def write_guard(guard: tuple[str, int] | None) -> int:
     if guard is None:
         return ALWAYS << 39
+    if guard[0] not in TESTS:
+        raise DoesNotFit(f"{guard[0]} is not a test of a condition register")
     return put(TESTS.index(guard[0]), 39, 5) | put(guard[1], 44, 2)
 
 

@@ -151,7 +151,7 @@ def _word(row: Row, tokens: list[Token], line: _Line, context: Context) -> int |
     try:
         word = encode(row, tokens, context, line.guard, line.tail)
         printed = text_of(word, ARCH, context.stage)
-    except (DoesNotFit, UndefinedField, AssertionError, ValueError):
+    except (DoesNotFit, UndefinedField):
         return None
     guard = (
         "" if line.guard is None else f"({line.guard[0]}{'' if line.guard[0] == 'never' else f' $c{line.guard[1]}'})"
