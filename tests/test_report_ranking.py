@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import warpwright as ww
+from warpwright.chips import load_chip
 from warpwright.run import Run
 from warpwright.tools.report import Ranking, ranked, report_html
-from warpwright.tools.report.relieved import Fixed, Relief, WhatIf
-from warpwright.tools.report.resources import BOUNDS, DRAM_LATENCY, L1_LATENCY
+from warpwright.tools.report.attribution import Traffic, _memory_latency
+from warpwright.tools.report.relieved import (
+    Fixed,
+    Relief,
+    WhatIf,
+    chip_count,
+    launches,
+    notable_launches,
+    rank,
+    trials,
+)
+from warpwright.tools.report.resources import BOUNDS, DRAM_LATENCY, L1_LATENCY, Resource
 
 SOURCE = """
 extern "C" __global__ void stream(const float4 *x, float4 *y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i]; }
@@ -162,6 +174,43 @@ def test_a_program_that_sizes_its_grid_by_the_chip_is_not_tried_with_more_sms() 
 
     found = ranked(program, program(ww.GPU("a100")))
     assert "the last wave of blocks" not in [relief.resource.title for relief in found.reliefs]
+
+
+@pytest.mark.ci
+def test_the_longest_launch_of_each_kernel_is_ranked_by_the_same_runs() -> None:
+    def both(gpu: ww.GPU) -> None:
+        start("chase", gpu)
+        start("roots", gpu)
+        start("empty", gpu)
+
+    timed: list[str] = []
+
+    def again(resource: Resource, overrides: Mapping[str, Any]) -> list[Run]:
+        timed.append(resource.change)
+        return launches(both, ww.GPU("a100", **overrides))
+
+    runs = launches(both, ww.GPU("a100"))
+    assert notable_launches([*runs, *runs]) == [0, 1]  # The empty kernel takes less than a twentieth of the time.
+    wanted = trials(runs, notable_launches(runs))
+    found = rank(runs, wanted, again)
+    assert [one.limit is not None and one.limit.title for one in found.values()] == [KNOWN["chase"], KNOWN["roots"]]
+    assert len(timed) == chip_count(wanted) < sum(len(some) for some in wanted.values())
+    for launch, one in found.items():
+        assert one.best is not None
+        alone = launches(both, ww.GPU("a100", **one.best.what_if.overrides))[launch]
+        assert one.best.what_if.saved(launch) == pytest.approx(1 - alone.cycles / runs[launch].cycles)
+
+
+def test_means_name_a_level_of_memory_only_if_it_answers_almost_all_loads() -> None:
+    chip = load_chip("a100")
+
+    def named(l1_hit_rate: float, l2_hit_rate: float) -> str:
+        return _memory_latency(Traffic(*[0.0] * 8, l1_hit_rate, l2_hit_rate, 0.0), chip).title
+
+    assert named(1.0, 0.0) == "the latency of L1"
+    assert named(0.0, 1.0) == "the latency of L2"
+    assert named(0.0, 0.02) == "the latency of DRAM"
+    assert named(0.5, 0.81) == "the latency of memory"
 
 
 def test_sentences() -> None:

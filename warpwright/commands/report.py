@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from warpwright.run import Run
+    from warpwright.tools.checks import Finding
     from warpwright.tools.report.comparison import Comparison, Row
     from warpwright.tools.report.relieved import Ranking
     from warpwright.tools.report.resources import Resource
@@ -30,7 +31,7 @@ def report(
     what_if: Annotated[
         bool,
         typer.Option(
-            help="Run the program again for each resource that may limit its longest launch, with it relieved: twice the width, or half the latency."
+            help="Run the program again for each resource that may limit its longest launches, with it relieved: twice the width, or half the latency."
         ),
     ] = True,
     trace: Annotated[Path | None, typer.Option(help="Also write a trace of the blocks, for ui.perfetto.dev.")] = None,
@@ -117,16 +118,15 @@ def _compared(
 
 
 def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, Ranking]:
-    """Repeat the program for each resource that may limit its longest launch, with it relieved; empty, with a note, if that is not possible."""
+    """Repeat the program for each resource that may limit its longest launches, with it relieved; empty, with a note, if that is not possible."""
     from warpwright.errors import LaunchError
     from warpwright.session import session
-    from warpwright.tools.report.relieved import candidates, rank
+    from warpwright.tools.report.relieved import chip_count, notable_launches, rank, trials, wasteful
 
-    longest = max((i for i in range(len(runs)) if not runs[i].shared), key=lambda i: runs[i].seconds, default=None)
-    if longest is None or runs[longest].device is None:
+    wanted = trials(runs, notable_launches(runs))
+    if not wanted:
         return {}
     note = console(stderr=True)
-    tried = len(candidates(runs[longest]))
 
     def again(resource: Resource, overrides: Mapping[str, Any]) -> list[Run]:
         note.print(f"running again with {resource.change}", markup=False)
@@ -136,31 +136,35 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
         finally:
             session.overrides = {}
 
-    if tried:
+    if tried := chip_count(wanted):
+        names = ", ".join(runs[i].kernel for i in wanted)
         note.print(
-            f"timing {runs[longest].kernel} with {tried} resources relieved in turn (--no-what-if omits this)",
+            f"timing {names} with {tried} resources relieved in turn (--no-what-if omits this)",
             markup=False,
+            soft_wrap=True,
         )
+    findings = _accesses(program, arguments, gpu, runs)
     try:
-        ranking = rank(runs, longest, again, _accesses(program, arguments, gpu, runs[longest]))
+        rankings = rank(runs, wanted, again, lambda run: wasteful(findings, run))
     except LaunchError as error:
         note.print(f"no what-if: {error}", markup=False, soft_wrap=True)
         return {}
-    console().print(f"{runs[longest].kernel}: {ranking.headline}", markup=False, soft_wrap=True)
-    return {longest: ranking}
+    for ranking in rankings.values():
+        console().print(f"{ranking.kernel}: {ranking.headline}", markup=False, soft_wrap=True)
+    return rankings
 
 
-def _accesses(program: Path, arguments: list[str], gpu: str | None, run: Run) -> list[str]:
-    """What perfcheck finds in a kernel of the program."""
+def _accesses(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> list[Finding]:
+    """What perfcheck finds in the kernels of the program."""
     from warpwright.session import session
-    from warpwright.tools.report.relieved import has_checks, wasteful
+    from warpwright.tools.report.relieved import has_checks
 
-    if run.device is None or not has_checks(run.device):
+    if not all(run.device is not None and has_checks(run.device) for run in runs):
         return []
     session.check = "perfcheck"
     try:
         silently(program, arguments, gpu, "off")
-        return wasteful(session.findings(), run)
+        return session.findings()
     finally:
         session.check = None
         session.checkers.clear()

@@ -29,6 +29,7 @@ from warpwright.tools.report.resources import (
     L2_LATENCY,
     LAUNCH,
     MEANINGS,
+    MEMORY_LATENCY,
     STALLS,
     Resource,
 )
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 IDLE_SHARE = 0.5
 """SM time without a block, from which on the grid is what limits."""
+ALMOST_ALL = 0.9
+"""Share of the mean latency of loads that one level of memory has to account for to be named."""
 BANK_BYTES = 4
 
 
@@ -519,15 +522,17 @@ def arithmetic(run: Run) -> Arithmetic:
 
 
 def _memory_latency(traffic: Traffic, chip: Chip) -> Resource:
-    """Which latency a load waits for on average: what each level answers, weighted by its latency."""
+    """The latency that loads wait for: that of one level, if it answers almost all of them, weighted by its latency.
+
+    Otherwise the means do not show which one decides: a few misses can delay every warp.
+    """
     hits = traffic.l1_hit_rate or 0.0
     far = traffic.l2_hit_rate or 0.0
     l1 = hits * chip.l1.l1_hit_latency_cycles
     l2 = (1 - hits) * far * chip.l2.l2_hit_latency_cycles
     dram = (1 - hits) * (1 - far) * chip.dram.dram_latency_cycles
-    if l1 >= l2 + dram:
-        return L1_LATENCY
-    return L2_LATENCY if l2 >= dram else DRAM_LATENCY
+    weight, level = max((l1, L1_LATENCY), (l2, L2_LATENCY), (dram, DRAM_LATENCY), key=lambda pair: pair[0])
+    return level if weight >= ALMOST_ALL * (l1 + l2 + dram) else MEMORY_LATENCY
 
 
 def _limit(

@@ -44,6 +44,12 @@ LEAST_BOUND = 0.25
 """Share of the cycles after launch from which on a unit's throughput is worth one."""
 MOST_RELIEVED = 10
 """Resources that are tried for a launch: those with the most evidence."""
+MOST_CHIPS = 16
+"""Changed chips that are timed for all launches together."""
+MOST_RANKED = 4
+"""Kernels whose longest launch is ranked."""
+NOTABLE_KERNEL = 0.05
+"""Share of the simulated time from which on a kernel is ranked."""
 NOTABLE_IDLE = 0.2
 """Share of the SMs' time without a block that is named."""
 WORTH_NAMING = 0.005
@@ -267,37 +273,91 @@ def idle_sms(run: Run) -> str:
 # --- the runs -----------------------------------------------------------------------------------------------------------
 
 
+Trial = tuple[Resource, Mapping[str, Any]]
+"""A resource, and the chip's fields that relieve it."""
+
+
+def notable_launches(runs: Sequence[Run]) -> list[int]:
+    """The longest launch of each kernel that takes a notable share of the time, the longest first.
+
+    Launches that shared the chip with others, and those of other processes, are left out.
+    """
+    total = sum(run.seconds for run in runs)
+    of_kernel: dict[str, float] = {}
+    for run in runs:
+        of_kernel[run.kernel] = of_kernel.get(run.kernel, 0.0) + run.seconds
+    alone = [i for i, run in enumerate(runs) if not run.shared and run.device is not None]
+    found: dict[str, int] = {}
+    for i in sorted(alone, key=lambda i: -runs[i].seconds):
+        if not found or of_kernel[runs[i].kernel] >= NOTABLE_KERNEL * total:
+            found.setdefault(runs[i].kernel, i)
+    return list(found.values())[:MOST_RANKED]
+
+
+def trials(runs: Sequence[Run], chosen: Sequence[int]) -> dict[int, list[Trial]]:
+    """What to relieve for each of some launches.
+
+    A changed chip is timed once for all launches. Launches after the first are left out if they would raise the number of changed chips
+    above ``MOST_CHIPS``.
+    """
+    found: dict[int, list[Trial]] = {}
+    for launch in chosen:
+        chip = runs[launch].device
+        assert chip is not None
+        wanted = [(one, one.overrides(chip)) for one in candidates(runs[launch]) if one.overrides is not None]
+        together = {_key(values) for others in (*found.values(), wanted) for _, values in others}
+        if not found or len(together) <= MOST_CHIPS:
+            found[launch] = wanted
+    return found
+
+
+def chip_count(wanted: Mapping[int, Sequence[Trial]]) -> int:
+    """The number of changed chips among some launches' trials."""
+    return len({_key(overrides) for some in wanted.values() for _, overrides in some})
+
+
+def _key(overrides: Mapping[str, Any]) -> str:
+    return repr(sorted(overrides.items()))
+
+
 def rank(
     before: Sequence[Run],
-    launch: int,
+    wanted: Mapping[int, Sequence[Trial]],
     again: Callable[[Resource, Mapping[str, Any]], Sequence[Run]],
-    accesses: Sequence[str] = (),
-) -> Ranking:
-    """Relieve every candidate of a launch in turn, and order them by what they save.
+    accesses: Callable[[Run], Sequence[str]] = lambda _: (),
+) -> dict[int, Ranking]:
+    """Relieve resources in turn, and order those of each launch by what they save.
 
     Args:
         before: all launches of the program, on the chip as it is.
-        launch: index of the one whose limit is asked for.
+        wanted: by index of a launch, what may limit it (:func:`trials`).
         again: repeats the program on the chip with some fields changed.
-        accesses: what perfcheck found in the kernel.
+        accesses: what perfcheck found in a launch's kernel.
 
     Raises:
         LaunchError: as for :func:`compare`.
     """
-    run = before[launch]
-    chip = run.device
-    assert chip is not None
-    reliefs = []
-    for resource in candidates(run):
-        assert resource.overrides is not None
-        overrides = resource.overrides(chip)
-        try:
-            what_if = compare(before, again(resource, overrides), resource.change, overrides)
-        except LaunchError:
-            if "sm_count" not in overrides:
-                raise
-            continue  # The program sizes its grid by the number of SMs.
-        reliefs.append(Relief(resource, what_if))
+    timed: dict[str, WhatIf | None] = {}
+    found = {}
+    for launch, some in wanted.items():
+        reliefs = []
+        for resource, overrides in some:
+            key = _key(overrides)
+            if key not in timed:
+                try:
+                    timed[key] = compare(before, again(resource, overrides), resource.change, overrides)
+                except LaunchError:
+                    if "sm_count" not in overrides:
+                        raise
+                    timed[key] = None  # The program sizes its grid by the number of SMs.
+            what_if = timed[key]
+            if what_if is not None:
+                reliefs.append(Relief(resource, replace(what_if, change=resource.change)))
+        found[launch] = _ranking(before[launch], launch, reliefs, accesses(before[launch]))
+    return found
+
+
+def _ranking(run: Run, launch: int, reliefs: list[Relief], accesses: Sequence[str]) -> Ranking:
     reliefs.sort(key=lambda relief: -relief.what_if.saved(launch))
     fixed = _fixed(run)
     idle = "" if fixed is not None and fixed.resource is BALANCE else idle_sms(run)
@@ -347,11 +407,12 @@ def ranked(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> Ranki
     def again(resource: Resource, overrides: Mapping[str, Any]) -> Sequence[Run]:
         return launches(program, gpu_type(chip, **overrides))
 
+    wanted = trials(before, [launch])
     if not has_checks(chip):
-        return rank(before, launch, again, [])
+        return rank(before, wanted, again)[launch]
     watched = gpu_type(chip, timing="off", check="perfcheck")
     program(watched)
-    return rank(before, launch, again, wasteful(watched.findings, run))
+    return rank(before, wanted, again, lambda one: wasteful(watched.findings, one))[launch]
 
 
 def has_checks(chip: Chip) -> bool:
@@ -367,6 +428,7 @@ def wasteful(findings: Iterable[Finding], run: Run) -> list[str]:
         place = finding.places[0] if finding.places else None
         if finding.check != "perfcheck" or place is None or place.kernel != run.kernel:
             continue
-        clause = f"{finding.title}{f', {place.line}' if place.line else ''}"
+        line = place.line.rstrip(" ;")  # The clause becomes a sentence.
+        clause = f"{finding.title}{f', {line}' if line else ''}"
         found[clause] = found.get(clause, 0.0) + shares.get(place.offset, 0.0)
     return sorted(found, key=lambda clause: -found[clause])

@@ -172,6 +172,18 @@ DRAM_LATENCY = Resource(
     lambda chip: {"dram_latency_cycles": max(chip.dram.dram_latency_cycles // 2, chip.l2.l2_hit_latency_cycles)},
 )
 """A DRAM access passes L2, so its latency cannot be lower than that of a hit there."""
+MEMORY_LATENCY = Resource(
+    "the latency of memory",
+    "more loads in flight: several independent loads before the first use, or more warps",
+    "half the latencies of L1, L2 and DRAM",
+    lambda chip: {
+        name: value
+        for level in (L1_LATENCY, L2_LATENCY, DRAM_LATENCY)
+        if level.overrides is not None
+        for name, value in level.overrides(chip).items()
+    },
+)
+"""Where several levels answer and nothing was timed with one of them relieved."""
 LAST_WAVE = Resource(
     "the last wave of blocks",
     "a grid that fills the chip a whole number of times, or blocks that take several tiles each",
@@ -189,7 +201,7 @@ STALLS: Mapping[str, Resource] = {
     "short_scoreboard": Resource(
         "the latency of shared memory and special functions",
         "independent work after shared loads, shuffles and special functions, or more warps",
-        "half these latencies",
+        "half the latencies of shared memory and special functions",
         _half(
             "shared_load_latency_cycles",
             "xu_latency_cycles",
