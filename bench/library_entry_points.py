@@ -24,11 +24,28 @@ HEADERS = {
     "cusolver": ("cusolverDn.h", r"cusolver(?:Dn|Get)[A-Z]\w*", ""),
     "curand": ("curand.h", r"curand[A-Z]\w*", ""),
     "nccl": ("nccl.h", r"nccl[A-Z]\w*", ""),
+    "cufile": ("cufile.h", r"cuFile[A-Z]\w*", ""),
+    "cusparseLt": ("cusparseLt.h", r"cusparseLt[A-Z]\w*", ""),
+    "cupti": ("cupti.h", r"cupti[A-Z]\w*", ""),
 }
 """Header, names, and the beginning of names that another library has."""
-_RESULTS = {"size_t": "Q", "void": "", "unsigned": "u", "unsigned int": "u", "uint64_t": "Q"}
+_OF_CPLUSPLUS = ("cusparseLt.h",)
+"""Headers that include those of C++."""
+_RESULTS = {
+    "size_t": "Q",
+    "void": "",
+    "unsigned": "u",
+    "unsigned int": "u",
+    "uint64_t": "Q",
+    "long": "Q",
+    "ssize_t": "Q",
+    # Two 32-bit numbers in one register.
+    "CUfileError_t": "Q",
+}
 _OTHER_TYPES = {
     "ncclUniqueId": "N",
+    "_Bool": "i",
+    "off_t": "Q",
     "long": "Q",
     "long long": "Q",
     "int64_t": "Q",
@@ -52,7 +69,8 @@ _CONVENTIONS = re.compile(
 
 
 def _preprocessed(header: str, folders: list[str]) -> str:
-    command = ["cc", "-E", "-P", "-x", "c", *(f"-I{f}" for f in folders), "-include", header, "/dev/null"]
+    language = "c++" if header in _OF_CPLUSPLUS else "c"
+    command = ["cc", "-E", "-P", "-x", language, *(f"-I{f}" for f in folders), "-include", header, "/dev/null"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     text = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", text)
     text = re.sub(r"\b(?:__declspec|CUSPARSE_DEPRECATED\w*)\s*\([^()]*\)", "", text)

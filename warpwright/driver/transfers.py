@@ -58,6 +58,30 @@ def copy(stream: Stream, target: int, source: int, size: int) -> None:
         _with_host(stream, of, size, _host_seconds(of, size, to), FROM_DEVICE)
 
 
+def with_storage(stream: Stream, address: int, size: int, direction: str, storage_gb_per_s: float | None) -> None:
+    """Account for the time of a transfer between storage and an address: that of a copy between page-locked host memory and the device, or of the storage if it
+    is slower.
+
+    Args:
+        direction: ``TO_DEVICE`` or ``FROM_DEVICE``.
+        storage_gb_per_s: the storage's rate; None: it takes no time.
+    """
+    if not state().timed:
+        return
+    state().host_touches()
+    storage_seconds = _seconds(size, storage_gb_per_s) if storage_gb_per_s else 0.0
+    place = _place(address)
+    if not isinstance(place, Device):
+        _spend(stream, storage_seconds)
+        return
+    if direction == TO_DEVICE:
+        _settle(address, size)
+    seconds = max(_host_seconds(place, size, HOST), storage_seconds)
+    _with_host(stream, place, size, seconds, direction)
+    if direction == TO_DEVICE:
+        _uses_l2(place, address, size, DROPPED)
+
+
 def _settle(address: int, size: int) -> None:
     """Place the untouched pages of managed memory that a copy writes to on the device that allocated them."""
     table = _pages(address)

@@ -48,6 +48,7 @@ STATUSES = {
     "curand": Statuses(103, "CURAND_STATUS_TYPE_ERROR", 104, 101, 102, 201, 999),
     # NCCL has no status of its own for what is not supported.
     "nccl": Statuses(5, "ncclInvalidUsage", 4, 5, 1, 1, 3),
+    "cufile": Statuses(5008, "CU_FILE_IO_NOT_SUPPORTED", 5022, 5001, 5043, 5011, 5030),
 }
 _MODULES = {
     "cublas": ("cublas.handles", "cublas.vectors", "cublas.level3", "cublas.batched", "cublas.structured"),
@@ -67,6 +68,7 @@ _MODULES = {
     "cusparse": ("cusparse",),
     "curand": ("curand",),
     "nccl": ("nccl.communicators", "nccl.collectives"),
+    "cufile": ("cufile.files", "cufile.parameters"),
 }
 """Modules that register a library's functions."""
 ENTRIES: dict[str, Callable[..., Any]] = {}

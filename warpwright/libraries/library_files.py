@@ -21,8 +21,9 @@ SONAMES: dict[str, tuple[str, ...]] = {
     "cudnn": ("libcudnn.so.9",),
     "nccl": ("libnccl.so.2",),
     "curand": ("libcurand.so.10",),
+    "cufile": ("libcufile.so.0",),
 }
-_UNVERSIONED = ("nccl",)
+_UNVERSIONED = ("nccl", "cufile")
 """Libraries whose symbols have no version."""
 
 _OWN_ATTENTION = ("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")

@@ -1,0 +1,1 @@
+"""cuFile: reads files into device memory and writes device memory to files."""
