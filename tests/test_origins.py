@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warpwright as ww
+from tests.browser import BROWSER, Browser
 from warpwright.driver import nvtx
 from warpwright.ranges import Module, OpenRanges, Origin, open_ranges
 from warpwright.run import Run
@@ -186,6 +188,26 @@ def test_the_page_has_a_part_for_the_model_where_launches_have_origins(runs: lis
     assert "Roofline by module" in page
     assert "aten::&lt;mul&gt;" in page
     assert 'id="model"' not in report_html([replace(run, origin=None) for run in runs])
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_the_modules_fit_a_window_of_1300_and_begin_with_share_and_limit(runs: list[Run], tmp_path: Path) -> None:
+    path = "GPT.transformer.h.0.attn.scaled_dot_product_attention"
+    deep = Origin(("step",), Module(path, "MultiheadAttention", 1 << 20), "aten::linear", False, 300 << 20)
+    page = tmp_path / "page.html"
+    page.write_text(report_html([replace(run, origin=deep) for run in runs]))
+    area = "document.querySelector('#model .scroll')"
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(page)
+        for width in (1300, 1400):
+            browser.look(width, dark=False)
+            assert browser.evaluate(f"{area}.scrollWidth - {area}.clientWidth") <= 0
+        browser.look(390, dark=False)
+        # Beyond the first three columns the area scrolls, and the page does not.
+        assert browser.evaluate(f"{area}.querySelectorAll('th')[2].textContent") == "limited by"
+        assert browser.evaluate(f"{area}.querySelectorAll('th')[3].getBoundingClientRect().left") < 390
+        assert browser.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_exported_launches_name_their_origins(runs: list[Run]) -> None:

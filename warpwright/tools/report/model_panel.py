@@ -17,10 +17,8 @@ MOST_LAYERS, MOST_OPERATORS, MOST_RANGES = 600, 60, 200
 """Rows of the tables."""
 MOST_POINTS = 16
 """Kinds of modules on the roofline: the longest ones."""
-HEADS = (
-    *("launches", "forward", "backward", "share", "", "DRAM", "DRAM GB/s", "FLOP/s", "allocated"),
-    "limited by",
-)
+HEADS = ("share", "limited by", "forward", "backward", "launches", "DRAM", "DRAM GB/s", "FLOP/s", "allocated")
+"""What matters most comes first: narrow screens show the beginning of a row."""
 NOTE = (
     "Simulated time of the launches, forward and backward. Allocated: device memory that the program's allocator had given out, at most, when one of the launches was made."
     " Limited by: what limits the launches that take most of the time, and their share of it."
@@ -70,8 +68,7 @@ def _modules(model: Model, total: float) -> str:
     if model.outside.launches:
         rows.append(_row(f"<em>{OUTSIDE}</em>", model.outside, total, ""))
     count = sum(1 for _ in model.root.walk())
-    heads = ("module", *HEADS[:-1], "parameters", HEADS[-1])
-    return f"<h3>Modules</h3>{_table('Modules', heads, rows)}{_more(count, MOST_LAYERS)}"
+    return f"<h3>Modules</h3>{_table('Modules', ('module', *HEADS, 'parameters'), rows)}{_more(count, MOST_LAYERS)}"
 
 
 def layer_name(layer: Layer, depth: int) -> str:
@@ -87,13 +84,14 @@ def _operator(name: str, backward: bool) -> str:
 def _row(name: str, share: Share, total: float, parameters: str | None = None) -> str:
     limit, part = share.limit
     rate = share.dram_bytes / share.dram_seconds / 1e9 if share.dram_seconds else 0.0
+    part_of_all = share.seconds / total if total else 0.0
     cells = [
         f"<td>{name}</td>",
-        f'<td class="num">{share.launches:,}</td>',
+        f'<td class="num">{share_text(part_of_all)}{bar(part_of_all)}</td>',
+        f"<td>{escape(limit)}{f' ({share_text(part)})' if part < 0.995 else ''}</td>",
         _time("forward seconds", share.forward_seconds),
         _time("backward seconds", share.backward_seconds),
-        f'<td class="num">{share_text(share.seconds / total if total else 0)}</td>',
-        f"<td>{bar(share.seconds / total if total else 0)}</td>",
+        f'<td class="num">{share.launches:,}</td>',
         datum("DRAM bytes", share.dram_bytes, size_text(share.dram_bytes)),
         f'<td class="num">{figures(rate) if rate else ""}</td>',
         f'<td class="num">{amount_text(share.flops / share.seconds, "") if share.flops and share.seconds else ""}</td>',
@@ -101,7 +99,6 @@ def _row(name: str, share: Share, total: float, parameters: str | None = None) -
     ]
     if parameters is not None:
         cells.append(f'<td class="num">{parameters}</td>')
-    cells.append(f"<td>{escape(limit)}{f' ({share_text(part)})' if part < 0.995 else ''}</td>")
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -110,12 +107,9 @@ def _time(name: str, seconds: float) -> str:
 
 
 def _table(label: str, heads: Sequence[str], rows: list[str]) -> str:
-    words = {heads[0], heads[-1], ""}
-    head = "".join(
-        f'<th scope="col"{"" if name in words else " class=num"}>{escape(name)}</th>' if name else "<td></td>"
-        for name in heads
-    )
-    return scroll(label, f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
+    words = {heads[0], "limited by"}
+    head = "".join(f'<th scope="col"{"" if name in words else " class=num"}>{escape(name)}</th>' for name in heads)
+    return scroll(label, f"<table class=model><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
 
 
 def _points(model: Model) -> Iterator[LayerPoint]:
