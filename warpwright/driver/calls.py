@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from warpwright.driver import launch_records, results
+from warpwright.driver import activities, launch_records, results
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import Record, asks, end_of, plain, prototype, spread, table, waits
 from warpwright.driver.error_log import log
@@ -134,6 +134,8 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             except BaseException:  # its modules may have been torn down
                 return end(arguments)
         try:
+            if activities.recorder is not None:
+                return activities.recorder.call(name, function, arguments)
             return function(*arguments) or 0
         except BaseException as error:
             return failed(name, error)

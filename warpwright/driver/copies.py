@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from warpwright.driver import cmemory, copy_order, printf_buffer, results, transfers
+from warpwright.driver import activities, cmemory, copy_order, printf_buffer, results, transfers
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_arrays import DriverArray
 from warpwright.driver.cuda_error import CudaError
@@ -62,12 +62,15 @@ class Copy(Node):
         self.act(stream)
 
     def take_time(self, stream: Stream) -> bool:
-        if self._size:
-            transfers.copy(stream, self.target.address, self.source.address, self._size)
+        if self.size:
+            begin = state().begin(stream)
+            transfers.copy(stream, self.target.address, self.source.address, self.size)
+            activities.done(self, stream, begin, max(begin, stream.ps))
         return True
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
+        """Bytes."""
         return max(self.width, 0) * max(self.height, 0) * max(self.depth, 0)
 
     def act(self, stream: Stream) -> None:
@@ -77,7 +80,7 @@ class Copy(Node):
     def _act(self, stream: Stream) -> None:
         width, target, source = self.width, self.target, self.source
         rows, slices = self.height, self.depth
-        if not self._size:
+        if not self.size:
             return
         if rows > 1 and target.pitch == width and source.pitch == width and slices == 1:
             width, rows = width * rows, 1
@@ -112,7 +115,9 @@ class Fill(Node):
         self.act(stream)
 
     def take_time(self, stream: Stream) -> bool:
+        begin = state().begin(stream)
         transfers.fill(stream, self.address, self.width * self.size * self.height)
+        activities.done(self, stream, begin, max(begin, stream.ps))
         return True
 
     def act(self, stream: Stream) -> None:

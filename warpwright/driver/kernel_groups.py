@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from warpwright.driver import activities
 from warpwright.driver.driver_state import picoseconds
 
 if TYPE_CHECKING:
@@ -133,7 +134,15 @@ class Group:
                 ended.append(item)
                 # Of two kernels in one stream, the later one is the later item.
                 item.stream.ps = base + picoseconds(one.end_seconds) if timed else item.stream.ps
+                _record(item, base, one.begin_seconds, one.end_seconds)
         return ended
+
+
+def _record(item: Item, base_ps: int, begin_seconds: float, end_seconds: float) -> None:
+    """Tell a profiler of a kernel that has ended."""
+    with activities.within(item.call):
+        begin, end = (base_ps + picoseconds(seconds) for seconds in (begin_seconds, end_seconds))
+        activities.done(item.work, item.stream, begin, end)
 
 
 class ResidentGroup:
@@ -178,6 +187,7 @@ class ResidentGroup:
         for place, one in ended.items():
             item = self.group.items[place]
             item.stream.ps = self.base_ps + picoseconds(one.end_seconds) if self.timed else item.stream.ps
+            _record(item, self.base_ps, one.begin_seconds, one.end_seconds)
             items.append(item)
         if self.done:
             for item in self.group.items:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from warpwright.driver import cmemory, launch_records, results
+from warpwright.driver import activities, cmemory, launch_records, results
 from warpwright.driver.access_windows import WINDOW, window_of
 from warpwright.driver.calls import code_of, entry
 from warpwright.driver.cuda_error import CudaError, say
@@ -256,6 +256,7 @@ def execute(launch: Launch, stream: Stream) -> None:
         raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None
     if run.timed:
         stream.ps = began + picoseconds(run.seconds_with_children)
+    activities.done(launch, stream, began, stream.ps if run.timed else began)
 
 
 LaunchKernel = namedtuple(

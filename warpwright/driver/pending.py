@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from warpwright.driver import activities
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.driver_state import Context, Device, Stream, in_context, state
 from warpwright.driver.kernel_groups import MOST_TOGETHER, Group, ResidentGroup, watches
@@ -126,6 +127,7 @@ class Item:
 
     __slots__ = (
         "begun",
+        "call",
         "context",
         "done",
         "early",
@@ -152,6 +154,8 @@ class Item:
         self.stream, self.work, self.context = stream, work, context
         self.begun = self.done = False
         self.submitted_ps = state().host_ps
+        self.call = activities.submitted()
+        """The call that submitted it, for a profiler."""
         self.ps = 0
         """Its end, if it is done or known."""
         self.extra = extra
@@ -379,7 +383,7 @@ class Queue:
         """Run one piece of work, unless a kernel has failed in its context."""
         try:
             if not item.context.sticky:
-                with in_context(item.context), state().submitted_at(item.submitted_ps):
+                with in_context(item.context), state().submitted_at(item.submitted_ps), activities.within(item.call):
                     item.stream.ps = item.start()
                     item.work.run(item.stream)
         except Exception as error:
@@ -488,7 +492,7 @@ class Queue:
             if item.context.sticky:
                 self._end([item])
                 return
-            with in_context(item.context), state().submitted_at(item.submitted_ps):
+            with in_context(item.context), state().submitted_at(item.submitted_ps), activities.within(item.call):
                 if item.begun:
                     item.work.act(item.stream)
                     item.stream.ps = item.ps

@@ -22,6 +22,7 @@ SONAMES: dict[str, tuple[str, ...]] = {
     "nccl": ("libnccl.so.2",),
     "curand": ("libcurand.so.10",),
     "cufile": ("libcufile.so.0",),
+    "cupti": ("libcupti.so.12", "libcupti.so.13"),
 }
 _UNVERSIONED = ("nccl", "cufile")
 """Libraries whose symbols have no version."""
