@@ -39,7 +39,9 @@ class Files(Library):
         return result - (1 << 64) if result >> 63 else result
 
     def register(self, descriptor: int) -> int:
-        return int(self.word("cuFileHandleRegister", ctypes.create_string_buffer(struct.pack("i4xi4xQ", 1, descriptor, 0))))
+        return int(
+            self.word("cuFileHandleRegister", ctypes.create_string_buffer(struct.pack("i4xi4xQ", 1, descriptor, 0)))
+        )
 
 
 @pytest.fixture(scope="module")

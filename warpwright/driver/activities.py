@@ -78,6 +78,7 @@ class Recorder:
 
     def call(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
         """Make a call of the program and record it."""
+        name = name.removeprefix("__")
         submitted = Submitted(next(self._numbers), time.perf_counter_ns())
         result = -1
         try:
@@ -122,7 +123,9 @@ class Recorder:
             if begin_ns < submitted.ns:
                 self._offset_ns += submitted.ns - begin_ns
                 begin_ns = float(submitted.ns)
-            self.work.append(DeviceWork(stream, submitted.number, begin_ns, begin_ns + (end_ps - begin_ps) / 1000, work))
+            self.work.append(
+                DeviceWork(stream, submitted.number, begin_ns, begin_ns + (end_ps - begin_ps) / 1000, work)
+            )
 
 
 recorder: Recorder | None = None

@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from warpwright.driver import activities, cmemory
 from warpwright.driver.activities import Call, DeviceWork, Recorder
@@ -89,7 +88,9 @@ def enable(kind: int) -> None:
     if not profiler.kinds:
         queue.drain()
         profiler.began = time.perf_counter_ns(), _now()
-        say("a profiler reads simulated durations of the device's work; the times of calls and of the host are those of the simulation")
+        say(
+            "a profiler reads simulated durations of the device's work; the times of calls and of the host are those of the simulation"
+        )
         if state().devices[0].gpu.timing == "off":
             say("with --timing off the device's work has no duration")
     profiler.kinds.add(kind)
@@ -292,9 +293,7 @@ def _move(one: DeviceWork, clock: _Clock) -> bytes:
     if isinstance(work, Fill):
         size, kind = work.width * work.size * work.height, _memory_kind(work.address)
         value = work.value & 0xFFFF_FFFF
-        return struct.pack(
-            _FILL, FILL, value, size, begin, end, *_place(one), one.number, 0, kind, 0, 0, 0, 0, 0, 0, 0
-        )
+        return struct.pack(_FILL, FILL, value, size, begin, end, *_place(one), one.number, 0, kind, 0, 0, 0, 0, 0, 0, 0)
     assert isinstance(work, Copy)
     source, target = _memory_kind(work.source.address), _memory_kind(work.target.address)
     direction = _DIRECTIONS[source <= _PINNED, target <= _PINNED]

@@ -70,7 +70,9 @@ def storage_gb_per_s() -> float | None:
     if rate < 0 or text:
         say(f"{RATE}={text} is no rate in GB/s; storage takes no time")
     elif state().timed:
-        say(f"cuFile: the storage's rate is not known, so a transfer takes the time of the link to the device; {RATE} names a rate")
+        say(
+            f"cuFile: the storage's rate is not known, so a transfer takes the time of the link to the device; {RATE} names a rate"
+        )
     return None
 
 
