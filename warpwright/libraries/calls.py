@@ -48,6 +48,7 @@ STATUSES = {
     "curand": Statuses(103, "CURAND_STATUS_TYPE_ERROR", 104, 101, 102, 201, 999),
     # NCCL has no status of its own for what is not supported.
     "nccl": Statuses(5, "ncclInvalidUsage", 4, 5, 1, 1, 3),
+    "cusparseLt": Statuses(10, "CUSPARSE_STATUS_NOT_SUPPORTED", 3, 1, 2, 6, 7),
     "cupti": Statuses(27, "CUPTI_ERROR_NOT_SUPPORTED", 1, 15, 8, 999, 999),
     "cufile": Statuses(5008, "CU_FILE_IO_NOT_SUPPORTED", 5022, 5001, 5043, 5011, 5030),
 }
@@ -69,6 +70,7 @@ _MODULES = {
     "cusparse": ("cusparse",),
     "curand": ("curand",),
     "nccl": ("nccl.communicators", "nccl.collectives"),
+    "cusparseLt": ("cusparse_lt",),
     "cupti": ("cupti",),
     "cufile": ("cufile.files", "cufile.parameters"),
 }

@@ -21,10 +21,11 @@ SONAMES: dict[str, tuple[str, ...]] = {
     "cudnn": ("libcudnn.so.9",),
     "nccl": ("libnccl.so.2",),
     "curand": ("libcurand.so.10",),
+    "cusparseLt": ("libcusparseLt.so.0",),
     "cufile": ("libcufile.so.0",),
     "cupti": ("libcupti.so.12", "libcupti.so.13"),
 }
-_UNVERSIONED = ("nccl", "cufile")
+_UNVERSIONED = ("nccl", "cufile", "cusparseLt")
 """Libraries whose symbols have no version."""
 
 _OWN_ATTENTION = ("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")

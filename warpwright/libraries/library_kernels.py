@@ -25,6 +25,9 @@ from warpwright.toolchain.elf_reader import ElfFile
 MAX_DYNAMIC_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
+_INCLUDED = {"structured_sparse_product.cu": ("warpwright.sparsity",)}
+"""Packages whose sources a file includes."""
+
 
 class Code(PlacedCode):
     """One source with its macros, on every device that has used it."""
@@ -47,11 +50,12 @@ class Code(PlacedCode):
 def compiled(file: str, library: str, defines: Mapping[str, str | int], arch: int) -> CompiledModule:
     """A file of ``cuda/`` as machine code."""
     folder = resources.files("warpwright.libraries").joinpath("cuda")
+    folders = [folder, *(resources.files(package) for package in _INCLUDED.get(file, ()))]
     return compile_source(
         folder.joinpath(file).read_text(encoding="utf-8"),
         arch,
         defines=defines,
-        include_folders=[str(folder)],
+        include_folders=[str(one) for one in folders],
         name=f"warpwright's {library} (not NVIDIA's): {file}",
     )
 
