@@ -12,10 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from warpwright.driver.driver_state import Stream
+from typing import Any, NamedTuple
 
 
 class Submitted(NamedTuple):
@@ -45,7 +42,8 @@ class Call:
 class DeviceWork:
     """A kernel, copy or fill."""
 
-    stream: Stream
+    stream: Any
+    """Its ``Stream``."""
     number: int
     begin_ns: float
     end_ns: float
@@ -115,7 +113,7 @@ class Recorder:
             self._add("cudaLaunchKernel", found, 0)
         return found
 
-    def done(self, work: Any, stream: Stream, begin_ps: int, end_ps: int) -> None:
+    def done(self, work: Any, stream: Any, begin_ps: int, end_ps: int) -> None:
         """Record work of a stream, by its simulated times."""
         submitted = self.submitted()
         with self._lock:
@@ -147,7 +145,7 @@ def within(call: Submitted | None) -> Iterator[None]:
         yield
 
 
-def done(work: Any, stream: Stream, begin_ps: int, end_ps: int) -> None:
+def done(work: Any, stream: Any, begin_ps: int, end_ps: int) -> None:
     """Work of a stream has ended."""
     if recorder is not None:
         recorder.done(work, stream, begin_ps, end_ps)
