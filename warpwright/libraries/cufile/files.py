@@ -19,7 +19,7 @@ from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder
 from warpwright.driver.pending import queue
 from warpwright.libraries.calls import entry
-from warpwright.libraries.cufile.transfers import INVALID_VALUE, File, Transfer, set_errno, stream_of
+from warpwright.libraries.cufile.file_transfer import INVALID_VALUE, File, Transfer, set_errno, stream_of
 
 NOT_OPEN, INVALID_FILE, CUDA_ERROR = 5001, 5018, 5011
 """CU_FILE_DRIVER_NOT_INITIALIZED, _INVALID_FILE_TYPE, _CUDA_DRIVER_ERROR."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from warpwright.driver import cmemory
 from warpwright.libraries.calls import entry
+from warpwright.libraries.cufile.file_transfer import INVALID_VALUE
 from warpwright.libraries.cufile.files import session
-from warpwright.libraries.cufile.transfers import INVALID_VALUE
 
 VERSION = 1150
 """Of cuFile 1.15, in CUDA 13.0."""
