@@ -268,7 +268,7 @@ def test_more_of_python_than_is_translated_is_refused(function: Any, message: st
 @pytest.mark.ci
 @pytest.mark.skipif(intrinsics.BOUNDSCHECK, reason="checked indices are Numba's")
 def test_each_function_of_the_model_is_translated_once() -> None:
-    text = str(Translation(windows.run_windows.py_func).module)
+    text = Translation(windows.run_windows.py_func).text
     names = [line.split("@")[1].split("(")[0] for line in text.splitlines() if line.startswith("define")]
     assert len(names) == len(set(names)) > 150
     assert [line for line in text.splitlines() if line.startswith("define") and "internal" not in line] == [

@@ -1,6 +1,6 @@
 """Functions that Python calls, compiled by ``translate`` and LLVM and cached on disk.
 
-The key of the code says all that determines it: the sources, llvmlite's version, the processor and its features.
+The key of the code says all that determines it: the sources, how much LLVM optimises, llvmlite's version, the processor and its features.
 """
 
 from __future__ import annotations
@@ -26,18 +26,22 @@ from warpwright.toolchain.cache import cache_key, default_cache
 
 KIND = "native"
 """The kind of its entries on disk."""
+FULL, QUICK = "full", "quick"
+"""Tiers: all of LLVM's passes; or variables in registers and simpler expressions within each function, and faster code generation.  Both give the same results."""
+_LEVELS = {FULL: 3, QUICK: 1}
+"""LLVM's level of code generation."""
 _lock = threading.Lock()
 _engines: list[Any] = []  # hold the code
 
 
 @cache
-def _machine() -> Any:
+def _machine(tier: str = FULL) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
+        opt=_LEVELS[tier],
         jit=True,
         reloc="pic",
         codemodel="jitdefault",
@@ -52,9 +56,9 @@ class Statistics:
     cache_misses: Counter[str] = field(default_factory=Counter)
 
 
-def object_code(text: str) -> bytes:
+def object_code(text: str, tier: str = FULL) -> bytes:
     """Object code of a module's text."""
-    machine = _machine()
+    machine = _machine(tier)
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
@@ -62,8 +66,15 @@ def object_code(text: str) -> bytes:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.slp_vectorization = False
     options.loop_vectorization = False
-    passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
+    builder = llvm.create_pass_builder(machine, options)
+    if tier == FULL:
+        passes = builder.getModulePassManager()
+    else:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+    passes.run(module, builder)
     code: bytes = machine.emit_object(module)
     return code
 
@@ -77,14 +88,20 @@ def _loaded_engine(code: bytes) -> Any:
     return engine
 
 
-def code_key(name: str, file: Path, sources: tuple[Path, ...]) -> str:
+def code_key(name: str, file: Path, sources: tuple[Path, ...], tier: str = FULL) -> str:
     """Key on disk of the machine code of a function of this name in ``file``."""
     return cache_key(
         [
-            *(name, intrinsics.source_digest(sources), file.read_bytes(), llvmlite.__version__),
+            *(name, tier, intrinsics.source_digest(sources), file.read_bytes(), llvmlite.__version__),
             *(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()),
         ]
     )
+
+
+def announce(what: str) -> None:
+    """A line on stderr about code that is compiled now; none for code without a name."""
+    if what:
+        print(f"warpwright: compiling {what}, once on this machine …", file=sys.stderr, flush=True)
 
 
 class Entry:
@@ -124,19 +141,29 @@ class Entry:
                 self._call = self._call or self._load()
         return self._call
 
+    def translated(self) -> str:
+        """The text of its LLVM module."""
+        return Translation(self.py_func, *self.parts).text
+
+    def key(self, tier: str = FULL) -> str:
+        """The key on disk of its machine code."""
+        return code_key(self.py_func.__name__, Path(self.py_func.__code__.co_filename), self.sources, tier)
+
     def _compiled(self) -> bytes:
         """Its machine code, compiled now."""
         self.stats.cache_misses[self.py_func.__name__] += 1
-        if self.what:
-            print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
-        return object_code(str(Translation(self.py_func, *self.parts).module))
+        announce(self.what)
+        return object_code(self.translated())
 
     def _load(self) -> Callable[..., int]:
         name = self.py_func.__name__
-        key = code_key(name, Path(self.py_func.__code__.co_filename), self.sources)
-        code = default_cache().made(KIND, key, self._compiled)
+        code = default_cache().made(KIND, self.key(), self._compiled)
         if not self.stats.cache_misses[name]:
             self.stats.cache_hits[name] += 1
+        return self._callable(code)
+
+    def _callable(self, code: bytes) -> Callable[..., int]:
+        """The function of this machine code, whose parts' addresses are noted."""
         engine = _loaded_engine(code)
         self._addresses = {part: engine.get_function_address(symbol(part)) for part in (self.py_func, *self.parts)}
         kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]
@@ -164,7 +191,7 @@ def policy_address(function: Callable[..., int], arguments: Sequence[ArrayOf | N
     """
     if not isinstance(function, FunctionType) or not is_source_of(function):
         raise TranslationError("its source is not to be had")
-    code = object_code(str(Translation(function, policy=arguments).module))
+    code = object_code(Translation(function, policy=arguments).text)
     with _lock:
         return int(_loaded_engine(code).get_function_address(symbol(function)))
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import gc
 import linecache
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import CellType, CodeType, FunctionType
@@ -55,11 +57,31 @@ def _signed(value: int) -> int:
     return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
 
 
+def _functions_in(node: ast.AST) -> Iterator[ast.FunctionDef]:
+    """The functions among a node's statements, to any depth; expressions, most of a tree, are not looked at."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for statement in getattr(node, part, ()) if not isinstance(node, ast.expr) else ():
+            if isinstance(statement, ast.FunctionDef):
+                yield statement
+            yield from _functions_in(statement)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Python's garbage collector is off: it would visit the growing module again and again, for a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 @cache
 def _file_functions(path: str) -> dict[int, ast.FunctionDef]:
     """The functions of a file, or of what an interactive session keeps as one, by their first line, decorators included."""
-    tree = ast.parse("".join(linecache.getlines(path)))
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = _functions_in(ast.parse("".join(linecache.getlines(path))))
     return {min([node.lineno, *(d.lineno for d in node.decorator_list)]): node for node in found}
 
 
@@ -165,7 +187,7 @@ class ArrayOf:
 
 
 class Translation:
-    """An LLVM module of functions that are called from outside, which grows by the functions that its functions call.
+    """An LLVM module of functions that are called from outside, which grows by the functions that its functions call, and its ``text``.
 
     Args:
         policy: the arguments of the only entry, a policy: None is a number.
@@ -183,11 +205,13 @@ class Translation:
         self._names = names or {}
         self._functions: dict[FunctionType, ir.Function] = {}
         self._waiting: list[FunctionType] = []
-        for entry in entries:
-            self.function(entry).linkage = "external"
-        while self._waiting:
-            python = self._waiting.pop()
-            _Body(self, python, self._functions[python]).write()
+        with _without_collections():
+            for entry in entries:
+                self.function(entry).linkage = "external"
+            while self._waiting:
+                python = self._waiting.pop()
+                _Body(self, python, self._functions[python]).write()
+            self.text = str(self.module)
 
     def function(self, python: FunctionType) -> ir.Function:
         """A function of the module; it is written when its turn comes."""

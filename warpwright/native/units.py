@@ -160,12 +160,14 @@ class Unit(int, metaclass=_UnitType):
 def lowered(function: FunctionType, tree: ast.FunctionDef) -> ast.FunctionDef:
     """A function's syntax tree with places as sums in the stead of units' fields; ``tree`` itself where it has none.
 
+    The nodes of a sum have no line.
+
     Raises:
         UnitError: a field that a unit does not have, or a variable that is now a unit and now something else.
     """
     lowering = _Lowering(function)
     changed: ast.FunctionDef = lowering.visit(pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL)))
-    return ast.fix_missing_locations(changed) if lowering.changes else tree
+    return changed if lowering.changes else tree
 
 
 @cache
@@ -178,7 +180,7 @@ def plain(function: FunctionType, source_of: Callable[[FunctionType], ast.Functi
     if function.__closure__:
         raise UnitError(f"{function.__name__} has units' fields and variables of an enclosing function")
     changed.decorator_list = []
-    module = ast.Module(body=[changed], type_ignores=[])
+    module = ast.fix_missing_locations(ast.Module(body=[changed], type_ignores=[]))
     space: dict[str, Any] = {}
     code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
     exec(code, function.__globals__, space)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from warpwright.native import direct
+from warpwright.native import tiered
 from warpwright.native.intrinsics import atomic_add, atomic_peek, atomic_poke, core, host_address, words
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
@@ -79,7 +79,7 @@ def help_windows(m: Any, code: Any) -> int:
     return 0
 
 
-@partial(direct.entry, what="the cycle model", sources=SOURCES, parts=(help_windows, run_devices, help_devices))
+@partial(tiered.entry, what="the cycle model", sources=SOURCES, parts=(help_windows, run_devices, help_devices))
 def run_windows(state: Any, program: Any, limit: int) -> int:
     """Run at most ``limit`` windows, with the help of host threads; untimed blocks run along with them. If the limit is 0, run only untimed blocks, to the end of a stretch."""
     m = words(state)

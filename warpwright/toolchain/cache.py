@@ -139,13 +139,51 @@ class DiskCache:
                 self.put(kind, key, value)
             return value
 
+    def awaited(self, kind: str, key: str) -> bytes | None:
+        """The value, after the process that creates it, if there is one, has ended; None if it left nothing."""
+        value = self.get(kind, key)
+        if value is not None:
+            return value
+        with self._alone(kind, key):
+            return self.get(kind, key)
+
+    def claim(self, kind: str, key: str) -> int | None:
+        """The lock of an entry as a file descriptor, which a child process can inherit and hold; None if another process holds it.
+
+        The holder ends it with :meth:`release`, or by ending.
+
+        Raises:
+            OSError: the folder cannot be written, or its file system has no locks.
+        """
+        path = self._lock_path(kind, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(handle)
+            if isinstance(error, BlockingIOError):
+                return None
+            raise
+        return handle
+
+    def release(self, kind: str, key: str, handle: int) -> None:
+        """Give back what :meth:`claim` returned."""
+        # A process that waits for the file removed here finds the entry when it gets the lock.
+        with contextlib.suppress(OSError):
+            self._lock_path(kind, key).unlink()
+        os.close(handle)
+
+    def _lock_path(self, kind: str, key: str) -> Path:
+        return self.folder / "locks" / f"{kind}-{key}"
+
     @contextlib.contextmanager
     def _alone(self, kind: str, key: str) -> Iterator[None]:
         """Hold an entry's lock; the system releases it when the process ends.
 
         The block runs without the lock if the folder cannot be written, its file system has no locks, or the wait is too long.
         """
-        path = self.folder / "locks" / f"{kind}-{key}"
+        path = self._lock_path(kind, key)
         handle = -1
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,10 +194,7 @@ class DiskCache:
             yield
         finally:
             if handle >= 0:
-                # A process that waits for the file removed here finds the entry when it gets the lock.
-                with contextlib.suppress(OSError):
-                    path.unlink()
-                os.close(handle)
+                self.release(kind, key, handle)
 
     def prune(self) -> int:
         """Remove the least recently used entries until the folder is within its bound.

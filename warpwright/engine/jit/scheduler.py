@@ -273,4 +273,4 @@ def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
 def module_text(name: str) -> str:
     """LLVM text of ``int64 name(LAUNCH *, WORKSPACE *, int64 first, int64 count)``, which is ``run_blocks``."""
     function = run_blocks.py_func  # type: ignore[attr-defined]
-    return str(Translation(function, names={function: name}).module)
+    return Translation(function, names={function: name}).text
