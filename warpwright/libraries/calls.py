@@ -49,6 +49,7 @@ STATUSES = {
     # NCCL has no status of its own for what is not supported.
     "nccl": Statuses(5, "ncclInvalidUsage", 4, 5, 1, 1, 3),
     "cusparseLt": Statuses(10, "CUSPARSE_STATUS_NOT_SUPPORTED", 3, 1, 2, 6, 7),
+    "nvshmem": Statuses(3, "NVSHMEMX_ERROR_NOT_SUPPORTED", 1, 7, 2, 7, 7),
     "cupti": Statuses(27, "CUPTI_ERROR_NOT_SUPPORTED", 1, 15, 8, 999, 999),
     "cufile": Statuses(5008, "CU_FILE_IO_NOT_SUPPORTED", 5022, 5001, 5043, 5011, 5030),
 }
@@ -71,6 +72,7 @@ _MODULES = {
     "curand": ("curand",),
     "nccl": ("nccl.communicators", "nccl.collectives"),
     "cusparseLt": ("cusparse_lt",),
+    "nvshmem": ("nvshmem",),
     "cupti": ("cupti",),
     "cufile": ("cufile.files", "cufile.parameters"),
 }

@@ -23,10 +23,11 @@ SONAMES: dict[str, tuple[str, ...]] = {
     "curand": ("libcurand.so.10",),
     "cusparseLt": ("libcusparseLt.so.0",),
     "cufile": ("libcufile.so.0",),
+    "nvshmem": ("libnvshmem_host.so.3",),
     "cupti": ("libcupti.so.12", "libcupti.so.13"),
 }
-_UNVERSIONED = ("nccl", "cufile", "cusparseLt")
-"""Libraries whose symbols have no version."""
+_VERSIONS = {"nccl": "", "cufile": "", "cusparseLt": "", "nvshmem": "NVSHMEM"}
+"""Versions of the symbols of libraries where they are not the file's name; empty for none."""
 
 _OWN_ATTENTION = ("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
 """Lets PyTorch prefer its own attention kernels, whose machine code it brings, to cuDNN's graphs of attention, which are not provided."""
@@ -57,7 +58,7 @@ def provide() -> None:
             continue
         entries = {name: letters for name, (letters, _) in table(library).items()}
         for soname in sonames:
-            version = "" if library in _UNVERSIONED else soname
+            version = _VERSIONS.get(library, soname)
             FURTHER.append(
                 FurtherLibrary(soname, version, entries, "warpwright.libraries.provided", partial(_callbacks, library))
             )
