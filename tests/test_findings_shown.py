@@ -122,7 +122,10 @@ void replaced(int *x) {
 }
 """.replace("VALUE", "7")
 k = "one more line\\n" + a + "\\n" + h
-for text in (a, b, c, d, f, g, h, i, j, k):
+l = "void alone(int *x) { x[0] = 7; }"
+m, n = "void twice(int *x) {}", (
+    "void twice(int *x) {}")
+for text in (a, b, c, d, f, g, h, i, j, k, l, "\\n" + l + "\\n", m, "no literal of this file"[1:]):
     print(*[place[1] if place else 0 for place in lines_of_text(text)] or "-")
 '''
 
@@ -140,6 +143,7 @@ def test_lines_of_texts_made_from_literals(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         *("5 6", "8 9", "-", "-", "-"),
         *("0 21 22 0 23 24", "0 27 28 29 30", "0 33 34 35", "0 38 39 40", "0 5 6 0 27 28 29 30"),
+        *("43", "0 43", "-", "-"),
     ]
 
 

@@ -55,10 +55,14 @@ def lines_of_text(text: str) -> tuple[FileLine | None, ...]:
 
     Lines without an origin are None; the tuple is empty if all are.
     """
-    if "\n" not in text.strip():
+    if not text.strip():
         return ()
     lines = [line.strip() for line in text.splitlines()]
-    files = [(name, _literals(name, _version(name))) for name in _files()]
+    names = list(_files())
+    if "\n" not in text.strip():
+        place = next((place for name in names if (place := _place_of_line(text.strip(), name))), None)
+        return tuple(place if line else None for line in lines) if place else ()
+    files = [(name, _literals(name, _version(name))) for name in names]
     found: list[FileLine | None] = [None] * len(lines)
     for name, literals in files:
         for literal in sorted(literals, key=lambda one: -len(one.lines)):
@@ -137,6 +141,12 @@ def _trimmed(lines: Sequence[str]) -> Sequence[str]:
     return lines[full[0] : full[-1] + 1] if full else []
 
 
+def _place_of_line(line: str, name: str) -> FileLine | None:
+    """The place of a literal of one line in a file; None if the file has none or several."""
+    numbers = {number for number, text in _single_lines(name, _version(name)) if text == line}
+    return (name, numbers.pop()) if len(numbers) == 1 and len(line) >= LEAST_CHARACTERS else None
+
+
 def _version(name: str) -> int:
     try:
         return os.stat(name).st_mtime_ns
@@ -144,16 +154,31 @@ def _version(name: str) -> int:
         return 0
 
 
+def _nodes(name: str, version: int) -> list[ast.AST]:
+    """The nodes of a Python file; none if it cannot be read."""
+    try:
+        if version == 0 or os.path.getsize(name) > LARGEST_FILE_BYTES:
+            return []
+        return list(ast.walk(ast.parse(Path(name).read_text(encoding="utf-8"))))
+    except (OSError, ValueError, SyntaxError):
+        return []
+
+
+@lru_cache(maxsize=64)
+def _single_lines(name: str, version: int) -> tuple[tuple[int, str], ...]:
+    """The literals of one line in a Python file, each with its line's number."""
+    constants = [node for node in _nodes(name, version) if isinstance(node, ast.Constant)]
+    return tuple(
+        (node.lineno, node.value.strip())
+        for node in constants
+        if node.lineno == node.end_lineno and isinstance(node.value, str)
+    )
+
+
 @lru_cache(maxsize=64)
 def _literals(name: str, version: int) -> tuple[Literal, ...]:
     """The literals of several lines in a Python file that can be told apart."""
-    try:
-        if version == 0 or os.path.getsize(name) > LARGEST_FILE_BYTES:
-            return ()
-        tree = ast.parse(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError, SyntaxError):
-        return ()
-    nodes = list(ast.walk(tree))
+    nodes = _nodes(name, version)
     joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     # Their constant parts are nodes of their own, with the place of the whole string.
     parts = set(map(id, chain.from_iterable(node.values for node in joined)))

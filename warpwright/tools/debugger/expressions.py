@@ -298,8 +298,8 @@ class _Parser:
                 ""
                 if token.startswith("$")
                 else (
-                    ": machine code names parameters, device variables, threadIdx, blockIdx, blockDim and gridDim, but no local "
-                    "variables; those are in registers ($R0 …)"
+                    ": machine code names parameters, device variables, threadIdx, blockIdx, blockDim and gridDim; local variables are "
+                    "in registers ($R0 …), shared memory is read by address (*(@shared float *) 0)"
                 )
             )
             raise ExpressionError(f"{what} {token}{hint}")
