@@ -63,6 +63,8 @@ def test_labels_are_addresses_and_short_words_come_in_pairs() -> None:
         ("(odd $c0) mov b32 $r0 $r1", "fp", r"line 1: \(odd \$c0\) mov b32 \$r0 \$r1: no instruction"),
         ("mov b32 { $r0 mov } $r1", "fp", "line 1: .* no instruction"),
         ("mov b32 $r0 -1", "fp", "line 1: .* no instruction"),
+        ("mov b32 $r0 032", "fp", "line 1: .* no instruction"),
+        ("mov b32 $r0 c0[010]", "fp", "line 1: .* no instruction"),
     ],
 )
 def test_errors_name_the_line(text: str, stage: str, message: str) -> None:

@@ -32,9 +32,9 @@ _LABEL = re.compile(r"^([A-Za-z_]\w*):")
 _BRACKETS = re.compile(r"\(l\d+\)|[{}()]")
 """Brackets are words of their own, except those of lanes: ``(l02)``."""
 _REGISTER = re.compile(r"^\$(r|a|c)(\d+)([lhdq]?)$")
-_NUMBER = re.compile(r"^-?(?:0x[0-9a-f]+|\d+)$")
+_NUMBER = re.compile(r"^-?(?:0x[0-9a-f]+|0|[1-9]\d*)$")
 _MEMORY = re.compile(r"^([a-z])(\d*)\[([^\]]*)\]$")
-_INSIDE = re.compile(r"^(?:\$a(\d+))?(\+\+|\+)?(0x[0-9a-f]+|\d+)?$")
+_INSIDE = re.compile(r"^(?:\$a(\d+))?(\+\+|\+)?(0x[0-9a-f]+|0|[1-9]\d*)?$")
 _MARKS = {"neg": "negate", "abs": "absolute", "not": "invert"}
 _ROUNDED = (("add", "f32"), ("mul", "f32"))
 """Instructions whose short words round to the nearest without saying so."""
