@@ -113,6 +113,11 @@ class ResidentLaunches:
             session.on_launch(run)
         return Timed(run, grid.begin / self._clock, grid.end / self._clock)
 
+    def stop(self) -> None:
+        """Let :meth:`run`, which is under way, return soon."""
+        assert self._job.machine is not None
+        self._job.machine.stop()
+
     def release(self, number: int, seconds: float) -> None:
         """Let a held launch begin, no earlier than at a time."""
         machine = self._job.machine

@@ -527,7 +527,7 @@ def launch_context(
     bank0[program.parameter_base_bytes : program.parameter_base_bytes + len(parameters)] = parameters
     if workspace is not None:
         place_workspace(program, bank0, workspace.address)
-    place_graph(program, bank0)
+    place_graph(program, bank0, memory)
     window: Allocation | None = None
     if reads_parameters_by_address(program):
         window = memory.allocate(len(bank0), f"parameters of {kernel.name}")

@@ -2,16 +2,26 @@
 
 A graph whose kernels may launch graphs runs as a unit. A fire-and-forget graph begins when the launching kernel has ended and runs concurrently with the
 nodes that follow; tail graphs run in order after the graph and everything that it has fired.
+
+A kernel that may poll memory can wait for what it fires: it stays on the chip, and the graph runs as soon as it is requested. Its own time stands still meanwhile, as
+if it only waited.
 """
 
 from __future__ import annotations
 
-from warpwright.driver.driver_state import Stream, state
-from warpwright.driver.graphs import KERNEL, Executable, Graph, after_node, before_launch
+from typing import TYPE_CHECKING
+
+from warpwright.driver.driver_state import Stream, picoseconds, state
+from warpwright.driver.graphs import KERNEL, Executable, Graph, Node, after_node, before_launch, instead
+from warpwright.driver.kernel_groups import watches
 from warpwright.driver.work_order import begin as clock_of
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.graph_launch_requests import GraphRun, current_run, running
 from warpwright.engine.launch import names_its_graph
 from warpwright.engine.work_clocks import learn, new_queue
+
+if TYPE_CHECKING:
+    from warpwright.resident_launches import ResidentLaunches
 
 LAUNCH = "cudaGraphLaunch"
 
@@ -35,11 +45,23 @@ def run_with_launches(executable: Executable, stream: Stream) -> None:
         following = ahead.pop()
         for prepare in before_launch:
             prepare(following.graph, following.flags)
-        with running(following.handle) as run:
+        devices = (stream.device.gpu.memory, *_devices(following.graph))
+        with running(following.handle, devices) as run:
             following.graph.run(stream)
             # Sibling launches by the graphs that it has fired are known only now.
             stream.ps = max(stream.ps, _run_fired(run, stream))
         ahead += [state().handles.get(Executable, handle) for handle in reversed(run.tail)]
+
+
+def _devices(graph: Graph) -> list[DeviceMemory]:
+    """The memory of the device of each kernel of a graph and of the graphs in it."""
+    found = []
+    for vertex in graph.vertices:
+        launcher = vertex.work.kernel()
+        found += [launcher.kernel.gpu.memory] if launcher is not None else []
+        for one in vertex.work.graphs():
+            found += _devices(one)
+    return found
 
 
 def _run_fired(run: GraphRun, stream: Stream) -> int:
@@ -55,9 +77,63 @@ def _run_fired(run: GraphRun, stream: Stream) -> int:
     return last
 
 
+def _run_waiting(work: Node, lane: Stream) -> bool:
+    """Run a kernel that may wait for graphs that it fires; returns False for other nodes."""
+    from warpwright.launch_groups import GroupError, Member
+    from warpwright.resident_launches import ResidentLaunches, may_stop
+
+    gpu = lane.device.gpu
+    launcher, run = work.kernel(), current_run(gpu.memory)
+    if run is None or launcher is None or LAUNCH not in launcher.kernel._loaded.program.services:
+        return False
+    if not watches(launcher) or not may_stop(launcher):
+        return False
+    s = state()
+    began = s.begin(lane, gpu.chip.launch.launch_latency_us)
+    member = Member(launcher, work.parameter_bytes(), cooperative=work.is_cooperative(), origin=work.origin())
+    launches = ResidentLaunches([member], timed=s.timed)
+    run.on_fire = launches.stop
+    try:
+        took = _beside_fired(launches, run, lane, began)
+        lane.ps = began + took if s.timed else lane.ps
+    except GroupError as failure:
+        work.failed(failure.error, s.current(), lane)
+    finally:
+        run.on_fire = None
+        launches.close()
+    return True
+
+
+def _beside_fired(launches: ResidentLaunches, run: GraphRun, lane: Stream, began: int) -> int:
+    """Run a kernel to its end, and the graphs that it fires when it does; returns the time that it takes, in picoseconds.
+
+    Raises:
+        GroupError: a fault in the kernel, or it waits for something that will not happen.
+    """
+    from warpwright.launch_groups import GroupError
+
+    stood, repeats = 0, 0
+    while True:
+        ended = launches.run(None)
+        if ended:
+            return picoseconds(ended[0].end_seconds) + stood
+        asked = [one for one in (run, run.launcher) if one is not None and one.fired]
+        now = began + picoseconds(launches.now_seconds) + stood
+        for one in asked:
+            beside = Stream(lane.device, flags=1)
+            beside.ps, beside.queue, beside.clock = now, new_queue(), dict(clock_of(lane))
+            stood += max(0, _run_fired(one, beside) - now)
+            learn(lane.clock, beside.clock)
+        repeats = 0 if asked else repeats + launches.repeats()
+        if repeats == 2:
+            error = launches.deadlock()
+            raise error if isinstance(error, GroupError) else GroupError(0, error)
+
+
 def _after_node(lane: Stream) -> int:
-    run = current_run()
+    run = current_run(lane.device.gpu.memory)
     return _run_fired(run, lane) if run is not None else 0
 
 
+instead.append(_run_waiting)
 after_node.append(_after_node)

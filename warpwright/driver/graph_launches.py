@@ -22,6 +22,11 @@ def instantiate(handle: int, flags: int = 0) -> int:
     """Handle of an executable graph."""
     graph = state().handles.get(Graph, handle)
     graph.ordered()
+    updatable = [one.updatable for one in graph.updatable() if one.updatable is not None]
+    if any(one.instantiated for one in updatable):
+        raise CudaError(results.NOT_SUPPORTED)
+    for one in updatable:
+        one.instantiated = True
     copy, twins = graph.clone()
     made = Executable(copy, twins, flags)
     made.handle = state().handles.add(made)
@@ -75,7 +80,10 @@ def upload(handle: int, stream: int) -> None:
 
 
 def _uploaded(executable: Executable) -> None:
-    """The device has an executable graph: kernels may launch it if it was instantiated for that."""
+    """The device has an executable graph: kernels may launch it if it was instantiated for that, and change its nodes."""
+    for one in executable.graph.updatable():
+        if one.updatable is not None:
+            one.work.upload(one.updatable, one.enabled)
     if executable.flags & _DEVICE_LAUNCH:
         graph_launch_requests.allow(executable.handle)
 
@@ -129,6 +137,8 @@ def take_over(executable: int, graph: int) -> tuple[int, int]:
     target = state().handles.get(Executable, executable)
     given = state().handles.get(Graph, graph)
     old, new = target.graph.vertices, given.vertices
+    for vertex in (*target.graph.updatable(), *given.updatable()):
+        return 6, vertex.handle  # CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED
     if len(old) != len(new):
         return 2, 0
     place = {v: i for i, v in enumerate(new)}

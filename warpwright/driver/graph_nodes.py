@@ -25,6 +25,7 @@ from warpwright.driver.launches import Launch, check, gather
 from warpwright.driver.memory_operations import MEMORY_OPERATIONS, operations_work
 from warpwright.driver.pools import FreeNode
 from warpwright.driver.streams import Event, RecordEvent, WaitEvent
+from warpwright.driver.updatable_nodes import UPDATABLE, made_updatable
 
 _TYPE_BYTES = 16
 """CUgraphNodeParams: a type, and from this byte on what that kind takes."""
@@ -222,6 +223,9 @@ def set_node_attribute(handle: int, number: int, value: int) -> None:
     node = vertex(handle)
     if number == WINDOW and isinstance(node.work, Launch):
         node.work = replace(node.work, window=window_of(raw))
+    if number == UPDATABLE:
+        node.updatable, raw = made_updatable(node.updatable, raw)
+        ctypes.memmove(value, raw, len(raw))
     node.attributes[number] = raw
 
 
@@ -233,6 +237,8 @@ def node_attribute(handle: int, number: int, place: int) -> None:
 @entry("cuGraphKernelNodeCopyAttributes")
 def copy_attributes(target: int, source: int) -> None:
     to, of = vertex(target), vertex(source)
+    if to.updatable is not None or of.updatable is not None:
+        raise CudaError(results.NOT_SUPPORTED)
     to.attributes = dict(of.attributes)
     to.work = to.work.with_attributes_of(of.work)
 

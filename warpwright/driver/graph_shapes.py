@@ -28,6 +28,8 @@ def destroy(handle: int) -> None:
 @entry("cuGraphDestroyNode")
 def destroy_node(handle: int) -> None:
     gone = vertex(handle)
+    if gone.updatable is not None:
+        raise CudaError(results.NOT_SUPPORTED)
     gone.graph.vertices.remove(gone)
     for v in gone.graph.vertices:
         if gone in v.needs:

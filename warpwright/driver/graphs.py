@@ -19,6 +19,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import Stream, picoseconds, state
 from warpwright.driver.kernel_groups import watches
 from warpwright.driver.pending import Item, Work, concurrent, give, queue
+from warpwright.driver.updatable_nodes import Updatable
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.driver.work_order import host_waits_for
 from warpwright.engine.work_clocks import Clock, learn, new_queue
@@ -59,6 +60,17 @@ class Node(Work):
         """Graphs that belong to the node."""
         return ()
 
+    def device_updates(self) -> Updatable | None:
+        """What makes the node updatable that it becomes in a graph."""
+        return None
+
+    def upload(self, updatable: Updatable, enabled: bool) -> None:
+        """Give the device what the host has set for the node."""
+
+    def as_on_device(self, updatable: Updatable) -> tuple[Node, bool]:
+        """The work as kernels have changed it, and whether it runs."""
+        return self, True
+
 
 @dataclass(eq=False)
 class UserObject:
@@ -93,6 +105,12 @@ class Vertex:
     handle: int = 0
     enabled: bool = True
     attributes: dict[int, bytes] = field(default_factory=dict)
+    updatable: Updatable | None = None
+    """Set if kernels may change it."""
+
+    def current(self) -> tuple[Node, bool]:
+        """The work, and whether it runs."""
+        return (self.work, self.enabled) if self.updatable is None else self.work.as_on_device(self.updatable)
 
     def release(self) -> None:
         """Release its handle, and the graphs in it."""
@@ -142,6 +160,7 @@ class Graph(Node):
     def add(self, work: Node, needs: Iterable[Vertex], early: Iterable[Vertex] = ()) -> Vertex:
         made = Vertex(work, self, list(dict.fromkeys(needs)), set(early))
         made.handle = state().handles.add(made)
+        made.updatable = work.device_updates()
         self.vertices.append(made)
         return made
 
@@ -185,6 +204,7 @@ class Graph(Node):
             twin[vertex] = copy.add(vertex.work.copied(), ())
             twin[vertex].enabled = vertex.enabled
             twin[vertex].attributes = dict(vertex.attributes)
+            twin[vertex].updatable = vertex.updatable
         for vertex, made in twin.items():
             made.needs = [twin[n] for n in vertex.needs]
             made.early = {twin[n] for n in vertex.early}
@@ -195,6 +215,14 @@ class Graph(Node):
 
     def graphs(self) -> tuple[Graph, ...]:
         return (self,)
+
+    def updatable(self) -> Iterator[Vertex]:
+        """Vertices, also of the graphs in it, that kernels may change."""
+        for one in self.vertices:
+            if one.updatable is not None:
+                yield one
+            for graph in one.work.graphs():
+                yield from graph.updatable()
 
     def release(self) -> None:
         """Release its handle, its nodes' handles and those of the graphs in them."""
@@ -224,14 +252,15 @@ class Graph(Node):
             lane.clock = clocks[vertex] = dict(before)
             for needed in vertex.needs:
                 learn(lane.clock, clocks[needed])
-            if vertex.enabled and vertex.work.kind == KERNEL and state().timed:
+            work, enabled = vertex.current()
+            if enabled and work.kind == KERNEL and state().timed:
                 lane.ps = max(ready, free)
                 interval_us = launch.graph_branch_interval_us if vertex.needs else launch.graph_root_interval_us
                 free = lane.ps + picoseconds(interval_us * 1e-6)
-                vertex.work.run(lane)
+                _run(work, lane)
                 lane.ps -= _sooner_ps(stream) if vertex.needs else 0
-            elif vertex.enabled:
-                vertex.work.run(lane)
+            elif enabled:
+                _run(work, lane)
             ends[vertex] = lane.ps
             beside = max(beside, *(follow(lane) for follow in after_node))
         stream.ps = max(beside, *ends.values())
@@ -248,6 +277,7 @@ class Graph(Node):
         times = stream.device.gpu.timing == "full" and stream.device.gpu.checker is None
         if (
             self.conditions
+            or any(self.updatable())
             or any(v.work.kind not in _PLAIN for v in self.vertices)
             or not (queue.items or (beside and (times or self._polls())))
         ):
@@ -302,6 +332,11 @@ class Graph(Node):
                     heappush(ready, (max(ends[needed] for needed in user.needs), place[user]))
 
 
+def _run(work: Node, stream: Stream) -> None:
+    if not any(hook(work, stream) for hook in instead):
+        work.run(stream)
+
+
 def _sooner_ps(stream: Stream) -> int:
     """How much sooner a graph's kernel starts after another node than a stream's kernel after another kernel."""
     chip = stream.device.gpu.chip
@@ -326,6 +361,8 @@ class Executable:
     handle: int = 0
 
 
+instead: list[Callable[[Node, Stream], bool]] = []
+"""Hooks before each node that a graph runs as a whole; one that returns True has run the node itself."""
 after_node: list[Callable[[Stream], int]] = []
 """Hooks after each node that a graph runs as a whole; each is called with the node's stream and returns when what it has begun ends, in picoseconds."""
 before_launch: list[Callable[[Graph, int], None]] = []

@@ -18,9 +18,11 @@ from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.kernel_groups import watches
 from warpwright.driver.pending import concurrent, queue
+from warpwright.driver.updatable_nodes import UPDATABLE, Updatable, made_updatable
 from warpwright.driver.work_order import races_of, submitted
+from warpwright.engine.graph_node_updates import DeviceNode
 from warpwright.engine.kernels import lets_dependents_begin
-from warpwright.engine.launch import Dim3, check_cooperative
+from warpwright.engine.launch import MAX_GRID, Dim3, check_cooperative
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
 from warpwright.ranges import open_ranges
 from warpwright.session import session
@@ -66,6 +68,9 @@ class Launch(Node):
     """The NVTX ranges and the module that were open when it was submitted, if recorded."""
     library: LibraryTime | None = None
     """Of a launch from a drop-in library under ``--library-model``; with a ratio, it shares the chip with no other launch."""
+
+    updatable: Updatable | None = None
+    """Set by a launch's attribute, for the node that it becomes while a stream captures."""
 
     kind = 0
 
@@ -125,6 +130,18 @@ class Launch(Node):
 
     def origin(self) -> Origin | None:
         return self.made_in
+
+    def device_updates(self) -> Updatable | None:
+        return self.updatable
+
+    def upload(self, updatable: Updatable, enabled: bool) -> None:
+        updatable.upload(self, enabled, DeviceNode(bytearray(self.parameters), self.grid, enabled, MAX_GRID))
+
+    def as_on_device(self, updatable: Updatable) -> tuple[Node, bool]:
+        node = updatable.on_device()
+        if node is None:
+            return self, True
+        return replace(self, parameters=bytes(node.parameters), grid=node.grid), node.enabled
 
     def with_attributes_of(self, other: Node) -> Node:
         return replace(self, window=other.window) if isinstance(other, Launch) else self
@@ -311,6 +328,10 @@ def submit_launch(launch: Launch, handle: int) -> None:
         )
     if session.notes_origins:
         launch.made_in = open_ranges.origin()
+    if launch.updatable is not None and stream.capture is None:
+        raise CudaError(
+            results.INVALID_VALUE, f"{launch.function.symbol}: only nodes of graphs are updatable by kernels"
+        )
     launch.partition = s.partition_of(stream)
     if launch.window is None:
         launch.window = window_of(stream.attributes.get(WINDOW))
@@ -338,6 +359,9 @@ def with_attributes(launch: Launch, pointer: int, count: int) -> Launch:
             changes["cooperative"] = bool(cmemory.get32(at + 8))
         elif number == WINDOW:
             changes["window"] = window_of(ctypes.string_at(at + 8, 64))
+        elif number == UPDATABLE:
+            changes["updatable"], raw = made_updatable(None, ctypes.string_at(at + 8, 64))
+            ctypes.memmove(at + 8, raw, len(raw))
         elif number == _CLUSTER:
             changes["cluster"] = cmemory.read("3I", at + 8)
         elif number == _DEPENDENT:

@@ -28,7 +28,7 @@ from warpwright.engine.access_policy import AccessWindow
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.graph_launch_requests import current_graph
 from warpwright.errors import LaunchError
-from warpwright.isa.bank0 import grid_workspace
+from warpwright.isa.bank0 import CURRENT_GRAPH, grid_workspace
 from warpwright.isa.ops import FIRST_CLUSTERS
 from warpwright.isa.program import Kind, Operand, Program
 
@@ -117,15 +117,15 @@ _LAYOUTS = {
         constant_window=0xD0,
         clock_tries=0x10C,
     ),
-    70: Bank0Layout(bank_window=0x40, parameter_last=0x114, graph=0x120),
-    80: Bank0Layout(bank_window=0x40, parameter_last=0x12C, graph=0x130),
+    70: Bank0Layout(bank_window=0x40, parameter_last=0x114, graph=CURRENT_GRAPH[7]),
+    80: Bank0Layout(bank_window=0x40, parameter_last=0x12C, graph=CURRENT_GRAPH[8]),
     90: Bank0Layout(
         constant_window=0xD0,
         shared_bytes=0x13C,
         reserved_shared_end=0x68,
         reserved_shared_region=0x6C,
         parameter_window=0x198,
-        graph=0x190,
+        graph=CURRENT_GRAPH[9],
     ),
 }
 
@@ -224,7 +224,7 @@ def uses_system_shared(program: Program) -> bool:
 
 
 def names_its_graph(program: Program) -> bool:
-    """Whether compiled code reads %current_graph_exec."""
+    """Whether code reads %current_graph_exec."""
     place = bank0_layout(program.arch).graph
     return place is not None and _reads(program, "current graph", lambda: {place, place + 4})
 
@@ -472,11 +472,11 @@ def place_workspace(program: Program, bank0: bytearray, address: int) -> None:
     struct.pack_into("<I", bank0, low, address & 0xFFFF_FFFF)
 
 
-def place_graph(program: Program, bank0: bytearray) -> None:
+def place_graph(program: Program, bank0: bytearray, memory: DeviceMemory) -> None:
     """Record in constant bank 0 the graph to which the launch belongs, if code reads it."""
     place = bank0_layout(program.arch).graph
     if place is not None and names_its_graph(program):
-        struct.pack_into("<Q", bank0, place, current_graph())
+        struct.pack_into("<Q", bank0, place, current_graph(memory))
 
 
 def reads_parameters_by_address(program: Program) -> bool:

@@ -26,6 +26,8 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.faults import thread_of
 from warpwright.engine.graph_condition_values import set_condition
 from warpwright.engine.graph_launch_requests import request
+from warpwright.engine.graph_node_updates import UPDATES
+from warpwright.engine.graph_node_updates import serve as update_node
 from warpwright.engine.launch import Dim3, LaunchContext
 from warpwright.isa.program import Program
 from warpwright.toolchain.demangle import plain_name
@@ -256,7 +258,9 @@ class LaunchServices:
             elif name == "cudaGraphSetConditional":
                 set_condition(_address(arguments, 0), arguments[2])
             elif name == "cudaGraphLaunch":
-                result[lane] = request(_address(arguments, 0), _address(arguments, 2))
+                result[lane] = request(self.context.memory, _address(arguments, 0), _address(arguments, 2))
+            elif name in UPDATES:
+                result[lane] = update_node(name, arguments, partial(warp.read, lane))
             elif self.launches is not None:
                 if name.endswith("StreamCreate"):
                     warp.write(lane, _address(arguments, 0), self.launches.new_stream().to_bytes(8, "little"))

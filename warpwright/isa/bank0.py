@@ -18,6 +18,9 @@ ENVIRONMENT_BASE = {0: 0x30, 1: 0x30, 2: 0x30, 6: 0x30, 7: 0x88, 8: 0x88, 9: 0x4
 """Offset of ``%envreg0``; the other 31 environment registers follow, 4 bytes each."""
 ENVIRONMENT_COUNT = 32
 
+CURRENT_GRAPH = {7: 0x120, 8: 0x130, 9: 0x190}
+"""Offset of ``%current_graph_exec`` by the first digit of the architecture (read from CUDA 12.9's machine code)."""
+
 
 def environment_register(arch: int, number: int) -> int:
     """Offset of ``%envreg<number>`` for an architecture (60, 70, 80, 90 and their minor versions)."""

@@ -24,8 +24,16 @@ SERVICES: dict[str, tuple[int, ...]] = {
     "cudaGraphSetConditional": (8, 4),
     # executable graph, one of three streams
     "cudaGraphLaunch": (8, 8),
+    # node of a graph; offset, address and bytes of a parameter
+    "cudaGraphKernelNodeSetParam": (8, 8, 8, 8),
+    # node, grid
+    "cudaGraphKernelNodeSetGridDim": (8, 12),
+    # node, whether it runs
+    "cudaGraphKernelNodeSetEnabled": (8, 4),
+    # address and number of updates
+    "cudaGraphKernelNodeUpdatesApply": (8, 8),
 }
-"""Size of each argument in bytes, by name."""
+"""Size of each argument in bytes, by name; one of more than 8 bytes is a structure of words."""
 RESULT_BYTES = {
     "vprintf": 4,
     "malloc": 8,
@@ -36,6 +44,10 @@ RESULT_BYTES = {
     "__cuda_syscall_cnpv2SetLastError": 4,
     "__cuda_syscall_cnpv2GetLastError": 4,
     "cudaGraphLaunch": 4,
+    "cudaGraphKernelNodeSetParam": 4,
+    "cudaGraphKernelNodeSetGridDim": 4,
+    "cudaGraphKernelNodeSetEnabled": 4,
+    "cudaGraphKernelNodeUpdatesApply": 4,
 }
 LAUNCHES = "__cuda_syscall_cnpv2GetParameterBufferV2"
 """The service that every kernel with device-side launches calls."""
@@ -52,7 +64,8 @@ def argument_registers(name: str) -> list[int]:
     following = FIRST_REGISTER
     for size in SERVICES[name]:
         count = size // 4
-        following = -(-following // count) * count
+        aligned = count if count <= 2 else 1
+        following = -(-following // aligned) * aligned
         found += range(following, following + count)
         following += count
     return found

@@ -69,6 +69,10 @@ class StoppingMachine:
         m, k = self.launch.state.words, self.launch.state.kernel(number)
         return bool(m[k.done_blocks] == m[k.blocks] and not m[k.settles])
 
+    def stop(self) -> None:
+        """Let the main loop return after its current window; for what a launch asks of the driver while it runs."""
+        self.launch.state.words[s.chip.pause_at] = 0
+
     def release(self, number: int, cycle: int) -> None:
         """Let a held launch begin, no earlier than at a cycle."""
         m, k = self.launch.state.words, self.launch.state.kernel(number)

@@ -55,6 +55,7 @@ from warpwright.isa.ptx.referenced_symbols import address_taken, referenced
 from warpwright.isa.ptx.requirements import lacks
 from warpwright.isa.ptx.schedule import takes_time, work_of
 from warpwright.isa.ptx.schedule_fermi import work_of_fermi
+from warpwright.isa.ptx.special_registers import CURRENT_GRAPH_EXEC
 from warpwright.isa.ptx.stack_frames import (
     Frame,
     FrameSize,
@@ -79,6 +80,7 @@ from warpwright.isa.ptx.syntax import (
     Prototype,
     PtxError,
     Register,
+    Special,
     Symbol,
 )
 from warpwright.isa.services import ENDING, RESULT_BYTES, SERVICES
@@ -575,10 +577,15 @@ class Assembler:
             barriers=self.barriers(),
             max_threads_per_block=min(limit, 1024),
             services=tuple(self.services),
-            facts={"parameter window": self.takes_parameter_addresses()},
+            facts={"parameter window": self.takes_parameter_addresses(), "current graph": self.names_its_graph()},
             work=work_of_fermi if self.arch < FIRST_COMPILED else work_of,
             control_bits=False,
         )
+
+    def names_its_graph(self) -> bool:
+        """Whether code reads %current_graph_exec."""
+        statements = (s for unit in self.units.values() for s in unit.function.statements)
+        return any(isinstance(s, Instruction) and Special(CURRENT_GRAPH_EXEC) in s.operands for s in statements)
 
     def takes_parameter_addresses(self) -> bool:
         """Whether code takes generic addresses of the kernel's parameters, which must then be in memory."""

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from warpwright.isa.bank0 import ENVIRONMENT_COUNT, environment_register
+from warpwright.isa.bank0 import CURRENT_GRAPH, ENVIRONMENT_COUNT, environment_register
 from warpwright.isa.ops import FIRST_CLUSTERS, SHARED_RANK_SHIFT, Builder, Op, Value
-from warpwright.isa.ptx.special_registers import SPECIALS, WIDE
+from warpwright.isa.ptx.special_registers import CURRENT_GRAPH_EXEC, SPECIALS, WIDE
 from warpwright.isa.ptx.syntax import (
     BITS,
     Immediate,
@@ -164,8 +164,12 @@ class Emitter(Builder):
         if name.startswith("envreg") and name[6:] in _ENVIRONMENT:
             offset = environment_register(self.context.arch, int(name[6:]))
             return self._resized(self.op("load_const", "i32", self.const(offset), attr=(0, 4)), bits)
+        if name == CURRENT_GRAPH_EXEC and self.context.arch // 10 in CURRENT_GRAPH:
+            offset = CURRENT_GRAPH[self.context.arch // 10]
+            words = (self.op("load_const", "i32", self.const(offset + at), attr=(0, 4)) for at in (0, 4))
+            return self._resized(self.op("pack64", "i64", *words), bits)
         known = SPECIALS.get(name)
-        if known is None:
+        if known is None or name == CURRENT_GRAPH_EXEC:
             raise unsupported(f"special register %{name} has no meaning here")
         if isinstance(known, int):
             return self.const(known, f"i{bits}")

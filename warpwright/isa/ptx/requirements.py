@@ -35,7 +35,12 @@ ORDERED = ("relaxed", "acquire", "release", "acq_rel", "mmio")
 HALF_TYPES = {"f16": "5.3", "f16x2": "5.3", "bf16": "8.0", "bf16x2": "8.0"}
 WIDE_TYPES = ("u64", "s64", "b64")
 WIDE_OPERATIONS = ("min", "max", "and", "or", "xor")
-CALLS = {"__cuda_syscall": "3.5", "cudaGraphSetConditional": "9.0", "cudaCGGetIntrinsicHandle": "6.0"}
+CALLS = {
+    "__cuda_syscall": "3.5",
+    "cudaGraphSetConditional": "9.0",
+    "cudaCGGetIntrinsicHandle": "6.0",
+    "cudaGraphKernelNode": "9.0",
+}
 """Name prefixes of driver functions that launch kernels or synchronise a grid."""
 
 

@@ -38,6 +38,7 @@ SPECIAL = (
         "%total_smem_size",
         "%aggr_smem_size",
         "%envreg",
+        "%current_graph_exec",
         "%pm",
     ),
 )

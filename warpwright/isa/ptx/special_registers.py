@@ -5,6 +5,8 @@ A launch without clusters counts as one with clusters of one block, as the manua
 
 from __future__ import annotations
 
+CURRENT_GRAPH_EXEC = "current_graph_exec"
+"""64 bits, in constant bank 0."""
 AXES = ("x", "y", "z")
 
 SPECIALS: dict[str, str | int] = {
@@ -22,6 +24,7 @@ SPECIALS: dict[str, str | int] = {
         "total_smem_size": "total_smem_size",
         "aggr_smem_size": "total_smem_size",
     },
+    **{CURRENT_GRAPH_EXEC: CURRENT_GRAPH_EXEC},
     **{"reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 0, "reserved_smem_offset_cap": 0},
     **{"reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0},
 }
