@@ -183,24 +183,26 @@ def test_metadata_has_the_order_of_pytorchs_kernels(lt: Library, handle: Room, m
 
 
 def test_scales_bias_and_activations(lt: Library, handle: Room, memory: Device) -> None:
-    m, n, k = shape = (32, 16, 64)
-    a, random = weights(5, m, k, F16), np.random.default_rng(6)
-    b, bias, alphas = random.integers(-3, 4, (k, n)) / 8, random.integers(-4, 5, m) / 2, random.integers(1, 5, m) / 4
-    zero = np.zeros((m, n), np.float16)
-    of_b, of_bias = memory.put(stored(b, F16)), memory.put(bias.astype(np.float16))
-    of_alphas = memory.put(alphas.astype(np.float32))
+    """Vectors of scales belong to int8; its results of 16 bits keep the fractions."""
+    m, n, k = shape = (32, 32, 64)
+    a, random = weights(5, m, k, I8), np.random.default_rng(6)
+    b, bias, alphas = random.integers(-3, 4, (k, n)), random.integers(-4, 5, m) / 2, random.integers(1, 5, m) / 64
+    zero, of_b = np.zeros((m, n), np.float16), memory.put(np.asfortranarray(stored(b, I8)))
+    of_bias, of_alphas = memory.put(bias.astype(np.float16)), memory.put(alphas.astype(np.float32))
     sums = alphas[:, None] * (a @ b) + bias[:, None]
     gelu = 0.5 * sums * (1 + np.tanh(np.sqrt(2 / np.pi) * (sums + 0.044715 * sums**3)))
     for number, expected in ((RELU, np.clip(sums, 0, 3)), (GELU, gelu)):
-        made = Matmul(lt, handle, shape, (F16, F16), "rr")
+        made = Matmul(lt, handle, shape, (I8, F16), "cr")
         made.set(number, ctypes.c_int(1))
         made.set(ALPHAS, ctypes.c_int(1))
         made.set(BIAS, ctypes.c_void_p(of_bias))
         if number == RELU:
             made.set(UPPER, ctypes.c_float(3))
-        small = compressed(lt, handle, memory, made.a, memory.put(stored(a, F16)))
+        small = compressed(lt, handle, memory, made.a, memory.put(stored(a, I8)))
         found = made(memory, small, of_b, memory.put(zero), ctypes.c_uint64(of_alphas))
-        np.testing.assert_allclose(found, expected, rtol=2**-10, atol=1e-4)
+        np.testing.assert_allclose(found, expected, rtol=2**-10, atol=1e-3)
+    of_halves, one = Matmul(lt, handle, shape, (F16, F16), "rr"), ctypes.byref(ctypes.c_int(1))
+    assert lt.raw("cusparseLtMatmulDescSetAttribute", handle, of_halves.product, ALPHAS, one, 4) == NOT_SUPPORTED
 
 
 @pytest.mark.parametrize("type", [F16, I8, F32])

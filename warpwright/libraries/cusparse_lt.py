@@ -258,6 +258,9 @@ def _attribute_layout(number: int, size: int) -> str:
 def set_product(handle: int, place: int, number: int, value: int, size: int) -> None:
     _check(handle)
     product = _product(place)
+    if number in (_ALPHAS, _BETAS) and product.a.type != R_8I:
+        # As on an H200 (PyTorch's _cslt_sparse_mm with alpha).
+        raise unsupported("vectors of scales are provided for products of int8 only")
     product.attributes[number] = cmemory.read(f"<{_attribute_layout(number, size)}", value)[0]
     _put_product(place, _PRODUCT, product)
 
