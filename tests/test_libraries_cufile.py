@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import struct
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.driver_library import ENVIRONMENT, IN_ANOTHER_PROCESS
 from tests.library_calls import Array, Device, Library
+from warpwright.chips import load_chip
 
 pytestmark = [
     pytest.mark.ci,
@@ -179,3 +182,33 @@ def test_sessions_and_parameters(files: Files) -> None:
     value = ctypes.c_size_t()
     files("cuFileGetParameterSizeT", 9, ctypes.byref(value))
     assert value.value == 64
+
+
+TIMED = f"""{IN_ANOTHER_PROCESS}
+import os, struct
+from tests.library_calls import Device
+from tests.test_libraries_cufile import Files
+files, memory = Files("libcufile.so.0"), Device(cuda)
+handle, place = files.register(os.open(sys.argv[1], os.O_RDONLY)), cuda.word("cuMemAlloc_v2", 1 << 20)
+cuda("cuMemsetD8Async", place, 0, 1 << 20, 0)
+cuda("cuCtxSynchronize")
+words = (ctypes.c_int64 * 4)(1 << 20, 0, 0, 0)
+where = [ctypes.addressof(words) + 8 * n for n in range(4)]
+print(cuda.microseconds(lambda: files.transfer("cuFileRead", handle, place, 1 << 20, 0, 0)))
+print(cuda.microseconds(lambda: files("cuFileReadAsync", handle, place, *where, 0)))
+"""
+
+
+def test_a_transfer_takes_the_time_of_the_link_or_of_the_storage(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(1 << 20))
+    found = []
+    for rate in ("", "0.5"):
+        environment = {**os.environ, **ENVIRONMENT, "WARPWRIGHT_TIMING": "full", "WARPWRIGHT_STORAGE_GB_PER_S": rate}
+        command = [sys.executable, "-c", TIMED, str(tmp_path / "data")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
+        assert ("the storage's rate is not known" in done.stderr) is (not rate)
+        found.append([float(line) for line in done.stdout.split()])
+    transfer = load_chip("a100").transfer
+    link = transfer.host_copy_latency_us + (1 << 20) / transfer.host_copy_gb_per_s / 1e3
+    assert found[0] == pytest.approx([link, link], abs=12)
+    assert found[1] == pytest.approx([(1 << 20) / 500] * 2, abs=12)
