@@ -31,8 +31,8 @@ def compared_launches(comparison: Comparison, shown: Mapping[int, str]) -> str:
     total = comparison.total
     gone, new = comparison.unmatched
     note = (
-        f"Launches on both sides take {time_text(total.before)} on {comparison.name_before} and "
-        f"{time_text(total.now)} on {comparison.name_now} ({change_of('seconds', total.before, total.now)})."
+        f"Launches on both sides: {comparison.name_before} {time_text(total.before)}, "
+        f"{comparison.name_now} {time_text(total.now)} ({change_of('seconds', total.before, total.now)})."
     )
     if gone or new:
         note += f" Without a partner: {gone} of {comparison.name_before}, {new} of {comparison.name_now}."
