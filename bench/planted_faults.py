@@ -2,7 +2,7 @@
 
     python -m bench.planted_faults [--gpu h200] [--only NAME ...] [--files races ...] [--build FOLDER] [--workers N] [--json FILE]
 
-The programs are the cases of ``bench/faults`` (``cases.h`` says how lines are marked); those in CUDA C++ are built with nvcc, those in Python
+The programs are the cases of ``bench/faults`` (``cases.h`` says how lines are marked); those in CUDA C++ are built with nvcc and need zstandard, those in Python
 need numba-cuda and cuda-python.  Each case runs in a process of its own under memcheck, racecheck, synccheck and initcheck, and the
 check that its mark names.  A fault is found when that check names its line; a finding whose lines are all unmarked is false.
 
@@ -17,6 +17,7 @@ What compute-sanitizer displays for them on a card is set beside the results (``
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -236,6 +237,8 @@ def main() -> None:
     if arguments.card or arguments.show:
         show()
         return
+    if importlib.util.find_spec("zstandard") is None:
+        parser.error("nvcc packs the PTX of the programs with Zstandard: pip install zstandard")
     kept = arguments.build or Path(tempfile.mkdtemp(prefix="planted-faults-"))
     kept.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, object]] = {}
