@@ -1,12 +1,14 @@
 """Cooperative launches of random GPUs, grids, blocks and groups over links that lose packets: sums are right, and what can never end is reported.
 
-A short run is in CI; ``python -m pytest -m slow tests/test_cooperative_load.py`` makes 10,000 launches in 40 parts, each with its own seed (``-k "launches[7]"``).
+A short run is in CI; ``python -m pytest -m slow tests/test_cooperative_load.py`` makes 10,000 launches in 40 parts, each with its own seed (``-k "launches[7]"``), and 1,000 with
+timing in 40 parts, each over links that lose a random share of their packets (``-k "lossy and part"``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,8 +47,10 @@ extern "C" __global__ void rounds(Parts parts, int own, int gpus, int count, int
 }
 """
 LARGEST = 6 * 256
-LAUNCHES, PARTS = 10_000, 40
+LAUNCHES, LOSSY_LAUNCHES, PARTS = 10_000, 1_000, 40
 ERRORS_PER_MILLION = 20_000
+LEAST_ERRORS, MOST_ERRORS = 2_000, 300_000
+"""Per million packets, of the links of a part; their logarithm is uniform."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class Node:
         code = link([(InputKind.CUBIN, compiled.cubin, "rounds.cubin")], arch).cubin
         self.kernels = [gpu.compile(code)["rounds"] for gpu in self.node.gpus[:4]]
         self.parts = [gpu.zeros(LARGEST, np.int32) for gpu in self.node.gpus[:4]]
+        self.replays = 0
         for first in range(4):
             for other in range(4):
                 if first != other:
@@ -108,7 +113,9 @@ class Node:
             )
             launcher = self.kernels[gpu][shape.blocks, shape.threads]
             launches.append((launcher, (np.void(parts.tobytes()), *(np.int32(number) for number in numbers))))
-        self.node.launch(*launches, cooperative=True)
+        runs = self.node.launch(*launches, cooperative=True)
+        if self.node.gpus[0].timing == "full":
+            self.replays += int(sum(run.metrics.get("nvltx__packets_replayed.sum", 0) for run in runs))
         return [self.parts[gpu].numpy().copy() for gpu in shape.gpus]
 
 
@@ -180,14 +187,19 @@ def test_ten_thousand_random_cooperative_launches(part: int) -> None:
     launches()
 
 
-@pytest.fixture(scope="module")
-def lossy(tmp_path_factory: pytest.TempPathFactory) -> Node:
-    """The same with timing, over links that lose two packets of a hundred."""
-    path = tmp_path_factory.mktemp("machines") / "lossy.toml"
+def over_lossy_links(folder: Path, errors_per_million: int) -> Node:
+    """DGX-1's first four GPUs with timing, over links that lose packets."""
+    path = folder / "lossy.toml"
     path.write_text(
-        f'base = "dgx-1"\n[links.nvlink2]\nerrors_per_million_packets = {ERRORS_PER_MILLION}\n', encoding="utf-8"
+        f'base = "dgx-1"\n[links.nvlink2]\nerrors_per_million_packets = {errors_per_million}\n', encoding="utf-8"
     )
     return Node(str(path), timing="full")
+
+
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> Node:
+    """Links that lose two packets of a hundred."""
+    return over_lossy_links(tmp_path_factory.mktemp("machines"), ERRORS_PER_MILLION)
 
 
 @pytest.mark.ci
@@ -197,3 +209,19 @@ def test_random_launches_over_links_that_lose_packets(number: int, lossy: Node) 
     order = tuple(int(gpu) for gpu in random.permutation(4)[: 2 + number % 3])
     shape = Shape(order, int(random.integers(1, 4)), int(random.choice([32, 96, 256])), 3, 8, 3, 0)
     check(lossy, shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_launches_over_links_with_random_errors(part: int, tmp_path: Path) -> None:
+    rate = np.random.default_rng(part).uniform(np.log(LEAST_ERRORS), np.log(MOST_ERRORS))
+    node = over_lossy_links(tmp_path, int(np.exp(rate)))
+
+    @seed(2000 + part)
+    @_settings(LOSSY_LAUNCHES // PARTS)
+    @given(SHAPES)
+    def launches(shape: Shape) -> None:
+        check(node, replace(shape, absent=0))
+
+    launches()
+    assert node.replays > 0

@@ -69,6 +69,20 @@ def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.ci
+def test_variables_that_would_be_joined_at_too_many_places_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    mixed = Mixed()
+    monkeypatch.setattr(jit, "LARGE_TEXT", 0)
+    results, sizes = [], []
+    for most in (jit.MOST_PHIS, 0):
+        monkeypatch.setattr(jit, "MOST_PHIS", most)
+        kernel = mixed.compiled(trace=False)
+        results.append(mixed.results(kernel))
+        sizes.append(len(jit.to_object(kernel.ir, jit.make_target())))
+    assert results[0] == results[1]
+    assert sizes[0] < sizes[1], "the second was generated without registers"
+
+
+@pytest.mark.ci
 def test_vectors_without_room_in_registers_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that loops use least live in memory; code is shorter by what LLVM need not join and spill."""
     mixed = Mixed()

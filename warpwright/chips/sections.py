@@ -586,6 +586,10 @@ class Cluster(Section):
     """Of an arrival whose state is asked for, after the memory queue."""
     mbarrier_look_latency_cycles: int = Field(ge=0)
     """Of a look at a phase that is over, after the memory queue."""
+    mbarrier_arrive_interval_cycles: int = Field(ge=0)
+    """Between two warps' arrivals at mbarriers of an SM."""
+    mbarrier_look_interval_cycles: int = Field(ge=0)
+    """Between two warps' looks at phases."""
     bulk_copy_interval_cycles: int = Field(ge=0)
     """Between two bulk copies of an SM."""
     bulk_copy_bytes_per_clk: int = Field(ge=0)

@@ -41,7 +41,7 @@ class Tuning:
 
 _SLOW_LINKS, _SWITCHES = Tuning(16, 128, 64), Tuning(64, 256, 32)
 SYSTEMS = {
-    "p100x2-pcie": _SLOW_LINKS, "p100x2-nvlink": Tuning(32, 128, 32), "dgx-1": _SLOW_LINKS,
+    "p100x2-pcie": _SLOW_LINKS, "p100x2-nvlink": Tuning(64, 128, 32), "dgx-1": _SLOW_LINKS,
     "dgx-a100": _SWITCHES, "h200x2": _SWITCHES, "h200x4": Tuning(64, 256, 64), "h200x8": _SWITCHES,
 }  # fmt: skip
 SOURCE = """

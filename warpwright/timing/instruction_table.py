@@ -206,6 +206,8 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
             if memory[0][0] == "shared" and chip.shared.shared_in_cores and "second_word" not in issue.work.traits:
                 row[s.Instruction.pipe] = s.P_FMA_HEAVY
                 row[s.Instruction.interval] = -(-program.lanes // chip.pipes.fma_heavy_lanes)
+        if issue.work.unit == "mbarrier" and row[s.Instruction.kind] != s.K_MIO:
+            row[s.Instruction.extra] |= s.MBARRIER
         _encode_meeting(row, issue, timing, chip)
     if chip.issue.issue_per_clk_count > 1:
         _pair(rows, issues)

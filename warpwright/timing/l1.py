@@ -35,7 +35,7 @@ from warpwright.timing.coalescer import (
 from warpwright.timing.coalescing import WHOLE_WARP, coalesce, transaction_passes
 from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
 from warpwright.timing.links import longer_away, note_written, strong_way
-from warpwright.timing.mio_queue import enter_queue, enter_with_passes, way_cycles
+from warpwright.timing.mio_queue import arrive_at_mbarrier, enter_queue, enter_with_passes, way_cycles
 from warpwright.timing.ports import reserve
 from warpwright.timing.records import Addresses, address_of, record_at
 from warpwright.timing.requests import new_load, new_request, repeat_request, wait_for
@@ -385,6 +385,9 @@ def shared_access(
     takes = m[s.chip.replay] * waves + (m[s.chip.wide_load] if wide > 1 and size == 16 else 0)
     interval = way_cycles(m, code[row.reads], 0 if operation == s.OP_STORE else max(size >> 2, 1))
     start = enter_with_passes(m, sm, sc, w, time, waves, interval, takes)
+    if extra & s.MBARRIER and remote == 0:
+        start = arrive_at_mbarrier(m, sm, start)
+        m[sc.mio_free] = max(m[sc.mio_free], start)
     if m[s.chip.shared_in_cores]:
         hold_cores(m, sc, max(time + takes, m[sc.pipe_free[s.P_MIO]]))
     m[sm.shared_wavefronts] += waves

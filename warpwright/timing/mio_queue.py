@@ -44,6 +44,18 @@ def take_unit(m: Any, sm: s.SM, ready: int, waves: int) -> int:
 
 
 @core
+def arrive_at_mbarrier(m: Any, sm: s.SM, ready: int) -> int:
+    """When the SM accepts a warp's arrival at an mbarrier that is ready at ``ready`` (``python -m bench.machine.mbarrier_phases``)."""
+    return reserve(m, sm.arrive_calendar, s.CALENDAR_SHIFT, 1 << s.CALENDAR_SHIFT, ready, m[s.chip.arrive_interval])
+
+
+@core
+def look_at_mbarrier(m: Any, sm: s.SM, ready: int) -> int:
+    """The same for a look at an mbarrier's phase, which arrivals do not delay."""
+    return reserve(m, sm.look_calendar, s.CALENDAR_SHIFT, 1 << s.CALENDAR_SHIFT, ready, m[s.chip.look_interval])
+
+
+@core
 def enter_queue(m: Any, sm: s.SM, sc: s.SubCore, time: int, waves: int) -> int:
     """Pass the queue; returns the cycle at which the load/store unit accepts the instruction."""
     ready = max(time + m[s.chip.mio_latency], m[sc.mio_free])

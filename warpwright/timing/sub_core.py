@@ -18,7 +18,7 @@ from warpwright.timing.intrinsics import call_scheduler, scan_slots
 from warpwright.timing.l1 import access, atomics_are_stuck, atomics_free, commit_copies, invalidate
 from warpwright.timing.ldgsts import copy
 from warpwright.timing.match_any import match
-from warpwright.timing.mio_queue import enter_queue
+from warpwright.timing.mio_queue import enter_queue, look_at_mbarrier
 from warpwright.timing.policies import greedy_then_oldest
 from warpwright.timing.records import record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
@@ -466,7 +466,8 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     m[w.pc] = pc + 1
     if kind <= s.K_AWAIT:
         if code[row.write_barrier] & code[row.read_barrier] >= 0:  # it has one of them
-            hold_both(m, code, w, row, time + code[row.latency], time + m[s.chip.operand_release])
+            begin = look_at_mbarrier(m, sm, time) if code[row.extra] & s.MBARRIER else time
+            hold_both(m, code, w, row, begin + code[row.latency], begin + m[s.chip.operand_release])
     elif kind < s.K_BARRIER:
         execute(m, code, sm, sc, w, row, time)
     elif kind == s.K_BARRIER:

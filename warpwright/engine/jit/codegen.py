@@ -160,6 +160,13 @@ Such code waits for memory anyway, so optimising it does not pay (``memcpy_async
 instructions: 5 s instead of 28).
 """
 
+MOST_PHIS, LARGE_TEXT = 10_000, 500_000
+"""Maximum number of phis of a module whose variables became registers, if its text had more than this many characters; beyond it they stay in memory.
+
+The time of code generation grows faster than the square of their number: 59 barriers of a tile in straight-line code (1,744 LLVM blocks, 330 variables) have
+20,007 and take 20.5 s, 0.9 s in memory; 30 have 5,855 and take 2 s.
+"""
+
 
 def optimise(module: Any, target: Target, variables: int) -> bool:
     """Promote variables to registers, unless there are too many; the rest is left to code generation.  Returns whether
@@ -179,6 +186,13 @@ def optimise(module: Any, target: Target, variables: int) -> bool:
     return small
 
 
+def _parsed(text: str, target: Target) -> Any:
+    module = llvm.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.machine.target_data)
+    return module
+
+
 def to_object(text: str, target: Target, whole: bool = False, is_large: bool = False) -> bytes:
     """Object code of a module's text.
 
@@ -186,9 +200,7 @@ def to_object(text: str, target: Target, whole: bool = False, is_large: bool = F
         whole: run all of LLVM's passes, for code that is compiled only once.
         is_large: run none of them; the variables are in memory anyway (``Storage.is_large``).
     """
-    module = llvm.parse_assembly(text)
-    module.triple = target.triple
-    module.data_layout = str(target.machine.target_data)
+    module = _parsed(text, target)
     machine = target.machine
     if whole:
         options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -196,6 +208,8 @@ def to_object(text: str, target: Target, whole: bool = False, is_large: bool = F
         builder.getModulePassManager().run(module, builder)
     elif is_large or not optimise(module, target, text.count(" = alloca ")):
         machine = target.quick
+    elif len(text) > LARGE_TEXT and str(module).count(" = phi ") > MOST_PHIS:
+        module, machine = _parsed(text, target), target.quick
     data: bytes = machine.emit_object(module)
     return data
 

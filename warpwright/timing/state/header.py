@@ -281,6 +281,8 @@ class Header(Unit):
     )
     immediate_miss = from_chip("constant_cache.immediate_miss_cycles", "cycle", "for an operand from L1.5")
     wait_limit = from_chip("cluster.mbarrier_wait_limit_cycles", "cycle", "the longest that a try_wait is held back")
+    arrive_interval = from_chip("cluster.mbarrier_arrive_interval_cycles", "cycle", "between two arrivals at mbarriers")
+    look_interval = from_chip("cluster.mbarrier_look_interval_cycles", "cycle", "between two looks at their phases")
     remote_send = from_chip(
         "cluster.distributed_shared_packet_send_cycles", "1/256 cycle", "to send a packet of a cluster's atomics"
     )

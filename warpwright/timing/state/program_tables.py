@@ -51,6 +51,8 @@ SAMPLES = 1 << 25
 """Of an instruction for the texture unit that its cluster's SMs share."""
 FILTERED = 1 << 26
 """Flag of ``Instruction.extra``: a mean of a texture filter, whose lanes' addresses are never joined."""
+MBARRIER = 1 << 27
+"""Flag of ``Instruction.extra``: an arrival at an mbarrier, or a look at its phase."""
 OWN_SHARED = 1 << 21
 """Flag of ``Instruction.extra``: an access to the block's own shared memory (LDS, STS, ATOMS), whatever rank its address carries in a cluster."""
 (
