@@ -186,6 +186,11 @@ extern "C" __global__ void other_block(int *flag, int *out) {
     if (blockIdx.x == 0) { while (*(volatile int *)flag == 0); out[threadIdx.x] = 5; }
     else if (threadIdx.x == 0) { __threadfence(); *(volatile int *)flag = 1; }
 }
+extern "C" __global__ void last_warp(int *flag, int *out) {
+    if (threadIdx.x < 32) return;
+    if (blockIdx.x == 0) { while (*(volatile int *)flag == 0); out[threadIdx.x - 32] = 5; }
+    else if (threadIdx.x == 32) { __threadfence(); *(volatile int *)flag = 1; }
+}
 """
 
 
@@ -197,9 +202,10 @@ def test_lock_within_a_warp() -> None:
     assert count[0] == 3 * 96
 
 
-def test_block_waits_for_a_later_block() -> None:
+@pytest.mark.parametrize(("kernel", "threads"), [("other_block", 64), ("last_warp", 96)])
+def test_block_waits_for_a_later_block(kernel: str, threads: int) -> None:
     flag, out = np.zeros(1, np.int32), np.zeros(64, np.int32)
-    p = prepare(SPIN, "other_block", 8, 64, flag, out)
+    p = prepare(SPIN, kernel, 8, threads, flag, out)
     assert p.compiled().status is Status.EXIT
     p.packed.copy_back()
     assert (out == 5).all()

@@ -74,6 +74,7 @@ def march(space: Space, block: Block) -> tuple[int, int, int, bool, bool, bool]:
     ended = 0
     ran = False
     at_barrier = False
+    any_exit = False
     n = 0
     status = NOT_RUN
     while n < count:
@@ -90,6 +91,7 @@ def march(space: Space, block: Block) -> tuple[int, int, int, bool, bool, bool]:
             if together and status == Status.EXIT:
                 set_state(warp, OVER)
                 ended += 1
+                any_exit = True
             elif together and status == Status.STEP and where < 0:
                 where = IN_STEP
             elif together and status == Status.BARRIER and joins(block, warp, where):
@@ -102,7 +104,7 @@ def march(space: Space, block: Block) -> tuple[int, int, int, bool, bool, bool]:
             break
         n += 1
         status = NOT_RUN
-    return n, status, ended, ran, at_barrier, at_barrier or where == IN_STEP or (ran and ended != 0)
+    return n, status, ended, ran, at_barrier, at_barrier or where == IN_STEP or any_exit
 
 
 @core
