@@ -17,6 +17,7 @@ from warpwright.libraries.cublas.products import BIAS, RELU, Matrix, Product, Sc
 from warpwright.libraries.element_types import R_8F_E4M3, R_8F_E5M2, R_8I, R_16BF, R_16F, R_32F, R_32I, R_64F, TYPES
 
 Array = np.ndarray[Any, Any]
+TWO_SMS = Target(90, 2)
 FEW_SMS = Target(90, 4)
 """A small product has enough tiles for it, and its blocks take several."""
 DTYPES: dict[int, Any] = {
@@ -59,8 +60,8 @@ CASES = [
     Case(R_16F, "tn", (300, 140, 104), R_32F),
     Case(R_16F, "nt", (264, 264, 1000), R_16F, beta=2),
     Case(R_16BF, "nn", (264, 136, 72), R_16BF, bias=True),
-    *(Case(R_16F, layout, (760, 520, 136), R_16F, tile="192x256") for layout in ("nn", "tt")),
-    Case(R_16BF, "nt", (760, 520, 72), R_16BF, beta=1, tile="192x256"),
+    *(Case(R_16F, layout, (376, 504, 136), R_16F, target=TWO_SMS, tile="192x256") for layout in ("nn", "tt")),
+    Case(R_16BF, "nt", (376, 504, 72), R_16BF, beta=1, target=TWO_SMS, tile="192x256"),
     Case(R_32F, "tn", (300, 260, 68), R_32F),
     Case(R_32F, "nn", (456, 260, 68), R_32F, batch=2, beta=1),
     *(Case(R_32F, layout, (300, 260, 68), R_32F, tf32=False) for layout in ("nn", "tn", "nt")),

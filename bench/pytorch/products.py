@@ -3,6 +3,7 @@
     python -m bench.pytorch.products build --to FOLDER        # compiles the kernels, where NVRTC is
     python -m bench.pytorch.products card --from FOLDER --out FILE   # on the card, with PyTorch
     python -m bench.pytorch.products table FILE…              # writes the ratios of --library-model nvidia from such files
+    python -m bench.pytorch.products table FILE… --keep       # the same; cases in none of the files keep their ratios
 
 With ``--sides 256 512 …`` every combination of these sizes is measured, in place of squares.
 Operands are column-major with elements drawn from a normal distribution: A as it is or transposed, B as it is or transposed (``nn`` to ``tt``). cuBLAS is
@@ -238,14 +239,31 @@ def _convolution_row(one: dict[str, Any]) -> list[Any]:
     return [one["type"], one["order"], one["result"], one["kernel"], one["code"], *one["sizes"]]
 
 
-def table(files: list[Path]) -> None:
-    """Write the ratios of ``--library-model nvidia`` from measurements on an H200 or H100, of products and of ``bench.pytorch.convolutions``: of a case in several files, the last counts."""
+def _present_rows() -> tuple[dict[str, dict[str, list[Any]]], list[dict[str, str]]]:
+    """Rows of the table as it is, by case, and where they were measured."""
+    present = json.loads(TABLE.read_text())["h200"]
+    products = {Case(*row[:5]).name: row for row in present["products"]}
+    convolutions = {f"kept {number}": row for number, row in enumerate(present["convolutions"])}
+    return {"products": products, "convolutions": convolutions}, present["about"]
+
+
+def table(files: list[Path], keep: bool) -> None:
+    """Write the ratios of ``--library-model nvidia`` from measurements on an H200 or H100, of products and of ``bench.pytorch.convolutions``: of a case in several files, the last counts.
+
+    With ``keep``, products in none of the files keep their rows, and so do convolutions if no file has any.
+    """
     rows: dict[str, dict[str, list[Any]]] = {"products": {}, "convolutions": {}}
     about: list[dict[str, str]] = []
+    if keep:
+        rows, about = _present_rows()
     for file in files:
         found = json.loads(file.read_text())
         card = {"driver": found["card"]["driver_version"], "memory_clock": found["card"]["clocks.max.mem"]}
         about.append({"torch": found["torch"], **card, "command": found["command"]})
+        if "convolutions" in found:
+            rows["convolutions"] = {
+                name: row for name, row in rows["convolutions"].items() if not name.startswith("kept ")
+            }
         for name, one in found.get("products", {}).items():
             times = [round(one[of] * 1e6, 3) for of in ("seconds", "cublas_seconds")]
             rows["products"][name] = [*_product_row(name, one), *times]
@@ -267,16 +285,22 @@ def main() -> None:
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=["nn", "tn"])
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--sides", nargs="+", type=int, help="every combination of these, in place of squares")
+    parser.add_argument("--kernels", default="", help="only cases whose kernel's name has this in it: wgmma")
+    parser.add_argument("--keep", action="store_true", help="for table: rows of other cases stay")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--to", type=Path, default=Path("build/products"))
     parser.add_argument("--from", dest="source", type=Path, default=Path("build/products"))
     parser.add_argument("--out", type=Path, default=Path("products.json"))
     options = parser.parse_args()
     if options.what == "table":
-        table(options.files)
+        table(options.files, options.keep)
         return
     shapes = list(itertools.product(options.sides, repeat=3)) if options.sides else [(n, n, n) for n in options.sizes]
-    chosen = list(cases(options.kinds, options.layouts, shapes))
+    chosen = [
+        case
+        for case in cases(options.kinds, options.layouts, shapes)
+        if options.kernels in plan(case.product(), TARGET).name
+    ]
     if options.what == "build":
         build(options.to, chosen)
     else:

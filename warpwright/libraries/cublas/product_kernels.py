@@ -399,14 +399,12 @@ class WgmmaShape:
 
 _WGMMA_SHAPES = (
     WgmmaShape(256, 1, 4, rate=1.0),
-    WgmmaShape(192, 2, 3, rate=1.23, cluster=(2, 1), producers=2),
-    WgmmaShape(128, 1, 6, rate=0.56),
+    WgmmaShape(192, 2, 3, rate=1.05, cluster=(2, 1), producers=2),
+    WgmmaShape(128, 1, 6, rate=0.93),
 )
 _SMALLEST_WGMMA = (128, 128)
 _GROUP = 8
 """Tiles along M that blocks at work at one time take before the next along N."""
-_PHASES, _PHASE_STEPS = 2, 4
-"""Where clusters begin along K: this many places, this many tiles apart."""
 _SWIZZLE_128, _PROMOTE_TO_256 = 3, 3
 """CU_TENSOR_MAP_SWIZZLE_128B and CU_TENSOR_MAP_L2_PROMOTION_L2_256B."""
 _MAP_TYPES = {size: ELEMENT_TYPES.index(name) for size, name in ((1, "u8"), (2, "f16"), (4, "tf32"))}
@@ -472,8 +470,6 @@ def _wgmma(p: Product, kind: int, target: Target) -> Plan:
         "CLUSTER_M": cluster_m,
         "CLUSTER_N": cluster_n,
         "GROUP": _GROUP,
-        "PHASES": _PHASES,
-        "PHASE_STEPS": _PHASE_STEPS,
         "PLAIN": int(plain),
     }
     map_a = _tensor_map(p.a, *((p.k, p.m) if ops[0] else (p.m, p.k)), p.batch, shape.tile_m if ops[0] else tile_k)

@@ -127,6 +127,7 @@ __launch_bounds__(THREADS, 1) KERNEL(const Arguments g, const __grid_constant__ 
     const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
     const int rank = CLUSTER > 1 ? rank_in_cluster() : 0, warpgroup = threadIdx.x / WARPGROUP;
     if (threadIdx.x == 0) {
+        fetch_map(map_a), fetch_map(map_b);
         for (int stage = 0; stage < STAGES; stage++) make_barrier(full + 8 * stage, 1), make_barrier(empty + 8 * stage, CONSUMERS * CLUSTER);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }

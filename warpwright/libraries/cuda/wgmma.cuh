@@ -16,15 +16,20 @@ __device__ __forceinline__ void expect(unsigned place, int bytes) {
 __device__ __forceinline__ void wait(unsigned place, unsigned parity) {
     asm volatile("{ .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared.b64 done, [%0], %1; @!done bra AGAIN; }" ::"r"(place), "r"(parity) : "memory");
 }
+// Arrives at a barrier of a block of the cluster when this warpgroup's products have read a stage, whose next tile TMA then writes there. Nothing that threads wrote has to be visible
+// after it, so the arrival is relaxed: with release at cluster scope, compilers emit MEMBAR.ALL.GPU, which takes about as long as all products of a stage.
 __device__ __forceinline__ void arrive_at(unsigned place, unsigned block) {
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(place), "r"(block) : "memory");
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there]; }" ::"r"(place), "r"(block) : "memory");
 }
-__device__ __forceinline__ void meet_cluster() { asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+// All threads of the cluster meet; barriers that were made before are visible after it (fence.mbarrier_init), other writes are not.
+__device__ __forceinline__ void meet_cluster() { asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory"); }
 __device__ __forceinline__ unsigned rank_in_cluster() {
     unsigned rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
+// Has a tensor map, which is a kernel's argument, in the cache of TMA before its first use.
+__device__ __forceinline__ void fetch_map(const Map &map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 #define BOX "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
 __device__ __forceinline__ void bring(unsigned to, const Map &map, unsigned barrier, int along, int line, int matrix) {
     asm volatile(BOX " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&map), "r"(barrier), "r"(along), "r"(line), "r"(matrix) : "memory");
@@ -66,6 +71,11 @@ struct Stage {
         number = 0, parity ^= 1;
     }
 };
+// A block's shared memory must outlive the other blocks' arrivals in it: those of the last use of each stage, at barriers that begin at `empty`. `stage` follows the last one brought.
+__device__ __forceinline__ void await_last_arrivals(unsigned empty, Stage stage) {
+    if (CLUSTER == 1) return;
+    for (int last = 0; last < STAGES; last++, stage.advance()) wait(empty + 8 * stage.number, stage.parity ^ 1);
+}
 
 // The tiles of D, ROWS by COLUMNS, that a cluster takes: GROUP of them along M before the next along N, so that those at work at one time share operands in L2.
 template <int ROWS, int COLUMNS> struct Tiles {
