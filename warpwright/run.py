@@ -689,6 +689,9 @@ class Job:
 
     def _timed(self) -> None:
         began = time.perf_counter()
+        from warpwright.timing import compile_ahead
+
+        compile_ahead.begin_once()
         from warpwright.timing.block_sampling import simulate_sampled
         from warpwright.timing.block_sources import Grid
         from warpwright.timing.interface import Progress as TimingProgress

@@ -1,4 +1,4 @@
-"""Compiles the cycle model in a process of its own while a command imports its modules and compiles the program's first kernel.
+"""Compiles the cycle model in a process of its own while a command imports its modules, or a launch compiles its kernel.
 
 The first timed launch on a machine needs the model's machine code, which takes LLVM some seconds, even for the quick tier (``native/tiered.py``).  A thread could not do this:
 llvmlite lets one thread at a time into LLVM.  The launch waits for the process at the entry's lock (``toolchain/cache.py``), and compiles the model itself if the process
@@ -10,6 +10,7 @@ has failed.
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 from warpwright.native import tiered
@@ -31,6 +32,12 @@ def begin() -> bool:
         return tiered.begin(MODEL)
     except OSError:
         return False
+
+
+@cache
+def begin_once() -> None:
+    """As ``begin``, once per process: for a launch that will need the model when its kernel has been compiled."""
+    begin()
 
 
 def main() -> None:
