@@ -157,6 +157,7 @@ def test_written_lines_do_not(bench: Bench) -> None:
 def test_the_dirty_ways_beside_a_set_aside_are_those_of_an_h100() -> None:
     """``bench/data/h100/l2_set_aside_counts.json``."""
     assert [min(7, dirty_ways_beside(ways, 16)) for ways in range(11)] == [7, 7, 7, 7, 7, 7, 6, 5, 4, 4, 3]
+    assert [dirty_ways_beside(ways, 8) for ways in range(6)] == [6, 5, 4, 3, 2, 2]
 
 
 SETS = L2_KIB * 1024 // 128 // 16

@@ -102,6 +102,35 @@ assert whole > 1.5 * alone, (alone, whole)
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("count", [1, 2], ids=["one stream", "two streams"])
+def test_a_launch_overhead_begins_before_the_kernel_ahead_has_ended(count: int) -> None:
+    """bench.machine.kernel_gaps on H200: kernels of 8,000 cycles follow each other as soon as empty ones."""
+    program = f"""
+all = streams({count})
+cells = [cell() for _ in all]
+
+def line(length):
+    first, last = event(), event()
+    cuda("cuEventRecord", first, all[0])
+    for _ in range(length):
+        change(all[0], cells[0], 1, 1)
+    cuda("cuEventRecord", last, all[0])
+    cuda("cuCtxSynchronize")
+    return between(first, last)
+
+if len(all) > 1:  # streams of their own share the chip
+    change(all[1], cells[1], 1, 1)
+line(1)  # brings the code
+one, four = line(1), line(4)
+print("found", one, (four - one) / 3)
+"""
+    one, each = (float(word) for word in run(program).split("found")[1].split())
+    launch = load_chip("h200").launch
+    assert launch.stream_launch_lead_us > 0.2
+    assert each == pytest.approx(one - launch.event_record_us - launch.stream_launch_lead_us, abs=0.05)
+
+
+@pytest.mark.ci
 def test_a_stream_of_a_higher_priority_goes_first() -> None:
     run(
         PAIR

@@ -17,12 +17,13 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.device import Card, DeviceError, smi
+from bench.device import Buffer, Card, DeviceError, smi
 
 MIB = 1 << 20
 PROBE_BLOCKS = 132
@@ -40,6 +41,7 @@ POLICIES = {"evict_last": 1, "evict_first": 2, "evict_normal": 3, "evict_unchang
 LINE_WORK = {"prefetch": 0, "prefetch evict_last": 1, "prefetch evict_normal": 2, "applypriority": 3, "discard": 4}
 SMALL = 12 * MIB
 CAPACITIES = (24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160)
+WORDS_PER_SECTOR, WORDS_PER_LINE = 8, 32
 DEEP = ("zeros", "constant", "8 bits", "16 bits", "sparse halves, half", "random")
 """Contents that are looked into further."""
 L1_KINDS = ("plain", "evict_last", "evict_first", "no_allocate", "evict_unchanged")
@@ -177,6 +179,23 @@ class Compressible:
         self.bench.call("cuMemAddressFree", *place)
 
 
+def _mixed(words: np.ndarray) -> dict[str, np.ndarray]:
+    """Random words of which some lines, sectors or words are left, the others being 0 or repeated."""
+    index = np.arange(len(words), dtype=np.uint32)
+    sector, line = index // WORDS_PER_SECTOR, index // WORDS_PER_LINE
+    return {
+        "half the lines random": np.where(line % 2 == 0, words, 0),
+        "half the 256 bytes random": np.where(index // 64 % 2 == 0, words, 0),
+        "half the sectors random": np.where(sector % 2 == 0, words, 0),
+        "1 of 4 sectors random": np.where(sector % 4 == 0, words, 0),
+        "1 of 8 sectors random": np.where(sector % 8 == 0, words, 0),
+        "a random word a sector": np.where(index % 8 == 3, words, 0),
+        "a random word a line": np.where(index % 32 == 3, words, 0),
+        "sector four times": words[(line * 8 + index % 8) % len(words)],
+        "random": words,
+    }
+
+
 def contents() -> dict[str, np.ndarray]:
     """32 KiB of each kind, as words."""
     rng = np.random.default_rng(22)
@@ -184,7 +203,7 @@ def contents() -> dict[str, np.ndarray]:
     words = rng.integers(0, 1 << 32, count, dtype=np.uint32)
     floats = rng.random(count, dtype=np.float32)
     index = np.arange(count, dtype=np.uint32)
-    sector, line = index // 8, index // 32
+    sector, line = index // WORDS_PER_SECTOR, index // WORDS_PER_LINE
 
     def sparse(zeros: float) -> np.ndarray:
         return np.where(rng.random(count) < zeros, np.float32(0), floats)
@@ -229,15 +248,7 @@ def contents() -> dict[str, np.ndarray]:
         "sparse halves, half": halves(0.5),
         "sparse halves, 3 of 4": halves(0.75),
         "halves 2 of 4": two_of_four.reshape(-1).view(np.uint32),
-        "half the lines random": np.where(line % 2 == 0, words, 0),
-        "half the 256 bytes random": np.where(index // 64 % 2 == 0, words, 0),
-        "half the sectors random": np.where(sector % 2 == 0, words, 0),
-        "1 of 4 sectors random": np.where(sector % 4 == 0, words, 0),
-        "1 of 8 sectors random": np.where(sector % 8 == 0, words, 0),
-        "a random word a sector": np.where(index % 8 == 3, words, 0),
-        "a random word a line": np.where(index % 32 == 3, words, 0),
-        "sector four times": words[(line * 8 + index % 8) % count],
-        "random": words,
+        **_mixed(words),
     }
     return {name: np.ascontiguousarray(table).view(np.uint32).reshape(-1) for name, table in made.items()}
 
@@ -380,93 +391,103 @@ def hashed(b: Bench) -> Any:
     return found
 
 
-def hints(b: Bench) -> Any:
-    """What each priority does: memory is read with one, other memory with another, then the first is probed and read again."""
-    hot, flood = b.card.alloc(64 * MIB), b.card.alloc(256 * MIB)
-    rows = []
-    m = MIB
+@dataclass
+class HintCases:
+    """Memory that is treated with some priority, then other memory is read; the first is probed and read again."""
 
-    def after(name: str, size: int, prepare: Callable[[], None], flooded: int, policy: str, aside: int) -> None:
+    bench: Bench
+    hot: Buffer
+    flood: Buffer
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def after(
+        self, name: str, mib: int, prepare: Callable[[], None], flooded_mib: int, policy: str = "plain", aside: int = 0
+    ) -> None:
+        """Add a row: ``prepare`` treats ``mib`` of the first memory, then ``flooded_mib`` of the other are read with a policy."""
+        b, flood = self.bench, self.flood.address
+
         def again() -> None:
             b.reset()
             b.set_aside(aside)
-            b.read(flood.address + 128 * m, 128 * m)
+            b.read(flood + 128 * MIB, 128 * MIB)
             prepare()
-            if flooded:
-                if policy == "plain":
-                    b.read(flood.address, flooded)
-                else:
-                    b.read_policy(flood.address, flooded, policy)
+            if flooded_mib and policy == "plain":
+                b.read(flood, flooded_mib * MIB)
+            elif flooded_mib:
+                b.read_policy(flood, flooded_mib * MIB, policy)
 
         again()
-        cycles = b.histogram_of(hot.address, size)
-        took = b.timed(again, lambda: b.read(hot.address, size))
-        rows.append(
-            {"case": name, "hot": size, "flood": flooded, "flood_policy": policy, "set_aside": aside, "cycles": cycles, "us": took}
-        )  # fmt: skip
+        size = mib * MIB
+        row = {"case": name, "hot": size, "flood": flooded_mib * MIB, "flood_policy": policy, "set_aside": aside}
+        row["cycles"] = b.histogram_of(self.hot.address, size)
+        row["us"] = b.timed(again, lambda: b.read(self.hot.address, size))
+        self.rows.append(row)
 
-    first = hot.address
+    def read(self, mib: int, policy: str, fraction: float = 1.0) -> Callable[[], None]:
+        return lambda: self.bench.read_policy(self.hot.address, mib * MIB, policy, fraction)
+
+    def write(self, mib: int, policy: str) -> Callable[[], None]:
+        return lambda: self.bench.write_policy(self.hot.address, mib * MIB, policy)
+
+    def each_line(self, mib: int, what: str) -> Callable[[], None]:
+        return lambda: self.bench.each_line(self.hot.address, mib * MIB, what)
+
+
+def _policies(cases: HintCases) -> None:
+    """Reads and writes with each priority, all of the memory and fractions of it."""
+    largest = cases.bench.largest
     for policy in POLICIES:
         for flood_policy in ("plain", "evict_first", "evict_last", "evict_normal", "evict_unchanged"):
             for flooded in (24, 48, 96):
-                after(
-                    f"read {policy}",
-                    16 * m,
-                    lambda p=policy: b.read_policy(first, 16 * m, p),
-                    flooded * m,
-                    flood_policy,
-                    0,
-                )
-        after(f"read {policy}", 16 * m, lambda p=policy: b.read_policy(first, 16 * m, p), 96 * m, "plain", b.largest)
-        after(f"write {policy}", 16 * m, lambda p=policy: b.write_policy(first, 16 * m, p), 96 * m, "plain", b.largest)
-    for size in (24, 32, 40, 48, 60):
-        for aside in (0, b.largest):
-            after(
-                "read evict_last",
-                size * m,
-                lambda n=size: b.read_policy(first, n * m, "evict_last"),
-                96 * m,
-                "plain",
-                aside,
-            )
+                cases.after(f"read {policy}", 16, cases.read(16, policy), flooded, flood_policy)
+        cases.after(f"read {policy}", 16, cases.read(16, policy), 96, aside=largest)
+        cases.after(f"write {policy}", 16, cases.write(16, policy), 96, aside=largest)
+    for mib in (24, 32, 40, 48, 60):
+        for aside in (0, largest):
+            cases.after("read evict_last", mib, cases.read(mib, "evict_last"), 96, aside=aside)
     for fraction in (0.25, 0.5, 0.75):
         for policy in ("evict_last", "last or first", "evict_first"):
-            after(
-                f"read {policy} {fraction}",
-                16 * m,
-                lambda p=policy, f=fraction: b.read_policy(first, 16 * m, p, f),
-                48 * m,
-                "plain",
-                0,
-            )
+            cases.after(f"read {policy} {fraction}", 16, cases.read(16, policy, fraction), 48)
+
+
+def _lines(cases: HintCases) -> None:
+    """A policy for a range of addresses, and instructions that act on single lines."""
+    b, first = cases.bench, cases.hot.address
 
     def ranged() -> None:
-        numbers = (np.uint32(16 * m // 16), np.uint32(4 * m), np.uint32(16 * m))
+        numbers = (np.uint32(MIB), np.uint32(4 * MIB), np.uint32(16 * MIB))
         b.launch("read_range", 528, 512, first, *numbers, b.sink)
 
-    after("range 4 of 16 MiB", 16 * m, ranged, 96 * m, "plain", 0)
+    cases.after("range 4 of 16 MiB", 16, ranged, 96)
     for what in LINE_WORK:
-        after(what, 16 * m, lambda w=what: b.each_line(first, 16 * m, w), 0, "plain", 0)
-        after(what, 16 * m, lambda w=what: b.each_line(first, 16 * m, w), 96 * m, "plain", 0)
+        cases.after(what, 16, cases.each_line(16, what), 0)
+        cases.after(what, 16, cases.each_line(16, what), 96)
 
         def both(w: str = what) -> None:
-            b.read_policy(first, 16 * m, "evict_last")
-            b.each_line(first, 16 * m, w)
+            cases.read(16, "evict_last")()
+            cases.each_line(16, w)()
 
-        after(f"read evict_last, {what}", 16 * m, both, 96 * m, "plain", 0)
-    written = {}
-    for dirty, discard in ((True, False), (True, True)):
+        cases.after(f"read evict_last, {what}", 16, both, 96)
+
+
+def hints(b: Bench) -> Any:
+    """What each priority does: memory is read with one, other memory with another, then the first is probed and read again."""
+    cases = HintCases(b, b.card.alloc(64 * MIB), b.card.alloc(256 * MIB))
+    _policies(cases)
+    _lines(cases)
+    written, flood = {}, cases.flood.address
+    for discard in (False, True):
         # Dirty lines to write back: a flood after the writes is slowed down by the write-backs.
         def change(d: bool = discard) -> None:
-            b.read(flood.address + 128 * m, 128 * m)
-            b.write_policy(first, 24 * m, "evict_normal")
+            b.read(flood + 128 * MIB, 128 * MIB)
+            cases.write(24, "evict_normal")()
             if d:
-                b.each_line(first, 24 * m, "discard")
+                cases.each_line(24, "discard")()
 
-        written[f"written {dirty}, discarded {discard}"] = b.timed(change, lambda: b.read(flood.address, 128 * m))
-    for memory in (hot, flood):
+        written[f"written True, discarded {discard}"] = b.timed(change, lambda: b.read(flood, 128 * MIB))
+    for memory in (cases.hot, cases.flood):
         memory.free()
-    return {"rows": rows, "written": written}
+    return {"rows": cases.rows, "written": written}
 
 
 def l1_hints(b: Bench) -> Any:
@@ -549,6 +570,15 @@ def set_aside_settings(b: Bench) -> list[tuple[int, int, float, int]]:
     return [(int(bins * 1e6), *policy) for bins in (2.5, 5, 7.5, 10) for policy in policies]
 
 
+def window_settings(b: Bench) -> list[tuple[int, int, float, int]]:
+    """The same for the settings that ``histograms`` times."""
+    policies = [(0, 0.0, NORMAL), (b.largest, 0.0, NORMAL)]
+    policies += [(b.largest, ratio, STREAMING) for ratio in (0.25, 0.5, 0.75, 1.0)]
+    policies += [(b.largest // 2, 0.5, STREAMING), (b.largest // 2, 1.0, STREAMING)]
+    policies += [(b.largest, ratio, NORMAL) for ratio in (0.25, 0.5)]
+    return [(int(bins * 1e6), *policy) for bins in (5, 7.5, 10, 15) for policy in policies]
+
+
 def counted(b: Bench, settings: list[tuple[int, int, float, int]] | None = None) -> Any:
     """The histograms whose traffic ``--counts`` reads under ncu: each twice, the second time in a warm L2."""
     elements = (4 if b.quick else 96) * MIB
@@ -581,7 +611,7 @@ COUNTS = (
 
 
 def count_under_ncu(cubin: Path, out: Path, part: str) -> None:
-    """Run the part ``counted`` or ``set_asides`` under ncu and store each setting's counters with it."""
+    """Run the part ``counted``, ``set_asides`` or ``windows`` under ncu and store each setting's counters with it."""
     from bench.corpus_card import under_ncu, value
 
     with tempfile.TemporaryDirectory() as folder:
@@ -594,7 +624,8 @@ def count_under_ncu(cubin: Path, out: Path, part: str) -> None:
         print(text[-2000:])
     for row, counts in zip(rows, measured[1::2], strict=False):
         row["counts"] = {name: float(value(counts, name) or "nan") for name in COUNTS}
-    out.write_text(json.dumps({"card": smi(), "rows": rows}) + "\n")
+    command = f"python -m bench.machine.l2_policies --cubin FILE --counts FILE --parts {part}"
+    out.write_text(json.dumps({"card": smi(), "command": command, "rows": rows}) + "\n")
 
 
 def rereads(b: Bench) -> Any:
@@ -675,6 +706,7 @@ PARTS: dict[str, Callable[[Bench], Any]] = {
     "histograms": histograms,
     "counted": counted,
     "set_asides": lambda b: counted(b, set_aside_settings(b)),
+    "windows": lambda b: counted(b, window_settings(b)),
     "rereads": rereads,
     "hashed": hashed,
     "l1_hints": l1_hints,
@@ -692,7 +724,7 @@ def main() -> None:
     parser.add_argument(
         "--counts",
         type=Path,
-        help="only count the traffic of histograms, under ncu, into this file; --parts set_asides: for each size of the set-aside",
+        help="only count the traffic of histograms, under ncu, into this file; --parts set_asides: for each size of the set-aside; --parts windows: for the settings of the part histograms",
     )
     parser.add_argument("--quick", action="store_true", help="one turn each and less data, for the model")
     options = parser.parse_args()

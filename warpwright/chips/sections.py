@@ -638,6 +638,8 @@ class Launch(Section):
     """Least of a host's call that waits."""
     event_record_us: float = Field(ge=0)
     """Of an event that keeps time, in its stream."""
+    stream_launch_lead_us: float = Field(ge=0)
+    """From the beginning of a kernel's launch overhead to the end of a kernel that precedes it in its stream."""
     graph_launch_overhead_us: float = Field(ge=0)
     """Of a graph's kernel that another node of the graph precedes, in the place of launch_overhead_cycles."""
     graph_branch_interval_us: float = Field(ge=0)

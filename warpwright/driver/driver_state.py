@@ -102,6 +102,8 @@ class Stream:
     handle: int = 0
     ps: int = 0
     """Simulated time at which its work so far will have ended, in picoseconds of the process's clock."""
+    kernel_ps: int = -1
+    """The same for its last kernel, -1 without one; equal to ``ps`` until other work takes time."""
     capture: Graph | None = None
     capture_tail: list[Any] = field(default_factory=list)
     """Nodes on which the next captured node depends."""
@@ -122,6 +124,15 @@ class Stream:
     def blocking(self) -> bool:
         """Whether the stream and the default stream wait for each other."""
         return not self.flags & 1
+
+    @property
+    def lead_ps(self) -> int:
+        """How long before the end of a kernel the launch overhead of the stream's next kernel begins, in picoseconds."""
+        return picoseconds(self.device.gpu.chip.launch.stream_launch_lead_us * 1e-6)
+
+    def ended_kernel(self, ps: int) -> None:
+        """Its last work so far is a kernel, which ends at a time in picoseconds."""
+        self.ps = self.kernel_ps = ps
 
 
 @dataclass(eq=False)
@@ -400,7 +411,9 @@ class State:
         if self.host_time.simulated:
             self.host_time.ps += picoseconds(us * 1e-6)
 
-    def begin(self, stream: Stream, latency_us: float = 0.0, submitted_ps: int | None = None) -> int:
+    def begin(
+        self, stream: Stream, latency_us: float = 0.0, submitted_ps: int | None = None, kernel: bool = False
+    ) -> int:
         """Simulated time at which new work of a stream can start, in picoseconds.
 
         A device's default stream waits for its others, and they for it; nothing starts before the host submits it.
@@ -408,6 +421,7 @@ class State:
         Args:
             latency_us: from the host's call to the device, where the host's clock is simulated.
             submitted_ps: when the host submitted it; now by default.
+            kernel: whether it is a kernel, whose launch overhead begins before a kernel before it in its stream has ended.
         """
         if submitted_ps is None:
             submitted_ps = self.host_ps if self.submitted_ps is None else self.submitted_ps
@@ -418,8 +432,9 @@ class State:
             stream.ps = max(s.ps for s in stream.device.streams if s.blocking)
         elif stream.blocking:
             stream.ps = max(stream.ps, default.ps)
+        earliest = stream.ps - (stream.lead_ps if kernel and stream.ps == stream.kernel_ps else 0)
         stream.ps = max(stream.ps, submitted_ps)
-        return stream.ps
+        return max(earliest, submitted_ps)
 
     def host_waits(self, ps: int) -> None:
         """The host waits for the end of some work: its later work starts no earlier."""

@@ -247,7 +247,7 @@ class Graph(Node):
         before = clock_of(stream)
         lane = Stream(stream.device, flags=1)
         for vertex, ready in self._by_time(begin, ends):
-            lane.ps = ready
+            lane.ps, lane.kernel_ps = ready, -1
             lane.queue = new_queue()
             lane.clock = clocks[vertex] = dict(before)
             for needed in vertex.needs:

@@ -52,7 +52,8 @@ class Group:
             after: dict[Item, int] = {}
             for need in waited:
                 for kernel, delay in ends[need].items():
-                    after[kernel] = max(delay + item.extra, after.get(kernel, delay + item.extra))
+                    delay += item.extra - item.lead_ps(need)
+                    after[kernel] = max(delay, after.get(kernel, delay))
             before = set().union(*(self._before[need] for need in waited))
             if item.launcher is None:
                 duration = item.work.duration(item.stream)
@@ -133,7 +134,8 @@ class Group:
             if one is not None:
                 ended.append(item)
                 # Of two kernels in one stream, the later one is the later item.
-                item.stream.ps = base + picoseconds(one.end_seconds) if timed else item.stream.ps
+                if timed:
+                    item.stream.ended_kernel(base + picoseconds(one.end_seconds))
                 _record(item, base, one.begin_seconds, one.end_seconds)
         return ended
 
@@ -186,7 +188,8 @@ class ResidentGroup:
         items = []
         for place, one in ended.items():
             item = self.group.items[place]
-            item.stream.ps = self.base_ps + picoseconds(one.end_seconds) if self.timed else item.stream.ps
+            if self.timed:
+                item.stream.ended_kernel(self.base_ps + picoseconds(one.end_seconds))
             _record(item, self.base_ps, one.begin_seconds, one.end_seconds)
             items.append(item)
         if self.done:

@@ -161,11 +161,11 @@ class Item:
         self.extra = extra
         """Picoseconds from the end of its last dependency to its start; negative in a graph, where a launch takes less
         time than in a stream."""
-        self.floor = max((item.ps for item in needs if item.done), default=0)
         self.launcher = work.kernel()
         self.shares = self.launcher is not None and work.shares()
         self.early = {item for item in early if not item.done and item.shares and self.shares}
         """Kernels for which it only waits until their blocks trigger their dependents."""
+        self.floor = max((item.ps - self.lead_ps(item) for item in needs if item.done), default=0)
         self.needs = [item for item in dict.fromkeys(needs) if not item.done]
         # A dependent kernel may end before the one for which it did not wait.
         behind = [one for item in self.needs if item not in self.early for one in item.early if not one.done]
@@ -181,9 +181,15 @@ class Item:
 
     def start(self) -> int:
         """When it may begin, according to work that has finished."""
-        ended = (item.ps for item in self.needs if item.done)
-        latency = self.device.gpu.chip.launch.launch_latency_us if self.launcher is not None else 0.0
-        return max(state().begin(self.stream, latency, self.submitted_ps), self.floor, *ended) + self.extra
+        ended = (item.ps - self.lead_ps(item) for item in self.needs if item.done)
+        kernel = self.launcher is not None
+        latency = self.device.gpu.chip.launch.launch_latency_us if kernel else 0.0
+        return max(state().begin(self.stream, latency, self.submitted_ps, kernel), self.floor, *ended) + self.extra
+
+    def lead_ps(self, before: Item) -> int:
+        """How long before the end of an item for which it waits its launch overhead begins, in picoseconds: both are kernels of one stream."""
+        kernels = self.launcher is not None and before.launcher is not None
+        return self.stream.lead_ps if kernels and before.stream is self.stream and before not in self.early else 0
 
     def __str__(self) -> str:
         on = f"stream {self.stream.handle:#x}" if self.stream.handle else "the default stream"

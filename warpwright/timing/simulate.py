@@ -112,10 +112,10 @@ def dirty_ways_beside(set_aside: int, ways: int) -> int:
     """Maximum number of a set's ways that may hold dirty, non-persisting lines with ``set_aside`` of ``ways`` set aside; the chip's ``l2_dirty_ways`` may be lower.
 
     An H100 with 0 to 5, 6, 7, 8, 9 and 10 of 16 ways set aside keeps 7, 6, 5, 4, 4 and 3 (``bench.machine.l2_policies counted``,
-    ``bench/data/h100/l2_set_aside_counts.json``): all but 4 of the rest, or half of it.
+    ``bench/data/h100/l2_set_aside_counts.json``): all of the rest but a quarter of the set, or half of the rest.
     """
     rest = ways - set_aside
-    return max(rest - 4, (rest + 1) // 2, 1)
+    return max(rest - ways // 4, (rest + 1) // 2, 1)
 
 
 def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
@@ -125,7 +125,7 @@ def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
     state.words[s.chip.persisting_ways] = max(ways, 1) if l2.l2_set_aside_max_kib else 0
     if ways:
         state.words[s.chip.l2_dirty_ways] = min(l2.l2_dirty_ways, dirty_ways_beside(ways, l2.l2_ways))
-    if l2.l2_ways - ways >= 8:
+    if l2.l2_ways - ways >= l2.l2_ways // 2:
         state.words[s.chip.crowded_write_back] = 0
 
 

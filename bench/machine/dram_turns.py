@@ -1,0 +1,63 @@
+"""What DRAM takes for reads at random among writes at random, by their ratio and by the size of the memory that is written.
+
+``python -m bench.machine.dram_turns --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bench.device import Device
+from bench.machine.card_program import measure_cubin
+
+MIB = 1 << 20
+THREADS = 1024
+LINE_BYTES = 128
+KERNELS = ("stores", "sums", "reads")
+SIZES_MIB = (32, 64, 128, 256, 1024)
+"""Of the memory that is changed."""
+READ_MIB = 2048
+PERIODS = (0, 64, 32, 16, 8, 4, 2, 1)
+"""Changes for each read; 0: no reads."""
+MODEL_SIZES_MIB, MODEL_PERIODS = (64, 1024), (0, 32, 8, 2)
+
+
+def measure(device: Device, cubin: bytes) -> list[dict[str, float | str]]:
+    """Nanoseconds over the chip for each change (of ``reads``: for each round of a pair of lanes), by kernel, MiB that are changed, and changes for each read.
+
+    Each is the slope between two numbers of rounds, the least of several launches of each.  No two launches change the same sequence of lines.
+    """
+    module, sm_count = device.load(cubin), int(device.describe()["sm_count"])
+    model = device.kind == "model"
+    sizes, periods, counts = (MODEL_SIZES_MIB, MODEL_PERIODS, (24, 40)) if model else (SIZES_MIB, PERIODS, (96, 288))
+    changed, read = device.alloc(max(sizes) * MIB), device.alloc(READ_MIB * MIB)
+    out = device.upload(np.zeros(2 * sm_count, np.uint64))
+    rows: list[dict[str, float | str]] = []
+    seed = 0
+    for kernel in KERNELS:
+        for size in sizes if kernel != "reads" else sizes[-1:]:
+            for period in periods if kernel != "reads" else periods[1:]:
+                took = []
+                for count in counts:
+                    best = np.inf
+                    for _ in range(2 if model else 4):
+                        seed += 1
+                        lines = [np.uint32(mib * MIB // LINE_BYTES - 1) for mib in (size, READ_MIB)]
+                        drawn = np.uint32(seed * 0x2545F491 & 0xFFFFFFFF)
+                        arguments = [out, changed, lines[0], read, lines[1], np.uint32(period), drawn, np.int32(count)]
+                        module.launch(kernel, sm_count, THREADS, arguments)
+                        times = out.read(np.uint64, 2 * sm_count).reshape(sm_count, 2)
+                        best = min(best, float(times[:, 1].max() - times[:, 0].min()))
+                    took.append(best)
+                each = (took[1] - took[0]) / ((counts[1] - counts[0]) * sm_count * THREADS // 2)
+                rows.append({"kernel": kernel, "mib": size, "period": period, "ns": round(each, 5)})
+                print(rows[-1], flush=True)
+    for buffer in (changed, read, out):
+        buffer.free()
+    return rows
+
+
+if __name__ == "__main__":
+    measure_cubin(Path(__file__), __doc__, measure, threads=THREADS, read_mib=READ_MIB)
