@@ -13,7 +13,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -77,6 +77,8 @@ class Origins:
         self._entered: dict[int, list[Any]] = {}
         """Modules whose forward pass each thread is executing."""
         self._torch: Any = None
+        self._names: Any = None
+        """What names operators, unless the program's own profiler runs."""
 
     def hook(self, torch: Any) -> None:
         """Set the hooks."""
@@ -91,10 +93,46 @@ class Origins:
 
     def _name_operators(self) -> None:
         self._ranges.open_ranges.allocated_bytes = self._torch.cuda.memory_allocated
-        names = self._torch.autograd.profiler.emit_nvtx()
-        names.__enter__()
+        self._resume()
+        self._yield_to_profilers()
         # PyTorch warns about callbacks that are left when the process ends.
-        atexit.register(names.__exit__, None, None, None)
+        atexit.register(self._pause)
+
+    def _resume(self) -> None:
+        if self._names is None and not self._torch.autograd._profiler_enabled():
+            self._names = self._torch.autograd.profiler.emit_nvtx()
+            self._names.__enter__()
+
+    def _pause(self) -> None:
+        if self._names is not None:
+            names, self._names = self._names, None
+            names.__exit__(None, None, None)
+
+    def _yield_to_profilers(self) -> None:
+        """PyTorch has one profiler at a time: while the program's own runs, operators are not named."""
+        kind = self._torch.autograd.profiler.profile
+        for name in ("_prepare_trace", "_start_trace"):
+            if hasattr(kind, name):
+                setattr(kind, name, self._after(self._pause, getattr(kind, name)))
+        kind.__exit__ = self._before(kind.__exit__, self._resume)
+
+    @staticmethod
+    def _after(first: Callable[[], None], then: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            first()
+            return then(*arguments, **named)
+
+        return call
+
+    @staticmethod
+    def _before(first: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            try:
+                return first(*arguments, **named)
+            finally:
+                then()
+
+        return call
 
     def _record_of(self, module: Any) -> Any:
         if module not in self._records:
