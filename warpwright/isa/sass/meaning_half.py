@@ -148,6 +148,21 @@ def HMNMX2(i: Instruction, b: Emitter) -> None:
     set32(b, i.operands[0], pack(b, results[0], results[1]))
 
 
+@meaning("VHMNMX")
+def VHMNMX(i: Instruction, b: Emitter) -> None:
+    """The least or greatest of three."""
+    only(i, "BF16_V2", "FTZ", "NAN")
+    type, selector = format_of(i), i.operands[-1]
+    triples = [halves(b, o, type) for o in sources(i, 1)]
+    how = "nan" if "NAN" in i.modifiers else "number"
+    results = []
+    for n in range(2):
+        x, y, z = (flush(b, i, triple[n]) for triple in triples)
+        found = float_pick(b, selector, float_pick(b, selector, x, y, how, False), z, how, False)
+        results.append(b.op("canonical_nan", type, found))
+    set32(b, i.operands[0], pack(b, results[0], results[1]))
+
+
 @meaning("HSETP2")
 def HSETP2(i: Instruction, b: Emitter) -> None:
     """Two comparisons: the lower halves set the first predicate, the upper halves the second (``H_AND``: both set

@@ -13,6 +13,7 @@ from warpwright.isa.sass.fields import (
     B_FORMS,
     C_FORMS,
     HALVES,
+    REUSE_C,
     Choice,
     Custom,
     Fixed,
@@ -45,6 +46,8 @@ P81, P84 = Pred(81), Pred(84)
 P_IN = Pred(87, 90)
 SCALE = Choice(at(84, 3), (None, "D8", "D4", "D2", "", "M2", "M4", "M8"))
 HALF_NAMES = tuple(name.lstrip(".") for name in HALVES)
+HALF_C = Reg(64, negate=84, absolute=83, reuse=REUSE_C, suffix=Choice(at(76, 2), HALF_NAMES))
+"""The third source of VHMNMX, always a register."""
 HALF_A = reg_a("-|", suffix=Choice(at(74, 2), HALF_NAMES))
 HFMA2_90 = (flag(78, "F32"), FTZ_FMZ_OR_OOB, SATURATE, flag(79, "RELU"))
 HFMA2_80 = (flag(78, "F32"), FTZ_OR_FMZ, SATURATE, flag(79, "RELU"))
@@ -63,7 +66,7 @@ class PackedHalf:
     code: int
     forms: tuple[int, ...]
     before: tuple[Reg | Pred, ...]
-    after: tuple[Pred | When, ...]
+    after: tuple[Pred | Reg | When, ...]
     modifiers: tuple[Choice | Fixed, ...]
     _: KW_ONLY
     head: tuple[Fixed, ...] = ()
@@ -159,5 +162,6 @@ ROWS = (
                format_bit=65).rows(),
     *PackedHalf("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN")), bf16_from=80, first=80, last=80).rows(),
     *PackedHalf("HMNMX2", 0x040, B_FORMS, (D,), (P_IN,), (flag(78, "F32"), FTZ, flag(81, "NAN"), flag(82, "XORSIGN")), bf16_from=86, first=86).rows(),
+    *PackedHalf("VHMNMX", 0x047, B_FORMS, (D,), (HALF_C, P_IN), (FTZ, flag(81, "NAN"), flag(82, "XORSIGN")), first=90).rows(),
 )
 # fmt: on
