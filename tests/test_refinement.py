@@ -22,15 +22,16 @@ def gpu() -> ww.GPU:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("block", [64, 192])
+@pytest.mark.parametrize("block", [64, 192, 512])
 def test_factors_make_the_matrix_again(gpu: ww.GPU, precision: str, block: int) -> None:
-    a = np.random.default_rng(3).standard_normal((320, 320))
+    n = max(320, block + 64)
+    a = np.random.default_rng(3).standard_normal((n, n))
     factors = Factors(gpu, a, PRECISIONS[precision])
     factors.run(block)
     lu = factors.lu.get().astype(np.float64)
-    lower, upper = np.tril(lu, -1) + np.eye(320), np.triu(lu)
+    lower, upper = np.tril(lu, -1) + np.eye(n), np.triu(lu)
     assert factors.singular == 0
-    assert sorted(factors.order()) == list(range(320))
+    assert sorted(factors.order()) == list(range(n))
     # Partial pivoting: no multiplier is larger than one.
     assert np.abs(np.tril(lu, -1)).max() <= 1 + 1e-6
     difference = np.abs(lower @ upper - a[factors.order()])
@@ -56,7 +57,7 @@ def test_solutions_have_double_precision(gpu: ww.GPU, precision: str) -> None:
 @pytest.mark.ci
 def test_what_does_not_converge_is_solved_in_fp64(gpu: ww.GPU) -> None:
     rng = np.random.default_rng(6)
-    a, x = spectrum(1e9, "geometric", rng), rng.standard_normal(256)
+    a, x = spectrum(1e9, "geometric", rng, 256), rng.standard_normal(256)
     solution = solve(gpu, a, a @ x, "bf16", most_iterations=5)
     assert not solution.converged
     assert solution.iterations <= 5

@@ -1,7 +1,8 @@
 """LU factorisation with partial pivoting on tensor cores, by kernels of ours (``refinement.cu``).
 
-The matrix is divided into blocks of 256 columns.  A block is factorised recursively down to panels of 32 columns, in the type of the factors (FP32 or
-FP64); the rows of U follow, and the rest of the matrix loses their product, which is where tensor cores multiply and almost all operations are.
+The matrix is divided into blocks of 512 columns.  A block is factorised recursively down to panels of 32 columns, in the type of the factors (FP32 or
+FP64); the rows of U follow, and the rest of the matrix loses their product, which is where tensor cores multiply and almost all operations are.  Within a
+block tensor cores multiply by its halves.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from warpwright.run import Run
 SOURCE = Path(__file__).with_name("refinement.cu")
 WIDTH, SIDE, THREADS = 32, 64, 256
 """Columns of a panel, rows of a triangle that is inverted, and threads of a block."""
-BLOCK = 256
+BLOCK = 512
 """Columns whose product with the rest of the matrix is one launch."""
+HALF = 256
+"""Columns of a block's half."""
 PANEL_ROWS = 256
 """Rows of a block of a panel's grid at least."""
 FIRST_ARCH = 80
@@ -40,9 +43,9 @@ class Precision:
     type: npt.DTypeLike
     """Of the factors."""
     kind: int
-    """How the rest of the matrix loses a block's product."""
+    """How the rest of the matrix loses the product of at least 256 columns."""
     inner_kind: int
-    """The same within a block."""
+    """The same for fewer columns within a block."""
     scaled: bool = False
     """Whether rows and columns are scaled to a largest element between one half and one: FP16 has few exponents."""
 
@@ -65,6 +68,8 @@ _STAGE_BYTES = {
     DOUBLE: 8 * (128 * 20 + 16 * 68),
 }
 """Shared memory of one of the two stages of ``update``."""
+_TILE_BYTES = {kind: 128 * (8 * 72 if kind == DOUBLE else 4 * 136) for kind in _STAGE_BYTES}
+"""Shared memory of its tile of C."""
 
 Launched = Callable[[str, Run], None]
 """Told each launch with the name of its kernel."""
@@ -106,6 +111,27 @@ _NAMES = (
     "factor_panel", "exchange_rows", "solve_rows", "update", "invert_triangles", "solve_triangle", "product", "inner_products", "combine",
     "normalise",
 )  # fmt: skip
+
+
+def update(
+    kernel: Kernel,
+    kind: int,
+    matrix: DeviceArray,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    first: int,
+    depth: int,
+) -> Run:
+    """Take from a part of a matrix the product of ``depth`` columns, from ``first`` on, with as many rows.
+
+    Args:
+        kernel: ``update``, which multiplies in the way of ``kind``.
+        rows: the first row of the part, and the one after its last; ``columns`` alike.
+    """
+    tile_n = 64 if kind == DOUBLE else 128
+    grid = (-(-(columns[1] - columns[0]) // tile_n), -(-(rows[1] - rows[0]) // 128))
+    ints = [np.int32(value) for value in (matrix.shape[1], *rows, *columns, first, depth)]
+    return kernel[grid, THREADS, 2 * _STAGE_BYTES[kind] + _TILE_BYTES[kind]](matrix, *ints)
 
 
 class Factors:
@@ -189,7 +215,7 @@ class Factors:
         middle, end = first + half, first + width
         self._factorise(first, half)
         self._solve_rows(first, half, (middle, end))
-        self._update(self.precision.inner_kind, (middle, self.n), (middle, end), first, half)
+        self._update(self._kind(half), (middle, self.n), (middle, end), first, half)
         self._factorise(middle, width - half)
 
     def _panel(self, first: int) -> None:
@@ -215,7 +241,7 @@ class Factors:
         if width > WIDTH:
             half = width // 2 // WIDTH * WIDTH
             self._solve_rows(first, half, columns)
-            self._update(self.precision.inner_kind, (first + half, first + width), columns, first, half)
+            self._update(self._kind(half), (first + half, first + width), columns, first, half)
             self._solve_rows(first + half, width - half, columns)
             return
         begin, end = columns
@@ -223,11 +249,13 @@ class Factors:
         ints = [np.int32(value) for value in (self.n, first, begin, end)]
         self._launch("solve_rows", -(-(end - begin) // threads), threads, 0, (self.lu, *ints))
 
+    def _kind(self, depth: int) -> int:
+        """How a product within a block is computed."""
+        return self.precision.kind if depth >= HALF else self.precision.inner_kind
+
     def _update(self, kind: int, rows: tuple[int, int], columns: tuple[int, int], first: int, depth: int) -> None:
-        tile_n = 64 if kind == DOUBLE else 128
-        grid = (-(-(columns[1] - columns[0]) // tile_n), -(-(rows[1] - rows[0]) // 128))
-        ints = [np.int32(value) for value in (self.n, *rows, *columns, first, depth)]
-        self._launch("update", grid, THREADS, 2 * _STAGE_BYTES[kind], (self.lu, *ints), kind)
+        run = update(self._kernels[kind]["update"], kind, self.lu, rows, columns, first, depth)
+        self._launched("update", run)
 
     def _launch(
         self,
@@ -236,7 +264,6 @@ class Factors:
         threads: int,
         shared: int,
         arguments: tuple[Any, ...],
-        kind: int | None = None,
     ) -> None:
-        kernel = self._kernels[self.precision.inner_kind if kind is None else kind][name]
+        kernel = self._kernels[self.precision.inner_kind][name]
         self._launched(name, kernel[grid, threads, shared](*arguments))

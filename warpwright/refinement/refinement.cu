@@ -173,6 +173,7 @@ const int TILE_M = 128, TILE_N = KIND == 4 ? 64 : 128, TILE_K = KIND == 4 ? 16 :
 const int PAD_A = sizeof(E) == 2 ? 8 : 4, PAD_B = sizeof(E) == 8 ? 4 : 8;
 const int PITCH_A = TILE_K + PAD_A, PITCH_B = TILE_N + PAD_B, STAGE = TILE_M * PITCH_A + TILE_K * PITCH_B;
 const int LOADS_A = TILE_M * TILE_K / VECTOR / THREADS, LOADS_B = TILE_K * TILE_N / VECTOR / THREADS;
+const int PITCH_C = TILE_N + 8, LOADS_C = TILE_M * TILE_N / VECTOR / THREADS;
 struct alignas(16) Vector { T v[VECTOR]; };
 
 __device__ __forceinline__ E converted(T value)
@@ -257,6 +258,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) update(T *a, int n, int i0
 {
     extern __shared__ __align__(16) unsigned char dynamic[];
     E *stages = (E *)dynamic;
+    T *c_tile = (T *)(stages + 2 * STAGE);
     const int first_m = i0 + blockIdx.y * TILE_M, first_n = j0 + blockIdx.x * TILE_N, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Vector next_a[LOADS_A], next_b[LOADS_B];
     const int row_a = threadIdx.x / (TILE_K / VECTOR), along_a = threadIdx.x % (TILE_K / VECTOR) * VECTOR;
@@ -286,6 +288,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) update(T *a, int n, int i0
     T sums[MS][NS][SUMS] = {};
 #endif
     begin(0);
+    // The tile of C comes from memory while the product is computed.
+    {
+        const int row_c = threadIdx.x / (TILE_N / VECTOR), step_c = THREADS / (TILE_N / VECTOR);
+#pragma unroll
+        for (int i = 0; i < LOADS_C; i++) {
+            const int row = row_c + i * step_c;
+            if (first_m + row < i1 && first_n + along_b < j1) {
+                unsigned place = (unsigned)__cvta_generic_to_shared(c_tile + row * PITCH_C + along_b);
+                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(a + (i64)(first_m + row) * n + first_n + along_b) : "memory");
+            }
+        }
+    }
     for (int k = 0, at = 0; k < depth; k += TILE_K, at ^= 1) {
         E *stage = stages + at * STAGE;
         finish(stage);
@@ -324,6 +338,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) update(T *a, int n, int i0
         }
 #endif
     }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
 #if KIND == 0
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -331,9 +347,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) update(T *a, int n, int i0
         for (int j = 0; j < 2; j++) {
             int row = first_m + m_thread + 16 * i, column = first_n + n_thread * 4 + 64 * j;
             if (row >= i1 || column >= j1) continue;
-            float4 *place = (float4 *)(a + (i64)row * n + column), c = *place;
+            float4 c = *(float4 *)(c_tile + (row - first_m) * PITCH_C + column - first_n);
             c.x -= sums[i][4 * j], c.y -= sums[i][4 * j + 1], c.z -= sums[i][4 * j + 2], c.w -= sums[i][4 * j + 3];
-            *place = c;
+            *(float4 *)(a + (i64)row * n + column) = c;
         }
 #else
     struct alignas(2 * sizeof(T)) Pair { T x, y; };
@@ -345,9 +361,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) update(T *a, int n, int i0
             for (int e = 0; e < SUMS; e += 2) {
                 int row = first_m + warp_m + i * MMA_M + lane / 4 + e / 2 * 8, column = first_n + warp_n + j * 8 + lane % 4 * 2;
                 if (row >= i1 || column >= j1) continue;
-                Pair *place = (Pair *)(a + (i64)row * n + column), c = *place;
+                Pair c = *(Pair *)(c_tile + (row - first_m) * PITCH_C + column - first_n);
                 c.x -= sums[i][j][e], c.y -= sums[i][j][e + 1];
-                *place = c;
+                *(Pair *)(a + (i64)row * n + column) = c;
             }
 #endif
 }

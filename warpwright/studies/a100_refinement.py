@@ -1,7 +1,7 @@
 """Figures 10 and 11 of the A100 whitepaper: linear systems refined to double precision with factors from tensor cores.
 
-Iterations and fallbacks are those of real solves (functional engine) of 37 generated matrices of order 256.  At that order launches take all the time, so
-speedups are composed for the order at which dense solvers run: a factorisation of order N is the sum of its steps, and the time of each kernel in a step
+Iterations and fallbacks are those of real solves (functional engine) of 37 generated matrices of order 1,024.  At that order launches take most of the time,
+so speedups are composed for the order at which dense solvers run: a factorisation of order N is the sum of its steps, and the time of each kernel in a step
 comes from launches of that kernel on matrices of order 1,024 to 4,096, timed, and continued by the work that it does.
 """
 
@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from warpwright.api import GPU
-from warpwright.refinement.factors import BLOCK, PRECISIONS, THREADS, Factors, kernels
+from warpwright.refinement.factors import BLOCK, HALF, PRECISIONS, THREADS, Factors, kernels, update
 from warpwright.refinement.solver import MOST_ITERATIONS, Preconditioner, System, solve
 from warpwright.run import Run
 from warpwright.studies.a100_tensor_cores import PAPER
@@ -30,6 +30,8 @@ ORDER = 16_384
 """At which speedups are compared.  The paper names one order, about 40,000, for its largest matrices."""
 OTHER_ORDERS = (8_192, 32_768)
 TIMED_ORDERS = (1024, 2048, 4096)
+JOINED_ORDERS = (4096, ORDER)
+"""At which the products between the halves of a block are timed, on matrices as high or as wide as that."""
 VECTORS = 8
 """Vectors of GMRES in an iteration that is timed."""
 
@@ -79,10 +81,10 @@ def _timed(timing: str) -> tuple[GPU, dict[str, float], Callable[[str, Run], Non
 
 
 def step_seconds(precision: str, order: int) -> float:
-    """Seconds for the columns of L and the rows of U of a matrix's first block."""
+    """Seconds for the columns of L and the rows of U of the first half of a matrix's first block."""
     gpu, spent, told = _timed("full")
     matrix = np.random.default_rng(order).standard_normal((order, order))
-    Factors(gpu, matrix, PRECISIONS[precision], told).factorise(0, BLOCK)
+    Factors(gpu, matrix, PRECISIONS[precision], told).factorise(0, HALF)
     return sum(spent.values())
 
 
@@ -93,14 +95,42 @@ def rest_seconds(precision: str, order: int) -> float:
     return sum(spent.values())
 
 
+def join_seconds(precision: str, order: int) -> float:
+    """Seconds for the products between the halves of a block: of its columns of L, and of its rows of U."""
+    gpu, used = GPU("a100", timing="full"), PRECISIONS[precision]
+    kernel = kernels(gpu, used, used.kind)["update"]
+    high, wide = gpu.zeros((order, BLOCK), used.type), gpu.zeros((BLOCK, order), used.type)
+    second = (HALF, BLOCK)
+    left = update(kernel, used.kind, high, (HALF, order), second, 0, HALF)
+    right = update(kernel, used.kind, wide, second, (BLOCK, order), 0, HALF)
+    return left.seconds + right.seconds
+
+
 @cache
+def steps(precision: str) -> tuple[Seconds, Seconds, Seconds]:
+    """Seconds by the order of what is left: the columns and rows of half a block, the products between its halves, and the product with the rest."""
+    orders = TIMED_ORDERS[1:]
+    # Half blocks are factorised alike in all precisions whose factors are FP32.
+    columns = _continued(orders, [step_seconds(_alike(precision), order) for order in orders], 1)
+    joined = _continued(JOINED_ORDERS, [join_seconds(precision, order) for order in JOINED_ORDERS], 1)
+    rest = _continued(orders, [rest_seconds(precision, order) for order in orders], 2)
+    return columns, joined, rest
+
+
+def parts(precision: str, order: int) -> tuple[float, float, float]:
+    """Seconds that a factorisation spends on each of the three."""
+    columns, joined, rest = steps(precision)
+    blocks = range(BLOCK, order + 1, BLOCK)
+    return (
+        sum(columns(left) for left in range(HALF, order + 1, HALF)),
+        sum(joined(left) for left in blocks),
+        sum(rest(left) for left in blocks),
+    )
+
+
 def factorisation(precision: str) -> Seconds:
     """Seconds of the factorisation of a matrix by its order."""
-    orders = TIMED_ORDERS[1:]
-    # Blocks are factorised alike in all precisions whose factors are FP32.
-    columns = _continued(orders, [step_seconds(_alike(precision), order) for order in orders], 1)
-    rest = _continued(orders, [rest_seconds(precision, order) for order in orders], 2)
-    return lambda order: sum(columns(left) + rest(left) for left in range(BLOCK, int(order) + 1, BLOCK))
+    return lambda order: sum(parts(precision, int(order)))
 
 
 def _alike(precision: str) -> str:
@@ -190,7 +220,7 @@ def figure_11(step: Step) -> Result:
     found = outcomes(step)
     for precision in PRECISIONS:
         step(f"time of {precision}")
-        factorisation(precision), iteration(precision)
+        steps(precision), iteration(precision)
     fallbacks = [
         Cell(
             "fallbacks to FP64",
@@ -245,6 +275,13 @@ def _remarks(found: dict[str, dict[str, Outcome]], sums: dict[str, int], common:
         + ".",
         f"Fallbacks (more than {MOST_ITERATIONS} iterations, or no factors): {listed}.",
         f"Speedups by order: {others}.",
-        "The paper's matrices are SuiteSparse's, which cannot be had here; these are generated, of order 256 and of the same kinds, and its count of"
+        f"Milliseconds at order {ORDER:,} (panels and rows of U, products between halves of a block, products with the rest, an iteration): "
+        + "; ".join(
+            f"{precision} "
+            + ", ".join(f"{1e3 * one:.1f}" for one in (*parts(precision, ORDER), iteration(precision)(ORDER)))
+            for precision in PRECISIONS
+        )
+        + ".",
+        "The paper's matrices are SuiteSparse's, which cannot be had here; these are generated, of order 1,024 and of the same kinds, and its count of"
         " fallbacks is that of other matrices. Times are those of kernels: the host's, and copies of coefficients, are not in them.",
     ]

@@ -1,7 +1,8 @@
 """37 matrices of the kinds that the SuiteSparse collection has, generated: the collection's own cannot be had here.
 
-Orders are about 256.  Families, sizes and parameters were chosen before any of them was solved: for each, what makes such matrices hard varies (contrast,
-mixed units, stiffness, near singularity).
+Orders are about 1,024, as large as the time of the study allows: rounding errors of a factorisation grow with the order, and the collection's matrices that
+dense solvers are tried with have orders of thousands.  Families and parameters were chosen before any of them was solved: for each, what makes such matrices
+hard varies (contrast, mixed units, stiffness, near singularity).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Matrix = npt.NDArray[np.float64]
-ORDER, SIDE = 256, 16
+ORDER, SIDE = 1024, 32
 
 
 def _difference(order: int) -> Matrix:
@@ -32,7 +33,7 @@ def poisson(side: int = SIDE, ratio: float = 1.0) -> Matrix:
     return np.kron(_difference(side), one) + ratio * np.kron(one, _difference(side))
 
 
-def poisson_3d(side: int = 6) -> Matrix:
+def poisson_3d(side: int = 10) -> Matrix:
     """Diffusion in a cube."""
     one = np.eye(side)
     d = _difference(side)
@@ -108,7 +109,7 @@ def circuit(decades: float, rng: np.random.Generator) -> Matrix:
 
 def sourced_circuit(decades: float, rng: np.random.Generator) -> Matrix:
     """Modified nodal analysis: voltage sources add rows with a zero on the diagonal."""
-    sources = 16
+    sources = ORDER // 16
     a = circuit(decades, rng)
     for source in range(sources):
         row = ORDER - sources + source
@@ -164,11 +165,11 @@ def web(rng: np.random.Generator) -> Matrix:
     return np.diag(1e-3 - a.sum(axis=1)) + a
 
 
-def spectrum(condition: float, mode: str, rng: np.random.Generator) -> Matrix:
+def spectrum(condition: float, mode: str, rng: np.random.Generator, order: int = ORDER) -> Matrix:
     """Random singular vectors, and singular values that fall geometrically, arithmetically, or but for one not at all."""
-    u, _ = np.linalg.qr(rng.standard_normal((ORDER, ORDER)))
-    v, _ = np.linalg.qr(rng.standard_normal((ORDER, ORDER)))
-    steps = np.arange(ORDER) / (ORDER - 1)
+    u, _ = np.linalg.qr(rng.standard_normal((order, order)))
+    v, _ = np.linalg.qr(rng.standard_normal((order, order)))
+    steps = np.arange(order) / (order - 1)
     values = {
         "geometric": condition**-steps,
         "arithmetic": 1 - steps * (1 - 1 / condition),
@@ -189,7 +190,7 @@ def sparse(diagonal: float, rng: np.random.Generator) -> Matrix:
 
 def stokes(weight: float) -> Matrix:
     """A saddle point: velocities and pressures, with a stabilised block of pressures."""
-    side = 8
+    side = SIDE // 2
     velocity = np.kron(np.eye(3), poisson(side))
     gradient = np.vstack(
         [np.kron(_slope(side), np.eye(side)), np.kron(np.eye(side), _slope(side)), 0.1 * np.eye(side * side)]
