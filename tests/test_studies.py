@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from warpwright.cli import app
+from warpwright.errors import UnsupportedError
 from warpwright.studies import multi_grid, tesla, timing_methods, warp_level
 from warpwright.studies import study as studies
 from warpwright.studies.catalogue import STUDIES
@@ -65,6 +66,15 @@ def test_the_exit_code_says_whether_all_cells_hold(
     assert "1 &lt;block&gt;" in page
     assert page.count("<svg") == 2
     assert ("<strong>+30.0%</strong>" in page) == bool(code)
+
+
+def test_a_study_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(step: Step) -> Result:
+        raise UnsupportedError("this study needs scikit-learn")
+
+    monkeypatch.setitem(studies.STUDIES, "made-up", Study("made-up", "A paper, Table 1", "What it measures", run))
+    ended = CliRunner().invoke(app, ["study", "made-up"])
+    assert (ended.exit_code, ended.output.strip()) == (1, "made-up: this study needs scikit-learn")
 
 
 def test_studies_are_listed_and_unknown_ones_refused() -> None:

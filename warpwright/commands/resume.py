@@ -16,7 +16,10 @@ def resume(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE.npz", help="Write the device's arrays to this file, as bytes by name."
+            "--output",
+            "-o",
+            metavar="FILE.npz",
+            help="Write the device's arrays to this file, as bytes by name: view() gives them their type.",
         ),
     ] = None,
     profile: Annotated[
@@ -61,5 +64,10 @@ def resume(
     out.print(f"{found.run.kernel} resumed at cycle {found.cycle:,}", markup=False)
     show_table([found.run], found.run.chip, out)
     if output is not None:
-        np.savez(output, **{name: found.array(name) for name in found.allocations})  # type: ignore[arg-type]
+        np.savez(output, **{_plain(name): found.array(name) for name in found.allocations})  # type: ignore[arg-type]
         out.print(f"wrote {output}", markup=False, soft_wrap=True)
+
+
+def _plain(label: str) -> str:
+    """The name that a program gave an array, of a label such as ``array 'x'``."""
+    return label.removeprefix("array ").strip("'")

@@ -19,6 +19,7 @@ def study(
     """Repeat a paper's measurement on the simulated machines, and print both; the exit code is 1 if a cell is beyond its tolerance."""
     from rich.table import Table
 
+    from warpwright.errors import UnsupportedError
     from warpwright.studies.catalogue import STUDIES
     from warpwright.studies.study_tables import print_result
 
@@ -42,6 +43,8 @@ def study(
             found = STUDIES[name].run(
                 lambda what: status.update(what) if out.is_terminal else typer.echo(what, err=True)
             )
+    except UnsupportedError as error:
+        raise fail(f"{name}: {error}") from None
     except KeyboardInterrupt:
         raise fail("interrupted", INTERRUPTED) from None
     print_result(out, STUDIES[name], found)
