@@ -8,6 +8,7 @@
 typedef ELEMENT T;
 typedef long long i64;
 const int WIDTH = 32, SIDE = 64, THREADS = 256;
+const int CHUNK = sizeof(T) == 8 ? 4 : 8;  // elements of a row that are eliminated at once
 const int PITCH = WIDTH + 1;  // of a row in shared memory: neighbours are in different banks
 
 // ---- a panel ----
@@ -106,9 +107,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) factor_panel(
         const T inverse = (T)1 / pivot_row[k];
         for (int row = threadIdx.x; row < count; row += THREADS) {
             if (begin + row <= first + k) continue;
-            T factor = own[row * PITCH + k] * inverse;
-            own[row * PITCH + k] = factor;
-            for (int c = k + 1; c < WIDTH; c++) own[row * PITCH + c] -= factor * pivot_row[c];
+            const T factor = own[row * PITCH + k] * inverse;
+            // Some values at a time are in registers: stores to shared memory would otherwise hold up the loads after them.
+#pragma unroll
+            for (int from = 0; from < WIDTH; from += CHUNK) {
+                if (from + CHUNK <= k) continue;
+                T values[CHUNK], above[CHUNK];
+#pragma unroll
+                for (int c = 0; c < CHUNK; c++) values[c] = own[row * PITCH + from + c], above[c] = pivot_row[from + c];
+#pragma unroll
+                for (int c = 0; c < CHUNK; c++) {
+                    if (from + c > k) values[c] -= factor * above[c];
+                    if (from + c == k) values[c] = factor;
+                }
+#pragma unroll
+                for (int c = 0; c < CHUNK; c++) own[row * PITCH + from + c] = values[c];
+            }
         }
         __syncthreads();
     }
