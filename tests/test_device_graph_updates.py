@@ -150,6 +150,22 @@ def test_a_kernel_waits_for_the_graph_that_it_fires(driver: Driver, module: int,
         assert words(driver, memory, 3) == (3, 0, 3)
 
 
+@pytest.mark.ci
+def test_a_kernel_that_waits_for_what_no_graph_writes_is_a_deadlock() -> None:
+    with attached() as driver:
+        module = int(driver.word("cuModuleLoadData", compile_source(SOURCE, 80).ptx.encode()))
+        flag, wait = (int(driver.word("cuModuleGetFunction", module, name)) for name in (b"flag", b"fire_and_wait"))
+        memory = int(driver.word("cuMemAlloc_v2", 128))
+        driver("cuMemsetD32_v2", memory, 0, 32)
+        fired, graph = driver.word("cuGraphCreate", 0), driver.word("cuGraphCreate", 0)
+        kernel(driver, fired, flag, memory, 3)
+        inner = driver.word("cuGraphInstantiateWithFlags", fired, DEVICE_LAUNCH)
+        driver("cuGraphUpload", inner, 0)
+        kernel(driver, graph, wait, memory, inner, 4, FIRE)
+        driver.raw("cuGraphLaunch", driver.word("cuGraphInstantiateWithFlags", graph, 0), 0)
+        assert driver.raw("cuCtxSynchronize") != 0
+
+
 def test_devices_have_their_own_graphs() -> None:
     one, other = (DeviceMemory(1 << 20) for _ in range(2))
     allow(7)

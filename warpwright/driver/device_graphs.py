@@ -83,7 +83,8 @@ def _run_waiting(work: Node, lane: Stream) -> bool:
     from warpwright.resident_launches import ResidentLaunches, may_stop
 
     gpu = lane.device.gpu
-    launcher, run = work.kernel(), current_run(gpu.memory)
+    run = current_run(gpu.memory)
+    launcher = work.kernel() if run is not None else None
     if run is None or launcher is None or LAUNCH not in launcher.kernel._loaded.program.services:
         return False
     if not watches(launcher) or not may_stop(launcher):
