@@ -1,6 +1,6 @@
 """Entries in two tiers: the first process on a machine runs code that LLVM has hardly optimised until the optimised code is there.
 
-LLVM's passes take most of the time of compiling an entry of hundreds of functions.  Without most of them, LLVM takes a fifth of the time, and the code is a third slower (``bench.model_tiers``).
+LLVM's passes take most of the time of compiling an entry of hundreds of functions.  Without most of them, LLVM takes a fifth of the time, and the code takes 1.4 times as long (``bench.model_tiers``).
 Both tiers give the same results and share all state, so a caller passes from one to the other between two calls.
 
 One process on a machine, apart from the one that needs the code, compiles both tiers, the quick one first.  It holds the locks of both entries on disk
