@@ -221,3 +221,20 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_numbers(copies: list[Lau
     (row,) = [line for line in lines if line.startswith("│   v100")]
     assert f" {run.cycles:,} │" in row
     assert row.rstrip().endswith("│")
+
+
+@pytest.mark.ci
+def test_a_chip_on_which_the_program_fails_does_not_end_the_comparison(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, numpy as np, warpwright as ww\n"
+        "gpu = ww.GPU()\n"
+        "if gpu.name == 'v100':\n"
+        "    sys.exit(7)\n"
+        "gpu.compile('extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = 1; }')['k'][1, 32](np.zeros(32, np.int32))\n"
+    )
+    words = ["compare", "--timing", "off", "v100", "p100", "a100", "--", str(program)]
+    done = subprocess.run([sys.executable, "-m", "warpwright", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
+    assert f"v100 does not run it: {program} ended with exit code 7" in done.stdout.replace("\n", "")
+    assert re.search(r"p100.*a100", done.stdout, re.DOTALL)

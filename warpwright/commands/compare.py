@@ -45,6 +45,8 @@ def compare(
     out = console()
     by_chip: dict[str, list[Run]] = {}
     refused: dict[str, str] = {}
+    failed = 0
+    """The exit code of the program on the first chip where it failed."""
     had_driver = has_begun_driver()
     for name in dict.fromkeys(names):
         out.print(f"[bold]{name}[/bold]")
@@ -56,7 +58,12 @@ def compare(
             refused[name] = str(why)
             continue
         if code:
-            raise fail(f"{program} ended with exit code {code} on {name}", code)
+            failed = failed or code
+            refused[name] = f"{program} ended with exit code {code}"
+            del by_chip[name]
+    if failed and not by_chip:
+        name, reason = next((name, reason) for name, reason in refused.items() if "ended with exit code" in reason)
+        raise fail(f"{reason} on {name}", failed)
     launches = match_launches(by_chip)
     if launches:
         table, without = fitting_table(launches, list(by_chip), program, out)
@@ -73,5 +80,5 @@ def compare(
         out.print(f"wrote {report}", markup=False, soft_wrap=True)
     elif launches and any(launch.figures() for launch in launches):
         out.print("why they differ: add --report PAGE.html")
-    if not launches and refused:
-        raise typer.Exit(FAILED)
+    if failed or (not launches and refused):
+        raise typer.Exit(failed or FAILED)
