@@ -23,20 +23,12 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the differences.")] = None,
 ) -> None:
     """Run a program on several chips and compare its launches: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
-    from warpwright.programs import has_begun_driver, is_python_file
+    from warpwright.programs import has_begun_driver
     from warpwright.session import session
     from warpwright.tools.chip_differences import match_launches
     from warpwright.tools.chip_table import fitting_table
 
-    words = [*chips, *context.args]
-    if "--" in words:
-        split = words.index("--")
-        names, command = words[:split], words[split + 1 :]
-    else:
-        split = next((i for i, w in enumerate(words) if is_python_file(w)), len(words))
-        names, command = words[:split], words[split:]
-    if not names or not command:
-        raise fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", MISUSED)
+    names, command = _split([*chips, *context.args])
     program, *arguments = command
     for name in names:
         check_options(context, name, timing, program, report)
@@ -82,3 +74,18 @@ def compare(
         out.print("why they differ: add --report PAGE.html")
     if failed or (not launches and refused):
         raise typer.Exit(failed or FAILED)
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """The chips, and the program with its arguments: after ``--``, or from the first Python file on."""
+    from warpwright.programs import is_python_file
+
+    if "--" in words:
+        split = words.index("--")
+        names, command = words[:split], words[split + 1 :]
+    else:
+        split = next((i for i, w in enumerate(words) if is_python_file(w)), len(words))
+        names, command = words[:split], words[split:]
+    if not names or not command:
+        raise fail("give chips, then the program: warpwright compare v100 a100 -- FILE.py", MISUSED)
+    return names, command
