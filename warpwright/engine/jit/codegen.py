@@ -163,7 +163,7 @@ instructions: 5 s instead of 28).
 MOST_PHIS, LARGE_TEXT = 10_000, 500_000
 """Maximum number of phis of a module whose variables became registers, if its text had more than this many characters; beyond it they stay in memory.
 
-The time of code generation grows faster than the square of their number: 59 barriers of a tile in straight-line code (1,744 LLVM blocks, 330 variables) have
+The time of code generation grows with about the square of their number: 59 barriers of a tile in straight-line code (1,744 LLVM blocks, 330 variables) have
 20,007 and take 20.5 s, 0.9 s in memory; 30 have 5,855 and take 2 s.
 """
 
