@@ -69,6 +69,40 @@ def test_runtime_api_of_cuda_bindings_is_libcudart_in_a_program_and_its_children
         assert "counted of the environment" in done.stdout
 
 
+_PARENT = """
+import os
+import subprocess
+import sys
+from pathlib import Path
+child = (
+    "import os; from pathlib import Path; "
+    "print(os.environ['WARPWRIGHT_LIBRARIES'] + '/libcudart.so.13' in Path('/proc/self/maps').read_text(), os.environ['OWN_SITE'])"
+)
+# A path of its own, as that of PyTorch's compile workers.
+environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+subprocess.run([sys.executable, "-c", child], env=environment, check=True)
+assert Path(sys.path[0]).samefile(Path(__file__).parent)
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("separate", [False, True])
+def test_children_whose_search_path_is_their_parents_load_the_drop_in_libraries(separate: bool, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_PARENT)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import os\nos.environ['OWN_SITE'] = 'of the environment'\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "warpwright", "run", "--gpu", "a100", *[sys.executable] * separate, "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}:{Path(__file__).parents[1]}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "True of the environment" in done.stdout
+
+
 class _Nvml:
     """Calls of NVML by name; every call is checked."""
 

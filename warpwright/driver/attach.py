@@ -62,6 +62,8 @@ _LINK_NAMES = {"libcuda.so": "libcuda.so.1"}
 _UNVERSIONED = ("libcuda.so", "driver", "")
 """A name under which some packages (Taichi) open the driver.  A running process finds it only by the SONAME of a
 separate library, which is in a separate folder, because programs are linked with the first one."""
+_SITE = str(Path(__file__).parent / "site")
+"""Folder of the ``sitecustomize`` that Python children import."""
 _kept: list[Any] = []
 
 
@@ -188,6 +190,9 @@ def preload() -> None:
         _kept.append(ctypes.CDLL(str(folder() / one.soname), mode=ctypes.RTLD_LOCAL))
     cuda_bindings.install(str(folder()))
     nvrtc_builtins.load(sys.path)
+    # For a program that makes a child's PYTHONPATH of sys.path (PyTorch's compile workers).
+    if _SITE in os.environ.get("PYTHONPATH", "").split(":") and _SITE not in sys.path:
+        sys.path.insert(0, _SITE)
 
 
 def leading(place: str, variable: str) -> str:
@@ -206,7 +211,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
     found = {
         "LD_LIBRARY_PATH": leading(place, "LD_LIBRARY_PATH"),
         "TRITON_LIBCUDA_PATH": place,
-        "PYTHONPATH": leading(str(Path(__file__).parent / "site"), "PYTHONPATH"),
+        "PYTHONPATH": leading(_SITE, "PYTHONPATH"),
         "WARPWRIGHT_LIBRARIES": place,
     }
     if session.simulates_host_clock:

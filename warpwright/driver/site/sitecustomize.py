@@ -65,6 +65,8 @@ def _hand_over() -> None:
             importlib.import_module("sitecustomize")
     finally:
         sys.modules.setdefault("sitecustomize", own)
+        # Programs make a child's PYTHONPATH of sys.path (PyTorch's compile workers).
+        sys.path.insert(0, _here)
 
 
 _load_libraries()
