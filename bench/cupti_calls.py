@@ -2,7 +2,7 @@
 
     python -m bench.cupti_calls HEADER_FOLDER > warpwright/libraries/data/cupti_calls.txt
 
-A row is a name without its version, and its number of the latest version.
+Each row has a name without its version, and the number of the latest version.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from bench.timing import KERNELS, mean
 
 
 def compiled() -> dict[str, Any]:
-    """An entry for each tier; prints the CPU time of each step."""
+    """The model's entry with the code of each tier, by tier; prints the CPU time of each step of compiling."""
     from warpwright.native.direct import FULL, QUICK, object_code
     from warpwright.native.tiered import TieredEntry
     from warpwright.timing import windows
@@ -34,7 +34,7 @@ def compiled() -> dict[str, Any]:
         entry = TieredEntry(model.py_func, "", model.sources)
         entry.parts = model.parts
         entry._take(tier, entry._callable(code))
-        # Another tier on disk is not looked for.
+        # An entry would look for the other tier on disk.
         entry._loaded = lambda call=entry._call: call  # type: ignore[method-assign, misc, assignment]
         entries[tier] = entry
     return entries

@@ -78,9 +78,9 @@ def test_one_core_compiles_when_it_must(started: list[dict[str, Any]], monkeypat
     ("variable", "value"), [("WARPWRIGHT_BACKGROUND", "0"), ("WARPWRIGHT_CACHE", f"{os.devnull}/x")]
 )
 def test_no_process_is_started_where_none_may_be_or_none_could_leave_its_code(
-    started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+    started: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
-    monkeypatch.setenv("WARPWRIGHT_CACHE", "/proc/none")
+    monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path))  # where a process would be started otherwise
     monkeypatch.setenv(variable, value)
     assert not compile_ahead.begin()
     assert not started

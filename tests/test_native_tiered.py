@@ -119,7 +119,7 @@ def test_who_starts_a_process_leaves_it_the_locks(fresh: tiered.TieredEntry, mon
     assert not tiered.begin(fresh.named())
 
 
-def test_a_process_that_fails_is_no_reason_to_fail(fresh: tiered.TieredEntry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_fails_is_no_reason_to_fail(fresh: tiered.TieredEntry) -> None:
     """Here it is one that holds the locks and ends at once."""
     assert [fresh(np.zeros(1, np.int64), 10)] == expected(1)
     assert fresh.tier == FULL

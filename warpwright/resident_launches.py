@@ -114,7 +114,7 @@ class ResidentLaunches:
         return Timed(run, grid.begin / self._clock, grid.end / self._clock)
 
     def stop(self) -> None:
-        """Let :meth:`run`, which is under way, return soon."""
+        """Let the running :meth:`run` return after its current window."""
         assert self._job.machine is not None
         self._job.machine.stop()
 

@@ -155,7 +155,7 @@ def _version(name: str) -> int:
 
 
 def _nodes(name: str, version: int) -> list[ast.AST]:
-    """The nodes of a Python file; none if it cannot be read."""
+    """The nodes of a Python file; none if it cannot be read or parsed."""
     try:
         if version == 0 or os.path.getsize(name) > LARGEST_FILE_BYTES:
             return []

@@ -1,7 +1,7 @@
 """Cycles of an mbarrier's phase: arrivals and waits of the warps of many blocks, with and without work before them, a producer with consumers, and rates of single operations.
 
 ``python -m bench.machine.mbarrier_phases --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model
-(a chip file with ``base = "h200"`` and ``sm_count = 2`` is as good: SMs do not meet here).
+(a chip file with ``base = "h200"`` and ``sm_count = 2`` gives the same results, because SMs share nothing here).
 """
 
 from __future__ import annotations

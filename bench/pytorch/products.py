@@ -240,7 +240,7 @@ def _convolution_row(one: dict[str, Any]) -> list[Any]:
 
 
 def _present_rows() -> tuple[dict[str, dict[str, list[Any]]], list[dict[str, str]]]:
-    """Rows of the table as it is, by case, and where they were measured."""
+    """The table's present rows by case, and the records of where they were measured."""
     present = json.loads(TABLE.read_text())["h200"]
     products = {Case(*row[:5]).name: row for row in present["products"]}
     convolutions = {f"kept {number}": row for number, row in enumerate(present["convolutions"])}
@@ -285,8 +285,8 @@ def main() -> None:
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=["nn", "tn"])
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--sides", nargs="+", type=int, help="every combination of these, in place of squares")
-    parser.add_argument("--kernels", default="", help="only cases whose kernel's name has this in it: wgmma")
-    parser.add_argument("--keep", action="store_true", help="for table: rows of other cases stay")
+    parser.add_argument("--kernels", default="", help="only cases whose kernel's name contains this, for example wgmma")
+    parser.add_argument("--keep", action="store_true", help="for table: keep the rows of other cases")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--to", type=Path, default=Path("build/products"))
     parser.add_argument("--from", dest="source", type=Path, default=Path("build/products"))

@@ -37,8 +37,7 @@ def compare(
     out = console()
     by_chip: dict[str, list[Run]] = {}
     refused: dict[str, str] = {}
-    failed = 0
-    """The exit code of the program on the first chip where it failed."""
+    failed = 0  # exit code of the program on the first chip where it failed
     had_driver = has_begun_driver()
     for name in dict.fromkeys(names):
         out.print(f"[bold]{name}[/bold]")

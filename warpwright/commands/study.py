@@ -62,5 +62,5 @@ def _no_study(name: str, names: Iterable[str]) -> str:
     ordered = sorted(names, key=lambda one: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", one)])
     begun = [one for one in ordered if one.startswith(name)]
     if begun:
-        return f"there is no study {name}; those that begin so: {', '.join(begun)}"
+        return f"there is no study {name}; studies whose names begin with it: {', '.join(begun)}"
     return f"there is no study {name}{suggest(name, ordered) or ';'} studies: {', '.join(ordered)}"

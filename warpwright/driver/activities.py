@@ -1,4 +1,4 @@
-"""Calls, kernels, copies and fills for a profiler (``libraries/cupti``): when each was, and which call of the program submitted what.
+"""Calls, kernels, copies and fills for a profiler (``libraries/cupti.py``): when each ran, and which call of the program submitted it.
 
 The device's times are simulated and the host's are not, so both are put on the host's clock: work keeps its simulated duration and its simulated distance from the work
 before it, and begins no earlier than the call that submitted it.
@@ -21,7 +21,7 @@ class Submitted(NamedTuple):
     number: int
     """Correlation: the same for the call and its work."""
     ns: int
-    """When it began, on the host's clock."""
+    """When the call began, on the host's clock."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Call:
     end_ns: int
     result: int
     links: dict[int, int]
-    """The program's own numbers that were on top when it was made, by their kind."""
+    """The program's correlation identifiers that were on top of their stacks when the call was made, by kind."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Recorder:
     left_out: set[str] = field(default_factory=set)
     """Names of calls that are not recorded."""
     at_first: Callable[[], None] | None = None
-    """Called once, when there is something to record."""
+    """Called before the first record and then removed."""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _offset_ns: float = 0.0
     """From simulated time to the host's clock."""
@@ -68,7 +68,7 @@ class Recorder:
     _mine: threading.local = field(default_factory=threading.local)
 
     def links(self) -> dict[int, list[int]]:
-        """The calling thread's stacks of the program's own numbers, by their kind."""
+        """The calling thread's stacks of the program's correlation identifiers, by kind."""
         if not hasattr(self._mine, "links"):
             self._mine.links = {}
         found: dict[int, list[int]] = self._mine.links

@@ -3,8 +3,8 @@
 A graph whose kernels may launch graphs runs as a unit. A fire-and-forget graph begins when the launching kernel has ended and runs concurrently with the
 nodes that follow; tail graphs run in order after the graph and everything that it has fired.
 
-A kernel that may poll memory can wait for what it fires: it stays on the chip, and the graph runs as soon as it is requested. Its own time stands still meanwhile, as
-if it only waited.
+A kernel that may poll memory can wait for what it fires: it stays on the chip, and the graph runs as soon as it is requested. The kernel's own clock stands still
+meanwhile, as if it did nothing but wait.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warpwright.driver.driver_state import Stream, picoseconds, state
-from warpwright.driver.graphs import KERNEL, Executable, Graph, Node, after_node, before_launch, instead
+from warpwright.driver.graphs import KERNEL, Executable, Graph, Node, after_node, before_launch, replacing_run
 from warpwright.driver.kernel_groups import watches
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.engine.device_memory import DeviceMemory
@@ -106,10 +106,10 @@ def _run_waiting(work: Node, lane: Stream) -> bool:
 
 
 def _beside_fired(launches: ResidentLaunches, run: GraphRun, lane: Stream, began: int) -> int:
-    """Run a kernel to its end, and the graphs that it fires when it does; returns the time that it takes, in picoseconds.
+    """Run a kernel to its end, and each graph that it fires when it fires it; returns the time of all, in picoseconds.
 
     Raises:
-        GroupError: a fault in the kernel, or it waits for something that will not happen.
+        GroupError: a fault in the kernel, or it waits for something that cannot happen.
     """
     from warpwright.launch_groups import GroupError
 
@@ -136,5 +136,5 @@ def _after_node(lane: Stream) -> int:
     return _run_fired(run, lane) if run is not None else 0
 
 
-instead.append(_run_waiting)
+replacing_run.append(_run_waiting)
 after_node.append(_after_node)

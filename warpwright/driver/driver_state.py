@@ -131,7 +131,7 @@ class Stream:
         return picoseconds(self.device.gpu.chip.launch.stream_launch_lead_us * 1e-6)
 
     def ended_kernel(self, ps: int) -> None:
-        """Its last work so far is a kernel, which ends at a time in picoseconds."""
+        """Record that the stream's last work so far is a kernel that ends at ``ps`` (picoseconds)."""
         self.ps = self.kernel_ps = ps
 
 
@@ -421,7 +421,7 @@ class State:
         Args:
             latency_us: from the host's call to the device, where the host's clock is simulated.
             submitted_ps: when the host submitted it; now by default.
-            kernel: whether it is a kernel, whose launch overhead begins before a kernel before it in its stream has ended.
+            kernel: whether it is a kernel, whose launch overhead begins before the previous kernel of its stream has ended.
         """
         if submitted_ps is None:
             submitted_ps = self.host_ps if self.submitted_ps is None else self.submitted_ps

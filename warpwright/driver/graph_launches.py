@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from warpwright.driver import cmemory, results
 from warpwright.driver.calls import entry
 from warpwright.driver.capture_rules import break_capture, forbid_default_stream
@@ -137,8 +139,9 @@ def take_over(executable: int, graph: int) -> tuple[int, int]:
     target = state().handles.get(Executable, executable)
     given = state().handles.get(Graph, graph)
     old, new = target.graph.vertices, given.vertices
-    for vertex in (*target.graph.updatable(), *given.updatable()):
-        return 6, vertex.handle  # CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED
+    updatable = next(chain(target.graph.updatable(), given.updatable()), None)
+    if updatable is not None:
+        return 6, updatable.handle  # CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED
     if len(old) != len(new):
         return 2, 0
     place = {v: i for i, v in enumerate(new)}

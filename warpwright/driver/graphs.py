@@ -61,7 +61,7 @@ class Node(Work):
         return ()
 
     def device_updates(self) -> Updatable | None:
-        """What makes the node updatable that it becomes in a graph."""
+        """What makes its node in a graph updatable by kernels; None if they cannot change it."""
         return None
 
     def upload(self, updatable: Updatable, enabled: bool) -> None:
@@ -106,7 +106,7 @@ class Vertex:
     enabled: bool = True
     attributes: dict[int, bytes] = field(default_factory=dict)
     updatable: Updatable | None = None
-    """Set if kernels may change it."""
+    """None if kernels cannot change it."""
 
     def current(self) -> tuple[Node, bool]:
         """The work, and whether it runs."""
@@ -333,7 +333,7 @@ class Graph(Node):
 
 
 def _run(work: Node, stream: Stream) -> None:
-    if not any(hook(work, stream) for hook in instead):
+    if not any(hook(work, stream) for hook in replacing_run):
         work.run(stream)
 
 
@@ -361,8 +361,8 @@ class Executable:
     handle: int = 0
 
 
-instead: list[Callable[[Node, Stream], bool]] = []
-"""Hooks before each node that a graph runs as a whole; one that returns True has run the node itself."""
+replacing_run: list[Callable[[Node, Stream], bool]] = []
+"""Hooks that may run a node of a graph that runs as a whole; one that returns True has run the node, and the graph does not."""
 after_node: list[Callable[[Stream], int]] = []
 """Hooks after each node that a graph runs as a whole; each is called with the node's stream and returns when what it has begun ends, in picoseconds."""
 before_launch: list[Callable[[Graph, int], None]] = []

@@ -187,7 +187,7 @@ class Item:
         return max(state().begin(self.stream, latency, self.submitted_ps, kernel), self.floor, *ended) + self.extra
 
     def lead_ps(self, before: Item) -> int:
-        """How long before the end of an item for which it waits its launch overhead begins, in picoseconds: both are kernels of one stream."""
+        """How long before the end of ``before``, for which it waits, its launch overhead begins, in picoseconds; 0 unless both are kernels of one stream."""
         kernels = self.launcher is not None and before.launcher is not None
         return self.stream.lead_ps if kernels and before.stream is self.stream and before not in self.early else 0
 

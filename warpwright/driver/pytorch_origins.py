@@ -109,7 +109,7 @@ class Origins:
             names.__exit__(None, None, None)
 
     def _yield_to_profilers(self) -> None:
-        """PyTorch has one profiler at a time: while the program's own runs, operators are not named."""
+        """PyTorch runs one profiler at a time, so operators are not named while the program's own runs."""
         kind = self._torch.autograd.profiler.profile
         for name in ("_prepare_trace", "_start_trace"):
             if hasattr(kind, name):

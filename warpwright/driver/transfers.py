@@ -64,7 +64,7 @@ def with_storage(stream: Stream, address: int, size: int, direction: str, storag
 
     Args:
         direction: ``TO_DEVICE`` or ``FROM_DEVICE``.
-        storage_gb_per_s: the storage's rate; None: it takes no time.
+        storage_gb_per_s: the storage's rate; None if it takes no time.
     """
     if not state().timed:
         return

@@ -1,6 +1,6 @@
 """Kernel nodes that kernels may change: ``CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE``.
 
-A node that has become updatable stays so.  Its graph is instantiated once at most; an upload gives the device what the host has set since the last one.
+A node that has become updatable stays updatable, and its graph can be instantiated only once.  An upload gives the device what the host has set since the previous upload.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Updatable:
         weakref.finalize(self, drop, self.handle)
 
     def upload(self, work: object, enabled: bool, made: DeviceNode) -> None:
-        """Give the device what the host has set, unless that was done."""
+        """Give the device what the host has set, unless nothing has changed since the last upload."""
         if self.uploaded is None or self.uploaded[0] is not work or self.uploaded[1] != enabled:
             self.uploaded = work, enabled
             upload(self.handle, made)
@@ -45,7 +45,7 @@ def made_updatable(current: Updatable | None, raw: bytes) -> tuple[Updatable | N
     """What makes a node updatable after the attribute was set, and the attribute's value with the node's handle.
 
     Raises:
-        CudaError: the flag is neither 0 nor 1 (invalid value), or the node is to be updatable no longer (not supported).
+        CudaError: the flag is neither 0 nor 1 (invalid value), or it would make an updatable node not updatable (not supported).
     """
     (flag,) = struct.unpack_from("<i", raw)
     if flag not in (0, 1):

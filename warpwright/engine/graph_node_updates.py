@@ -1,7 +1,7 @@
 """Changes that kernels make to kernel nodes of graphs: parameters, grid, and whether the node runs.
 
 The driver creates the handles (``CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE``) and uploads what the host has set; a node runs with what the
-device has for it at that time.  Errors are those that ``cuda_device_runtime_api.h`` gives for ``cudaGraphKernelNodeSetParam`` and its kin.
+device has for it at that time.  Error codes are those of ``cuda_device_runtime_api.h`` for ``cudaGraphKernelNodeSetParam`` and the other calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Dim3 = tuple[int, int, int]
 Reader = Callable[[int, int], bytes]
 """Reads (generic address, size) as bytes; raises IndexError for an invalid address."""
 UPDATES = frozenset(f"cudaGraphKernelNode{what}" for what in ("SetParam", "SetGridDim", "SetEnabled", "UpdatesApply"))
-"""Services."""
+"""Names of the services that ``serve`` executes."""
 _GRID, _PARAMETER, _ENABLED = 1, 2, 3
 """cudaGraphKernelNodeField."""
 _UPDATE_BYTES = 40
@@ -63,7 +63,9 @@ def serve(name: str, words: Sequence[int], read: Reader) -> int:
     """Execute one of the services for a thread; returns 0 or the error's number.
 
     Args:
+        name: one of ``UPDATES``.
         words: the arguments as 32-bit words.
+        read: reads the thread's memory.
     """
     wide = [words[at] | words[at + 1] << 32 for at in range(0, len(words) - 1, 2)]
     try:
@@ -79,7 +81,7 @@ def serve(name: str, words: Sequence[int], read: Reader) -> int:
 
 
 def _apply(address: int, count: int, read: Reader) -> int:
-    """The first error of a list of updates, which ends with it."""
+    """Apply a list of updates up to the first error; returns that error or 0."""
     for number in range(count):
         raw = read(address + number * _UPDATE_BYTES, _UPDATE_BYTES)
         node, field = struct.unpack_from("<Qi", raw)

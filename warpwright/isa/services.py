@@ -33,7 +33,7 @@ SERVICES: dict[str, tuple[int, ...]] = {
     # address and number of updates
     "cudaGraphKernelNodeUpdatesApply": (8, 8),
 }
-"""Size of each argument in bytes, by name; one of more than 8 bytes is a structure of words."""
+"""Size of each argument in bytes, by name; an argument of more than 8 bytes is a structure of 32-bit words."""
 RESULT_BYTES = {
     "vprintf": 4,
     "malloc": 8,

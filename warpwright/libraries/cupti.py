@@ -1,7 +1,7 @@
-"""CUPTI's activity records: calls, kernels, copies and fills, as PyTorch's profiler asks for them.
+"""CUPTI's activity records of calls, kernels, copies and fills, which PyTorch's profiler reads.
 
-Times are those of ``driver/activities.py``: simulated durations of the device's work on the host's clock.  Of callbacks only those for resources can be enabled, and
-none is made; counters, sampling and tracing of other kinds are refused.
+Times are those of ``driver/activities.py``: simulated durations of the device's work on the host's clock.  Only callbacks for resources can be enabled, and
+they are never called; counters, sampling and other kinds of activities are refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KINDS = (COPY, FILL, KERNEL, DRIVER, RUNTIME, CONCURRENT, OVERHEAD, LINK)
 _RESOURCES = 3
 """CUPTI_CB_DOMAIN_RESOURCE."""
 _KERNEL = "<IBBHII3Q3I3i3iiiIIIqQQQQ4BIQIIQII4IQIIB7x"
-"""CUpti_ActivityKernel10; what earlier versions have is at the same place."""
+"""CUpti_ActivityKernel10, whose fields are at the same offsets as in earlier versions."""
 _COPY = "<I4B3Q6IQQ3IB3xQ"
 """CUpti_ActivityMemcpy6."""
 _FILL = "<II3Q4IHHIQQ3IB3x"
@@ -55,19 +55,19 @@ _FIRST_STREAM, _DEFAULT_STREAM = 13, 7
 
 @dataclass
 class Profiler:
-    """What the program has asked for."""
+    """What the program has enabled and registered."""
 
     kinds: set[int] = field(default_factory=set)
     recorder: Recorder = field(default_factory=Recorder)
     requested: int = 0
     completed: int = 0
-    """Functions of the program that give buffers and take filled ones."""
+    """Addresses of the program's functions that give buffers and take filled ones."""
     timestamp: int = 0
-    """A function of the program that reads its clock; CUPTI's is in nanoseconds."""
+    """Address of the program's function that reads its clock, in units of its own; 0: nanoseconds."""
     began: tuple[int, int] = (0, 0)
     """The host's clock and the program's when recording began."""
     buffers: list[tuple[int, int]] = field(default_factory=list)
-    """Addresses and sizes of buffers that are held."""
+    """Addresses and sizes in bytes of empty buffers that the program has given."""
 
 
 profiler = Profiler()
@@ -89,7 +89,7 @@ def enable(kind: int) -> None:
         queue.drain()
         profiler.began = time.perf_counter_ns(), _now()
         say(
-            "a profiler reads simulated durations of the device's work; the times of calls and of the host are those of the simulation"
+            "durations of the device's work in the profiler are simulated; the times of calls and of the host are those of the simulator"
         )
         if state().devices[0].gpu.timing == "off":
             say("with --timing off the device's work has no duration")
@@ -136,7 +136,7 @@ def pop_link(kind: int, place: int) -> int | None:
 
 @entry("cuptiActivitySetAttribute", "cuptiActivityGetAttribute", "cuptiActivityEnableCudaEventDeviceTimestamps")
 def without_effect(*_: int) -> None:
-    """Sizes of buffers of the device, and records of events, which there are not."""
+    """Sizes of device buffers and records of events, neither of which exists here."""
 
 
 # --- buffers ----------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def get_timestamp(place: int) -> None:
 
 
 def _buffer() -> tuple[int, int]:
-    """A buffer of the program: its address and size."""
+    """A new buffer from the program: its address and size in bytes."""
     address, size, most = (ctypes.c_size_t() for _ in range(3))
     kind = ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_size_t)] * 3)
     kind(profiler.requested)(ctypes.byref(address), ctypes.byref(size), ctypes.byref(most))
@@ -173,7 +173,7 @@ def _buffer() -> tuple[int, int]:
 
 
 def _hold_buffer() -> None:
-    """Ask for a buffer as soon as there is something for it: programs flush only if they have given one."""
+    """Request a buffer as soon as there is a record: programs flush only if they have given one."""
     if profiler.requested and not profiler.buffers:
         profiler.buffers.append(_buffer())
 
@@ -227,7 +227,7 @@ class _Clock:
 
 
 def _records() -> list[bytes]:
-    """All that was recorded, in the order of the calls; links precede what they belong to."""
+    """All records so far, in the order of the calls; links precede the records to which they belong."""
     recorder, clock = profiler.recorder, _Clock()
     calls, work = recorder.calls[:], recorder.work[:]
     del recorder.calls[: len(calls)], recorder.work[: len(work)]

@@ -1,8 +1,8 @@
-"""cuSPARSELt: products of a matrix of which every group of four elements keeps two (of 32-bit elements one of two) with a dense matrix.
+"""cuSPARSELt: products of a dense matrix with a structured sparse one, which has two nonzero elements in each group of four (32-bit elements: one of two).
 
 The product is that of ``ww.sparsity`` (``sparsity/products.cu``: ``mma.sp`` on operands padded to whole tiles); kernels of ``cuda/structured_sparse.cu`` prune and compress,
-pad the operands into the caller's workspace, and scale, add, activate and convert the sums. The caller's descriptors hold plain data, so they can be copied, and need not be
-destroyed. f32 is multiplied as TF32. The sparse matrix is op(A).
+pad the operands into the caller's workspace, and scale, add, activate and convert the sums. The caller's descriptors hold plain data, so they can be copied and need not be
+destroyed. f32 is multiplied as TF32. Only A can be sparse.
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ class Matrix:
         return TYPES[self.type].size_bytes
 
     def steps(self, op: int = 0) -> tuple[int, int]:
-        """Elements from a row of op(matrix) to the next, and from a column."""
+        """Distances in elements between rows of op(matrix), and between its columns."""
         row, column = (self.ld, 1) if self.order == _ROW_ORDER else (1, self.ld)
         return (column, row) if op else (row, column)
 
     def shape(self, op: int = 0) -> tuple[int, int]:
+        """Rows and columns of op(matrix)."""
         return (self.columns, self.rows) if op else (self.rows, self.columns)
 
 
@@ -168,7 +169,7 @@ def _describe(call: Describe, sparse: bool) -> None:
     along = call.columns if call.order == _ROW_ORDER else call.rows
     if call.order not in (1, _ROW_ORDER) or call.ld < along or not call.alignment or call.alignment % 16:
         raise invalid("the order, the leading dimension or the alignment is not valid")
-    # Of sparse matrices both sizes are multiples of a unit of metadata; rows of others are multiples of 16 bytes.
+    # Both sizes of sparse matrices are multiples of a unit of metadata; rows of dense ones are multiples of 16 bytes.
     multiple = (16 if size < 4 else 8) if sparse else max(16 // size, 1)
     sides = (call.rows, call.columns, call.ld) if sparse else (along, call.ld)
     if min(call.rows, call.columns) <= 0 or any(side % multiple for side in sides):
@@ -335,7 +336,7 @@ def _padded(size: int, multiple: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sizes of a product's operands padded to whole tiles, and their places in the workspace."""
+    """Sizes of a product's operands padded to whole tiles, and their offsets in the workspace in bytes."""
 
     m: int
     n: int
@@ -362,12 +363,12 @@ class Layout:
 
 
 def _words(depth: int, size_bytes: int) -> int:
-    """Words of metadata of a lane, along a row of so many dense elements: four units each."""
+    """32-bit words of metadata per lane, for rows of ``depth`` dense elements: four units each."""
     return depth // (4 * _unit(size_bytes))
 
 
 def _unit(size_bytes: int) -> int:
-    """Dense elements of 16 bits of metadata."""
+    """Dense elements that a unit of 16 bits of metadata describes."""
     return 8 if size_bytes == 4 else 16
 
 
@@ -391,16 +392,19 @@ def _run(
     library_kernels.launch(code, f"warpwright_{name}", (-(-threads // _THREADS),), _THREADS, stream, arguments)
 
 
-def _sparse(handle: int, place: int, op: int, is_a: int) -> tuple[Matrix, list[int | float | bytes], int, int]:
-    """A matrix, its steps and sizes as kernels take them, and m and k."""
+def _sparse(handle: int, place: int, is_a: int = 1) -> Matrix:
+    """A sparse matrix.
+
+    Raises:
+        LibraryError: the matrix is dense, or it is not A of its product.
+    """
     _check(handle)
     matrix = _matrix(place)
     if not matrix.sparse:
         raise invalid("the matrix is not a structured one")
     if not is_a:
         raise unsupported("the sparse matrix of a product must be A")
-    m, k = matrix.shape(op)
-    return matrix, [*matrix.steps(op), m, k], m, k
+    return matrix
 
 
 def _compressed_size(matrix: Matrix) -> int:
@@ -410,7 +414,7 @@ def _compressed_size(matrix: Matrix) -> int:
 
 @entry("cusparseLtSpMMACompressedSize2")
 def compressed_size(handle: int, place: int, size: int, work: int) -> None:
-    matrix, *_ = _sparse(handle, place, 0, 1)
+    matrix = _sparse(handle, place)
     cmemory.put64(size, _compressed_size(matrix))
     cmemory.put64(work, 0)
 
@@ -435,7 +439,7 @@ Compress = namedtuple("Compress", "handle place is_a op source target work strea
 
 @entry("cusparseLtSpMMACompress2", record=Compress)
 def compress(call: Compress) -> None:
-    matrix, *_ = _sparse(call.handle, call.place, call.op, call.is_a)
+    matrix = _sparse(call.handle, call.place, call.is_a)
     _compress(matrix, call.op, call.source, call.target, call.stream)
 
 
@@ -464,7 +468,7 @@ def _prune(matrix: Matrix, call: Prune) -> None:
 
 @entry("cusparseLtSpMMAPrune2", record=Prune)
 def prune(call: Prune) -> None:
-    matrix, *_ = _sparse(call.handle, call.place, call.op, call.is_a)
+    matrix = _sparse(call.handle, call.place, call.is_a)
     _prune(matrix, call)
 
 
@@ -489,7 +493,7 @@ PruneCheck = namedtuple("PruneCheck", "handle place is_a op source result stream
 
 @entry("cusparseLtSpMMAPruneCheck2", record=PruneCheck)
 def prune_check(call: PruneCheck) -> None:
-    matrix, *_ = _sparse(call.handle, call.place, call.op, call.is_a)
+    matrix = _sparse(call.handle, call.place, call.is_a)
     _prune_check(matrix, call.op, call.source, call.result, call.stream)
 
 
@@ -507,7 +511,7 @@ Matmul = namedtuple("Matmul", "handle place alpha a b beta c d work streams coun
 
 @entry("cusparseLtMatmul", "cusparseLtMatmulSearch", record=Matmul)
 def matmul(call: Matmul) -> None:
-    """``D = activation(alpha op(A) op(B) + beta C + bias)``; a search has one algorithm to choose."""
+    """``D = activation(alpha op(A) op(B) + beta C + bias)``; a search is the same, because there is one algorithm."""
     _check(call.handle)
     product = _product(call.place, _PLAN)
     if not all((call.alpha, call.a, call.b, call.beta, call.d, call.work)) or call.count < 0:
@@ -520,7 +524,7 @@ def matmul(call: Matmul) -> None:
 
 
 def _lay_out(product: Product, at: Layout, call: Matmul, stream: int) -> None:
-    """Pad A's kept elements and B, and give A's metadata to lanes."""
+    """Pad A's kept elements and B, and arrange A's metadata by lanes."""
     size = product.a.size_bytes
     code, half = _code(size), at.k // 2
     words = _words(at.depth, size)

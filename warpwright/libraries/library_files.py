@@ -27,7 +27,7 @@ SONAMES: dict[str, tuple[str, ...]] = {
     "cupti": ("libcupti.so.12", "libcupti.so.13"),
 }
 _VERSIONS = {"nccl": "", "cufile": "", "cusparseLt": "", "nvshmem": "NVSHMEM"}
-"""Versions of the symbols of libraries where they are not the file's name; empty for none."""
+"""Symbol versions of libraries that are not the file's name; empty if the symbols have no version."""
 
 _OWN_ATTENTION = ("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
 """Lets PyTorch prefer its own attention kernels, whose machine code it brings, to cuDNN's graphs of attention, which are not provided."""

@@ -1,6 +1,6 @@
-"""NVSHMEM is refused: its initialisation returns NVSHMEMX_ERROR_NOT_SUPPORTED, so that programs take another way or end with an error that names it.
+"""NVSHMEM is refused: its initialisation returns NVSHMEMX_ERROR_NOT_SUPPORTED, so that programs fall back to something else or end with an error that names NVSHMEM.
 
-Kernels that are linked with NVSHMEM's device library read a state of its host library whose layout is private.
+It cannot be provided because kernels that are linked with NVSHMEM's device library read state of its host library whose layout is not public.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functions that Python calls, compiled by ``translate`` and LLVM and cached on disk.
 
-The key of the code says all that determines it: the sources, how much LLVM optimises, llvmlite's version, the processor and its features.
+The key of the code covers everything that determines it: the sources, how much LLVM optimises, llvmlite's version, the processor and its features.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from warpwright.toolchain.cache import cache_key, default_cache
 KIND = "native"
 """The kind of its entries on disk."""
 FULL, QUICK = "full", "quick"
-"""Tiers: all of LLVM's passes; or variables in registers and simpler expressions within each function, and faster code generation.  Both give the same results."""
+"""Tiers: all of LLVM's passes, or only promotion to registers and simplification within each function, with faster code generation.  Both give the same results."""
 _LEVELS = {FULL: 3, QUICK: 1}
 """LLVM's level of code generation."""
 _lock = threading.Lock()
@@ -99,7 +99,7 @@ def code_key(name: str, file: Path, sources: tuple[Path, ...], tier: str = FULL)
 
 
 def announce(what: str) -> None:
-    """A line on stderr about code that is compiled now; none for code without a name."""
+    """Print a line on stderr about code that is compiled now; nothing for code without a name."""
     if what:
         print(f"warpwright: compiling {what}, once on this machine …", file=sys.stderr, flush=True)
 
@@ -163,7 +163,7 @@ class Entry:
         return self._callable(code)
 
     def _callable(self, code: bytes) -> Callable[..., int]:
-        """The function of this machine code, whose parts' addresses are noted."""
+        """The function of this machine code; records the addresses of its parts."""
         engine = _loaded_engine(code)
         self._addresses = {part: engine.get_function_address(symbol(part)) for part in (self.py_func, *self.parts)}
         kinds = [kind for name, kind in self.py_func.__annotations__.items() if name != "return"]

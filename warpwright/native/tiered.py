@@ -1,14 +1,14 @@
-"""Entries in two tiers: the first process on a machine runs code that LLVM has hardly optimised until the optimised code is there.
+"""Entries in two tiers: the first process on a machine runs code that LLVM has hardly optimised until the optimised code is on disk.
 
 LLVM's passes take most of the time of compiling an entry of hundreds of functions.  Without most of them, LLVM takes a fifth of the time, and the code takes 1.4 times as long (``bench.model_tiers``).
 Both tiers give the same results and share all state, so a caller passes from one to the other between two calls.
 
 One process on a machine, apart from the one that needs the code, compiles both tiers, the quick one first.  It holds the locks of both entries on disk
-(``toolchain/cache.py``) from its beginning, so no other is started, and the system releases them however it ends.  It is no child of its starter, which may end
-first: the next process then finds the optimised code.  It has no terminal and no pipe of its starter's, is not in its process group, and runs at a lower priority
-while it optimises.  An entry is written to the disk as a whole.
+(``toolchain/cache.py``) from its beginning, so no other is started, and the system releases them however it ends.  It is not a child of its starter, which may end
+first: the next process then finds the optimised code.  It has no terminal and none of its starter's pipes, is not in its process group, and runs at a lower priority
+while it optimises.  Entries are written to the disk atomically.
 
-``WARPWRIGHT_BACKGROUND=0`` turns the first tier off: whoever needs the code first compiles and optimises it.
+``WARPWRIGHT_BACKGROUND=0`` turns the first tier off: the process that first needs the code compiles and optimises it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from warpwright.toolchain.cache import DiskCache, default_cache, default_folder
 NICENESS = 5
 """Of the process while it optimises: a third of the share of a process that competes for its core, so that a launch on all cores gets the optimised code within a minute."""
 _START = "import os; os.fork() and os._exit(0); os.setpgid(0, 0); from warpwright.native.tiered import main; main()"
-"""The forked process is a child of nobody who would have to wait for it, and Ctrl-C does not reach it."""
+"""The forked process has no parent that must wait for it, and Ctrl-C does not reach it."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _give_up(cache: DiskCache, claims: Mapping[str, int]) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """Of the process that compiles: without what this package tells the processes of a program that it runs, such as the simulated clock."""
+    """The environment of the process that compiles: without variables that this package sets for programs that it runs, such as the simulated clock."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WARPWRIGHT_") and k != "LD_PRELOAD"}
     limit = {name: os.environ[name] for name in ("WARPWRIGHT_CACHE_MIB",) if name in os.environ}
     return {**kept, **limit, "WARPWRIGHT_CACHE": str(default_folder().resolve())}
@@ -111,7 +111,7 @@ def _start(entry: Named, handles: Sequence[int]) -> None:
         stdout=quiet,
         stderr=quiet,
     )
-    # It forks and ends at once.
+    # The process forks and ends at once; the thread reaps it.
     threading.Thread(target=process.wait, daemon=True).start()
 
 
@@ -141,7 +141,7 @@ class TieredEntry(direct.Entry):
         return Named(function.__module__, function.__name__, file, self.sources, self.what)
 
     def prepare(self) -> None:
-        """Have its optimised code, from the disk, from a process that is compiling it, or compiled now."""
+        """Load its optimised code: from the disk, from a process that is compiling it, or compiled now."""
         with direct._lock:
             if self.tier != FULL:
                 self._take(FULL, super()._load())
@@ -196,7 +196,7 @@ class TieredEntry(direct.Entry):
         return None
 
     def _take(self, tier: str, call: Callable[..., int]) -> None:
-        # Helpers of a launch may still be within the code of the other tier, which stays in memory.
+        # Other host threads of a launch may still run the code of the other tier, which stays in memory.
         self._call, self.tier = call, tier
 
 

@@ -58,7 +58,7 @@ def _signed(value: int) -> int:
 
 
 def _functions_in(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    """The functions among a node's statements, to any depth; expressions, most of a tree, are not looked at."""
+    """The functions among a node's statements, to any depth; expressions, which are most of a tree, are skipped."""
     for part in ("body", "orelse", "finalbody", "handlers", "cases"):
         for statement in getattr(node, part, ()) if not isinstance(node, ast.expr) else ():
             if isinstance(statement, ast.FunctionDef):
@@ -68,7 +68,7 @@ def _functions_in(node: ast.AST) -> Iterator[ast.FunctionDef]:
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Python's garbage collector is off: it would visit the growing module again and again, for a third of the time."""
+    """Turn Python's garbage collector off: it would visit the growing module again and again, which takes a third of the time."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -160,7 +160,7 @@ class Unit(int, metaclass=_UnitType):
 def lowered(function: FunctionType, tree: ast.FunctionDef) -> ast.FunctionDef:
     """A function's syntax tree with places as sums in the stead of units' fields; ``tree`` itself where it has none.
 
-    The nodes of a sum have no line.
+    The nodes that it adds have no line numbers.
 
     Raises:
         UnitError: a field that a unit does not have, or a variable that is now a unit and now something else.

@@ -1,8 +1,8 @@
 """LU factorisation with partial pivoting on tensor cores, by kernels of ours (``refinement.cu``).
 
 The matrix is divided into blocks of 512 columns.  A block is factorised recursively down to panels of 32 columns, in the type of the factors (FP32 or
-FP64); the rows of U follow, and the rest of the matrix loses their product, which is where tensor cores multiply and almost all operations are.  Within a
-block tensor cores multiply by its halves.
+FP64); the rows of U follow, and their product is subtracted from the rest of the matrix.  Almost all operations are in these products, which tensor cores
+compute; within a block, tensor cores compute only the product between its halves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WIDTH, SIDE, THREADS = 32, 64, 256
 BLOCK = 512
 """Columns whose product with the rest of the matrix is one launch."""
 HALF = 256
-"""Columns of a block's half."""
+"""Columns of half a block: the fewest that tensor cores multiply."""
 PANEL_ROWS = 256
 """Rows of a block of a panel's grid at least."""
 FIRST_ARCH = 80
@@ -43,9 +43,9 @@ class Precision:
     type: npt.DTypeLike
     """Of the factors."""
     kind: int
-    """How the rest of the matrix loses the product of at least 256 columns."""
+    """How products of at least ``HALF`` columns are computed."""
     inner_kind: int
-    """The same for fewer columns within a block."""
+    """The same for products of fewer columns, within a block."""
     scaled: bool = False
     """Whether rows and columns are scaled to a largest element between one half and one: FP16 has few exponents."""
 
@@ -122,11 +122,13 @@ def update(
     first: int,
     depth: int,
 ) -> Run:
-    """Take from a part of a matrix the product of ``depth`` columns, from ``first`` on, with as many rows.
+    """Subtract from a part of a matrix the product of ``depth`` columns of L, beginning with ``first``, and as many rows of U.
 
     Args:
-        kernel: ``update``, which multiplies in the way of ``kind``.
-        rows: the first row of the part, and the one after its last; ``columns`` alike.
+        kernel: ``update``, compiled for ``kind``.
+        matrix: [n][n], or only the rows or columns that are used.
+        rows: the first row of the part, and the one after its last.
+        columns: the same of its columns.
     """
     tile_n = 64 if kind == DOUBLE else 128
     grid = (-(-(columns[1] - columns[0]) // tile_n), -(-(rows[1] - rows[0]) // 128))

@@ -46,7 +46,7 @@ class Case:
     chip: str
     resident: bool = False
     set_aside_bytes: int = 0
-    """Of L2; with residency control all that may be, where it is zero."""
+    """Of L2; zero means none, or with residency control the maximum."""
 
 
 def run_case(case: Case, data: np.ndarray) -> Run:

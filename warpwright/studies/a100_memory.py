@@ -1,7 +1,7 @@
 """The A100 whitepaper's statements on atomics and compute data compression, on simulated V100 and A100.
 
 The paper names factors and no programs.  Atomics: every thread adds to its own word in L2, and warps to neighbouring words, so that L2's units limit the rate.
-V100's rates of float and half sums in its chip file are derived from these factors, so the cells show that nothing else limits the additions.
+V100's rates of float and half sums in its chip file are derived from these factors, so the cells show whether anything else limits the additions.
 Compression: memory is filled with contents that compress to a quarter, to a half or not at all, and read back.
 """
 

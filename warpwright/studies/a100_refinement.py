@@ -2,7 +2,7 @@
 
 Iterations and fallbacks are those of real solves (functional engine) of 37 generated matrices of order 1,024.  At that order launches take most of the time,
 so speedups are composed for the order at which dense solvers run: a factorisation of order N is the sum of its steps, and the time of each kernel in a step
-comes from launches of that kernel on matrices of order 1,024 to 4,096, timed, and continued by the work that it does.
+comes from timed launches of that kernel on matrices of order 1,024 to 4,096 (between halves of a block: to 16,384), extrapolated by its amount of work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ORDER = 16_384
 OTHER_ORDERS = (8_192, 32_768)
 TIMED_ORDERS = (1024, 2048, 4096)
 JOINED_ORDERS = (4096, ORDER)
-"""At which the products between the halves of a block are timed, on matrices as high or as wide as that."""
+"""Orders at which the products between the halves of a block are timed, on matrices of that height or width."""
 VECTORS = 8
 """Vectors of GMRES in an iteration that is timed."""
 
@@ -108,7 +108,7 @@ def join_seconds(precision: str, order: int) -> float:
 
 @cache
 def steps(precision: str) -> tuple[Seconds, Seconds, Seconds]:
-    """Seconds by the order of what is left: the columns and rows of half a block, the products between its halves, and the product with the rest."""
+    """Functions of the order of the remaining matrix, in seconds: the columns and rows of half a block, the products between its halves, and the product with the rest."""
     orders = TIMED_ORDERS[1:]
     # Half blocks are factorised alike in all precisions whose factors are FP32.
     columns = _continued(orders, [step_seconds(_alike(precision), order) for order in orders], 1)

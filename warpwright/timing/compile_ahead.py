@@ -4,7 +4,7 @@ The first timed launch on a machine needs the model's machine code, which takes 
 llvmlite lets one thread at a time into LLVM.  The launch waits for the process at the entry's lock (``toolchain/cache.py``), and compiles the model itself if the process
 has failed.
 
-``python -m warpwright.timing.compile_ahead`` compiles the model, optimised, before it ends: for an image that is to hold it, say.
+``python -m warpwright.timing.compile_ahead`` ends when the optimised code is on disk, for example while a container image is built.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def begin() -> bool:
         return False
     try:
         return tiered.begin(MODEL)
-    except OSError:
+    except OSError:  # the launch compiles the model itself
         return False
 
 

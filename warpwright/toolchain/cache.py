@@ -140,7 +140,7 @@ class DiskCache:
             return value
 
     def awaited(self, kind: str, key: str) -> bytes | None:
-        """The value, after the process that creates it, if there is one, has ended; None if it left nothing."""
+        """The value, once the process that creates it, if there is one, has finished; None if there is none then."""
         value = self.get(kind, key)
         if value is not None:
             return value
@@ -168,7 +168,7 @@ class DiskCache:
         return handle
 
     def release(self, kind: str, key: str, handle: int) -> None:
-        """Give back what :meth:`claim` returned."""
+        """Release the lock that :meth:`claim` returned."""
         # A process that waits for the file removed here finds the entry when it gets the lock.
         with contextlib.suppress(OSError):
             self._lock_path(kind, key).unlink()

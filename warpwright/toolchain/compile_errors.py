@@ -87,7 +87,7 @@ class _DiagnosedError(ToolchainError):
 
         Args:
             names: names of the source in messages.
-            lines: by line of the source, its file and line.
+            lines: for each line of the source, the file and line from which it comes, or None.
         """
         moved = []
         for one in self.diagnostics:

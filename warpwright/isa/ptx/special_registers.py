@@ -6,7 +6,7 @@ A launch without clusters counts as one with clusters of one block, as the manua
 from __future__ import annotations
 
 CURRENT_GRAPH_EXEC = "current_graph_exec"
-"""64 bits, in constant bank 0."""
+"""Special register of 64 bits, which compiled code reads from constant bank 0."""
 AXES = ("x", "y", "z")
 
 SPECIALS: dict[str, str | int] = {

@@ -150,7 +150,7 @@ def HMNMX2(i: Instruction, b: Emitter) -> None:
 
 @meaning("VHMNMX")
 def VHMNMX(i: Instruction, b: Emitter) -> None:
-    """The least or greatest of three."""
+    """The least or greatest of three packed halves, in each half."""
     only(i, "BF16_V2", "FTZ", "NAN")
     type, selector = format_of(i), i.operands[-1]
     triples = [halves(b, o, type) for o in sources(i, 1)]

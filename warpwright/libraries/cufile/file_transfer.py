@@ -1,7 +1,7 @@
 """One transfer between a file and memory: its bytes, its simulated time, and what it returns.
 
 The bytes are read and written by the host's own file system calls, as in cuFile's compatibility mode.  A transfer takes the time of a copy between page-locked host
-memory and the device.  No chip file knows a storage device, so storage takes no time unless ``WARPWRIGHT_STORAGE_GB_PER_S`` names its rate; then the
+memory and the device.  No chip file describes a storage device, so storage takes no time unless ``WARPWRIGHT_STORAGE_GB_PER_S`` names its rate; then the
 slower of the two counts.
 """
 
@@ -26,7 +26,7 @@ INVALID_VALUE, POINTER_RANGE = 5022, 5014
 """CU_FILE_INVALID_VALUE, CU_FILE_CUDA_POINTER_RANGE_ERROR."""
 _NON_BLOCKING = 1
 _SYSTEM_ERROR = -1
-"""What a read or a write returns if errno tells what happened."""
+"""What a read or a write returns if errno has the error."""
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class File:
 
     of_null: ClassVar[int] = INVALID_VALUE
     descriptor: int
-    """The program's."""
+    """The program's own."""
     own: int = field(init=False)
     """A descriptor of the same file without O_DIRECT, which takes any size, offset and address."""
 
@@ -53,13 +53,13 @@ def _buffered(descriptor: int) -> int:
     if flags & os.O_DIRECT:
         try:
             return os.open(f"/proc/self/fd/{descriptor}", flags & ~os.O_DIRECT | os.O_CLOEXEC)
-        except OSError:  # a file that can no longer be opened
-            pass
+        except OSError:
+            pass  # The file cannot be opened again; a duplicate of its descriptor still works for aligned transfers.
     return os.dup(descriptor)
 
 
 def storage_gb_per_s() -> float | None:
-    """The storage's rate, if the user has named one; otherwise a line says once that storage takes no time."""
+    """The storage's rate if the user has set one; otherwise None, with a message that is printed once."""
     text = os.environ.get(RATE, "")
     try:
         rate = float(text) if text else 0.0
@@ -68,7 +68,7 @@ def storage_gb_per_s() -> float | None:
     if rate > 0:
         return rate
     if rate < 0 or text:
-        say(f"{RATE}={text} is no rate in GB/s; storage takes no time")
+        say(f"{RATE}={text} is not a positive rate in GB/s, so storage takes no time")
     elif state().timed:
         say(
             f"cuFile: the storage's rate is not known, so a transfer takes the time of the link to the device; {RATE} names a rate"
@@ -77,7 +77,7 @@ def storage_gb_per_s() -> float | None:
 
 
 def stream_of(address: int) -> Stream:
-    """A stream for a transfer outside the program's streams, which waits for none of them, of the device that has an address."""
+    """A stream of the device that owns an address, for a transfer that waits for none of the program's streams."""
     device: Device = device_at(address) if holder(address) is not None else state().device
     return Stream(device, _NON_BLOCKING)
 
@@ -92,7 +92,7 @@ class Transfer(Node):
     size: int
     offset: int
     result: int = 0
-    """Bytes, or a negative error."""
+    """Number of bytes transferred, or a negative error."""
     errno: int = 0
 
     def run(self, stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""The driver's session, registered files and buffers, and reads and writes: at once, in a stream's order, and in batches.
+"""cuFile's driver, registered files and buffers, and reads and writes: at once, in a stream's order, and in batches.
 
 A call returns CUfileError_t, two numbers in one word: an error of cuFile, and above it one of the driver (``_word``).  Reads and writes return bytes or a negative error.
 """
@@ -27,8 +27,8 @@ BUFFER_REGISTERED, BUFFER_NOT_REGISTERED = 5023, 5024
 """CU_FILE_MEMORY_ALREADY_REGISTERED, _NOT_REGISTERED."""
 FILE_NOT_REGISTERED, FILE_REGISTERED = 5027, 5028
 """CU_FILE_HANDLE_NOT_REGISTERED, _ALREADY_REGISTERED."""
-BATCH_FULL, INTERNAL = 5037, 5030
-"""CU_FILE_BATCH_FULL, _INTERNAL_ERROR."""
+BATCH_FULL = 5037
+"""CU_FILE_BATCH_FULL."""
 _CAPTURING = 900
 """CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED."""
 _DESCRIPTOR, _OF_LINUX = "i4xi", 1
@@ -43,26 +43,27 @@ Kind = TypeVar("Kind")
 
 
 @dataclass
-class Session:
-    """What cuFile has registered in this process."""
+class FileDriver:
+    """cuFile's driver in this process, and what is registered with it."""
 
     opened: int = 0
-    """cuFileDriverOpen less cuFileDriverClose."""
+    """Number of calls of cuFileDriverOpen less that of cuFileDriverClose."""
     files: dict[int, int] = field(default_factory=dict)
     """Handles by file descriptor."""
     buffers: dict[int, int] = field(default_factory=dict)
     """Sizes by address."""
 
 
-session = Session()
+file_driver = FileDriver()
 
 
 @dataclass(eq=False)
 class Batch:
-    """Requests that have ended and were not asked for yet."""
+    """Requests that have ended and whose events the program has not fetched."""
 
     of_null: ClassVar[int] = INVALID_VALUE
     most: int
+    """Requests that it holds at most."""
     ended: list[tuple[int, int, int]] = field(default_factory=list)
     """Cookie, status and result."""
 
@@ -79,37 +80,37 @@ def _find(kind: type[Kind], number: int) -> Kind | None:
 # --- the driver -------------------------------------------------------------------------------------
 @entry("cuFileDriverOpen")
 def open_driver() -> None:
-    session.opened += 1
+    file_driver.opened += 1
 
 
 @entry("cuFileDriverClose", "cuFileDriverClose_v2")
 def close_driver() -> int | None:
-    if not session.opened:
+    if not file_driver.opened:
         return _word(NOT_OPEN)
-    session.opened -= 1
-    if not session.opened:
-        for handle in list(session.files.values()):
+    file_driver.opened -= 1
+    if not file_driver.opened:
+        for handle in list(file_driver.files.values()):
             deregister_file(handle)
-        session.buffers.clear()
+        file_driver.buffers.clear()
     return None
 
 
 @entry("cuFileUseCount")
 def use_count() -> int:
-    return session.opened
+    return file_driver.opened
 
 
 # --- files and buffers ------------------------------------------------------------------------------
 @entry("cuFileHandleRegister")
 def register_file(place: int, description: int) -> int | None:
-    """Opens the driver's session where the program has not."""
+    """Register a file; opens cuFile's driver if the program has not."""
     if not (place and description):
         return _word(INVALID_VALUE)
     kind, descriptor = cmemory.read(_DESCRIPTOR, description)
     if kind != _OF_LINUX:
         say("cuFileHandleRegister: only file descriptors of Linux are provided, not file systems of the program's own")
         return _word(INVALID_VALUE)
-    if descriptor in session.files:
+    if descriptor in file_driver.files:
         return _word(FILE_REGISTERED)
     try:
         regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
@@ -118,8 +119,8 @@ def register_file(place: int, description: int) -> int | None:
         made = None
     if made is None:
         return _word(INVALID_FILE)
-    session.opened = session.opened or 1
-    session.files[descriptor] = handle = state().handles.add(made)
+    file_driver.opened = file_driver.opened or 1
+    file_driver.files[descriptor] = handle = state().handles.add(made)
     cmemory.put64(place, handle)
     return None
 
@@ -129,7 +130,7 @@ def deregister_file(handle: int) -> None:
     file = _find(File, handle)
     if file is not None:
         queue.drain()
-        session.files.pop(file.descriptor, None)
+        file_driver.files.pop(file.descriptor, None)
         state().handles.drop(handle)
         file.close()
 
@@ -139,15 +140,15 @@ def register_buffer(address: int, size: int, flags: int) -> int | None:
     found = holder(address) if address else None
     if not (address and size) or (found is not None and address + size > found.end):
         return _word(INVALID_VALUE)
-    if address in session.buffers:
+    if address in file_driver.buffers:
         return _word(BUFFER_REGISTERED)
-    session.buffers[address] = size
+    file_driver.buffers[address] = size
     return None
 
 
 @entry("cuFileBufDeregister")
 def deregister_buffer(address: int) -> int | None:
-    return None if session.buffers.pop(address, None) else _word(BUFFER_NOT_REGISTERED)
+    return None if file_driver.buffers.pop(address, None) else _word(BUFFER_NOT_REGISTERED)
 
 
 # --- at once ----------------------------------------------------------------------------------------
@@ -185,14 +186,15 @@ entry("cuFileWrite")(_at_once(False))
 # --- in a stream's order ----------------------------------------------------------------------------
 @dataclass(eq=False)
 class Deferred(Node):
-    """A transfer of which the sizes and offsets are read when its turn in the stream comes, and the result is stored where the caller asks."""
+    """A transfer whose size and offsets are read, and whose result is stored, when its turn in the stream comes."""
 
     file: File
     reads: bool
     buffer: int
     places: tuple[int, int, int]
-    """Of the size, the offset in the file and the offset in the buffer."""
+    """Addresses of the size, the offset in the file and the offset in the buffer."""
     result: int
+    """Address of the result."""
 
     def run(self, stream: Stream) -> None:
         size, offset, offset_in_buffer = (_signed(cmemory.get64(place)) for place in self.places)
@@ -255,7 +257,7 @@ def set_up_batch(place: int, most: int) -> int | None:
 
 @entry("cuFileBatchIOSubmit")
 def submit_batch(handle: int, count: int, requests: int, flags: int) -> int | None:
-    """Each request is done at once; its event waits until it is asked for."""
+    """Execute each request at once; its event is kept until the program fetches it."""
     batch = _find(Batch, handle)
     if batch is None or not (count and requests):
         return _word(INVALID_VALUE)

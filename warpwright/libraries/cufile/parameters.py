@@ -1,4 +1,4 @@
-"""Parameters and properties: they are kept and answered, and change no transfer.
+"""Parameters and properties, which can be set and read but do not affect transfers.
 
 Defaults are those of libcufile without a configuration file (GPUDirect Storage, "cuFile configuration file"); the driver of GPUDirect Storage is reported as absent, as in cuFile's
 compatibility mode.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from warpwright.driver import cmemory
 from warpwright.libraries.calls import entry
 from warpwright.libraries.cufile.file_transfer import INVALID_VALUE
-from warpwright.libraries.cufile.files import session
+from warpwright.libraries.cufile.files import file_driver
 
 VERSION = 1150
 """Of cuFile 1.15, in CUDA 13.0."""
@@ -52,7 +52,7 @@ def get_properties(place: int) -> int | None:
 def _register_limit(name: str, number: int) -> None:
     @entry(name)
     def put(size_kb: int) -> int | None:
-        """Whole pages of 4 KB."""
+        """Set a limit, a multiple of 4 KB."""
         if not size_kb or size_kb % 4:
             return _UNSUPPORTED_LIMIT
         sizes[number] = size_kb
@@ -94,8 +94,8 @@ def get_text(number: int, place: int, room: int) -> int | None:
 
 @entry("cuFileSetParameterSizeT")
 def set_size(number: int, value: int) -> int | None:
-    """Parameters can be changed until the driver's session is opened."""
-    if session.opened:
+    """Parameters can be changed until cuFile's driver is opened."""
+    if file_driver.opened:
         return _ALREADY_OPEN
     if not 0 <= number < len(sizes):
         return INVALID_VALUE
@@ -105,7 +105,7 @@ def set_size(number: int, value: int) -> int | None:
 
 @entry("cuFileSetParameterBool")
 def set_switch(number: int, value: int) -> int | None:
-    if session.opened:
+    if file_driver.opened:
         return _ALREADY_OPEN
     if not 0 <= number < len(switches):
         return INVALID_VALUE
@@ -115,7 +115,7 @@ def set_switch(number: int, value: int) -> int | None:
 
 @entry("cuFileSetParameterString")
 def set_text(number: int, place: int) -> int | None:
-    if session.opened:
+    if file_driver.opened:
         return _ALREADY_OPEN
     if not (place and 0 <= number < len(texts)):
         return INVALID_VALUE

@@ -18,7 +18,7 @@ MOST_LAYERS, MOST_OPERATORS, MOST_RANGES = 600, 60, 200
 MOST_POINTS = 16
 """Kinds of modules on the roofline: the longest ones."""
 HEADS = ("share", "limited by", "forward", "backward", "launches", "DRAM", "DRAM GB/s", "FLOP/s", "allocated")
-"""What matters most comes first: narrow screens show the beginning of a row."""
+"""The most important columns come first, because narrow screens show only the beginning of a row."""
 NOTE = (
     "Simulated time of the launches, forward and backward. Allocated: device memory that the program's allocator had given out, at most, when one of the launches was made."
     " Limited by: what limits the launches that take most of the time, and their share of it."

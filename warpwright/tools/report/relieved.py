@@ -49,7 +49,7 @@ MOST_CHIPS = 16
 MOST_RANKED = 4
 """Kernels whose longest launch is ranked."""
 NOTABLE_KERNEL = 0.05
-"""Share of the simulated time from which on a kernel is ranked."""
+"""Smallest share of the simulated time for which a kernel is ranked."""
 NOTABLE_IDLE = 0.2
 """Share of the SMs' time without a block that is named."""
 WORTH_NAMING = 0.005
@@ -295,7 +295,7 @@ def notable_launches(runs: Sequence[Run]) -> list[int]:
 
 
 def trials(runs: Sequence[Run], chosen: Sequence[int]) -> dict[int, list[Trial]]:
-    """What to relieve for each of some launches.
+    """The trials of each chosen launch, by its index.
 
     A changed chip is timed once for all launches. Launches after the first are left out if they would raise the number of changed chips
     above ``MOST_CHIPS``.
@@ -326,11 +326,11 @@ def rank(
     again: Callable[[Resource, Mapping[str, Any]], Sequence[Run]],
     accesses: Callable[[Run], Sequence[str]] = lambda _: (),
 ) -> dict[int, Ranking]:
-    """Relieve resources in turn, and order those of each launch by what they save.
+    """Relieve resources in turn, and order those of each launch by what they save; returns the rankings by index of the launch.
 
     Args:
         before: all launches of the program, on the chip as it is.
-        wanted: by index of a launch, what may limit it (:func:`trials`).
+        wanted: the trials of each launch, by its index (:func:`trials`).
         again: repeats the program on the chip with some fields changed.
         accesses: what perfcheck found in a launch's kernel.
 

@@ -183,7 +183,7 @@ MEMORY_LATENCY = Resource(
         for name, value in level.overrides(chip).items()
     },
 )
-"""Where several levels answer and nothing was timed with one of them relieved."""
+"""For launches that were not timed with one level relieved and whose loads several levels answer."""
 LAST_WAVE = Resource(
     "the last wave of blocks",
     "a grid that fills the chip a whole number of times, or blocks that take several tiles each",
