@@ -62,7 +62,7 @@ def weights(seed: int, m: int, k: int, type: int) -> Array:
 
 
 class Matmul:
-    """A product's descriptors and plan."""
+    """A product's descriptors and plan; ``orders`` has a letter for B and one for D: ``r`` (rows) or ``c`` (columns)."""
 
     def __init__(
         self, lt: Library, handle: Room, shape: tuple[int, int, int], types: tuple[int, int], orders: str
@@ -72,30 +72,9 @@ class Matmul:
         (self.type, self.out), (of_b, of_d) = types, orders
         self.a, self.b, self.d, self.product, self.choice, self.plan = (room() for _ in range(6))
         lt("cusparseLtStructuredDescriptorInit", handle, self.a, m, k, k, _u(16), self.type, ROWS, 0)
-        ld = n if of_b == "r" else k
-        lt(
-            "cusparseLtDenseDescriptorInit",
-            handle,
-            self.b,
-            k,
-            n,
-            ld,
-            _u(16),
-            self.type,
-            ROWS if of_b == "r" else COLUMNS,
-        )
-        ld = n if of_d == "r" else m
-        lt(
-            "cusparseLtDenseDescriptorInit",
-            handle,
-            self.d,
-            m,
-            n,
-            ld,
-            _u(16),
-            self.out,
-            ROWS if of_d == "r" else COLUMNS,
-        )
+        for made, rows, order, type in ((self.b, k, of_b, self.type), (self.d, m, of_d, self.out)):
+            ld, number = (n, ROWS) if order == "r" else (rows, COLUMNS)
+            lt("cusparseLtDenseDescriptorInit", handle, made, rows, n, ld, _u(16), type, number)
         self.order = "C" if of_d == "r" else "F"
         compute = 0 if self.type == I8 else 2
         lt("cusparseLtMatmulDescriptorInit", handle, self.product, 0, 0, self.a, self.b, self.d, self.d, compute)

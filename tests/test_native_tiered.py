@@ -108,7 +108,7 @@ def test_who_starts_a_process_leaves_it_the_locks(fresh: tiered.TieredEntry, mon
     monkeypatch.setattr(tiered, "_start", lambda entry, handles: kept.extend(map(os.dup, handles)))
     assert tiered.begin(fresh.named())
     assert len(kept) == 2
-    assert not tiered.begin(fresh.named())  # a process is at it
+    assert not tiered.begin(fresh.named())  # another process is compiling
     for handle in kept:
         os.close(handle)  # it ended without a result
     leave(fresh, QUICK)

@@ -17,17 +17,17 @@ THREADS = 1024
 LINE_BYTES = 128
 KERNELS = ("stores", "sums", "reads")
 SIZES_MIB = (32, 64, 128, 256, 1024)
-"""Of the memory that is changed."""
+"""Sizes of the memory that is changed."""
 READ_MIB = 2048
 PERIODS = (0, 64, 32, 16, 8, 4, 2, 1)
-"""Changes for each read; 0: no reads."""
+"""Changes per read; 0: no reads."""
 MODEL_SIZES_MIB, MODEL_PERIODS = (64, 1024), (0, 32, 8, 2)
 
 
 def measure(device: Device, cubin: bytes) -> list[dict[str, float | str]]:
-    """Nanoseconds over the chip for each change (of ``reads``: for each round of a pair of lanes), by kernel, MiB that are changed, and changes for each read.
+    """Nanoseconds of the whole chip per change (of ``reads``: per round of a pair of lanes), by kernel, MiB that are changed, and changes per read.
 
-    Each is the slope between two numbers of rounds, the least of several launches of each.  No two launches change the same sequence of lines.
+    Each is the slope between two numbers of rounds, each with the shortest of several launches.  No two launches change the same sequence of lines.
     """
     module, sm_count = device.load(cubin), int(device.describe()["sm_count"])
     model = device.kind == "model"

@@ -190,7 +190,7 @@ def preload() -> None:
         _kept.append(ctypes.CDLL(str(folder() / one.soname), mode=ctypes.RTLD_LOCAL))
     cuda_bindings.install(str(folder()))
     nvrtc_builtins.load(sys.path)
-    # For a program that makes a child's PYTHONPATH of sys.path (PyTorch's compile workers).
+    # For programs that set a child's PYTHONPATH to sys.path (PyTorch's compile workers).
     if _SITE in os.environ.get("PYTHONPATH", "").split(":") and _SITE not in sys.path:
         sys.path.insert(0, _SITE)
 

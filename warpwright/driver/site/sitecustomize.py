@@ -65,7 +65,7 @@ def _hand_over() -> None:
             importlib.import_module("sitecustomize")
     finally:
         sys.modules.setdefault("sitecustomize", own)
-        # Programs make a child's PYTHONPATH of sys.path (PyTorch's compile workers).
+        # For programs that set a child's PYTHONPATH to sys.path (PyTorch's compile workers).
         sys.path.insert(0, _here)
 
 
