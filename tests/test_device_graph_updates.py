@@ -19,7 +19,9 @@ from warpwright.toolchain import compile_source
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 UPDATABLE, DEVICE_LAUNCH = 13, 4
-NOT_SUPPORTED, INVALID_VALUE = 801, 1
+NOT_SUPPORTED, INVALID_VALUE, UPDATE_FAILURE = 801, 1, 910
+UPDATE_NOT_SUPPORTED = 6
+"""CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED."""
 SOURCE = """
 struct Grid { unsigned x, y, z; };
 struct Update { unsigned long long node; int field; union { Grid grid; struct { const void *value; size_t offset, size; } param; unsigned enabled; }; };
@@ -128,6 +130,9 @@ def test_kernels_change_the_nodes_after_them(driver: Driver, module: int, memory
     assert driver.raw("cuGraphKernelNodeSetAttribute", first, UPDATABLE, value) == NOT_SUPPORTED
     assert driver.raw("cuGraphDestroyNode", first) == NOT_SUPPORTED
     assert driver.raw("cuGraphKernelNodeCopyAttributes", before, first) == NOT_SUPPORTED
+    outcome = ctypes.create_string_buffer(24)
+    assert driver.raw("cuGraphExecUpdate_v2", executable, graph, outcome) == UPDATE_FAILURE
+    assert struct.unpack_from("i", outcome)[0] == UPDATE_NOT_SUPPORTED
     value[0] = 2
     assert driver.raw("cuGraphKernelNodeSetAttribute", before, UPDATABLE, value) == INVALID_VALUE
     driver("cuGraphExecDestroy", executable)
