@@ -225,6 +225,47 @@ for x, y in zip(xs, ys):
     expected = step(*pairs[0], x, y).item()
     assert abs(step(compiled, pairs[1][1], x.cuda(), y.cuda()).item() - expected) < 1e-4
 """,
+    # A short program compiles before its workers are ready, and then in its own process.
+    "compiled by workers": """
+import copy
+from torch._inductor.async_compile import AsyncCompile
+torch._inductor.config.compile_threads = 2
+AsyncCompile.wait_pool_ready()
+assert AsyncCompile.use_process_pool()
+model, x = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.LayerNorm(64), nn.Linear(64, 16)).bfloat16(), randn(32, 32).bfloat16()
+compiled = torch.compile(copy.deepcopy(model).cuda())
+found, expected = compiled(x.cuda()), model(x)
+assert torch.allclose(found.cpu().float(), expected.float(), atol=2e-2)
+""",
+    "unrolled reductions": """
+def reductions(x):
+    return (*x.min(-1), *x.max(-1), x.sum(-1), (x > 1).any(-1), (x > 0).all(-1), x.amin(-1), x.amax(-1))
+torch._inductor.config.unroll_reductions_threshold = 8
+for dtype in (torch.float16, torch.bfloat16):
+    x = randn(8, 3).to(dtype)
+    for found, expected in zip(torch.compile(reductions)(x.cuda()), reductions(x)):
+        assert torch.allclose(found.cpu(), expected), dtype
+""",
+    "residual block": """
+import copy
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolutions = nn.ModuleList([nn.Conv2d(4, 8, 3, 2, 1, bias=False), nn.Conv2d(8, 8, 3, 1, 1, bias=False)])
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8) for _ in range(2))
+        self.shortcut = nn.Sequential(nn.Conv2d(4, 8, 1, 2, bias=False), nn.BatchNorm2d(8))
+    def forward(self, x):
+        y = F.relu(self.norms[0](self.convolutions[0](x)))
+        return F.relu(self.norms[1](self.convolutions[1](y)) + self.shortcut(x))
+model, x = Block(), randn(2, 4, 8, 8)
+on_device = copy.deepcopy(model).cuda()
+for one, given in ((model, x), (on_device, x.cuda())):
+    one(given).square().mean().backward()
+for (name, a), b in zip(model.named_parameters(), on_device.parameters()):
+    assert torch.allclose(a.grad, b.grad.cpu(), rtol=1e-3, atol=1e-5), name
+for a, b in zip(model.buffers(), on_device.buffers()):
+    assert torch.allclose(a.float(), b.cpu().float(), atol=1e-5)
+""",
 }
 
 
