@@ -52,6 +52,19 @@ extern "C" __global__ void scatter(const int *next, const float *x, float *y, in
     int k = t;
     for (int i = 0; i < 16; i++) { k = local[k & 15]; atomicAdd(y + k % (gridDim.x * blockDim.x), x[(t + i) % n]); }
 }
+extern "C" __global__ void hinted(const int *next, const float *x, float *y, int n)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x, j = next[t % n];
+    unsigned long long policy;
+    float sum = 0, part;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 0.5;" : "=l"(policy));
+    for (int i = 0; i < 24; i++) {
+        asm volatile("ld.global.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(part) : "l"(x + j), "l"(policy));
+        sum += part;
+        j = next[(j * 7 + i) % n];
+    }
+    y[t] = sum;
+}
 """
 WORDS = 2048
 CASES = 50
@@ -132,6 +145,14 @@ def test_launches_go_on_in_another_process_and_instance(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_fifty_seeded_launches_go_on_in_another_process_and_instance(tmp_path: Path) -> None:
     across_processes(tmp_path, range(CASES))
+
+
+@pytest.mark.ci
+def test_accesses_with_a_policy_go_on(tmp_path: Path) -> None:
+    case = Case(0)
+    case.kernel, case.chip, case.at = "hinted", "a100", 0.6
+    case.save(tmp_path)
+    case.check(tmp_path)
 
 
 @pytest.fixture

@@ -302,4 +302,4 @@ def record_words(lanes: int) -> dict[int, int]:
     """Words of each kind of record, by tag, for waves of a given number of lanes."""
     head = head_words(lanes)
     of_lanes = {TAG_BLOCK: head, TAG_AFFINE: head + 1, TAG_GATHER: head + lanes, TAG_PATTERN: head + 2}
-    return {**of_lanes, TAG_BULK: BULK_WORDS, TAG_SYNC: head + 1}
+    return {**of_lanes, TAG_BULK: BULK_WORDS, TAG_SYNC: head + 1, TAG_POLICY: 1}
