@@ -236,20 +236,26 @@ extern "C" __global__ void groups(unsigned *seen) {
 """
 
 
-@pytest.mark.ci
-def test_the_groups_of_cuda_12_run_as_its_library_has_them() -> None:
+def with_the_library(code: bytes) -> bytes:
+    """The same linked with CUDA 12's libcudadevrt; skips without the wheel that has it."""
     library = next(
         (path for folder in nvidia_folders() for path in folder.glob("cuda_runtime/lib/libcudadevrt.a")), None
     )
     if library is None:
         pytest.skip("the wheel nvidia-cuda-runtime-cu12 with libcudadevrt is not installed")
-    code = compile_source(GROUPS, "70", options=["-rdc=true"]).cubin
     inputs = [(InputKind.CUBIN, code, "groups.cubin"), (InputKind.LIBRARY, library.read_bytes(), library.name)]
-    linked = link(inputs, "70").cubin
+    return link(inputs, "70").cubin
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("linked", [True, False], ids=["linked", "unlinked"])
+def test_the_groups_of_cuda_12_run_with_its_library_and_without(linked: bool) -> None:
+    code = compile_source(GROUPS, "70", options=["-rdc=true"]).cubin
+    code = with_the_library(code) if linked else code
     node = ww.System("dgx-1")
     seen = [np.zeros(4, np.uint32) for _ in range(6)]
     runs = node.launch(
-        *[(gpu.compile(linked)["groups"][2, 32], (one,)) for gpu, one in zip(node.gpus, seen, strict=False)],
+        *[(gpu.compile(code)["groups"][2, 32], (one,)) for gpu, one in zip(node.gpus, seen, strict=False)],
         cooperative=True,
     )
     assert [list(one) for one in seen] == [[64 * grid, grid, 384, 6] for grid in range(6)]

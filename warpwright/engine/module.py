@@ -27,7 +27,7 @@ from warpwright.toolchain import CompiledModule, Relocation
 from warpwright.toolchain import Kernel as CubinKernel
 from warpwright.toolchain.cubin import Module as CubinModule
 from warpwright.toolchain.demangle import plain_name
-from warpwright.toolchain.device_runtime import ROUTINES, routines
+from warpwright.toolchain.device_runtime import LIBRARY_CALLS, ROUTINES, routines
 from warpwright.toolchain.relocation import CODE_ALIGNMENT, code_layout, relocate, width_bytes
 
 GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")
@@ -148,7 +148,7 @@ class LoadedModule:
         """
         if kernel.name in self._loaded:
             return self._loaded[kernel.name]
-        unknown = sorted(set(kernel.externs) - {*SERVICES, *ROUTINES, *self.cubin.functions})
+        unknown = sorted(set(kernel.externs) - {*SERVICES, *ROUTINES, *LIBRARY_CALLS, *self.cubin.functions})
         if unknown:
             raise UnsupportedError(
                 f"kernel {kernel.plain_name} calls {', '.join(unknown)}, which this version does not provide"
@@ -158,6 +158,10 @@ class LoadedModule:
         services = self._services(bases)
         needed = self._routines(kernel, max([*services.values(), *self._ends(bases)], default=0))
         addresses = {**self._addresses(), **services, **{name: at for name, (at, _) in needed.items()}}
+        if needed:
+            addresses |= {
+                call: needed[name][0] for call, name in LIBRARY_CALLS.items() if call not in self.cubin.functions
+            }
         everywhere = {**self._foreign_bases(bases), **bases}
         image = relocate(self.cubin, addresses, everywhere)
         try:
@@ -195,8 +199,7 @@ class LoadedModule:
 
     def _routines(self, kernel: CubinKernel, after: int) -> dict[str, tuple[int, bytes]]:
         """Code address and machine code of the driver functions that a kernel calls, placed after an address."""
-        wanted = [name for name in ROUTINES if name in kernel.externs]
-        if not wanted:
+        if not any(name in kernel.externs for name in (*ROUTINES, *LIBRARY_CALLS)):
             return {}
         module = routines(kernel.arch)
         bases = code_layout(module, None, after + CODE_ALIGNMENT)

@@ -29,6 +29,13 @@ ROUTINES = (
     "__cuda_syscall_CGS_get_size",
     SYNC,
 )
+LIBRARY_CALLS = {
+    "cudaCGGetIntrinsicHandle": "__cuda_syscall_CGS_get_intrinsic_handle",
+    "cudaCGGetRank": "__cuda_syscall_CGS_get_rank",
+    "cudaCGGetSize": "__cuda_syscall_CGS_get_size",
+    "cudaCGSynchronize": SYNC,
+}
+"""Functions of libcudadevrt, each with the driver's function that has its arguments and its meaning: code that was not linked with the library calls that one."""
 ARRIVED, GRIDS, RANK, CHILD_COUNT, IN_PARENT, MET, RELEASED, COME, IN_CHILD = 4, 128, 132, 136, 144, 256, 384, 512, 640
 """Byte offsets in the workspace of a launch on several devices, as in the structure below; the workspace of a launch on one device ends before ``MET``."""
 GRIDS_WORKSPACE_BYTES = 768
