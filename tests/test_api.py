@@ -275,7 +275,7 @@ def test_whole_grid_must_fit_the_chip(gpu: ww.GPU, module: ww.Module) -> None:
         kernel[at_once + 1, 1024](np.zeros(1, np.int32))
     assert str(error.value) == (
         f"whole_grid synchronises its whole grid, so all of its {at_once + 1:,} blocks must run at once: "
-        f"{gpu.name} holds {at_once:,} of them; use fewer blocks"
+        f"{gpu.name} with {gpu.chip.sm.sm_count} SMs holds {at_once:,} of them; use fewer blocks"
     )
 
 

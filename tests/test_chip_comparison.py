@@ -236,5 +236,18 @@ def test_a_chip_on_which_the_program_fails_does_not_end_the_comparison(tmp_path:
     words = ["compare", "--timing", "off", "v100", "p100", "a100", "--", str(program)]
     done = subprocess.run([sys.executable, "-m", "warpwright", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
-    assert f"v100 does not run it: {program} ended with exit code 7" in done.stdout.replace("\n", "")
+    assert f"v100 does not run it: {program} ended with exit code 7; see its output above" in " ".join(
+        done.stdout.split()
+    )
     assert re.search(r"p100.*a100", done.stdout, re.DOTALL)
+
+
+@pytest.mark.ci
+def test_a_command_that_fails_on_every_chip_is_reported_for_each() -> None:
+    """By its name and arguments rather than the interpreter's path."""
+    program = "import sys; sys.exit(3)"
+    code, output = command("compare", "--timing", "off", "v100", "a100", "--", sys.executable, "-c", program)
+    assert code == 3
+    name = Path(sys.executable).name
+    for chip in ("v100", "a100"):
+        assert f"{chip} does not run it: {name} -c '{program}' ended with exit code 3; see its output above" in output

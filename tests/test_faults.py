@@ -293,7 +293,8 @@ def test_injections_are_read_from_text() -> None:
     ("text", "message"),
     [
         ("", "names no injection"),
-        ("cache@0x0:1", "begins with one of dram@"),
+        ("cache@0x0:1", "must begin with one of dram@"),
+        ("dran@x+16:3", "did you mean 'dram@'?"),
         ("dram@0x10", "names no bits"),
         ("dram@0x10:72", "a word has bits 0 to 71"),
         ("shared@0x10:39", "a word has bits 0 to 38"),

@@ -380,7 +380,7 @@ def test_mps_gives_a_process_a_share_of_the_sms(kept: Path) -> None:
 @pytest.mark.ci
 def test_the_command_says_what_the_driver_refuses(kept: Path) -> None:
     assert "MIG mode of a100 is off" in command("create", "9", code=1)
-    command("enable")
+    assert "Enabled MIG Mode for GPU 0 (a100)" in command("enable")
     command("create", "9:4")
     assert "no room for a 7g.40gb instance" in command("create", "1g.5gb,7g.40gb", code=1)
     assert "1g.5gb" not in command("list"), "none of them where one does not fit"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,11 +33,13 @@ def compare(
     program, *arguments = command
     for name in names:
         check_options(context, name, timing, program, report)
+    title = _title(program, arguments)
     compile_ahead(timing)
     session.notes_origins = report is not None
     out = console()
     by_chip: dict[str, list[Run]] = {}
     refused: dict[str, str] = {}
+    failing: set[str] = set()
     failed = 0  # exit code of the program on the first chip where it failed
     had_driver = has_begun_driver()
     for name in dict.fromkeys(names):
@@ -50,29 +53,35 @@ def compare(
             continue
         if code:
             failed = failed or code
-            refused[name] = f"{program} ended with exit code {code}"
+            refused[name] = f"{title} ended with exit code {code}"
+            failing.add(name)
             del by_chip[name]
-    if failed and not by_chip:
-        name, reason = next((name, reason) for name, reason in refused.items() if "ended with exit code" in reason)
-        raise fail(f"{reason} on {name}", failed)
     launches = match_launches(by_chip)
     if launches:
-        table, without = fitting_table(launches, list(by_chip), program, out)
+        table, without = fitting_table(launches, list(by_chip), title, out)
         out.print(table)
         note_omitted(without, out)
     elif not refused:
         out.print("the program launched no kernel")
     for name, refusal in refused.items():
-        out.print(f"{name} does not run it: {refusal}", markup=False)
+        where = "; see its output above" if name in failing else ""
+        out.print(f"{name} does not run it: {refusal}{where}", markup=False)
     if report is not None and launches:
         from warpwright.tools.report.chips_page import write_chips_page
 
-        write_chips_page(report, launches, refused, program)
+        write_chips_page(report, launches, refused, title)
         out.print(f"wrote {report}", markup=False, soft_wrap=True)
     elif launches and any(launch.figures() for launch in launches):
         out.print("why they differ: add --report PAGE.html")
     if failed or (not launches and refused):
         raise typer.Exit(failed or FAILED)
+
+
+def _title(program: str, arguments: list[str]) -> str:
+    """A Python file, or a command with its arguments: ``python model.py`` says more than the interpreter's path."""
+    from warpwright.programs import is_python_file
+
+    return program if is_python_file(program) else shlex.join([Path(program).name, *arguments])
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -51,7 +51,7 @@ def enable(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
     """Turn MIG mode on."""
     with _changing(gpu, device) as card:
         card.set_enabled(True)
-    console().print(f"MIG mode of {gpu} {device} is on", markup=False)
+    console().print(f"Enabled MIG Mode for GPU {device} ({gpu})", markup=False)
 
 
 @mig.command("disable")
@@ -59,7 +59,7 @@ def disable(gpu: GpuOption = "a100", device: DeviceOption = 0) -> None:
     """Turn MIG mode off, which requires that there are no instances."""
     with _changing(gpu, device) as card:
         card.set_enabled(False)
-    console().print(f"MIG mode of {gpu} {device} is off", markup=False)
+    console().print(f"Disabled MIG Mode for GPU {device} ({gpu})", markup=False)
 
 
 @mig.command("create")

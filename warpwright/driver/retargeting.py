@@ -99,8 +99,10 @@ def assembled(text: str, arch: int, chip: str, name: str, options: tuple[str, ..
 
 
 def advice(arch: int) -> str:
-    """How to build for a chip."""
-    return f"build with -gencode arch=compute_{arch},code=sm_{arch} as well"
+    """How to build for a chip, or what to do about a library that somebody else has built."""
+    return (
+        f"build with -gencode arch=compute_{arch},code=sm_{arch} as well, or take a release of the package that has it"
+    )
 
 
 def _with_errors(text: str, error: LinkError) -> dict[_Definition, str]:

@@ -389,7 +389,7 @@ def check_cooperative(geometry: Geometry, resident: Occupancy, chip: Chip, kerne
     if geometry.blocks > at_once:
         raise LaunchError(
             f"{kernel} synchronises its whole grid, so all of its {geometry.blocks:,} blocks must run at once: "
-            f"{chip.name} holds {at_once:,} of them; use fewer blocks"
+            f"{chip.name} with {chip.sm.sm_count} SMs holds {at_once:,} of them; use fewer blocks"
         )
 
 

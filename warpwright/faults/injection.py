@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from warpwright.chips.chip import suggest
 from warpwright.errors import WarpwrightError
 from warpwright.faults.error_counters import STRUCTURES
 from warpwright.faults.secded import code_of
@@ -143,8 +144,9 @@ def parse_injections(text: str) -> list[Injection | Exposure]:
     for whole in filter(None, (part.strip() for part in text.split(";"))):
         structure, at, rest = whole.partition("@")
         if not at or structure not in (*STRUCTURES, *_DRAWN):
+            known = [f"{name}@" for name in (*STRUCTURES, *_DRAWN)]
             raise InjectionError(
-                f"--inject {whole!r} begins with one of {', '.join(f'{name}@' for name in (*STRUCTURES, *_DRAWN))}"
+                f"--inject {whole!r} must begin with one of {', '.join(known)}{suggest(structure + '@', known)}"
             )
         if structure in _DRAWN:
             found.append(_drawn(structure, rest, whole))

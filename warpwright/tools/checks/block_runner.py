@@ -546,7 +546,7 @@ def end_pass(t: Any, launch: Any) -> int:
     return -1
 
 
-@partial(entry, what="the checks")
+@partial(entry, what="the analysis of memory accesses")
 def run_block(t: Any, launch: Any) -> int:
     """Run a block's warps as far as possible; returns the reason for stopping.
 

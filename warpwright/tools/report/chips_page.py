@@ -33,7 +33,7 @@ def chips_page(launches: Sequence[Launch], refused: Mapping[str, str], program: 
     if refused:
         items = "".join(f"<li><strong>{escape(chip)}</strong>: {escape(why)}</li>" for chip, why in refused.items())
         body.append(f'<section class="card"><h2>Chips on which the program does not run</h2><ul>{items}</ul></section>')
-    title = f"{Path(program).name} on {len({chip for launch in timed for chip in launch.runs})} chips"
+    title = f"{program} on {len({chip for launch in timed for chip in launch.runs})} chips"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
