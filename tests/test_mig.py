@@ -31,6 +31,9 @@ from warpwright.chips.mig import (
     instance_chip,
     profile_of,
 )
+from warpwright.driver import results
+from warpwright.driver.calls import failed
+from warpwright.driver.cuda_error import CudaError
 from warpwright.engine.access_policy import AccessWindow
 from warpwright.errors import DeadlockError, ExecutionError, MemoryFaultError, UnsupportedError
 from warpwright.mig import InstanceGPU, MigGPU
@@ -449,3 +452,9 @@ def test_nvml_creates_lists_and_destroys(kept: Path) -> None:
     done = run_program(NVML, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip() == "NVIDIA A100-SXM4-40GB MIG 2c.3g.20gb (simulated)"
+
+
+def test_a_missing_device_is_reported_once(capfd: pytest.CaptureFixture[str]) -> None:
+    for name in ("cuInit", "cudaGetDeviceCount", "cudaMalloc"):
+        assert failed(name, CudaError(results.NO_DEVICE, "CUDA_VISIBLE_DEVICES=MIG-once: none")) == results.NO_DEVICE
+    assert capfd.readouterr().err.count("MIG-once") == 1

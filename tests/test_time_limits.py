@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -204,6 +205,8 @@ def test_progress_has_blocks_rate_and_time_left() -> None:
     assert describe(progress(4, 16)) == "16 of 64 blocks (4.00/s), 4 s, 12 s left"
     assert describe(progress(4, 16, 8000)) == "16 of 64 blocks, 8,000 cycles (2,000/s), 4 s, 12 s left"
     assert seconds_left(progress(4, 64)) == 0
+    assert seconds_left(replace(progress(40, 16), idle_seconds=19)) == 120
+    assert seconds_left(replace(progress(40, 16), idle_seconds=21)) is None, "no block ends any more"
     assert [duration(s) for s in (0.4, 59, 61, 7260)] == ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
 
 

@@ -931,7 +931,7 @@ class Launcher:
     def bound(self, arguments: Sequence[Any]) -> tuple[Launcher, Sequence[Any]]:
         """The launcher for a launch's arguments, and the arguments to pack: images of OpenCL C decide what a kernel's fetches do."""
         kernel = self.kernel
-        loaded, words = kernel._loaded_module.bound(kernel._loaded, arguments)
+        loaded, words = kernel._loaded_module.bound(kernel._loaded, arguments, self.geometry.dynamic_shared_bytes)
         if loaded is kernel._loaded:
             return self, words
         made, made.kernel = copy(self), copy(kernel)

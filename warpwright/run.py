@@ -96,6 +96,8 @@ class Progress:
     cycles: int = 0
     """Simulated cycles so far; 0 with timing off."""
     finished: bool = False
+    idle_seconds: float = 0.0
+    """Host time since the number of ended blocks was last seen to change."""
 
 
 class Metrics(dict[str, float]):
@@ -580,6 +582,8 @@ class Job:
         self.phase = "compiling"
         self.blocks_done: Callable[[], int] = lambda: 0
         self.cycles = 0
+        self._blocks_seen, self._seen_at = 0, 0.0
+        """Ended blocks, and the host time of the launch at which a report first had them."""
 
     def run(self) -> None:
         """Run in a worker thread and wait for it; its exceptions are raised here."""
@@ -633,14 +637,18 @@ class Job:
         return f"kernel {self.launcher.kernel.name} had not begun: its machine code, or the cycle model, was being compiled"
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
+        done = self.blocks_done()
+        if done != self._blocks_seen:
+            self._blocks_seen, self._seen_at = done, seconds
         return Progress(
             self.launcher.kernel.name,
             self.phase,
             seconds,
-            self.blocks_done(),
+            done,
             self.context.geometry.blocks,
             self.cycles,
             finished,
+            seconds - self._seen_at,
         )
 
     def _work(self) -> None:

@@ -93,7 +93,8 @@ def failed(name: str, error: BaseException) -> int:
     """The result of a call that raised an exception; errors that a user should see are printed."""
     if isinstance(error, CudaError):
         if error.message:
-            say(f"{name}: {error.message}")
+            # Without a device most calls fail, all for one reason.
+            say(error.message if error.code == results.NO_DEVICE else f"{name}: {error.message}")
             log.add(error.message)
             explain(name, error.message)
         return error.code

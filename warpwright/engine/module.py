@@ -213,7 +213,9 @@ class LoadedModule:
         rest = code_layout(self.cubin, None, (end // 4096 + 2) * 4096)
         return {name: base for name, base in rest.items() if name not in bases}
 
-    def bound(self, loaded: LoadedKernel, arguments: Sequence[Any]) -> tuple[LoadedKernel, Sequence[Any]]:
+    def bound(
+        self, loaded: LoadedKernel, arguments: Sequence[Any], dynamic_shared_bytes: int
+    ) -> tuple[LoadedKernel, Sequence[Any]]:
         """The kernel for a launch with such arguments, and its arguments: the same, except where what is bound decides what an instruction does."""
         return loaded, arguments
 

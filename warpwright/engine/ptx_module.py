@@ -134,7 +134,9 @@ class PtxModule:
         """The name of that text in the kernels' lines."""
         return self.made_from if self.text.files else self.compiled.name
 
-    def bound(self, loaded: LoadedKernel, arguments: Sequence[Any]) -> tuple[LoadedKernel, Sequence[Any]]:
+    def bound(
+        self, loaded: LoadedKernel, arguments: Sequence[Any], dynamic_shared_bytes: int
+    ) -> tuple[LoadedKernel, Sequence[Any]]:
         """The kernel for a launch with such arguments, and its arguments: the same, except where what is bound decides what an instruction does."""
         return loaded, arguments
 

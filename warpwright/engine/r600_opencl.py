@@ -14,6 +14,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.machine_code_module import MachineCodeModule
 from warpwright.engine.module import LoadedKernel
@@ -22,7 +24,13 @@ from warpwright.engine.r600_images import ClImage, ClSampler
 from warpwright.engine.r600_module import GENERATION_OF
 from warpwright.errors import ArgumentError, UnsupportedError
 from warpwright.isa.program import Parameter
-from warpwright.isa.r600.compiler.from_opencl import Compiled, OpenClParameter, OpenClProgram, ptx_name
+from warpwright.isa.r600.compiler.from_opencl import (
+    LOCAL_ALIGN_BYTES,
+    Compiled,
+    OpenClParameter,
+    OpenClProgram,
+    ptx_name,
+)
 from warpwright.isa.r600.compiler.opencl_images import (
     FIRST_SAMPLER_PARAMETER,
     ImageParameter,
@@ -82,16 +90,22 @@ class R600OpenClModule(MachineCodeModule):
         self.ir[kernel.name] = made.ir
         return made
 
-    def bound(self, loaded: LoadedKernel, arguments: Sequence[Any]) -> tuple[LoadedKernel, Sequence[Any]]:
+    def bound(
+        self, loaded: LoadedKernel, arguments: Sequence[Any], dynamic_shared_bytes: int
+    ) -> tuple[LoadedKernel, Sequence[Any]]:
         """The kernel for the images and samplers among a launch's arguments, and the arguments with words in place of these.
 
         Raises:
-            ArgumentError: an argument is no image or sampler, or an image of another type.
+            ArgumentError: an argument is no image or sampler, or an image of another type; the launch has less shared memory than its
+                ``__local`` arguments take.
         """
         assert self.program is not None
         name = loaded.kernel.name
         listed = self.program.parameters[name]
-        if len(arguments) != len(listed) or all(p.special is None for p in listed):
+        if len(arguments) != len(listed):
+            return loaded, arguments
+        _check_local(name, listed, arguments, dynamic_shared_bytes)
+        if all(p.special is None for p in listed):
             return loaded, arguments
         words, samplers = list(arguments), constant_samplers()
         images: dict[ImageParameter, Texels] = {}
@@ -128,6 +142,21 @@ class R600OpenClModule(MachineCodeModule):
         if given.memory is not self.memory:
             raise ArgumentError(f"{where}: it is in another GPU's memory; create it with the GPU that runs the kernel")
         return given
+
+
+def _check_local(name: str, listed: Sequence[OpenClParameter], arguments: Sequence[Any], given_bytes: int) -> None:
+    """Compare a launch's shared memory with the sizes that are its ``__local`` arguments.
+
+    Raises:
+        ArgumentError: it is smaller than their sum; the last one need not be rounded up.
+    """
+    sizes = [int(a) for p, a in zip(listed, arguments, strict=True) if p.is_local and isinstance(a, (int, np.integer))]
+    needed = sum(size + (-size % LOCAL_ALIGN_BYTES) for size in sizes)
+    if sizes and needed - (-sizes[-1] % LOCAL_ALIGN_BYTES) > given_bytes:
+        raise ArgumentError(
+            f"the __local arguments of {name} take {needed:,} bytes, and the launch has {given_bytes:,} bytes of shared memory: "
+            f"launch it with [grid, block, {needed}]"
+        )
 
 
 def _sampler(where: str, given: object) -> ClSampler:

@@ -20,11 +20,18 @@ LINE_SECONDS = 5.0
 LATE_SECONDS = 60.0
 """A launch that has run for so long gets its lines at the longer interval."""
 LATE_LINE_SECONDS = 30.0
+IDLE_SECONDS = 10.0
+"""A shorter time without the end of a block does not mean that their rate has changed."""
 
 
 def seconds_left(progress: Progress) -> float | None:
-    """Host seconds until the last block ends, at the rate of the blocks so far; None before the first has ended."""
+    """Host seconds until the last block ends, at the rate of the blocks so far.
+
+    None before the first block has ended, and when none has ended for as long as all of those before took: the rate says nothing about what runs now.
+    """
     if progress.phase == "compiling" or not progress.blocks_done:
+        return None
+    if progress.idle_seconds > max(IDLE_SECONDS, progress.seconds / 2):
         return None
     return progress.seconds / progress.blocks_done * (progress.blocks - progress.blocks_done)
 
