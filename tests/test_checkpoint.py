@@ -52,6 +52,7 @@ extern "C" __global__ void scatter(const int *next, const float *x, float *y, in
     int k = t;
     for (int i = 0; i < 16; i++) { k = local[k & 15]; atomicAdd(y + k % (gridDim.x * blockDim.x), x[(t + i) % n]); }
 }
+#if __CUDA_ARCH__ >= 800
 extern "C" __global__ void hinted(const int *next, const float *x, float *y, int n)
 {
     int t = blockIdx.x * blockDim.x + threadIdx.x, j = next[t % n];
@@ -65,6 +66,7 @@ extern "C" __global__ void hinted(const int *next, const float *x, float *y, int
     }
     y[t] = sum;
 }
+#endif
 """
 WORDS = 2048
 CASES = 50

@@ -67,7 +67,7 @@ def test_kernels_that_the_chip_cannot_run_are_left_out_and_named(capfd: pytest.C
     assert list(made.kernels) == ["plain"]
     assert made.refused == {
         "in_cluster": "the kernel in_cluster of app is PTX for sm_90 and uses what a100 (sm_80) does not have "
-        "(Feature '%cluster_ctarank' requires .target sm_90 or higher): build with -gencode arch=compute_80,code=sm_80 as well"
+        "(Feature '%cluster_ctarank' requires .target sm_90 or higher): build with -gencode arch=compute_80,code=sm_80 as well, or take a release of the package that has it"
     }
     assert "1 of 2 kernels of app use what a100 does not have; launches of them fail" in capfd.readouterr().err
 
@@ -79,7 +79,7 @@ def test_ptx_of_which_nothing_is_left_says_what_to_build() -> None:
     head, *lines = caught.value.message.splitlines()
     assert head == (
         "every kernel of app is PTX for sm_90 and uses what a100 (sm_80) does not have: "
-        "build with -gencode arch=compute_80,code=sm_80 as well"
+        "build with -gencode arch=compute_80,code=sm_80 as well, or take a release of the package that has it"
     )
     assert any("app.ptx:12: error: Feature '%cluster_ctarank'" in line for line in lines), lines
 
