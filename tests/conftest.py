@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from tests.driver_library import Driver
     from tests.library_calls import Device, Library
     from warpwright.run import Progress
 
@@ -67,6 +68,15 @@ def memory() -> Iterator[Device]:
 
     with device() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    """The drop-in driver of an A100 in this process, for tests of its calls."""
+    from tests.driver_library import attached
+
+    with attached() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

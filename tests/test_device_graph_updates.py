@@ -61,12 +61,6 @@ extern "C" __global__ void fire_and_wait(volatile int *p, void *graph, int value
 
 
 @pytest.fixture(scope="module")
-def driver() -> Iterator[Driver]:
-    with attached() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def module(driver: Driver) -> int:
     return int(driver.word("cuModuleLoadData", compile_source(SOURCE, 80).ptx.encode()))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.driver_library import Driver, attached
+from tests.driver_library import Driver
 from warpwright.driver import results
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
@@ -46,12 +46,6 @@ COUNT = """
     ret;
 }
 """
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Driver]:
-    with attached() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

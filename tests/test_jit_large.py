@@ -55,31 +55,20 @@ class Mixed:
 
 
 @pytest.mark.ci
-def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    mixed = Mixed()
-    results, sizes = [], []
-    for most in (jit.MOST_CHOICES, 0):
-        monkeypatch.setattr(jit, "MOST_CHOICES", most)
-        kernel = mixed.compiled(trace=False)
-        results.append(mixed.results(kernel))
-        sizes.append(len(jit.to_object(kernel.ir, jit.make_target())))
-    assert results[0] == results[1]
-    assert sizes[0] < sizes[1], "the second was generated without optimisation"
-    assert any(results[0][1])
-
-
-@pytest.mark.ci
-def test_variables_that_would_be_joined_at_too_many_places_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit", ["MOST_CHOICES", "MOST_PHIS"])
+def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """Beyond either limit, variables stay in memory."""
     mixed = Mixed()
     monkeypatch.setattr(jit, "LARGE_TEXT", 0)
     results, sizes = [], []
-    for most in (jit.MOST_PHIS, 0):
-        monkeypatch.setattr(jit, "MOST_PHIS", most)
+    for most in (getattr(jit, limit), 0):
+        monkeypatch.setattr(jit, limit, most)
         kernel = mixed.compiled(trace=False)
         results.append(mixed.results(kernel))
         sizes.append(len(jit.to_object(kernel.ir, jit.make_target())))
     assert results[0] == results[1]
     assert sizes[0] < sizes[1], "the second was generated without registers"
+    assert any(results[0][1])
 
 
 @pytest.mark.ci

@@ -28,6 +28,6 @@ def test_a_phase_takes_as_long_as_on_a_card(kernel: str, shape: tuple[int, int],
     """Alone it takes the latencies of an arrival and a look; on a full SM the unit for mbarriers is the limit, unless there is work in between."""
     card = json.loads(CARD.read_text())["rows"][kernel][mbarrier_phases.SHAPES.index(shape)][0]
     device = Model(load_chip("h200", sm_count=2))
-    source = (ROOT / "bench/machine/mbarrier_phases.cu").read_text()
+    source = ROOT / "bench/machine/mbarrier_phases.cu"
     run = mbarrier_phases.Phases(device, device.load(compile_source(source, 90).cubin))
     assert run.row(kernel, *shape)[0] == pytest.approx(card, rel=tolerance)

@@ -177,7 +177,7 @@ def _single_lines(name: str, version: int) -> tuple[tuple[int, str], ...]:
 
 @lru_cache(maxsize=64)
 def _literals(name: str, version: int) -> tuple[Literal, ...]:
-    """The literals of several lines in a Python file that can be told apart."""
+    """The literals of several lines that a Python file has only once."""
     nodes = _nodes(name, version)
     joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     # Their constant parts are nodes of their own, with the place of the whole string.

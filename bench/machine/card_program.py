@@ -56,7 +56,7 @@ def measure_cubin(module: Path, description: str | None, measure: Callable[[Devi
     if options.build:
         from warpwright.toolchain import compile_source
 
-        options.build.write_bytes(compile_source(module.with_suffix(".cu").read_text(), options.arch).cubin)
+        options.build.write_bytes(compile_source(module.with_suffix(".cu"), options.arch).cubin)
         return
     device = open_device("model", options.model) if options.model else open_device("card")
     found = {**device.describe(), **about, "rows": measure(device, options.cubin.read_bytes())}

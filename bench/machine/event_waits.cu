@@ -7,14 +7,7 @@
 #include <string>
 #include <vector>
 
-#define CHECK(call)                                                                      \
-    do {                                                                                 \
-        cudaError_t error = (call);                                                      \
-        if (error != cudaSuccess) {                                                      \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));               \
-            exit(1);                                                                     \
-        }                                                                                \
-    } while (0)
+#include "check.cuh"
 
 __device__ unsigned long long now() {
     unsigned long long t;

@@ -7,11 +7,12 @@ Compilers put a branch around such a fence. Here the fence's words (MEMBAR, ERRB
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 
-from bench.device import Device
+from bench.device import Device, Module
 from bench.machine.card_program import measure_cubin
 from bench.micro.patch import bits, field
 
@@ -44,22 +45,26 @@ def guarded(cubin: bytes) -> bytes:
 def measure(device: Device, cubin: bytes) -> dict[str, list[float]]:
     """Cycles of a warp per fence, by kernel and number of lanes whose guard is true, for each of ``WARPS`` on one SM; ``always``: without guards."""
     out, words = device.upload(np.zeros(4 * 64, np.uint32)), device.upload(np.zeros(2048, np.uint32))
+
+    def span(module: Module, kernel: str, warps: int, repeats: int, lanes: int) -> float:
+        """Mean cycles of the warps; the median of several launches."""
+        each = []
+        for _ in range(1 if device.kind == "model" else 5):
+            module.launch(kernel, 1, 32 * warps, [out, words, np.int32(repeats), np.int32(lanes)])
+            read = out.read(np.uint32, 4 * warps).reshape(-1, 4).astype(np.int64)
+            each.append(float((read[:, 1] - read[:, 0]).mean()))
+        return float(np.median(each))
+
     found: dict[str, list[float]] = {}
-    for always, module in ((True, device.load(cubin)), (False, device.load(guarded(cubin)))):
-        for kernel in KERNELS:
-            for lanes in (32,) if always else LANES:
-                for warps in WARPS:
-                    spans = []
-                    for repeats in REPEATS:
-                        each = []
-                        for _ in range(1 if device.kind == "model" else 5):
-                            module.launch(kernel, 1, 32 * warps, [out, words, np.int32(repeats), np.int32(lanes)])
-                            read = out.read(np.uint32, 4 * warps).reshape(-1, 4).astype(np.int64)
-                            each.append(float((read[:, 1] - read[:, 0]).mean()))
-                        spans.append(float(np.median(each)))
-                    cycles = (spans[1] - spans[0]) / ((REPEATS[1] - REPEATS[0]) * UNROLLED)
-                    row = found.setdefault(f"{kernel} {'always' if always else lanes}", [])
-                    row.append(round(cycles, 2))
+    few, many = REPEATS
+    for name, module, counts in (
+        ("always", device.load(cubin), (32,)),
+        ("", device.load(guarded(cubin)), LANES),
+    ):
+        for kernel, lanes in itertools.product(KERNELS, counts):
+            spans = [[span(module, kernel, warps, repeats, lanes) for repeats in (few, many)] for warps in WARPS]
+            cycles = [(last - first) / ((many - few) * UNROLLED) for first, last in spans]
+            found[f"{kernel} {name or lanes}"] = [round(one, 2) for one in cycles]
     return found
 
 

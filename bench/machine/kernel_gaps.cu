@@ -5,14 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#define CHECK(call)                                                                      \
-    do {                                                                                 \
-        cudaError_t error = (call);                                                      \
-        if (error != cudaSuccess) {                                                      \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));               \
-            return 1;                                                                    \
-        }                                                                                \
-    } while (0)
+#include "check.cuh"
 
 __global__ void empty() {
 }

@@ -1,5 +1,7 @@
 // Phases of mbarriers in shared memory: warps that arrive and wait, with and without work in between, and a producer with consumers over a ring of buffers.
 
+#include "warp_spans.cuh"
+
 #define SHARED(pointer) (unsigned)__cvta_generic_to_shared(pointer)
 #define INIT(bar, count) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(count) : "memory")
 #define ARRIVE(bar) asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" :: "r"(bar) : "memory")
@@ -16,18 +18,6 @@ template <bool TEST> static __device__ __forceinline__ unsigned wait(unsigned ba
         if (done)
             return vain;
         vain++;
-    }
-}
-
-static __device__ __forceinline__ void report(unsigned *out, unsigned begin, unsigned end, unsigned vain, unsigned sum)
-{
-    if (threadIdx.x % 32 == 0) {
-        unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, sm;
-        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-        out[4 * warp] = begin;
-        out[4 * warp + 1] = end;
-        out[4 * warp + 2] = sm;
-        out[4 * warp + 3] = vain + (sum == 12345);
     }
 }
 

@@ -1,5 +1,7 @@
 // Fences of all warps of a block after stores to the stack or to global memory, and after none.
 
+#include "warp_spans.cuh"
+
 #define STORE(SPACE, AT, BYTES, CONSTRAINT) asm volatile("st." SPACE ".u32 [%0+" BYTES "], %1;" :: CONSTRAINT(AT), "r"(i) : "memory")
 
 template <char KIND> __device__ __forceinline__ void crew(unsigned *out, unsigned *words, int repeats)
@@ -27,14 +29,7 @@ template <char KIND> __device__ __forceinline__ void crew(unsigned *out, unsigne
         }
     }
     unsigned end = clock();
-    if (threadIdx.x % 32 == 0) {
-        unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, sm;
-        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-        out[4 * warp] = begin;
-        out[4 * warp + 1] = end;
-        out[4 * warp + 2] = sm;
-        out[4 * warp + 3] = sum;
-    }
+    report(out, begin, end, sum);
 }
 
 enum { NOTHING, THREADFENCE, ACQUIRE, ACQ_REL };

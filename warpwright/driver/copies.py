@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,6 +37,14 @@ class Side:
     """Rows of a slice, including padding."""
 
 
+@contextmanager
+def _recorded(work: Node, stream: Stream) -> Iterator[None]:
+    """Within the block, a stream's work takes its time; a profiler is told when it began and ended."""
+    begin = state().begin(stream)
+    yield
+    activities.done(work, stream, begin, max(begin, stream.ps))
+
+
 @dataclass(eq=False, slots=True)
 class Copy(Node):
     """``width`` bytes of ``height`` rows of ``depth`` slices."""
@@ -63,9 +72,8 @@ class Copy(Node):
 
     def take_time(self, stream: Stream) -> bool:
         if self.size:
-            begin = state().begin(stream)
-            transfers.copy(stream, self.target.address, self.source.address, self.size)
-            activities.done(self, stream, begin, max(begin, stream.ps))
+            with _recorded(self, stream):
+                transfers.copy(stream, self.target.address, self.source.address, self.size)
         return True
 
     @property
@@ -115,9 +123,8 @@ class Fill(Node):
         self.act(stream)
 
     def take_time(self, stream: Stream) -> bool:
-        begin = state().begin(stream)
-        transfers.fill(stream, self.address, self.width * self.size * self.height)
-        activities.done(self, stream, begin, max(begin, stream.ps))
+        with _recorded(self, stream):
+            transfers.fill(stream, self.address, self.width * self.size * self.height)
         return True
 
     def act(self, stream: Stream) -> None:

@@ -50,11 +50,12 @@ def _ranges(side: Side, extent: Extent) -> list[tuple[int, int]]:
 
 def returned(stream: Stream, target: int, source: int) -> None:
     """Record that a blocking copy between two addresses has returned."""
-    if not all(_on_device(address) for address in (target, source)):
+    if not all(on_device(address) for address in (target, source)):
         state().host_waits(stream.ps)
         host_waits_for([stream])
 
 
-def _on_device(address: int) -> bool:
+def on_device(address: int) -> bool:
+    """Whether an allocation holds the address that is not page-locked or registered host memory."""
     found = holder(address)
     return found is not None and kinds.get(found.address, ("",))[0] not in (HOST, REGISTERED)

@@ -134,16 +134,16 @@ class Group:
             if one is not None:
                 ended.append(item)
                 # Of two kernels in one stream, the later one is the later item.
-                if timed:
-                    item.stream.ended_kernel(base + picoseconds(one.end_seconds))
-                _record(item, base, one.begin_seconds, one.end_seconds)
+                _end(item, base, one.begin_seconds, one.end_seconds, timed)
         return ended
 
 
-def _record(item: Item, base_ps: int, begin_seconds: float, end_seconds: float) -> None:
-    """Tell a profiler of a kernel that has ended."""
+def _end(item: Item, base_ps: int, begin_seconds: float, end_seconds: float, timed: bool) -> None:
+    """Record a kernel that has ended: in its stream, if kernels take time, and for a profiler."""
+    begin, end = (base_ps + picoseconds(seconds) for seconds in (begin_seconds, end_seconds))
+    if timed:
+        item.stream.ended_kernel(end)
     with activities.within(item.call):
-        begin, end = (base_ps + picoseconds(seconds) for seconds in (begin_seconds, end_seconds))
         activities.done(item.work, item.stream, begin, end)
 
 
@@ -188,9 +188,7 @@ class ResidentGroup:
         items = []
         for place, one in ended.items():
             item = self.group.items[place]
-            if self.timed:
-                item.stream.ended_kernel(self.base_ps + picoseconds(one.end_seconds))
-            _record(item, self.base_ps, one.begin_seconds, one.end_seconds)
+            _end(item, self.base_ps, one.begin_seconds, one.end_seconds, self.timed)
             items.append(item)
         if self.done:
             for item in self.group.items:

@@ -1,4 +1,4 @@
-"""Drop-in math libraries (cuBLAS, cuBLASLt, cuDNN, cuFFT, cuSPARSE, cuSPARSELt, cuSOLVER, cuRAND, NCCL, cuFile, CUPTI): kernels of this package behind public interfaces.
+"""Drop-in libraries with the public interfaces of cuBLAS, cuBLASLt, cuDNN, cuFFT, cuSPARSE, cuSPARSELt, cuSOLVER, cuRAND, NCCL, cuFile and CUPTI.
 
 ``calls.py`` turns entry points into Python functions, ``library_kernels.py`` compiles and launches the package's own CUDA C++ (``cuda/``), one module or folder for each library
 answers its interface. Kernels run as those of the program do: they are executed, checked and timed, and their names begin with ``warpwright_``.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -181,13 +182,13 @@ def _hold_buffer() -> None:
 @entry("cuptiActivityFlushAll")
 def flush(flags: int) -> None:
     queue.drain()
-    records = _records()
+    records = deque(_records())
     completed = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint32, *[ctypes.c_size_t] * 3)
     while (records or profiler.buffers) and profiler.requested:
         address, size = profiler.buffers.pop() if profiler.buffers else _buffer()
         used = 0
         while records and used + len(records[0]) <= size:
-            record = records.pop(0)
+            record = records.popleft()
             ctypes.memmove(address + used, record, len(record))
             used += len(record)
         completed(profiler.completed)(0, 0, address, size, used)

@@ -450,15 +450,19 @@ def compress_of_plan(handle: int, place: int, source: int, target: int, work: in
     _compress(product.a, product.ops[0], source, target, stream)
 
 
+def _group(matrix: Matrix) -> int:
+    """Elements of which half are kept."""
+    return 2 if matrix.size_bytes == 4 else 4
+
+
 Prune = namedtuple("Prune", "handle place is_a op source target algorithm stream")
 """Arguments of cusparseLtSpMMAPrune2."""
 
 
 def _prune(matrix: Matrix, call: Prune) -> None:
     m, k = matrix.shape(call.op)
-    size = matrix.size_bytes
-    group = 2 if size == 4 else 4
-    code = _code(size, ELEMENT=TYPES[matrix.type].name)
+    group = _group(matrix)
+    code = _code(matrix.size_bytes, ELEMENT=TYPES[matrix.type].name)
     arguments: list[int | float | bytes] = [call.source, *matrix.steps(call.op), m, k, call.target]
     if call.algorithm not in (0, 1):
         raise invalid()
@@ -483,8 +487,7 @@ def _prune_check(matrix: Matrix, op: int, source: int, result: int, stream: int)
     m, k = matrix.shape(op)
     DRIVER_CALLS["cuMemsetD32Async"](result, 0, 1, stream)
     code = _code(matrix.size_bytes, ELEMENT=TYPES[matrix.type].name)
-    group = 2 if matrix.size_bytes == 4 else 4
-    _run(code, "prune_check", m * k // group, stream, [source, *matrix.steps(op), m, k, result])
+    _run(code, "prune_check", m * k // _group(matrix), stream, [source, *matrix.steps(op), m, k, result])
 
 
 PruneCheck = namedtuple("PruneCheck", "handle place is_a op source result stream")

@@ -61,18 +61,20 @@ def begin(entry: Named) -> bool:
     Raises:
         OSError: the cache cannot be written, or the process cannot be started.
     """
-    cache = default_cache()
+    cache, full = default_cache(), entry.key(FULL)
+    if cache.path(KIND, full).is_file():
+        return False
+    quick = entry.key(QUICK)
     claims: dict[str, int] = {}  # locks by the keys of their entries
-    for key in (entry.key(FULL), entry.key(QUICK)):
-        if cache.path(KIND, key).is_file():
-            break
-        handle = cache.claim(KIND, key)
+    for key in (full, quick):
+        handle = None if cache.path(KIND, key).is_file() else cache.claim(KIND, key)
         if handle is None:
             break
         claims[key] = handle
-    if entry.key(FULL) not in claims or cache.path(KIND, entry.key(FULL)).is_file():
+    # Another process may have finished since the first look.
+    if full not in claims or cache.path(KIND, full).is_file():
         return _give_up(cache, claims)
-    if entry.key(QUICK) in claims:
+    if quick in claims:
         direct.announce(entry.what)
     try:
         _start(entry, list(claims.values()))

@@ -23,12 +23,6 @@ from warpwright.toolchain.compile import compile_source
 from warpwright.toolchain.cubin import Module
 
 SYNC = "__cuda_syscall_CGS_sync"
-ROUTINES = (
-    "__cuda_syscall_CGS_get_intrinsic_handle",
-    "__cuda_syscall_CGS_get_rank",
-    "__cuda_syscall_CGS_get_size",
-    SYNC,
-)
 LIBRARY_CALLS = {
     "cudaCGGetIntrinsicHandle": "__cuda_syscall_CGS_get_intrinsic_handle",
     "cudaCGGetRank": "__cuda_syscall_CGS_get_rank",
@@ -36,6 +30,7 @@ LIBRARY_CALLS = {
     "cudaCGSynchronize": SYNC,
 }
 """Functions of libcudadevrt, each with the driver's function that has its arguments and its meaning: code that was not linked with the library calls that one."""
+ROUTINES = tuple(LIBRARY_CALLS.values())
 ARRIVED, GRIDS, RANK, CHILD_COUNT, IN_PARENT, MET, RELEASED, COME, IN_CHILD = 4, 128, 132, 136, 144, 256, 384, 512, 640
 """Byte offsets in the workspace of a launch on several devices, as in the structure below; the workspace of a launch on one device ends before ``MET``."""
 GRIDS_WORKSPACE_BYTES = 768

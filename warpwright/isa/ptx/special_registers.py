@@ -24,7 +24,7 @@ SPECIALS: dict[str, str | int] = {
         "total_smem_size": "total_smem_size",
         "aggr_smem_size": "total_smem_size",
     },
-    **{CURRENT_GRAPH_EXEC: CURRENT_GRAPH_EXEC},
+    CURRENT_GRAPH_EXEC: CURRENT_GRAPH_EXEC,
     **{"reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 0, "reserved_smem_offset_cap": 0},
     **{"reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0},
 }

@@ -17,7 +17,7 @@ from warpwright.driver.copies import Side, check_device, copied, touched_by_driv
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.driver_state import Device, Stream, state
 from warpwright.driver.graphs import Node
-from warpwright.driver.memory import HOST, REGISTERED, device_at, holder, kinds, memory_of
+from warpwright.driver.memory import device_at, holder, memory_of
 from warpwright.engine.device_memory import Bytes
 
 RATE = "WARPWRIGHT_STORAGE_GB_PER_S"
@@ -127,8 +127,7 @@ class Transfer(Node):
 
     def _note_read(self, stream: Stream) -> None:
         """Let the checks know that device memory is read for the host."""
-        found = holder(self.address)
-        if found is None or kinds.get(found.address, ("",))[0] in (HOST, REGISTERED):
+        if not copy_order.on_device(self.address):
             return
         copy_order.copied(stream, self._side, Side(0), (self.size, 1, 1))
         unwritten: list[tuple[int, Bytes]] = []
