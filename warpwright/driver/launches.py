@@ -246,7 +246,6 @@ def execute(launch: Launch, stream: Stream) -> None:
     context = s.current()
     launcher = launcher_of(launch)
     began = s.begin(stream, stream.device.gpu.chip.launch.launch_latency_us, kernel=True)
-    free = stream.ps
     races = races_of(stream.device)
     if races is not None:
         races.work = submitted(stream)
@@ -274,7 +273,7 @@ def execute(launch: Launch, stream: Stream) -> None:
         raise CudaError(results.COOPERATIVE_LAUNCH_TOO_LARGE, str(error)) from None
     if run.timed:
         stream.ended_kernel(began + picoseconds(run.seconds_with_children))
-    activities.done(launch, stream, free, stream.ps if run.timed else free)
+    activities.done(launch, stream, began, stream.ps if run.timed else began)
 
 
 LaunchKernel = namedtuple(
