@@ -147,8 +147,8 @@ def test_a_grid_beyond_residency_is_refused_on_pascal() -> None:
     with pytest.raises(LaunchError) as caught:
         turned(gpu, at_once + 1, 1, 1024)
     assert str(caught.value) == (
-        "turns synchronises its whole grid, so all of its 113 blocks must run at once: p100 holds 112 of them; "
-        "use fewer blocks"
+        "turns synchronises its whole grid, so all of its 113 blocks must run at once: "
+        "p100 with 56 SMs holds 112 of them; use fewer blocks"
     )
 
 
