@@ -83,6 +83,8 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "lsu_wavefronts_per_clk": (None, 64),
     "redux_wavefronts_count": (None, 64),
     "match_wavefronts_count": (None, 64),
+    "membar_block_wavefronts_count": (None, 64),
+    "membar_block_written_wavefronts_count": (None, 64),
     "lsu_atomic_lane_cycles": (None, 64),
     "lsu_atomic_sectors_lane_cycles": (None, 64),
     "store_queue_entries": (None, 64),

@@ -337,7 +337,6 @@ def count_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, rem
     if operation == s.OP_LOAD:
         m[sm.shared_loads] += 1
         return m[s.chip.shared_latency]
-    m[w.wrote_shared] = 1
     if operation == s.OP_STORE:
         m[sm.shared_stores] += 1
         return m[s.chip.shared_store_latency]

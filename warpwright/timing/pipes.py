@@ -231,9 +231,12 @@ def _barrier_result(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timin
 
 
 def _fence(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
-    latency = chip.pipes.membar_gpu_latency_cycles
+    pipes = chip.pipes
+    latency = pipes.membar_gpu_latency_cycles
     if "block" in work.traits:
-        latency = chip.pipes.membar_block_latency_cycles
+        latency = pipes.membar_block_latency_cycles
+        if waves := pipes.membar_block_wavefronts_count:
+            return Timing(s.P_MIO, 1, latency - chip.mio.mio_latency_cycles, s.K_MEMBAR, waves)
     elif "system" in work.traits:
         latency = max(latency, round(chip.links.system_fence_least_ns * chip.clocks.sm_clock_mhz / 1000))
     return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, latency, s.K_MEMBAR)

@@ -81,6 +81,7 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     m[about.free] = max(end, at)
     if m[about.last] > before:
         pass_array(m, sm, about, begins, n, size, m[about.last] - before)
+    m[w.wrote] = 1
     m[w.drained] = max(m[w.drained], m[about.last])
     m[sm.finish] = max(m[sm.finish], m[about.last])
     m[sm.tag_lines] += n

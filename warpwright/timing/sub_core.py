@@ -408,15 +408,30 @@ def meet(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) 
 
 
 @core
-def fence(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) -> int:
+def queued_fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> int:
+    """Pass a fence of block scope through the memory queue, behind its warp's accesses; returns when the warp can go on, if no counter says so.
+
+    It waits for no acknowledgement: L1 has what the block has stored (``python -m bench.machine.guarded_fences``: a store and a fence 20 cycles by one warp).
+    """
+    waves = m[s.chip.block_fence_written] if m[w.wrote] else code[row.extra]
+    m[w.wrote] = 0
+    done = enter_queue(m, sm, sc, time, waves) + code[row.latency]
+    if code[row.read_barrier] < 0:
+        return done
+    hold(m, w, code[row.read_barrier], done, 0)
+    return time
+
+
+@core
+def fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> int:
     """Issue a fence (MEMBAR); returns when it is complete within the SM; the warp may also wait for L2."""
+    if code[row.pipe] == s.P_MIO:
+        return queued_fence(m, code, sm, sc, w, row, time)
     latency = code[row.latency]
     at_l2 = code[row.strong] != 0
     if at_l2:
         latency = max(latency, device_fence(m, sm, time))
-    elif m[w.wrote_shared]:
-        latency = m[s.chip.fence_shared]
-    m[w.wrote_shared] = 0
+    m[w.wrote] = 0
     done = fence_done(m, sm, time, latency, at_l2)
     if code[row.strong] or m[w.stores] or m[w.store_time] > time:
         m[w.fence] = code[row.latency] | code[row.strong]
@@ -425,12 +440,12 @@ def fence(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int)
 
 @core
 def pause_after(
-    m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int, earliest: int
+    m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, earliest: int
 ) -> tuple[int, int]:
     """When the warp continues after an instruction that may make it wait, other than a block barrier, and the reason."""
     kind = code[row.kind]
     if kind == s.K_MEMBAR:
-        return max(earliest, fence(m, code, sm, w, row, time)), s.ST_MEMBAR
+        return max(earliest, fence(m, code, sm, sc, w, row, time)), s.ST_MEMBAR
     if kind == s.K_SLEEP and m[w.status] == SLEEP and m[w.pos] == m[w.used]:
         return max(earliest, time + pause_of(m, w)), s.ST_SLEEP
     if kind == s.K_GRID_WAIT and executes_grid_control(m, w):
@@ -482,7 +497,7 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
                 earliest = max(earliest, m[w.earliest])
             reason = s.ST_BARRIER
     else:
-        earliest, reason = pause_after(m, code, sm, w, row, time, earliest)
+        earliest, reason = pause_after(m, code, sm, sc, w, row, time, earliest)
     prepare(m, code, sm, w, earliest, reason)
     if m[sm.reconsider]:
         settle(m, code, sm, time)

@@ -905,10 +905,10 @@ class Header(Unit):
     group_tail = from_chip(
         "pipes.group_product_tail_cycles", "cycle", "from a warpgroup's product to the end of a wait for it"
     )
-    fence_shared = from_chip(
-        "pipes.membar_block_written_latency_cycles",
-        "cycle",
-        "of a fence for the block after the warp has written to shared memory",
+    block_fence_written = from_chip(
+        "pipes.membar_block_written_wavefronts_count",
+        "wavefronts",
+        "of a fence for the block after the warp has stored",
     )
     fence_written = from_chip(
         "pipes.membar_written_latency_cycles", "cycle", "of a fence for the device after the SM has written"
