@@ -25,9 +25,16 @@ PENDING = 15 << 4
 
 
 @core
+def count_store(m: Any, sm: s.SM, w: s.Warp, local: bool) -> None:
+    """Count a store that passes L1; the warp's next fence of block scope follows it."""
+    m[sm + (s.SM.local_stores if local else s.SM.global_stores)] += 1
+    m[w.wrote] = 1
+
+
+@core
 def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, size: int, local: bool) -> int:
     """Write through the ``n`` lines in the SM's scratch, ``size`` bytes per lane; returns the start in the load/store unit."""
-    m[sm + (s.SM.local_stores if local else s.SM.global_stores)] += 1
+    count_store(m, sm, w, local)
     buffer = sm + m[s.chip.join_at]
     about = s.StoreBuffer(buffer + m[s.chip.buffer_lines] * s.StoreLine.size)
     time = max(time, m[sm.store_free])
@@ -81,7 +88,6 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
     m[about.free] = max(end, at)
     if m[about.last] > before:
         pass_array(m, sm, about, begins, n, size, m[about.last] - before)
-    m[w.wrote] = 1
     m[w.drained] = max(m[w.drained], m[about.last])
     m[sm.finish] = max(m[sm.finish], m[about.last])
     m[sm.tag_lines] += n
