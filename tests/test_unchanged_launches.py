@@ -16,6 +16,12 @@ extern "C" __global__ void clocks(long long* out, const int* turns) {
     for (int n = 0; n < *turns; n++) x = x * 0.5f + 1;
     out[threadIdx.x] = clock64() - begin + (x < 0);
 }
+extern "C" __global__ void spans(int* out, const int* turns) {
+    int begin = clock();
+    float x = threadIdx.x;
+    for (int n = 0; n < *turns; n++) x = x * 0.5f + 1;
+    if (threadIdx.x == 0) out[blockIdx.x] = clock() - begin + (x < 0);
+}
 extern "C" __global__ void adds(int* out) { atomicAdd(out, 1); }
 extern "C" __global__ void meets(int* out) {
     cooperative_groups::this_grid().sync();
@@ -40,6 +46,27 @@ def test_the_third_of_equal_launches_is_not_executed(module: ww.Module) -> None:
     assert [run.repeated for run in runs] == [False, False, True, True]
     assert [run.cycles for run in runs] == [runs[0].cycles] * 4
     assert runs[3].instructions == runs[0].instructions
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("caches", ["cold", "kept"])
+def test_sampled_launches_that_change_nothing_are_not_executed_but_those_on_another_array_are(
+    monkeypatch: pytest.MonkeyPatch, caches: str
+) -> None:
+    monkeypatch.setattr(unchanged_launches, "LEAST_SECONDS", 0)
+    monkeypatch.setattr(unchanged_launches, "BYTES_PER_SECOND", 1e15)
+    gpu = ww.GPU("v100", device=0, caches=caches, timing="sampled")
+    kernel, turns = gpu.compile(SOURCE)["spans"], gpu.array(np.full(1, 5, np.int32))
+    blocks = 8000
+    one, other = (gpu.array(np.zeros(blocks, np.int32)) for _ in range(2))
+    runs = [kernel[blocks, 32](one, turns) for _ in range(6)]
+    assert runs[0].sampling is not None
+    assert [run.repeated for run in runs] == [False, False, True, True, True, True]
+    assert runs[5].cycles == runs[1].cycles
+    assert runs[5].sampling == runs[1].sampling
+    found = one.numpy()
+    assert not kernel[blocks, 32](other, turns).repeated
+    assert (other.numpy() == found).all()
 
 
 def test_a_launch_that_finds_other_memory_is_executed(module: ww.Module) -> None:

@@ -234,7 +234,7 @@ class _DevicesJob(Job):
             named += [job.launcher.kernel._loaded, *how]
         if not all(may):
             return None, []
-        key = tuple(job.begins for job in self.jobs), tuple(map(id, gpus))
+        key = tuple(job.exactly for job in self.jobs), tuple(map(id, gpus))
         return gpus[0].unchanged.look(key, [job.context for job in self.jobs]), [*named, *gpus]
 
     def _explained(self, failure: Any, kernels: Sequence[Any]) -> Exception:

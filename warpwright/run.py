@@ -10,7 +10,7 @@ import ctypes
 import difflib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -576,6 +576,8 @@ class Job:
         self.compile_seconds = 0.0
         self.wall_seconds = 0.0
         self.begins: Key | None = None
+        """What decides, with memory, how long it takes."""
+        self.exactly: Hashable = None
         """What decides, with memory, what it does."""
         self._same: Key | None = None
         self._seen: Look | None = None
@@ -708,7 +710,6 @@ class Job:
 
         context, loaded = self.context, self.launcher.kernel._loaded
         gpu = self.launcher.kernel.gpu
-        kept = gpu.kept_caches
         if self._repeats_another(began):
             return
         kernel = traced(loaded, context)
@@ -736,9 +737,7 @@ class Job:
                 self.timing, self.counts = simulate_sampled(
                     self.launcher.chip, chosen, grid, rest.run_range, host, policies=gpu.policies
                 )
-                if kept is not None:
-                    # Its sections ran on parts of the chip: what it leaves is not known.
-                    kept.drop()
+                self._forget_caches(self.timing)
         except Cancelled as stop:
             self.positions = stop.where
             raise KeyboardInterrupt from None
@@ -763,7 +762,7 @@ class Job:
         if repeats is None:
             return False
         if self.begin(self._how()):
-            self._seen = gpu.unchanged.look(self.begins, [self.context])
+            self._seen = gpu.unchanged.look(self.exactly, [self.context])
             if self._seen.known is not None:
                 self.skip(*self._seen.known.results[0], began)
                 return True
@@ -779,8 +778,15 @@ class Job:
         self.repeated = True
         repeats.confirm(self._same, self.counts.warp_instructions)
         self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
+        self._forget_caches(before)
         self._note_end()
         return True
+
+    def _forget_caches(self, timing: TimingResult) -> None:
+        """Begin with cold caches after a sampled launch: its sections ran on parts of the chip, so what it leaves is not known."""
+        kept = self.launcher.kernel.gpu.kept_caches
+        if kept is not None and timing.sampling is not None:
+            kept.drop()
 
     def _note_end(self) -> None:
         """Keep the results for launches that find what this one has found."""
@@ -795,8 +801,11 @@ class Job:
 
         context, gpu, loaded = self.context, self.launcher.kernel.gpu, self.launcher.kernel._loaded
         assert gpu.repeats is not None
-        self.begins = gpu.repeats.beginning(loaded, context, *how, kept=gpu.kept_caches, alike=gpu.timing == "sampled")
-        return gpu.timing == "full" and gpu.checkpoints is None and may_be_unchanged(context)
+        alike = gpu.timing == "sampled"
+        self.begins = gpu.repeats.beginning(loaded, context, *how, kept=gpu.kept_caches, alike=alike)
+        # Launches on other arrays may have each other's time, but not each other's results.
+        self.exactly = (self.begins, context.constants_digest()) if alike else self.begins
+        return gpu.checkpoints is None and may_be_unchanged(context)
 
     def skip(self, timing: TimingResult, counts: Counts, began: float) -> None:
         """Have the time and the counts of the launch that did what this one would do."""
@@ -804,6 +813,7 @@ class Job:
         self.repeated, self.counts = True, counts
         self.wall_seconds = time.perf_counter() - began
         self.timing = replace(timing, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
+        self._forget_caches(timing)
 
     def _simulate_whole(self, grid: Grid, host: Supervision) -> tuple[TimingResult, Counts]:
         """Time every block of the launch."""
