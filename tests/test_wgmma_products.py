@@ -172,6 +172,18 @@ def test_a_stage_is_not_written_before_all_warps_of_a_group_have_read_it(timed: 
         assert operands.error() <= TOLERANCE[type]
 
 
+@pytest.mark.ci
+def test_the_loads_of_a_stage_are_no_race_with_its_next_copy() -> None:
+    """Each warp of a group loads its part of A, and one thread tells the producer after the wait for the product."""
+    gpu = ww.GPU("h200", timing="off", check="racecheck")
+    operands = Operands(gpu, Case(R_32F, "nn", (128, 256, 160), R_32F, target=Target(90, 1)))
+    planned = operands.run()
+    assert planned.file == "gemm_wgmma_tf32.cu"
+    assert int(planned.macros["STAGES"]) < 5  # of 32: a stage is written again
+    assert gpu.findings == []
+    assert operands.error() <= TOLERANCE[R_32F]
+
+
 def test_layouts_that_wgmma_cannot_read_take_mma() -> None:
     def chosen(type: int, layout: str, address: int = 0, tf32: bool = True) -> str:
         ops = ["nt".index(letter) for letter in layout]

@@ -96,8 +96,10 @@ def check_earlier_write(t: Tables, a: Access, cell: int, kind: int, address: int
 
 
 @core
-def shared_side(t: Tables, event: int, instruction: int, rank: int, place: int, stamp: int, lane: int) -> None:
-    """Check a copy's bytes in the shared memory of the cluster's block with a given rank."""
+def shared_side(
+    t: Tables, reads: Tables, event: int, instruction: int, rank: int, place: int, stamp: int, lane: int
+) -> None:
+    """Check a copy's bytes in the shared memory of the cluster's block with a given rank; ``reads``: the tables with what is known of reads."""
     s = t.s
     offset = place & OFFSET_MASK
     size = place >> 32
@@ -121,7 +123,7 @@ def shared_side(t: Tables, event: int, instruction: int, rank: int, place: int, 
             if event == LOAD:
                 remember_read(cell, stamp, s[S_SHARED_OLDEST], instruction << 32 | 1 << lane)
             else:
-                check_readers(t, a, cell, where, lane)
+                check_readers(reads, a, cell, where, lane)
                 poke(cell + WRITE_STAMP, stamp)
                 poke(cell + WRITE_INFO, lane << 58 | instruction << 32)
     if s[S_OPTIONS] & CHECK_UNDEFINED:
@@ -180,12 +182,13 @@ def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamps:
     Args:
         reduces: 1 for a reduction, which is atomic for each element: a strong access in global memory.
         tables: host pointers to what the warp knows of its block, to what its lanes know, to what it knows of other blocks (for reductions, what is ordered
-        before strong accesses), to the allocations and to the findings.
+        before strong accesses), to the allocations, to the findings, and to what it knows of its block's reads.
         record: host pointer of the copy's record.
         stamps: the copy's stamps as an accessor of the shared memory of the cluster's block of each rank, and last as a reader of the block's own.
     """
     allocations = array_at(tables[3])
     t = Tables(s, array_at(tables[0]), array_at(tables[1]), array_at(tables[2]), array_at(tables[4]))
+    reads = Tables(s, array_at(tables[5]), t.lanes_known, t.foreign, t.findings)
     s[S_GUARD] = 0
     # Copies bypass L1.
     s[S_SECTORS] = 0
@@ -203,12 +206,12 @@ def check_bulk_copy(s: Any, instruction: int, reduces: int, record: int, stamps:
                 return lacking
     source, place = peek(record + 8 * AT_SOURCE), peek(record + 8 * AT_SHARED)
     if source >= 0:
-        shared_side(t, LOAD, instruction, rank, source, stamps[MAX_CLUSTER], lane)
+        shared_side(t, reads, LOAD, instruction, rank, source, stamps[MAX_CLUSTER], lane)
     if direction == INTO_GLOBAL and place >= 0:
-        shared_side(t, LOAD, instruction, rank, place, stamps[MAX_CLUSTER], lane)
+        shared_side(t, reads, LOAD, instruction, rank, place, stamps[MAX_CLUSTER], lane)
     elif place >= 0:
         for target in range(MAX_CLUSTER):
             if (targets >> target) & 1:
-                shared_side(t, STORE, instruction, target, place, stamps[target], lane)
+                shared_side(t, reads, STORE, instruction, target, place, stamps[target], lane)
     s[S_ELSEWHERE] = 0
     return -1

@@ -13,6 +13,7 @@ is known from the machine code:
   mbarrier's upper word; LOP3 compares its highest bit, the phase, with the one that the thread waits for, and a NOP follows (nvcc 13.0, sm_80 to sm_89).
 * LDGSTS, UBLKCP, UTMALDG and UTMASTG copy asynchronously: LDGDEPBAR and UTMACMDFLUSH end a group of copies, DEPBAR waits for groups, and FENCE.VIEW.ASYNC
   (``fence.proxy.async``) makes what threads wrote visible to bulk copies.
+* HGMMA and the like are products of a warpgroup; the last of a group names a scoreboard, for which WARPGROUP.DEPBAR waits.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy.typing as npt
 
 from warpwright.engine.blocks import BasicBlock, MemoryAccess, initialises_mbarrier
 from warpwright.isa.program import RZ, Instruction, Kind, Program
+from warpwright.isa.sass.schedule import GROUP_PRODUCTS
 
 
 class Event(IntEnum):
@@ -51,6 +53,10 @@ class Event(IntEnum):
     """A wait for groups; BYTES: the dependence counter, -1 for any, SCOPE: groups that may be left."""
     LOOK = 10
     """A test of an mbarrier's phase; it leaves no record."""
+    PRODUCTS = 11
+    """The last product of a group of a warpgroup's products."""
+    PRODUCTS_WAIT = 12
+    """A wait for such groups; SCOPE: how many may be left."""
 
 
 class Column(IntEnum):
@@ -379,7 +385,7 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
 
 
 def _of_copies(instruction: Instruction, index: int) -> list[list[int]]:
-    """The event of an instruction that orders asynchronous copies, if it is one."""
+    """The event of an instruction that orders asynchronous copies or products, if it is one."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "FENCE" and "ASYNC" in modifiers:
         return [[Event.PROXY, index, 0, 0, 1, 0, 0, 0, 0]]
@@ -392,6 +398,10 @@ def _of_copies(instruction: Instruction, index: int) -> list[list[int]]:
         counter = next((o.index for o in instruction.operands if o.kind is Kind.SCOREBOARD), -1)
         left = next((o.value for o in instruction.operands if o.kind is Kind.IMMEDIATE), 0)
         return [[Event.WAIT, index, counter, 0, 1, left, 0, 0, 0]]
+    if opcode in GROUP_PRODUCTS and any(o.kind is Kind.SCOREBOARD for o in instruction.operands):
+        return [[Event.PRODUCTS, index, 0, 0, 1, 0, 0, 0, 0]]
+    if opcode == "WARPGROUP" and "DEPBAR" in modifiers:
+        return [[Event.PRODUCTS_WAIT, index, 0, 0, 1, instruction.operands[-1].value, 0, 0, 0]]
     return []
 
 

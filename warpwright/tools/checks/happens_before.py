@@ -14,6 +14,10 @@ Asynchronous copies have separate clock columns: one for the ``cp.async`` of eac
 the group, and one for each mbarrier, known to threads that test the mbarrier. What threads wrote must be made visible to bulk copies by a proxy fence; a
 further column per warp records up to which epoch that has been done. All of these columns are passed on like the warps' own.
 
+A product of a warpgroup (``wgmma``) is one operation of four warps. It is after the accesses to registers that precede it in each of them (``wgmma.fence``), so the
+loads that brought its operands have been performed when any of the four has waited for it. A column per warp has the number of its groups of products that
+are complete; it orders reads of that warp, and nothing that it wrote.
+
 This is the causality order of PTX (ISA 8.8, "Memory Consistency Model") at warp granularity; ``shadow.py`` orders the
 lanes of one warp.
 """
@@ -31,9 +35,11 @@ from warpwright.engine.abi import NAMED_BARRIERS
 from warpwright.isa.ops import WARP_LANES
 
 Row = npt.NDArray[np.int64]
-COPY_KINDS = 3
-"""Groups of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, and what proxy fences have made visible of each warp."""
-CP_ASYNC, BULK_STORES, SHOWN = 1, 2, 3
+COPY_KINDS = 4
+"""Groups of columns after the warps' own: ``cp.async`` by warp, bulk stores by warp, what proxy fences have made visible of each warp, and its products."""
+CP_ASYNC, BULK_STORES, SHOWN, PRODUCTS = 1, 2, 3, 4
+GROUP_WARPS = 4
+"""Warps of a warpgroup (PTX ISA, ``wgmma``)."""
 SHARED = -1
 """Used in place of a block's number for releases at a word of shared memory, which reach the whole cluster."""
 MBARRIERS = 64
@@ -118,6 +124,10 @@ class BlockClocks:
         self.lanes: npt.NDArray[np.int64] = np.zeros((warps, lanes, lanes), np.int64)
         self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, lanes), np.int64)
         """Epoch of each lane's last arrival at an mbarrier."""
+        self._product_ends: list[list[int]] = [[] for _ in range(warps)]
+        """By warp, the epoch in which it issued the last product of each group in this block."""
+        self._products_before = 0
+        """Number from which this block counts its groups of products; what is left of earlier blocks is not above it."""
         self.arrived: npt.NDArray[np.int64] = np.zeros((NAMED_BARRIERS, columns), np.int64)
         """What the warps that have arrived at each barrier knew (``block_runner.py``)."""
 
@@ -140,6 +150,8 @@ class BlockClocks:
         self.arrived.fill(0)
         self._groups: list[list[tuple[int, int, int]]] = [[] for _ in range(warps)]
         """By warp, the groups that have not been waited for: dependence counter, column, epoch."""
+        self._products_before += max(map(len, self._product_ends))
+        self._product_ends = [[] for _ in range(warps)]
         self._barriers: dict[int, int] = {}
         self.foreign: list[Clock] = [EMPTY] * warps
         self.seen: list[Clock] = [EMPTY] * warps
@@ -226,6 +238,34 @@ class BlockClocks:
         self.known[warp, column] = self.copies[column]
         self.strong_access(warp, words, locations, True, True, True, SHARED)
         self.known[warp, column] = before
+
+    # --- products of a warpgroup --------------------------------------------------------------------------
+    def end_products(self, warp: int) -> None:
+        """A warp issues the last product of a group."""
+        self._product_ends[warp].append(int(self.epochs[warp]))
+        self.epochs[warp] += 1
+
+    def wait_for_products(self, warp: int, left: int) -> None:
+        """A warp waits until at most a given number of its groups of products are pending: the others are complete, so all warps of the warpgroup have issued them, even those
+        whose records have not been read that far."""
+        done = self._products_before + len(self._product_ends[warp]) - left
+        first = warp - warp % GROUP_WARPS
+        columns = self.known[
+            warp, self.column(PRODUCTS, first) : self.column(PRODUCTS, min(first + GROUP_WARPS, self.warps))
+        ]
+        np.maximum(columns, done, out=columns)
+
+    def known_reads(self, warp: int) -> Row:
+        """What a warp knows of the reads of its block's warps: an epoch by column, as a row of ``known``."""
+        if not any(self._product_ends):
+            return self.known[warp]
+        row = self.known[warp].copy()
+        for other, ends in enumerate(self._product_ends):
+            done = int(row[self.column(PRODUCTS, other)]) - self._products_before
+            if done > 0:
+                last = ends[done - 1] if done <= len(ends) else int(self.epochs[other])
+                row[other] = max(row[other], last + 1)
+        return row
 
     # --- lanes of a warp at an mbarrier ---------------------------------------------------------------
     def lanes_arrive(self, warp: int, lanes: int) -> None:

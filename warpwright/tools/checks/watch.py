@@ -220,6 +220,12 @@ class Watch:
         if event is Event.WAIT:
             clocks.wait(warp, int(row[Column.BYTES]), scope)
             return
+        if event is Event.PRODUCTS:
+            clocks.end_products(warp)
+            return
+        if event is Event.PRODUCTS_WAIT:
+            clocks.wait_for_products(warp, scope)
+            return
         if event is Event.LOOK:
             clocks.look(warp, set(resident.locations), resident.locations)
             clocks.lanes_look(warp, int(s[sh.S_LANES]))
@@ -306,9 +312,10 @@ class Watch:
         )
         event = self.events.rows[s[sh.S_ARGUMENT]]
         instruction, reduces = int(event[Column.INSTRUCTION]), int(event[Column.STRONG])
+        reads = clocks.known_reads(warp)
         while self.options:
             own = (clocks.known[warp].ctypes.data, clocks.lanes[warp].ctypes.data, int(resident.others[reduces, warp]))
-            tables = np.array([*own, self.allocations.ctypes.data, self.table.ctypes.data], np.int64)
+            tables = np.array([*own, self.allocations.ctypes.data, self.table.ctypes.data, reads.ctypes.data], np.int64)
             lacking = self._check_bulk_copy(
                 s.ctypes.data, instruction, reduces, record.ctypes.data, stamps.ctypes.data, tables.ctypes.data
             )
