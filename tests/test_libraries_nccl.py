@@ -34,11 +34,11 @@ def test_what_is_absent_is_named(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "ranks"),
     [
-        # Each type's kernels are compiled anew, which takes half a minute; the types differ in nothing else.
-        ("--gpu h200,h200 --timing full", "one f4"),
+        # Each type's kernels are compiled anew, which takes ten seconds; the types differ in nothing else.
+        pytest.param("--gpu h200,h200 --timing full", "one f4", marks=pytest.mark.long),
         pytest.param("--gpu h200,h200 --timing full", "one i8,f2", marks=pytest.mark.slow),
         ("--gpu h200,h200,h200 --timing sampled", "one"),  # through the host
-        ("--gpu h200,h200 --timing off", "threads"),
+        pytest.param("--gpu h200,h200 --timing off", "threads", marks=pytest.mark.long),
         ("--gpu h200,h200,h200 --timing off", "processes"),
     ],
 )

@@ -1,6 +1,9 @@
 // Moves between devices: elements of one or more buffers are combined and stored in one or more buffers.
 //
-// Macros: KERNEL its name; ELEMENT, SUM the type of combination; OPERATION 0 sum, 1 product, 2 maximum, 3 minimum; MOVES, BUFFERS of one launch at most.
+// Macros: KERNEL its name; ELEMENT, SUM the type of combination; OPERATION 0 sum, 1 product, 2 maximum, 3 minimum, -1 none: each move has one source;
+// SCALES 0, 1 to multiply the result, 2 to divide it by the argument scale; MOVES, BUFFERS of one launch at most.
+// What the macros rule out is not compiled, and only the loops over vectors are unrolled: the rest moves a few elements, and unrolling it would
+// double the kernel.
 #include "types.cuh"
 
 struct Move {
@@ -33,20 +36,20 @@ __device__ __forceinline__ SUM combined(SUM a, SUM b) {
 }
 
 // A premultiplied sum, or an average.
-__device__ __forceinline__ SUM finished(SUM sum, int scales, double scale) {
-    if (!scales) return sum;
-    return scales == 1 ? (SUM)(sum * (SUM)scale) : sum / (SUM)scale;
+__device__ __forceinline__ SUM finished(SUM sum, double scale) {
+    if (SCALES == 0) return sum;
+    return SCALES == 1 ? (SUM)(sum * (SUM)scale) : sum / (SUM)scale;
 }
 
-// scales: 0, 1 to multiply, 2 to divide by scale; vectors: every buffer is aligned to 16 bytes.
-extern "C" __global__ void KERNEL(const IN_PLACE Moves moves, double scale, int scales, int vectors) {
+// vectors: every buffer is aligned to 16 bytes.
+extern "C" __global__ void KERNEL(const IN_PLACE Moves moves, double scale, int vectors) {
     const Move &m = moves.move[blockIdx.y];
     const i64 threads = (i64)gridDim.x * blockDim.x, thread = blockIdx.x * (i64)blockDim.x + threadIdx.x;
     const i64 whole = vectors ? m.count / PER_VECTOR : 0;
     for (i64 at = thread; at < whole; at += threads) {
         Vector first;
         first.whole = ((const uint4 *)m.source[0])[at];
-        if (m.sources > 1 || scales) {
+        if (OPERATION >= 0 && (m.sources > 1 || SCALES)) {
             SUM sums[PER_VECTOR];
 #pragma unroll
             for (int e = 0; e < PER_VECTOR; e++) sums[e] = read(first.v[e]);
@@ -57,17 +60,20 @@ extern "C" __global__ void KERNEL(const IN_PLACE Moves moves, double scale, int 
                 for (int e = 0; e < PER_VECTOR; e++) sums[e] = combined(sums[e], read(next.v[e]));
             }
 #pragma unroll
-            for (int e = 0; e < PER_VECTOR; e++) write(&first.v[e], finished(sums[e], scales, scale));
+            for (int e = 0; e < PER_VECTOR; e++) write(&first.v[e], finished(sums[e], scale));
         }
         for (int t = 0; t < m.targets; t++) ((uint4 *)m.target[t])[at] = first.whole;
     }
+#pragma unroll 1
     for (i64 at = whole * PER_VECTOR + thread; at < m.count; at += threads) {
         ELEMENT value = m.source[0][at];
-        if (m.sources > 1 || scales) {
+        if (OPERATION >= 0 && (m.sources > 1 || SCALES)) {
             SUM sum = read(value);
+#pragma unroll 1
             for (int s = 1; s < m.sources; s++) sum = combined(sum, read(m.source[s][at]));
-            write(&value, finished(sum, scales, scale));
+            write(&value, finished(sum, scale));
         }
+#pragma unroll 1
         for (int t = 0; t < m.targets; t++) m.target[t][at] = value;
     }
 }

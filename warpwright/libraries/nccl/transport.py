@@ -44,6 +44,8 @@ _ELEMENTS = (
 _ARRAYS = ("i1", "u1", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "u2")
 _AVERAGE, _PREMULTIPLIED = 4, 5
 _NAMES = ("sum", "prod", "max", "min")
+_SCALED = ("", "premulsum", "avg")
+"""Names of reductions whose sum is multiplied or divided."""
 BUFFERS, MOVES = 16, 8
 """Ranks of one process, and moves of one launch."""
 THREADS, LARGEST_GRID = 512, 24
@@ -140,7 +142,9 @@ def _batches(moves: Sequence[Move]) -> Iterable[list[Move]]:
 def _launch(moves: Sequence[Move], first: Request, streams: dict[int, Stream]) -> None:
     """Run a kernel on every rank's device at once."""
     scale, scales, operation = _scaling(first, len(streams))
-    name = f"warpwright_nccl_{first.kind.value}" + (f"_{_NAMES[operation]}" if first.kind in REDUCTIONS else "")
+    name = f"warpwright_nccl_{first.kind.value}" + (
+        f"_{_SCALED[scales] or _NAMES[operation]}" if first.kind in REDUCTIONS else ""
+    )
     size = ELEMENT_BYTES[first.type]
     code = library_kernels.code(
         "nccl.cu",
@@ -148,7 +152,8 @@ def _launch(moves: Sequence[Move], first: Request, streams: dict[int, Stream]) -
         KERNEL=name,
         ELEMENT=_ELEMENTS[first.type] if first.kind in REDUCTIONS else {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}[size],
         SUM=_sum_type(first.type) if first.kind in REDUCTIONS else "unsigned long long",
-        OPERATION=operation,
+        OPERATION=operation if first.kind in REDUCTIONS else -1,
+        SCALES=scales,
         MOVES=MOVES,
         BUFFERS=BUFFERS,
     )  # fmt: skip
@@ -164,7 +169,7 @@ def _launch(moves: Sequence[Move], first: Request, streams: dict[int, Stream]) -
         with in_context(context):
             function = code.here().function(name)
         parameters = bytearray(function.parameter_bytes)
-        values = (b"".join(rows), struct.pack("<d", scale), struct.pack("<i", scales), struct.pack("<i", vectors))
+        values = (b"".join(rows), struct.pack("<d", scale), struct.pack("<i", vectors))
         for (offset, width), value in zip(function.parameters, values, strict=True):
             parameters[offset : offset + width] = value
         launches.append(Launch(function, (grid, depth, 1), (THREADS, 1, 1), 0, bytes(parameters), cooperative=True))
