@@ -27,7 +27,7 @@ __device__ void block_largest(R &value, int &place) {
     __shared__ int places[THREADS];
     __syncthreads();
     values[threadIdx.x] = value, places[threadIdx.x] = place;
-    for (int half = THREADS / 2; half; half >>= 1) {
+    LOOP (int half = THREADS / 2; half; half >>= 1) {
         __syncthreads();
         if (threadIdx.x < half) {
             R other = values[threadIdx.x + half], own = values[threadIdx.x];
@@ -44,7 +44,7 @@ __device__ void choose_pivot(const Triangle &t, int k, int &pivot, int &steps, b
     const R alpha = (R)0.6403882032022076;  // (1 + sqrt(17)) / 8
     R own = size_of(t(k, k)), largest = -1;
     int place = t.n;
-    for (int i = k + 1 + threadIdx.x; i < t.n; i += THREADS)
+    LOOP (int i = k + 1 + threadIdx.x; i < t.n; i += THREADS)
         if (size_of(t(i, k)) > largest) largest = size_of(t(i, k)), place = i;
     block_largest(largest, place);
     if (largest < 0) largest = 0;
@@ -53,7 +53,7 @@ __device__ void choose_pivot(const Triangle &t, int k, int &pivot, int &steps, b
     if (zero || own >= alpha * largest) return;
     R in_row = -1;
     int unused = 0;
-    for (int j = k + threadIdx.x; j < t.n; j += THREADS)
+    LOOP (int j = k + threadIdx.x; j < t.n; j += THREADS)
         if (j != place) in_row = max(in_row, size_of(j < place ? t(place, j) : t(j, place)));
     block_largest(in_row, unused);
     if (own >= alpha * largest * (largest / in_row)) return;
@@ -63,8 +63,8 @@ __device__ void choose_pivot(const Triangle &t, int k, int &pivot, int &steps, b
 
 // Exchange rows and columns of the part that is not factorised yet.
 __device__ void exchange_symmetric(const Triangle &t, int k, int from, int to, int steps) {
-    for (int i = to + 1 + threadIdx.x; i < t.n; i += THREADS) exchange(t(i, from), t(i, to));
-    for (int j = from + 1 + threadIdx.x; j < to; j += THREADS) exchange(t(j, from), t(to, j));
+    LOOP (int i = to + 1 + threadIdx.x; i < t.n; i += THREADS) exchange(t(i, from), t(i, to));
+    LOOP (int j = from + 1 + threadIdx.x; j < to; j += THREADS) exchange(t(j, from), t(to, j));
     if (threadIdx.x == 0) {
         exchange(t(from, from), t(to, to));
         if (steps == 2) exchange(t(k + 1, k), t(to, k));
@@ -83,7 +83,7 @@ __device__ void eliminate(const Triangle &t, int k, int steps) {
         scale = one / (d11 * d22 - one) / d21;
     }
     __syncthreads();
-    for (i64 at = threadIdx.x; at < (i64)below * below; at += THREADS) {
+    LOOP (i64 at = threadIdx.x; at < (i64)below * below; at += THREADS) {
         int i = first + (int)(at % below), j = first + (int)(at / below);
         if (i < j) continue;
         if (steps == 1) {
@@ -94,7 +94,7 @@ __device__ void eliminate(const Triangle &t, int k, int steps) {
         }
     }
     __syncthreads();
-    for (int j = first + threadIdx.x; j < t.n; j += THREADS) {
+    LOOP (int j = first + threadIdx.x; j < t.n; j += THREADS) {
         T v = t(j, k);
         if (steps == 1) {
             t(j, k) = scale * v;
@@ -110,7 +110,7 @@ __device__ void eliminate(const Triangle &t, int k, int steps) {
 extern "C" __global__ void warpwright_sytrf(int lower, int n, Batch batch, i64 ld, int *pivots, int *info) {
     Triangle t{of(batch), ld, n, lower};
     int failed = 0;
-    for (int k = 0; k < n;) {
+    LOOP (int k = 0; k < n;) {
         int pivot, steps;
         bool zero;
         choose_pivot(t, k, pivot, steps, zero);
@@ -120,7 +120,7 @@ extern "C" __global__ void warpwright_sytrf(int lower, int n, Batch batch, i64 l
         if (!zero && pivot != from) exchange_symmetric(t, k, from, pivot, steps);
         if (!zero) eliminate(t, k, steps);
         if (threadIdx.x == 0)
-            for (int s = 0; s < steps; s++) pivots[t.row(k + s)] = steps == 1 ? t.row(pivot) + 1 : -(t.row(pivot) + 1);
+            LOOP (int s = 0; s < steps; s++) pivots[t.row(k + s)] = steps == 1 ? t.row(pivot) + 1 : -(t.row(pivot) + 1);
         k += steps;
     }
     if (threadIdx.x == 0) *info = failed;
@@ -133,13 +133,13 @@ extern "C" __global__ void warpwright_sytrs(int lower, int n, Batch a_batch, i64
     auto b = [&](int i) -> T & { return column[t.row(i)]; };
     auto pivot = [&](int i) { return pivots[t.row(i)]; };
     auto place = [&](i64 p) { return t.row((int)(p < 0 ? -p : p) - 1); };
-    for (int k = 0; k < n;) {
+    LOOP (int k = 0; k < n;) {
         int steps = pivot(k) < 0 ? 2 : 1, from = k + steps - 1, to = place(pivot(k));
         __syncthreads();
         if (threadIdx.x == 0 && to != from) exchange(b(from), b(to));
         __syncthreads();
         T first = b(k), second = b(from);
-        for (int i = k + steps + threadIdx.x; i < n; i += THREADS) {
+        LOOP (int i = k + steps + threadIdx.x; i < n; i += THREADS) {
             b(i) = b(i) - t(i, k) * first;
             if (steps == 2) b(i) = b(i) - t(i, k + 1) * second;
         }
@@ -154,11 +154,11 @@ extern "C" __global__ void warpwright_sytrs(int lower, int n, Batch a_batch, i64
         __syncthreads();
         k += steps;
     }
-    for (int k = n - 1; k >= 0;) {
+    LOOP (int k = n - 1; k >= 0;) {
         int steps = pivot(k) < 0 ? 2 : 1;
-        for (int s = 0; s < steps; s++) {
+        LOOP (int s = 0; s < steps; s++) {
             T sum = T{};
-            for (int i = k + 1 + threadIdx.x; i < n; i += THREADS) sum = sum + t(i, k - s) * b(i);
+            LOOP (int i = k + 1 + threadIdx.x; i < n; i += THREADS) sum = sum + t(i, k - s) * b(i);
             sum = block_sum(sum);
             if (threadIdx.x == 0) b(k - s) = b(k - s) - sum;
         }

@@ -22,35 +22,35 @@ typedef View<T> Matrix;
 
 // A = Z H Z^H with zeros below H's first subdiagonal; H takes A's place, z holds the identity at first (null: no vectors are wanted).
 __device__ void reduce_to_hessenberg(int n, Matrix a, Matrix z) {
-    for (int k = 0; k + 2 < n; k++) {
+    LOOP (int k = 0; k + 2 < n; k++) {
         R rest = 0;
-        for (int i = k + 2 + threadIdx.x; i < n; i += THREADS) rest += norm2(a(i, k));
+        LOOP (int i = k + 2 + threadIdx.x; i < n; i += THREADS) rest += norm2(a(i, k));
         rest = block_sum(rest);
         if (rest == 0) continue;
         const T alpha = a(k + 1, k);
         const R size = sqrt(norm2(alpha) + rest), beta = real_part(alpha) > 0 ? -size : size;
         const T tau = (real_value(beta) - alpha) / real_value(beta), factor = alpha - real_value(beta);
         __syncthreads();
-        for (int i = k + 2 + threadIdx.x; i < n; i += THREADS) a(i, k) = a(i, k) / factor;
+        LOOP (int i = k + 2 + threadIdx.x; i < n; i += THREADS) a(i, k) = a(i, k) / factor;
         if (threadIdx.x == 0) a(k + 1, k) = real_value(1);
         __syncthreads();
-        for (int j = k + 1 + threadIdx.x; j < n; j += THREADS) {
+        LOOP (int j = k + 1 + threadIdx.x; j < n; j += THREADS) {
             T sum = T{};
-            for (int i = k + 1; i < n; i++) sum = fused(conjugate(a(i, k)), a(i, j), sum);
+            LOOP (int i = k + 1; i < n; i++) sum = fused(conjugate(a(i, k)), a(i, j), sum);
             sum = conjugate(tau) * sum;
-            for (int i = k + 1; i < n; i++) a(i, j) = a(i, j) - a(i, k) * sum;
+            LOOP (int i = k + 1; i < n; i++) a(i, j) = a(i, j) - a(i, k) * sum;
         }
         __syncthreads();
-        for (int row = threadIdx.x; row < (z.at ? 2 * n : n); row += THREADS) {
+        LOOP (int row = threadIdx.x; row < (z.at ? 2 * n : n); row += THREADS) {
             const Matrix of = row < n ? a : z;
             const int i = row % n;
             T sum = T{};
-            for (int j = k + 1; j < n; j++) sum = fused(of(i, j), a(j, k), sum);
+            LOOP (int j = k + 1; j < n; j++) sum = fused(of(i, j), a(j, k), sum);
             sum = sum * tau;
-            for (int j = k + 1; j < n; j++) of(i, j) = of(i, j) - sum * conjugate(a(j, k));
+            LOOP (int j = k + 1; j < n; j++) of(i, j) = of(i, j) - sum * conjugate(a(j, k));
         }
         __syncthreads();
-        for (int i = k + 2 + threadIdx.x; i < n; i += THREADS) a(i, k) = T{};
+        LOOP (int i = k + 2 + threadIdx.x; i < n; i += THREADS) a(i, k) = T{};
         if (threadIdx.x == 0) a(k + 1, k) = real_value(beta);
         __syncthreads();
     }
@@ -59,13 +59,13 @@ __device__ void reduce_to_hessenberg(int n, Matrix a, Matrix z) {
 // Rows k and k + 1 of H are multiplied by a rotation, its columns and Z's by the adjoint: c x + s y, c y - conjugate(s) x.
 template <class V> __device__ void rotate(int n, View<V> h, View<V> z, int k, int first_column, int last_row, R cosine, V sine) {
     const V c = Scalar<V>::of(cosine, 0);
-    for (int j = first_column + threadIdx.x; j < n; j += THREADS) {
+    LOOP (int j = first_column + threadIdx.x; j < n; j += THREADS) {
         const V x = h(k, j), y = h(k + 1, j);
         h(k, j) = c * x + sine * y, h(k + 1, j) = c * y - conjugate(sine) * x;
     }
     __syncthreads();
     const int rows = last_row + 1;
-    for (int row = threadIdx.x; row < (z.at ? rows + n : rows); row += THREADS) {
+    LOOP (int row = threadIdx.x; row < (z.at ? rows + n : rows); row += THREADS) {
         const View<V> of = row < rows ? h : z;
         const int i = row < rows ? row : row - rows;
         const V x = of(i, k), y = of(i, k + 1);
@@ -85,7 +85,7 @@ __device__ int first_of_part(Matrix h, int last, R scale) {
     __shared__ int found;
     if (threadIdx.x == 0) {
         int l = last;
-        for (; l > 0; l--) {
+        LOOP (; l > 0; l--) {
             R near = size1(h(l, l)) + size1(h(l - 1, l - 1));
             if (near == 0) near = scale;
             // What is not a number ends the part as well.
@@ -120,7 +120,7 @@ __device__ C single_shift(View<C> h, int last, int step) {
 __device__ void single_step(int n, View<C> h, View<C> z, int first, int last, int step) {
     __shared__ R cosine;
     __shared__ C sine;
-    for (int k = first; k < last; k++) {
+    LOOP (int k = first; k < last; k++) {
         if (threadIdx.x == 0) {
             if (k == first) rotation(h(k, k) - single_shift(h, last, step), h(k + 1, k), cosine, sine);
             else rotation(h(k, k - 1), h(k + 1, k - 1), cosine, sine);
@@ -159,7 +159,7 @@ __device__ Reflector first_reflector(View<R> h, int first, int last, int step) {
 }
 __device__ void single_step(int n, View<R> h, View<R> z, int first, int last, int step) {
     __shared__ Reflector shared;
-    for (int k = first; k < last; k++) {
+    LOOP (int k = first; k < last; k++) {
         const bool three = k + 2 <= last;
         if (threadIdx.x == 0) {
             shared = k == first ? first_reflector(h, first, last, step) : reflector(h(k, k - 1), h(k + 1, k - 1), three ? h(k + 2, k - 1) : 0);
@@ -170,14 +170,14 @@ __device__ void single_step(int n, View<R> h, View<R> z, int first, int last, in
         }
         __syncthreads();
         const Reflector f = shared;
-        for (int j = k + threadIdx.x; j < n; j += THREADS) {
+        LOOP (int j = k + threadIdx.x; j < n; j += THREADS) {
             const R sum = h(k, j) + f.q * h(k + 1, j) + (three ? f.r * h(k + 2, j) : 0);
             h(k, j) -= sum * f.x, h(k + 1, j) -= sum * f.y;
             if (three) h(k + 2, j) -= sum * f.z;
         }
         __syncthreads();
         const int rows = (k + 3 < last ? k + 3 : last) + 1;
-        for (int row = threadIdx.x; row < (z.at ? rows + n : rows); row += THREADS) {
+        LOOP (int row = threadIdx.x; row < (z.at ? rows + n : rows); row += THREADS) {
             const View<R> of = row < rows ? h : z;
             const int i = row < rows ? row : row - rows;
             const R sum = f.x * of(i, k) + f.y * of(i, k + 1) + (three ? f.z * of(i, k + 2) : 0);
@@ -204,7 +204,7 @@ __device__ bool ends_part(int n, View<R> h, View<R> z, int first, int last) {
 // H becomes triangular, but for pairs of rows of a real one; what is returned is the number of rows that did not.
 __device__ int triangularise(int n, Matrix h, Matrix z, R scale) {
     int left = STEPS_PER_VALUE * (n > 10 ? n : 10);
-    for (int last = n - 1, step = 1; last >= 0; step++) {
+    LOOP (int last = n - 1, step = 1; last >= 0; step++) {
         const int first = first_of_part(h, last, scale);
         if (ends_part(n, h, z, first, last)) {
             last = first - 1, step = 0;
@@ -239,7 +239,7 @@ __device__ __forceinline__ C divided(C a, C b, R least) {
 // x with H x = value x, for the eigenvalue of row k (the first one of a pair).
 __device__ void substitute(Matrix h, int n, int k, C value, C *x, R scale) {
     const R least = EPSILON * scale > 0 ? EPSILON * scale : EPSILON;
-    for (int i = k + 1; i < n; i++) x[i] = {0, 0};
+    LOOP (int i = k + 1; i < n; i++) x[i] = {0, 0};
     int row = k - 1;
     x[k] = {1, 0};
     if (is_pair(h, n, k)) {
@@ -249,10 +249,10 @@ __device__ void substitute(Matrix h, int n, int k, C value, C *x, R scale) {
     }
     const int end = is_pair(h, n, k) ? k + 2 : k + 1;
     R largest = 1;
-    for (; row >= 0; row--) {
+    LOOP (; row >= 0; row--) {
         const bool two = is_pair(h, n, row - 1);
         C sums[2] = {{0, 0}, {0, 0}};
-        for (int j = row + 1; j < end; j++) {
+        LOOP (int j = row + 1; j < end; j++) {
             sums[1] = sums[1] - as_complex(h(row, j)) * x[j];
             if (two) sums[0] = sums[0] - as_complex(h(row - 1, j)) * x[j];
         }
@@ -263,11 +263,11 @@ __device__ void substitute(Matrix h, int n, int k, C value, C *x, R scale) {
             x[row - 1] = divided(d * sums[0] - b * sums[1], determinant, least * least);
             x[row] = divided(a * sums[1] - c * sums[0], determinant, least * least);
         }
-        for (int i = two ? row - 1 : row; i <= row; i++)
+        LOOP (int i = two ? row - 1 : row; i <= row; i++)
             if (size1(x[i]) > largest) largest = size1(x[i]);
         if (two) row--;
         if (largest * EPSILON > 1) {
-            for (int i = row; i < end; i++) x[i] = {x[i].x / largest, x[i].y / largest};
+            LOOP (int i = row; i < end; i++) x[i] = {x[i].x / largest, x[i].y / largest};
             largest = 1;
         }
     }
@@ -279,10 +279,10 @@ __device__ void store_vector(Matrix z, int n, int k, bool two, const C *x, void 
     R total = 0, most = -1;
     C largest = {1, 0};
     // x is no longer than its column: the product with Z is computed twice.
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < n; i++) {
+    LOOP (int pass = 0; pass < 2; pass++) {
+        LOOP (int i = 0; i < n; i++) {
             C sum = {0, 0};
-            for (int j = 0; j < end; j++) sum = fused(as_complex(z(i, j)), x[j], sum);
+            LOOP (int j = 0; j < end; j++) sum = fused(as_complex(z(i, j)), x[j], sum);
             if (pass == 0) {
                 const R size = norm2(sum);
                 total += size;
@@ -308,19 +308,19 @@ extern "C" __global__ void warpwright_geev(int wants_vectors, int n, Batch batch
     T *product = (T *)(x + (i64)n * n);
     const Matrix h = {of(batch), ld}, z = {wants_vectors ? product : nullptr, n};
     if (wants_vectors)
-        for (i64 at = threadIdx.x; at < (i64)n * n; at += THREADS) product[at] = real_value(at % n == at / n ? 1 : 0);
+        LOOP (i64 at = threadIdx.x; at < (i64)n * n; at += THREADS) product[at] = real_value(at % n == at / n ? 1 : 0);
     R scale = 0;
-    for (i64 at = threadIdx.x; at < (i64)n * n; at += THREADS) scale += norm2(h((int)(at % n), (int)(at / n)));
+    LOOP (i64 at = threadIdx.x; at < (i64)n * n; at += THREADS) scale += norm2(h((int)(at % n), (int)(at / n)));
     scale = sqrt(block_sum(scale));
     reduce_to_hessenberg(n, h, z);
     const int failed = triangularise(n, h, z, scale);
-    for (int k = threadIdx.x; k < n; k += THREADS) {
+    LOOP (int k = threadIdx.x; k < n; k += THREADS) {
         const C value = eigenvalue(h, n, k);
         if (complex_values) ((C *)values)[k] = value;
         else ((R *)values)[k] = value.x, ((R *)values)[n + k] = value.y;
     }
     if (wants_vectors && !failed)
-        for (int k = threadIdx.x; k < n; k += THREADS) {
+        LOOP (int k = threadIdx.x; k < n; k += THREADS) {
             if (is_pair(h, n, k - 1)) continue;
             substitute(h, n, k, eigenvalue(h, n, k), x + (i64)n * k, scale);
             store_vector(z, n, k, is_pair(h, n, k), x + (i64)n * k, vectors, ldv, !complex_vectors);
