@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import pytest
 import warpwright as ww
 from warpwright.chips import load_chip
 from warpwright.chips.sections import COALESCING
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.coalescing import address_cycles, coalesce
@@ -64,14 +65,14 @@ class Rule:
         return int(cycles(self.state.words, 1 << 40, table.ctypes.data, mask, filtered))
 
 
-@partial(entry, sources=SOURCES)
-def joined(state, sm, base, table, mask, size):
+@partial(entry, what="", sources=SOURCES)
+def joined(state: Any, sm: int, base: int, table: int, mask: int, size: int) -> int:
     return coalesce(words(state), sm, Addresses(base, True, table, mask), size, False)
 
 
-@partial(entry, sources=SOURCES)
-def cycles(state, base, table, mask, filtered):
-    return address_cycles(words(state), Addresses(base, True, table, mask), filtered)
+@partial(entry, what="", sources=SOURCES)
+def cycles(state: Any, base: int, table: int, mask: int, filtered: int) -> int:
+    return address_cycles(words(state), Addresses(base, True, table, mask), filtered != 0)
 
 
 def lanes(count: int, first: int = 0, step: int = 4) -> list[int | None]:

@@ -7,6 +7,7 @@ flushed subnormals in ``test_nv50.py``, Table 1, peaks, bandwidth and Figure 8 i
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from tests.g80_kernels import each
 from tests.test_g80_timing import BOTH, by_eight
 from warpwright.chips import load_chip
 from warpwright.errors import LaunchError, UnsupportedError
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.reset import LaunchSizes, initial_state
@@ -47,8 +48,8 @@ extern "C" __global__ void shared(int *out, int n)
 """
 
 
-@partial(entry, sources=SOURCES)
-def home_of(state, line):
+@partial(entry, what="", sources=SOURCES)
+def home_of(state: Any, line: int) -> int:
     """The partition that has a line."""
     return slice_of(words(state), line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.chips.chip_files import load_chip
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
 from warpwright.timing.reset import LaunchSizes, initial_state
 
 
-@partial(entry, sources=SOURCES)
-def exchange(state, together):
+@partial(entry, what="", sources=SOURCES)
+def exchange(state: Any, together: int) -> int:
     """A window's requests, by GPCs and groups of slices or ``together``, one after the other; gives how many."""
     m = words(state)
     for gpc in range(m[s.chip.gpcs]):

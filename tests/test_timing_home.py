@@ -12,8 +12,8 @@ import pytest
 
 import warpwright as ww
 from warpwright.chips.chip_files import load_chip
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.atomics import atomic
@@ -29,8 +29,8 @@ ADD_CYCLES, FAR_CYCLES = 80 / 55, 180
 READ, ATOMIC, SIDE = range(3)
 
 
-@partial(entry, sources=SOURCES)
-def ask(state, kind, far, paired, line, time):
+@partial(entry, what="", sources=SOURCES)
+def ask(state: Any, kind: int, far: int, paired: int, line: int, time: int) -> int:
     """What an SM near a line's home or far from it is answered."""
     m = words(state)
     home = slice_of(m, line)
@@ -40,8 +40,8 @@ def ask(state, kind, far, paired, line, time):
     return atomic(m, partition, home, line, 1, ONE_WORD, time)
 
 
-@partial(entry, sources=SOURCES)
-def home_of(state, line):
+@partial(entry, what="", sources=SOURCES)
+def home_of(state: Any, line: int) -> int:
     """The slice that is a line's home."""
     return slice_of(words(state), line)
 

@@ -1,6 +1,7 @@
 """How a launch begins and ends, and what the SMs of a GPC share, pinned to what a card shows (``bench.micro start_once walks_by_sm``)."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from tests.timing_synthetic import Synthetic, device, gather, run
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
 from warpwright.isa.program import Kind, Operand
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES, constant
 from warpwright.timing import state as s
 from warpwright.timing.reset import LaunchSizes, initial_state
@@ -19,10 +20,11 @@ ADD4 = Access("global", 4, False, "add", "i32")
 LAUNCH = load_chip("h200").launch
 
 
-@partial(entry, sources=SOURCES)
-def share(state, length):
+@partial(entry, what="", sources=SOURCES)
+def share(state: Any, length: int) -> int:
     m = words(state)
     constant.share_constants(m, length)
+    return length
 
 
 def test_a_first_block_runs_its_first_instruction_after_a_start() -> None:

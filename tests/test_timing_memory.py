@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ import pytest
 from tests.timing_synthetic import FULL, Synthetic, affine, device, gather, loop_cycles, run, shared
 from warpwright.chips import load_chip
 from warpwright.isa.ops import Access
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import (
     SOURCES,
     address_hash,
@@ -37,8 +38,8 @@ LINE, LANES = 128, range(32)
 DATA = Path(__file__).parents[1] / "bench" / "data" / "h200"
 
 
-@partial(entry, sources=SOURCES)
-def ask(state, unit, line, sectors, held, time):
+@partial(entry, what="", sources=SOURCES)
+def ask(state: Any, unit: int, line: int, sectors: int, held: int, time: int) -> int:
     """What a unit of the memory system answers: when it is done, or (``unit`` 4) which slice is a line's home."""
     m = words(state)
     if unit == 0:
@@ -126,8 +127,8 @@ def test_lines_of_different_tag_banks_pass_together(lines: list[int], passes: in
     assert load_passes(gather(addresses)) == pytest.approx(passes, rel=0.03)
 
 
-@partial(entry, sources=SOURCES)
-def passes_over(state, sm, count):
+@partial(entry, what="", sources=SOURCES)
+def passes_over(state: Any, sm: int, count: int) -> int:
     """Passes of the tag stage over the lines in the scratch of the SM that begins there."""
     m = words(state)
     return coalescer.tag_passes(m, sm, count, 4)

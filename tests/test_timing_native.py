@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 import warpwright as ww
 from warpwright.chips.chip_files import load_chip
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import BOUNDSCHECK, divide, divide_small, host_address, words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES, buffer_reuse, policies, windows
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import bank_passes, lines_kept
@@ -27,10 +28,11 @@ from warpwright.timing.reset import LaunchSizes, initial_state
 INF = 1 << 60
 
 
-@partial(entry, sources=SOURCES)
-def scan(fields, now):
-    at = host_address(words(fields))
-    return scan_slots(at, at + 128, at + 256, now)
+@partial(entry, what="", sources=SOURCES)
+def scan(fields: Any, found: Any, now: int) -> int:
+    at, to = host_address(words(fields)), words(found)
+    to[0], to[1] = scan_slots(at, at + 128, at + 256, now)
+    return 2
 
 
 @settings(max_examples=60, deadline=None)
@@ -46,14 +48,18 @@ def test_scan_slots_is_the_scan_of_one_slot_after_the_other(
     at = [max(time, free[port]) for time, port in zip(times, ports, strict=True)]
     mask = sum(1 << slot for slot, time in enumerate(at) if time <= now)
     following = min((time for time in at if time > now), default=INF)
-    assert scan(np.array(times + ports + free, np.int64), now) == (mask, following)
+    found = np.empty(2, np.int64)
+    assert scan(np.array(times + ports + free, np.int64), found, now) == 2
+    assert found.tolist() == [mask, following]
 
 
-@partial(entry, sources=SOURCES)
-def ways(fields, line, shift, ready):
-    at = host_address(words(fields))
-    short = divide_small(fields[0] & 0xFFFFFFFF, line + 1)
-    return find_way(at, line, shift), oldest_way(at), oldest(ready, at), divide(fields[0], line + 1), short
+@partial(entry, what="", sources=SOURCES)
+def ways(fields: Any, found: Any, line: int, shift: int, ready: int) -> int:
+    m, to = words(fields), words(found)
+    at = host_address(m)
+    to[0], to[1], to[2] = find_way(at, line, shift), oldest_way(at), oldest(ready, at)
+    to[3], to[4] = divide(m[0], line + 1), divide_small(m[0] & 0xFFFFFFFF, line + 1)
+    return 5
 
 
 @settings(max_examples=60, deadline=None)
@@ -64,7 +70,9 @@ def ways(fields, line, shift, ready):
     st.integers(1, (1 << 16) - 1),
 )
 def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: int, shift: int, ready: int) -> None:
-    way, least, first, quotient, short = ways(np.array(fields, np.int64), line, shift, ready)
+    found = np.empty(5, np.int64)
+    assert ways(np.array(fields, np.int64), found, line, shift, ready) == 5
+    way, least, first, quotient, short = found.tolist()
     assert way == next((i for i, field in enumerate(fields) if field >> shift == line), 16)
     assert least == fields.index(min(fields))
     able = [fields[i] if ready >> i & 1 else 1 << 60 for i in range(16)]
@@ -73,9 +81,11 @@ def test_vectors_of_ways_are_one_way_after_the_other(fields: list[int], line: in
     assert short == (fields[0] & 0xFFFFFFFF) // (line + 1)
 
 
-@partial(entry, sources=SOURCES)
-def passes(state, sm, base, tabled, step, mask, size, distinct, packs):
-    return bank_passes(words(state), sm, Addresses(base, tabled, step, mask), size, distinct, packs)
+@partial(entry, what="", sources=SOURCES)
+def passes(
+    state: Any, sm: int, base: int, tabled: int, step: int, mask: int, size: int, distinct: int, packs: int
+) -> int:
+    return bank_passes(words(state), sm, Addresses(base, tabled != 0, step, mask), size, distinct != 0, packs != 0)
 
 
 def passes_of_lanes(addresses: list[int], mask: int, size: int, distinct: bool, packs: bool) -> int:
@@ -127,9 +137,9 @@ def test_passes_that_are_kept_are_those_that_are_counted() -> None:
         assert found == passes_of_lanes(addresses, mask, size, distinct, packs)
 
 
-@partial(entry, sources=SOURCES)
-def kept_lines(state, sm, base, tabled, step, mask, size):
-    return lines_kept(words(state), sm, Addresses(base, tabled, step, mask), size)
+@partial(entry, what="", sources=SOURCES)
+def kept_lines(state: Any, sm: int, base: int, tabled: int, step: int, mask: int, size: int) -> int:
+    return lines_kept(words(state), sm, Addresses(base, tabled != 0, step, mask), size)
 
 
 def lines_of_lanes(addresses: list[int], mask: int, size: int) -> dict[int, tuple[int, int]]:

@@ -13,8 +13,8 @@ import pytest
 import warpwright as ww
 from bench.micro.kept import IN_FLIGHT, PREPARED, PROBED, WORDS_APART
 from warpwright.chips.chip_files import load_chip
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.l2_hazards import read_turn, write_from_afar, write_turn
@@ -26,8 +26,8 @@ AFTER_WRITE, OTHER_SIDE, OWN = 64, 26, 1.3
 READ, WRITE, AFAR = range(3)
 
 
-@partial(entry, sources=SOURCES)
-def turn(state, kind, line, time):
+@partial(entry, what="", sources=SOURCES)
+def turn(state: Any, kind: int, line: int, time: int) -> int:
     """When slice 3 takes a request."""
     m = words(state)
     if kind == READ:
