@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -164,11 +165,19 @@ def test_the_sentence_that_a_page_quotes_is_that_of_the_compared_chips(tmp_path:
     assert agrees(quoted, " ".join(given), CYCLES_TOLERANCE), " ".join(given)
 
 
+def _plain(text: str) -> str:
+    """With one space for any white space."""
+    return " ".join(text.split())
+
+
+@cache
+def _code() -> list[str]:
+    """Every source of the package, the examples and the tests."""
+    places = [path for folder in ("warpwright", "examples", "tests") for path in (ROOT / folder).rglob("*.py")]
+    return [_plain(path.read_text(encoding="utf-8")) for path in places]
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize("block", EXCERPTS, ids=_name)
 def test_an_excerpt_is_in_the_code(block: Block) -> None:
-    def plain(text: str) -> str:
-        return re.sub(r"\s+", " ", text).strip()
-
-    places = [path for folder in ("warpwright", "examples", "tests") for path in (ROOT / folder).rglob("*.py")]
-    assert any(plain(block.text) in plain(path.read_text(encoding="utf-8")) for path in places)
+    assert any(_plain(block.text) in code for code in _code())

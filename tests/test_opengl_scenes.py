@@ -43,7 +43,7 @@ def difference(tmp_path: Path, name: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n != "shadows" else ()) for n in WITHIN_ONE]
+    "name", [pytest.param(n, marks=pytest.mark.slow if n != "shadows" else pytest.mark.long) for n in WITHIN_ONE]
 )
 def test_scene_is_that_of_the_software_driver(tmp_path: Path, name: str) -> None:
     assert (difference(tmp_path, name) <= 1).mean() >= 0.999

@@ -54,6 +54,7 @@ def often(*usual: Any) -> list[Any]:
 
 
 @pytest.mark.ci
+@pytest.mark.long
 @pytest.mark.parametrize(("arch", "engine"), often((90, "compiled")))
 def test_corpus_equals_its_references(arch: int, engine: str) -> None:
     failures = []
@@ -68,6 +69,7 @@ def test_corpus_equals_its_references(arch: int, engine: str) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arch", [pytest.param(70, marks=pytest.mark.slow), 80, pytest.param(90, marks=pytest.mark.slow)]
 )

@@ -53,6 +53,7 @@ def test_l1_costs_pascal_more_than_volta() -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.long
 def test_what_is_written_is_found_in_l1_as_on_a_card() -> None:
     """Programs whose tiles are written in parts and read in turn: an H200 found 96, 93 and 89 % of the sectors (``bench.tiles_card``)."""
     card = json.loads(tiles_card.STORED.read_text())["programs"]
