@@ -21,7 +21,7 @@ MODES: dict[str, dict[str, Any]] = {
     "full": {"timing": "full", "threads": 1},
     "full on two threads": {"timing": "full", "threads": 2},
 }
-LATER_CHIPS = (pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.ci), "h200")
+LATER_CHIPS = (pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.slow), "h200")
 ARCH = {"p100": 60, "v100": 70, "a100": 80, "h200": 90}
 SAMPLED_SMS, SAMPLED_BLOCKS, SAMPLED_SHARED = 24, 96, 100 << 10
 """A chip so small that few blocks, two of which an SM holds, are two waves: enough to be sampled."""

@@ -84,7 +84,9 @@ def test_fetches_are_the_cards(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES[5::67], ids=lambda c: c.name)
 @pytest.mark.parametrize("engine", ["interpreter", "compiled"])
-@pytest.mark.parametrize("chip", [*(pytest.param(chip, marks=pytest.mark.ci) for chip in ("v100", "a100")), "h200"])
+@pytest.mark.parametrize(
+    "chip", [pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.slow), "h200"]
+)
 def test_engines_and_chips_agree(chip: str, engine: str, case: Case) -> None:
     check(case, fetched(chip, engine, case))
 
