@@ -186,10 +186,12 @@ class Pipes(Section):
     """Where it has, from the issue, however long ago that was."""
     membar_block_latency_cycles: int = Field(gt=0)
     """Of a fence for the block."""
+    membar_block_written_latency_cycles: int = Field(gt=0)
+    """Where its warp has stored since its last fence."""
     membar_block_wavefronts_count: int = Field(ge=0)
     """Wavefronts of the load/store unit that it takes behind its warp's accesses in the memory queue; 0: it does not go there, and waits for L2's acknowledgement of stores."""
     membar_block_written_wavefronts_count: int = Field(ge=0)
-    """Where its warp has stored through L1 since its last fence."""
+    """Where its warp has stored since its last fence."""
     membar_places_count: int = Field(ge=0, le=8)
     """Fences of an SM at once, which go in rounds; 0: no limit is known."""
     membar_place_cycles: int = Field(ge=0)

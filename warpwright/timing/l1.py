@@ -337,6 +337,7 @@ def count_shared(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, rem
     if operation == s.OP_LOAD:
         m[sm.shared_loads] += 1
         return m[s.chip.shared_latency]
+    m[w.wrote] = 1
     if operation == s.OP_STORE:
         m[sm.shared_stores] += 1
         return m[s.chip.shared_store_latency]

@@ -414,8 +414,9 @@ def queued_fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.I
     It waits for no acknowledgement: L1 has what the block has stored (``python -m bench.machine.guarded_fences``: a store and a fence 20 cycles by one warp).
     """
     waves = m[s.chip.block_fence_written] if m[w.wrote] else code[row.extra]
+    longer = m[s.chip.block_fence_longer] if m[w.wrote] else 0
     m[w.wrote] = 0
-    done = enter_queue(m, sm, sc, time, waves) + code[row.latency]
+    done = enter_queue(m, sm, sc, time, waves) + code[row.latency] + longer
     if code[row.read_barrier] < 0:
         return done
     hold(m, w, code[row.read_barrier], done, 0)
@@ -431,6 +432,8 @@ def fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruct
     at_l2 = code[row.strong] != 0
     if at_l2:
         latency = max(latency, device_fence(m, sm, time))
+    elif m[w.wrote]:
+        latency += m[s.chip.block_fence_longer]
     m[w.wrote] = 0
     done = fence_done(m, sm, time, latency, at_l2)
     if code[row.strong] or m[w.stores] or m[w.store_time] > time:

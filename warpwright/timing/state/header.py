@@ -905,6 +905,11 @@ class Header(Unit):
     group_tail = from_chip(
         "pipes.group_product_tail_cycles", "cycle", "from a warpgroup's product to the end of a wait for it"
     )
+    block_fence_longer = derived(
+        lambda z: z.chip.pipes.membar_block_written_latency_cycles - z.chip.pipes.membar_block_latency_cycles,
+        "cycle",
+        "longer that a fence for the block takes after the warp has stored",
+    )
     block_fence_written = from_chip(
         "pipes.membar_block_written_wavefronts_count",
         "wavefronts",
