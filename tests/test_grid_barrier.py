@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.errors import LaunchError, TrapError
+from warpwright.errors import DeadlockError, LaunchError, TrapError
 from warpwright.run import launch_packed
 from warpwright.studies.synchronisation import routine_code
+from warpwright.timing import livelock
 from warpwright.toolchain import InputKind, compile_source, link
 
 SOURCE = r"""
@@ -128,3 +129,60 @@ def test_the_barrier_of_several_grids_takes_as_long_as_the_drivers_on_one_h200()
     few, many = (node.launch((kernel[blocks, 32], (np.int32(n),)), cooperative=True)[0].cycles for n in (2, 6))
     card = CARD["rows"]["driver, grids"][CARD["shapes"].index([1, 32])]
     assert (many - few) / 4 == pytest.approx(card, rel=0.2)
+
+
+PARTIAL = """#include <cooperative_groups.h>
+extern "C" __global__ void left_early(int *x, int left) {
+    if (blockIdx.x >= left) return;
+    cooperative_groups::this_grid().sync();
+    x[blockIdx.x] = 1;
+}
+extern "C" __global__ void waits_elsewhere(volatile int *x, int left) {
+    if (blockIdx.x == left) {
+        if (threadIdx.x == 0) while (x[0] == 0) { }
+        asm volatile("bar.sync 1;");
+    }
+    cooperative_groups::this_grid().sync();
+    x[blockIdx.x] = 1;
+}
+"""
+
+PARTIAL_LINE = next(
+    n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if text.startswith("PARTIAL =")
+)
+
+
+def partial(chip: str, timing: str, kernel: str, blocks: int, left: int) -> str:
+    x = np.zeros(blocks, np.int32)
+    with pytest.raises(DeadlockError) as caught:
+        ww.GPU(chip, timing=timing).compile(PARTIAL)[kernel][blocks, 64](x, np.int32(left))
+    return str(caught.value)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("chip", "timing"), [("p100", "off"), ("v100", "off"), ("h200", "off"), ("a100", "full")])
+def test_blocks_that_leave_before_the_barrier_are_named(
+    chip: str, timing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+    text = partial(chip, timing, "left_early", 8, 7)
+    line = PARTIAL_LINE + 3
+    assert f"block (7, 0, 0) left without reaching grid.sync() at {__file__}:{line}; 7 of 8 blocks wait there" in text
+    assert "every block must call grid.sync() equally often" in text
+    assert "release the lock" not in text
+
+
+@pytest.mark.ci
+def test_many_blocks_that_leave_before_the_barrier_are_counted() -> None:
+    text = partial("v100", "off", "left_early", 9, 2)
+    assert "blocks (2, 0, 0), (3, 0, 0), (4, 0, 0), (5, 0, 0) and 3 more left without reaching grid.sync()" in text
+    assert "2 of 9 blocks wait there" in text
+
+
+@pytest.mark.ci
+def test_a_barrier_is_not_blamed_if_a_block_polls_elsewhere() -> None:
+    """Which of the blocks that poll do so at the barrier is not known, only that one does not."""
+    text = partial("v100", "off", "waits_elsewhere", 4, 2)
+    assert "1 resident block has not reached grid.sync()" in text
+    assert "3 of 4 blocks wait there" in text

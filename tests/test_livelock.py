@@ -34,6 +34,16 @@ extern "C" __global__ void round_trip(volatile int *flag, int *out) {
     }
     out[0] = 1;
 }
+extern "C" __global__ void grid_barrier(int *count, int *out) {
+    if (blockIdx.x == 1) return;
+    atomicAdd(count, 1);
+    while (atomicAdd(count, 0) < gridDim.x * blockDim.x) {
+#if __CUDA_ARCH__ >= 700
+        __nanosleep(100);
+#endif
+    }
+    out[0] = 1;
+}
 """
 ENDING = """
 extern "C" __global__ void slow_setter(volatile int *flag, int *out) {
@@ -49,6 +59,14 @@ extern "C" __global__ void slow_setter(volatile int *flag, int *out) {
 extern "C" __global__ void counts_in_memory(volatile int *flag, int *out) {
     // Every warp is always in the same state; only memory tells that it goes on.
     while (atomicAdd((int *)flag, 1) < 30000) { }
+    out[0] = 1;
+}
+extern "C" __global__ void passes_a_token(volatile int *token, int *out) {
+    // Memory is the same after every round, and only the blocks' registers tell that they go on.
+    for (int round = 0; round < 400; round++) {
+        while (*token != blockIdx.x) { }
+        *token = (blockIdx.x + 1) % gridDim.x;
+    }
     out[0] = 1;
 }
 extern "C" __global__ void times_out(volatile int *flag, int *out) {
@@ -134,13 +152,40 @@ def test_in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "warp 1: lanes 0-31 wait at the block barrier" in text
 
 
-@pytest.mark.parametrize("name", ["slow_setter", "counts_in_memory", "times_out"])
+@pytest.mark.ci
+def test_many_warps_that_poll_are_found_in_few_inspections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They meet a rare state of their loop every now and then, and sleep between two polls."""
+    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+    inspections = []
+    inspect = livelock.Watch.repeats
+    monkeypatch.setattr(livelock.Watch, "repeats", lambda watch, state: inspections.append(0) or inspect(watch, state))
+    text = deadlock(ww.GPU("a100"), "grid_barrier", 64, 256)
+    assert f"{at(27)}: while (atomicAdd(count, 0) <" in text
+    assert "and 62 more resident blocks" in text
+    assert len(inspections) < 5 * livelock.LOOKS
+
+
+@pytest.mark.ci
+def test_blocks_that_cannot_begin_are_named() -> None:
+    text = deadlock(ww.GPU("v100", timing="off"), "grid_barrier", 1000, 256)
+    assert "and 639 more resident blocks" in text
+    assert "\n  359 of the grid's 1,000 blocks have not begun: the chip has no room for them until others end" in text
+    assert "use at most as many as the chip holds at once" in text
+
+
+@pytest.mark.parametrize("name", ["slow_setter", "counts_in_memory", "passes_a_token", "times_out"])
 @pytest.mark.parametrize("options", [{"timing": "off"}, {"timing": "full"}, {"timing": "off", "check": "racecheck"}])
 def test_kernels_that_end_are_left_alone(name: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
     out = launch(ww.GPU("a100", **options), ENDING, name, 3, 32)
-    expected = {"slow_setter": [0, 3000, 3000], "counts_in_memory": [1, 0, 0], "times_out": [-1, 0, 0]}[name]
+    expected = {
+        "slow_setter": [0, 3000, 3000],
+        "counts_in_memory": [1, 0, 0],
+        "passes_a_token": [1, 0, 0],
+        "times_out": [-1, 0, 0],
+    }[name]
     assert out[:3].tolist() == expected
 
 

@@ -537,6 +537,7 @@ def launch_context(
         memory.view(window.address, len(bank0))[...] = bank0
     context = template.context(bank0)
     context.window, context.set_aside_bytes = launcher.window, gpu.set_aside_bytes
+    context.grid_barrier = workspace.address if workspace is not None else 0
     context.passing = tuple(one.address for one in (workspace, window) if one is not None)
     return context, window
 

@@ -17,13 +17,13 @@ from warpwright.engine.faults import (
     deadlock_error,
     fault_error,
     positions,
-    standstill_error,
     trap_error,
     wrap_error,
 )
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
 from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
+from warpwright.engine.standstill import standstill_error
 from warpwright.errors import ExecutionError, IllegalInstructionError, UnsupportedError
 
 
@@ -134,7 +134,7 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
             )
         return deadlock_error(program, block, waits)
     if outcome.status is Status.STANDSTILL:
-        return standstill_error(program, block, outcome.positions(), outcome.resident_blocks)
+        return standstill_error(context, outcome.standing, outcome.waiting * geometry.cluster_blocks)
     warp = outcome.stopped
     if warp is None:
         return IllegalInstructionError(f"kernel {program.name} stopped with status {outcome.status.name}")

@@ -43,7 +43,7 @@ _WORDS = {"load": "read", "store": "write", "atomic": "atomic"}
 _SHARED = ("LDS", "STS", "ATOMS")
 _LOCAL = ("LDL", "STL")
 _SHARED_FAULTS = (FaultKind.SHARED_OUT_OF_BOUNDS, FaultKind.NO_SUCH_BLOCK, FaultKind.BLOCK_HAS_EXITED)
-_VOLTA = 70
+VOLTA = 70
 """From this architecture on, lanes of a warp have independent thread scheduling."""
 _SHOWN_WARPS = 8
 
@@ -387,7 +387,7 @@ def _describe_wait(program: Program, warp: WaitingWarp) -> str:
     return f"waits for its own lanes{f': {_lane_list(warp.lanes)} wait' if warp.lanes else ''}{at}"
 
 
-def _warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
+def warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
     """Lines that state what each warp does, with warps in the same state combined."""
     groups: dict[str, list[int]] = {}
     for number, what in described:
@@ -402,7 +402,7 @@ def _warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
 def deadlock_error(program: Program, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
     """The exception for a block in which no warp can continue; lists what each warp waits for."""
     kernel = plain_name(program.name)
-    shown = _warp_rows((warp.warp_in_block, _describe_wait(program, warp)) for warp in warps)
+    shown = warp_rows((warp.warp_in_block, _describe_wait(program, warp)) for warp in warps)
     of_cluster = any(warp.state == "cluster" for warp in warps)
     advice = (
         "every thread of the cluster must arrive at its barrier; does a block wait once more than the others?"
@@ -425,7 +425,8 @@ _STANDS = {
 _RUNS = {**_STANDS, "runs": ("runs at", "run at")}
 
 
-def _describe_groups(program: Program, groups: Sequence[Group], words: Mapping[str, tuple[str, str]] = _STANDS) -> str:
+def describe_groups(program: Program, groups: Sequence[Group], words: Mapping[str, tuple[str, str]] = _STANDS) -> str:
+    """Where the lanes of a warp are, one line for each group."""
     parts = []
     for group in groups:
         line = source_line(program, group.instruction) if group.instruction >= 0 else None
@@ -442,43 +443,10 @@ def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence
         warps: its warps' numbers and the positions of their lanes, without exited ones.
         resident_blocks: number of blocks that had begun and not ended.
     """
-    shown = _warp_rows((number, _describe_groups(program, groups, _RUNS)) for number, groups in warps)
+    shown = warp_rows((number, describe_groups(program, groups, _RUNS)) for number, groups in warps)
     if resident_blocks > 1:
         shown.append(f"and {resident_blocks - 1:,} more resident block{'s' if resident_blocks > 2 else ''}")
     return f"kernel {plain_name(program.name)}, block {block}:\n  " + "\n  ".join(shown)
-
-
-def standstill_error(
-    program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int
-) -> DeadlockError:
-    """The exception for warps that run forever: each repeats its states, and memory does not change.
-
-    Args:
-        block: the first resident block.
-        warps: its warps' numbers and the positions of their lanes, without exited ones.
-        resident_blocks: number of blocks in this state.
-    """
-    kernel = plain_name(program.name)
-    shown = _warp_rows((number, _describe_groups(program, groups)) for number, groups in warps)
-    if resident_blocks > 1:
-        others = resident_blocks - 1
-        many = f"{others:,} more resident blocks, none of which changes anything either"
-        shown.append(f"and {many}" if others > 1 else "and 1 more resident block, which changes nothing either")
-    waits = any(group.what == "turn" for _, groups in warps for group in groups)
-    if waits and program.arch < _VOLTA:
-        advice = (
-            f"lanes of a warp do not go on independently on {program.architecture}: those that wait are on the\n"
-            "  reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the\n"
-            "  flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let\n"
-            "  one lane do it for its warp"
-        )
-    else:
-        advice = "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
-    return DeadlockError(
-        f"deadlock in kernel {kernel}, block {block}: warps run, but only repeat themselves, and memory does not change\n  "
-        + "\n  ".join(shown)
-        + f"\n  {advice}"
-    )
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -14,15 +14,15 @@ from warpwright.engine.faults import (
     deadlock_error,
     fault_error,
     positions,
-    standstill_error,
     trap_error,
 )
 from warpwright.engine.interpreter import ClusterState, Environment, Kernel, Launch, Outcome
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import PASSES_BEFORE_NEXT_BLOCK, BlockRun, runs_of
 from warpwright.engine.interpreter.livelock import FIRST_PASS, groups_of, memories, warps_digest
-from warpwright.engine.lane_positions import Group
+from warpwright.engine.lane_positions import Group, StandingBlock
 from warpwright.engine.launch import LaunchContext, shared_bytes
+from warpwright.engine.standstill import standstill_error
 from warpwright.errors import ExecutionError
 
 
@@ -121,8 +121,9 @@ class InterpretedExecution:
             return memory_digest(self.context.memory, memories(self.resident))
 
         if self._past.found(self._fruitless, warps, memory):
-            first = self.resident[0]
-            raise standstill_error(self.context.program, first.block.index, _standing(first), len(self.resident))
+            geometry = self.context.geometry
+            standing = [StandingBlock(run.block.index, _standing(run)) for run in self.resident]
+            raise standstill_error(self.context, standing, geometry.blocks - self.following * geometry.cluster_blocks)
 
     def state(self) -> tuple[Any, ...]:
         """The state of every resident warp and the progress of the launch, without global memory; for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,21 @@ class Group:
     instruction: int
     """Byte address in the program; -1 if unknown."""
     lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandingBlock:
+    """A resident block whose warps only repeat themselves."""
+
+    index: tuple[int, int, int]
+    warps: Sequence[tuple[int, Sequence[Group]]]
+    """The warps' numbers and the positions of their lanes, without exited ones."""
+
+    @property
+    def polls(self) -> Group | None:
+        """Lanes that poll, if any do."""
+        groups = (group for _, warp in self.warps for group in warp)
+        return next((group for group in groups if group.what in ("runs", "turn")), None)
 
 
 @dataclass(slots=True)

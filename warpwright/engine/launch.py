@@ -47,7 +47,9 @@ SYSTEM_SHARED_REGION = 512
 """Offset of its region 1: our choice, larger than the 288 bytes that cooperative groups expect there."""
 SHARED_ROUNDING_BYTES = 128
 GRID_WORKSPACE_BYTES = 256
-"""Workspace of a cooperative launch's grid barrier: a word that blocks add to and spin on, at byte 4, and a line that a launch on several devices uses."""
+"""Workspace of a cooperative launch's grid barrier: a word that blocks add to and spin on, and a line that a launch on several devices uses."""
+GRID_BARRIER_AT = 4
+"""Offset of that word."""
 ALIKE_BYTES = 512
 """Alignment of arrays up to which launches on other arrays count as equal: the alignment that allocators guarantee."""
 CLOCK_TRIES = 1 << 20
@@ -541,6 +543,8 @@ class LaunchContext:
     """Part of L2 set aside for persisting lines."""
     is_cooperative: bool = False
     """Whether blocks may wait for the whole grid: the launch has the workspace of ``grid.sync()``."""
+    grid_barrier: int = 0
+    """Device address of that workspace, if its barrier is of this grid alone."""
     passing: tuple[int, ...] = ()
     """Addresses of memory that belongs to the launch alone: its grid barrier's workspace, its parameters."""
 

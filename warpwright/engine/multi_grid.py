@@ -73,7 +73,7 @@ def connect(memories: Sequence[DeviceMemory], reaches: Reaches, kernel: str) -> 
     return made
 
 
-def _come(word: int, blocks: int) -> int:
+def blocks_come(word: int, blocks: int) -> int:
     """How many blocks have come to a barrier: each adds one, the first so much that the highest bit changes with the last."""
     low = word & _COUNT
     return low if low < blocks else low + blocks - (_COUNT + 1)
@@ -89,6 +89,6 @@ def state_of(memories: Sequence[DeviceMemory], workspaces: Sequence[Allocation],
             struct.unpack_from("<I", raw, offset)[0] for offset in (layout.ARRIVED, layout.MET, layout.RELEASED)
         )
         # Between the grid's two barriers of one of all grids, the highest bit is set: all blocks have come to that one.
-        come = blocks if met > _COUNT else _come(met, blocks) + _come(arrived, blocks)
+        come = blocks if met > _COUNT else blocks_come(met, blocks) + blocks_come(arrived, blocks)
         parts.append(f"grid {rank}: {come} of {blocks} blocks have arrived after {released} barriers")
     return "; ".join(parts)

@@ -30,14 +30,12 @@ from warpwright.timing.interface import (
     TimingResult,
 )
 from warpwright.timing.kept_caches import KeptCaches
-from warpwright.timing.livelock import LEAST_PAUSE_SECONDS, LOOK_SHARE, LOOKS, QUIET_SECONDS
+from warpwright.timing.livelock import Standstill
 from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import Prepared, deadlock, judge, prepare, result_of
 
 REPORT_SECONDS = 0.02
 """Host time between two checks of progress and of warps that only repeat themselves."""
-LIKELY_LOOKS, LIKELY_LOOK_SHARE = 4, 2
-"""After so many inspections in which all devices repeat themselves, the pause between two is this many times the duration of the last one."""
 _LOOP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
@@ -63,61 +61,6 @@ class DeviceError(Exception):
         self.device, self.error = device, error
         self.ended = tuple(ended)
         """Devices whose launches have ended."""
-
-
-class _Standstill:
-    """Judges whether the launches of all devices together will never end.
-
-    One device's warps may repeat themselves because they wait for another device, so all must do so: in `LOOKS` consecutive inspections, and in as many again,
-    with the same memory after both.  An inspection begins with the device that ended the last one, because it repeats nothing yet, and ends with the first that
-    does not repeat itself; it takes a small part of the host's time while something new is seen, and more when a standstill is likely.
-    """
-
-    def __init__(self, launches: Sequence[Prepared]) -> None:
-        self.launches = launches
-        self._done = -1
-        self._since = self._next = 0.0
-        self._forget()
-
-    def _forget(self) -> None:
-        self._streak, self._memory = 0, [b""]
-        self._first = 0
-        for launch in self.launches:
-            if launch.watch is not None:
-                launch.watch.forget()
-
-    def reached(self, running: Sequence[int]) -> bool:
-        """Called between windows, for the devices whose launches have not ended."""
-        launches = [self.launches[number] for number in running]
-        if any(launch.watch is None for launch in launches):
-            return False
-        now = time.monotonic()
-        done = sum(int(launch.state.words[s.chip.done_blocks]) for launch in self.launches)
-        if done != self._done:
-            self._done, self._since = done, now
-            self._forget()
-        if now - self._since < QUIET_SECONDS or now < self._next:
-            return False
-        found = self._inspect(launches)
-        taken = time.monotonic() - now
-        share = LOOK_SHARE if self._streak < LIKELY_LOOKS else LIKELY_LOOK_SHARE
-        self._next = now + taken + max(share * taken, LEAST_PAUSE_SECONDS)
-        return found
-
-    def _inspect(self, launches: Sequence[Prepared]) -> bool:
-        first = self._first % len(launches)
-        for turn in range(len(launches)):
-            launch = launches[(first + turn) % len(launches)]
-            assert launch.watch is not None
-            if not launch.watch.repeats(launch.state):
-                self._first = first + turn
-                self._streak, self._memory = 0, [b""]
-                return False
-        self._streak += 1
-        if self._streak % LOOKS:
-            return False
-        before, self._memory = self._memory, [one.watch.digest() for one in launches if one.watch is not None]
-        return before == self._memory
 
 
 def simulate_devices(
@@ -154,7 +97,7 @@ def _run(
     machines: Sequence[Prepared], progress: ProgressCallback | None, cancel: CancelCallback | None, threads: int
 ) -> None:
     """Advance all machines to their ends, in the order of simulated time."""
-    standstill = _Standstill(machines)
+    standstill = Standstill([one.watch for one in machines], [one.state for one in machines])
     group = _group(machines)
     running = list(range(len(machines)))
     limit = 16

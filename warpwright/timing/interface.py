@@ -64,12 +64,20 @@ class Progress:
 class TimingError(RuntimeError):
     """A launch that cannot continue in simulated time; ``warps`` holds the warps concerned."""
 
-    def __init__(self, message: str, status: Status | None = None, warps: Sequence[Mapping[str, int]] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: Status | None = None,
+        warps: Sequence[Mapping[str, int]] = (),
+        waiting_blocks: int = 0,
+    ) -> None:
         super().__init__(message)
         self.status = status
         """FAULT, TRAP, DEADLOCK … as the warp function returned; None for a deadlock among warps."""
         self.warps = list(warps)
         """Fields of engine/abi.py's WARP (fault_kind, fault_address, …), the block's index (``block_x`` …) and what it waits for."""
+        self.waiting_blocks = waiting_blocks
+        """For warps that only repeat themselves: how many blocks of the machine's only launch have not begun."""
 
 
 class TimingCancelled(TimingError):

@@ -14,13 +14,13 @@ from warpwright.engine.faults import (
     deadlock_error,
     fault_error,
     positions,
-    standstill_error,
     trap_error,
     wrap_error,
 )
 from warpwright.engine.kernels import Traced
-from warpwright.engine.lane_positions import Group
+from warpwright.engine.lane_positions import Group, StandingBlock
 from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
+from warpwright.engine.standstill import standstill_error
 from warpwright.errors import DeadlockError
 from warpwright.timing.interface import TimingCancelled, TimingError
 from warpwright.timing.state import AT_CLUSTER, AT_PRODUCT
@@ -37,7 +37,7 @@ def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Excep
         same = [w for w in error.warps if (w["block_x"], w["block_y"], w["block_z"]) == block]
         return deadlock_error(program, block, _waiting(context, same))
     if error.status == Status.STANDSTILL:
-        return _endless(context, error.warps, block, kernel)
+        return _endless(context, error, kernel)
     stop = Stop(
         block=block,
         warp_in_block=warp["warp_in_block"],
@@ -76,21 +76,22 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
     return positions(program, first, list(found_at.items()), len(set(blocks)))
 
 
-def _endless(context: LaunchContext, warps: Sequence[Mapping[str, int]], block: Dim3, kernel: Traced) -> DeadlockError:
-    """The instructions that the warps of the first block that never ends repeat."""
+def _endless(context: LaunchContext, error: TimingError, kernel: Traced) -> DeadlockError:
+    """The instructions that the warps of a launch that never ends repeat."""
     full = (1 << context.program.lanes) - 1
-    found_at: dict[int, list[Group]] = {n: [] for n in range(context.geometry.warps_per_block)}
-    for w in warps:
-        if (w["block_x"], w["block_y"], w["block_z"]) != block:
-            continue
+    found_at: dict[Dim3, dict[int, list[Group]]] = {}
+    for w in error.warps:
+        block = w["block_x"], w["block_y"], w["block_z"]
         if w["waits_at_barrier"] >= 0:
             found = [Group("barrier", w["fault_instruction"], w["barrier_lanes"] & full)]
         else:
             save = np.frombuffer(ctypes.string_at(w["spill"], kernel.spill_bytes), np.uint8)
             found = kernel.saved_positions.groups(save, w["resume"], w["lanes"], w["exited"])
-        found_at[w["warp_in_block"]] = found
-    blocks = {(w["block_x"], w["block_y"], w["block_z"]) for w in warps}
-    return standstill_error(context.program, block, list(found_at.items()), len(blocks))
+        if block not in found_at:
+            found_at[block] = {n: [] for n in range(context.geometry.warps_per_block)}
+        found_at[block][w["warp_in_block"]] = found
+    standing = [StandingBlock(block, list(warps.items())) for block, warps in found_at.items()]
+    return standstill_error(context, standing, error.waiting_blocks)
 
 
 def _waiting(context: LaunchContext, stopped: Sequence[Mapping[str, int]]) -> list[WaitingWarp]:

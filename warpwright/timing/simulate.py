@@ -47,7 +47,7 @@ from warpwright.timing.interface import (
     TimingResult,
 )
 from warpwright.timing.kept_caches import KeptCaches
-from warpwright.timing.livelock import Watch
+from warpwright.timing.livelock import Standstill, Watch
 from warpwright.timing.policies import Policies
 from warpwright.timing.reset import LaunchSizes, empty_l2, initial_state, used_sms
 from warpwright.timing.shared_chip import TimedGrid, timed_grid
@@ -341,7 +341,14 @@ def deadlock(state: State, repeats: bool = False) -> TimingError:
         f"deadlock at cycle {int(m[s.chip.now]):,}: {len(warps)} warps {what}, {waiting} of them wait at a block barrier",
         Status.STANDSTILL if repeats else Status.DEADLOCK,
         warps,
+        _waiting_blocks(state, len({warp["block"] for warp in warps})),
     )
+
+
+def _waiting_blocks(state: State, resident: int) -> int:
+    """Blocks of the machine's only launch that have not begun; 0 if it has several, of which some may wait for others."""
+    m = state.words
+    return int(m[s.chip.blocks] - m[s.chip.done_blocks]) - resident if m[s.chip.kernel_count] == 1 else 0
 
 
 @dataclass(slots=True)
@@ -357,9 +364,11 @@ class Prepared:
     space: Workspace
     """Kept alive: the state holds addresses in it."""
     watch: Watch | None
-    """Ends a launch that never ends; None if a clock or the host may end it."""
+    """Inspects its warps, to end a launch that never ends; None if a clock or the host may end it."""
     kept: KeptCaches | None
     """Where its caches are kept; None: they are not."""
+    standstill: Standstill
+    """Judges it, if it runs alone."""
 
     def helpers(self, threads: int, progress: ProgressCallback | None) -> AbstractContextManager[None]:
         """Host threads that help to ``advance`` the launch; a grid that stays on one GPC is faster on one."""
@@ -422,8 +431,8 @@ def prepare(
             grid.kernel.address: (part.spill_offset, grid.kernel.spill_bytes)
             for grid, part in zip(grids, space.parts, strict=True)
         }
-        watch = Watch(grids[0].context, saved, held)
-    return Prepared(chip, grids, placed, static, state, policies, space, watch, kept)
+        watch = Watch(grids[0].context, space.arrays["warps"], saved, held)
+    return Prepared(chip, grids, placed, static, state, policies, space, watch, kept, Standstill([watch], [state]))
 
 
 def simulate(
@@ -545,7 +554,7 @@ def advance(
         if cancel is not None and cancel():
             resident = [_warp_fields(state, sm, slot) for sm, slot in state.active_warps()]
             raise TimingCancelled(f"cancelled at cycle {int(m[s.chip.now]):,}", warps=resident)
-        if launch.watch is not None and launch.watch.never_ends(state):
+        if launch.standstill.reached():
             raise deadlock(state, repeats=True)
         if progress is not None:
             instructions = int(metrics_module.sm_column(state, s.SM.instructions).sum())

@@ -30,7 +30,6 @@ class StoppingMachine:
     def __init__(self, chip: Chip, grids: Sequence[Grid], policies: Policies, kept: KeptCaches | None) -> None:
         self.chip = chip
         self.launch = prepare(chip, grids, policies, kept=kept)
-        self.watch = self.launch.watch
         self.done = False
         """Whether nothing is left on the chip and no launch will begin without a release."""
         self._ended: set[int] = set()
@@ -96,7 +95,7 @@ class StoppingMachine:
 
     def repeats(self) -> bool:
         """Whether all its warps have so far been found only to repeat themselves."""
-        return self.watch is not None and self.watch.never_ends(self.launch.state)
+        return self.launch.standstill.reached()
 
     def close(self) -> None:
         """Leave the memory, and the caches where they are kept, to the next launch."""

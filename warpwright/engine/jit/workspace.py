@@ -14,7 +14,7 @@ from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.engine.jit.resident_blocks import WORKSPACE
 from warpwright.engine.jit.scheduler import CANCELLED
-from warpwright.engine.lane_positions import Group, SavedPositions
+from warpwright.engine.lane_positions import Group, SavedPositions, StandingBlock
 
 Words = npt.NDArray[np.int64]
 KEPT_BYTES = 1 << 18
@@ -82,7 +82,11 @@ class Outcome:
     stopped: WarpState | None = None
     """The warp at fault."""
     resident_blocks: int = 0
-    """Blocks that stand still, the one described included."""
+    """Blocks that had begun and not ended, the one described included."""
+    standing: list[StandingBlock] = field(default_factory=list)
+    """For a standstill: all of them."""
+    waiting: int = 0
+    """Blocks, or clusters, that had not begun."""
     blocks_done: int = 0
     warp_instructions: int = 0
     thread_instructions: int = 0
@@ -207,18 +211,22 @@ class Workspace:
             blocks_done=int(words[_BLOCKS_DONE]),
             warp_instructions=int(words[_INSTRUCTIONS]),
             thread_instructions=int(words[_THREAD_INSTRUCTIONS]),
+            waiting=max(0, first + count - int(_view(int(words[_COUNTER]), 8)[0])),
         )
         if outcome.status is not Status.EXIT or (outcome.cancelled and self._find_cancelled()):
             self._describe(outcome)
         return outcome
 
+    def _resident(self) -> list[int]:
+        """Host addresses of the resident blocks."""
+        base, stride = (int(self._words[WORKSPACE.slot(name)]) for name in ("slot_base", "slot_bytes"))
+        return [base + int(slot) * stride for slot in self._order[: int(self._words[WORKSPACE.slot("resident")])]]
+
     def _find_cancelled(self) -> bool:
         """Make the block that the host's stop found running the outcome's; False when no block was resident."""
         words = self._words
-        resident = int(words[WORKSPACE.slot("resident")])
-        base, stride = int(words[WORKSPACE.slot("slot_base")]), int(words[WORKSPACE.slot("slot_bytes")])
         warps_at, warp_stride = int(words[WORKSPACE.slot("warps_at")]), int(words[WORKSPACE.slot("warp_bytes")])
-        blocks = [base + int(slot) * stride for slot in self._order[:resident]]
+        blocks = self._resident()
         for block in blocks:
             for n in range(self.warps):
                 if _view(block + warps_at + n * warp_stride, WARP.size_bytes)[WARP.slot("cancelled_at")]:
@@ -228,24 +236,31 @@ class Workspace:
         return bool(blocks)
 
     def _describe(self, outcome: Outcome) -> None:
-        block = _view(int(self._words[WORKSPACE.slot("outcome_block")]), BLOCK.size_bytes)
-        outcome.block_index = (
-            int(block[BLOCK.slot("index_x")]),
-            int(block[BLOCK.slot("index_y")]),
-            int(block[BLOCK.slot("index_z")]),
-        )
-        outcome.resident_blocks = int(self._words[WORKSPACE.slot("resident")])
-        at = int(block[BLOCK.slot("warps")])
-        stride = int(self._words[WORKSPACE.slot("warp_bytes")])
-        stopped_at = int(self._words[WORKSPACE.slot("outcome_warp")])
+        block = int(self._words[WORKSPACE.slot("outcome_block")])
+        located = outcome.status is Status.STANDSTILL or outcome.cancelled
+        outcome.block_index, outcome.warps = self._block(block, located)
+        resident = self._resident()
+        outcome.resident_blocks = len(resident)
+        if outcome.status is Status.STANDSTILL:
+            for one in resident:
+                index, warps = self._block(one, located)
+                outcome.standing.append(StandingBlock(index, [(warp.warp_in_block, warp.groups) for warp in warps]))
+        at = int(_view(block, BLOCK.size_bytes)[BLOCK.slot("warps")])
+        stride, stopped_at = (int(self._words[WORKSPACE.slot(name)]) for name in ("warp_bytes", "outcome_warp"))
+        if (stopped_at - at) % stride == 0 and 0 <= (stopped_at - at) // stride < self.warps:
+            outcome.stopped = outcome.warps[(stopped_at - at) // stride]
+
+    def _block(self, address: int, located: bool) -> tuple[tuple[int, int, int], list[WarpState]]:
+        """Index and warps of the resident block at a host address; ``located``: with the positions of their lanes."""
+        block = _view(address, BLOCK.size_bytes)
+        x, y, z = (int(block[BLOCK.slot(name)]) for name in ("index_x", "index_y", "index_z"))
+        at, stride = int(block[BLOCK.slot("warps")]), int(self._words[WORKSPACE.slot("warp_bytes")])
+        found = []
         for n in range(self.warps):
             words = _view(at + n * stride, WARP.size_bytes).copy()
             save = _view(int(words[WARP.slot("spill")]), 64)
             state = ("running", "barrier", "exited", "stuck", "cluster")[int(save[STATE_AT // 8])]
-            warp = WarpState(n, state, words)
-            if outcome.status is Status.STANDSTILL or outcome.cancelled:
-                save = _view(warp["spill"], self.kernel.spill_bytes)
-                warp.locate(self.kernel.saved_positions, save)
-            outcome.warps.append(warp)
-            if at + n * stride == stopped_at:
-                outcome.stopped = outcome.warps[-1]
+            found.append(WarpState(n, state, words))
+            if located:
+                found[-1].locate(self.kernel.saved_positions, _view(found[-1]["spill"], self.kernel.spill_bytes))
+        return (x, y, z), found

@@ -24,7 +24,9 @@ from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.faults import positions
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
+from warpwright.engine.lane_positions import StandingBlock
 from warpwright.engine.launch import Dim3, LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
+from warpwright.engine.standstill import standstill_error
 from warpwright.native.direct import bare
 from warpwright.tools.checks import block_runner as tu
 
@@ -257,7 +259,7 @@ class CheckedExecution:
                 if fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room and waiting:
                     wanted, fruitless = 2 * len(resident), 0
                 elif self._never_ends(resident, fruitless):
-                    raise self._error(resident[0], None, Status.STANDSTILL, len(resident))
+                    raise self._standstill(resident)
         return self._counts
 
     def _executed(self, resident: list[Block]) -> int:
@@ -424,13 +426,19 @@ class CheckedExecution:
     def _states(self, block: Block) -> list[WarpState]:
         return [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]
 
-    def _error(self, block: Block, stopped: Warp | None, status: Status, resident_blocks: int = 0) -> Exception:
-        states = self._located(block) if status is Status.STANDSTILL else self._states(block)
+    def _standstill(self, resident: Sequence[Block]) -> Exception:
+        standing = []
+        for block in resident:
+            groups = [(state.warp_in_block, state.groups) for state in self._located(block)]
+            standing.append(StandingBlock(block_index(block.number, self.context.geometry.grid), groups))
+        return standstill_error(self.context, standing, self.context.geometry.blocks - self.blocks_done - len(resident))
+
+    def _error(self, block: Block, stopped: Warp | None, status: Status) -> Exception:
+        states = self._states(block)
         outcome = Outcome(
             status,
             block_index=block_index(block.number, self.context.geometry.grid),
             warps=states,
             stopped=states[stopped.in_block] if stopped is not None else None,
-            resident_blocks=resident_blocks,
         )
         return stop_error(self.context, outcome)

@@ -1,0 +1,114 @@
+"""Explains launches whose warps run forever: where they stand, and which blocks a barrier of the whole grid still lacks."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpwright.engine.execute import block_index
+from warpwright.engine.faults import VOLTA, describe_groups, source_line, warp_rows
+from warpwright.engine.lane_positions import Group, StandingBlock
+from warpwright.engine.launch import GRID_BARRIER_AT, Dim3, LaunchContext
+from warpwright.engine.multi_grid import blocks_come
+from warpwright.errors import DeadlockError
+from warpwright.isa.program import Program
+from warpwright.toolchain.demangle import plain_name
+
+SHOWN_BLOCKS = 4
+"""Blocks that a message names one by one."""
+
+
+def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], waiting_blocks: int) -> DeadlockError:
+    """The exception for warps that run forever: each repeats its states, and memory does not change.
+
+    Args:
+        blocks: all resident blocks, at least one.
+        waiting_blocks: number of the launch's blocks that have not begun, because there is no room for them.
+    """
+    program, total = context.program, context.geometry.blocks
+    blocks = sorted(blocks, key=lambda block: block.index[::-1])
+    barrier = _grid_barrier(context, blocks)
+    shown = barrier.absent[0] if barrier and barrier.absent else blocks[0]
+    lines = warp_rows((number, describe_groups(program, groups)) for number, groups in shown.warps)
+    others = len(blocks) - 1
+    if others:
+        many = f"{others:,} more resident blocks, none of which changes anything either"
+        lines.append(f"and {many}" if others > 1 else "and 1 more resident block, which changes nothing either")
+    advice = _advice(program, shown.warps)
+    if barrier:
+        lines += barrier.lines
+        advice = "every block must call grid.sync() equally often: is it inside a condition, or after a return?"
+    elif waiting_blocks:
+        lines.append(
+            f"{waiting_blocks:,} of the grid's {total:,} blocks have not begun: the chip has no room for them until others end"
+        )
+        advice += "\n  If these wait for all blocks of the grid, use at most as many as the chip holds at once; a cooperative launch tests that"
+    return DeadlockError(
+        f"deadlock in kernel {plain_name(program.name)}, block {shown.index}: warps run, but only repeat themselves, and memory does not change\n  "
+        + "\n  ".join(lines)
+        + f"\n  {advice}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _GridBarrier:
+    """A barrier of the grid at which blocks wait."""
+
+    lines: Sequence[str]
+    absent: Sequence[StandingBlock]
+    """Resident blocks that have not reached it."""
+
+
+def _grid_barrier(context: LaunchContext, blocks: Sequence[StandingBlock]) -> _GridBarrier | None:
+    """What a cooperative launch's barrier waits for; None if no block waits at it."""
+    geometry, memory = context.geometry, context.memory
+    if not context.grid_barrier:
+        return None
+    word = struct.unpack("<I", memory.view(context.grid_barrier + GRID_BARRIER_AT, 4, read_only=True).tobytes())[0]
+    come = blocks_come(word, geometry.blocks)
+    polling = [block for block in blocks if block.polls is not None]
+    if not 0 < come <= len(polling):
+        return None
+    first = polling[0].polls
+    line = source_line(context.program, first.instruction) if first is not None and first.instruction >= 0 else None
+    where = f"grid.sync() at {line.split(': ')[0]}" if line else "grid.sync()"
+    lines = []
+    resident = {block.index for block in blocks}
+    indices = (block_index(number, geometry.grid) for number in range(geometry.blocks))
+    left = [index for index in indices if index not in resident]
+    absent = [block for block in blocks if block.polls is None] if come == len(polling) else []
+    if left:
+        lines.append(f"{_named(left)} left without reaching {where}; {come:,} of {geometry.blocks:,} blocks wait there")
+    if len(resident) > come:
+        who = _named([block.index for block in absent]) if absent else _counted(len(resident) - come, "resident block")
+        verb = "has" if len(resident) - come == 1 else "have"
+        have = f"{who} {verb} not reached {where}"
+        lines.append(have if left else f"{have}; {come:,} of {geometry.blocks:,} blocks wait there")
+    return _GridBarrier(lines, absent) if lines else None
+
+
+def _named(indices: Sequence[Dim3]) -> str:
+    """``block (3, 0, 0)``; ``blocks (0, 0, 0), (1, 0, 0) and 3 more``."""
+    if len(indices) == 1:
+        return f"block {indices[0]}"
+    names = [str(index) for index in indices[:SHOWN_BLOCKS]]
+    more = len(indices) - len(names)
+    last = f"{more:,} more" if more else names.pop()
+    return f"blocks {', '.join(names)} and {last}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' if number > 1 else ''}"
+
+
+def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]]) -> str:
+    waits = any(group.what == "turn" for _, groups in warps for group in groups)
+    if waits and program.arch < VOLTA:
+        return (
+            f"lanes of a warp do not go on independently on {program.architecture}: those that wait are on the\n"
+            "  reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the\n"
+            "  flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let\n"
+            "  one lane do it for its warp"
+        )
+    return "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
