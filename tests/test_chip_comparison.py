@@ -15,6 +15,7 @@ from rich.console import Console
 
 import warpwright as ww
 from tests.browser import BROWSER, Browser
+from warpwright.commands.error_lines import Copy
 from warpwright.tools.chip_differences import Figures, Launch, difference, figures_of, match_launches
 from warpwright.tools.chip_table import fitting_table, ratios
 from warpwright.tools.report.chips_page import chips_page
@@ -240,6 +241,34 @@ def test_a_chip_on_which_the_program_fails_does_not_end_the_comparison(tmp_path:
         done.stdout.split()
     )
     assert re.search(r"p100.*a100", done.stdout, re.DOTALL)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("words", [[], [sys.executable]], ids=["file", "command"])
+def test_the_page_has_the_error_of_a_chip_on_which_the_program_fails(tmp_path: Path, words: list[str]) -> None:
+    program, page = tmp_path / "program.py", tmp_path / "page.html"
+    program.write_text(
+        "import ctypes, numpy as np, warpwright as ww\n"
+        "gpu = ww.GPU()\n"
+        "if gpu.name == 'v100':\n"
+        "    raise RuntimeError('tables <of> sm_70\\nare missing')\n"
+        "gpu.compile('extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = 1; }')['k'][1, 32](np.zeros(32, np.int32))\n"
+    )
+    asked = ["compare", "--report", str(page), "v100", "a100", "--", *words, str(program)]
+    done = subprocess.run([sys.executable, "-m", "warpwright", *asked], capture_output=True, text=True, check=False)
+    assert "RuntimeError: tables <of> sm_70" in done.stderr, "it still reaches the terminal"
+    text = page.read_text(encoding="utf-8")
+    assert "ended with exit code 1<pre>RuntimeError: tables &lt;of&gt; sm_70\nare missing</pre>" in text
+
+
+def test_the_error_of_a_program_without_a_traceback_is_its_last_lines() -> None:
+    copy = Copy()
+    for number in range(8):
+        copy.add(b"line %d\n" % number)
+    copy.add(
+        b"\x1b[31mwarpwright: k: 1 of 2 blocks, 5 s\nnote: the program failed.\n\x1b[31mno kernel image\x1b[0m\r\n"
+    )
+    assert copy.error() == "line 4\nline 5\nline 6\nline 7\nno kernel image"
 
 
 @pytest.mark.ci

@@ -22,6 +22,7 @@ from warpwright.errors import TimedOutError
 from warpwright.programs import outside_launch
 from warpwright.run import Progress
 from warpwright.session import session
+from warpwright.timing import windows
 from warpwright.tools.progress import ProgressLog, describe, duration, seconds_left
 
 SOURCE = """
@@ -204,6 +205,9 @@ def test_progress_has_blocks_rate_and_time_left() -> None:
     assert describe(progress(4, 0)) == "0 of 64 blocks, 4 s"
     assert describe(progress(4, 16)) == "16 of 64 blocks (4.00/s), 4 s, 12 s left"
     assert describe(progress(4, 16, 8000)) == "16 of 64 blocks, 8,000 cycles (2,000/s), 4 s, 12 s left"
+    assert describe(replace(progress(4, 0), phase="compiling")) == "compiling, 4 s"
+    waits = "waiting for the cycle model, which is compiled once on this machine, 4 s"
+    assert describe(replace(progress(4, 0), phase="model")) == waits
     assert seconds_left(progress(4, 64)) == 0
     assert seconds_left(replace(progress(40, 16), idle_seconds=19)) == 120
     assert seconds_left(replace(progress(40, 16), idle_seconds=21)) is None, "no block ends any more"
@@ -236,3 +240,47 @@ def test_an_interruption_while_a_native_program_loads_python_ends_it_without_a_t
     os.kill(loading.pid, signal.SIGINT)
     _, shown = loading.communicate(timeout=60)
     assert (loading.returncode, shown) == (-signal.SIGINT, "")
+
+
+class SlowModel:
+    """The cycle model, whose machine code is loaded slowly."""
+
+    def __init__(self) -> None:
+        self.loaded, self.signatures = windows.run_windows, ""
+
+    def _load(self) -> None:
+        if not self.signatures:
+            time.sleep(0.3)
+            self.signatures = "loaded"
+
+    def __call__(self, *given: object) -> int:
+        self._load()
+        return int(self.loaded(*given))
+
+    def address(self, function: object) -> int:
+        self._load()
+        return int(self.loaded.address(function))
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_a_launch_that_waits_for_the_cycle_model_says_so(gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not that its kernel is being compiled."""
+    node = ww.System("p100x2-nvlink")
+    launches = []
+    for gpu in node.gpus[:gpus]:
+        out = gpu.array(np.zeros(32, np.int32))
+        launches.append((gpu.compile(SOURCE)["counts"][1, 32], (out, np.int64(3))))
+    node.launch(*launches)  # its machine code is there from now on
+    monkeypatch.setattr(windows, "run_windows", SlowModel())
+    monkeypatch.setattr("warpwright.run.QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("warpwright.run.POLL_SECONDS", 0.01)
+    phases: list[str] = []
+    monkeypatch.setattr(session, "on_progress", lambda shown: phases.append(shown.phase))
+    launches = [(launch, (given[0], np.int64(4))) for launch, given in launches]
+    if gpus == 1:
+        launches[0][0](*launches[0][1])
+    else:
+        node.launch(*launches)
+    assert "model" in phases
+    assert "compiling" not in phases[phases.index("model") :]

@@ -186,9 +186,11 @@ class _Slice(GroupJob):
         gpu = self.launcher.kernel.gpu
         machine = self.made()
         try:
+            self.phase = "running" if machine.is_loaded else "model"
             # What kernels print and where malloc puts things is the same in every run on one thread alone.
             single = self.context.program.services or self.context.textures is not None
             self.ended = machine.run(self.until, 1 if single else gpu.threads, lambda: self.context.cancelled)
+            self.phase = "running"
         except (Cancelled, TimingCancelled):
             raise KeyboardInterrupt from None
         except TimingError as error:

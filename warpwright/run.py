@@ -88,7 +88,7 @@ class Progress:
 
     kernel: str
     phase: str
-    """``compiling`` or ``running``."""
+    """``compiling`` (the kernel's machine code for the host), ``model`` (waits for the cycle model, which is compiled once on a machine) or ``running``."""
     seconds: float
     """Host time since the launch began."""
     blocks_done: int
@@ -635,9 +635,10 @@ class Job:
 
     def _stage(self) -> str:
         """What a launch was doing that has no warps yet; empty for one that has."""
-        if self.phase != "compiling":
+        if self.phase == "running":
             return ""
-        return f"kernel {self.launcher.kernel.name} had not begun: its machine code, or the cycle model, was being compiled"
+        what = "the cycle model" if self.phase == "model" else "its machine code"
+        return f"kernel {self.launcher.kernel.name} had not begun: {what} was being compiled"
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
         done = self.blocks_done()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warpwright.commands.error_lines import Copy, copied_stderr
 from warpwright.commands.launch_output import note_omitted
 from warpwright.commands.options import TimingOption
 from warpwright.commands.output import FAILED, MISUSED, console, fail
@@ -39,7 +41,7 @@ def compare(
     out = console()
     by_chip: dict[str, list[Run]] = {}
     refused: dict[str, str] = {}
-    failing: set[str] = set()
+    said: dict[str, str] = {}  # error lines of the program, by the chip on which it failed
     failed = 0  # exit code of the program on the first chip where it failed
     had_driver = has_begun_driver()
     for name in dict.fromkeys(names):
@@ -47,14 +49,15 @@ def compare(
         try:
             # A process's driver keeps the chip with which the program on the one before began it.
             apart = has_begun_driver() and not had_driver
-            by_chip[name], _, code = launches_of(program, arguments, name, timing, Refused, apart)
+            with copied_stderr() if report is not None else nullcontext(Copy()) as written:
+                by_chip[name], _, code = launches_of(program, arguments, name, timing, Refused, apart)
         except Refused as why:
             refused[name] = str(why)
             continue
         if code:
             failed = failed or code
             refused[name] = f"{title} ended with exit code {code}"
-            failing.add(name)
+            said[name] = written.error()
             del by_chip[name]
     launches = match_launches(by_chip)
     if launches:
@@ -64,12 +67,13 @@ def compare(
     elif not refused:
         out.print("the program launched no kernel")
     for name, refusal in refused.items():
-        where = "; see its output above" if name in failing else ""
+        where = "; see its output above" if name in said else ""
         out.print(f"{name} does not run it: {refusal}{where}", markup=False)
     if report is not None and launches:
         from warpwright.tools.report.chips_page import write_chips_page
 
-        write_chips_page(report, launches, refused, title)
+        reasons = {name: f"{refusal}\n{said.get(name, '')}".rstrip() for name, refusal in refused.items()}
+        write_chips_page(report, launches, reasons, title)
         out.print(f"wrote {report}", markup=False, soft_wrap=True)
     elif launches and any(launch.figures() for launch in launches):
         out.print("why they differ: add --report PAGE.html")

@@ -98,6 +98,8 @@ def _run(
 ) -> None:
     """Advance all machines to their ends, in the order of simulated time."""
     standstill = Standstill([one.watch for one in machines], [one.state for one in machines])
+    if progress is not None and not windows.run_windows.signatures:
+        progress(Progress("model"))
     group = _group(machines)
     running = list(range(len(machines)))
     limit = 16

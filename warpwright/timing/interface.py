@@ -54,7 +54,7 @@ class Progress:
     """Progress of a timed launch."""
 
     phase: str
-    """``compiling`` (the model itself, once on a machine) or ``running``."""
+    """``model`` (the model itself is compiled, once on a machine, or loaded) or ``running``."""
     cycles: int = 0
     blocks_done: int = 0
     blocks: int = 0

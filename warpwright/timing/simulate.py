@@ -374,7 +374,7 @@ class Prepared:
         """Host threads that help to ``advance`` the launch; a grid that stays on one GPC is faster on one."""
         blocks = int(self.state.words[s.chip.blocks])
         if progress is not None and not windows.run_windows.signatures:
-            progress(Progress("compiling", blocks=blocks))
+            progress(Progress("model", blocks=blocks))
         alone = blocks <= self.chip.sm.gpc_sm_counts[0]
         return host_threads.helpers(self.state, self.static.rows, 1 if alone else threads)
 

@@ -24,12 +24,16 @@ IDLE_SECONDS = 10.0
 """A shorter time without the end of a block does not mean that their rate has changed."""
 
 
+WAITS_FOR = {"compiling": "compiling", "model": "waiting for the cycle model, which is compiled once on this machine"}
+"""What a launch that does not run yet waits for, by its phase."""
+
+
 def seconds_left(progress: Progress) -> float | None:
     """Host seconds until the last block ends, at the rate of the blocks so far.
 
     None before the first block has ended, and when none has ended for as long as all of those before took: the rate says nothing about what runs now.
     """
-    if progress.phase == "compiling" or not progress.blocks_done:
+    if progress.phase != "running" or not progress.blocks_done:
         return None
     if progress.idle_seconds > max(IDLE_SECONDS, progress.seconds / 2):
         return None
@@ -48,8 +52,8 @@ def duration(seconds: float) -> str:
 
 def describe(progress: Progress) -> str:
     """``12 of 64 blocks, 81,920 cycles (27,306/s), 3 s, 13 s left``."""
-    if progress.phase == "compiling":
-        return f"compiling, {duration(progress.seconds)}"
+    if progress.phase != "running":
+        return f"{WAITS_FOR[progress.phase]}, {duration(progress.seconds)}"
     parts = [f"{progress.blocks_done:,} of {progress.blocks:,} blocks"]
     if progress.cycles:
         parts.append(f"{progress.cycles:,} cycles ({figures(progress.cycles / max(progress.seconds, 1e-3))}/s)")

@@ -25,13 +25,13 @@ def chips_page(launches: Sequence[Launch], refused: Mapping[str, str], program: 
     """The page as HTML.
 
     Args:
-        refused: why the program does not run on a chip, by the chip's name.
+        refused: why the program does not run on a chip, by the chip's name; lines after the first are shown as the program wrote them.
     """
     style = files("warpwright.tools.report").joinpath("page.css").read_text(encoding="utf-8")
     timed = [launch for launch in launches if launch.figures()]
     body = [_machines(timed), _modules(timed), *(_launch(launch) for launch in timed)]
     if refused:
-        items = "".join(f"<li><strong>{escape(chip)}</strong>: {escape(why)}</li>" for chip, why in refused.items())
+        items = "".join(f"<li><strong>{escape(chip)}</strong>: {_reason(why)}</li>" for chip, why in refused.items())
         body.append(f'<section class="card"><h2>Chips on which the program does not run</h2><ul>{items}</ul></section>')
     title = f"{program} on {len({chip for launch in timed for chip in launch.runs})} chips"
     return (
@@ -40,6 +40,11 @@ def chips_page(launches: Sequence[Launch], refused: Mapping[str, str], program: 
         f'<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header class="top"><h1>{escape(title)}</h1></header>\n'
         f'<main id="content">\n{"".join(body)}\n</main>\n</body>\n</html>\n'
     )
+
+
+def _reason(why: str) -> str:
+    first, _, rest = why.partition("\n")
+    return escape(first) + (f"<pre>{escape(rest)}</pre>" if rest else "")
 
 
 def write_chips_page(path: Path, launches: Sequence[Launch], refused: Mapping[str, str], program: str) -> None:
