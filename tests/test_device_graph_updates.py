@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +58,13 @@ extern "C" __global__ void fire_and_wait(volatile int *p, void *graph, int value
     p[1] = cudaGraphLaunch(graph, how);
     while (p[0] != value) {}
     p[2] = value;
+}
+extern "C" __global__ void timed_wait(volatile int *p, void *graph, int value)
+{
+    p[1] = cudaGraphLaunch(graph, 2ull << 56);
+    long long begin = clock64();
+    while (p[0] != value) {}
+    p[2] = clock64() - begin;
 }
 """
 
@@ -147,6 +156,47 @@ def test_a_kernel_waits_for_the_graph_that_it_fires(driver: Driver, module: int,
         driver("cuMemsetD32_v2", memory, 0, 32)
         driver("cuGraphLaunch", executable, 0)
         assert words(driver, memory, 3) == (3, 0, 3)
+
+
+TIMED = """
+import sys
+from tests import driver_library
+from tests.test_device_graph_updates import timed_waits
+
+driver_library.ENVIRONMENT["WARPWRIGHT_TIMING"] = "full"
+print(*timed_waits())
+"""
+
+
+def timed_waits() -> list[int]:
+    """Cycles for which a kernel waits, by its own clock, for a graph of one node and of two in a row."""
+    waits = []
+    with attached() as driver:
+        module = int(driver.word("cuModuleLoadData", compile_source(SOURCE, 80).ptx.encode()))
+        flag, wait = (int(driver.word("cuModuleGetFunction", module, name)) for name in (b"flag", b"timed_wait"))
+        memory = int(driver.word("cuMemAlloc_v2", 128))
+        for nodes in (1, 2):
+            fired, graph = driver.word("cuGraphCreate", 0), driver.word("cuGraphCreate", 0)
+            before = [kernel(driver, fired, flag, memory, 2)] if nodes == 2 else []
+            kernel(driver, fired, flag, memory, 3, needs=tuple(before))
+            inner = driver.word("cuGraphInstantiateWithFlags", fired, DEVICE_LAUNCH)
+            driver("cuGraphUpload", inner, 0)
+            kernel(driver, graph, wait, memory, inner, 3)
+            driver("cuMemsetD32_v2", memory, 0, 32)
+            driver("cuGraphLaunch", driver.word("cuGraphInstantiateWithFlags", graph, 0), 0)
+            waits.append(words(driver, memory, 3)[2])
+    return waits
+
+
+@pytest.mark.ci
+def test_time_passes_for_a_kernel_that_waits_for_a_graph() -> None:
+    """An H200 waits 1,780 cycles for one node and 3,250 for two in a row."""
+    root = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", TIMED], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    one, two = map(int, done.stdout.split())
+    assert 1000 < one < 4000
+    assert two - one == pytest.approx(1500, rel=0.4)
 
 
 @pytest.mark.ci

@@ -47,6 +47,15 @@ def test_collectives(options: str, ranks: str) -> None:
     run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr[-2000:] + run.stdout[-2000:]
     assert run.stdout.count("equal") == (3 if ranks == "processes" else 1)
+    # Between processes, and with sampled timing, the host moves the bytes; kernels are launches like any others.
+    through_host = ranks == "processes" or "sampled" in options
+    assert ("collectives through the host's memory" in run.stdout) == through_host
+    if through_host:
+        rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in run.stdout.splitlines()]
+        reduced = [row for row in rows if row[0] == "AllReduce"]
+        assert {row[1] for row in reduced} == {"0", "1", "2"}
+        assert {row[2] for row in reduced} == {"3"}
+        assert ("time" in run.stdout) == ("off" not in options)
 
 
 def _request(kind: Kind, send: int, receive: int, count: int = 64, root: int = 0) -> Request:

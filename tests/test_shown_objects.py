@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,8 +57,20 @@ def runs() -> list[Any]:
         "instructions": 123_456_789,
         "simulation_speed": 1e6,
         "library": None,
+        "gpu_number": 0,
     }
     return [SimpleNamespace(**made), SimpleNamespace(**{**made, "timed": False})]
+
+
+@pytest.mark.parametrize("columns", [launch_columns, grouped_columns])
+def test_launches_of_several_gpus_name_theirs(columns: Callable[[Sequence[ww.Run]], list[Column]]) -> None:
+    gpus = ww.System("p100x2-nvlink", timing="off").gpus
+    source = 'extern "C" __global__ void k(int *x) { x[threadIdx.x] = 1; }'
+    runs = [gpu.compile(source)["k"][1, 32](gpu.array(np.zeros(32, np.int32))) for gpu in gpus]
+    cells = {column.heading: column.cells for column in columns(runs)}
+    assert cells["GPU"] == ["0", "1"]
+    assert "GPU" not in {column.heading for column in columns(runs[1:])}
+    assert [run.to_dict()["gpu_number"] for run in runs] == [0, 1]
 
 
 @pytest.mark.parametrize("columns", [launch_columns, grouped_columns])

@@ -206,6 +206,10 @@ def test_progress_has_blocks_rate_and_time_left() -> None:
     assert describe(progress(4, 16)) == "16 of 64 blocks (4.00/s), 4 s, 12 s left"
     assert describe(progress(4, 16, 8000)) == "16 of 64 blocks, 8,000 cycles (2,000/s), 4 s, 12 s left"
     assert describe(replace(progress(4, 0), phase="compiling")) == "compiling, 4 s"
+    large = replace(progress(4, 0), phase="compiling", instructions=44_600)
+    assert describe(large) == "compiling 44,600 instructions, 4 s"
+    interpreted = "0 of 64 blocks, interpreted until compiling its 44,600 instructions pays, 4 s"
+    assert describe(replace(large, phase="interpreting")) == interpreted
     waits = "waiting for the cycle model, which is compiled once on this machine, 4 s"
     assert describe(replace(progress(4, 0), phase="model")) == waits
     assert seconds_left(progress(4, 64)) == 0

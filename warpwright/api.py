@@ -258,6 +258,8 @@ class GPU:
         self.memory = DeviceMemory(
             self.chip.dram.dram_kib * 1024, unified=chosen.unified or device is not None, ordinal=device or 0
         )
+        self.number = device or 0
+        """Its number among the program's devices."""
         self.caches = caches or ("cold" if device is None else "kept")
         """Whether timed launches begin with empty caches or with the contents that earlier ones left."""
         self.kept_caches: KeptCaches | None = None

@@ -65,6 +65,10 @@ class ResidentLaunches:
         machine = self._job.machine
         return machine.now / self._clock if machine is not None else 0.0
 
+    def stand(self, seconds: float) -> None:
+        """Let its kernels' clocks go on, while it stands still."""
+        self._job.made().stand(round(seconds * self._clock))
+
     @property
     def machine(self) -> Prepared:
         """Its machine, which is made now if it has not run."""

@@ -88,7 +88,8 @@ class Progress:
 
     kernel: str
     phase: str
-    """``compiling`` (the kernel's machine code for the host), ``model`` (waits for the cycle model, which is compiled once on a machine) or ``running``."""
+    """``compiling`` (the kernel, for the host), ``interpreting`` (until compiling it pays), ``model`` (waits for the cycle model, which is compiled once on a machine) or
+    ``running``."""
     seconds: float
     """Host time since the launch began."""
     blocks_done: int
@@ -98,6 +99,8 @@ class Progress:
     finished: bool = False
     idle_seconds: float = 0.0
     """Host time since the number of ended blocks was last seen to change."""
+    instructions: int = 0
+    """Of the kernel's machine code, which compiling takes its time for."""
 
 
 class Metrics(dict[str, float]):
@@ -150,6 +153,8 @@ class Run:
     """True if an earlier launch began in the same state and this one reuses its time (``timing/timing_cache.py``)."""
     caches: str = "cold"
     """``"kept"`` if it found in L2 what earlier launches, copies and fills had left; ``"cold"`` if it began with empty caches, as a sampled launch always does."""
+    gpu_number: int = 0
+    """Of its GPU, among the devices of the program."""
     children: list[Run] = field(default_factory=list, repr=False)
     """Launches made by the kernel, in order; they ran after it."""
     gpu_type: type[GPU] | None = field(default=None, repr=False)
@@ -583,6 +588,8 @@ class Job:
         self._same: Key | None = None
         self._seen: Look | None = None
         self.phase = "compiling"
+        self.execution_phase: Callable[[], str] = lambda: "running"
+        """How far an execution is that compiles its kernel when this pays."""
         self.blocks_done: Callable[[], int] = lambda: 0
         self.cycles = 0
         self._blocks_seen, self._seen_at = 0, 0.0
@@ -644,15 +651,17 @@ class Job:
         done = self.blocks_done()
         if done != self._blocks_seen:
             self._blocks_seen, self._seen_at = done, seconds
+        phase = self.execution_phase() if self.phase == "running" else self.phase
         return Progress(
             self.launcher.kernel.name,
-            self.phase,
+            phase,
             seconds,
             done,
             self.context.geometry.blocks,
             self.cycles,
             finished,
             seconds - self._seen_at,
+            len(self.context.program.instructions),
         )
 
     def _work(self) -> None:
@@ -686,6 +695,9 @@ class Job:
             execution = compiled_execution(loaded, self.context, at_once, gpu.functional_threads)
         self._start(began)
         self.blocks_done = lambda: execution.blocks_done
+        if isinstance(execution, TieredExecution):
+            tiered = execution
+            self.execution_phase = lambda: tiered.phase
         try:
             self.counts = execution.run()
         except Cancelled as stop:
@@ -883,5 +895,6 @@ class Job:
             program=program,
             repeated=self.repeated,
             caches="cold" if kernel.gpu.kept_caches is None or (self.timing and self.timing.sampling) else "kept",
+            gpu_number=kernel.gpu.number,
             gpu_type=type(kernel.gpu),
         )

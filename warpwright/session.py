@@ -48,6 +48,20 @@ class FailedLaunch:
     """Whether a card would never have ended it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A call of a communicator whose bytes the host moved, so that no kernel of it is among the launches."""
+
+    name: str
+    """``AllReduce``; several calls of one group are joined."""
+    gpu_number: int
+    ranks: int
+    size_bytes: int
+    """Of the counts of the calls."""
+    seconds: float
+    """Simulated time; 0 without timing."""
+
+
 TIMED_OUT = 124
 """Exit code of a program whose time limit has passed, as the command ``timeout`` gives it."""
 
@@ -176,6 +190,8 @@ class Session:
     """Whether the Python file that ran last had launched a kernel."""
     failed_launches: list[FailedLaunch] = field(default_factory=list)
     """Launches that the driver ended with an error, of the program and of the processes that it started."""
+    collectives: list[Collective] = field(default_factory=list)
+    """Likewise, what communicators moved through the host's memory."""
     replaced: set[str] = field(default_factory=set)
     """Chips that the program asked for and did not get."""
     on_launch: Callable[[Run], None] | None = None

@@ -33,6 +33,8 @@ def show_launches(runs: list[Run]) -> None:
         show_failures(out)
         if not runs:
             return
+    if session.collectives:
+        show_collectives(out)
     if not runs:
         out.print("the program launched no kernel", markup=False, soft_wrap=True)
         return
@@ -55,6 +57,17 @@ def show_failures(out: Console) -> None:
     """Print the errors with which the driver ended launches, each once with its number of occurrences."""
     for how, count in Counter(failed.how for failed in session.failed_launches).items():
         out.print(f"a launch failed{f', {count:,} times' if count > 1 else ''}: {how}", markup=False, soft_wrap=True)
+
+
+def show_collectives(out: Console) -> None:
+    """Print what communicators moved without kernels: between processes, and in the cases that ``nccl/transport.py`` names."""
+    from warpwright.tools.launch_tables import collective_columns, fitting_table
+
+    table, without = fitting_table(
+        collective_columns(session.collectives), "collectives through the host's memory", out
+    )
+    out.print(table)
+    note_omitted(without, out)
 
 
 def show_table(runs: list[Run], chip: str, out: Console) -> None:

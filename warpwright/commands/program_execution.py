@@ -155,6 +155,7 @@ def launches_of(
     from warpwright.session import session
 
     session.failed_launches.clear()
+    session.collectives.clear()
     words = [program, *arguments]
     if own_process and programs.is_python_file(program):
         words = [sys.executable, *words]

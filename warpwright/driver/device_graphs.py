@@ -3,8 +3,8 @@
 A graph whose kernels may launch graphs runs as a unit. A fire-and-forget graph begins when the launching kernel has ended and runs concurrently with the
 nodes that follow; tail graphs run in order after the graph and everything that it has fired.
 
-A kernel that may poll memory can wait for what it fires: it stays on the chip, and the graph runs as soon as it is requested. The kernel's own clock stands still
-meanwhile, as if it did nothing but wait.
+A kernel that may poll memory can wait for what it fires: it stays on the chip, and the graph runs soon after it is requested. The kernel stands still meanwhile, as if
+it did nothing but wait; the clocks that it reads go on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warpwright.driver.driver_state import Stream, picoseconds, state
-from warpwright.driver.graphs import KERNEL, Executable, Graph, Node, after_node, before_launch, replacing_run
+from warpwright.driver.graphs import (
+    KERNEL,
+    Executable,
+    Graph,
+    Node,
+    after_node,
+    before_launch,
+    replacing_run,
+    sooner_ps,
+)
 from warpwright.driver.kernel_groups import watches
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.engine.device_memory import DeviceMemory
@@ -24,6 +33,8 @@ if TYPE_CHECKING:
     from warpwright.resident_launches import ResidentLaunches
 
 LAUNCH = "cudaGraphLaunch"
+CLOCK_STEP_SECONDS = 1e-9
+"""More than a cycle, so that a machine that has run so far is not before the time."""
 
 
 def launches_graphs(graph: Graph) -> bool:
@@ -106,26 +117,38 @@ def _run_waiting(work: Node, lane: Stream) -> bool:
 
 
 def _beside_fired(launches: ResidentLaunches, run: GraphRun, lane: Stream, began: int) -> int:
-    """Run a kernel to its end, and each graph that it fires when it fires it; returns the time of all, in picoseconds.
+    """Run a kernel to its end, and each graph that it fires when this begins; returns the time of all, in picoseconds.
+
+    A fired graph begins as the next node of a graph does: the request needs no call of the host.  Until then the kernel runs on; while the graph runs it stands
+    still, apart from the clocks that it reads.
 
     Raises:
         GroupError: a fault in the kernel, or it waits for something that cannot happen.
     """
     from warpwright.launch_groups import GroupError
 
+    lead = picoseconds(lane.device.gpu.chip.launch.graph_launch_overhead_us * 1e-6)
     stood, repeats = 0, 0
+    fired: list[tuple[int, GraphRun]] = []  # when they begin, on the machine's clock, in picoseconds
     while True:
-        ended = launches.run(None)
+        ended = launches.run(fired[0][0] * 1e-12 + CLOCK_STEP_SECONDS if fired else None)
         if ended:
             return picoseconds(ended[0].end_seconds) + stood
-        asked = [one for one in (run, run.launcher) if one is not None and one.fired]
-        now = began + picoseconds(launches.now_seconds) + stood
-        for one in asked:
+        now = picoseconds(launches.now_seconds)
+        known = [one for _, one in fired]
+        asked = [one for one in (run, run.launcher) if one is not None and one.fired and one not in known]
+        fired += [(now + lead, one) for one in asked]
+        begun = [one for begin, one in fired if begin <= now]
+        fired = fired[len(begun) :]
+        for one in begun:
             beside = Stream(lane.device, flags=1)
-            beside.ps, beside.queue, beside.clock = now, new_queue(), dict(clock_of(lane))
-            stood += max(0, _run_fired(one, beside) - now)
+            at = began + now + stood
+            beside.ps, beside.queue, beside.clock = at - lead - sooner_ps(lane), new_queue(), dict(clock_of(lane))
+            took = max(0, _run_fired(one, beside) - at)
             learn(lane.clock, beside.clock)
-        repeats = 0 if asked else repeats + launches.repeats()
+            launches.stand(took * 1e-12)
+            stood += took
+        repeats = 0 if asked or begun or fired else repeats + launches.repeats()
         if repeats == 2:
             error = launches.deadlock()
             raise error if isinstance(error, GroupError) else GroupError(0, error)

@@ -258,7 +258,7 @@ class Graph(Node):
                 interval_us = launch.graph_branch_interval_us if vertex.needs else launch.graph_root_interval_us
                 free = lane.ps + picoseconds(interval_us * 1e-6)
                 _run(work, lane)
-                lane.ps -= _sooner_ps(stream) if vertex.needs else 0
+                lane.ps -= sooner_ps(stream) if vertex.needs else 0
             elif enabled:
                 _run(work, lane)
             ends[vertex] = lane.ps
@@ -292,7 +292,7 @@ class Graph(Node):
             if kernel:
                 # Vertices that become ready together begin one after the other.
                 interval_us = launch.graph_branch_interval_us if needs else launch.graph_root_interval_us
-                extra = counts.get(needs, 0) * picoseconds(interval_us * 1e-6) - (_sooner_ps(stream) if needs else 0)
+                extra = counts.get(needs, 0) * picoseconds(interval_us * 1e-6) - (sooner_ps(stream) if needs else 0)
                 counts[needs] = counts.get(needs, 0) + 1
             work = vertex.work if vertex.enabled else _Instant()
             after = [items[needed] for needed in vertex.needs] or [begin]
@@ -337,7 +337,7 @@ def _run(work: Node, stream: Stream) -> None:
         work.run(stream)
 
 
-def _sooner_ps(stream: Stream) -> int:
+def sooner_ps(stream: Stream) -> int:
     """How much sooner a graph's kernel starts after another node than a stream's kernel after another kernel."""
     chip = stream.device.gpu.chip
     overhead = chip.launch.launch_overhead_cycles / (chip.clocks.sm_clock_mhz * 1e6)

@@ -20,7 +20,7 @@ from warpwright.driver.pending import queue
 from warpwright.driver.process_end import at_end
 from warpwright.errors import DeadlockError, ExecutionError
 from warpwright.run import Run
-from warpwright.session import FailedLaunch, chips_named, session
+from warpwright.session import Collective, FailedLaunch, chips_named, session
 
 if TYPE_CHECKING:
     from warpwright.tools.checks import Finding
@@ -52,6 +52,12 @@ def note_failure(error: ExecutionError) -> None:
     if len(session.failed_launches) < MOST:
         first_line = str(error).partition("\n")[0]
         session.failed_launches.append(FailedLaunch(first_line, isinstance(error, DeadlockError)))
+
+
+def note_collective(collective: Collective) -> None:
+    """Record what a communicator moved through the host's memory."""
+    if len(session.collectives) < MOST:
+        session.collectives.append(collective)
 
 
 def obey() -> None:
@@ -108,20 +114,26 @@ def finish(complete: bool = True) -> None:
             say("\n".join(f"{device.chip.name}: {line}" for line in device.log.summary()))
     found = session.findings()
     failures = session.failed_launches[:]
-    if not folder or not (_runs or found or failures) or not os.path.isdir(folder):
+    collectives = session.collectives[:]
+    if not folder or not (_runs or found or failures or collectives) or not os.path.isdir(folder):
         return
     runs = _runs[:]
     _runs.clear()
     session.checkers.clear()
     session.failed_launches.clear()
+    session.collectives.clear()
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-        pickle.dump(([_portable(run) for run in runs], _count, found, failures), file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(
+            ([_portable(run) for run in runs], _count, found, failures, collectives),
+            file,
+            protocol=pickle.HIGHEST_PROTOCOL,
+        )
     os.replace(file.name, f"{file.name.removesuffix('.part')}.launches")
 
 
 def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
     """Launches recorded by child processes, in the order in which they ended, their total number, and the checks'
-    findings; failed launches are added to the session's.
+    findings; failed launches and collectives are added to the session's.
 
     The files are removed, so that each is collected once.
     """
@@ -129,10 +141,11 @@ def collect(folder: Path) -> tuple[list[Run], int, list[Finding]]:
     findings: list[Finding] = []
     total = 0
     for path in sorted(folder.glob("*.launches"), key=lambda p: p.stat().st_mtime_ns):
-        runs, count, some, failures = pickle.loads(path.read_bytes())
+        runs, count, some, failures, collectives = pickle.loads(path.read_bytes())
         path.unlink()
         found += runs
         findings += some
         session.failed_launches += failures
+        session.collectives += collectives
         total += count
     return found, total, findings

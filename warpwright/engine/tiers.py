@@ -134,6 +134,8 @@ class TieredExecution:
         self.compiled = compiled
         self.compile_seconds = 0.0
         """Seconds spent compiling during the launch."""
+        self.phase = "interpreting"
+        """Until its kernel has been compiled; then ``compiling``, and at last ``running``."""
         self._rest: CompiledExecution | None = None
         self._ended = Counts()
         if loaded.interpreted is None:
@@ -198,7 +200,9 @@ class TieredExecution:
     def _finish(self) -> Counts:
         """Run the remaining blocks in compiled code."""
         began = time.perf_counter()
+        self.phase = "compiling"
         self._rest = self.compiled()
+        self.phase = "running"
         self.compile_seconds = time.perf_counter() - began
         first = self._ended.blocks_done
         counts = self._rest.run(first)

@@ -77,6 +77,10 @@ class StoppingMachine:
         """Let the main loop return after its current window; for what a launch asks of the driver while it runs."""
         self.launch.state.words[s.chip.pause_at] = 0
 
+    def stand(self, cycles: int) -> None:
+        """Let the clocks that kernels read go on, while nothing else here does."""
+        self.launch.state.words[s.chip.clock_ahead] += cycles
+
     def release(self, number: int, cycle: int) -> None:
         """Let a held launch begin, no earlier than at a cycle."""
         m, k = self.launch.state.words, self.launch.state.kernel(number)

@@ -45,8 +45,9 @@ def run_function(m: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
     """Call the warp's function for more records; False if Python must handle its status."""
     pointer = m[w.pointer]
     poke(pointer + TRACE_USED, 0)
-    poke(pointer + WARP_CLOCK, time)
-    poke(pointer + WARP_NS, time * 1000000 // m[s.chip.clock_khz])
+    clock = time + m[s.chip.clock_ahead]
+    poke(pointer + WARP_CLOCK, clock)
+    poke(pointer + WARP_NS, clock * 1000000 // m[s.chip.clock_khz])
     status = call_warp(m[w.function], pointer)
     m[w.pos] = 0
     m[w.used] = peek(pointer + TRACE_USED)

@@ -38,7 +38,7 @@ def launch_record(run: Run) -> dict[str, Any]:
     file, and None where they are not a number.
     """
     timing, sampling = run.timing, run.sampling
-    row: dict[str, Any] = {"kernel": run.kernel, "chip": run.chip}
+    row: dict[str, Any] = {"kernel": run.kernel, "chip": run.chip, "gpu_number": run.gpu_number}
     for name, shape in (("grid", run.grid), ("block", run.block)):
         row |= {f"{name}_{axis}": size for axis, size in zip("xyz", shape, strict=True)}
     row |= {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from warpwright.run import Run
+    from warpwright.session import Collective
 
 DRAM_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 """Nsight Compute's counters of DRAM traffic."""
@@ -77,10 +78,10 @@ class Column:
 
 
 def grouped_columns(runs: Sequence[Run]) -> list[Column]:
-    """One row for the launches of a kernel with one grid and block, the longest in all first: for many launches."""
-    groups: dict[tuple[str, tuple[int, int, int], tuple[int, int, int]], list[Run]] = {}
+    """One row for the launches of a kernel on one GPU with one grid and block, the longest in all first: for many launches."""
+    groups: dict[tuple[str, int, tuple[int, int, int], tuple[int, int, int]], list[Run]] = {}
     for run in runs:
-        groups.setdefault((run.kernel, run.grid, run.block), []).append(run)
+        groups.setdefault((run.kernel, run.gpu_number, run.grid, run.block), []).append(run)
 
     def weight(some: Sequence[Run]) -> float:
         return sum(r.seconds if r.timed else 0.0 for r in some) or 1e-12 * sum(r.instructions for r in some)
@@ -88,6 +89,7 @@ def grouped_columns(runs: Sequence[Run]) -> list[Column]:
     rows = sorted(groups.values(), key=weight, reverse=True)
     columns = [
         Column("kernel", [short_name(some[0].kernel) for some in rows], LEAST_NAME_WIDTH),
+        *_gpu_column([some[0] for some in rows]),
         Column("launches", [f"{len(some):,}" for some in rows]),
         *_shape_columns([some[0] for some in rows]),
         Column("instructions", [f"{sum(r.instructions for r in some):,}" for some in rows]),
@@ -104,7 +106,11 @@ def grouped_columns(runs: Sequence[Run]) -> list[Column]:
 
 def launch_columns(runs: Sequence[Run]) -> list[Column]:
     """One row per launch, in order."""
-    columns = [Column("kernel", [short_name(r.kernel) for r in runs], LEAST_NAME_WIDTH), *_shape_columns(runs)]
+    columns = [
+        Column("kernel", [short_name(r.kernel) for r in runs], LEAST_NAME_WIDTH),
+        *_gpu_column(runs),
+        *_shape_columns(runs),
+    ]
     if any(r.timed for r in runs):
         rates = [dram_gb_per_s(r) for r in runs]
         columns += [
@@ -163,6 +169,30 @@ def _widths(columns: Sequence[Column], without: Collection[str], room: int) -> l
         widths.append(at_least + more)
         spare -= more
     return widths
+
+
+def collective_columns(collectives: Sequence[Collective]) -> list[Column]:
+    """One row for the like collectives of a GPU, the longest in all first."""
+    groups: dict[tuple[str, int, int, int], list[Collective]] = {}
+    for one in collectives:
+        groups.setdefault((one.name, one.gpu_number, one.ranks, one.size_bytes), []).append(one)
+    rows = sorted(groups.values(), key=lambda some: -sum(one.seconds for one in some))
+    columns = [
+        Column("collective", [some[0].name for some in rows], LEAST_NAME_WIDTH),
+        Column("GPU", [str(some[0].gpu_number) for some in rows]),
+        Column("ranks", [str(some[0].ranks) for some in rows]),
+        Column("bytes", [f"{some[0].size_bytes:,}" for some in rows]),
+        Column("calls", [f"{len(some):,}" for some in rows]),
+    ]
+    if any(one.seconds for one in collectives):
+        columns.append(Column("time", [time_text(sum(one.seconds for one in some)) for some in rows]))
+    return columns
+
+
+def _gpu_column(runs: Sequence[Run]) -> list[Column]:
+    """On which GPU, where there are several."""
+    several = len({run.gpu_number for run in runs}) > 1
+    return [Column("GPU", [str(run.gpu_number) for run in runs])] if several else []
 
 
 def _shape_columns(runs: Sequence[Run]) -> list[Column]:

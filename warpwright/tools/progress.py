@@ -24,8 +24,8 @@ IDLE_SECONDS = 10.0
 """A shorter time without the end of a block does not mean that their rate has changed."""
 
 
-WAITS_FOR = {"compiling": "compiling", "model": "waiting for the cycle model, which is compiled once on this machine"}
-"""What a launch that does not run yet waits for, by its phase."""
+BLOCKS_END = ("running", "interpreting")
+"""Phases in which blocks run."""
 
 
 def seconds_left(progress: Progress) -> float | None:
@@ -33,7 +33,7 @@ def seconds_left(progress: Progress) -> float | None:
 
     None before the first block has ended, and when none has ended for as long as all of those before took: the rate says nothing about what runs now.
     """
-    if progress.phase != "running" or not progress.blocks_done:
+    if progress.phase not in BLOCKS_END or not progress.blocks_done:
         return None
     if progress.idle_seconds > max(IDLE_SECONDS, progress.seconds / 2):
         return None
@@ -52,9 +52,14 @@ def duration(seconds: float) -> str:
 
 def describe(progress: Progress) -> str:
     """``12 of 64 blocks, 81,920 cycles (27,306/s), 3 s, 13 s left``."""
-    if progress.phase != "running":
-        return f"{WAITS_FOR[progress.phase]}, {duration(progress.seconds)}"
+    size = f" {progress.instructions:,} instructions" if progress.instructions else ""
+    if progress.phase == "model":
+        return f"waiting for the cycle model, which is compiled once on this machine, {duration(progress.seconds)}"
+    if progress.phase == "compiling":
+        return f"compiling{size}, {duration(progress.seconds)}"
     parts = [f"{progress.blocks_done:,} of {progress.blocks:,} blocks"]
+    if progress.phase == "interpreting":
+        parts.append(f"interpreted until compiling its{size or ' code'} pays")
     if progress.cycles:
         parts.append(f"{progress.cycles:,} cycles ({figures(progress.cycles / max(progress.seconds, 1e-3))}/s)")
     elif progress.blocks_done:

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from warpwright.driver.contexts import peers_open
 from warpwright.driver.copies import written
 from warpwright.driver.driver_state import Device, Stream, in_context, picoseconds, state
+from warpwright.driver.launch_records import note_collective
 from warpwright.driver.launches import Launch
 from warpwright.driver.multi_device import launch_together
 from warpwright.driver.pending import finish
 from warpwright.libraries import library_kernels
 from warpwright.libraries.nccl.moves import ELEMENT_BYTES, REDUCTIONS, Kind, Move, Request, moves_of, paired
+from warpwright.session import Collective
 
 if TYPE_CHECKING:
     from warpwright.libraries.nccl.communicators import Clique
@@ -98,7 +100,8 @@ def perform(clique: Clique, parts: Sequence[Part]) -> None:
             finish(stream)
     requests = [[request for request, _ in part] for part in parts]
     if not clique.whole:
-        _between_processes(clique, requests, streams)
+        seconds = _between_processes(clique, requests, streams)
+        _note(clique, requests, streams, seconds)
         return
     moves, first = _planned(requests)
     if _can_run_kernels(list(streams.values())):
@@ -106,7 +109,16 @@ def perform(clique: Clique, parts: Sequence[Part]) -> None:
             _launch(some, first, streams)
     else:
         _by_host(moves, first, len(parts))
-        _take_time(moves, first, streams, {rank: stream.device.ordinal for rank, stream in streams.items()})
+        ordinals = {rank: stream.device.ordinal for rank, stream in streams.items()}
+        _note(clique, requests, streams, _take_time(moves, first, streams, ordinals))
+
+
+def _note(clique: Clique, requests: Sequence[Sequence[Request]], streams: dict[int, Stream], seconds: float) -> None:
+    """Record a step that the host has done, for each rank of this process."""
+    for own, stream in zip(requests, streams.values(), strict=True):
+        name = ", ".join(dict.fromkeys(request.kind.value for request in own))
+        size = sum(request.count * ELEMENT_BYTES[request.type] for request in own)
+        note_collective(Collective(name, stream.device.ordinal, clique.ranks, size, seconds))
 
 
 def _planned(requests: Sequence[Sequence[Request]]) -> tuple[list[Move], Request]:
@@ -229,8 +241,8 @@ def _by_host(moves: Sequence[Move], first: Request, ranks: int) -> None:
             _store(place, result)
 
 
-def _between_processes(clique: Clique, requests: Sequence[Sequence[Request]], streams: dict[int, Stream]) -> None:
-    """A step of ranks in several processes: each tells what it wants, then what it combined or sends."""
+def _between_processes(clique: Clique, requests: Sequence[Sequence[Request]], streams: dict[int, Stream]) -> float:
+    """A step of ranks in several processes: each tells what it wants, then what it combined or sends; returns its time in seconds."""
     meeting = clique.speaker.meeting
     said = _gathered(clique, meeting, dict(zip(clique.local, requests, strict=True)))
     moves, first = _planned([said[rank] for rank in range(clique.ranks)])
@@ -259,7 +271,7 @@ def _between_processes(clique: Clique, requests: Sequence[Sequence[Request]], st
         for rank, place in move.targets:
             if rank in here:
                 _store(place, result)
-    _take_time(moves, first, streams, clique.ordinals)
+    return _take_time(moves, first, streams, clique.ordinals)
 
 
 def _gathered(clique: Clique, meeting: Any, mine: dict[Any, Any]) -> dict[Any, Any]:
@@ -277,11 +289,11 @@ def _gathered(clique: Clique, meeting: Any, mine: dict[Any, Any]) -> dict[Any, A
     return found
 
 
-def _take_time(moves: Sequence[Move], first: Request, streams: dict[int, Stream], ordinals: dict[int, int]) -> None:
-    """Let the streams' devices spend the time of the links."""
+def _take_time(moves: Sequence[Move], first: Request, streams: dict[int, Stream], ordinals: dict[int, int]) -> float:
+    """Let the streams' devices spend the time of the links; returns it in seconds."""
     s = state()
     if not s.timed or not moves:
-        return
+        return 0.0
     size = ELEMENT_BYTES[first.type]
     taken: dict[Any, float] = defaultdict(float)
     for move in moves:
@@ -295,6 +307,7 @@ def _take_time(moves: Sequence[Move], first: Request, streams: dict[int, Stream]
     end = begin + picoseconds(max(taken.values(), default=0.0) + latency)
     for stream in streams.values():
         stream.ps = end
+    return (end - begin) * 1e-12
 
 
 def _ways(of: Device, to: Device, size: int) -> Iterable[tuple[Any, float]]:

@@ -131,6 +131,10 @@ class Header(Unit):
     now = word("cycle", "start of the window")
     error = word("", "an SM or the serial phase met something that Python must handle")
     clock_khz = derived(lambda z: z.chip.clocks.sm_clock_mhz * 1000, "kHz", "the SMs' clock")
+    clock_ahead = word(
+        "cycles",
+        "by which the clocks that kernels read are ahead of this machine's: it stood still while graphs ran that a kernel waits for",
+    )
     # launches
     kernels = area("kernels", "the launches that it runs (Kernel)")
     kernel_count = derived(lambda z: z.kernels, "kernels", "that it runs")
