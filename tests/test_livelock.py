@@ -69,6 +69,16 @@ extern "C" __global__ void passes_a_token(volatile int *token, int *out) {
     }
     out[0] = 1;
 }
+extern "C" __global__ void works_in_turns(volatile int *token, int *out) {
+    // The same, with much to do in every round.
+    unsigned x = threadIdx.x;
+    for (int round = 0; round < 30; round++) {
+        while (*token != blockIdx.x) { }
+        for (int i = 0; i < 2000; i++) x = x * 1664525 + 1013904223;
+        *token = (blockIdx.x + 1) % gridDim.x;
+    }
+    out[0] = x != 1;
+}
 extern "C" __global__ void times_out(volatile int *flag, int *out) {
     long long begin = clock64();
     while (*flag == 0 && clock64() - begin < 200000) { }
@@ -172,6 +182,16 @@ def test_blocks_that_cannot_begin_are_named() -> None:
     assert "and 639 more resident blocks" in text
     assert "\n  359 of the grid's 1,000 blocks have not begun: the chip has no room for them until others end" in text
     assert "use at most as many as the chip holds at once" in text
+
+
+@pytest.mark.ci
+def test_blocks_that_spin_in_turns_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is found spinning in the same state several times, while another one works, and memory is the same after every round."""
+    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(livelock, "LOOK_SHARE", 0)
+    monkeypatch.setattr("warpwright.timing.simulate.REPORT_SECONDS", 1e-4)
+    assert launch(ww.GPU("a100"), ENDING, "works_in_turns", 2, 32)[0] == 1
 
 
 @pytest.mark.parametrize("name", ["slow_setter", "counts_in_memory", "passes_a_token", "times_out"])

@@ -1,10 +1,12 @@
 """Detects launches that never end, in simulated time: every warp repeats itself and memory does not change.
 
 The functional engine compares whole states (``engine/jit/livelock.py``).  Here warps stop at different times, so the same state of all of them hardly recurs;
-but a warp's next step follows from its own state and from memory.  So once no block has ended for a while, the warps are inspected from time to time.  If each
-of them has continued and come back to a state in which it was found before (or waits at a block barrier or for an mbarrier), and memory is the same at the
-beginning and the end of that time, nothing will ever change.  A warp that has come back need not be read again in that time, so that an inspection is cheap
-even if thousands of warps poll, and a state that is seldom met does not delay the proof.
+but a warp's next step follows from its own state and from memory.  So once no block has ended for a while, the warps are inspected from time to time.  The first
+inspections record their states.  If afterwards each warp has continued and come back to a recorded state (or waits at a block barrier or for an mbarrier), and so
+once more after memory has been read, and memory is then still the same, nothing will ever change.
+
+A warp that has come back need not be read again before the others have, so that an inspection is cheap even if thousands of warps poll, and a state that is
+seldom met does not delay the proof.  A warp that has gone on for good, if only in a register that counts rounds, does not come back to a recorded state.
 """
 
 from __future__ import annotations
@@ -31,8 +33,10 @@ LOOK_SHARE = 20
 """The pause between two inspections is at least this many times the CPU time of the last one, which reads the states of all warps if they do not repeat themselves."""
 LOOKS = 16
 """Inspections, at least, between two readings of memory."""
-KEPT_STATES = 32
-"""States of a warp to which it may come back: those of the last inspections."""
+RECORDED, MOST_RECORDED = 4, 64
+"""Inspections that record states: at first, and at most.  They become twice as many each time that warps do not come back to them."""
+PATIENCE = 32
+"""Inspections in which all warps must have come back."""
 CHUNK_WORDS = 1 << 18
 """Words of saved state that are digested at once, which the host's caches hold."""
 
@@ -68,31 +72,47 @@ class Watch:
 
     def forget(self) -> None:
         """Begin again: what has been seen means nothing any more."""
-        self.looks = 0
-        self.executed = self.returned = np.zeros(0, np.int64)
-        self.states = np.zeros((0, 0), np.uint64)
+        self.states: list[npt.NDArray[np.uint64]] = []
+        self.executed = np.zeros(0, np.int64)
+        self.again()
+
+    def again(self) -> None:
+        """From now on, every warp must come back once more."""
+        self.returned = np.zeros(len(self.executed), np.bool_)
+
+    def record(self, state: State) -> None:
+        """Record the state of every warp."""
+        m, numbers, at = state.words, *_active_warps(state)
+        count = int(m[s.chip.sms]) * s.SM.fields["warps"].count
+        pointers = self._pointers(m, at)
+        recorded = np.zeros(count, np.uint64)
+        recorded[numbers] = self._digests(pointers, m[at + s.Warp.function])
+        self.states.append(recorded)
+        self.executed = np.full(count, -1)
+        self.executed[numbers] = self.warps[pointers + WARP.slot("instructions")]
+        self.again()
 
     def repeats(self, state: State) -> bool:
-        """Whether every warp waits at a barrier or has come back to an earlier state since ``forget``; also records the states."""
+        """Whether every warp waits at a barrier, or has come back to a recorded state since ``again``."""
         m, numbers, at = state.words, *_active_warps(state)
-        if not self.looks:
-            count = int(m[s.chip.sms]) * s.SM.fields["warps"].count
-            self.executed, self.returned = np.full(count, -1), np.zeros(count, np.bool_)
-            self.states = np.zeros((KEPT_STATES, count), np.uint64)
-        pointers = (m[at + s.Warp.pointer] - intrinsics.address_of(self.warps)) // 8
+        pointers = self._pointers(m, at)
         executed = self.warps[pointers + WARP.slot("instructions")]
         went_on = executed != self.executed[numbers]
         at_barrier = m[at + s.Warp.barrier] != 0
         waits = at_barrier & ~went_on  # in the state in which it was found before
         read = np.flatnonzero(~waits & ~self.returned[numbers])
         found = self._digests(pointers[read], m[at[read] + s.Warp.function])
-        known = (self.states[:, numbers[read]] == found).any(axis=0)
+        known = np.zeros(len(read), np.bool_)
+        for recorded in self.states:
+            known |= recorded[numbers[read]] == found
         held = m[at[read] + s.Warp.look] != 0  # by a try_wait, which lets it go so seldom that it need not have run
         self.returned[numbers[read]] = known & (at_barrier[read] | held | went_on[read])
-        self.states[self.looks % KEPT_STATES, numbers[read]] = found
         self.executed[numbers] = executed
-        self.looks += 1
         return bool((waits | self.returned[numbers]).all() and not at_barrier.all())
+
+    def _pointers(self, m: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Indices of the WARP structures of warps in ``warps``."""
+        return np.asarray((m[at + s.Warp.pointer] - intrinsics.address_of(self.warps)) // 8)
 
     def _digests(self, pointers: npt.NDArray[np.int64], functions: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """Digests of the states of warps, none of them 0; ``pointers``: the indices of their WARP structures in ``warps``."""
@@ -141,11 +161,12 @@ class Standstill:
         self.watches, self.states = watches, states
         self._done = -1
         self._since = self._next = 0.0
-        self._memory: list[bytes] = []
-        self._first = self._looks = 0
+        self._recorded = RECORDED
+        self._forget()
 
     def _forget(self) -> None:
         self._first = self._looks = 0
+        self._memory: list[bytes] = []
         for watch in self.watches:
             if watch is not None:
                 watch.forget()
@@ -158,7 +179,7 @@ class Standstill:
         now = time.monotonic()
         done = sum(int(state.words[s.chip.done_blocks]) for state in self.states)
         if done != self._done:
-            self._done, self._since, self._memory = done, now, []
+            self._done, self._since, self._recorded = done, now, RECORDED
             self._forget()
         if now - self._since < QUIET_SECONDS or now < self._next:
             return False
@@ -169,15 +190,31 @@ class Standstill:
         return found
 
     def _inspect(self, watched: Sequence[tuple[Watch, State]]) -> bool:
+        if len(watched[0][0].states) < self._recorded:
+            for watch, state in watched:
+                watch.record(state)
+            return False
         self._looks += 1
+        if not self._all_repeat(watched):
+            if self._looks > PATIENCE:
+                self._recorded = min(2 * self._recorded, MOST_RECORDED)
+                self._forget()
+            return False
+        if self._memory and self._looks < LOOKS:
+            return False
+        before, self._memory = self._memory, [watch.digest() for watch, _ in watched]
+        self._looks = 0
+        for watch, _ in watched:
+            watch.again()
+        if before and before != self._memory:
+            self._forget()
+        return before == self._memory
+
+    def _all_repeat(self, watched: Sequence[tuple[Watch, State]]) -> bool:
         first = self._first % len(watched)
         for turn in range(len(watched)):
             watch, state = watched[(first + turn) % len(watched)]
             if not watch.repeats(state):
                 self._first = first + turn
                 return False
-        if self._looks < LOOKS:
-            return False
-        before, self._memory = self._memory, [watch.digest() for watch, _ in watched]
-        self._forget()
-        return before == self._memory
+        return True
