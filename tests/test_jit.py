@@ -86,7 +86,7 @@ def run_case(case: Case, chip: str) -> None:
     case.verify({n: a for n, a in enumerate(arguments) if isinstance(a, np.ndarray)})
 
 
-@pytest.mark.parametrize("arch", [*(pytest.param(arch, marks=pytest.mark.ci) for arch in (70, 80)), 90])
+@pytest.mark.parametrize("arch", [pytest.param(70, marks=pytest.mark.ci), pytest.param(80, marks=pytest.mark.slow), 90])
 @pytest.mark.parametrize("name", [n for n in SAMPLE if n in names()])
 def test_corpus_sample(name: str, arch: int) -> None:
     case = corpus_case(name, "small")
@@ -135,7 +135,7 @@ done:
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    "chip", [pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.ci), "h200"]
+    "chip", [pytest.param("v100", marks=pytest.mark.ci), pytest.param("a100", marks=pytest.mark.slow), "h200"]
 )
 @pytest.mark.parametrize("patterns", [True, False])
 def test_divergence(chip: str, patterns: bool) -> None:

@@ -89,10 +89,11 @@ MEDIUM = frozenset(
 def interpreted_launch(name: str, chip: str) -> object:
     # The other programs are compiled in every run.
     quick = name in QUICK or (chip == "h200" and name in LONG - SECONDS)
-    # Of the instructions of an A100 those that a V100 has not are in programs that need an A100; the corpus runs there whole (test_ptx.py).
-    between = chip == "a100" and program(name).min_arch < 80
+    # The instructions of an A100 that a V100 has not are in programs that need an A100; the corpus runs there whole (test_ptx.py). On an H200 the programs that
+    # do not take long to compile run compiled.
+    repeated = program(name).min_arch < 80 and (chip == "a100" or (chip == "h200" and name not in LONG))
     return pytest.param(
-        name, chip, id=f"{chip}-{name}", marks=() if quick else pytest.mark.slow if between else pytest.mark.ci
+        name, chip, id=f"{chip}-{name}", marks=() if quick else pytest.mark.slow if repeated else pytest.mark.ci
     )
 
 
