@@ -192,6 +192,10 @@ class Pipes(Section):
     """Wavefronts of the load/store unit that it takes behind its warp's accesses in the memory queue; 0: it does not go there, and waits for L2's acknowledgement of stores."""
     membar_block_written_wavefronts_count: int = Field(ge=0)
     """Where its warp has stored since its last fence."""
+    membar_skipped_latency_cycles: int = Field(gt=0)
+    """Of a fence of wider scope whose guard is false for all lanes."""
+    membar_skipped_written_latency_cycles: int = Field(gt=0)
+    """Where its warp has stored since its last fence."""
     membar_places_count: int = Field(ge=0, le=8)
     """Fences of an SM at once, which go in rounds; 0: no limit is known."""
     membar_place_cycles: int = Field(ge=0)

@@ -156,7 +156,7 @@ def _fence_scope(issue: Issue) -> int:
 
 def _encode_meeting(row: npt.NDArray[np.int64], issue: Issue, timing: Timing, chip: Chip) -> None:
     """What a fence, a warpgroup's product or a wait for a counter needs besides."""
-    if timing.kind == s.K_MEMBAR:
+    if timing.kind == s.K_MEMBAR or timing.kind == s.K_GUARDED_FENCE:
         row[s.Instruction.strong] = _fence_scope(issue)
     elif timing.kind == s.K_GROUP:
         # The tensor cores of all sub-cores are busy for the product's time, a warp's port only until it can issue the next one.
@@ -250,7 +250,7 @@ def _pair(rows: npt.NDArray[np.int64], issues: Sequence[Issue]) -> None:
             rows[s.Instruction(index * s.Instruction.size).stall] = 0
 
 
-LOOKUPS = (s.K_MATCH, s.K_INDEXED, s.K_LOOKUP)
+LOOKUPS = (s.K_MATCH, s.K_INDEXED, s.K_GUARDED_FENCE, s.K_LOOKUP)
 """Kinds whose records are not addresses."""
 
 

@@ -232,14 +232,15 @@ def _barrier_result(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timin
 
 def _fence(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     pipes = chip.pipes
+    kind = s.K_GUARDED_FENCE if accesses else s.K_MEMBAR
     latency = pipes.membar_gpu_latency_cycles
     if "block" in work.traits:
         latency = pipes.membar_block_latency_cycles
         if waves := pipes.membar_block_wavefronts_count:
-            return Timing(s.P_MIO, 1, latency - chip.mio.mio_latency_cycles, s.K_MEMBAR, waves)
+            return Timing(s.P_MIO, 1, latency - chip.mio.mio_latency_cycles, kind, waves)
     elif "system" in work.traits:
         latency = max(latency, round(chip.links.system_fence_least_ns * chip.clocks.sm_clock_mhz / 1000))
-    return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, latency, s.K_MEMBAR)
+    return Timing(s.P_BRANCH, chip.issue.branch_interval_cycles, latency, kind)
 
 
 # --- the memory queue -------------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ def _mbarrier(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     return Timing(s.P_MIO, 1, chip.cluster.mbarrier_arrive_latency_cycles, s.K_MEMORY)
 
 
-OWN_ACCESSES = ("constant", "uniform_constant", "texture", "mbarrier", "match")
+OWN_ACCESSES = ("constant", "uniform_constant", "texture", "mbarrier", "match", "fence")
 """Units whose accesses have rows of their own."""
 ROWS: dict[str, Row] = {
     "alu": _alu,

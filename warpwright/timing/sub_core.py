@@ -408,14 +408,29 @@ def meet(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, time: int) 
 
 
 @core
-def queued_fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> int:
-    """Pass a fence of block scope through the memory queue, behind its warp's accesses; returns when the warp can go on, if no counter says so.
+def lanes_fence(m: Any, code: Any, w: s.Warp, row: s.Instruction) -> bool:
+    """Whether any lane executes a fence: one with a guard has a record of its lanes."""
+    if code[row.kind] == s.K_MEMBAR:
+        return True
+    addresses = record_at(m, w)
+    return addresses.mask != 0
+
+
+@core
+def queued_fence(
+    m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, executes: bool
+) -> int:
+    """Pass a fence of block scope through the memory queue, behind its warp's accesses; returns when the warp can go on, if no counter says so. One that no lane
+    ``executes`` is a single wavefront.
 
     It waits for no acknowledgement: L1 has what the block has stored (``python -m bench.machine.guarded_fences``: a store and a fence 20 cycles by one warp).
     """
     waves = m[s.chip.block_fence_written] if m[w.wrote] else code[row.extra]
     longer = m[s.chip.block_fence_longer] if m[w.wrote] else 0
-    m[w.wrote] = 0
+    if executes:
+        m[w.wrote] = 0
+    else:
+        waves = 1
     done = enter_queue(m, sm, sc, time, waves) + code[row.latency] + longer
     if code[row.read_barrier] < 0:
         return done
@@ -426,8 +441,11 @@ def queued_fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.I
 @core
 def fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> int:
     """Issue a fence (MEMBAR); returns when it is complete within the SM; the warp may also wait for L2."""
+    executes = lanes_fence(m, code, w, row)
     if code[row.pipe] == s.P_MIO:
-        return queued_fence(m, code, sm, sc, w, row, time)
+        return queued_fence(m, code, sm, sc, w, row, time, executes)
+    if not executes:
+        return time + m[s.chip.fence_skipped_written if m[w.wrote] else s.chip.fence_skipped]
     latency = code[row.latency]
     at_l2 = code[row.strong] != 0
     if at_l2:
@@ -486,6 +504,9 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
         if code[row.write_barrier] & code[row.read_barrier] >= 0:  # it has one of them
             begin = look_at_mbarrier(m, sm, time) if code[row.extra] & s.MBARRIER else time
             hold_both(m, code, w, row, begin + code[row.latency], begin + m[s.chip.operand_release])
+    elif kind == s.K_GUARDED_FENCE:
+        earliest = max(earliest, fence(m, code, sm, sc, w, row, time))
+        reason = s.ST_MEMBAR
     elif kind < s.K_BARRIER:
         execute(m, code, sm, sc, w, row, time)
     elif kind == s.K_BARRIER:

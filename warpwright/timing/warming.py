@@ -123,7 +123,7 @@ def use_records(m: Any, code: Any, sm: s.SM, w: s.Warp, partition: int) -> None:
                 continue
             addresses = record_at(m, w)
             base, tabled, step, mask = addresses
-            if kind == s.K_MATCH or kind == s.K_INDEXED or kind == s.K_LOOKUP or kind == s.K_BULK:
+            if kind == s.K_MATCH or kind == s.K_BULK or s.K_INDEXED <= kind <= s.K_LOOKUP:
                 continue
             operation = code[s.Instruction(pc * s.Instruction.size).op]
             if kind == s.K_COPY:

@@ -427,6 +427,8 @@ def STSM(i: Instruction, b: Emitter) -> None:
 def MEMBAR(i: Instruction, b: Emitter) -> None:
     only(i, "SC", "ALL", "VC", "EL", *SCOPES)
     scope = next((m for m in i.modifiers if m in SCOPES), "GPU")
+    if i.guard is not None:  # its time depends on whether any lane executes it
+        b.op("touch", "void", b.const(0), attr=Access("value", 4))
     b.op("fence", "void", attr={"CTA": "cta", "SM": "cta", "SYS": "sys"}.get(scope, "gpu"))
 
 

@@ -909,6 +909,12 @@ class Header(Unit):
     group_tail = from_chip(
         "pipes.group_product_tail_cycles", "cycle", "from a warpgroup's product to the end of a wait for it"
     )
+    fence_skipped = from_chip(
+        "pipes.membar_skipped_latency_cycles", "cycle", "of a fence beyond the block that no lane executes"
+    )
+    fence_skipped_written = from_chip(
+        "pipes.membar_skipped_written_latency_cycles", "cycle", "of such a fence after the warp has stored"
+    )
     block_fence_longer = derived(
         lambda z: z.chip.pipes.membar_block_written_latency_cycles - z.chip.pipes.membar_block_latency_cycles,
         "cycle",

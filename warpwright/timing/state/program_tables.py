@@ -71,6 +71,7 @@ OWN_SHARED = 1 << 21
     K_BULK,  # a bulk copy: one record of its own kind
     K_MATCH,  # MATCH.ANY: a record of what the lanes compare
     K_INDEXED,  # ULDC with an index that reads before it issues: a record of its offset
+    K_GUARDED_FENCE,  # MEMBAR with a guard: a record of the lanes that execute it
     K_LOOKUP,  # LDC with an index: a record of offsets
     K_CONSTANT,  # LDC of a known place
     K_MIO,  # shuffles, MATCH …: the queue, no record
