@@ -69,6 +69,18 @@ def test_sampled_launches_that_change_nothing_are_not_executed_but_those_on_anot
     assert (other.numpy() == found).all()
 
 
+@pytest.mark.ci
+def test_with_kept_caches_the_fourth_of_equal_launches_is_not_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third is the first that finds the caches as two equal launches leave them."""
+    monkeypatch.setattr(unchanged_launches, "LEAST_SECONDS", 0)
+    monkeypatch.setattr(unchanged_launches, "BYTES_PER_SECOND", 1e15)
+    module = ww.GPU("v100", device=0, caches="kept").compile(SOURCE)
+    out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
+    runs = [module["clocks"][1, 32](out, turns) for _ in range(5)]
+    assert [run.repeated for run in runs] == [False, False, False, True, True]
+    assert [run.cycles for run in runs[3:]] == [runs[2].cycles] * 2
+
+
 def test_a_launch_that_finds_other_memory_is_executed(module: ww.Module) -> None:
     out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
     for _ in range(3):

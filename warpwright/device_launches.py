@@ -236,8 +236,9 @@ class _DevicesJob(Job):
             named += [job.launcher.kernel._loaded, *how]
         if not all(may):
             return None, []
-        key = tuple(job.exactly for job in self.jobs), tuple(map(id, gpus))
-        return gpus[0].unchanged.look(key, [job.context for job in self.jobs]), [*named, *gpus]
+        kind = tuple(job.exactly for job in self.jobs), tuple(map(id, gpus))
+        found = tuple(job.begins.found for job in self.jobs if job.begins is not None)
+        return gpus[0].unchanged.look(kind, found, [job.context for job in self.jobs]), [*named, *gpus]
 
     def _explained(self, failure: Any, kernels: Sequence[Any]) -> Exception:
         """The failure as the error of its GPU's launch, with the state of the other GPUs."""

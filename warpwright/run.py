@@ -584,7 +584,7 @@ class Job:
         self.begins: Key | None = None
         """What decides, with memory, how long it takes."""
         self.exactly: Hashable = None
-        """What decides, with memory, what it does."""
+        """What decides, with memory, what it does, and with what caches hold, how long it takes."""
         self._same: Key | None = None
         self._seen: Look | None = None
         self.phase = "compiling"
@@ -775,12 +775,13 @@ class Job:
         repeats = gpu.repeats
         if repeats is None:
             return False
-        if self.begin(self._how()):
-            self._seen = gpu.unchanged.look(self.exactly, [self.context])
+        may_be_unchanged = self.begin(self._how())
+        assert self.begins is not None
+        if may_be_unchanged:
+            self._seen = gpu.unchanged.look(self.exactly, self.begins.found, [self.context])
             if self._seen.known is not None:
                 self.skip(*self._seen.known.results[0], began)
                 return True
-        assert self.begins is not None
         if self.context.memory.pages_move:
             # Its time depends on where pages are, and it moves them.
             return False
@@ -818,7 +819,7 @@ class Job:
         alike = gpu.timing == "sampled"
         self.begins = gpu.repeats.beginning(loaded, context, *how, kept=gpu.kept_caches, alike=alike)
         # Launches on other arrays may have each other's time, but not each other's results.
-        self.exactly = (self.begins, context.constants_digest()) if alike else self.begins
+        self.exactly = (self.begins.launch, context.constants_digest()) if alike else self.begins.launch
         return gpu.checkpoints is None and may_be_unchanged(context)
 
     def skip(self, timing: TimingResult, counts: Counts, began: float) -> None:

@@ -3,10 +3,10 @@
 What a launch does, and how long it takes, follows from its code, its geometry, its constant banks, the memory that it finds and what the caches hold.  So
 if an earlier launch began in the same state and left all memory as it was, this one would do the same: it is not executed, and has the time and the counts
 of the earlier one.  A benchmark that launches one kernel a hundred times on the same data comes to that with its third launch or, where caches are kept between
-launches, its fifth.
+launches, its fourth.
 
-The first launch of a kind only tells how long it takes, so that single launches pay nothing; memory is digested before and after later ones, if that takes
-a small part of the time.  A launch on several devices is one launch here, and its memory that of all of them.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
+The first launch of a kind only tells how long it takes, so that single launches pay nothing; memory is digested before and after later ones, whatever caches they
+find, if that takes a small part of the time.  A launch on several devices is one launch here, and its memory that of all of them.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Known:
 
     named: tuple[Any, ...]
     """Objects that the key names by identity, kept alive."""
-    seconds: float
     results: tuple[tuple[TimingResult, Counts], ...]
     """Of each device."""
     memory: bytes | None = None
@@ -47,6 +46,7 @@ class Look:
     """What was found before a launch."""
 
     key: Hashable
+    kind: Hashable
     memory: bytes | None
     """Digest of memory before the launch; None: not taken."""
     known: Known | None
@@ -58,22 +58,27 @@ class UnchangedLaunches:
 
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, Known] = OrderedDict()
+        self._seconds: OrderedDict[Hashable, float] = OrderedDict()
+        """Host time of the last launch of each kind."""
 
-    def look(self, key: Hashable, contexts: Sequence[LaunchContext]) -> Look:
+    def look(self, kind: Hashable, found: Hashable, contexts: Sequence[LaunchContext]) -> Look:
         """Digest the memory that a launch finds, if a launch of its kind is known, and compare it.
 
         Args:
-            key: its code, geometry, constant banks, chip, and what came before it where caches are kept.
+            kind: its code, geometry, constant banks and chip.
+            found: what came before it where caches are kept.
             contexts: of each device.
         """
         # A launch also sees where memory is allocated.
-        key = key, tuple(context.memory.table().tobytes() for context in contexts)
-        known = self._known.get(key)
-        if known is None or not _is_small(contexts, known.seconds):
-            return Look(key, None, None)
-        self._known.move_to_end(key)
+        key = kind, found, tuple(context.memory.table().tobytes() for context in contexts)
+        seconds = self._seconds.get(kind)
+        if seconds is None or not _is_small(contexts, seconds):
+            return Look(key, kind, None, None)
         memory = _digest(contexts)
-        return Look(key, memory, known if memory == known.memory else None)
+        known = self._known.get(key)
+        if known is not None:
+            self._known.move_to_end(key)
+        return Look(key, kind, memory, known if known is not None and memory == known.memory else None)
 
     def keep(
         self, look: Look, contexts: Sequence[LaunchContext], results: Sequence[tuple[TimingResult, Counts]], *named: Any
@@ -82,9 +87,12 @@ class UnchangedLaunches:
         seconds = sum(timing.wall_seconds for timing, _ in results)
         if seconds < LEAST_SECONDS:
             return
+        self._seconds[look.kind] = seconds
+        if len(self._seconds) > KEPT:
+            self._seconds.popitem(last=False)
         left = _digest(contexts) if look.memory is not None else None
         same = look.memory if left == look.memory else None
-        self._known[look.key] = Known(named, seconds, tuple(results), same)
+        self._known[look.key] = Known(named, tuple(results), same)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
 
