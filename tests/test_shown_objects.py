@@ -29,6 +29,7 @@ from warpwright.tools.launch_tables import (
     launch_columns,
     short_name,
 )
+from warpwright.tools.report import write_report
 
 RACE = """
 extern "C" __global__ void reverse(float *x)
@@ -62,6 +63,7 @@ def runs() -> list[Any]:
     return [SimpleNamespace(**made), SimpleNamespace(**{**made, "timed": False})]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("columns", [launch_columns, grouped_columns])
 def test_launches_of_several_gpus_name_theirs(columns: Callable[[Sequence[ww.Run]], list[Column]]) -> None:
     gpus = ww.System("p100x2-nvlink", timing="off").gpus
@@ -71,6 +73,16 @@ def test_launches_of_several_gpus_name_theirs(columns: Callable[[Sequence[ww.Run
     assert cells["GPU"] == ["0", "1"]
     assert "GPU" not in {column.heading for column in columns(runs[1:])}
     assert [run.to_dict()["gpu_number"] for run in runs] == [0, 1]
+
+
+@pytest.mark.ci
+def test_a_page_of_several_gpus_names_that_of_each_launch(tmp_path: Path) -> None:
+    gpus = ww.System("p100x2-nvlink").gpus
+    source = 'extern "C" __global__ void k(int *x) { x[threadIdx.x] = 1; }'
+    runs = [gpu.compile(source)["k"][1, 32](gpu.array(np.zeros(32, np.int32))) for gpu in gpus]
+    heading = '<th scope="col" class=num>GPU</th>'
+    assert heading in write_report(tmp_path / "both.html", runs).read_text(encoding="utf-8")
+    assert heading not in write_report(tmp_path / "one.html", runs[1:]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("columns", [launch_columns, grouped_columns])

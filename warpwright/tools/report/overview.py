@@ -35,13 +35,15 @@ def _scale(run: Run) -> str:
 
 def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int, str]) -> str:
     total = sum(run.seconds for run in runs)
+    several_gpus = len({run.gpu_number for run in runs}) > 1
     rows = []
     for i, run in enumerate(runs[:MOST_LISTED]):
         name = f'<a href="#launch-{i + 1}">{escape(run.kernel)}</a>' if i in shown else escape(run.kernel)
         rate = dram_gb_per_s(run)
         limit = limits.get(i, "shared the chip")
+        gpu = f'<td class="num">{run.gpu_number}</td>' if several_gpus else ""
         rows.append(
-            f'<tr><td class="num">{i + 1}</td><td>{name}</td><td class="nowrap">{escape(dims(run.grid))}</td>'
+            f'<tr><td class="num">{i + 1}</td><td>{name}</td>{gpu}<td class="nowrap">{escape(dims(run.grid))}</td>'
             f'<td class="nowrap">{escape(dims(run.block))}</td>'
             + datum("cycles", run.cycles, f"{run.cycles:,}")
             + datum("seconds", run.seconds, time_text(run.seconds) + _scale(run))
@@ -56,8 +58,9 @@ def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int,
         if any(run.shared for run in runs):
             more += " What limits a launch that shared the chip with others is not known; launch it alone."
         more += f" The table holds the first {MOST_LISTED:,}.</p>" if len(runs) > MOST_LISTED else "</p>"
-    heads = ("#", "kernel", "grid", "block", "cycles", "time", "share", "IPC", "DRAM GB/s", "limited by")
-    numeric = {"#", "cycles", "time", "share", "IPC", "DRAM GB/s"}
+    device = ("GPU",) if several_gpus else ()
+    heads = ("#", "kernel", *device, "grid", "block", "cycles", "time", "share", "IPC", "DRAM GB/s", "limited by")
+    numeric = {"#", "GPU", "cycles", "time", "share", "IPC", "DRAM GB/s"}
     head = "".join(f'<th scope="col"{" class=num" if h in numeric else ""}>{h}</th>' for h in heads)
     return (
         '<section class="card" id="launches" aria-labelledby="title-launches"><h2 id="title-launches">Launches</h2><p class="note">In order; time and share of simulated time.</p><div class="scroll" tabindex="0" role="region" aria-label="Launches"><table class="sortable" aria-label="Launches">'
