@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
 import warpwright as ww
 from warpwright.chips import load_chip
+from warpwright.native.intrinsics import words
+from warpwright.native.numba_entry import entry
+from warpwright.timing import SOURCES, address_hash, atomics, l2_hazards
+from warpwright.timing import state as s
+from warpwright.timing.reset import LaunchSizes, initial_state
 
 SOURCE = r"""
 // Additions of all blocks to one word, by `lanes` of each warp (the compiler cannot see that it is one); in the second round, long after a first with one, when the last of a block has left.
@@ -117,3 +122,28 @@ def cycles_per_block(blocks: int, threads: int) -> float:
 def test_polling_takes_time_in_proportion_to_the_blocks(blocks: int, threads: int, card: float) -> None:
     """An H200 (``bench/data/h200/barriers.json``, ``g-vl-``)."""
     assert cycles_per_block(blocks, threads) == pytest.approx(card, rel=0.08)
+
+
+@partial(entry, sources=SOURCES)
+def accepted_at(state, line, time, asked):
+    """When a line's home accepts an atomic of one lane from its own side (``asked`` 0), or its number."""
+    m = words(state)
+    home = address_hash.slice_of(m, line)
+    if asked:
+        return home
+    atomics.atomic(m, 0 if home < m[s.chip.half] else 1, home, line, 1, 1 | 1 << 7, time)
+    return m[l2_hazards.queue_of(m, home).accepted]
+
+
+@pytest.mark.ci
+def test_an_atomic_that_misses_is_accepted_when_dram_reads_its_sector() -> None:
+    """bench.machine.dram_turns on H200: sums on random words of 1 GiB take 61 ps over the chip, as DRAM reads and writes.  Sums on lines that L2 has do not wait."""
+    chip = load_chip("h200", dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0)
+    m = initial_state(chip, LaunchSizes(100, 1, 1, 1)).words
+    home = accepted_at(m, 0, 0, 1)
+    lines = [n << 15 for n in range(1 << 14) if accepted_at(m, n << 15, 0, 1) == home][:40]
+    cold = [int(accepted_at(m, line, 1000, 0)) - 1000 for line in lines]
+    warm = [int(accepted_at(m, line, time, 0)) - time for time, line in zip(range(10**6, 2 * 10**6, 10**4), lines)]
+    rows = len(lines) / 2 * int(m[s.chip.dram_activate_read]) / 256  # in two channels
+    assert max(cold) == pytest.approx(rows, rel=0.3)
+    assert max(warm) < 20

@@ -166,6 +166,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "dram_bank_refresh_interval_ns": (100, 1_000_000),
     "dram_write_batch_bursts": (None, 4096),
     "dram_write_batch_requests_count": (None, 4096),
+    "dram_write_batch_rows_count": (None, 4096),
     "max_cluster_blocks_per_sm": (None, 32),
     "texture_unit_l1_kib": (None, 1024),
     "texture_unit_l1_ways": (None, 64),

@@ -565,6 +565,8 @@ class Dram(Section):
     """Bursts of writes that a channel gathers before it turns its bus around for them."""
     dram_write_batch_requests_count: int = Field(ge=0)
     """Requests that it gathers where its queue has a place for each request, however many bursts it writes; 0: bursts are counted."""
+    dram_write_batch_rows_count: int = Field(ge=0)
+    """Rows that a batch opens at most, each with all queued writes to it, and the queue's places are counted in requests; 0: the whole queue leaves in the order in which it came."""
 
 
 class Cluster(Section):

@@ -11,7 +11,7 @@ from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import lanes_on_word, passes_of, words_named
 from warpwright.timing.compression import note_change
-from warpwright.timing.dram import dram_read
+from warpwright.timing.dram import dram_read, read_begun
 from warpwright.timing.l2 import (
     COPIED,
     PARTS,
@@ -174,7 +174,6 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     if not far:
         # Atomics on the same line follow each other, and wait together while the other side has a copy of the line (``lent_and_back``).
         start = max(start, m[entry.near])
-    m[queue_of(m, home).accepted] = start - (m[s.chip.far_latency] >> 1 if far else 0)
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
     take_line(m, entry, start << FRACTION, units)
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
@@ -188,6 +187,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     m[last] = max(m[last], done)
     note_access(m, entry, True)
     ready = touched & ((1 << 40) - 1)
+    accepted = max(start, ready)
     tag_at = m[s.chip.l2_tags] + place
     tag = m[tag_at]
     # An atomic needs all of the old content.
@@ -198,8 +198,10 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
         # bench.micro ``scattered_once``: half of the atomics on cold sectors fetch 64 bytes
         fetch = (widen(m, line, missing) & ~tag & 15) | missing if far else missing
         come = dram_read(m, home, line, fetch, start)
+        accepted = max(accepted, read_begun(m, home, line))
         filled(m, place, come)
         ready = max(ready, come)
         tag |= fetch
     m[tag_at] = tag | sectors | (sectors << 4)
+    m[queue_of(m, home).accepted] = accepted - (m[s.chip.far_latency] >> 1 if far else 0)
     return max(ready + done - start, done) + m[s.chip.atomic_latency] + back

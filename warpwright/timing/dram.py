@@ -3,7 +3,7 @@
 Each L2 slice owns its channels.  A controller reorders its queue, so a request whose row is closed waits
 for its bank and not for the bus; a channel opens rows only at a fixed interval, longer for writes (bench.micro ``scattered``:
 64 bytes at random take as long as 110); writes wait in a queue, whose places are bursts or requests, and leave in batches,
-each batch turning the bus around twice; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
+each batch turning the bus around twice.  A batch is the whole queue, or the rows of the oldest writes; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
 The timing rules are the rows of ``dram_rules.py``; their latencies are in the chip file.
 """
 
@@ -106,6 +106,100 @@ def _group_bursts(m: Any, where: Place, time: int, takes: int) -> int:
 
 
 @core
+def _written_units(m: Any, where: Place, state: s.Channel, count: int, time: int) -> int:
+    """Bus time, in 1/256 cycle, of writing ``count`` sectors to a row, which is opened if it is not open."""
+    opened = m[state.activations]
+    _bank_ready(m, where, state, time)
+    units = count * m[s.chip.dram_sector]
+    if m[state.activations] != opened:
+        units = max(units, m[s.chip.dram_activate_write])
+    if m[s.chip.dram_group_column]:
+        _group_bursts(m, where, time, count * m[s.chip.dram_group_column])
+    return units
+
+
+@core
+def _queued(m: Any, channel: int, number: int) -> s.QueuedWrite:
+    """A place of a channel's queue of writes, and of what waits behind it."""
+    places = m[s.chip.dram_batch] * s.WAITING_WRITES
+    return s.QueuedWrite(m[s.chip.dram_queues] + (channel * places + number) * s.QueuedWrite.size)
+
+
+@core
+def _take_row(m: Any, channel: int, first: int, end: int) -> int:
+    """Take all writes to the row of a place of a channel's queue; returns their sectors."""
+    row = m[_queued(m, channel, first).row]
+    count = 0
+    for number in range(first, end):
+        write = _queued(m, channel, number)
+        if m[write.row] == row:
+            count += m[write.sectors]
+            m[write.row] = -1
+    return count
+
+
+@core
+def _leave_by_rows(m: Any, where: Place, state: s.Channel, time: int) -> int:
+    """Take a batch from a channel's queue: the rows of its oldest writes, as many as a batch opens, with all writes to them (bench.machine.dram_turns).  Returns its bus time in 1/256 cycle."""
+    channel = where.channel
+    banks = m[s.chip.dram_bank_count]
+    waiting = m[state.requests]
+    end = min(waiting, m[s.chip.dram_batch])
+    rows = 0
+    units = 0
+    left = 0
+    for number in range(waiting):
+        write = _queued(m, channel, number)
+        row = m[write.row]
+        if row < 0:
+            continue
+        if rows < m[s.chip.dram_batch_rows]:
+            rows += 1
+            count = _take_row(m, channel, number, end)
+            m[state.writes] -= count
+            bank = row % banks
+            opened = m[s.chip.dram_banks] + (channel * banks + bank) * 2
+            units += _written_units(m, Place(channel, where.port, bank, opened, row // banks), state, count, time)
+            continue
+        place = _queued(m, channel, left)
+        left += 1
+        count = m[write.sectors]
+        m[write.row] = -1
+        m[place.row] = row
+        m[place.sectors] = count
+    m[state.requests] = left
+    return units
+
+
+@core
+def _start_batch(m: Any, where: Place, state: s.Channel, time: int) -> None:
+    """A batch of a full queue begins to leave."""
+    if m[s.chip.dram_batch_rows]:
+        waiting = m[state.requests]
+        units = _leave_by_rows(m, where, state, time)
+        m[state.left] = waiting - m[state.requests]
+    else:
+        units = m[state.queued]
+        m[state.queued] = 0
+        m[state.writes] = 0
+        m[state.requests] = 0
+        m[state.left] = m[s.chip.dram_batch]
+    # Between batches without reads the bus need not turn around.
+    units += m[state.read] * (m[s.chip.dram_read_to_write] + m[s.chip.dram_write_to_read])
+    m[state.read] = 0
+    start = reserve(m, where.port, s.DRAM_SHIFT, _CAPACITY, time, units)
+    m[state.batch] = start
+    m[state.written] = start + (units >> 8)
+
+
+@core
+def _catch_up(m: Any, where: Place, state: s.Channel, time: int) -> None:
+    """Let the batches leave that begin before ``time``: each once the queue is full and the one before has left, so that reads that came meanwhile precede it."""
+    while m[state.requests] >= m[s.chip.dram_batch] and m[state.written] <= time:
+        _start_batch(m, where, state, max(m[state.written], m[state.full]))
+
+
+@core
 def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     """When the sectors (bit mask) of a line are in the slice that requested them at ``time``."""
     count = popcount(sectors)
@@ -118,6 +212,8 @@ def dram_read(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
 def read_at(m: Any, where: Place, count: int, time: int) -> int:
     """The same for ``count`` sectors that are at a place."""
     state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
+    if m[s.chip.dram_batch_rows]:
+        _catch_up(m, where, state, time)
     _refresh(m, where.port, state, time)
     units = count * m[s.chip.dram_sector]
     m[state.sectors_read] += count
@@ -126,6 +222,7 @@ def read_at(m: Any, where: Place, count: int, time: int) -> int:
     ready = _bank_ready(m, where, state, time)
     taken = units if m[state.activations] == opened else max(units, m[s.chip.dram_activate_read])
     start = reserve(m, where.port, s.DRAM_SHIFT, _CAPACITY, time, taken)
+    m[state.begun] = start
     if m[s.chip.dram_group_column]:
         in_group = count * m[s.chip.dram_group_column]
         start = max(start, _group_bursts(m, where, time, in_group))
@@ -134,37 +231,46 @@ def read_at(m: Any, where: Place, count: int, time: int) -> int:
 
 
 @core
+def read_begun(m: Any, piece: int, line: int) -> int:
+    """When the channel of a slice's line begins the last read that it was asked for, in cycles; until then the read waits."""
+    return m[s.Channel(m[s.chip.dram_state] + channel_of(m, piece, line) * s.Channel.size).begun]
+
+
+@core
+def _wait_by_rows(m: Any, where: Place, state: s.Channel, count: int, time: int) -> None:
+    """Queue ``count`` sectors in a channel whose batches leave by rows."""
+    _catch_up(m, where, state, time)
+    waiting = m[state.requests]
+    if waiting == m[s.chip.dram_batch] * s.WAITING_WRITES:
+        _start_batch(m, where, state, m[state.written])
+        waiting = m[state.requests]
+    place = _queued(m, where.channel, waiting)
+    m[place.row] = where.row * m[s.chip.dram_bank_count] + where.bank
+    m[place.sectors] = count
+    m[state.writes] += count
+    m[state.requests] = waiting + 1
+    if waiting + 1 == m[s.chip.dram_batch]:
+        m[state.full] = time
+    _catch_up(m, where, state, time)
+
+
+@core
 def queue_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
-    """Queue sectors for writing; a full queue drains as one batch. Returns the channel's offset."""
+    """Queue sectors for writing; from a full queue a batch leaves. Returns the channel's offset."""
     where = place_of(m, piece, line)
     state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
     count = popcount(sectors)
     if m[s.chip.compressible_count]:
         count = sectors_written(m, line, count)
     m[state.sectors_written] += count
-    sectors_queued = m[state.writes] + popcount(sectors)
-    requests = m[state.requests] + 1
-    opened = m[state.activations]
-    _bank_ready(m, where, state, time)
-    units = count * m[s.chip.dram_sector]
-    if m[state.activations] != opened:
-        units = max(units, m[s.chip.dram_activate_write])
-    if m[s.chip.dram_group_column]:
-        _group_bursts(m, where, time, count * m[s.chip.dram_group_column])
-    m[state.queued] += units
-    if (requests if m[s.chip.dram_batch_requests] else sectors_queued) >= m[s.chip.dram_batch]:
-        # Between batches without reads the bus need not turn around.
-        turnaround = m[s.chip.dram_read_to_write] + m[s.chip.dram_write_to_read]
-        units = m[state.queued] + m[state.read] * turnaround
-        m[state.queued] = 0
-        m[state.read] = 0
-        start = reserve(m, where.port, s.DRAM_SHIFT, _CAPACITY, time, units)
-        m[state.batch] = start
-        m[state.written] = start + (units >> 8)
-        sectors_queued = 0
-        requests = 0
-    m[state.writes] = sectors_queued
-    m[state.requests] = requests
+    if m[s.chip.dram_batch_rows]:
+        _wait_by_rows(m, where, state, count, time)
+        return state
+    m[state.queued] += _written_units(m, where, state, count, time)
+    m[state.writes] += popcount(sectors)
+    m[state.requests] += 1
+    if (m[state.requests] if m[s.chip.dram_batch_requests] else m[state.writes]) >= m[s.chip.dram_batch]:
+        _start_batch(m, where, state, time)
     return state
 
 
@@ -179,10 +285,10 @@ def dram_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
 def write_back(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
     """Queue sectors for writing. Returns when the queue has room for them, in cycles.
 
-    The queue holds one batch.  While a batch drains, its entries become free one by one for the next batch, however long the batch takes (an H200's L2
+    While a batch drains, its places become free one by one, however long it takes (an H200's L2
     writes back single sectors of 21 billion lines per second, bench.machine.l2_policies ``histograms``; a batch of them opens a row for each).
     """
     state = s.Channel(queue_write(m, piece, line, sectors, time))
     queued = m[state.requests] if m[s.chip.dram_batch_requests] else m[state.writes]
-    drains = m[state.written] - m[state.batch]
-    return m[state.batch] + divide(drains * queued, m[s.chip.dram_batch])
+    since = queued - m[s.chip.dram_batch] + m[state.left]
+    return m[state.batch] + divide((m[state.written] - m[state.batch]) * max(since, 0), max(m[state.left], 1))

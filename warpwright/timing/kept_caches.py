@@ -30,6 +30,15 @@ LONG_AGO = -(1 << 40)
 _ROWS, _CHANNELS, _PAGES = "dram_banks", "dram_state", "tlb"
 
 
+def _queues(state: s.State) -> npt.NDArray[np.int64]:
+    """Queued writes by channel, place and field; no place where their rows do not matter."""
+    m, first = state.words, state.areas["dram_queues"]
+    channels = int(m[s.chip.channels_per_slice] * m[s.chip.slices])
+    places = int(m[s.chip.dram_batch]) * s.WAITING_WRITES if m[s.chip.dram_batch_rows] else 0
+    size = s.QueuedWrite.size
+    return m[first : first + channels * places * size].reshape(channels, places, size)
+
+
 class KeptCaches:
     """The caches of one device between two launches; empty at first."""
 
@@ -40,6 +49,7 @@ class KeptCaches:
         self._words: npt.NDArray[np.int64] | None = None
         self._l2 = range(0)
         self._areas: dict[str, npt.NDArray[np.int64]] = {}
+        self._queued = np.zeros((0, 0, 0), np.int64)
         self._epoch_cycles = 0
         self._brought: list[tuple[int, int, int]] = []
         self._ways = 1
@@ -67,6 +77,8 @@ class KeptCaches:
         for name, kept in self._areas.items():
             first = state.areas[name]
             m[first : first + len(kept)] = kept
+        if self._areas:
+            _queues(state)[:, : self._queued.shape[1]] = self._queued
         self._ranges = np.array(list(self._taken_in(state)), np.int64).reshape(-1, s.BR_WORDS)
         self._brought.clear()
         m[s.chip.brought], m[s.chip.brought_count] = self._ranges.ctypes.data, len(self._ranges)
@@ -94,6 +106,8 @@ class KeptCaches:
             _ROWS: self._rows(state, elapsed),
             _CHANNELS: self._channels(state, elapsed),
         }
+        most = int(self._areas[_CHANNELS][s.Channel.requests :: s.Channel.size].max())
+        self._queued = _queues(state)[:, :most].copy()
         self._words = self._whole
         self._ways = int(m[s.chip.l2_ways])
 
@@ -164,9 +178,11 @@ class KeptCaches:
         count = int(m[s.chip.channels_per_slice] * m[s.chip.slices])
         now = m[first : first + count * s.Channel.size].reshape(count, s.Channel.size)
         kept = np.zeros_like(now)
-        for field in (s.Channel.writes, s.Channel.queued, s.Channel.read):
+        for field in (s.Channel.writes, s.Channel.requests, s.Channel.queued, s.Channel.read, s.Channel.left):
             kept[:, field] = now[:, field]
-        for field in (s.Channel.batch, s.Channel.written):
+        # What waited for a place has found one before the next launch.
+        kept[:, s.Channel.requests] = np.minimum(kept[:, s.Channel.requests], m[s.chip.dram_batch])
+        for field in (s.Channel.batch, s.Channel.written, s.Channel.full):
             kept[:, field] = np.maximum(now[:, field] - elapsed, 0)
         kept[:, s.Channel.first] = LONG_AGO  # memory in use is refreshed continuously
         return kept.reshape(-1)

@@ -153,6 +153,13 @@ class _Sizes:
         """Bank groups of all channels, none if nothing limits them."""
         return self.channels * self.chip.dram.dram_bank_group_count if self.chip.get(limit) else 0
 
+    @property
+    def queued_writes(self) -> int:
+        """Places for the writes of all channels whose rows decide what leaves together."""
+        dram = self.chip.dram
+        queue = dram.dram_write_batch_requests_count or dram.dram_write_batch_bursts
+        return self.channels * queue * s.WAITING_WRITES if dram.dram_write_batch_rows_count else 0
+
     def _place_areas(self, blocks: int) -> None:
         """Where each area of the state begins; ``blocks`` are logged."""
         sm, l2, texture = self.chip.sm, self.chip.l2, self.chip.texture
@@ -168,6 +175,7 @@ class _Sizes:
             ("sms", (sm.sm_count + 1) * self.sm_slots),
             ("order", sm.sm_count * s.MAX_REQUESTS),
             ("group_order", sm.sm_count * s.MAX_REQUESTS * s.SLICE_GROUPS),
+            ("dram_queues", self.queued_writes * s.QueuedWrite.size),
             ("gpc_fields", self.gpcs * s.Gpc.size),
             ("gpc_turns", self.gpcs),
             *self._areas_of_links(),
@@ -284,7 +292,7 @@ def _clear(state: s.State, sizes: _Sizes, count: int, used: slice, zeros: range)
     """Restore the initial state of the areas that the previous launch used; other SMs keep all but their counters, and L2 what ``zeros`` covers."""
     m, areas = state.words, state.areas
     sms = m[areas["sms"] : areas["order"]][: count * sizes.sm_slots].reshape(count, sizes.sm_slots)
-    # The requests of a window, their order and what belongs to them are written before they are read.
+    # The requests of a window, their order and what belongs to them are written before they are read, as are DRAM's queued writes.
     sms[used, : sizes.offsets["requests"]] = 0
     sms[used, sizes.offsets["const"] :] = 0
     sms[used.stop :, : s.SM.sub_cores] = 0

@@ -545,6 +545,7 @@ class Header(Unit):
     dram_ports = area("dram_ports", "calendars of the channels' data buses")
     dram_openings = area("dram_openings", "calendars of the rows that the channels open")
     dram_state = area("dram_state", "the channels (Channel)")
+    dram_queues = area("dram_queues", "the channels' queued writes (QueuedWrite)")
     dram_banks = area("dram_banks", "open row and ready time of each bank")
     dram_bank_count = from_chip("dram.dram_bank_count", "banks", "of a channel")
     dram_latency = derived(
@@ -594,6 +595,9 @@ class Header(Unit):
     )
     dram_batch_requests = from_chip(
         "dram.dram_write_batch_requests_count", "requests", "of writes that a channel gathers; 0: bursts count"
+    )
+    dram_batch_rows = from_chip(
+        "dram.dram_write_batch_rows_count", "rows", "that a batch of writes opens at most; 0: a whole queue leaves"
     )
     bank_refresh_interval = from_chip("dram.dram_bank_refresh_interval_ns", "cycle", "between refreshes of one bank")
     bank_refresh = rule("tRFCsb")

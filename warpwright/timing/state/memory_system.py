@@ -322,6 +322,20 @@ class Channel(Unit, size=16):
     sectors_written = word("sectors", "written so far")
     activations = word("rows", "opened so far")
     first = word("cycle", "of the first request, plus one")
+    begun = word("cycle", "when it begins the last read that it was asked for")
+    left = word("bursts or requests", "of the last batch of writes")
+    full = word("cycle", "when the queue of writes was filled")
+
+
+WAITING_WRITES = 4
+"""Writes of a channel that the model keeps in order, per place of its queue: those in the queue, and those that wait in L2 for a place."""
+
+
+class QueuedWrite(Unit):
+    """A place of a channel's queue of writes."""
+
+    row = word("", "the row's number times that of banks, plus the bank's; negative: none")
+    sectors = word("sectors", "to write")
 
 
 # --- texture units (texture_unit.py) ----------------------------------------------------------------
