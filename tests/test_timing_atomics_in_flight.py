@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 import warpwright as ww
 from warpwright.chips import load_chip
+from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.native.numba_entry import entry
 from warpwright.timing import SOURCES, address_hash, atomics, l2_hazards
 from warpwright.timing import state as s
 from warpwright.timing.reset import LaunchSizes, initial_state
@@ -124,8 +125,8 @@ def test_polling_takes_time_in_proportion_to_the_blocks(blocks: int, threads: in
     assert cycles_per_block(blocks, threads) == pytest.approx(card, rel=0.08)
 
 
-@partial(entry, sources=SOURCES)
-def accepted_at(state, line, time, asked):
+@partial(entry, what="", sources=SOURCES)
+def accepted_at(state: Any, line: int, time: int, asked: int) -> int:
     """When a line's home accepts an atomic of one lane from its own side (``asked`` 0), or its number."""
     m = words(state)
     home = address_hash.slice_of(m, line)
@@ -143,7 +144,10 @@ def test_an_atomic_that_misses_is_accepted_when_dram_reads_its_sector() -> None:
     home = accepted_at(m, 0, 0, 1)
     lines = [n << 15 for n in range(1 << 14) if accepted_at(m, n << 15, 0, 1) == home][:40]
     cold = [int(accepted_at(m, line, 1000, 0)) - 1000 for line in lines]
-    warm = [int(accepted_at(m, line, time, 0)) - time for time, line in zip(range(10**6, 2 * 10**6, 10**4), lines)]
+    warm = [
+        int(accepted_at(m, line, time, 0)) - time
+        for line, time in zip(lines, range(10**6, 2 * 10**6, 10**4), strict=False)
+    ]
     rows = len(lines) / 2 * int(m[s.chip.dram_activate_read]) / 256  # in two channels
     assert max(cold) == pytest.approx(rows, rel=0.3)
     assert max(warm) < 20
