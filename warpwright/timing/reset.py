@@ -160,6 +160,17 @@ class _Sizes:
         queue = dram.dram_write_batch_requests_count or dram.dram_write_batch_bursts
         return self.channels * queue * s.WAITING_WRITES if dram.dram_write_batch_rows_count else 0
 
+    def _areas_of_dram(self) -> tuple[tuple[str, int], ...]:
+        """What is known of channels, bank groups and banks, apart from queued writes."""
+        return (
+            ("dram_ports", self.channels * s.CALENDAR_SLOTS),
+            ("dram_openings", self.channels * s.CALENDAR_SLOTS),
+            ("dram_group_openings", self._groups("dram_group_activate_ns") * s.CALENDAR_SLOTS),
+            ("dram_group_columns", self._groups("dram_group_column_ns") * s.CALENDAR_SLOTS),
+            ("dram_state", self.channels * s.Channel.size),
+            ("dram_banks", self.channels * self.chip.dram.dram_bank_count * 2),
+        )
+
     def _place_areas(self, blocks: int) -> None:
         """Where each area of the state begins; ``blocks`` are logged."""
         sm, l2, texture = self.chip.sm, self.chip.l2, self.chip.texture
@@ -193,12 +204,7 @@ class _Sizes:
             ("coalescer", self.gpcs * s.SLICE_GROUPS * self.coalescer_lines * 4),
             ("touched", l2.l2_slice_count * -(-sm.sm_count // 64)),
             ("far_ports", 2 * self.half * s.CALENDAR_SLOTS),
-            ("dram_ports", self.channels * s.CALENDAR_SLOTS),
-            ("dram_openings", self.channels * s.CALENDAR_SLOTS),
-            ("dram_group_openings", self._groups("dram_group_activate_ns") * s.CALENDAR_SLOTS),
-            ("dram_group_columns", self._groups("dram_group_column_ns") * s.CALENDAR_SLOTS),
-            ("dram_state", self.channels * s.Channel.size),
-            ("dram_banks", self.channels * self.chip.dram.dram_bank_count * 2),
+            *self._areas_of_dram(),
             ("texture_units", self.gpcs * self.texture_unit_words),
             ("texture_l2", l2.l2_slice_count * self.texture_l2_sets * texture.texture_unit_l2_ways * s.T_WORDS),
             ("buckets", self.gpcs * s.BUCKET_SLOTS),
