@@ -162,6 +162,27 @@ def test_hands_over_at_the_block_that_is_too_long(monkeypatch: pytest.MonkeyPatc
     assert run.compile_seconds > 0
 
 
+@pytest.mark.ci
+def test_hands_over_once_the_first_blocks_predict_too_long_a_launch(
+    monkeypatch: pytest.MonkeyPatch, part_done: list[int]
+) -> None:
+    limit(monkeypatch, 2000)
+    source = """extern "C" __global__ void steps(int *x) {
+        int v = threadIdx.x;
+        for (int i = 0; i < 200; i++) v = v * v + x[i & 1];
+        x[2 + blockIdx.x * 32 + threadIdx.x] = v;
+    }"""
+    found = []
+    for blocks in (64, 4):
+        for engine in ("tiered", "compiled"):
+            x = np.arange(2 + 64 * 32, dtype=np.int32)
+            ww.GPU("a100", timing="off", engine=engine).compile(source)["steps"][blocks, 32](x)
+            found.append(x)
+    assert part_done == [1]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[2], found[3])
+
+
 def test_warps_that_wait_are_handed_over(monkeypatch: pytest.MonkeyPatch, part_done: list[int]) -> None:
     limit(monkeypatch, ALWAYS)
     launch(case("lock_blocks", "small"), "tiered")

@@ -40,6 +40,8 @@ INSTRUCTIONS_FOR_CODE = 32
 ``test_complex.py``: 54 kernels of 27,500 instructions, 1.6 ms to compile one, 50 µs to interpret one for a warp)."""
 INSTRUCTIONS_FOR_WARP = 16
 """Cost of preparing a warp, in warp-instructions."""
+LIKELY_EXCESS = 2
+"""A launch whose blocks so far predict this many times what the interpreter may take is compiled at once: blocks are not all alike."""
 LONG_LOOP_BACK_EDGES = 4096
 REVERSIBLE = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 """Services whose effects can be undone."""
@@ -149,6 +151,7 @@ class TieredExecution:
         )
         # Warps that cannot communicate wait for nothing; a loop of this many iterations is left to compiled code.
         self.launch.turn_back_edges = LONG_LOOP_BACK_EDGES
+        self._most = instructions
         self.launch.limits = Limits(instructions, BACK_EDGES_BEFORE_YIELD - 1 if _has_atomics(loaded) else 1 << 62)
 
     @property
@@ -173,10 +176,15 @@ class TieredExecution:
             ended.warp_instructions += outcome.instructions
             ended.thread_instructions += outcome.thread_instructions
             ended.blocks_done += 1
-        self.loaded.interpreted_instructions += (
-            self.launch.clock + INSTRUCTIONS_FOR_WARP * ended.blocks_done * self.context.geometry.warps_per_block
-        )
+            if self._spent() * blocks > LIKELY_EXCESS * self._most * ended.blocks_done:
+                break  # what is left takes so long that compiled code would be needed in the end
+        self.loaded.interpreted_instructions += self._spent()
         return ended if ended.blocks_done == blocks else self._finish()
+
+    def _spent(self) -> int:
+        """What interpretation has cost so far, in warp-instructions."""
+        warps = self._ended.blocks_done * self.context.geometry.warps_per_block
+        return self.launch.clock + INSTRUCTIONS_FOR_WARP * warps
 
     def _block(self, number: int) -> Outcome | None:
         """Run a block to its end; returns None if it was undone."""
