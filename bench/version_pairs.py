@@ -1,9 +1,9 @@
-"""How fast this checkout launches kernels beside another one: pairs of processes on one core, which launch in turns.
+"""How fast this checkout launches kernels, compared with another one: pairs of processes on one core, which launch in turns.
 
 ``python -m bench.version_pairs --against CHECKOUT [--this CHECKOUT] [--gpu h200] [--pairs 5] [--launches 30] [NAME …]`` runs the kernels of ``bench.timing`` (large sizes of the corpus, full
 timing) and those of ``bench.engine`` (``engine:triad``, without timing), or those that are named. The two processes of a pair are pinned to one core, and each launches while the
 other waits. Prints for each kernel the other checkout's CPU time divided by this one's, of the shortest and of the median launches of all pairs, and the lowest and
-highest ratio of the pairs' shortest launches, which tells how much processes vary; and whether the cycles are equal.
+highest ratio of the pairs' shortest launches, which shows how much processes vary; and whether the cycles are equal.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ for _ in sys.stdin:
     seconds = time.process_time() - began
     print(json.dumps([seconds, run.cycles if not name.startswith("engine:") else 0]), flush=True)
 """
-"""Launches once for each line that it reads. It runs in either checkout, and uses only what earlier versions have as well."""
+"""Launches once for each line that it reads. It runs in either checkout, and uses only what earlier versions also have."""
 
 
 class Process:

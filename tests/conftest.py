@@ -56,7 +56,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Without the tests marked ci, Hypothesis draws no constants of the package's source: each process would first parse 500 modules for them.
 
-    Of the tests that are selected the long ones come first.
+    Of the selected tests, the long ones come first.
     """
     if "not ci" in config.option.markexpr:
         from hypothesis.internal.conjecture import providers
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def long_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
-    """The tests with those marked ``long`` in front of each process's part, dealt out in turn.
+    """The tests, with those marked ``long`` dealt out in turn to the front of each process's part.
 
     pytest-xdist gives each process an equal part of the list, and at the end takes tests from the back of the longest queue: a long test there would
     keep one process busy after the others had finished.
@@ -83,7 +83,7 @@ def long_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
 
 
 def pytest_collection_finish() -> None:
-    """The garbage collector neither visits the thousands of tests again nor runs as often as in small programs: it took 7% of the tests' time."""
+    """Keep the garbage collector from visiting the thousands of tests, and run it less often: it took 7% of the tests' time."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 

@@ -98,7 +98,7 @@ def test_fences_of_block_scope_take_a_cards_time(kernel: str, warps: int, tolera
     ],
 )
 def test_a_fence_that_no_lane_executes_waits_for_nothing(kernel: str, warps: int, tolerance: float) -> None:
-    """Its guard is false in all lanes: 72 cycles with the three instructions behind it in place of 271 for the device and 986 for the system."""
+    """Its guard is false in all lanes: 72 cycles with the three instructions after it, instead of 271 for the device and 986 for the system."""
     card = CARD[f"{kernel} 0"][guarded_fences.WARPS.index(warps)]
     assert turn_cycles(kernel, warps, 0) == pytest.approx(card, rel=tolerance)
 

@@ -167,7 +167,7 @@ def _settings(count: int) -> settings:
 @_settings(12)
 @given(SHAPES)
 def test_random_cooperative_launches(shape: Shape) -> None:
-    # That a deadlock is one takes seconds to find: one is a test of its own, many are among the ten thousand. So are the other sizes of a block, for each of
+    # Finding a deadlock takes seconds: one case is a test of its own, many are among the ten thousand. So are the other sizes of a block, for each of
     # which the kernel is compiled.
     check(untimed(), replace(shape, absent=0, threads=96 if shape.threads <= 96 else 256))
 

@@ -89,7 +89,7 @@ MEDIUM = frozenset(
 def interpreted_launch(name: str, chip: str) -> object:
     # The other programs are compiled in every run.
     quick = name in QUICK or (chip == "h200" and name in LONG - SECONDS)
-    # The instructions of an A100 that a V100 has not are in programs that need an A100; the corpus runs there whole (test_ptx.py). On an H200 the programs that
+    # Instructions that an A100 has and a V100 lacks are in programs that need an A100; the whole corpus runs there (test_ptx.py). On an H200 the programs that
     # do not take long to compile run compiled.
     repeated = program(name).min_arch < 80 and (chip == "a100" or (chip == "h200" and name not in LONG))
     return pytest.param(

@@ -208,7 +208,7 @@ def test_progress_has_blocks_rate_and_time_left() -> None:
     assert describe(replace(progress(4, 0), phase="compiling")) == "compiling, 4 s"
     large = replace(progress(4, 0), phase="compiling", instructions=44_600)
     assert describe(large) == "compiling 44,600 instructions, 4 s"
-    interpreted = "0 of 64 blocks, interpreted until compiling its 44,600 instructions pays, 4 s"
+    interpreted = "0 of 64 blocks, interpreted until compiling its 44,600 instructions pays off, 4 s"
     assert describe(replace(large, phase="interpreting")) == interpreted
     waits = "waiting for the cycle model, which is compiled once on this machine, 4 s"
     assert describe(replace(progress(4, 0), phase="model")) == waits

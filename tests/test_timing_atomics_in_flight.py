@@ -127,7 +127,7 @@ def test_polling_takes_time_in_proportion_to_the_blocks(blocks: int, threads: in
 
 @partial(entry, what="", sources=SOURCES)
 def accepted_at(state: Any, line: int, time: int, asked: int) -> int:
-    """When a line's home accepts an atomic of one lane from its own side (``asked`` 0), or its number."""
+    """When a line's home accepts an atomic of one lane from its own side (``asked`` 0), or the home's number (1)."""
     m = words(state)
     home = address_hash.slice_of(m, line)
     if asked:

@@ -115,7 +115,7 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
                 held.append((memory, window))
             context.is_cooperative = workspace is not None
             if reaches is not None:
-                context.grid_barrier = 0  # of all grids
+                context.grid_barrier = 0  # its barrier is of all grids
             jobs.append(Job(launcher, context, checked=False, timed=True))
         joined = [one for one in workspaces if one is not None] if reaches is not None else []
         _DevicesJob(jobs, joined).run()

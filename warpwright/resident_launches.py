@@ -66,7 +66,7 @@ class ResidentLaunches:
         return machine.now / self._clock if machine is not None else 0.0
 
     def stand(self, seconds: float) -> None:
-        """Let its kernels' clocks go on, while it stands still."""
+        """Advance the clocks that its kernels read, while it stands still."""
         self._job.made().stand(round(seconds * self._clock))
 
     @property

@@ -88,7 +88,7 @@ class Progress:
 
     kernel: str
     phase: str
-    """``compiling`` (the kernel, for the host), ``interpreting`` (until compiling it pays), ``model`` (waits for the cycle model, which is compiled once on a machine) or
+    """``compiling`` (the kernel, for the host), ``interpreting`` (until compiling it pays off), ``model`` (waits for the cycle model, which is compiled once on a machine) or
     ``running``."""
     seconds: float
     """Host time since the launch began."""
@@ -100,7 +100,7 @@ class Progress:
     idle_seconds: float = 0.0
     """Host time since the number of ended blocks was last seen to change."""
     instructions: int = 0
-    """Of the kernel's machine code, which compiling takes its time for."""
+    """In the kernel's machine code; the time of compiling grows with them."""
 
 
 class Metrics(dict[str, float]):
@@ -154,7 +154,7 @@ class Run:
     caches: str = "cold"
     """``"kept"`` if it found in L2 what earlier launches, copies and fills had left; ``"cold"`` if it began with empty caches, as a sampled launch always does."""
     gpu_number: int = 0
-    """Of its GPU, among the devices of the program."""
+    """Number of its GPU among the program's devices."""
     children: list[Run] = field(default_factory=list, repr=False)
     """Launches made by the kernel, in order; they ran after it."""
     gpu_type: type[GPU] | None = field(default=None, repr=False)
@@ -584,12 +584,12 @@ class Job:
         self.begins: Key | None = None
         """What decides, with memory, how long it takes."""
         self.exactly: Hashable = None
-        """What decides, with memory, what it does, and with what caches hold, how long it takes."""
+        """What decides, together with memory, what it does, and together with memory and caches, how long it takes."""
         self._same: Key | None = None
         self._seen: Look | None = None
         self.phase = "compiling"
         self.execution_phase: Callable[[], str] = lambda: "running"
-        """How far an execution is that compiles its kernel when this pays."""
+        """The phase of an execution that compiles its kernel only when that pays off."""
         self.blocks_done: Callable[[], int] = lambda: 0
         self.cycles = 0
         self._blocks_seen, self._seen_at = 0, 0.0

@@ -57,7 +57,7 @@ class Collective:
     gpu_number: int
     ranks: int
     size_bytes: int
-    """Of the counts of the calls."""
+    """Total of the calls' counts."""
     seconds: float
     """Simulated time; 0 without timing."""
 

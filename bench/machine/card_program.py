@@ -28,7 +28,7 @@ def main(
     Args:
         module: the module's file; the program is in the same folder and has the same name.
         measure: receives a function that runs the program and returns its JSON output; returns the data to store.
-        options: of nvcc.
+        options: further options of nvcc.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, required=True)

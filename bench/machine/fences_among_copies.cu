@@ -9,7 +9,7 @@ static __device__ __forceinline__ void await(unsigned bar, unsigned parity)
     asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again; }" :: "r"(bar), "r"(parity) : "memory");
 }
 
-// The first warp's first thread loads `count` times `bytes`, `depth` of them in flight; the second warp makes `fences`. A block reads a part of `from` of its own, again and again.
+// The first warp's first thread loads `count` times `bytes`, `depth` of them in flight; the second warp executes `fences`. Each block reads its own part of `from`, again and again.
 template <class FENCE> static __device__ __forceinline__ void among(unsigned *out, const char *from, int bytes, int depth, int count, int fences)
 {
     extern __shared__ __align__(128) char ring[];

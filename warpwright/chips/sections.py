@@ -189,7 +189,7 @@ class Pipes(Section):
     membar_block_written_latency_cycles: int = Field(gt=0)
     """Where its warp has stored since its last fence."""
     membar_block_wavefronts_count: int = Field(ge=0)
-    """Wavefronts of the load/store unit that it takes behind its warp's accesses in the memory queue; 0: it does not go there, and waits for L2's acknowledgement of stores."""
+    """Wavefronts of the load/store unit that it takes, after its warp's accesses in the memory queue; 0: it does not pass the queue, and waits until L2 has acknowledged stores."""
     membar_block_written_wavefronts_count: int = Field(ge=0)
     """Where its warp has stored since its last fence."""
     membar_skipped_latency_cycles: int = Field(gt=0)
@@ -566,7 +566,7 @@ class Dram(Section):
     dram_write_batch_requests_count: int = Field(ge=0)
     """Requests that it gathers where its queue has a place for each request, however many bursts it writes; 0: bursts are counted."""
     dram_write_batch_rows_count: int = Field(ge=0)
-    """Rows that a batch opens at most, each with all queued writes to it, and the queue's places are counted in requests; 0: the whole queue leaves in the order in which it came."""
+    """Rows that a batch opens at most; all queued writes to a row leave together, and the queue's places are counted in requests. 0: the whole queue leaves in order of arrival."""
 
 
 class Cluster(Section):

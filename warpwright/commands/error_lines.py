@@ -32,7 +32,7 @@ class Copy:
         del self._bytes[:-KEPT_BYTES]
 
     def error(self) -> str:
-        """The lines that say what went wrong: the exception of a Python program, otherwise the last lines."""
+        """The lines that show what went wrong: the exception of a Python program, otherwise the last lines."""
         text = _CONTROL.sub("", self._bytes.decode("utf-8", "replace"))
         lines = [line.rstrip() for line in text.splitlines() if line.strip() and not _OWN.match(line)]
         if _TRACEBACK in lines:
@@ -44,7 +44,7 @@ class Copy:
 
 @contextmanager
 def copied_stderr() -> Iterator[Copy]:
-    """Keep what this process and those that it starts write to standard error, which still reaches the terminal as from a terminal."""
+    """Keep what this process and those that it starts write to standard error, which still reaches the terminal as if nothing were between."""
     copy = Copy()
     try:
         before = os.dup(2)

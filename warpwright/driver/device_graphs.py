@@ -3,8 +3,8 @@
 A graph whose kernels may launch graphs runs as a unit. A fire-and-forget graph begins when the launching kernel has ended and runs concurrently with the
 nodes that follow; tail graphs run in order after the graph and everything that it has fired.
 
-A kernel that may poll memory can wait for what it fires: it stays on the chip, and the graph runs soon after it is requested. The kernel stands still meanwhile, as if
-it did nothing but wait; the clocks that it reads go on.
+A kernel that may poll memory can wait for what it fires: it stays on the chip, and the graph runs soon after it is requested. The kernel does not execute meanwhile,
+as if it did nothing but wait; the clocks that it reads keep running.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LAUNCH = "cudaGraphLaunch"
 CLOCK_STEP_SECONDS = 1e-9
-"""More than a cycle, so that a machine that has run so far is not before the time."""
+"""Longer than a cycle: a machine that runs until this long after a time has reached that time."""
 
 
 def launches_graphs(graph: Graph) -> bool:
@@ -117,10 +117,10 @@ def _run_waiting(work: Node, lane: Stream) -> bool:
 
 
 def _beside_fired(launches: ResidentLaunches, run: GraphRun, lane: Stream, began: int) -> int:
-    """Run a kernel to its end, and each graph that it fires when this begins; returns the time of all, in picoseconds.
+    """Run a kernel to its end, and each graph that it fires when the graph begins; returns the time of all, in picoseconds.
 
-    A fired graph begins as the next node of a graph does: the request needs no call of the host.  Until then the kernel runs on; while the graph runs it stands
-    still, apart from the clocks that it reads.
+    A fired graph begins as the next node of a graph does: the request needs no call of the host.  Until then the kernel runs on; while the graph runs, only the
+    clocks that the kernel reads advance.
 
     Raises:
         GroupError: a fault in the kernel, or it waits for something that cannot happen.

@@ -74,7 +74,7 @@ def connect(memories: Sequence[DeviceMemory], reaches: Reaches, kernel: str) -> 
 
 
 def blocks_come(word: int, blocks: int) -> int:
-    """How many blocks have come to a barrier: each adds one, the first so much that the highest bit changes with the last."""
+    """How many blocks have arrived at a barrier: each adds one, the first so much that the highest bit changes with the last."""
     low = word & _COUNT
     return low if low < blocks else low + blocks - (_COUNT + 1)
 

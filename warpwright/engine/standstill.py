@@ -1,4 +1,4 @@
-"""Explains launches whose warps run forever: where they stand, and which blocks a barrier of the whole grid still lacks."""
+"""Explains launches whose warps run forever: where the warps are, and which blocks have not arrived at a barrier of the whole grid."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], wa
         lines.append(
             f"{waiting_blocks:,} of the grid's {total:,} blocks have not begun: the chip has no room for them until others end"
         )
-        advice += "\n  If these wait for all blocks of the grid, use at most as many as the chip holds at once; a cooperative launch tests that"
+        advice += "\n  If they wait for all blocks of the grid, use at most as many as the chip holds at once; a cooperative launch checks this"
     return DeadlockError(
         f"deadlock in kernel {plain_name(program.name)}, block {shown.index}: warps run, but only repeat themselves, and memory does not change\n  "
         + "\n  ".join(lines)

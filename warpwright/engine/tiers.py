@@ -41,7 +41,7 @@ INSTRUCTIONS_FOR_CODE = 32
 INSTRUCTIONS_FOR_WARP = 16
 """Cost of preparing a warp, in warp-instructions."""
 LIKELY_EXCESS = 2
-"""A launch whose blocks so far predict this many times what the interpreter may take is compiled at once: blocks are not all alike."""
+"""A launch is compiled once its blocks so far predict more than this many times what the interpreter may take; more than 1, because blocks are not all alike."""
 LONG_LOOP_BACK_EDGES = 4096
 REVERSIBLE = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 """Services whose effects can be undone."""

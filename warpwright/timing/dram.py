@@ -3,7 +3,8 @@
 Each L2 slice owns its channels.  A controller reorders its queue, so a request whose row is closed waits
 for its bank and not for the bus; a channel opens rows only at a fixed interval, longer for writes (bench.micro ``scattered``:
 64 bytes at random take as long as 110); writes wait in a queue, whose places are bursts or requests, and leave in batches,
-each batch turning the bus around twice.  A batch is the whole queue, or the rows of the oldest writes; refresh takes the bus at fixed intervals.  Bus time is kept in 1/256 cycle.
+each batch turning the bus around twice.  A batch is the whole queue, or all writes to the rows of the oldest ones.  Refresh takes the bus at fixed intervals.
+Bus time is kept in 1/256 cycle.
 The timing rules are the rows of ``dram_rules.py``; their latencies are in the chip file.
 """
 
@@ -120,7 +121,7 @@ def _written_units(m: Any, where: Place, state: s.Channel, count: int, time: int
 
 @core
 def _queued(m: Any, channel: int, number: int) -> s.QueuedWrite:
-    """A place of a channel's queue of writes, and of what waits behind it."""
+    """A place in a channel's queue of writes, or among the writes that wait for room in it."""
     places = m[s.chip.dram_batch] * s.WAITING_WRITES
     return s.QueuedWrite(m[s.chip.dram_queues] + (channel * places + number) * s.QueuedWrite.size)
 
@@ -194,7 +195,7 @@ def _start_batch(m: Any, where: Place, state: s.Channel, time: int) -> None:
 
 @core
 def _catch_up(m: Any, where: Place, state: s.Channel, time: int) -> None:
-    """Let the batches leave that begin before ``time``: each once the queue is full and the one before has left, so that reads that came meanwhile precede it."""
+    """Start the batches that begin before ``time``: each begins once the queue is full and the previous one has left, so reads that arrive meanwhile precede it."""
     while m[state.requests] >= m[s.chip.dram_batch] and m[state.written] <= time:
         _start_batch(m, where, state, max(m[state.written], m[state.full]))
 
@@ -256,7 +257,7 @@ def _wait_by_rows(m: Any, where: Place, state: s.Channel, count: int, time: int)
 
 @core
 def queue_write(m: Any, piece: int, line: int, sectors: int, time: int) -> int:
-    """Queue sectors for writing; from a full queue a batch leaves. Returns the channel's offset."""
+    """Queue sectors for writing; a full queue starts a batch. Returns the channel's offset."""
     where = place_of(m, piece, line)
     state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
     count = popcount(sectors)

@@ -31,7 +31,7 @@ _ROWS, _CHANNELS, _PAGES = "dram_banks", "dram_state", "tlb"
 
 
 def _queues(state: s.State) -> npt.NDArray[np.int64]:
-    """Queued writes by channel, place and field; no place where their rows do not matter."""
+    """Queued writes by channel, place and field; no places if a batch is the whole queue."""
     m, first = state.words, state.areas["dram_queues"]
     channels = int(m[s.chip.channels_per_slice] * m[s.chip.slices])
     places = int(m[s.chip.dram_batch]) * s.WAITING_WRITES if m[s.chip.dram_batch_rows] else 0

@@ -2,11 +2,11 @@
 
 The functional engine compares whole states (``engine/jit/livelock.py``).  Here warps stop at different times, so the same state of all of them hardly recurs;
 but a warp's next step follows from its own state and from memory.  So once no block has ended for a while, the warps are inspected from time to time.  The first
-inspections record their states.  If afterwards each warp has continued and come back to a recorded state (or waits at a block barrier or for an mbarrier), and so
-once more after memory has been read, and memory is then still the same, nothing will ever change.
+inspections record their states.  If each warp then runs and comes back to a recorded state (or waits at a block barrier or for an mbarrier), and does so once
+more after memory has been read, and memory is still the same, nothing will ever change.
 
-A warp that has come back need not be read again before the others have, so that an inspection is cheap even if thousands of warps poll, and a state that is
-seldom met does not delay the proof.  A warp that has gone on for good, if only in a register that counts rounds, does not come back to a recorded state.
+A warp that has come back is not read again until the others have, so an inspection is cheap even if thousands of warps poll, and a rare state does not delay
+the proof.  A warp that makes progress, if only in a register that counts rounds, does not come back to a recorded state.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ LOOK_SHARE = 20
 LOOKS = 16
 """Inspections, at least, between two readings of memory."""
 RECORDED, MOST_RECORDED = 4, 64
-"""Inspections that record states: at first, and at most.  They become twice as many each time that warps do not come back to them."""
+"""Inspections that record states: at first, and at most.  The number doubles each time that warps do not come back to recorded states."""
 PATIENCE = 32
-"""Inspections in which all warps must have come back."""
+"""Inspections within which all warps must come back."""
 CHUNK_WORDS = 1 << 18
-"""Words of saved state that are digested at once, which the host's caches hold."""
+"""Words of saved state that are digested at once: few enough for the host's caches."""
 
 
 class Watch:

@@ -37,7 +37,7 @@ class StoppingMachine:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the model's machine code is there; otherwise the next run compiles it or waits for it."""
+        """Whether the model's machine code is loaded; otherwise the next run compiles it or waits for it."""
         return bool(windows.run_windows.signatures)
 
     @property
@@ -78,7 +78,7 @@ class StoppingMachine:
         self.launch.state.words[s.chip.pause_at] = 0
 
     def stand(self, cycles: int) -> None:
-        """Let the clocks that kernels read go on, while nothing else here does."""
+        """Advance the clocks that kernels read, and nothing else."""
         self.launch.state.words[s.chip.clock_ahead] += cycles
 
     def release(self, number: int, cycle: int) -> None:

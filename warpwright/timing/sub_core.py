@@ -420,10 +420,10 @@ def lanes_fence(m: Any, code: Any, w: s.Warp, row: s.Instruction) -> bool:
 def queued_fence(
     m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, executes: bool
 ) -> int:
-    """Pass a fence of block scope through the memory queue, behind its warp's accesses; returns when the warp can go on, if no counter says so. One that no lane
-    ``executes`` is a single wavefront.
+    """Pass a fence of block scope through the memory queue, after its warp's accesses; returns when the warp can continue, unless a counter holds it. A fence that
+    no lane ``executes`` is a single wavefront.
 
-    It waits for no acknowledgement: L1 has what the block has stored (``python -m bench.machine.guarded_fences``: a store and a fence 20 cycles by one warp).
+    It waits for no acknowledgement: L1 has what the block has stored (``python -m bench.machine.guarded_fences``: a store and a fence take one warp 20 cycles).
     """
     waves = m[s.chip.block_fence_written] if m[w.wrote] else code[row.extra]
     longer = m[s.chip.block_fence_longer] if m[w.wrote] else 0

@@ -5,7 +5,7 @@ if an earlier launch began in the same state and left all memory as it was, this
 of the earlier one.  A benchmark that launches one kernel a hundred times on the same data comes to that with its third launch or, where caches are kept between
 launches, its fourth.
 
-The first launch of a kind only tells how long it takes, so that single launches pay nothing; memory is digested before and after later ones, whatever caches they
+The first launch of a kind only shows how long it takes, so that single launches pay nothing; memory is digested before and after later ones, whatever caches they
 find, if that takes a small part of the time.  A launch on several devices is one launch here, and its memory that of all of them.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
 """
 

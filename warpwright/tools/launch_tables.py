@@ -78,7 +78,7 @@ class Column:
 
 
 def grouped_columns(runs: Sequence[Run]) -> list[Column]:
-    """One row for the launches of a kernel on one GPU with one grid and block, the longest in all first: for many launches."""
+    """One row for the launches of a kernel on one GPU with one grid and block, the longest total time first: for many launches."""
     groups: dict[tuple[str, int, tuple[int, int, int], tuple[int, int, int]], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.kernel, run.gpu_number, run.grid, run.block), []).append(run)
@@ -172,7 +172,7 @@ def _widths(columns: Sequence[Column], without: Collection[str], room: int) -> l
 
 
 def collective_columns(collectives: Sequence[Collective]) -> list[Column]:
-    """One row for the like collectives of a GPU, the longest in all first."""
+    """One row for equal collectives of one GPU, the longest total time first."""
     groups: dict[tuple[str, int, int, int], list[Collective]] = {}
     for one in collectives:
         groups.setdefault((one.name, one.gpu_number, one.ranks, one.size_bytes), []).append(one)
@@ -190,7 +190,7 @@ def collective_columns(collectives: Sequence[Collective]) -> list[Column]:
 
 
 def _gpu_column(runs: Sequence[Run]) -> list[Column]:
-    """On which GPU, where there are several."""
+    """The number of the GPU, if there are several."""
     several = len({run.gpu_number for run in runs}) > 1
     return [Column("GPU", [str(run.gpu_number) for run in runs])] if several else []
 

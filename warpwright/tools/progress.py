@@ -59,7 +59,7 @@ def describe(progress: Progress) -> str:
         return f"compiling{size}, {duration(progress.seconds)}"
     parts = [f"{progress.blocks_done:,} of {progress.blocks:,} blocks"]
     if progress.phase == "interpreting":
-        parts.append(f"interpreted until compiling its{size or ' code'} pays")
+        parts.append(f"interpreted until compiling its{size or ' code'} pays off")
     if progress.cycles:
         parts.append(f"{progress.cycles:,} cycles ({figures(progress.cycles / max(progress.seconds, 1e-3))}/s)")
     elif progress.blocks_done:

@@ -133,7 +133,7 @@ class Header(Unit):
     clock_khz = derived(lambda z: z.chip.clocks.sm_clock_mhz * 1000, "kHz", "the SMs' clock")
     clock_ahead = word(
         "cycles",
-        "by which the clocks that kernels read are ahead of this machine's: it stood still while graphs ran that a kernel waits for",
+        "by which the clocks that kernels read are ahead of this machine's, which stands still while graphs run that a kernel waits for",
     )
     # launches
     kernels = area("kernels", "the launches that it runs (Kernel)")
@@ -922,7 +922,7 @@ class Header(Unit):
     block_fence_longer = derived(
         lambda z: z.chip.pipes.membar_block_written_latency_cycles - z.chip.pipes.membar_block_latency_cycles,
         "cycle",
-        "longer that a fence for the block takes after the warp has stored",
+        "by which a fence for the block takes longer after the warp has stored",
     )
     block_fence_written = from_chip(
         "pipes.membar_block_written_wavefronts_count",

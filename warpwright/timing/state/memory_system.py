@@ -323,7 +323,7 @@ class Channel(Unit, size=16):
     activations = word("rows", "opened so far")
     first = word("cycle", "of the first request, plus one")
     begun = word("cycle", "when it begins the last read that it was asked for")
-    left = word("bursts or requests", "of the last batch of writes")
+    left = word("bursts or requests", "in the last batch of writes")
     full = word("cycle", "when the queue of writes was filled")
 
 
@@ -334,7 +334,7 @@ WAITING_WRITES = 4
 class QueuedWrite(Unit):
     """A place of a channel's queue of writes."""
 
-    row = word("", "the row's number times that of banks, plus the bank's; negative: none")
+    row = word("", "the row's number times the number of banks, plus the bank's number; negative: none")
     sectors = word("sectors", "to write")
 
 

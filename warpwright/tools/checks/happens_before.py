@@ -14,9 +14,9 @@ Asynchronous copies have separate clock columns: one for the ``cp.async`` of eac
 the group, and one for each mbarrier, known to threads that test the mbarrier. What threads wrote must be made visible to bulk copies by a proxy fence; a
 further column per warp records up to which epoch that has been done. All of these columns are passed on like the warps' own.
 
-A product of a warpgroup (``wgmma``) is one operation of four warps. It is after the accesses to registers that precede it in each of them (``wgmma.fence``), so the
-loads that brought its operands have been performed when any of the four has waited for it. A column per warp has the number of its groups of products that
-are complete; it orders reads of that warp, and nothing that it wrote.
+A product of a warpgroup (``wgmma``) is one operation of four warps. It follows the accesses to registers that precede it in each of them (``wgmma.fence``), so the
+loads of its operands have been performed once any of the four has waited for it. A column per warp has the number of its groups of products that
+are complete; it orders the warp's reads, but not its writes.
 
 This is the causality order of PTX (ISA 8.8, "Memory Consistency Model") at warp granularity; ``shadow.py`` orders the
 lanes of one warp.
