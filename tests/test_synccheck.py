@@ -327,3 +327,38 @@ def test_one_barrier_may_be_several_instructions() -> None:
     gpu = ww.GPU("a100", timing="off", check="synccheck")
     gpu.compile(TWO_INSTRUCTIONS)["apart"][1, 64](np.zeros(1, np.int32))
     assert gpu.findings == []
+
+
+GRID_BARRIERS = """
+#include <cooperative_groups.h>
+extern "C" __global__ void once() { cooperative_groups::this_grid().sync(); }
+extern "C" __global__ void stored(int *out) {
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+    cooperative_groups::this_grid().sync();
+    out[blockIdx.x * blockDim.x + threadIdx.x] += 1;
+}
+extern "C" __global__ void parted(int *out) {
+    if (threadIdx.x < 32) {
+        __syncthreads();  // here
+        out[threadIdx.x] = 1;
+    } else {
+        __syncthreads();  // there
+    }
+}
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
+def test_a_grid_barrier_is_one_barrier(chip: str) -> None:
+    """Below its last barrier the compiler puts a copy for warps whose lanes are apart, behind the kernel's last line."""
+    gpu = ww.GPU(chip, timing="off", check="synccheck")
+    module = gpu.compile(GRID_BARRIERS, name="grid.cu")
+    module["once"][4, 64]()
+    module["stored"][4, 96](np.zeros(4 * 96, np.int32))
+    assert gpu.findings == []
+    module["parted"][1, 64](np.zeros(32, np.int32))
+    (finding,) = gpu.findings
+    told = finding.places[0].line + finding.details[0]
+    assert "// here" in told
+    assert "// there" in told

@@ -41,6 +41,7 @@ from warpwright.tools.checks.resident_block import ResidentBlock
 from warpwright.tools.checks.skipped_barriers import blocks_of, lanes_of_record
 from warpwright.tools.checks.traffic import SCRATCH_WORDS
 from warpwright.tools.checks.vector_races import WINDOW_WORDS, WINDOWS
+from warpwright.tools.checks.warp_syncs import barrier_site
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.checked_launch import CheckedLaunch
@@ -365,8 +366,10 @@ class Watch:
         places = sorted(self._end_of(int(n)) for n in resident.places[barrier, 1 : 1 + resident.places[barrier, 0]])
         if "synccheck" in self.checks and all(w["barrier_threads"] == 0 for w in waiting):
             # Warps with different roles meet at barriers other than __syncthreads()'s, so several places belong together.
-            if barrier == 0 and self._lines(places) > 1:
-                self._divergence(block, waiting[0], BLOCK_DIVERGES, places)
+            if barrier == 0 and len(places) > 1:
+                sites = [site for p in places if (site := barrier_site(self.program, p)) is not None]
+                if self._lines(sites) > 1:
+                    self._divergence(block, waiting[0], BLOCK_DIVERGES, sites)
             self._went_round(block, resident, waiting, places)
         resident.clocks.complete(barrier, [w.in_block for w in waiting])
         for warp in waiting:
@@ -374,8 +377,6 @@ class Watch:
 
     def _lines(self, instructions: list[int]) -> int:
         """Number of source lines that contain barriers; compilers generate several instructions from one barrier, some without a line."""
-        if len(instructions) < 2:
-            return len(instructions)
         places = [place(self.program, i, "", (0, 0, 0), (0, 0, 0)) for i in instructions]
         return len({p.line for p in places if p.line})
 
