@@ -114,6 +114,15 @@ def blas(memory: Device) -> Library:
     return library_calls.Library("libcublas.so.13")
 
 
+@pytest.fixture
+def early_inspections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches with timing are judged soon, so that tests of those that never end are quick."""
+    from warpwright.timing import livelock
+
+    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The folder that holds pyproject.toml."""

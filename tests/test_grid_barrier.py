@@ -13,7 +13,6 @@ import warpwright as ww
 from warpwright.errors import DeadlockError, LaunchError, TrapError
 from warpwright.run import launch_packed
 from warpwright.studies.synchronisation import routine_code
-from warpwright.timing import livelock
 from warpwright.toolchain import InputKind, compile_source, link
 
 SOURCE = r"""
@@ -161,11 +160,8 @@ def partial(chip: str, timing: str, kernel: str, blocks: int, left: int) -> str:
 
 @pytest.mark.ci
 @pytest.mark.parametrize(("chip", "timing"), [("p100", "off"), ("v100", "off"), ("h200", "off"), ("a100", "full")])
-def test_blocks_that_leave_before_the_barrier_are_named(
-    chip: str, timing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+@pytest.mark.usefixtures("early_inspections")
+def test_blocks_that_leave_before_the_barrier_are_named(chip: str, timing: str) -> None:
     text = partial(chip, timing, "left_early", 8, 7)
     line = PARTIAL_LINE + 3
     assert f"block (7, 0, 0) left without reaching grid.sync() at {__file__}:{line}; 7 of 8 blocks wait there" in text

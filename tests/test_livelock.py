@@ -154,19 +154,17 @@ def test_under_the_checks() -> None:
 
 
 @pytest.mark.ci
-def test_in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+@pytest.mark.usefixtures("early_inspections")
+def test_in_simulated_time() -> None:
     text = deadlock(ww.GPU("v100"), "unset_flag", 3, 64)
     assert f"warp 0: lane 0 only repeats {at(10)}" in text
     assert "warp 1: lanes 0-31 wait at the block barrier" in text
 
 
 @pytest.mark.ci
+@pytest.mark.usefixtures("early_inspections")
 def test_many_warps_that_poll_are_found_in_few_inspections(monkeypatch: pytest.MonkeyPatch) -> None:
     """They meet a rare state of their loop every now and then, and sleep between two polls."""
-    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
     inspections = []
     inspect = livelock.Watch.repeats
     monkeypatch.setattr(livelock.Watch, "repeats", lambda watch, state: inspections.append(0) or inspect(watch, state))

@@ -351,7 +351,7 @@ extern "C" __global__ void parted(int *out) {
 @pytest.mark.ci
 @pytest.mark.parametrize("chip", ["p100", "v100", "a100", "h200"])
 def test_a_grid_barrier_is_one_barrier(chip: str) -> None:
-    """Below its last barrier the compiler puts a copy for warps whose lanes are apart, behind the kernel's last line."""
+    """The compiler repeats the last barrier for warps that have not converged, with the number of the kernel's last line."""
     gpu = ww.GPU(chip, timing="off", check="synccheck")
     module = gpu.compile(GRID_BARRIERS, name="grid.cu")
     module["once"][4, 64]()

@@ -9,7 +9,6 @@ import pytest
 
 import warpwright as ww
 from warpwright.api import Module
-from warpwright.timing import livelock
 
 SOURCE = r"""
 #define TRY(done, bar, parity) asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(bar), "r"(parity) : "memory")
@@ -77,8 +76,7 @@ def test_a_look_in_vain_is_given_up_in_the_end() -> None:
 
 
 @pytest.mark.ci
-def test_a_phase_that_nobody_ends_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(livelock, "QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(livelock, "PAUSE_SECONDS", 0.0)
+@pytest.mark.usefixtures("early_inspections")
+def test_a_phase_that_nobody_ends_is_explained() -> None:
     with pytest.raises(ww.DeadlockError, match="only repeat themselves"):
         module()["for_ever"][2, 64](np.zeros(64, np.uint32))

@@ -186,11 +186,12 @@ class _Slice(GroupJob):
 
     def _timed(self) -> None:
         from warpwright.timing.interface import TimingCancelled, TimingError
+        from warpwright.timing.simulate import is_model_loaded
 
         gpu = self.launcher.kernel.gpu
         machine = self.made()
         try:
-            self.phase = "running" if machine.is_loaded else "model"
+            self.phase = "running" if is_model_loaded() else "model"
             # What kernels print and where malloc puts things is the same in every run on one thread alone.
             single = self.context.program.services or self.context.textures is not None
             self.ended = machine.run(self.until, 1 if single else gpu.threads, lambda: self.context.cancelled)

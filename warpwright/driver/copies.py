@@ -39,7 +39,7 @@ class Side:
 
 @contextmanager
 def _recorded(work: Node, stream: Stream) -> Iterator[None]:
-    """Within the block, a stream's work takes its time; a profiler is told when it began and ended."""
+    """Tell a profiler when a stream's work began and ended; its time is taken within the block."""
     begin = state().begin(stream)
     yield
     activities.done(work, stream, begin, max(begin, stream.ps))

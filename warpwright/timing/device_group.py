@@ -32,7 +32,7 @@ from warpwright.timing.interface import (
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.livelock import Standstill
 from warpwright.timing.policies import Policies
-from warpwright.timing.simulate import Prepared, deadlock, judge, prepare, result_of
+from warpwright.timing.simulate import Prepared, deadlock, is_model_loaded, judge, prepare, result_of
 
 REPORT_SECONDS = 0.02
 """Host time between two checks of progress and of warps that only repeat themselves."""
@@ -98,7 +98,7 @@ def _run(
 ) -> None:
     """Advance all machines to their ends, in the order of simulated time."""
     standstill = Standstill([one.watch for one in machines], [one.state for one in machines])
-    if progress is not None and not windows.run_windows.signatures:
+    if progress is not None and not is_model_loaded():
         progress(Progress("model"))
     group = _group(machines)
     running = list(range(len(machines)))

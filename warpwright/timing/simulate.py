@@ -351,6 +351,11 @@ def _waiting_blocks(state: State, resident: int) -> int:
     return int(m[s.chip.blocks] - m[s.chip.done_blocks]) - resident if m[s.chip.kernel_count] == 1 else 0
 
 
+def is_model_loaded() -> bool:
+    """Whether the cycle model's machine code is in this process; otherwise the next run loads it, compiles it or waits for it."""
+    return bool(windows.run_windows.signatures)
+
+
 @dataclass(slots=True)
 class Prepared:
     """One or several launches on the simulated chip before its first cycle."""
@@ -373,7 +378,7 @@ class Prepared:
     def helpers(self, threads: int, progress: ProgressCallback | None) -> AbstractContextManager[None]:
         """Host threads that help to ``advance`` the launch; a grid that stays on one GPC is faster on one."""
         blocks = int(self.state.words[s.chip.blocks])
-        if progress is not None and not windows.run_windows.signatures:
+        if progress is not None and not is_model_loaded():
             progress(Progress("model", blocks=blocks))
         alone = blocks <= self.chip.sm.gpc_sm_counts[0]
         return host_threads.helpers(self.state, self.static.rows, 1 if alone else threads)

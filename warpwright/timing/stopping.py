@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from warpwright.chips.chip import Chip
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
-from warpwright.timing import warming, window_steps, windows
+from warpwright.timing import warming, window_steps
 from warpwright.timing.block_sources import Grid
 from warpwright.timing.interface import CancelCallback
 from warpwright.timing.kept_caches import KeptCaches
@@ -34,11 +34,6 @@ class StoppingMachine:
         """Whether nothing is left on the chip and no launch will begin without a release."""
         self._ended: set[int] = set()
         self._single = len(grids) == 1
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the model's machine code is loaded; otherwise the next run compiles it or waits for it."""
-        return bool(windows.run_windows.signatures)
 
     @property
     def now(self) -> int:

@@ -191,8 +191,12 @@ def collective_columns(collectives: Sequence[Collective]) -> list[Column]:
 
 def _gpu_column(runs: Sequence[Run]) -> list[Column]:
     """The number of the GPU, if there are several."""
-    several = len({run.gpu_number for run in runs}) > 1
-    return [Column("GPU", [str(run.gpu_number) for run in runs])] if several else []
+    return [Column("GPU", [str(run.gpu_number) for run in runs])] if on_several_gpus(runs) else []
+
+
+def on_several_gpus(runs: Sequence[Run]) -> bool:
+    """Whether a table of launches has to tell GPUs apart."""
+    return len({run.gpu_number for run in runs}) > 1
 
 
 def _shape_columns(runs: Sequence[Run]) -> list[Column]:

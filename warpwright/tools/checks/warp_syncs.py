@@ -98,8 +98,8 @@ def _gathers_for_barrier(program: Program, index: int) -> bool:
 def barrier_site(program: Program, index: int) -> int | None:
     """The instruction whose line a block barrier belongs to; None if several lines share it.
 
-    For warps whose lanes are apart, the compiler repeats a barrier in a function of its own (WARPSYNC, BAR, RET) behind the kernel's last line.
-    The line of the barrier is that of the call.
+    For warps that have not converged, the compiler repeats a barrier in a function of its own (WARPSYNC, BAR, RET), which has the number of the
+    kernel's last line. The barrier's line is that of the call.
     """
     instructions = program.instructions
     entry = max((f for f in program.functions if f <= instructions[index].address), default=0)

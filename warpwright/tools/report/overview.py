@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from warpwright.quantity_text import figures, share_text, time_text
-from warpwright.tools.launch_tables import dims, dram_gb_per_s, library_summary
+from warpwright.tools.launch_tables import dims, dram_gb_per_s, library_summary, on_several_gpus
 from warpwright.tools.report.attribution import Attribution
 from warpwright.tools.report.markup import datum
 
@@ -35,7 +35,7 @@ def _scale(run: Run) -> str:
 
 def launches(runs: Sequence[Run], limits: Mapping[int, str], shown: Mapping[int, str]) -> str:
     total = sum(run.seconds for run in runs)
-    several_gpus = len({run.gpu_number for run in runs}) > 1
+    several_gpus = on_several_gpus(runs)
     rows = []
     for i, run in enumerate(runs[:MOST_LISTED]):
         name = f'<a href="#launch-{i + 1}">{escape(run.kernel)}</a>' if i in shown else escape(run.kernel)
