@@ -79,6 +79,21 @@ extern "C" __global__ void works_in_turns(volatile int *token, int *out) {
     }
     out[0] = x != 1;
 }
+extern "C" __global__ void meets(volatile int *count, int *out) {
+    // All blocks wait for the last one.
+    if (threadIdx.x == 0) {
+        atomicAdd((int *)count, 1);
+        while (*count < (int)gridDim.x) { }
+    }
+    __syncthreads();
+    if (blockIdx.x == 0) out[0] = *count;
+}
+extern "C" __global__ void in_reverse(volatile int *done, int *out) {
+    // Each block waits for the next one, so only the last can end at first.
+    while (*done != gridDim.x - 1 - blockIdx.x) { }
+    *done += 1;
+    out[0] = *done;
+}
 extern "C" __global__ void times_out(volatile int *flag, int *out) {
     long long begin = clock64();
     while (*flag == 0 && clock64() - begin < 200000) { }
@@ -205,6 +220,16 @@ def test_kernels_that_end_are_left_alone(name: str, options: dict[str, str], mon
         "times_out": [-1, 0, 0],
     }[name]
     assert out[:3].tolist() == expected
+
+
+@pytest.mark.parametrize(("name", "instructions_per_block"), [("meets", 4000), ("in_reverse", 20_000)])
+def test_blocks_that_wait_for_all_others_spin_in_few_turns(name: str, instructions_per_block: int) -> None:
+    """If one block became resident at a time and all spun 64 times in each turn, 500 of them would execute 500,000 instructions each."""
+    gpu = ww.GPU("h200", timing="off")
+    count, out = gpu.array(np.zeros(1, np.int32)), gpu.array(np.zeros(1, np.int32))
+    run = gpu.compile(ENDING)[name][500, 32](count, out)
+    assert out.numpy()[0] == 500
+    assert run.instructions < 500 * instructions_per_block
 
 
 @pytest.mark.parametrize("lead", [0, 5, 70])

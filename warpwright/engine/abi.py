@@ -163,6 +163,7 @@ BLOCK = Layout(
     warp_count=1,
     barriers=NAMED_BARRIERS,  # engine's block scheduler: arrived threads for each named barrier
     votes=NAMED_BARRIERS,  # running reduction for each named barrier
+    long_turns=1,  # engine's block scheduler: turns so far in which spin loops could run BACK_EDGES_BEFORE_YIELD times
     cluster_rank=1,
     cluster_index_x=1,  # index of the block in its cluster
     cluster_index_y=1,
@@ -216,6 +217,10 @@ SPILL_HEADER_BYTES = 64
 STATE_AT = 8
 """Offset in the save area of a warp's state; the block scheduler's, without tracing: 0 can run, 1 at a barrier, 2
 ended, 3 stuck, 4 at its cluster's barrier."""
+TURNS_AT = 24
+"""Offset in the save area of the count of backward branches in a spin loop (u32)."""
+BACK_EDGES_BEFORE_YIELD = 64
+"""Number of iterations after which a warp in a spin loop yields to other warps."""
 
 SHARED_WINDOW = 0x7E00_0000_0000
 """Generic address of byte 0 of the shared memory of a cluster's first block: the low 32 bits are the offset (24 bits) and the

@@ -22,7 +22,7 @@ from warpwright.engine.faults import (
 )
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
-from warpwright.engine.launch import LaunchContext, aligned_words, shared_bytes, stack_bytes
+from warpwright.engine.launch import LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
 from warpwright.engine.standstill import standstill_error
 from warpwright.errors import ExecutionError, IllegalInstructionError, UnsupportedError
 
@@ -71,7 +71,7 @@ class CompiledExecution:
         outcomes = (
             self._run_threads(first, count)
             if self.threads > 1
-            else [self.spaces[0].run(self.context.address, first, count, 0)]
+            else [self.spaces[0].run(self.context.address, first, count, together=self._together(count))]
         )
         cancelled = [o for o in outcomes if o.cancelled]
         if cancelled:
@@ -90,6 +90,10 @@ class CompiledExecution:
             total.thread_instructions += o.thread_instructions
             total.blocks_done += o.blocks_done
         return total
+
+    def _together(self, count: int) -> int:
+        """Number of blocks that become resident at first."""
+        return count if is_cooperative(self.context.program) else 1
 
     def _run_threads(self, first: int, count: int) -> list[Outcome]:
         counter = aligned_words(64)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from warpwright.engine.abi import Status
+from warpwright.engine.abi import BACK_EDGES_BEFORE_YIELD, Status
 from warpwright.engine.blocks import is_clock
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Cancelled, Counts
@@ -24,7 +24,6 @@ from warpwright.engine.interpreter import ClusterState, Environment, Kernel, Lau
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import runs_of
 from warpwright.engine.jit.codegen import has_code, setting_of
-from warpwright.engine.jit.jumps import BACK_EDGES_BEFORE_YIELD
 from warpwright.engine.jit.lockstep import ROWS_IN_AN_ITERATION
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.kernels import code_key, compiled_execution, copies_in_bulk, lowered_of

@@ -8,7 +8,7 @@ strong access, ``finish`` is reached when no group can run; ``convergence.py`` d
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, WARP, Status
+from warpwright.engine.abi import BLOCK, LAUNCH, SPILL_HEADER_BYTES, TURNS_AT, WARP, Status
 from warpwright.engine.jit import lockstep, slow_path
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit import warpgroup_products as gr
@@ -17,10 +17,8 @@ from warpwright.engine.jit.flow_graph import Bits, members
 from warpwright.engine.jit.function_writer import Masks, ResumePoint
 from warpwright.engine.jit.jumps import INSTRUCTIONS_BETWEEN_CANCEL_CHECKS, Jumps
 
-TURNS_AT = 24
-"""Offset in the save area of the count of backward branches, which is kept between calls."""
 YIELDS_AT = 28
-"""The same for the count of YIELDs."""
+"""Offset in the save area of the count of YIELDs, which is kept between calls."""
 
 
 class WarpFunction(Jumps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from functools import cached_property
 
-from warpwright.engine.abi import BARRIER_MODES, LAUNCH, WARP, FaultKind, Status
+from warpwright.engine.abi import BACK_EDGES_BEFORE_YIELD, BARRIER_MODES, LAUNCH, WARP, FaultKind, Status
 from warpwright.engine.jit import cross_lane as ln
 from warpwright.engine.jit import lockstep
 from warpwright.engine.jit import trace as tr
@@ -16,8 +16,6 @@ from warpwright.engine.jit.shape_inference import uniform
 from warpwright.engine.jit.shapes import UNIFORM, UNSET_KIND
 from warpwright.isa.ops import Op
 
-BACK_EDGES_BEFORE_YIELD = 64
-"""Number of iterations after which a warp in a spin loop yields to other warps."""
 INSTRUCTIONS_BETWEEN_CANCEL_CHECKS = 1 << 20
 
 

@@ -5,7 +5,8 @@ state, their blocks' barriers, shared, local and global memory), it will recur f
 flag that is never set.  Programs that read a clock or depend on the host are excluded.
 
 The scheduler compares states after every pass in which no block has ended.  Brent's rule keeps that cheap: the warps'
-digest is kept at passes 64, 128, 256 and so on and compared at each one after it; memory is read only when it matches.
+digest is kept at passes 64, 128, 256 and so on and compared at each one after it; the other blocks' warps are read only
+when those of the first match, and memory only when all match.
 """
 
 from __future__ import annotations
@@ -86,8 +87,12 @@ def stands_still(launch: Launch, space: Space, passes: int, resident: int) -> bo
     keeps = passes & (passes - 1) == 0
     if space["judged"] == 0 or passes < FIRST_PASS or (space["seen"] == 0 and not keeps):
         return False
+    block = digest_warps(0, space, slot_block(space, peek(space["order"])))
+    if not keeps and block != space["seen_block"]:
+        return False
     warps = digest_all_warps(space, resident)
     if keeps:
+        space["seen_block"] = block
         space["seen_warps"] = warps
         space["seen"] = 1
     elif warps == space["seen_warps"]:

@@ -2,13 +2,15 @@
 
 ``run_blocks`` runs blocks of a grid on one host thread until they have ended or something stops them.  A block runs
 alone as long as it makes progress; if every runnable warp only yields, further blocks become resident, so that blocks
-may wait for each other.  ``admission.py`` makes blocks resident, ``barriers.py`` counts arrivals at barriers,
+may wait for each other: as many again as are resident, so that the turns of a grid that waits for all of its blocks
+grow with their number, not with its square.  The blocks of a kernel with a grid barrier all become resident at first.
+``admission.py`` makes blocks resident, ``barriers.py`` counts arrivals at barriers,
 ``livelock.py`` detects runs that never end.
 """
 
 from __future__ import annotations
 
-from warpwright.engine.abi import LAUNCH, PASSED_ON, Status
+from warpwright.engine.abi import BACK_EDGES_BEFORE_YIELD, LAUNCH, PASSED_ON, TURNS_AT, Status
 from warpwright.engine.jit.admission import admit, admit_cluster, leave
 from warpwright.engine.jit.barriers import arrive, arrive_all, is_plain, release, release_cluster
 from warpwright.engine.jit.livelock import stands_still
@@ -33,7 +35,10 @@ from warpwright.native.translate import Translation
 CANCELLED = 100
 """Returned when LAUNCH.cancel was set."""
 ROUNDS_BEFORE_NEXT_BLOCK = 4
-"""Number of turns of all resident blocks without progress before another becomes resident."""
+"""Number of turns of all resident blocks without progress before others become resident."""
+LONG_TURNS, SHORT_TURN = 16, 8
+"""Number of turns after which a block's turns become short, and the number of iterations of a spin loop in a short turn:
+of many blocks that wait, most spin in vain."""
 ENDED, YIELDED, AT_CLUSTER_BARRIER = -1, -2, -3
 """How a block's turn ends, other than by a status that stops the launch."""
 NOT_RUN = -1
@@ -162,6 +167,18 @@ def turn(launch: Launch, space: Space, block: Block) -> int:
 
 
 @apart
+def shorten_turn(space: Space, block: Block) -> None:
+    """Let the warps of a block that has yielded often spin only ``SHORT_TURN`` times in its next turn."""
+    if block["long_turns"] < LONG_TURNS:
+        block["long_turns"] += 1
+        return
+    for n in range(block["warp_count"]):
+        warp: Warp = block["warps"] + n * space["warp_bytes"]
+        turns = warp["spill"] + TURNS_AT
+        poke(turns, peek(turns) & ~0xFFFF_FFFF | BACK_EDGES_BEFORE_YIELD - SHORT_TURN)
+
+
+@apart
 def blocked(space: Space, block: Block) -> int:
     """Why a block without a runnable warp waits."""
     for n in range(block["warp_count"]):
@@ -212,6 +229,21 @@ def admit_next(launch: Launch, space: Space, place: int, end: int) -> bool:
 
 
 @core
+def admit_others(launch: Launch, space: Space, active: int, end: int) -> tuple[int, bool]:
+    """Let as many further blocks begin as are resident, if there is room.
+
+    Returns the number of resident blocks, and whether some blocks may not have begun.
+    """
+    cluster = launch["cluster_count"]
+    wanted = min(max(2 * active, space["together"], cluster), space["slots"])
+    left = True
+    while left and active + cluster <= wanted:
+        left = admit_next(launch, space, space["order"] + active * 8, end)
+        active += cluster if left else 0
+    return active, left
+
+
+@core
 def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
     """Run blocks ``first`` to ``first + count - 1``, or those below the last that a shared counter gives.
 
@@ -227,8 +259,7 @@ def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
     while not cancelled(launch):
         if left and (active == 0 or fruitless >= ROUNDS_BEFORE_NEXT_BLOCK) and active + cluster <= space["slots"]:
             fruitless = 0
-            left = admit_next(launch, space, order + active * 8, end)
-            active += cluster if left else 0
+            active, left = admit_others(launch, space, active, end)
         if active == 0:
             if left:
                 continue
@@ -258,6 +289,7 @@ def run_blocks(launch: Launch, space: Space, first: int, count: int) -> int:
                     poke(order + active * 8, slot)
             else:
                 awake = awake or status == YIELDED
+                shorten_turn(space, block)
                 if release_cluster(launch, space, block):
                     awake = True
                     fruitful = True

@@ -29,6 +29,7 @@ _OF_A_RUN = np.array(
 )
 """Fields that each run begins with zeros."""
 _COUNTER, _BLOCKS_DONE = WORKSPACE.slot("counter"), WORKSPACE.slot("blocks_done")
+_TOGETHER = WORKSPACE.slot("together")
 _INSTRUCTIONS, _THREAD_INSTRUCTIONS = WORKSPACE.slot("instructions"), WORKSPACE.slot("thread_instructions")
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -190,13 +191,14 @@ class Workspace:
         """Blocks of the current or last run that have ended; may be read while it runs."""
         return int(self._words[WORKSPACE.slot("blocks_done")])
 
-    def run(self, launch: int, first: int, count: int, counter: int = 0) -> Outcome:
+    def run(self, launch: int, first: int, count: int, counter: int = 0, together: int = 1) -> Outcome:
         """Run blocks ``first`` … ``first + count - 1`` of a launch; releases the GIL meanwhile.
 
         Args:
             launch: host pointer to LAUNCH.
             counter: host pointer to an int64 that several threads draw block numbers from (it holds the
                 next one), or 0 to run the whole range here.
+            together: blocks that become resident at first, because all of them meet at a barrier of the grid.
         """
         words = self._words
         # Allocations may have changed since the last launch, so nothing cached about them holds.
@@ -204,6 +206,7 @@ class Workspace:
         self._order[:] = self._slots_in_order
         words[_OF_A_RUN] = 0
         words[_COUNTER] = counter
+        words[_TOGETHER] = together
         status = int(self._run(launch, self.address, first, count))
         outcome = Outcome(
             Status.EXIT if status in (0, CANCELLED) else Status(status),
