@@ -2,7 +2,8 @@
 
 The host's own work takes no time; its waits, its launch and synchronisation calls, and its sleeps do.  Native programs
 read it through ``clock_library.py``, Python programs through the functions of ``time`` that :func:`install` replaces.
-Modules of the standard library and of this package keep the host's clock, on which their waits depend.
+Modules of the standard library and of this package keep the host's clock, on which their waits depend, except
+those that read it for the program (``_ASKERS``).
 
 Only the standard library is imported: ``site/sitecustomize.py`` loads this file into Pythons that do not have the package.
 """
@@ -24,8 +25,8 @@ READING_PS = 28_000
 """Duration of one clock reading: 27 to 30 ns on an H200's host (``bench/data/h200/host_calls.json``); what matters is
 that it is not zero."""
 _OWN = "warpwright"
-_ASKERS = frozenset({"timeit", "__main__"})
-"""Modules of the standard library that read a clock for the program."""
+_ASKERS = frozenset({"timeit", "__main__", "warpwright.studies.timing_methods"})
+"""Modules of the standard library and of this package that read a clock for the program."""
 _REPLACED = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "sleep")
 
 
@@ -111,7 +112,7 @@ def _asks_for_program(depth: int = 2) -> bool:
     except ValueError:
         return True
     root = name.partition(".")[0]
-    return root in _ASKERS or (root != _OWN and root not in sys.stdlib_module_names)
+    return name in _ASKERS or root in _ASKERS or (root != _OWN and root not in sys.stdlib_module_names)
 
 
 def _functions(clock: HostClock) -> dict[str, Callable[..., Any]]:

@@ -60,6 +60,41 @@ def by_gpu_clock(begins: Sequence[int], ends: Sequence[int], repeats: int) -> tu
     return latency, len(begins) * repeats / (max(ends) - min(begins))
 
 
+def by_host_clock(
+    launch: Callable[[int], object],
+    synchronize: Callable[[], object],
+    clock_ns: Callable[[], int] | None = None,
+    *,
+    repeats: tuple[int, int] = (512, 5632),
+    launches: int = 20,
+) -> Readings:
+    """Nanoseconds of one more instruction by the host's clock (formulas 1 and 2), of any instruction: also of a barrier that all SMs or several GPUs take part in.
+
+    It runs on a card, and under ``warpwright run --host-clock simulated``.
+
+    Args:
+        launch: launches the kernel once, with the number of repeats of the instruction that it is given.
+        synchronize: waits for what was launched.
+        clock_ns: the clock; the default is ``time.perf_counter_ns``.
+        repeats: of the two kernels; the paper's are the default.
+        launches: of each kernel; one more before them is left out, as the paper does.
+
+    Raises:
+        ValueError: the second number of repeats is not the larger one, or there are no launches.
+    """
+    clock_ns = clock_ns or time.perf_counter_ns
+    times: list[Readings] = []
+    for count in repeats:
+        found: list[float] = []
+        for _ in range(launches + 1):
+            begin = clock_ns()
+            launch(count)
+            synchronize()
+            found.append(clock_ns() - begin)
+        times.append(read(found[1:]))
+    return inferred(times[0], times[1], repeats[1] - repeats[0])
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchTimes:
     """Duration of launches of one kernel in nanoseconds, by the host's clock."""
