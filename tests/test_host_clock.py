@@ -196,3 +196,15 @@ def test_clocks_that_cannot_be_are_refused(words: list[str], said: str, tmp_path
     done = CliRunner().invoke(app, ["run", *words, str(program)])
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
+
+
+def test_the_timing_methods_read_the_programs_clock() -> None:
+    said = ran("""
+import time
+from warpwright.studies.timing_methods import by_host_clock, launch_times
+times = launch_times(lambda: None, lambda: None, repeats=3, many=2)
+print(times.call.mean, times.total.mean, times.total.deviation)
+found = by_host_clock(lambda repeats: [time.perf_counter_ns() for _ in range(repeats)], lambda: None, repeats=(5, 25), launches=2)
+print(found.mean, found.deviation)
+""")
+    assert said.split() == ["28.0", "56.0", "0.0", "28.0", "0.0"]  # 28 ns for each reading of the simulated clock
