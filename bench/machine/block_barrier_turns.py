@@ -48,7 +48,9 @@ def summary(found: np.ndarray, each: int) -> str:
     """When each block was at its last barrier, in order, and cycles of a barrier of the whole SM."""
     ends = np.sort(found[:, :, 31].max(axis=1))
     shown = ends if len(ends) <= 8 else ends[:: len(ends) // 8]
-    return f"{ends[-1] / (31 * each * len(ends)):7.2f} a block's barrier; blocks end at {' '.join(str(e) for e in shown)}"
+    return (
+        f"{ends[-1] / (31 * each * len(ends)):7.2f} a block's barrier; blocks end at {' '.join(str(e) for e in shown)}"
+    )
 
 
 def main() -> None:

@@ -41,7 +41,10 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     "no div, lop": ("div", "lop"),
     "no test": TEST,
     "nothing": ALL,
-    **{f"only {name}": tuple(n for n in ALL if n != name) for name in ("match", "redux", "vote", "lop", "branch", "bar", "warpsync")},
+    **{
+        f"only {name}": tuple(n for n in ALL if n != name)
+        for name in ("match", "redux", "vote", "lop", "branch", "bar", "warpsync")
+    },
     "only bssy, bsync": tuple(n for n in ALL if n not in CONVERGENCE),
     "only match, redux": tuple(n for n in ALL if n not in ("match", "redux")),
     "only match, bar": tuple(n for n in ALL if n not in ("match", "bar")),
@@ -126,7 +129,9 @@ def main() -> None:
     if options.out:
         command = "python -m bench.machine.tile_words --cubins FOLDER --out FILE"
         after = smi() if device.kind == "card" else {}
-        options.out.write_text(json.dumps({**device.describe(), "command": command, "rows": rows, "after": after}, indent=1) + "\n")
+        options.out.write_text(
+            json.dumps({**device.describe(), "command": command, "rows": rows, "after": after}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":
