@@ -30,6 +30,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(volatile int *mine, v
     *out = *other + 1;
 }
 """
+ASKS = r"""
+extern "C" __global__ void asks(int *flag, int *out) { while (atomicAdd(flag, 0) == 0); *out = *flag + 1; }
+"""
 SPEAKS = r"""
 #include <cassert>
 #include <cstdio>
@@ -351,6 +354,61 @@ assert word(out) == 2 and words[2] == 2
         timing,
         "h200,h200",
     )
+
+
+BARE = HEAD.replace(repr(SOURCE), repr(ASKS + SOURCE))
+"""One stream, no memory that the host can access: nothing that could release a kernel exists when it is launched."""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("timing", ["full", "off"])
+@pytest.mark.parametrize("kernel", ["await", "asks"])
+def test_a_kernel_of_a_stream_that_is_made_later_answers(kernel: str, timing: str) -> None:
+    done = finished(
+        BARE
+        + f"""
+flag, out = cell(), cell()
+poll = cuda.word("cuModuleGetFunction", module, b"{kernel}")
+a, = streams(1)
+cuda.launch(poll, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=a)
+b, = streams(1)
+cuda.launch(lift, 1, 1, ctypes.c_uint64(flag), ctypes.c_int(41), stream=b)
+cuda("cuStreamSynchronize", b)
+cuda("cuStreamSynchronize", a)
+assert word(out) == 42
+""",
+        "h200",
+        WARPWRIGHT_TIMING=timing,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("timing", ["full", "off"])
+def test_another_device_gets_access_and_answers(timing: str) -> None:
+    done = finished(
+        BARE
+        + """
+flag, out = cell(), cell()
+a, = streams(1)
+cuda.launch(wait, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=a)
+here = cuda.word("cuCtxGetCurrent")
+on(1)
+there = cuda.word("cuModuleLoadData", cubin)
+lift_there = cuda.word("cuModuleGetFunction", there, b"raise")
+cuda("cuMemFree_v2", cuda.word("cuMemAlloc_v2", 256, kind=ctypes.c_uint64))  # waits for this device only
+cuda("cuCtxSynchronize")
+cuda("cuCtxEnablePeerAccess", here, 0)
+cuda.launch(lift_there, 1, 1, ctypes.c_uint64(flag), ctypes.c_int(41))
+cuda("cuCtxSynchronize")
+on(0)
+cuda("cuCtxSynchronize")
+assert word(out) == 42
+""",
+        "h200,h200",
+        WARPWRIGHT_TIMING=timing,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.ci

@@ -279,7 +279,7 @@ class Graph(Node):
             self.conditions
             or any(self.updatable())
             or any(v.work.kind not in _PLAIN for v in self.vertices)
-            or not (queue.items or (beside and (times or self._polls())))
+            or not (queue.items or (beside and times) or self._polls())
         ):
             return False
         launch = stream.device.gpu.chip.launch

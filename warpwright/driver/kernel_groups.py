@@ -19,9 +19,9 @@ MOST_TOGETHER = 60
 
 def watches(launcher: Launcher | None) -> bool:
     """Whether a kernel polls memory, or may do so."""
-    from warpwright.engine.kernels import watches_memory
+    from warpwright.engine.kernels import polls_memory
 
-    return launcher is not None and watches_memory(launcher.kernel._loaded)
+    return launcher is not None and polls_memory(launcher.kernel._loaded)
 
 
 class Group:

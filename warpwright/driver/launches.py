@@ -16,12 +16,11 @@ from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.driver_state import Context, Stream, picoseconds, state
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.driver.graphs import Node, submit
-from warpwright.driver.kernel_groups import watches
 from warpwright.driver.pending import concurrent, queue
 from warpwright.driver.updatable_nodes import UPDATABLE, Updatable, made_updatable
 from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.graph_node_updates import DeviceNode
-from warpwright.engine.kernels import lets_dependents_begin
+from warpwright.engine.kernels import lets_dependents_begin, polls_memory
 from warpwright.engine.launch import MAX_GRID, Dim3, check_cooperative
 from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
 from warpwright.ranges import open_ranges
@@ -78,14 +77,12 @@ class Launch(Node):
         execute(self, stream)
 
     def starts_queue(self, stream: Stream) -> bool:
-        beside = concurrent(stream.device)
-        if stream.device.gpu.timing == "full" and self._overlaps() and self.can_wait(stream) and self.shares():
-            return True
-        if not beside and not state().host_memory:
+        # A kernel that polls memory may be released by a stream that does not exist yet, on any device.
+        if polls_memory(self.function.kernel._loaded):
+            return self.can_wait(stream)
+        if stream.device.gpu.timing != "full":
             return False
-        if not self.can_wait(stream):
-            return False
-        return watches(launcher_of(self)) or (beside and stream.device.gpu.timing == "full" and self.shares())
+        return (concurrent(stream.device) or self._overlaps()) and self.can_wait(stream) and self.shares()
 
     def _overlaps(self) -> bool:
         """Whether a later launch may begin before it has ended."""

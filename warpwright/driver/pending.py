@@ -621,7 +621,7 @@ _KEEPING = """
     Malloc MallocHost HostAlloc MallocManaged MemAlloc MemAllocHost MemHostAlloc MemAllocManaged MemAllocAsync MallocAsync
     MemPrefetchAsync MemPrefetchBatchAsync MemDiscardBatchAsync MemDiscardAndPrefetchBatchAsync MemAdvise StreamAttachMemAsync
     MemFreeAsync FreeAsync PeekAtLastError FuncSetAttribute FuncSetCacheConfig KernelSetAttribute KernelSetCacheConfig
-    DriverGetVersion RuntimeGetVersion PointerGetAttribute PointerGetAttributes MemHostGetDevicePointer HostGetDevicePointer
+    DeviceEnablePeerAccess CtxEnablePeerAccess DriverGetVersion RuntimeGetVersion PointerGetAttribute PointerGetAttributes MemHostGetDevicePointer HostGetDevicePointer
 """
 _KEEPING_BEGINNINGS = (
     "CtxGet DeviceGet DeviceCan DevicePrimaryCtxGet GetDevice GetError GetLastError GetProcAddress GetDriverEntryPoint GetExportTable FuncGet "
@@ -646,20 +646,20 @@ def keeps(name: str) -> bool:
     return stem in _KEEP or stem.startswith(_KEEP_PREFIXES)
 
 
-def _awaited(stem: str, handle: int) -> list[Item] | None:
-    """The work that a call waits for: that of a stream, of an event, or, for a copy or a fill, of the default stream;
-    None for all work."""
+def _awaited(stem: str, arguments: Sequence[Any]) -> list[Item]:
+    """The work that a call waits for: that of a stream, of an event, for a copy or a fill that of the default stream, otherwise that of the current device."""
     try:
         if stem in ("StreamSynchronize", "StreamQuery", "StreamDestroy"):
-            return queue.of(state().stream(handle))
+            return queue.of(state().stream(arguments[0]))
         if stem in ("EventSynchronize", "EventQuery", "EventDestroy"):
-            queued = getattr(state().handles.find(handle), "queued", None)
+            queued = getattr(state().handles.find(arguments[0]), "queued", None)
             return [queued] if queued is not None else []
         if stem.startswith(("Memcpy", "Memset")) and not stem.endswith("Async"):
             return queue.before(state().stream(0))
     except CudaError:  # as the call itself will find
         return []
-    return None
+    device = state().device
+    return [item for item in queue.items if item.device is device]
 
 
 def drained(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -670,8 +670,7 @@ def drained(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*arguments: Any) -> Any:
         if queue.items:
-            awaited = _awaited(stem, arguments[0]) if arguments else None
-            queue.drain(awaited, asks=stem.endswith("Query"))
+            queue.drain(_awaited(stem, arguments), asks=stem.endswith("Query"))
         return function(*arguments)
 
     return call

@@ -16,7 +16,7 @@ from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel
-from warpwright.engine.spin_loops import with_strong_polls
+from warpwright.engine.spin_loops import polls, with_strong_polls
 from warpwright.isa.machine_code import FIRST_FERMI, lower
 from warpwright.isa.ops import Access, Lowered, Op
 from warpwright.isa.sass.access_policy import policy_registers
@@ -80,6 +80,20 @@ def watches_memory(loaded: LoadedKernel) -> bool:
         accesses = (op.attr for low in lowered_of(loaded) for op in low.ops if op.name == "load")
         facts["watches"] = any(access.strong and access.space in ("global", "generic") for access in accesses)
     return facts["watches"]
+
+
+def polls_memory(loaded: LoadedKernel) -> bool:
+    """Whether the kernel may wait for another kernel, a copy or the host: it has strong loads of global memory, or loops whose end an atomic at a fixed address decides; computed once."""
+    facts = loaded.program.facts
+    if "polls" not in facts:
+        lowered = lowered_of(loaded)
+        facts["polls"] = watches_memory(loaded) or any(
+            op.name == "atomic"
+            for space in ("global", "generic")
+            for n in polls(lowered, address_index(loaded.program), space)
+            for op in lowered[n].ops
+        )
+    return facts["polls"]
 
 
 def lets_dependents_begin(loaded: LoadedKernel) -> bool:
