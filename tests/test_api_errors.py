@@ -403,6 +403,6 @@ def test_deadlock_says_who_waits_for_what(module: ww.Module) -> None:
     assert said(ww.DeadlockError, lambda: module["uneven"][1, 128](np.zeros(128, np.int32))) == (
         "deadlock in kernel uneven, block (0, 0, 0): no warp can go on\n"
         '  warp 0: waits at barrier 1 of 64 threads at demo.cu:11: asm volatile("bar.sync 1, 64;");\n'
-        "  warps 1-3: waits at barrier 0 at demo.cu:13: __syncthreads();\n"
+        "  warps 1-3: wait at barrier 0 at demo.cu:13: __syncthreads();\n"
         "  every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
     )

@@ -167,6 +167,7 @@ def test_blocks_that_leave_before_the_barrier_are_named(chip: str, timing: str) 
     assert f"block (7, 0, 0) left without reaching grid.sync() at {__file__}:{line}; 7 of 8 blocks wait there" in text
     assert "every block must call grid.sync() equally often" in text
     assert "release the lock" not in text
+    assert text.count(f"{__file__}:") == text.count(f"{__file__}:{line}")
 
 
 @pytest.mark.ci

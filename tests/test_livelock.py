@@ -9,6 +9,9 @@ import pytest
 
 import warpwright as ww
 from warpwright.engine.cycle_detection import Recurrence
+from warpwright.engine.lane_positions import StandingBlock
+from warpwright.engine.launch import Geometry
+from warpwright.engine.standstill import _absent_blocks
 from warpwright.timing import livelock
 
 ENDLESS = """
@@ -43,6 +46,23 @@ extern "C" __global__ void grid_barrier(int *count, int *out) {
 #endif
     }
     out[0] = 1;
+}
+extern "C" __global__ void thread_barrier(int *count, int *out) {
+    if (blockIdx.x == 1) return;
+    if (threadIdx.x == 0) {
+        atomicAdd(count, 1);
+        while (*(volatile int *)count < gridDim.x) { }
+    }
+    __syncthreads();
+    out[threadIdx.x] = 1;
+}
+extern "C" __global__ void without_meeting(int *count, int *out) {
+    if (blockIdx.x == 1) return;
+    if (threadIdx.x == 0) {
+        atomicAdd(count, 1);
+        while (*(volatile int *)count < gridDim.x) { }
+    }
+    out[threadIdx.x] = 1;
 }
 """
 ENDING = """
@@ -130,6 +150,32 @@ def test_a_lock_among_lanes_hangs_before_volta_and_is_explained() -> None:
     assert "lane 0 waits its turn at" in text
     assert "do not go on independently on sm_60" in text
     assert "reconvergence stack" in text
+
+
+@pytest.mark.parametrize("kernel", ["thread_barrier", "without_meeting"])
+@pytest.mark.parametrize("chip", ["p100", "v100"])
+def test_a_barrier_of_the_grid_is_explained_by_the_block_that_ended(chip: str, kernel: str) -> None:
+    """On p100 too, whose lanes wait for the spinning one, but hold nothing for which it waits."""
+    text = deadlock(ww.GPU(chip, timing="off"), kernel, 4, 64)
+    spins = 38 if kernel == "thread_barrier" else 47
+    assert f"lane 0 only repeats {at(spins)}: while (*(volatile int *)count < gridDim.x)" in text
+    if kernel == "thread_barrier":
+        assert f"lanes 1-31 wait for the warp's other lanes at {at(40)}: __syncthreads();" in text
+    assert "\n  block (1, 0, 0) has ended\n" in text
+    assert "does one return before it has" in text
+    assert "reconvergence stack" not in text
+
+
+def test_all_blocks_that_ended_are_counted() -> None:
+    blocks = [StandingBlock((n, 0, 0), []) for n in (0, 9)]
+    absent = _absent_blocks(Geometry((10, 1, 1), (32, 1, 1)), blocks, 0)
+    assert absent.lines == ["blocks (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0) and 4 more have ended"]
+    absent = _absent_blocks(Geometry((3, 1, 1), (32, 1, 1)), blocks[:1], 1)
+    assert absent.lines == [
+        "block (1, 0, 0) has ended",
+        "1 of the grid's 3 blocks has not begun: the chip has no room for it until others end",
+    ]
+    assert not _absent_blocks(Geometry((10, 1, 1), (32, 1, 1)), blocks, -1).lines
 
 
 def test_a_lock_among_lanes_ends_from_volta_on() -> None:

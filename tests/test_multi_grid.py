@@ -186,6 +186,33 @@ def test_a_barrier_to_which_blocks_or_grids_do_not_come_is_an_explained_deadlock
     assert said in str(error.value)
 
 
+ALL = """#include <cooperative_groups.h>
+extern "C" __global__ void leaves(int *x) {
+    auto all = cooperative_groups::this_multi_grid();
+    if (all.grid_rank() == 1 && blockIdx.x == 2) return;
+    all.sync();
+    x[blockIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.ci
+def test_a_block_that_does_not_come_to_the_barrier_of_several_grids_is_named_with_the_line() -> None:
+    """The barrier's function comes from the driver's library and has no lines."""
+    node = ww.System("dgx-1", timing="off")
+    jobs = [
+        (gpu.compile(ALL, options=["-rdc=true"])["leaves"][4, 64], (gpu.zeros(4, np.int32),)) for gpu in node.gpus[:2]
+    ]
+    with pytest.raises(ww.DeadlockError) as error:
+        node.launch(*jobs, cooperative=True)
+    text = str(error.value)
+    line = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if text.startswith("ALL =")) + 4
+    assert f"warp 1: lanes 0-31 wait at the block barrier {__file__}:{line}: all.sync();" in text
+    assert "no source line" not in text
+    assert "\n  block (2, 0, 0) has ended\n" in text
+    assert "this is GPU 1 of them" in text
+
+
 def test_grids_that_are_not_one_cooperative_launch_are_refused() -> None:
     node = ww.System("dgx-1", timing="off")
     kernels = [gpu.compile(cubin("70")) for gpu in node.gpus[:6]]

@@ -19,6 +19,7 @@ from warpwright.engine.abi import (
     WINDOW_BYTES,
     FaultKind,
 )
+from warpwright.engine.code_sites import awaited_operation, index_at, place_of
 from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import Dim3, Geometry
@@ -46,6 +47,8 @@ _SHARED_FAULTS = (FaultKind.SHARED_OUT_OF_BOUNDS, FaultKind.NO_SUCH_BLOCK, Fault
 VOLTA = 70
 """From this architecture on, lanes of a warp have independent thread scheduling."""
 _SHOWN_WARPS = 8
+SHOWN_PLACES = 3
+"""Calls of one function that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +92,26 @@ def instruction_at(program: Program, address: int) -> Instruction | None:
     return next((i for i in table if i.address == address), None)
 
 
-def source_line(program: Program, address: int) -> str | None:
+def source_line(program: Program, address: int, ahead: bool = False) -> str | None:
     """``saxpy.cu:5: y[i] = a * x[i] + y[i];`` for an instruction, or None without line information.
 
-    The text comes from the program's own source if the line is in it, otherwise from disk.
+    The text comes from the program's own source if the line is in it, otherwise from disk.  For a function without lines of its own it is that of its calls
+    (``code_sites.py``).
+
+    Args:
+        ahead: whether it is the place of lanes that wait to go on there, which is that of ``awaited_operation``.
     """
-    instruction = instruction_at(program, address)
-    if instruction is None or instruction.line is None:
+    if instruction_at(program, address) is None:
         return None
-    name, number = instruction.line
+    index = index_at(program, address)
+    places = [
+        program.instructions[n].line for n in place_of(program, awaited_operation(program, index) if ahead else index)
+    ]
+    return " or ".join(_with_text(program, *place) for place in places[:SHOWN_PLACES] if place is not None) or None
+
+
+def _with_text(program: Program, name: str, number: int) -> str:
+    """A line's file, number and text."""
     lines: Sequence[str] = ()
     if program.source is not None and name == program.source_name:
         lines = program.source.splitlines()
@@ -373,27 +387,35 @@ def _lane_list(mask: int) -> str:
     return ("lane " if mask.bit_count() == 1 else "lanes ") + ", ".join(parts)
 
 
-def _describe_wait(program: Program, warp: WaitingWarp) -> str:
+def _describe_wait(program: Program, warp: WaitingWarp) -> tuple[str, str]:
+    """What a warp does, and what several in its state do."""
     line = source_line(program, warp.instruction) if warp.instruction >= 0 else None
     at = f" at {line}" if line else ""
     if warp.state == "exited":
-        return "has exited"
+        return "has exited", "have exited"
     if warp.state == "cluster":
-        return f"waits for its cluster{at}"
+        return f"waits for its cluster{at}", f"wait for their cluster{at}"
     if warp.state == "barrier":
         expects = f" of {warp.barrier_threads} threads" if warp.barrier_threads else ""
         some = f" with {_lane_list(warp.lanes)} only" if warp.lanes not in (0, (1 << program.lanes) - 1) else ""
-        return f"waits at barrier {warp.barrier}{expects}{some}{at}"
-    return f"waits for its own lanes{f': {_lane_list(warp.lanes)} wait' if warp.lanes else ''}{at}"
+        where = f"at barrier {warp.barrier}{expects}{some}{at}"
+        return f"waits {where}", f"wait {where}"
+    own = f"own lanes{f': {_lane_list(warp.lanes)} wait' if warp.lanes else ''}{at}"
+    return f"waits for its {own}", f"wait for their {own}"
 
 
-def warp_rows(described: Iterable[tuple[int, str]]) -> list[str]:
-    """Lines that state what each warp does, with warps in the same state combined."""
-    groups: dict[str, list[int]] = {}
+def warp_rows(described: Iterable[tuple[int, tuple[str, str]]]) -> list[str]:
+    """Lines that state what each warp does, with warps in the same state combined.
+
+    Args:
+        described: warps' numbers, each with what the warp does in words for one and for several.
+    """
+    groups: dict[tuple[str, str], list[int]] = {}
     for number, what in described:
         groups.setdefault(what, []).append(number)
     rows = [
-        f"{'warp' if len(members) == 1 else 'warps'} {_ranges(members)}: {what}" for what, members in groups.items()
+        f"warp {members[0]}: {one}" if len(members) == 1 else f"warps {_ranges(members)}: {several}"
+        for (one, several), members in groups.items()
     ]
     more = len(rows) - _SHOWN_WARPS
     return rows[:_SHOWN_WARPS] + ([f"and {more} groups more"] if more > 0 else [])
@@ -425,14 +447,18 @@ _STANDS = {
 _RUNS = {**_STANDS, "runs": ("runs at", "run at")}
 
 
-def describe_groups(program: Program, groups: Sequence[Group], words: Mapping[str, tuple[str, str]] = _STANDS) -> str:
-    """Where the lanes of a warp are, one line for each group."""
+def describe_groups(
+    program: Program, groups: Sequence[Group], words: Mapping[str, tuple[str, str]] = _STANDS
+) -> tuple[str, str]:
+    """Where the lanes of a warp are, one line for each group, in words for one warp and for several."""
     parts = []
     for group in groups:
-        line = source_line(program, group.instruction) if group.instruction >= 0 else None
+        waits = group.what in ("joins", "turn")
+        line = source_line(program, group.instruction, ahead=waits) if group.instruction >= 0 else None
         what = words[group.what][group.lanes.bit_count() > 1]
         parts.append(f"{_lane_list(group.lanes)} {what} {line or 'code that has no source line'}")
-    return "\n    ".join(parts) or "has exited"
+    text = "\n    ".join(parts)
+    return text or "has exited", text or "have exited"
 
 
 def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int) -> str:

@@ -54,7 +54,7 @@ class SavedPositions:
     lanes: int = 32
     """Number of lanes of the warp."""
     stacked: bool = False
-    """Whether entries are those of the reconvergence stack: lanes, block, kind and a spare word, with a lane in the
+    """Whether entries are those of the reconvergence stack: lanes, block, kind (0: a side of a divergent branch; otherwise a convergence point) and a spare word, with a lane in the
     entries of all points to which it has yet to return.  Otherwise an entry is a word with the block number and, above
     32 bits, the lanes: 64 bits, or 128 bits for 64 lanes."""
 
@@ -91,7 +91,9 @@ class SavedPositions:
         for entry in range(word(self.count) - 1 if self.count >= 0 else -1, -1, -1):
             if self.stacked:
                 first = self.entries + 16 * entry
-                add("turn", word(first + max(mask_bytes, 4)), word(first, mask_bytes))
+                block_at = first + max(mask_bytes, 4)
+                # Lanes in no entry above a convergence point have reached it.
+                add("joins" if word(block_at + 4) else "turn", word(block_at), word(first, mask_bytes))
             else:
                 first = self.entries + (8 if self.lanes <= 32 else 16) * entry
                 add("turn", word(first), word(first + 4, mask_bytes))

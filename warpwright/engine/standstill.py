@@ -5,11 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import VOLTA, describe_groups, source_line, warp_rows
+from warpwright.engine.lane_locks import Blame, blame
 from warpwright.engine.lane_positions import Group, StandingBlock
-from warpwright.engine.launch import GRID_BARRIER_AT, Dim3, LaunchContext
+from warpwright.engine.launch import GRID_BARRIER_AT, Dim3, Geometry, LaunchContext
 from warpwright.engine.multi_grid import blocks_come
 from warpwright.errors import DeadlockError
 from warpwright.isa.program import Program
@@ -24,9 +26,9 @@ def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], wa
 
     Args:
         blocks: all resident blocks, at least one.
-        waiting_blocks: number of the launch's blocks that have not begun, because there is no room for them.
+        waiting_blocks: number of the launch's blocks that have not begun, because there is no room for them; -1 if it is not known.
     """
-    program, total = context.program, context.geometry.blocks
+    program = context.program
     blocks = sorted(blocks, key=lambda block: block.index[::-1])
     barrier = _grid_barrier(context, blocks)
     shown = barrier.absent[0] if barrier and barrier.absent else blocks[0]
@@ -35,20 +37,50 @@ def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], wa
     if others:
         many = f"{others:,} more resident blocks, none of which changes anything either"
         lines.append(f"and {many}" if others > 1 else "and 1 more resident block, which changes nothing either")
-    advice = _advice(program, shown.warps)
     if barrier:
         lines += barrier.lines
-        advice = "every block must call grid.sync() equally often: is it inside a condition, or after a return?"
-    elif waiting_blocks:
-        lines.append(
-            f"{waiting_blocks:,} of the grid's {total:,} blocks have not begun: the chip has no room for them until others end"
-        )
-        advice += "\n  If they wait for all blocks of the grid, use at most as many as the chip holds at once; a cooperative launch checks this"
+        advice = ["every block must call grid.sync() equally often: is it inside a condition, or after a return?"]
+    else:
+        absent = _absent_blocks(context.geometry, blocks, waiting_blocks)
+        lines += absent.lines
+        advice = _advice(program, shown.warps, absent)
     return DeadlockError(
         f"deadlock in kernel {plain_name(program.name)}, block {shown.index}: warps run, but only repeat themselves, and memory does not change\n  "
-        + "\n  ".join(lines)
-        + f"\n  {advice}"
+        + "\n  ".join([*lines, *advice])
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _AbsentBlocks:
+    """Blocks of the grid that are not on the chip: nobody can wait for them."""
+
+    lines: Sequence[str]
+    advice: Sequence[str]
+
+
+def _absent_blocks(geometry: Geometry, blocks: Sequence[StandingBlock], waiting: int) -> _AbsentBlocks:
+    if waiting < 0:
+        return _AbsentBlocks([], [])
+    lines, advice = [], []
+    begun = geometry.blocks - waiting
+    ended = begun - len(blocks)
+    if ended > 0:
+        resident = {block.index for block in blocks}
+        indices = (block_index(number, geometry.grid) for number in range(begun))
+        named = list(islice((index for index in indices if index not in resident), SHOWN_BLOCKS))
+        lines.append(f"{_named(named, ended)} {'has' if ended == 1 else 'have'} ended")
+        advice.append(
+            "If they wait for all blocks of the grid, every block must arrive: does one return before it has, or leave a loop early?"
+        )
+    if waiting:
+        has, them = ("has", "it") if waiting == 1 else ("have", "them")
+        lines.append(
+            f"{waiting:,} of the grid's {geometry.blocks:,} blocks {has} not begun: the chip has no room for {them} until others end"
+        )
+        advice = [
+            "If they wait for all blocks of the grid, use at most as many as the chip holds at once; a cooperative launch checks this"
+        ]
+    return _AbsentBlocks(lines, advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +120,16 @@ def _grid_barrier(context: LaunchContext, blocks: Sequence[StandingBlock]) -> _G
     return _GridBarrier(lines, absent) if lines else None
 
 
-def _named(indices: Sequence[Dim3]) -> str:
-    """``block (3, 0, 0)``; ``blocks (0, 0, 0), (1, 0, 0) and 3 more``."""
+def _named(indices: Sequence[Dim3], count: int = 0) -> str:
+    """``block (3, 0, 0)``; ``blocks (0, 0, 0), (1, 0, 0) and 3 more``.
+
+    Args:
+        count: number of blocks, if ``indices`` are only the first ones.
+    """
     if len(indices) == 1:
         return f"block {indices[0]}"
     names = [str(index) for index in indices[:SHOWN_BLOCKS]]
-    more = len(indices) - len(names)
+    more = max(count, len(indices)) - len(names)
     last = f"{more:,} more" if more else names.pop()
     return f"blocks {', '.join(names)} and {last}"
 
@@ -102,13 +138,14 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number > 1 else ''}"
 
 
-def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]]) -> str:
-    waits = any(group.what == "turn" for _, groups in warps for group in groups)
-    if waits and program.arch < VOLTA:
-        return (
-            f"lanes of a warp do not go on independently on {program.architecture}: those that wait are on the\n"
-            "  reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the\n"
-            "  flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let\n"
-            "  one lane do it for its warp"
-        )
-    return "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
+def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], absent: _AbsentBlocks) -> list[str]:
+    holds = blame(program, warps) if program.arch < VOLTA else Blame.NO
+    if holds is Blame.YES or (holds and not absent.advice):
+        return [
+            f"lanes of a warp do not go on independently on {program.architecture}: those that wait are on the",
+            "reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the",
+            "flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let",
+            "one lane do it for its warp",
+        ]
+    general = "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
+    return [general, *absent.advice]

@@ -115,8 +115,10 @@ def _run(
             if cancel is not None and cancel():
                 raise TimingCancelled(f"cancelled at cycle {int(machines[0].state.words[s.chip.now]):,}")
             if running and standstill.reached(running):
-                endless = deadlock(machines[running[0]].state, repeats=True)
-                raise DeviceError(running[0], endless, _others(machines, running))
+                # A device of which some blocks have ended is more likely to be the one that the others wait for.
+                shown = max(running, key=lambda number: bool(machines[number].state.words[s.chip.done_blocks]))
+                endless = deadlock(machines[shown].state, repeats=True)
+                raise DeviceError(shown, endless, _others(machines, running))
             if progress is not None:
                 progress(_progress(machines, running))
             limit = int(min(max(limit * REPORT_SECONDS / max(spent, 1e-4), 1), limit * 8, 1 << 20))

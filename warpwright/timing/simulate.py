@@ -346,9 +346,9 @@ def deadlock(state: State, repeats: bool = False) -> TimingError:
 
 
 def _waiting_blocks(state: State, resident: int) -> int:
-    """Blocks of the machine's only launch that have not begun; 0 if it has several, of which some may wait for others."""
+    """Blocks of the machine's only launch that have not begun; -1 if it has several, of which some may wait for others."""
     m = state.words
-    return int(m[s.chip.blocks] - m[s.chip.done_blocks]) - resident if m[s.chip.kernel_count] == 1 else 0
+    return int(m[s.chip.blocks] - m[s.chip.done_blocks]) - resident if m[s.chip.kernel_count] == 1 else -1
 
 
 def is_model_loaded() -> bool:

@@ -64,8 +64,8 @@ def groups_of(w: WarpState) -> list[Group]:
     if w.launch.kernel.stacked:
         if w.running.any():
             add("runs", int(w.pcs[w.running][0]), w.running)
-        for _, index, lanes in reversed(w.entries):
-            add("turn", index, lanes)
+        for kind, index, lanes in reversed(w.entries):
+            add("turn" if kind == "div" else "joins", index, lanes)
     else:
         for place, (index, lanes) in enumerate(w.turns()):
             add("turn" if place else "runs", index, lanes)

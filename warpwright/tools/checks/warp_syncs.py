@@ -12,7 +12,8 @@ import re
 from collections.abc import Sequence
 
 from warpwright.engine.blocks import BasicBlock
-from warpwright.isa.program import Instruction, Kind, Program
+from warpwright.engine.code_sites import place_of
+from warpwright.isa.program import Instruction, Program
 
 FIRST_WITH_WARPSYNC = 70
 _OPERATION = re.compile(r"\b(?:shfl|vote)\.sync\.[\w.]+\s[^;]*,\s*(-?\w+|%\w+)\s*;")
@@ -96,24 +97,9 @@ def _gathers_for_barrier(program: Program, index: int) -> bool:
 
 
 def barrier_site(program: Program, index: int) -> int | None:
-    """The instruction whose line a block barrier belongs to; None if several lines share it.
-
-    For warps that have not converged, the compiler repeats a barrier in a function of its own (WARPSYNC, BAR, RET), which has the number of the
-    kernel's last line. The barrier's line is that of the call.
-    """
-    instructions = program.instructions
-    entry = max((f for f in program.functions if f <= instructions[index].address), default=0)
-    before = [x.opcode for x in instructions[:index] if x.address >= entry]
-    if "WARPSYNC" not in before or index + 1 >= len(instructions) or instructions[index + 1].opcode != "RET":
-        return index
-    calls = [
-        n
-        for n, x in enumerate(instructions)
-        if x.opcode == "CALL" and any(o.kind is Kind.LABEL and o.value == entry for o in x.operands)
-    ]
-    if not calls:
-        return index
-    return calls[0] if len({instructions[n].line for n in calls}) == 1 else None
+    """The instruction whose line a block barrier belongs to; None if several lines share it."""
+    places = place_of(program, index)
+    return places[0] if len(places) == 1 else None
 
 
 def _operation_behind(program: Program, index: int) -> int:

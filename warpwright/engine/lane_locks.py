@@ -1,0 +1,94 @@
+"""Whether lanes on a reconvergence stack can hold what the running lanes of their warp wait for.
+
+Before Volta, lanes that wait at a convergence point go on only after the others have come.  If they have yet to release a lock or to set a flag for which
+these spin, the warp never ends.  But lanes also wait there harmlessly, for example while one lane spins at a barrier of the whole grid.  The code ahead of
+them tells: before a block barrier, which they cannot pass alone either, do they write memory that other threads see?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
+from warpwright.engine.code_sites import index_at
+from warpwright.engine.lane_positions import Group
+from warpwright.isa.machine_code import lower
+from warpwright.isa.ops import Lowered, Op
+from warpwright.isa.program import Program
+
+_SEEN = ("global", "generic", "shared")
+_TAKES = ("cas", "exch", "cast", "cas_half")
+"""Atomics that take a lock."""
+
+
+class Blame(IntEnum):
+    """Whether the order of lanes explains a warp that never ends."""
+
+    NO = 0
+    PERHAPS = 1
+    """The waiting lanes will write memory, as any kernel does that stores a result."""
+    YES = 2
+    """They will write by an atomic or a strong store, or the running lanes spin to take a lock."""
+
+
+def blame(program: Program, warps: Sequence[tuple[int, Sequence[Group]]]) -> Blame:
+    """Whether the waiting lanes of these warps hold what the running ones wait for."""
+    found = Blame.NO
+    lowered: list[Lowered] = []
+    blocks: list[BasicBlock] = []
+    for _, groups in warps:
+        runs = [group for group in groups if group.what == "runs"]
+        waits = [group for group in groups if group.what in ("joins", "turn") and group.instruction >= 0]
+        if not runs or not waits:
+            continue
+        if not lowered:
+            lowered = lower(program)
+            blocks = basic_blocks(program, lowered)
+        ahead = max(_writes_ahead(program, lowered, blocks, group.instruction) for group in waits)
+        if ahead and any(_takes_lock(program, lowered, group.instruction) for group in runs):
+            ahead = Blame.YES
+        found = max(found, ahead)
+    return found
+
+
+def _writes_ahead(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], address: int) -> Blame:
+    """How lanes that go on at an address write memory before they come to a block barrier."""
+    first = index_at(program, address)
+    entry = next(block for block in blocks if block.first <= first < block.first + block.count)
+    work, reached, found = [(entry, first)], set[int](), Blame.NO
+    while work:
+        block, start = work.pop()
+        for low in lowered[start : block.first + block.count]:
+            if any(op.name in ("barrier", "barrier_red") for op in low.ops):
+                break
+            found = max([found, *map(_written, low.ops)])
+        else:
+            ahead = [n for n in block.successors if n not in reached]
+            reached.update(ahead)
+            work += [(blocks[n], blocks[n].first) for n in ahead]
+    return found
+
+
+def _written(op: Op) -> Blame:
+    if op.name not in ("store", "atomic") or op.attr.space not in _SEEN:
+        return Blame.NO
+    return Blame.YES if op.name == "atomic" or op.attr.strong else Blame.PERHAPS
+
+
+def _takes_lock(program: Program, lowered: Sequence[Lowered], address: int) -> bool:
+    """Whether the innermost loop around an instruction contains an atomic that takes a lock."""
+    if address < 0:
+        return False
+    inside, index_of = index_at(program, address), address_index(program)
+    loops = [
+        (n - target, target, n)
+        for n, low in enumerate(lowered)
+        if low.ops and low.ops[-1].name == "branch" and (target := index_of.get(low.ops[-1].attr, n)) <= inside <= n
+    ]
+    if not loops:
+        return False
+    _, first, last = min(loops)
+    return any(
+        op.name == "atomic" and op.attr.operation in _TAKES for low in lowered[first : last + 1] for op in low.ops
+    )
