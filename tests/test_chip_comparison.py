@@ -64,6 +64,7 @@ def test_what_is_alike_is_not_told() -> None:
         ({"l2_hit_percent": 70.0}, "L2 hits 70% instead of 50%"),
         ({"bank_passes": 4.0}, "an access of shared memory takes 4.00 times its passes for conflicts instead of 1.00"),
         ({"active_warps": 40.0}, "an SM has 40 active warps instead of 20, of at most 64"),
+        ({"active_warps": 1.0}, "an SM has 1 active warp instead of 20, of at most 64"),
         ({"instructions": 250}, "its code executes 2.50 times the instructions"),
         ({"launch_share": 0.6}, "60% of the time is before the first block runs"),
     ],
@@ -72,6 +73,11 @@ def test_each_mechanism_that_changed_is_told(changes: dict[str, object], said: s
     assert difference(figures("a100"), figures("a100", **changes)) == (
         f"a100 takes 1.00 µs, about as fast as a100: {said}. Limited by: latency."
     )
+
+
+def test_numbers_of_warps_that_round_to_the_same_have_decimals() -> None:
+    said = difference(figures("a100", active_warps=1.0), figures("a100", active_warps=1.4))
+    assert "an SM has 1.4 active warps instead of 1.0, of at most 64" in said
 
 
 def test_the_machine_the_rule_and_the_caches_are_told() -> None:
@@ -271,12 +277,34 @@ def test_the_error_of_a_program_without_a_traceback_is_its_last_lines() -> None:
     assert copy.error() == "line 4\nline 5\nline 6\nline 7\nno kernel image"
 
 
+def test_an_error_of_several_lines_is_shown_from_its_first_one() -> None:
+    message = "".join(["deadlock in kernel k, block (0, 0, 0)\n", *(f"  warp {n}: waits\n" for n in range(9))])
+    launch, own = Copy(), Copy()
+    launch.add(b"begin\nwarpwright: k: 1 of 2 blocks, 5 s, 1 min 5 s left\nwarpwright: " + message.encode())
+    launch.add(b"main.cu:13 cudaDeviceSynchronize(): the launch timed out\n")
+    own.add(b"begin\nkernel.py:3: " + message.encode())
+    assert launch.error().splitlines()[0] == "warpwright: deadlock in kernel k, block (0, 0, 0)"
+    assert own.error().splitlines()[0] == "kernel.py:3: deadlock in kernel k, block (0, 0, 0)"
+    assert own.error().splitlines()[-1] == "  warp 6: waits"
+
+
+def test_a_page_without_a_launch_says_why() -> None:
+    page = chips_page([], {"v100": "k ended with exit code 1\nno <kernel> image"}, "k")
+    assert "<h1>k: no launches</h1>" in page
+    assert "k ended with exit code 1<pre>no &lt;kernel&gt; image</pre>" in page
+    assert "The program launched no kernel." in chips_page([], {}, "k")
+
+
 @pytest.mark.ci
-def test_a_command_that_fails_on_every_chip_is_reported_for_each() -> None:
+def test_a_command_that_fails_on_every_chip_is_reported_for_each(tmp_path: Path) -> None:
     """By its name and arguments rather than the interpreter's path."""
     program = "import sys; sys.exit(3)"
-    code, output = command("compare", "--timing", "off", "v100", "a100", "--", sys.executable, "-c", program)
+    page = tmp_path / "page.html"
+    words = ["--timing", "full", "--report", str(page), "v100", "a100", "--", sys.executable, "-c", program]
+    code, output = command("compare", *words)
     assert code == 3
+    assert f"wrote {page}" in output
+    assert page.read_text(encoding="utf-8").count("ended with exit code 3") == 2
     name = Path(sys.executable).name
     for chip in ("v100", "a100"):
         assert f"{chip} does not run it: {name} -c '{program}' ended with exit code 3; see its output above" in output

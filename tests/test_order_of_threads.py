@@ -65,6 +65,13 @@ def test_the_modes_disagree_about_a_race_and_racecheck_names_it() -> None:
         assert {place.line.split("// ")[1] for place in race.places} == {"the write", "the read"}
 
 
+def test_the_advice_names_the_machine(tmp_path: Path) -> None:
+    program = tmp_path / "late.py"
+    program.write_text(PROGRAM + "sys.exit(3)\n")
+    result = CliRunner().invoke(app, ["run", "--system", "dgx-1", "--timing", "off", str(program)])
+    assert f"this finds races: warpwright run --system dgx-1 --check racecheck {program}\n" in result.stderr
+
+
 @pytest.mark.parametrize("end", ["sys.exit(3)", "assert x[0] == 7", "raise ValueError(x[0])"])
 def test_a_program_that_fails_is_told_how_to_find_a_race(tmp_path: Path, end: str) -> None:
     program = tmp_path / "late.py"

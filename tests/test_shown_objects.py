@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import warpwright as ww
 from warpwright.cli import app
 from warpwright.commands.examples import EXAMPLES, SUMMARIES
+from warpwright.session import session
 from warpwright.tools.checks.findings import Place
 from warpwright.tools.checks.host_stack import user_stack
 from warpwright.tools.launch_tables import (
@@ -65,13 +66,18 @@ def runs() -> list[Any]:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("columns", [launch_columns, grouped_columns])
-def test_launches_of_several_gpus_name_theirs(columns: Callable[[Sequence[ww.Run]], list[Column]]) -> None:
+def test_launches_of_several_gpus_name_theirs(
+    columns: Callable[[Sequence[ww.Run]], list[Column]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     gpus = ww.System("p100x2-nvlink", timing="off").gpus
     source = 'extern "C" __global__ void k(int *x) { x[threadIdx.x] = 1; }'
     runs = [gpu.compile(source)["k"][1, 32](gpu.array(np.zeros(32, np.int32))) for gpu in gpus]
     cells = {column.heading: column.cells for column in columns(runs)}
     assert cells["GPU"] == ["0", "1"]
-    assert "GPU" not in {column.heading for column in columns(runs[1:])}
+    assert {column.heading: column.cells for column in columns(runs[1:])}["GPU"] == ["1"]
+    assert "GPU" not in {column.heading for column in columns(runs[:1])}
+    monkeypatch.setattr(session, "system", "p100x2-nvlink")
+    assert {column.heading: column.cells for column in columns(runs[:1])}["GPU"] == ["0"]
     assert [run.to_dict()["gpu_number"] for run in runs] == [0, 1]
 
 
@@ -82,7 +88,8 @@ def test_a_page_of_several_gpus_names_that_of_each_launch(tmp_path: Path) -> Non
     runs = [gpu.compile(source)["k"][1, 32](gpu.array(np.zeros(32, np.int32))) for gpu in gpus]
     heading = '<th scope="col" class=num>GPU</th>'
     assert heading in write_report(tmp_path / "both.html", runs).read_text(encoding="utf-8")
-    assert heading not in write_report(tmp_path / "one.html", runs[1:]).read_text(encoding="utf-8")
+    assert heading in write_report(tmp_path / "second.html", runs[1:]).read_text(encoding="utf-8")
+    assert heading not in write_report(tmp_path / "first.html", runs[:1]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("columns", [launch_columns, grouped_columns])

@@ -213,8 +213,11 @@ def test_progress_has_blocks_rate_and_time_left() -> None:
     waits = "waiting for the cycle model, which is compiled once on this machine, 4 s"
     assert describe(replace(progress(4, 0), phase="model")) == waits
     assert seconds_left(progress(4, 64)) == 0
-    assert seconds_left(replace(progress(40, 16), idle_seconds=19)) == 120
-    assert seconds_left(replace(progress(40, 16), idle_seconds=21)) is None, "no block ends any more"
+    assert seconds_left(replace(progress(40, 16), waited_seconds=24)) == 48, "blocks ran for 16 s"
+    waves = replace(progress(40, 16), longest_gap_seconds=10)
+    assert seconds_left(replace(waves, idle_seconds=19)) == 120
+    assert seconds_left(replace(waves, idle_seconds=21)) is None, "no block ends any more"
+    assert seconds_left(replace(progress(5, 1), longest_gap_seconds=0.1, idle_seconds=4)) is None
     assert [duration(s) for s in (0.4, 59, 61, 7260)] == ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
 
 

@@ -101,6 +101,10 @@ class Progress:
     """Host time since the number of ended blocks was last seen to change."""
     instructions: int = 0
     """In the kernel's machine code; the time of compiling grows with them."""
+    waited_seconds: float = 0.0
+    """Host time before blocks ran: while the kernel was compiled and the launch waited for the cycle model."""
+    longest_gap_seconds: float = 0.0
+    """Longest host time so far between two changes of the number of ended blocks."""
 
 
 class Metrics(dict[str, float]):
@@ -594,6 +598,7 @@ class Job:
         self.cycles = 0
         self._blocks_seen, self._seen_at = 0, 0.0
         """Ended blocks, and the host time of the launch at which a report first had them."""
+        self._waited_seconds = self._longest_gap_seconds = 0.0
 
     def run(self) -> None:
         """Run in a worker thread and wait for it; its exceptions are raised here."""
@@ -649,9 +654,12 @@ class Job:
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
         done = self.blocks_done()
-        if done != self._blocks_seen:
-            self._blocks_seen, self._seen_at = done, seconds
         phase = self.execution_phase() if self.phase == "running" else self.phase
+        if done != self._blocks_seen:
+            self._longest_gap_seconds = max(self._longest_gap_seconds, seconds - self._seen_at)
+            self._blocks_seen, self._seen_at = done, seconds
+        elif phase in ("compiling", "model") and not done:
+            self._waited_seconds = self._seen_at = seconds
         return Progress(
             self.launcher.kernel.name,
             phase,
@@ -662,6 +670,8 @@ class Job:
             finished,
             seconds - self._seen_at,
             len(self.context.program.instructions),
+            self._waited_seconds,
+            self._longest_gap_seconds,
         )
 
     def _work(self) -> None:

@@ -69,7 +69,7 @@ def compare(
     for name, refusal in refused.items():
         where = "; see its output above" if name in said else ""
         out.print(f"{name} does not run it: {refusal}{where}", markup=False)
-    if report is not None and launches:
+    if report is not None:
         from warpwright.tools.report.chips_page import write_chips_page
 
         reasons = {name: f"{refusal}\n{said.get(name, '')}".rstrip() for name, refusal in refused.items()}

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 KEPT_BYTES = 1 << 16
 """Of the end of what was written."""
-SHOWN_LINES = 5
+SHOWN_LINES, SHOWN_ERROR_LINES = 5, 8
+"""Of lines of which none is known to begin an error, the last; of an error, the first."""
 WAIT_SECONDS = 0.5
 """For what is still on its way; a process that the program has left behind may keep standard error open."""
 _TRACEBACK = "Traceback (most recent call last):"
@@ -32,14 +33,24 @@ class Copy:
         del self._bytes[:-KEPT_BYTES]
 
     def error(self) -> str:
-        """The lines that show what went wrong: the exception of a Python program, otherwise the last lines."""
+        """The lines that show what went wrong: the first ones of Warpwright's error or of a Python program's exception, otherwise the last lines."""
         text = _CONTROL.sub("", self._bytes.decode("utf-8", "replace"))
         lines = [line.rstrip() for line in text.splitlines() if line.strip() and not _OWN.match(line)]
         if _TRACEBACK in lines:
             last = len(lines) - lines[::-1].index(_TRACEBACK)
             raised = next((n for n in range(last, len(lines)) if not lines[n].startswith(" ")), last)
-            return "\n".join(lines[raised:][:SHOWN_LINES])
-        return "\n".join(lines[-SHOWN_LINES:])
+            return "\n".join(lines[raised:][:SHOWN_ERROR_LINES])
+        begins = _first_line(lines)
+        return "\n".join(lines[-SHOWN_LINES:] if begins is None else lines[begins:][:SHOWN_ERROR_LINES])
+
+
+def _first_line(lines: list[str]) -> int | None:
+    """Where an error of several lines begins: a launch's, which the program may report again in its own words, or one that ends the program."""
+    launch = next((n for n, line in enumerate(lines) if line.startswith("warpwright: ")), None)
+    if launch is not None:
+        return launch
+    last = max((n for n, line in enumerate(lines) if not line.startswith(" ")), default=len(lines))
+    return last if last < len(lines) - 1 else None
 
 
 @contextmanager

@@ -125,9 +125,9 @@ def advise_on_order(words: list[str], chip: str | None) -> None:
     """After a failure with launches and without checks, print how to find out whether the order of threads is the cause."""
     from warpwright.session import session
 
-    if not session.launched or session.check is not None:
-        return
-    where = f"--gpu {chip} " if chip else ""
+    if not session.launched or session.check is not None or any(failed.hangs for failed in session.failed_launches):
+        return  # why a launch never ends has been said
+    where = f"--system {session.system} " if session.system else f"--gpu {chip} " if chip else ""
     console(stderr=True).print(
         "note: the program failed. If threads race, its result depends on their order, which differs between timing modes, chips and runs; "
         f"this finds races: warpwright run {where}--check racecheck {shlex.join(words)}",

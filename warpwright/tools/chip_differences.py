@@ -171,7 +171,12 @@ def _banks(before: Figures, now: Figures) -> str:
 def _warps(before: Figures, now: Figures) -> str:
     if not changed(before.active_warps, now.active_warps):
         return ""
-    return f"an SM has {now.active_warps:.0f} active {wave(now).split()[0]}s instead of {before.active_warps:.0f}, of at most {now.chip.sm.max_warps_per_sm}"
+    # As many decimals as it takes to tell them apart.
+    number, old = next(
+        texts for n in range(4) if len(set(texts := [f"{f.active_warps:.{n}f}" for f in (now, before)])) == 2 or n == 3
+    )
+    waves = wave(now).split()[0] + ("" if number == "1" else "s")
+    return f"an SM has {number} active {waves} instead of {old}, of at most {now.chip.sm.max_warps_per_sm}"
 
 
 def _machine(before: Figures, now: Figures) -> str:

@@ -195,8 +195,10 @@ def _gpu_column(runs: Sequence[Run]) -> list[Column]:
 
 
 def on_several_gpus(runs: Sequence[Run]) -> bool:
-    """Whether a table of launches has to tell GPUs apart."""
-    return len({run.gpu_number for run in runs}) > 1
+    """Whether a table of launches has to say on which GPU they ran: several, one other than the first, or one of a machine's."""
+    from warpwright.session import session
+
+    return any(run.gpu_number for run in runs) or session.system is not None
 
 
 def _shape_columns(runs: Sequence[Run]) -> list[Column]:

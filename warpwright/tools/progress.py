@@ -20,7 +20,7 @@ LINE_SECONDS = 5.0
 LATE_SECONDS = 60.0
 """A launch that has run for so long gets its lines at the longer interval."""
 LATE_LINE_SECONDS = 30.0
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 1.0
 """A shorter time without the end of a block does not mean that their rate has changed."""
 
 
@@ -31,13 +31,14 @@ BLOCKS_END = ("running", "interpreting")
 def seconds_left(progress: Progress) -> float | None:
     """Host seconds until the last block ends, at the rate of the blocks so far.
 
-    None before the first block has ended, and when none has ended for as long as all of those before took: the rate says nothing about what runs now.
+    None before the first block has ended, and when none has ended for twice as long as ever before: the rate says nothing about what runs now.
     """
     if progress.phase not in BLOCKS_END or not progress.blocks_done:
         return None
-    if progress.idle_seconds > max(IDLE_SECONDS, progress.seconds / 2):
+    if progress.idle_seconds > max(IDLE_SECONDS, 2 * progress.longest_gap_seconds):
         return None
-    return progress.seconds / progress.blocks_done * (progress.blocks - progress.blocks_done)
+    ran = progress.seconds - progress.waited_seconds
+    return ran / progress.blocks_done * (progress.blocks - progress.blocks_done)
 
 
 def duration(seconds: float) -> str:

@@ -29,11 +29,14 @@ def chips_page(launches: Sequence[Launch], refused: Mapping[str, str], program: 
     """
     style = files("warpwright.tools.report").joinpath("page.css").read_text(encoding="utf-8")
     timed = [launch for launch in launches if launch.figures()]
-    body = [_machines(timed), _modules(timed), *(_launch(launch) for launch in timed)]
+    body = [_machines(timed), _modules(timed), *(_launch(launch) for launch in timed)] if timed else []
+    if not timed and not refused:
+        body.append('<section class="card"><p>The program launched no kernel.</p></section>')
     if refused:
         items = "".join(f"<li><strong>{escape(chip)}</strong>: {_reason(why)}</li>" for chip, why in refused.items())
         body.append(f'<section class="card"><h2>Chips on which the program does not run</h2><ul>{items}</ul></section>')
-    title = f"{program} on {len({chip for launch in timed for chip in launch.runs})} chips"
+    count = len({chip for launch in timed for chip in launch.runs})
+    title = f"{program} on {count} chip{'s' if count != 1 else ''}" if count else f"{program}: no launches"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
