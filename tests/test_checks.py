@@ -172,6 +172,40 @@ def test_a_missing_warp_barrier_is_a_warning(chip: str) -> None:
     assert finding.details[1] == "threads of one warp: __syncwarp() between the accesses orders them"
 
 
+LOCK = """
+extern "C" __global__ void adds(int *lock, int *count)
+{
+    for (bool done = false; !done;) {
+        if (atomicCAS(lock, 0, 1) == 0) {
+            %s
+            *count = *count + 1;
+            %s
+            atomicExch(lock, 0);
+            done = true;
+        }
+    }
+}
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("chip", ["p100", "v100"])
+@pytest.mark.parametrize("fences", ["", "after", "before", "both"])
+def test_a_lock_that_lanes_of_a_warp_take_needs_fences_not_syncwarp(chip: str, fences: str) -> None:
+    gpu = ww.GPU(chip, timing="off", check="racecheck")
+    fence = "__threadfence();"
+    source = LOCK % (fence if fences in ("after", "both") else "", fence if fences in ("before", "both") else "")
+    lock, count = gpu.zeros(1, np.int32), gpu.zeros(1, np.int32)
+    gpu.compile(source)["adds"][1, 32](lock, count)
+    assert count.numpy()[0] == 32
+    if fences == "both":
+        assert not gpu.findings
+    else:
+        assert gpu.findings
+        for finding in gpu.findings:
+            assert "__threadfence() after taking it and before releasing it orders them" in finding.details[1]
+
+
 def test_a_race_reads_word_for_word() -> None:
     gpu, module = checked("racecheck")
     module["swap"][1, 32](ints(32))
@@ -377,6 +411,7 @@ def test_names_and_limits() -> None:
     )
     assert ww.GPU("a100", check="all").timing == "off"
     assert summary([]) == "========= CHECK SUMMARY: no findings"
+    assert summary([], checked=False) == "========= CHECK SUMMARY: no launch was checked"
 
 
 def run_case(case: Case, gpu: ww.GPU, source: str | None = None) -> list[Finding]:

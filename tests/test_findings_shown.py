@@ -198,6 +198,20 @@ print("cycles", run.cycles, "first", x[0])
 
 
 @pytest.mark.ci
+def test_a_program_whose_launch_is_refused_has_not_been_checked(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(
+        "import numpy as np, warpwright as ww\n"
+        "node = ww.System('dgx-1')\n"
+        "k = 'extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = 1; }'\n"
+        "node.launch(*[(g.compile(k)['k'][1, 32], (g.zeros(32, np.int32),)) for g in node.gpus[:2]])\n"
+    )
+    done = warpwright("run", "--check", "all", "two.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "omit --check and --timing sampled, or launch the kernels one after the other" in done.stderr
+    assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: no launch was checked"
+
+
+@pytest.mark.ci
 def test_run_checks_and_then_times(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(PROGRAM.format(source=RIGHT))
     done = warpwright("run", "--gpu", "a100", "--timing", "full", "right.py", cwd=tmp_path)

@@ -42,7 +42,8 @@ def refuse(launcher: Launcher) -> None:
     name = launcher.kernel.name
     if gpu.timing == "sampled" or gpu.checker is not None:
         raise UnsupportedError(
-            f"{name}: kernels of several GPUs run at once without checks, timed in full or not at all"
+            f"{name}: kernels of several GPUs run at once without checks, timed in full or not at all: omit --check and --timing sampled, "
+            "or launch the kernels one after the other"
         )
     if calls_services(loaded) or uses_textures(loaded.program) or copies_in_bulk(loaded):
         raise UnsupportedError(

@@ -41,7 +41,8 @@ def show_findings(of_children: list[Finding]) -> int:
         out.print(str(finding), markup=False, soft_wrap=True)
     if depends_on_order(found):
         out.print(MAY_DIFFER, markup=False, soft_wrap=True)
-    out.print(summary(found), markup=False, soft_wrap=True)
+    checked = not session.checkers or any(checker.launches for checker in session.checkers)
+    out.print(summary(found, checked), markup=False, soft_wrap=True)
     session.check = session.check_level = None
     session.checkers.clear()
     return FAILED if any(f.severity == "error" for f in found) else 0

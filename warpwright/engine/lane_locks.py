@@ -1,4 +1,5 @@
-"""Whether lanes on a reconvergence stack can hold what the running lanes of their warp wait for.
+"""Locks that threads take with atomics: whether accesses are made under one, and whether lanes on a reconvergence stack can hold what the running lanes of
+their warp wait for.
 
 Before Volta, lanes that wait at a convergence point go on only after the others have come.  If they have yet to release a lock or to set a flag for which
 these spin, the warp never ends.  But lanes also wait there harmlessly, for example while one lane spins at a barrier of the whole grid.  The code ahead of
@@ -7,6 +8,7 @@ them tells: before a block barrier, which they cannot pass alone either, do they
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -52,6 +54,54 @@ def blame(program: Program, warps: Sequence[tuple[int, Sequence[Group]]]) -> Bla
     return found
 
 
+class Lock(IntEnum):
+    """Whether two accesses are made under a lock."""
+
+    NO = 0
+    UNFENCED = 1
+    FENCED = 2
+    """A fence follows wherever the lock is taken before the second access, and precedes whatever may release it after the first."""
+
+
+def lock_around(program: Program, first: int, second: int) -> Lock:
+    """Whether threads come to two instructions, given by index, only by way of an atomic that takes a lock (compare-and-swap, exchange).
+
+    That it is the same lock is not known.
+    """
+    lowered = lower(program)
+    takes = {n for n, low in enumerate(lowered) if any(_takes(op) for op in low.ops)}
+    if not takes:
+        return Lock.NO
+    blocks = basic_blocks(program, lowered)
+    if not _reached(blocks, [0], takes).isdisjoint((first, second)):
+        return Lock.NO
+    fences = {n for n, low in enumerate(lowered) if low.guard is None and any(op.name == "fence" for op in low.ops)}
+    unacquired = _reached(blocks, [n + 1 for n in takes], fences)
+    unreleased = _reached(blocks, [first + 1], fences)
+    releases = (n for n in unreleased if any(_written(op) is Blame.YES for op in lowered[n].ops))
+    return Lock.UNFENCED if second in unacquired or any(releases) else Lock.FENCED
+
+
+def _reached(blocks: Sequence[BasicBlock], starts: Sequence[int], stops: set[int]) -> set[int]:
+    """The instructions that threads reach from any of these before one at which they stop."""
+    found, work = set[int](), list(starts)
+    firsts = [block.first for block in blocks]
+    while work:
+        start = work.pop()
+        block = blocks[bisect_right(firsts, start) - 1]
+        for n in range(start, block.first + block.count):
+            if n in stops or n in found:
+                break
+            found.add(n)
+        else:
+            work += [blocks[n].first for n in block.successors]
+    return found
+
+
+def _takes(op: Op) -> bool:
+    return op.name == "atomic" and op.attr.operation in _TAKES
+
+
 def _writes_ahead(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], address: int) -> Blame:
     """How lanes that go on at an address write memory before they come to a block barrier."""
     first = index_at(program, address)
@@ -89,6 +139,4 @@ def _takes_lock(program: Program, lowered: Sequence[Lowered], address: int) -> b
     if not loops:
         return False
     _, first, last = min(loops)
-    return any(
-        op.name == "atomic" and op.attr.operation in _TAKES for low in lowered[first : last + 1] for op in low.ops
-    )
+    return any(_takes(op) for low in lowered[first : last + 1] for op in low.ops)

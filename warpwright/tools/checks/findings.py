@@ -133,9 +133,10 @@ def depends_on_order(findings: Iterable[Finding]) -> bool:
     return any(f.check in ORDER_CHECKS and f.severity != "info" for f in findings)
 
 
-def summary(findings: Iterable[Finding]) -> str:
-    """The last line of a report."""
+def summary(findings: Iterable[Finding], checked: bool = True) -> str:
+    """The last line of a report; ``checked``: whether any launch was checked."""
     severities = [f.severity for f in findings]
     counts = {severity: severities.count(severity) for severity in SEVERITIES}
     words = [f"{n} {what}{'s' if n != 1 and what != 'info' else ''}" for what, n in counts.items() if n]
-    return f"{RULE} CHECK SUMMARY: {', '.join(words) if words else 'no findings'}"
+    none = "no findings" if checked else "no launch was checked"
+    return f"{RULE} CHECK SUMMARY: {', '.join(words) if words else none}"

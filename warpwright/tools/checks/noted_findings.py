@@ -11,6 +11,7 @@ from warpwright.engine.abi import SHARED_OFFSETS, SHARED_WINDOW
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
+from warpwright.engine.lane_locks import Lock, lock_around
 from warpwright.isa.ops import SHARED_RANK_SHIFT
 from warpwright.isa.program import Program
 from warpwright.quantity_text import number_text
@@ -50,6 +51,10 @@ NARROW = (
     "an access of block scope (atomicAdd_block, cuda::thread_scope_block) is atomic only within its own block: "
     "accesses by several blocks need device scope (atomicAdd)"
 )
+UNFENCED_LOCK = (
+    "threads that take a lock with an atomic: __threadfence() after taking it and before releasing it orders them"
+)
+FENCED_LOCK = "threads of one warp that take a lock with an atomic, with fences on both sides: nothing is wrong if it is the same lock"
 WASTE = 2.0
 """perfcheck reports an access that moves this many times the bytes it needs."""
 
@@ -135,6 +140,9 @@ class NotedFindings:
             row[sh.F_OTHER_WARP] = own if kind_of_copy == CP_ASYNC else self._issuers[number, copy]
         severity = ("error", "warning", "info")[int(row[sh.F_SEVERITY])]
         before, now = int(row[sh.F_BEFORE]), int(row[sh.F_NOW])
+        lock = lock_around(self._program, before, now) if copy < 0 and kind in names else Lock.NO
+        if lock is Lock.FENCED and int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP]):
+            severity = "info"
         earlier = "Read" if kind == sh.WAR else self._access_word(before).replace("Read", "Write")
         reads = kind == sh.RAW or (kind == sh.UNSHOWN and severity == "error")
         later = "Read" if reads else self._access_word(now).replace("Read", "Write")
@@ -149,10 +157,10 @@ class NotedFindings:
         elif unacquired:
             advice = UNACQUIRED if severity == "info" else MAY_BE_OLD
         else:
-            advice = GUARDS if guards else NARROW if narrow else self._missing_order(row)
+            advice = GUARDS if guards else NARROW if narrow else self._missing_order(row, lock)
         hazard = f"{names[kind]} hazard" if kind in names else "Not shown"
         details = [f"{hazard} at {address:#x}: {where}", advice]
-        if severity == "info" and not unacquired and not guards:
+        if severity == "info" and not unacquired and not guards and lock is Lock.NO:
             details.append("both wrote the same value")
         title = f"{severity.capitalize()}: Race reported between {earlier} access and {later} access"
         if kind == sh.UNSHOWN:
@@ -213,9 +221,13 @@ class NotedFindings:
         )
         return Finding("memcheck", "error", title, (one,), told, count, address, self._launch.number, self._launch.host)
 
-    def _missing_order(self, row: npt.NDArray[np.int64]) -> str:
+    def _missing_order(self, row: npt.NDArray[np.int64], lock: Lock) -> str:
         """What would order two accesses, depending on the scope that their threads share."""
         other, warp = int(row[sh.F_OTHER_WARP]), int(row[sh.F_WARP])
+        if lock is Lock.UNFENCED:
+            return UNFENCED_LOCK
+        if lock is Lock.FENCED and other == warp:
+            return FENCED_LOCK
         if other == warp:
             return "threads of one warp: __syncwarp() between the accesses orders them"
         if other // self._warps == warp // self._warps:
