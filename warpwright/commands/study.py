@@ -28,8 +28,8 @@ def study(
         table = Table(header_style="bold")
         for heading in ("study", "measures", "paper"):
             table.add_column(heading, overflow="fold")
-        for one in STUDIES.values():
-            table.add_row(one.name, one.summary, one.source)
+        for known in _in_order(STUDIES):
+            table.add_row(known, STUDIES[known].summary, STUDIES[known].source)
         out.print(table)
         return
     if name not in STUDIES:
@@ -55,11 +55,16 @@ def study(
         raise typer.Exit(FAILED)
 
 
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Names in alphabetical order, with numbers in theirs."""
+    return sorted(names, key=lambda one: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", one)])
+
+
 def _no_study(name: str, names: Iterable[str]) -> str:
     """The message for an unknown name: the studies whose names begin with it, or all of them, with numbers in order."""
     from warpwright.chips.chip import suggest
 
-    ordered = sorted(names, key=lambda one: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", one)])
+    ordered = _in_order(names)
     begun = [one for one in ordered if one.startswith(name)]
     if begun:
         return f"there is no study {name}; studies whose names begin with it: {', '.join(begun)}"

@@ -107,8 +107,14 @@ def _pairs(text: str, allowed: tuple[str, ...], whole: str) -> dict[str, str]:
     return found
 
 
+_PLACES = {"dram": "ADDRESS", "l2": "ADDRESS", "registers": "R5", "shared": "OFFSET"}
+"""What to write for the place of an error, in messages."""
+
+
 def _place(structure: str, text: str) -> tuple[int, str]:
     """Address, and the name of the array that it counts from."""
+    if not text:
+        raise InjectionError(f"{structure}@ names no place: write {structure}@{_PLACES[structure]}:BIT")
     if structure == "registers":
         match = re.fullmatch(r"[Rr]?(\d+)", text)
         if match is None:
@@ -154,7 +160,10 @@ def parse_injections(text: str) -> list[Injection | Exposure]:
         head, _, keys = rest.partition(",")
         place, colon, bits = head.rpartition(":")
         if not colon:
-            raise InjectionError(f"--inject {whole!r} names no bits: {structure}@{head}:BIT or :BIT+BIT")
+            place = head or _PLACES[structure]
+            raise InjectionError(
+                f"--inject {whole!r} names no bits: write {structure}@{place}:BIT, or {structure}@{place}:BIT+BIT for several bits of a word"
+            )
         address, array = _place(structure, place)
         values = {key: _number(value, key) for key, value in _pairs(keys, _KEYS, whole).items()}
         made = Injection(structure, tuple(_number(bit, "a bit") for bit in bits.split("+")), address, array, **values)

@@ -122,6 +122,6 @@ def _unpack_zstandard(packed: bytes, size: int) -> bytes:
     except ImportError:
         raise MissingToolError(
             "this program's device code is packed with Zstandard, which needs the package zstandard: "
-            "pip install zstandard, or build with nvcc --compress-mode=none"
+            "pip install 'warpwright[native]', or build with nvcc --compress-mode=none"
         ) from None
     return zstandard.ZstdDecompressor().decompress(packed, max_output_size=max(size, 1))

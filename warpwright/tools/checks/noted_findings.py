@@ -116,19 +116,23 @@ class NotedFindings:
             unwritten: the effect of unwritten shared memory on the results.
         """
         kind, space, address = int(row[sh.F_KIND]), int(row[sh.F_SPACE]), int(row[sh.F_ADDRESS])
-        unacquired, guards, narrow = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.NARROW_SCOPE
-        kind &= sh.HAZARD
         shared = space < 0
         where = f"byte {address & SHARED_OFFSETS:,} of shared memory" if shared else self._where(address)
         if space <= sh.ANY:
             where = byte_of_cluster(
                 SHARED_WINDOW + ((sh.ANY - space) << SHARED_RANK_SHIFT) + (address & SHARED_OFFSETS)
             )
-        count = int(row[sh.F_COUNT])
-        if kind == sh.UNDEFINED:
+        if kind & sh.HAZARD == sh.UNDEFINED:
             return self._unwritten(row, unwritten, where)
-        if kind == sh.BEYOND:
+        if kind & sh.HAZARD == sh.BEYOND:
             return self._beyond_constants(row)
+        return self._race(row, where)
+
+    def _race(self, row: npt.NDArray[np.int64], where: str) -> Finding:
+        """The finding of two accesses without an order."""
+        kind, address, count = int(row[sh.F_KIND]), int(row[sh.F_ADDRESS]), int(row[sh.F_COUNT])
+        unacquired, guards, narrow = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.NARROW_SCOPE
+        kind &= sh.HAZARD
         names = {sh.RAW: "RAW", sh.WAR: "WAR", sh.WAW: "WAW"}
         launch_warps = self._context.geometry.blocks * self._warps
         copy = int(row[sh.F_OTHER_WARP]) - launch_warps
@@ -141,8 +145,8 @@ class NotedFindings:
         severity = ("error", "warning", "info")[int(row[sh.F_SEVERITY])]
         before, now = int(row[sh.F_BEFORE]), int(row[sh.F_NOW])
         lock = lock_around(self._program, before, now) if copy < 0 and kind in names else Lock.NO
-        if lock is Lock.FENCED and int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP]):
-            severity = "info"
+        fenced = lock is Lock.FENCED and int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP])
+        severity = "info" if fenced else severity
         earlier = "Read" if kind == sh.WAR else self._access_word(before).replace("Read", "Write")
         reads = kind == sh.RAW or (kind == sh.UNSHOWN and severity == "error")
         later = "Read" if reads else self._access_word(now).replace("Read", "Write")
@@ -160,7 +164,7 @@ class NotedFindings:
             advice = GUARDS if guards else NARROW if narrow else self._missing_order(row, lock)
         hazard = f"{names[kind]} hazard" if kind in names else "Not shown"
         details = [f"{hazard} at {address:#x}: {where}", advice]
-        if severity == "info" and not unacquired and not guards and lock is Lock.NO:
+        if severity == "info" and not unacquired and not guards and not fenced:
             details.append("both wrote the same value")
         title = f"{severity.capitalize()}: Race reported between {earlier} access and {later} access"
         if kind == sh.UNSHOWN:
