@@ -31,6 +31,7 @@ from warpwright.engine.kernels import (
     is_brief,
     lowered_of,
     traced,
+    waits_for_cluster,
     watches_memory,
 )
 from warpwright.engine.launch import (
@@ -843,10 +844,13 @@ class Job:
     def _simulate_whole(self, grid: Grid, host: Supervision) -> tuple[TimingResult, Counts]:
         """Time every block of the launch."""
         from warpwright.timing.simulate import simulate
+        from warpwright.timing.step_sampling import simulate_steps
 
         gpu = self.launcher.kernel.gpu
         host = replace(host, saver=self._saver())
-        timing = simulate(self.launcher.chip, grid, host, policies=gpu.policies, kept=gpu.kept_caches)
+        run = simulate_steps if self._samples_steps() else simulate
+        timing = run(self.launcher.chip, grid, host, policies=gpu.policies, kept=gpu.kept_caches)
+        self._forget_caches(timing)
         metrics = timing.metrics
         counts = Counts(
             int(metrics.get("smsp__inst_executed.sum", 0)),
@@ -854,6 +858,15 @@ class Job:
             self.context.geometry.blocks,
         )
         return timing, counts
+
+    def _samples_steps(self) -> bool:
+        """Whether the launch is timed only until its steps between grid barriers repeat themselves."""
+        from warpwright.timing.step_sampling import repeats_steps
+
+        gpu, loaded = self.launcher.kernel.gpu, self.launcher.kernel._loaded
+        if gpu.timing != "sampled" or gpu.checkpoints is not None:
+            return False
+        return repeats_steps(self.context) and not copies_in_bulk(loaded) and not waits_for_cluster(loaded)
 
     def _saver(self) -> Callable[[Any, Callable[[], bool]], None] | None:
         """The object that writes checkpoints of the launch, if they are requested."""

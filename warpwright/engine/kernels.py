@@ -73,6 +73,17 @@ def copies_in_bulk(loaded: LoadedKernel) -> bool:
     return facts["bulk"]
 
 
+def waits_for_cluster(loaded: LoadedKernel) -> bool:
+    """Whether the kernel has barriers of its cluster; computed once."""
+    facts = loaded.program.facts
+    if "cluster barriers" not in facts:
+        kinds = {"cluster_arrive", "cluster_wait"}
+        facts["cluster barriers"] = any(
+            op.name == "barrier" and op.attr in kinds for low in lowered_of(loaded) for op in low.ops
+        )
+    return facts["cluster barriers"]
+
+
 def watches_memory(loaded: LoadedKernel) -> bool:
     """Whether the kernel has strong loads of global memory, through which blocks wait for each other; computed once."""
     facts = loaded.program.facts

@@ -14,6 +14,7 @@ from warpwright.timing.address_hash import slice_of
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, passes_of, sectors_of, wavefronts
 from warpwright.timing.dsmem import answer_load, on_cluster
+from warpwright.timing.grid_steps import note_step
 from warpwright.timing.l1 import (
     SPACE_SHARED,
     atomic_accepted,
@@ -104,6 +105,8 @@ def strong_record(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request) -> bool:
     if not run_function(m, sm, w, m[r.time]):
         m[s.chip.error] = 1
         return False
+    if m[s.chip.grid_barrier]:
+        note_step(m, w, m[r.time])
     if row < 0:
         return False
     number = m[r.full]

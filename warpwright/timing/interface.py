@@ -127,8 +127,19 @@ class Sampling:
     """Share of the chip on which they were timed, with its share of L2, crossbar and DRAM; 1 for the whole chip."""
     expected_error: float
     """Expected relative error of ``cycles`` against full timing."""
+    timed_steps: int = 0
+    """Of a grid that repeats the same step between its barriers, the steps that were timed; 0 if blocks were sampled instead."""
+    steps: int = 0
+    """All of its steps."""
+    spread: float = 0.0
+    """Relative difference between the longest and the shortest of the timed steps from which the others' cycles were taken."""
 
     def __str__(self) -> str:
+        if self.timed_steps:
+            return (
+                f"estimated from {self.timed_steps:,} of {self.steps:,} steps between grid barriers, which differ by "
+                f"{100 * self.spread:.1f}%, expected error {100 * self.expected_error:.1f}%"
+            )
         return (
             f"estimated from {self.timed_blocks:,} of {self.blocks:,} blocks, expected error "
             f"{100 * self.expected_error:.1f}%"

@@ -552,12 +552,20 @@ def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
 @core
 def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
     """Stop the warp at a block barrier issued at ``time``; ``deferred``: instructions that do not depend on the barrier's order may issue while it waits."""
-    pointer = m[w.pointer]
-    number = peek(pointer + BAR_ID) & 15
-    mode = peek(pointer + BAR_MODE)
+    mode = peek(m[w.pointer] + BAR_MODE)
     if mode >= MODE_CLUSTER_ARRIVE:
         arrive_at_cluster(m, sm, w, mode, time)
         return
+    at = count_arrival(m, sm, w, time, deferred)
+    complete(m, sm, sm.blocks[m[w.block]], peek(m[w.pointer] + BAR_ID) & 15, at)
+
+
+@core
+def count_arrival(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> int:
+    """Count the warp's arrival at its block's barrier; returns when the barrier unit has taken it."""
+    pointer = m[w.pointer]
+    number = peek(pointer + BAR_ID) & 15
+    mode = peek(pointer + BAR_MODE)
     lanes = peek(pointer + BAR_LANES)
     b = sm.blocks[m[w.block]]
     at = take_barrier_unit(m, sm, w, time)
@@ -576,7 +584,7 @@ def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
         m[w.status] = s.STATUS_RELEASED
     else:
         m[w.barrier] = number + 1 + (s.DEFERRED if deferred else 0)
-    complete(m, sm, b, number, at)
+    return at
 
 
 @core

@@ -17,6 +17,7 @@ from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.device_windows import help_devices, run_devices
 from warpwright.timing.exchange import requests_to_serve, serve_group
+from warpwright.timing.untimed_rest import run_rest
 from warpwright.timing.warming import RUNNING, is_warm, warm, warm_along
 from warpwright.timing.window_steps import LOOKS_BEFORE_SLEEP, begin, close_window, run_gpc, wait_a_little, window_end
 
@@ -81,11 +82,14 @@ def help_windows(m: Any, code: Any) -> int:
 
 @partial(tiered.entry, what="the cycle model", sources=SOURCES, parts=(help_windows, run_devices, help_devices))
 def run_windows(state: Any, program: Any, limit: int) -> int:
-    """Run at most ``limit`` windows, with the help of host threads; untimed blocks run along with them. If the limit is 0, run only untimed blocks, to the end of a stretch."""
+    """Run at most ``limit`` windows, with the help of host threads; untimed blocks run along with them. If the limit is 0, run only untimed blocks, to the end of a stretch; if it is negative, give
+    each warp that many turns without time (``untimed_rest.py``)."""
     m = words(state)
     code = words(program)
     if limit == 0:
         return warm(m, code, s.INF)
+    if limit < 0:
+        return run_rest(m, -limit)
     if m[s.chip.begun] == 0:
         begin(m)
     for _ in range(limit):

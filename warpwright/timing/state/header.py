@@ -11,15 +11,17 @@ from typing import Any
 
 from warpwright.chips.chip import Chip
 from warpwright.chips.sections import COALESCING
-from warpwright.native.units import Field, Unit, word
+from warpwright.native.units import Field, Unit, word, words
 from warpwright.timing.dram_rules import BY_NAME
 from warpwright.timing.state.common import (
     CALENDAR_SHIFT,
     DRAM_SHIFT,
+    MAX_PATTERN,
     MAX_SUB_CORES,
     MAX_WARPS,
     PART_WORD_BITS,
     PASS_WORD_BITS,
+    STEP_ENDS,
 )
 
 BLOCK_BYTES = 128
@@ -788,6 +790,28 @@ class Header(Unit):
     warm_moment = word("cycle", "when the last instruction that stores comes to L2")
     warm_to_write = word("stores", "that shall have left")
     warm_free = word("instructions", "of warm_instructions, those of blocks that were left out")
+    # steps of a grid between its barriers (grid_steps.py)
+    grid_barrier = word(
+        "host address",
+        "of the 8 bytes whose highest bit changes when the grid passes a barrier; 0: steps are not followed",
+    )
+    grid_bit = word("", "its value after the last barrier")
+    grid_steps = word("steps", "that have ended")
+    step_ends = words(STEP_ENDS, "cycle", "when the last of them ended")
+    step_left = word("cycle", "when the last block has seen that the present step has begun, so far")
+    step_leaves = words(
+        STEP_ENDS, "cycles", "from the end of the step before each of them until the last block has seen it"
+    )
+    step_work = words(STEP_ENDS, "instructions", "of threads that the grid had executed by then")
+    pattern_steps = word("steps", "after which they repeat themselves")
+    pattern_cycles = words(MAX_PATTERN, "cycles", "of each of these steps")
+    pattern_work = words(MAX_PATTERN, "instructions", "of threads in each of them")
+    rest_begun = word("", "the rest of the launch runs without time")
+    rest_clock = word("cycle", "that warps without time read")
+    rest_lead = word("cycles", "of the first step without time that have passed when it begins")
+    rest_steps = word("steps", "without time")
+    rest_work = word("instructions", "of threads in the present one")
+    rest_corrected = word("cycles", "by which steps without time are longer or shorter than the pattern, in all")
     bad_replacement = word("", "it chose a way that no set has")
     # memory elsewhere (links.py)
     ranges = word("host address", "ranges of lines elsewhere (Range), by line")

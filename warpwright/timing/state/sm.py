@@ -110,6 +110,7 @@ class Warp(Unit, align=8):
     store_time = word("cycle", "when its last write was acknowledged")
     wrote = word("", "it has stored since its last fence")
     fenced = word("cycle", "when its last fence went on to the slices")
+    step = word("", "the grid's step (grid_steps.py) in which it has last executed a strong access")
     stores = word("", "writes of this window, not known yet")
     async_time = word("cycle", "when its asynchronous copies that are known end")
     async_copies = word("copies", "asynchronous ones whose end is not known")

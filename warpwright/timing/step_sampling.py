@@ -1,0 +1,223 @@
+"""Sampled timing of grids that repeat the same step between their barriers: times the first steps, and runs the others without time.
+
+A cooperative launch is one wave, so there are no blocks to choose from; but its steps are many.  Once several of them in a row have taken the same number of
+cycles, the launch continues functionally to its end (``untimed_rest.py``), and each further step takes as long as they did, or, if it executes more or fewer
+thread instructions than the timed ones, in proportion (``docs/model/sampling.md``).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.chips.chip import Chip
+from warpwright.engine.launch import LaunchContext, is_cooperative
+from warpwright.native import intrinsics
+from warpwright.timing import metrics as metrics_module
+from warpwright.timing import state as s
+from warpwright.timing import untimed_rest, warming, windows
+from warpwright.timing.block_sources import Grid
+from warpwright.timing.interface import ALONE, Progress, Sampling, Supervision, TimingCancelled, TimingResult
+from warpwright.timing.kept_caches import KeptCaches
+from warpwright.timing.policies import Policies
+from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, deadlock, judge, prepare, result_of
+
+UNJUDGED_STEPS = 3
+"""First steps of a launch, which fill caches and in which blocks begin one after the other."""
+REPETITIONS = (8, 16, 32)
+"""Steps in a row, or patterns of steps, whose cycles must agree: more if they vary."""
+TOLERANCE = 0.02
+"""What twice the standard error of their mean, and the difference between the means of the first and the second half, may be, relative to the mean."""
+LARGEST_SPREAD = 0.2
+"""The same for the difference between the longest and the shortest."""
+WINDOWS_AT_ONCE = 64
+TURNS_AT_ONCE = 256
+MODEL_ERROR = 0.005
+"""As for sampled blocks: the least error that is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Steps that repeat themselves together, beginning with the next one."""
+
+    cycles: tuple[int, ...]
+    """Of each."""
+    work: tuple[int, ...]
+    """Thread instructions of each."""
+    spread: float
+    """Relative difference between the longest and the shortest of the repetitions."""
+    error: float
+    """Of the cycles' mean."""
+
+
+def pattern_of(ends: Sequence[int], work: Sequence[int]) -> Pattern | None:
+    """The shortest pattern in which the last steps of a grid repeat themselves.
+
+    Args:
+        ends: when the last steps ended, in cycles, the first ones left out.
+        work: thread instructions executed by then.
+    """
+    cycles, works = np.diff(np.asarray(ends, np.int64)), np.diff(np.asarray(work, np.int64))
+    for steps in range(1, s.MAX_PATTERN + 1):
+        for count in REPETITIONS:
+            if len(cycles) < steps * count:
+                break
+            turns, works_of_turns = (all[-steps * count :].reshape(count, steps) for all in (cycles, works))
+            spread, error = _variation(turns.sum(axis=1))
+            alike = (np.ptp(works_of_turns, axis=0) * untimed_rest.ALIKE <= works_of_turns.mean(axis=0)).all()
+            if error <= TOLERANCE and spread <= LARGEST_SPREAD and alike:
+                return Pattern(_means(turns), _means(works_of_turns), spread, error)
+    return None
+
+
+def _means(turns: npt.NDArray[np.int64]) -> tuple[int, ...]:
+    return tuple(int(mean) for mean in np.rint(turns.mean(axis=0)))
+
+
+def _variation(sums: npt.NDArray[np.int64]) -> tuple[float, float]:
+    """The difference between the longest and the shortest, and the larger one of twice the standard error of the mean and the difference between the means
+    of the halves, all relative to the mean."""
+    mean = max(float(sums.mean()), 1.0)
+    early, late = (float(half.mean()) for half in np.split(sums, 2))
+    doubt = 2 * float(sums.std(ddof=1)) / math.sqrt(len(sums))
+    return float(sums.max() - sums.min()) / mean, max(doubt, abs(late - early)) / mean
+
+
+def repeats_steps(context: LaunchContext) -> bool:
+    """Whether a launch may be sampled by its steps: a grid with barriers, all of whose accesses end where the function executes them."""
+    program = context.program
+    return (
+        is_cooperative(program)
+        and context.grid_barrier != 0
+        and context.geometry.cluster_blocks == 1
+        and not context.memory.pages_move
+        and not program.services
+    )
+
+
+def simulate_steps(
+    chip: Chip,
+    grid: Grid,
+    host: Supervision = ALONE,
+    *,
+    policies: Policies = OWN_POLICIES,
+    kept: KeptCaches | None = None,
+) -> TimingResult:
+    """Time a grid's steps until they repeat themselves, and estimate the rest; ``TimingResult.sampling`` is None if they never do.
+
+    Raises:
+        TimingError, TimingCancelled: as ``simulate``.
+    """
+    began, worked = time.perf_counter(), time.thread_time()
+    launch = prepare(chip, [grid], policies, kept=kept)
+    m = launch.state.words
+    word = grid.context.memory.view(grid.context.grid_barrier, 8, read_only=True)
+    m[s.chip.grid_barrier] = intrinsics.address_of(word)
+    m[s.chip.grid_bit] = int(word[7]) >> 7
+    with launch.helpers(host.threads, host.progress):
+        pattern = _time_until_steady(launch, host)
+    if pattern is None:
+        cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
+        result = result_of(launch, cycles, grid.context.geometry.blocks)
+        launch.close()
+    else:
+        result = _estimate(launch, pattern, host)
+    result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
+    return result
+
+
+def _time_until_steady(launch: Prepared, host: Supervision) -> Pattern | None:
+    """Run windows until the steps repeat themselves; None if the launch has ended before."""
+    m = launch.state.words
+    judged = UNJUDGED_STEPS
+    while advance(launch, host.progress, host.cancel, host.interpret, windows_at_once=WINDOWS_AT_ONCE):
+        steps = int(m[s.chip.grid_steps])
+        if steps == judged:
+            continue
+        judged = steps
+        known = min(steps - UNJUDGED_STEPS, s.STEP_ENDS)
+        if known > 0:
+            places = _places(steps, known)
+            ends, work = (m[first + places].tolist() for first in (s.chip.step_ends[0], s.chip.step_work[0]))
+            pattern = pattern_of(ends, work)
+            if pattern is not None and m[s.chip.done_blocks] == 0:
+                return pattern
+    return None
+
+
+def _places(steps: int, count: int) -> npt.NDArray[np.int64]:
+    """Where the last ``count`` of a grid's steps are noted."""
+    return np.arange(steps - count, steps) % s.STEP_ENDS
+
+
+def _run_rest(launch: Prepared, pattern: Pattern, host: Supervision) -> None:
+    """Run every warp to its end without time; ``chip.rest_clock`` is when the last step has ended."""
+    m, state = launch.state.words, launch.state
+    last = int(m[s.chip.step_ends[(int(m[s.chip.grid_steps]) - 1) % s.STEP_ENDS]])
+    m[s.chip.pattern_steps] = len(pattern.cycles)
+    for place, (cycles, work) in enumerate(zip(pattern.cycles, pattern.work, strict=True)):
+        m[s.chip.pattern_cycles[place]], m[s.chip.pattern_work[place]] = cycles, work
+    m[s.chip.rest_clock], m[s.chip.rest_lead] = m[s.chip.now], int(m[s.chip.now]) - last
+    blocks = int(m[s.chip.blocks])
+    while True:
+        outcome = int(windows.run_windows(m, launch.static.rows, -TURNS_AT_ONCE))
+        if outcome == untimed_rest.ENDED:
+            return
+        judge(launch, outcome, host.interpret)
+        if host.cancel is not None and host.cancel():
+            raise TimingCancelled(f"cancelled at cycle {int(m[s.chip.rest_clock]):,}")
+        if outcome == warming.RUNNING and launch.standstill.reached():
+            raise deadlock(state, repeats=True)
+        if host.progress is not None:
+            ended = blocks - int(metrics_module.sm_column(state, s.SM.resident).sum())
+            host.progress(Progress("running", int(m[s.chip.rest_clock]), ended, blocks))
+
+
+def _estimate(launch: Prepared, pattern: Pattern, host: Supervision) -> TimingResult:
+    """The launch's result, from its timed steps and those without time."""
+    m, blocks = launch.state.words, launch.grids[0].context.geometry.blocks
+    timed, frozen = int(m[s.chip.grid_steps]), int(m[s.chip.now])
+    executed = int(metrics_module.sm_column(launch.state, s.SM.instructions).sum())
+    result = result_of(launch, frozen, blocks)
+    _run_rest(launch, pattern, host)
+    rest = int(m[s.chip.rest_steps])
+    mean = sum(pattern.cycles) / len(pattern.cycles)
+    # Blocks leave the last barrier as they left the others; what they do then takes time in proportion to its work.
+    leaves = float(np.mean(m[s.chip.step_leaves[0] + _places(timed, len(pattern.cycles) * REPETITIONS[0])]))
+    work = sum(pattern.work) / len(pattern.work)
+    tail = leaves + (mean - leaves) * int(m[s.chip.rest_work]) / max(work, 1)
+    cycles = round(int(m[s.chip.rest_clock]) + tail)
+    corrected = int(m[s.chip.rest_corrected]) / cycles
+    expected = float(np.hypot(pattern.error * rest / (timed + rest), corrected) + MODEL_ERROR + mean / 2 / cycles)
+    more = cycles / frozen
+    result.sampling = Sampling(
+        blocks, blocks, executed, round(executed * more), 1, 1.0, expected, timed, timed + rest, pattern.spread
+    )
+    _scale(result, launch.chip, cycles, more)
+    return result
+
+
+def _scale(result: TimingResult, chip: Chip, cycles: int, more: float) -> None:
+    """From the timed steps to the whole launch: sums and cycles by its time, ``more`` times that of the timed steps; shares stay as measured."""
+    values = result.metrics
+    for name in values:
+        if name.endswith(".sum") or name.startswith("sm__cycles_active"):
+            values[name] *= more
+    seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
+    values["gpc__cycles_elapsed.max"] = float(cycles)
+    values["gpu__time_duration.sum"] = seconds * 1e9
+    sampling = result.sampling
+    assert sampling is not None
+    values["sampling__timed_blocks"] = float(sampling.timed_blocks)
+    values["sampling__timed_instructions"] = float(sampling.timed_instructions)
+    values["sampling__expected_error.pct"] = 100 * sampling.expected_error
+    result.cycles, result.seconds = cycles, seconds
+    result.bounds = {name: value * more for name, value in result.bounds.items()}
+    result.stalls = {name: round(value * more) for name, value in result.stalls.items()}
+    for field in ("instruction_issues", "instruction_stall_cycles", "instruction_stalls"):
+        setattr(result, field, np.rint(getattr(result, field) * more).astype(np.int64))
