@@ -1,8 +1,8 @@
 """Sampled timing of grids that repeat the same step between their barriers: times the first steps, and runs the others without time.
 
 A cooperative launch is one wave, so there are no blocks to choose from; but its steps are many.  Once several of them in a row have taken the same number of
-cycles, the launch continues functionally to its end (``untimed_rest.py``), and each further step takes as long as they did, or, if it executes more or fewer
-thread instructions than the timed ones, in proportion (``docs/model/sampling.md``).
+cycles, the launch continues functionally to its end (``untimed_rest.py``), and each further step takes as long as they did; or, if it executes more or fewer
+thread instructions, longer or shorter (``docs/model/sampling.md``).
 """
 
 from __future__ import annotations
@@ -62,12 +62,14 @@ def pattern_of(ends: Sequence[int], work: Sequence[int]) -> Pattern | None:
         ends: when the last steps ended, in cycles, the first ones left out.
         work: thread instructions executed by then.
     """
-    cycles, works = np.diff(np.asarray(ends, np.int64)), np.diff(np.asarray(work, np.int64))
+    cycles = np.diff(np.asarray(ends, np.int64)).astype(np.int64)
+    works = np.diff(np.asarray(work, np.int64)).astype(np.int64)
     for steps in range(1, s.MAX_PATTERN + 1):
         for count in REPETITIONS:
             if len(cycles) < steps * count:
                 break
-            turns, works_of_turns = (all[-steps * count :].reshape(count, steps) for all in (cycles, works))
+            turns = cycles[-steps * count :].reshape(count, steps)
+            works_of_turns = works[-steps * count :].reshape(count, steps)
             spread, error = _variation(turns.sum(axis=1))
             alike = (np.ptp(works_of_turns, axis=0) * untimed_rest.ALIKE <= works_of_turns.mean(axis=0)).all()
             if error <= TOLERANCE and spread <= LARGEST_SPREAD and alike:
@@ -160,6 +162,8 @@ def _run_rest(launch: Prepared, pattern: Pattern, host: Supervision) -> None:
     m, state = launch.state.words, launch.state
     last = int(m[s.chip.step_ends[(int(m[s.chip.grid_steps]) - 1) % s.STEP_ENDS]])
     m[s.chip.pattern_steps] = len(pattern.cycles)
+    noted = _places(int(m[s.chip.grid_steps]), len(pattern.cycles) * REPETITIONS[0])
+    m[s.chip.pattern_leaves] = round(float(np.mean(m[s.chip.step_leaves[0] + noted])))
     for place, (cycles, work) in enumerate(zip(pattern.cycles, pattern.work, strict=True)):
         m[s.chip.pattern_cycles[place]], m[s.chip.pattern_work[place]] = cycles, work
     m[s.chip.rest_clock], m[s.chip.rest_lead] = m[s.chip.now], int(m[s.chip.now]) - last
@@ -188,7 +192,7 @@ def _estimate(launch: Prepared, pattern: Pattern, host: Supervision) -> TimingRe
     rest = int(m[s.chip.rest_steps])
     mean = sum(pattern.cycles) / len(pattern.cycles)
     # Blocks leave the last barrier as they left the others; what they do then takes time in proportion to its work.
-    leaves = float(np.mean(m[s.chip.step_leaves[0] + _places(timed, len(pattern.cycles) * REPETITIONS[0])]))
+    leaves = int(m[s.chip.pattern_leaves])
     work = sum(pattern.work) / len(pattern.work)
     tail = leaves + (mean - leaves) * int(m[s.chip.rest_work]) / max(work, 1)
     cycles = round(int(m[s.chip.rest_clock]) + tail)

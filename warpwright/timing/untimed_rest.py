@@ -16,8 +16,8 @@ from warpwright.timing.warp import BAR_ID, BARRIER, EXIT, complete, count_arriva
 ENDED = 3
 """Outcome of ``run_rest``, like ``window_steps.FINISHED``: every warp has ended."""
 ALIKE = 4
-"""A step without time whose work differs from that of the timed ones by more than 1/``ALIKE`` takes time in proportion to it; polls may make a smaller
-difference."""
+"""What a step without time takes after the blocks have left the barrier is in proportion to its work if that differs from the timed ones' by more than
+1/``ALIKE``; polls may make a smaller difference."""
 
 
 @core
@@ -30,7 +30,8 @@ def end_step(m: Any) -> None:
     known = m[s.chip.pattern_work[place]]
     taken = cycles
     if max(own - known, known - own) * ALIKE > known:
-        taken = cycles * own // max(known, 1)
+        leaves = m[s.chip.pattern_leaves]
+        taken = leaves + (cycles - leaves) * own // max(known, 1)
         m[s.chip.rest_corrected] += max(taken - cycles, cycles - taken)
     if steps == 0:
         taken = max(taken - m[s.chip.rest_lead], 0)

@@ -806,6 +806,7 @@ class Header(Unit):
     pattern_steps = word("steps", "after which they repeat themselves")
     pattern_cycles = words(MAX_PATTERN, "cycles", "of each of these steps")
     pattern_work = words(MAX_PATTERN, "instructions", "of threads in each of them")
+    pattern_leaves = word("cycles", "of a step until the last block has left the barrier before it, in the mean")
     rest_begun = word("", "the rest of the launch runs without time")
     rest_clock = word("cycle", "that warps without time read")
     rest_lead = word("cycles", "of the first step without time that have passed when it begins")
