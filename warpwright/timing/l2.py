@@ -27,7 +27,7 @@ from warpwright.timing.access_policy import (
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.compression import entry_of, note_change
-from warpwright.timing.dram import Place, dram_read, dram_write, read_at, write_back
+from warpwright.timing.dram import Place, dram_read, dram_write, read_at, read_begun, write_back
 from warpwright.timing.intrinsics import WAYS, dirty_ways, find_way, oldest, oldest_way
 from warpwright.timing.l2_hazards import (
     FAR,
@@ -183,16 +183,15 @@ def limit_dirty(m: Any, piece: int, place: int, most: int, time: int) -> int:
                 least = m[stamps + way]
                 victim = first + way
     age_streaming(m, piece, first, ways)
-    if m[m[s.chip.l2_fills] + victim] & PARTS:
-        complete(m, piece, victim, time)
+    ready = complete(m, piece, victim, time) if m[m[s.chip.l2_fills] + victim] & PARTS else time
     tag_at = m[s.chip.l2_tags] + victim
     tag = m[tag_at]
     if tag & DIRTY == 0:
-        return time
+        return ready
     m[tag_at] = tag & ~DIRTY
     if m[s.chip.crowded_write_back]:
         busy(m, piece, time, m[s.chip.crowded_write_back])
-    return send_back(m, piece, tag >> TAG_SHIFT, (tag & DIRTY) >> 4, time)
+    return max(ready, send_back(m, piece, tag >> TAG_SHIFT, (tag & DIRTY) >> 4, time))
 
 
 @core
@@ -249,26 +248,29 @@ def sectors_in_part(m: Any, parts: int) -> int:
 
 @core
 def complete(m: Any, piece: int, place: int, time: int) -> int:
-    """Read the rest of a line's partly written sectors from DRAM and write them back; returns the sectors.
+    """Read the rest of a line's partly written sectors from DRAM and write them back; returns when the slice can accept the write that needs their place.
 
-    The error code of a sector needs the whole sector (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).
+    The error code of a sector needs the whole sector (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).  As an atomic on a cold sector, the write waits until
+    DRAM begins to read and has room for what is written back (bench.machine.single_launches on H200: a million words 32 words apart take 69,178 cycles).
     """
     fill_at = m[s.chip.l2_fills] + place
     tag_at = m[s.chip.l2_tags] + place
     sectors = sectors_in_part(m, m[fill_at] & PARTS) & (m[tag_at] >> 4)
     m[fill_at] &= ~PARTS
-    if sectors:
-        line = m[tag_at] >> TAG_SHIFT
-        come = dram_read(m, piece, line, sectors, time)
-        dram_write(m, piece, line, sectors, come)
-        m[counters(m, piece).completed] += popcount(sectors)
-        m[tag_at] &= ~(sectors << 4)
-    return sectors
+    if sectors == 0:
+        return time
+    line = m[tag_at] >> TAG_SHIFT
+    dram_read(m, piece, line, sectors, time)
+    begun = max(time, read_begun(m, piece, line))
+    room = write_back(m, piece, line, sectors, time) - m[s.chip.write_back_lag]
+    m[counters(m, piece).completed] += popcount(sectors)
+    m[tag_at] &= ~(sectors << 4)
+    return max(begun, room)
 
 
 @core
-def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time: int) -> None:
-    """Record which sectors of a line are known only in part after a write; ``held`` has the bytes written of each sector.
+def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time: int) -> int:
+    """Record which sectors of a line are known only in part after a write; ``held`` has the bytes written of each sector.  Returns when the write is accepted.
 
     Only some ways of a set may hold such lines: the least recently used one is completed to make room for another (bench.micro
     ``scattered_once`` and ``strided4`` under a profiler: about 61,000 lines of H200's L2, an eighth of it).
@@ -290,7 +292,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
             parts |= words << (bits * sector)
     m[fill_at] = (m[fill_at] & ~PARTS) | parts
     if before or not parts:
-        return
+        return time
     ways = m[s.chip.l2_ways]
     first = place - place % (ways * s.L2_WAY_WORDS)
     count = 0
@@ -302,8 +304,7 @@ def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time:
             if way != place and m[m[s.chip.l2_stamps] + way] < oldest:
                 oldest = m[m[s.chip.l2_stamps] + way]
                 victim = way
-    if count > m[s.chip.l2_partial_ways]:
-        complete(m, piece, victim, time)
+    return complete(m, piece, victim, time) if count > m[s.chip.l2_partial_ways] else time
 
 
 @core
@@ -326,14 +327,13 @@ def install(m: Any, piece: int, line: int, place: int, time: int) -> int:
     m[counts.installed] = installed + 1
     if installed < s.L2_INSTALLS:
         m[m[s.chip.l2_installs] + group_of(m, piece) * s.L2_INSTALLS + installed] = place
-    if m[m[s.chip.l2_fills] + place] & PARTS:
-        complete(m, piece, place, time)
+    ready = complete(m, piece, place, time) if m[m[s.chip.l2_fills] + place] & PARTS else time
     tag = m[m[s.chip.l2_tags] + place]
     dirty = (tag >> 4) & 15
     m[m[s.chip.l2_tags] + place] = line << TAG_SHIFT
     m[m[s.chip.l2_stamps] + place] = LEVEL_NORMAL << LEVEL_SHIFT
     m[m[s.chip.l2_fills] + place] = 0
-    return send_back(m, piece, tag >> TAG_SHIFT, dirty, time) if dirty else time
+    return max(ready, send_back(m, piece, tag >> TAG_SHIFT, dirty, time)) if dirty else ready
 
 
 @core
@@ -655,10 +655,11 @@ def written(m: Any, home: int, line: int, sectors: int, held: int, start: int, f
     place = touched >> 40
     if m[s.chip.compressible_count]:
         note_change(m, line, sectors & covered(m, held) == m[s.chip.whole_line])
+    accepted = touched & ((1 << 40) - 1)
     if sectors & ~covered(m, held) or m[m[s.chip.l2_fills] + place] & PARTS:
-        write_in_part(m, home, place, sectors, held, start)
+        accepted = max(accepted, write_in_part(m, home, place, sectors, held, start))
     m[m[s.chip.l2_tags] + place] |= sectors | (sectors << 4)
-    return touched & ((1 << 40) - 1)
+    return accepted
 
 
 @core

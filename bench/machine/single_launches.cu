@@ -1,0 +1,61 @@
+// Kernels whose launches are profiled one by one: blocks that only wait, streams that end at once or after a wait, and words stored at random.
+using u32 = unsigned;
+using u64 = unsigned long long;
+
+__device__ __forceinline__ void wait_cycles(int cycles) {
+    long long begin = clock64();
+    while (clock64() - begin < cycles) {
+    }
+}
+
+extern "C" __global__ void waits(int cycles) { wait_cycles(cycles); }
+
+extern "C" __global__ void waits_and_stores(u32* out, int cycles) {
+    wait_cycles(cycles);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = cycles;
+}
+
+template <bool READS, bool WRITES> __device__ __forceinline__ void stream(uint4* dst, const uint4* src, u32 count, int tail) {
+    u32 sum = 0;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+        uint4 v = READS ? src[i] : make_uint4(i, i, i, i);
+        if (WRITES) dst[i] = v;
+        sum += v.x ^ v.y ^ v.z ^ v.w;
+    }
+    if (READS && sum == 0x12345678) dst[0] = make_uint4(sum, 0, 0, 0);
+    if (tail) {
+        __syncthreads();
+        wait_cycles(tail);
+    }
+}
+extern "C" __global__ void reads(uint4* dst, const uint4* src, u32 count, int tail) { stream<true, false>(dst, src, count, tail); }
+extern "C" __global__ void writes(uint4* dst, const uint4* src, u32 count, int tail) { stream<false, true>(dst, src, count, tail); }
+extern "C" __global__ void copies(uint4* dst, const uint4* src, u32 count, int tail) { stream<true, true>(dst, src, count, tail); }
+
+__device__ __forceinline__ u32 mixed(u32 x) {
+    x = (x ^ (x >> 16)) * 0x85ebca6bu;
+    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
+    return x ^ (x >> 16);
+}
+
+// One word of each thread at a random place of `words` words.
+extern "C" __global__ void words(u32* dst, u32 count, u32 words) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) dst[(u32)(((u64)mixed(i) * words) >> 32)] = i;
+}
+
+// The same, each thread's place one of a permutation of all: words is a power of two, no word is stored twice.
+extern "C" __global__ void permuted(u32* dst, u32 count, u32 words) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x, at = i;
+    for (int k = 0; k < 3; k++) {
+        at = (at * 0x9e3779b1u + 0x7f4a7c15u) & (words - 1);
+        at ^= at >> 9;
+    }
+    if (i < count) dst[at] = i;
+}
+
+// One word of each thread, every stride-th word in order.
+extern "C" __global__ void strided(u32* dst, u32 count, u32 stride) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) dst[i * stride] = i;
+}
