@@ -65,6 +65,20 @@ def enter_queue(m: Any, sm: s.SM, sc: s.SubCore, time: int, waves: int) -> int:
 
 
 @core
+def enter_barrier_unit(m: Any, sm: s.SM, sc: s.SubCore, time: int, cycles: int) -> int:
+    """The same for a MATCH or REDUX: instead of the load/store unit, the unit of block barriers and indirect branches accepts it, and is busy for ``cycles``.
+
+    Measured on an H200 (``python -m bench.machine.tile_words``): the unit takes two cycles for each of a MATCH, a REDUX and a BAR whose guard is false, one after the other.
+    """
+    ready = max(time + m[s.chip.mio_latency], m[sc.mio_free])
+    start = max(ready, m[sm.barrier_free] + m[s.chip.mio_latency])
+    m[sm.barrier_free] = start - m[s.chip.mio_latency] + cycles
+    m[sm.finish] = max(m[sm.finish], start + cycles)
+    leave_queue(m, sc, time, start, start + m[s.chip.mio_interval])
+    return start
+
+
+@core
 def way_cycles(m: Any, reads: int, loaded: int) -> int:
     """Cycles of a sub-core's way to and from the unit for an access: ``reads`` as ``Instruction.reads`` has them, and how many registers it loads."""
     registers = (reads & 15) + ((reads >> 4) & 15) + ((reads >> 8) & 15) + ((reads >> 12) & 15)

@@ -250,7 +250,7 @@ def _shuffle(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
 
 def _reduction(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     latency = chip.pipes.redux_latency_cycles - chip.mio.mio_latency_cycles
-    return Timing(s.P_MIO, 1, latency, s.K_MIO, chip.pipes.redux_wavefronts_count)
+    return Timing(s.P_MIO, 1, latency, s.K_COMBINE, chip.pipes.redux_wavefronts_count)
 
 
 def _match(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
@@ -259,7 +259,7 @@ def _match(work: Work, chip: Chip, accesses: bool, lanes: int) -> Timing:
     words = 2 if "wide" in work.traits else 1
     latency = pipes.match_latency_cycles + pipes.match_word_cycles * (words - 1) - chip.mio.mio_latency_cycles
     if "any" not in work.traits:
-        return Timing(s.P_MIO, 1, latency, s.K_MIO, pipes.match_wavefronts_count * words)
+        return Timing(s.P_MIO, 1, latency, s.K_COMBINE, pipes.match_wavefronts_count * words)
     further = pipes.match_value_cycles + pipes.match_wavefronts_count * (words - 1)
     return Timing(s.P_MIO, 1, latency, s.K_MATCH, pipes.match_wavefronts_count * words, value_cycles=further)
 

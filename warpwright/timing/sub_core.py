@@ -18,7 +18,7 @@ from warpwright.timing.intrinsics import call_scheduler, scan_slots
 from warpwright.timing.l1 import access, atomics_are_stuck, atomics_free, commit_copies, invalidate
 from warpwright.timing.ldgsts import copy
 from warpwright.timing.match_any import match
-from warpwright.timing.mio_queue import enter_queue, look_at_mbarrier
+from warpwright.timing.mio_queue import enter_barrier_unit, enter_queue, look_at_mbarrier
 from warpwright.timing.policies import greedy_then_oldest
 from warpwright.timing.records import record_at
 from warpwright.timing.requests import new_load, new_request, wait_for
@@ -375,6 +375,9 @@ def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instru
             access(m, code, sm, sc, w, row, time)
     elif kind == s.K_MIO:
         begin = enter_queue(m, sm, sc, time, code[row.extra])
+        hold_both(m, code, w, row, begin + code[row.latency], begin + 1)
+    elif kind == s.K_COMBINE:
+        begin = enter_barrier_unit(m, sm, sc, time, code[row.extra])
         hold_both(m, code, w, row, begin + code[row.latency], begin + 1)
     elif kind == s.K_MATCH:
         match(m, code, sm, sc, w, row, time)

@@ -74,7 +74,8 @@ OWN_SHARED = 1 << 21
     K_GUARDED_FENCE,  # MEMBAR with a guard: a record of the lanes that execute it
     K_LOOKUP,  # LDC with an index: a record of offsets
     K_CONSTANT,  # LDC of a known place
-    K_MIO,  # shuffles, MATCH …: the queue, no record
+    K_MIO,  # shuffles …: the queue, no record
+    K_COMBINE,  # REDUX, MATCH.ALL: the queue and the unit of barriers, no record
     K_COPY_DONE,  # LDGDEPBAR
     K_DEPBAR,
     K_GROUP_WAIT,  # for the products of a warpgroup
