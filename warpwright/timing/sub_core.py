@@ -228,7 +228,9 @@ def execute_now(m: Any, code: Any, sm: s.SM, w: s.Warp, kind: int, time: int) ->
             m[w.look] = time
         waits = time < m[w.look] + m[s.chip.wait_limit]
         poke(m[w.pointer] + HOLDS_BACK, 1 if waits else 0)
-    if not run_function(m, sm, w, time):
+    early = m[w.early_clock] if kind == s.K_CLOCK else 0
+    m[w.early_clock] = 0
+    if not run_function(m, sm, w, early if early else time):
         return False
     if m[w.used] == 0:
         m[w.pending] = 1 if m[w.look] else 0

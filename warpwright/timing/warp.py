@@ -31,6 +31,8 @@ BAR_LANES, BAR_VOTE, BAR_RESULT = WARP["barrier_lanes"], WARP["barrier_vote"], W
 EXITED, ARRIVED = WARP["exited"], WARP["cluster_arrived"]
 RETRY_CYCLES = 32
 """Cycles after a yield without a record until the warp is run again."""
+CLOCK_WITHIN = 8
+"""Instructions after a block barrier among which a read of the clock does not wait for it."""
 MODE_ARRIVE, MODE_POPC, MODE_AND, MODE_OR, MODE_CLUSTER_ARRIVE = 1, 2, 3, 4, 5
 
 
@@ -248,6 +250,20 @@ def waits_at_barrier(m: Any, code: Any, w: s.Warp) -> bool:
 
 
 @core
+def clock_read(m: Any, code: Any, w: s.Warp, time: int) -> int:
+    """When the warp, which waits at a block barrier, has read a clock that follows it, or 0: such a read does not wait for the barrier (``bar_defer``)."""
+    for i in range(CLOCK_WITHIN):
+        row = s.Instruction((m[w.pc] + i) * s.Instruction.size)
+        kind = code[row.kind]
+        if kind == s.K_CLOCK:
+            return time
+        if kind != s.K_FIXED:
+            return 0
+        time += code[row.stall]
+    return 0
+
+
+@core
 def branch_end(m: Any, code: Any, w: s.Warp, pc: int, lanes: int) -> int:
     """When the warp that was at ``pc`` with these lanes can continue in the basic block that it has reached."""
     before = s.Instruction((pc - 1) * s.Instruction.size)
@@ -374,6 +390,8 @@ def fence_passed(m: Any, sm: s.SM, w: s.Warp) -> int:
 def come_to_next(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) -> tuple[int, int, bool]:
     """Pass block barrier, fence and the end of the basic block; returns the time, the reason for the wait, and whether that time is known yet."""
     if waits_at_barrier(m, code, w):
+        if m[w.barrier] & s.DEFERRED and m[w.early_clock] == 0:
+            m[w.early_clock] = clock_read(m, code, w, earliest)
         return earliest, reason, False
     passed = fence_passed(m, sm, w)
     if passed >= s.INF:
@@ -407,7 +425,7 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
     row = s.Instruction(m[w.pc] * s.Instruction.size)
     kind = code[row.kind]
     if kind != s.K_FIXED:
-        if m[w.release] > earliest:
+        if m[w.release] > earliest and kind != s.K_CLOCK:
             earliest = m[w.release]
             reason = s.ST_BARRIER
         if s.K_MEMORY <= kind <= s.K_LOOKUP and m[w.pos] == m[w.used]:
