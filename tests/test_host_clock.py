@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +18,8 @@ from warpwright.chips import load_chip
 from warpwright.cli import app
 from warpwright.driver import attach, clock_library, host_clock
 from warpwright.driver.clock_library import SONAME, build_clock_library
+from warpwright.native.direct import entry
+from warpwright.native.intrinsics import sleep, words
 from warpwright.session import session
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is an ELF file")
@@ -208,3 +212,29 @@ found = by_host_clock(lambda repeats: [time.perf_counter_ns() for _ in range(rep
 print(found.mean, found.deviation)
 """)
     assert said.split() == ["28.0", "56.0", "0.0", "28.0", "0.0"]  # 28 ns for each reading of the simulated clock
+
+
+@partial(entry, what="", sources=(Path(__file__),))
+def pauses(state: Any, count: int) -> int:
+    """Pauses as those of the cycle model's host threads."""
+    m = words(state)
+    for _ in range(count):
+        sleep(100)
+        m[0] += 1
+    return m[0]
+
+
+def test_pauses_of_the_cycle_model_are_not_the_programs_time() -> None:
+    said = ran(
+        READ
+        + """
+import numpy as np
+from tests.test_host_clock import pauses
+state = np.zeros(8, np.int64)
+assert pauses(state, 1) == 1
+begin = now()
+assert pauses(state, 20) == 21
+print(now() - begin)
+"""
+    )
+    assert said.split() == ["28"]  # a reading's time

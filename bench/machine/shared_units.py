@@ -1,5 +1,7 @@
 """Which units of an SM its sub-cores share: pairs of shuffles, shared loads, matches, reductions, votes and block barriers whose guard is false, by 1 to 32 warps.
 
+The compiler merges some of the steps: ``instructions`` in ``bench/data/h200/shared_units.json`` counts what is left of each kernel (nvdisasm).
+
 ``python -m bench.machine.shared_units --build CUBIN``; ``--cubin CUBIN --out FILE`` measures a card, with ``--model h200`` the model.
 """
 

@@ -197,15 +197,17 @@ def give_way(builder: Any) -> None:
 
 @Piece
 def sleep(builder: Any, microseconds: Any) -> None:
-    """Give the core away for a while.  It is ``select`` without files, because a program's simulated clock counts the usual calls for sleeping (``driver/clock_library.py``)."""
+    """Give the core away for a constant while.  It is ``pselect`` without files, because a program's simulated clock counts the usual calls for sleeping (``driver/clock_library.py``)."""
     number, place = ir.IntType(32), ir.IntType(8).as_pointer()
-    with builder.goto_entry_block():
-        duration = builder.alloca(ir.ArrayType(WORD, 2))  # a timeval: seconds, microseconds
-    for index, value in enumerate((WORD(0), microseconds)):
-        builder.store(value, builder.gep(duration, [number(0), number(index)]))
-    select = declared(builder, ir.FunctionType(number, [number, place, place, place, place]), "select")
+    name = f"pause_of_{microseconds.constant}_us"
+    duration = builder.module.globals.get(name)
+    if duration is None:  # a timespec: seconds, nanoseconds
+        duration = ir.GlobalVariable(builder.module, ir.ArrayType(WORD, 2), name)
+        duration.initializer = duration.value_type([WORD(0), WORD(1000 * microseconds.constant)])
+        duration.global_constant, duration.linkage = True, "internal"
+    pause = declared(builder, ir.FunctionType(number, [number, *[place] * 5]), "pselect")
     none = ir.Constant(place, None)
-    builder.call(select, [number(0), none, none, none, builder.bitcast(duration, place)])
+    builder.call(pause, [number(0), none, none, none, builder.bitcast(duration, place), none])
 
 
 HOST_LINE_BYTES = 64
