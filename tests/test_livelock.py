@@ -64,6 +64,15 @@ extern "C" __global__ void without_meeting(int *count, int *out) {
     }
     out[threadIdx.x] = 1;
 }
+extern "C" __global__ void keeps_ticket(int *tickets, int *out) {
+    if (threadIdx.x == 0) {
+        int mine = atomicAdd(tickets, 1);
+        while (atomicAdd(tickets + 1, 0) != mine) { }
+        out[0] += 1;
+        __threadfence();
+        if (blockIdx.x != 1) atomicAdd(tickets + 1, 1);
+    }
+}
 """
 ENDING = """
 extern "C" __global__ void slow_setter(volatile int *flag, int *out) {
@@ -164,6 +173,14 @@ def test_a_barrier_of_the_grid_is_explained_by_the_block_that_ended(chip: str, k
     assert "\n  block (1, 0, 0) has ended\n" in text
     assert "does one return before it has" in text
     assert "reconvergence stack" not in text
+
+
+@pytest.mark.parametrize("chip", ["v100", "h200"])
+def test_a_loop_is_named_by_its_own_line(chip: str) -> None:
+    """Not by that of the instruction before it, which the compiler gives to a YIELD at its beginning."""
+    text = deadlock(ww.GPU(chip, timing="off"), "keeps_ticket", 4, 64)
+    assert f"warp 0: lane 0 only repeats {at(54)}: while (atomicAdd(tickets + 1, 0) != mine)" in text
+    assert "\n  blocks (0, 0, 0) and (1, 0, 0) have ended\n" in text
 
 
 def test_all_blocks_that_ended_are_counted() -> None:

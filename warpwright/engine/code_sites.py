@@ -56,22 +56,27 @@ def index_at(program: Program, address: int) -> int:
     raise ValueError(f"{program.name} has no instruction at {address:#x}")
 
 
+def first_operation(program: Program, index: int) -> int:
+    """The first instruction from here on that does something: compilers put a YIELD before a loop's first instruction, under the line of what comes before."""
+    instructions = program.instructions
+    for n in range(index, len(instructions)):
+        if instructions[n].opcode not in ("NOP", "YIELD"):
+            return n
+    return index
+
+
 def awaited_operation(program: Program, index: int) -> int:
-    """The instruction that says where lanes are that wait to go on at an instruction: the block barrier to which only arithmetic leads from there, else the first that is no NOP.
+    """The instruction that says where lanes are that wait to go on at an instruction: the block barrier to which only arithmetic leads from there, else ``first_operation``.
 
     Before Volta, compilers leave NOPs where lanes meet, under the line of what comes before, and arithmetic of later lines.
     """
     instructions = program.instructions
-    first = index
     for n in range(index, len(instructions)):
-        opcode = instructions[n].opcode
-        if opcode == "BAR":
+        if instructions[n].opcode == "BAR":
             return n
-        if instructions[first].opcode == "NOP":
-            first = n
-        if opcode.startswith(_EVENTS):
+        if instructions[n].opcode.startswith(_EVENTS):
             break
-    return first if instructions[first].opcode != "NOP" else index
+    return first_operation(program, index)
 
 
 def _callers(program: Program, index: int, depth: int) -> list[int]:

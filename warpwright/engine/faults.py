@@ -19,7 +19,7 @@ from warpwright.engine.abi import (
     WINDOW_BYTES,
     FaultKind,
 )
-from warpwright.engine.code_sites import awaited_operation, index_at, place_of
+from warpwright.engine.code_sites import awaited_operation, first_operation, index_at, place_of
 from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import Dim3, Geometry
@@ -92,21 +92,15 @@ def instruction_at(program: Program, address: int) -> Instruction | None:
     return next((i for i in table if i.address == address), None)
 
 
-def source_line(program: Program, address: int, ahead: bool = False) -> str | None:
+def source_line(program: Program, address: int) -> str | None:
     """``saxpy.cu:5: y[i] = a * x[i] + y[i];`` for an instruction, or None without line information.
 
     The text comes from the program's own source if the line is in it, otherwise from disk.  For a function without lines of its own it is that of its calls
     (``code_sites.py``).
-
-    Args:
-        ahead: whether it is the place of lanes that wait to go on there, which is that of ``awaited_operation``.
     """
     if instruction_at(program, address) is None:
         return None
-    index = index_at(program, address)
-    places = [
-        program.instructions[n].line for n in place_of(program, awaited_operation(program, index) if ahead else index)
-    ]
+    places = [program.instructions[n].line for n in place_of(program, index_at(program, address))]
     return " or ".join(_with_text(program, *place) for place in places[:SHOWN_PLACES] if place is not None) or None
 
 
@@ -453,12 +447,19 @@ def describe_groups(
     """Where the lanes of a warp are, one line for each group, in words for one warp and for several."""
     parts = []
     for group in groups:
-        waits = group.what in ("joins", "turn")
-        line = source_line(program, group.instruction, ahead=waits) if group.instruction >= 0 else None
+        line = source_line(program, _shown_address(program, group)) if group.instruction >= 0 else None
         what = words[group.what][group.lanes.bit_count() > 1]
         parts.append(f"{_lane_list(group.lanes)} {what} {line or 'code that has no source line'}")
     text = "\n    ".join(parts)
     return text or "has exited", text or "have exited"
+
+
+def _shown_address(program: Program, group: Group) -> int:
+    """The address whose line says where lanes are."""
+    if group.what == "barrier":
+        return group.instruction
+    shown = first_operation if group.what == "runs" else awaited_operation
+    return program.instructions[shown(program, index_at(program, group.instruction))].address
 
 
 def positions(program: Program, block: Dim3, warps: Sequence[tuple[int, Sequence[Group]]], resident_blocks: int) -> str:
