@@ -161,6 +161,7 @@ def test_a_lock_among_lanes_hangs_before_volta_and_is_explained() -> None:
     assert "reconvergence stack" in text
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kernel", ["thread_barrier", "without_meeting"])
 @pytest.mark.parametrize("chip", ["p100", "v100"])
 def test_a_barrier_of_the_grid_is_explained_by_the_block_that_ended(chip: str, kernel: str) -> None:
@@ -175,12 +176,34 @@ def test_a_barrier_of_the_grid_is_explained_by_the_block_that_ended(chip: str, k
     assert "reconvergence stack" not in text
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("chip", ["v100", "h200"])
 def test_a_loop_is_named_by_its_own_line(chip: str) -> None:
     """Not by that of the instruction before it, which the compiler gives to a YIELD at its beginning."""
     text = deadlock(ww.GPU(chip, timing="off"), "keeps_ticket", 4, 64)
     assert f"warp 0: lane 0 only repeats {at(54)}: while (atomicAdd(tickets + 1, 0) != mine)" in text
     assert "\n  blocks (0, 0, 0) and (1, 0, 0) have ended\n" in text
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("work", ['printf("begin");', "out[1] = malloc(64) != 0;"])
+def test_a_kernel_that_prints_or_allocates_and_waits(work: str) -> None:
+    source = f"""
+#include <cstdio>
+extern "C" __global__ void waits(volatile int *flag, int *out) {{
+    {work}
+    while (*flag == 0) {{ }}
+    out[0] = 1;
+}}
+"""
+    with pytest.raises(ww.DeadlockError, match=r"lanes 0-31 only repeat .*: while \(\*flag == 0\)"):
+        launch(ww.GPU("v100", timing="off"), source, "waits", 2, 32)
+
+
+@pytest.mark.ci
+def test_memory_that_allocations_use_up_ends_a_loop() -> None:
+    source = 'extern "C" __global__ void exhausts(int *flag, int *out) { while (malloc(1 << 20)) { } out[0] = 7; }'
+    assert launch(ww.GPU("v100", timing="off"), source, "exhausts", 1, 1)[0] == 7
 
 
 def test_all_blocks_that_ended_are_counted() -> None:

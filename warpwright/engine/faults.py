@@ -449,7 +449,7 @@ def describe_groups(
     for group in groups:
         line = source_line(program, _shown_address(program, group)) if group.instruction >= 0 else None
         what = words[group.what][group.lanes.bit_count() > 1]
-        parts.append(f"{_lane_list(group.lanes)} {what} {line or 'code that has no source line'}")
+        parts.append(f"{_lane_list(group.lanes)} {what} {line or 'code without source lines (-lineinfo adds them)'}")
     text = "\n    ".join(parts)
     return text or "has exited", text or "have exited"
 

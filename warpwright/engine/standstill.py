@@ -15,6 +15,7 @@ from warpwright.engine.launch import GRID_BARRIER_AT, Dim3, Geometry, LaunchCont
 from warpwright.engine.multi_grid import blocks_come
 from warpwright.errors import DeadlockError
 from warpwright.isa.program import Program
+from warpwright.isa.services import LAUNCHES
 from warpwright.toolchain.demangle import plain_name
 
 SHOWN_BLOCKS = 4
@@ -147,5 +148,7 @@ def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], abse
             "flag that these wait for; a real chip hangs here too. Do the work and the release inside the loop, or let",
             "one lane do it for its warp",
         ]
+    if LAUNCHES in program.services:
+        return ["kernels that it launches begin after its end: it cannot wait for them", *absent.advice]
     general = "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
     return [general, *absent.advice]

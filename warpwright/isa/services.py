@@ -51,8 +51,6 @@ RESULT_BYTES = {
 }
 LAUNCHES = "__cuda_syscall_cnpv2GetParameterBufferV2"
 """The service that every kernel with device-side launches calls."""
-OF_GRAPHS = frozenset(name for name in SERVICES if name.startswith("cudaGraph"))
-"""Services on graphs, which change nothing that the calling kernel reads while it runs."""
 ENDING = frozenset(("__assertfail",))
 """Services that do not return."""
 SERVICE_BYTES = 32
