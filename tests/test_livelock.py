@@ -201,6 +201,23 @@ extern "C" __global__ void waits(volatile int *flag, int *out) {{
 
 
 @pytest.mark.ci
+def test_an_mbarrier_that_is_never_completed() -> None:
+    source = """
+extern "C" __global__ void waits(volatile int *flag, int *out) {
+    __shared__ unsigned long long barrier;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&barrier), done = 0;
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 33;" :: "r"(at));
+    __syncthreads();
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(at) : "memory");
+    while (!done) asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p;}" : "=r"(done) : "r"(at));
+    out[0] = 1;
+}
+"""
+    with pytest.raises(ww.DeadlockError, match="the phase of an mbarrier is never completed"):
+        launch(ww.GPU("h200", timing="off"), source, "waits", 1, 32)
+
+
+@pytest.mark.ci
 def test_memory_that_allocations_use_up_ends_a_loop() -> None:
     source = 'extern "C" __global__ void exhausts(int *flag, int *out) { while (malloc(1 << 20)) { } out[0] = 7; }'
     assert launch(ww.GPU("v100", timing="off"), source, "exhausts", 1, 1)[0] == 7
@@ -231,6 +248,16 @@ def test_a_flag_that_nobody_sets(chip: str) -> None:
     assert f"warp 0: lane 0 only repeats {at(10)}: while (*flag == 0) {{ }}" in text
     assert f"warp 1: lanes 0-31 wait at the block barrier {at(13)}: __syncthreads();" in text
     assert "and 2 more resident blocks" in text
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("chip", "options"), [("gtx480", {}), ("p100", {"front_end": "ptx"}), ("h200", {"front_end": "ptx"})]
+)
+def test_ptx_that_is_executed_itself(chip: str, options: dict[str, str]) -> None:
+    text = deadlock(ww.GPU(chip, timing="off", **options), "unset_flag", 3, 64)
+    assert "while (*flag == 0)" in text
+    assert "does any thread set the flag?" in text
 
 
 def test_memory_that_comes_back_to_what_it_was() -> None:

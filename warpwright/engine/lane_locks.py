@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from enum import IntEnum
 
-from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
+from warpwright.engine.blocks import PHASE, BasicBlock, address_index, basic_blocks
 from warpwright.engine.code_sites import index_at
 from warpwright.engine.lane_positions import Group
 from warpwright.isa.machine_code import lower
@@ -126,10 +126,21 @@ def _written(op: Op) -> Blame:
     return Blame.YES if op.name == "atomic" or op.attr.strong else Blame.PERHAPS
 
 
+def waits_for_mbarrier(program: Program, address: int) -> bool:
+    """Whether the innermost loop around an instruction tests the phase of an mbarrier; before sm_90 that is an ordinary load."""
+    looped = _loop_around(program, lower(program), address)
+    return any(op.name == "load" and op.attr.operation == PHASE for low in looped for op in low.ops)
+
+
 def _takes_lock(program: Program, lowered: Sequence[Lowered], address: int) -> bool:
     """Whether the innermost loop around an instruction contains an atomic that takes a lock."""
+    return any(_takes(op) for low in _loop_around(program, lowered, address) for op in low.ops)
+
+
+def _loop_around(program: Program, lowered: Sequence[Lowered], address: int) -> Sequence[Lowered]:
+    """The innermost loop around an instruction, by the places of its code; empty if there is none."""
     if address < 0:
-        return False
+        return []
     inside, index_of = index_at(program, address), address_index(program)
     loops = [
         (n - target, target, n)
@@ -137,6 +148,6 @@ def _takes_lock(program: Program, lowered: Sequence[Lowered], address: int) -> b
         if low.ops and low.ops[-1].name == "branch" and (target := index_of.get(low.ops[-1].attr, n)) <= inside <= n
     ]
     if not loops:
-        return False
+        return []
     _, first, last = min(loops)
-    return any(_takes(op) for low in lowered[first : last + 1] for op in low.ops)
+    return lowered[first : last + 1]

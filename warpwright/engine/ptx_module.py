@@ -166,6 +166,7 @@ class PtxModule:
             max_threads_per_block=max_threads_per_block or kernel.max_threads_per_block,
         )
         self.compiled.kernels[kernel.name] = own
+        program.meaning = lowered
         loaded = LoadedKernel(own, program, banks, {}, lowered=lowered)
         self._loaded[kernel.name] = loaded
         self._code[kernel.name] = addresses

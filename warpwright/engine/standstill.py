@@ -9,7 +9,7 @@ from itertools import islice
 
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import VOLTA, describe_groups, source_line, warp_rows
-from warpwright.engine.lane_locks import Blame, blame
+from warpwright.engine.lane_locks import Blame, blame, waits_for_mbarrier
 from warpwright.engine.lane_positions import Group, StandingBlock
 from warpwright.engine.launch import GRID_BARRIER_AT, Dim3, Geometry, LaunchContext
 from warpwright.engine.multi_grid import blocks_come
@@ -150,5 +150,11 @@ def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], abse
         ]
     if LAUNCHES in program.services:
         return ["kernels that it launches begin after its end: it cannot wait for them", *absent.advice]
+    running = [group for _, groups in warps for group in groups if group.what == "runs"]
+    if any(waits_for_mbarrier(program, group.instruction) for group in running[:SHOWN_BLOCKS]):
+        return [
+            "the phase of an mbarrier is never completed: do as many threads arrive, and as many bytes, as its init and expect_tx announce?",
+            *absent.advice,
+        ]
     general = "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
     return [general, *absent.advice]

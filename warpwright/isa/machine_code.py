@@ -55,6 +55,8 @@ def lower(program: Program) -> list[Lowered]:
     Raises:
         UnsupportedInstruction: naming kernel, address, text and chip.
     """
+    if program.meaning is not None:
+        return program.meaning
     if program.arch >= FIRST_WIDE:
         return lower_wide(program)
     if program.arch < FIRST_NV50:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from warpwright.isa.ops import Lowered
 from warpwright.isa.schedule import Work
 
 RZ = 255
@@ -170,6 +171,8 @@ class Program:
     work: Callable[[Instruction], Work] | None = field(default=None, repr=False, compare=False)
     """The function that returns the unit that executes an instruction; None selects the table of the architecture's
     machine code."""
+    meaning: list[Lowered] | None = field(default=None, repr=False, compare=False)
+    """What each instruction does, for PTX, which is lowered as it is read; ``machine_code.lower`` finds that of machine code."""
     control_bits: bool = True
     """Whether the code states when its instructions issue (``Control``); otherwise a scoreboard decides."""
 
