@@ -22,6 +22,12 @@ extern "C" __global__ void spans(int* out, const int* turns) {
     for (int n = 0; n < *turns; n++) x = x * 0.5f + 1;
     if (threadIdx.x == 0) out[blockIdx.x] = clock() - begin + (x < 0);
 }
+extern "C" __global__ void stamps(int* out) {
+    int begin = clock();
+    float x = threadIdx.x;
+    for (int n = 0; n < 50; n++) x = x * 0.5f + 1;
+    out[threadIdx.x] = clock() - begin + (x < 0);
+}
 extern "C" __global__ void adds(int* out) { atomicAdd(out, 1); }
 extern "C" __global__ void meets(int* out) {
     cooperative_groups::this_grid().sync();
@@ -91,6 +97,21 @@ def test_a_launch_that_finds_other_memory_is_executed(module: ww.Module) -> None
     assert not many.repeated
     assert many.cycles > few.cycles
     assert (out.numpy() > before).all()
+
+
+@pytest.mark.ci
+def test_a_launch_that_reads_nothing_needs_to_find_only_what_the_last_one_left(module: ww.Module) -> None:
+    out = module.gpu.array(np.zeros(32, np.int32))
+    stamps = module["stamps"]
+    stamps[1, 32](out)
+    left = out.numpy().copy()
+    out.set(np.zeros(32, np.int32))
+    # The second launch changes memory, so only a launch that reads it could do something else when it finds what this one has left.
+    assert [stamps[1, 32](out).repeated for _ in range(2)] == [False, True]
+    assert (out.numpy() == left).all()
+    out.set(np.zeros(32, np.int32))
+    assert not stamps[1, 32](out).repeated
+    assert (out.numpy() == left).all()
 
 
 def test_a_launch_that_changes_memory_each_time_is_always_executed(module: ww.Module) -> None:

@@ -30,6 +30,7 @@ from warpwright.engine.kernels import (
     interpreted_execution,
     is_brief,
     lowered_of,
+    memory_reads,
     traced,
     waits_for_cluster,
     watches_memory,
@@ -819,7 +820,11 @@ class Job:
         if self._seen is not None and self.timing is not None:
             results = [(self.timing, self.counts)]
             unchanged = self.launcher.kernel.gpu.unchanged
-            unchanged.keep(self._seen, [self.context], results, self.launcher.kernel._loaded, *self._how())
+            loaded = self.launcher.kernel._loaded
+            places = memory_reads(loaded)
+            issues = None if self.timing.sampling is not None else self.timing.instruction_issues
+            reads = len(places) > 0 and (issues is None or bool(issues[places].any()))
+            unchanged.keep(self._seen, [self.context], results, loaded, *self._how(), reads_memory=reads)
 
     def begin(self, how: tuple[Any, ...]) -> bool:
         """Note how the launch begins; whether it may turn out to leave all memory as it is."""

@@ -52,7 +52,8 @@ def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]], without
         own: shared and local memory of the resident blocks, in a fixed order.
         without: addresses of allocations to omit.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    # Processors have instructions for SHA-1: three times as fast as BLAKE2 there, and no slower elsewhere.
+    digest = hashlib.sha1(usedforsecurity=False)
     for contents in own:
         digest.update(contents.data)
     for allocation in memory:

@@ -93,6 +93,22 @@ def watches_memory(loaded: LoadedKernel) -> bool:
     return facts["watches"]
 
 
+def memory_reads(loaded: LoadedKernel) -> list[int]:
+    """The instructions, by index, that may read memory that outlives the launch; computed once."""
+    facts = loaded.program.facts
+    if "reads" not in facts:
+        facts["reads"] = [
+            n
+            for n, low in enumerate(lowered_of(loaded))
+            if any(
+                op.name in ("atomic", "bulk", "texture", "service")
+                or (op.name == "load" and op.attr.space not in ("shared", "local"))
+                for op in low.ops
+            )
+        ]
+    return facts["reads"]
+
+
 def polls_memory(loaded: LoadedKernel) -> bool:
     """Whether the kernel may wait for another kernel, a copy or the host: it has strong loads of global memory, or loops whose end an atomic at a fixed address decides; computed once."""
     facts = loaded.program.facts

@@ -5,6 +5,9 @@ if an earlier launch began in the same state and left all memory as it was, this
 of the earlier one.  A benchmark that launches one kernel a hundred times on the same data comes to that with its third launch or, where caches are kept between
 launches, its fourth.
 
+A launch that reads no memory does what the last one of its kind did, whatever memory that one found.  Clocks that it stores may differ in the last digits from launch
+to launch, because what the caches hold does; then it has the last one's.
+
 The first launch of a kind only shows how long it takes, so that single launches pay nothing; memory is digested before and after later ones, whatever caches they
 find, if that takes a small part of the time.  A launch on several devices is one launch here, and its memory that of all of them.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
 """
@@ -38,7 +41,7 @@ class Known:
     results: tuple[tuple[TimingResult, Counts], ...]
     """Of each device."""
     memory: bytes | None = None
-    """Digest of the memory that a launch has found and left; None: none has left it as it was."""
+    """Digest of the memory that a launch has found and left, or, if it reads none, has left; None: none has left it as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,14 @@ class UnchangedLaunches:
         return Look(key, kind, memory, known if known is not None and memory == known.memory else None)
 
     def keep(
-        self, look: Look, contexts: Sequence[LaunchContext], results: Sequence[tuple[TimingResult, Counts]], *named: Any
+        self,
+        look: Look,
+        contexts: Sequence[LaunchContext],
+        results: Sequence[tuple[TimingResult, Counts]],
+        *named: Any,
+        reads_memory: bool = True,
     ) -> None:
-        """A launch was executed after ``look``."""
+        """A launch was executed after ``look``; ``reads_memory``: what it does may depend on memory that it found."""
         seconds = sum(timing.wall_seconds for timing, _ in results)
         if seconds < LEAST_SECONDS:
             return
@@ -91,7 +99,7 @@ class UnchangedLaunches:
         if len(self._seconds) > KEPT:
             self._seconds.popitem(last=False)
         left = _digest(contexts) if look.memory is not None else None
-        same = look.memory if left == look.memory else None
+        same = left if left == look.memory or not reads_memory else None
         self._known[look.key] = Known(named, tuple(results), same)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
