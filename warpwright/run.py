@@ -30,7 +30,7 @@ from warpwright.engine.kernels import (
     interpreted_execution,
     is_brief,
     lowered_of,
-    memory_reads,
+    reads_memory,
     traced,
     waits_for_cluster,
     watches_memory,
@@ -821,9 +821,7 @@ class Job:
             results = [(self.timing, self.counts)]
             unchanged = self.launcher.kernel.gpu.unchanged
             loaded = self.launcher.kernel._loaded
-            places = memory_reads(loaded)
-            issues = None if self.timing.sampling is not None else self.timing.instruction_issues
-            reads = len(places) > 0 and (issues is None or bool(issues[places].any()))
+            reads = reads_memory(loaded)
             unchanged.keep(self._seen, [self.context], results, loaded, *self._how(), reads_memory=reads)
 
     def begin(self, how: tuple[Any, ...]) -> bool:

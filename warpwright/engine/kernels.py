@@ -93,19 +93,16 @@ def watches_memory(loaded: LoadedKernel) -> bool:
     return facts["watches"]
 
 
-def memory_reads(loaded: LoadedKernel) -> list[int]:
-    """The instructions, by index, that may read memory that outlives the launch; computed once."""
+def reads_memory(loaded: LoadedKernel) -> bool:
+    """Whether the kernel may read memory that outlives the launch; computed once."""
     facts = loaded.program.facts
     if "reads" not in facts:
-        facts["reads"] = [
-            n
-            for n, low in enumerate(lowered_of(loaded))
-            if any(
-                op.name in ("atomic", "bulk", "texture", "service")
-                or (op.name == "load" and op.attr.space not in ("shared", "local"))
-                for op in low.ops
-            )
-        ]
+        facts["reads"] = any(
+            op.name in ("atomic", "bulk", "texture", "service")
+            or (op.name == "load" and op.attr.space not in ("shared", "local"))
+            for low in lowered_of(loaded)
+            for op in low.ops
+        )
     return facts["reads"]
 
 
