@@ -104,7 +104,7 @@ class Progress:
     instructions: int = 0
     """In the kernel's machine code; the time of compiling grows with them."""
     waited_seconds: float = 0.0
-    """Host time before blocks ran: while the kernel was compiled and the launch waited for the cycle model."""
+    """Host time before the first block ran, while the kernel was compiled or the launch waited for the cycle model."""
     longest_gap_seconds: float = 0.0
     """Longest host time so far between two changes of the number of ended blocks."""
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 KEPT_BYTES = 1 << 16
 """Of the end of what was written."""
 SHOWN_LINES, SHOWN_ERROR_LINES = 5, 8
-"""Of lines of which none is known to begin an error, the last; of an error, the first."""
+"""Number of lines shown: the last ones if no line is known to begin an error, otherwise the first ones of the error."""
 WAIT_SECONDS = 0.5
 """For what is still on its way; a process that the program has left behind may keep standard error open."""
 _TRACEBACK = "Traceback (most recent call last):"
@@ -45,7 +45,7 @@ class Copy:
 
 
 def _first_line(lines: list[str]) -> int | None:
-    """Where an error of several lines begins: a launch's, which the program may report again in its own words, or one that ends the program."""
+    """Index of the line at which an error of several lines begins: that of a launch, which the program may report again in its own words, or the one that ends the program; None if there is neither."""
     launch = next((n for n, line in enumerate(lines) if line.startswith("warpwright: ")), None)
     if launch is not None:
         return launch

@@ -126,7 +126,7 @@ def advise_on_order(words: list[str], chip: str | None) -> None:
     from warpwright.session import session
 
     if not session.launched or session.check is not None or any(failed.hangs for failed in session.failed_launches):
-        return  # why a launch never ends has been said
+        return  # the deadlock message has already given its own advice
     where = f"--system {session.system} " if session.system else f"--gpu {chip} " if chip else ""
     console(stderr=True).print(
         "note: the program failed. If threads race, its result depends on their order, which differs between timing modes, chips and runs; "

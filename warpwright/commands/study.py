@@ -56,7 +56,7 @@ def study(
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    """Names in alphabetical order, with numbers in theirs."""
+    """Names in alphabetical order, with the numbers in them in numerical order."""
     return sorted(names, key=lambda one: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", one)])
 
 

@@ -647,7 +647,7 @@ def keeps(name: str) -> bool:
 
 
 def _awaited(stem: str, arguments: Sequence[Any]) -> list[Item]:
-    """The work that a call waits for: that of a stream, of an event, for a copy or a fill that of the default stream, otherwise that of the current device."""
+    """The queued work that a call waits for: that of a stream or an event, that of the default stream for a copy or a fill, otherwise that of the current device."""
     try:
         if stem in ("StreamSynchronize", "StreamQuery", "StreamDestroy"):
             return queue.of(state().stream(arguments[0]))

@@ -101,8 +101,8 @@ def initialises_mbarrier(instruction: Instruction) -> bool:
 def judged(program: Program, lowered: Sequence[Lowered]) -> bool:
     """Whether a kernel's behaviour follows from its own state and memory alone.
 
-    Driver functions do not hinder that: what they return follows from their arguments (printf) or is another value each time (malloc), and kernels that it
-    launches run after its end.
+    Calls of driver functions do not change that: their result follows from their arguments (printf) or differs at each call (malloc), and kernels that
+    the kernel launches run after its end.
     """
     return not any(is_clock(op) for one in lowered for op in one.ops)
 

@@ -1,7 +1,7 @@
-"""Source places of instructions that the compiler or the linker has put elsewhere.
+"""Source lines of instructions whose own line information is missing or misleading.
 
-For warps whose lanes are apart, the compiler repeats a barrier in a function of its own (WARPSYNC, BAR, RET) behind the kernel, under the line of whatever
-comes before.  Functions of the driver's library, such as the barrier of several grids, have no lines at all.  The place of both is that of the calls.
+For warps that have diverged, the compiler repeats a barrier in a function of its own (WARPSYNC, BAR, RET) after the kernel, with the line of the
+instruction before it.  Functions of the driver's library, such as the barrier of several grids, have no lines at all.  Both get the lines of their calls.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from warpwright.isa.program import Instruction, Kind, Program
 
 MOST_CALLERS = 4
-"""Depth of calls that are followed."""
+"""Number of levels of calls that are followed."""
 _CALLS = ("CALL", "CAL", "JCAL")
 _EVENTS = (
     "B",
@@ -30,11 +30,11 @@ _EVENTS = (
     "T",
     "MEMBAR",
 )
-"""Beginnings of opcodes that branch, call, end, or access memory."""
+"""Prefixes of opcodes that branch, call, exit, reconverge or access memory."""
 
 
 def place_of(program: Program, index: int) -> list[int]:
-    """The instructions whose lines say where an instruction is: itself, or the calls of a function that has no lines of its own; without repeated lines."""
+    """Indices of the instructions whose lines give an instruction's place: its own, or those of the calls if its function has no lines of its own; one per line."""
     found = _callers(program, index, MOST_CALLERS)
     lines: dict[tuple[str, int] | None, int] = {}
     for n in found:
@@ -45,7 +45,7 @@ def place_of(program: Program, index: int) -> list[int]:
 def index_at(program: Program, address: int) -> int:
     """The index of the instruction at a byte address.
 
-    Linked functions follow in any order, and the padding before one may have its address: the last instruction of an address counts.
+    Linked functions are not in order of address, and padding may have the same address as the function that follows it, so the last match is returned.
 
     Raises:
         ValueError: if there is none.
@@ -57,7 +57,7 @@ def index_at(program: Program, address: int) -> int:
 
 
 def first_operation(program: Program, index: int) -> int:
-    """The first instruction from here on that does something: compilers put a YIELD before a loop's first instruction, under the line of what comes before."""
+    """Index of the first instruction from ``index`` on that is neither NOP nor YIELD: compilers put a YIELD before a loop's first instruction, with the line of the instruction before it."""
     instructions = program.instructions
     for n in range(index, len(instructions)):
         if instructions[n].opcode not in ("NOP", "YIELD"):
@@ -66,9 +66,9 @@ def first_operation(program: Program, index: int) -> int:
 
 
 def awaited_operation(program: Program, index: int) -> int:
-    """The instruction that says where lanes are that wait to go on at an instruction: the block barrier to which only arithmetic leads from there, else ``first_operation``.
+    """Index of the instruction that shows where lanes that will continue at ``index`` wait: a block barrier if only arithmetic precedes it, otherwise ``first_operation``.
 
-    Before Volta, compilers leave NOPs where lanes meet, under the line of what comes before, and arithmetic of later lines.
+    Before Volta, compilers place NOPs where lanes reconverge, with the line of the instruction before them, and then arithmetic of later lines.
     """
     instructions = program.instructions
     for n in range(index, len(instructions)):

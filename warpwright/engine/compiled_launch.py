@@ -92,7 +92,7 @@ class CompiledExecution:
         return total
 
     def _together(self, count: int) -> int:
-        """Number of blocks that become resident at first."""
+        """Number of blocks that become resident at the start: all ``count`` if the kernel has a grid barrier."""
         return count if is_cooperative(self.context.program) else 1
 
     def _run_threads(self, first: int, count: int) -> list[Outcome]:

@@ -52,7 +52,7 @@ def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]], without
         own: shared and local memory of the resident blocks, in a fixed order.
         without: addresses of allocations to omit.
     """
-    # Processors have instructions for SHA-1: three times as fast as BLAKE2 there, and no slower elsewhere.
+    # Three times as fast as BLAKE2 on processors with SHA-1 instructions, and no slower on others.
     digest = hashlib.sha1(usedforsecurity=False)
     for contents in own:
         digest.update(contents.data)

@@ -48,7 +48,7 @@ VOLTA = 70
 """From this architecture on, lanes of a warp have independent thread scheduling."""
 _SHOWN_WARPS = 8
 SHOWN_PLACES = 3
-"""Calls of one function that a message names."""
+"""Greatest number of calls of one function that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ def instruction_at(program: Program, address: int) -> Instruction | None:
 def source_line(program: Program, address: int) -> str | None:
     """``saxpy.cu:5: y[i] = a * x[i] + y[i];`` for an instruction, or None without line information.
 
-    The text comes from the program's own source if the line is in it, otherwise from disk.  For a function without lines of its own it is that of its calls
-    (``code_sites.py``).
+    The text comes from the program's own source if the line is in it, otherwise from disk.  For a function without lines of its own, the lines are those of
+    its calls (``code_sites.py``).
     """
     if instruction_at(program, address) is None:
         return None
@@ -382,7 +382,7 @@ def _lane_list(mask: int) -> str:
 
 
 def _describe_wait(program: Program, warp: WaitingWarp) -> tuple[str, str]:
-    """What a warp does, and what several in its state do."""
+    """What a warp does, worded for one warp and for several in the same state."""
     line = source_line(program, warp.instruction) if warp.instruction >= 0 else None
     at = f" at {line}" if line else ""
     if warp.state == "exited":
@@ -402,7 +402,7 @@ def warp_rows(described: Iterable[tuple[int, tuple[str, str]]]) -> list[str]:
     """Lines that state what each warp does, with warps in the same state combined.
 
     Args:
-        described: warps' numbers, each with what the warp does in words for one and for several.
+        described: for each warp, its number and what it does, worded for one warp and for several.
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for number, what in described:
@@ -444,7 +444,7 @@ _RUNS = {**_STANDS, "runs": ("runs at", "run at")}
 def describe_groups(
     program: Program, groups: Sequence[Group], words: Mapping[str, tuple[str, str]] = _STANDS
 ) -> tuple[str, str]:
-    """Where the lanes of a warp are, one line for each group, in words for one warp and for several."""
+    """Where the lanes of a warp are, one line per group; the text for one warp and for several."""
     parts = []
     for group in groups:
         line = source_line(program, _shown_address(program, group)) if group.instruction >= 0 else None
@@ -455,7 +455,7 @@ def describe_groups(
 
 
 def _shown_address(program: Program, group: Group) -> int:
-    """The address whose line says where lanes are."""
+    """Address of the instruction whose line shows where a group of lanes is."""
     if group.what == "barrier":
         return group.instruction
     shown = first_operation if group.what == "runs" else awaited_operation

@@ -74,7 +74,7 @@ def copies_in_bulk(loaded: LoadedKernel) -> bool:
 
 
 def waits_for_cluster(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has barriers of its cluster; computed once."""
+    """Whether the kernel has cluster barriers; computed once."""
     facts = loaded.program.facts
     if "cluster barriers" not in facts:
         kinds = {"cluster_arrive", "cluster_wait"}
@@ -107,7 +107,7 @@ def reads_memory(loaded: LoadedKernel) -> bool:
 
 
 def polls_memory(loaded: LoadedKernel) -> bool:
-    """Whether the kernel may wait for another kernel, a copy or the host: it has strong loads of global memory, or loops whose end an atomic at a fixed address decides; computed once."""
+    """Whether the kernel may wait for another kernel, a copy or the host: it has strong loads of global memory, or a loop that ends depending on an atomic at a fixed address; computed once."""
     facts = loaded.program.facts
     if "polls" not in facts:
         lowered = lowered_of(loaded)

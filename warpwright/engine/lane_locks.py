@@ -1,9 +1,10 @@
-"""Locks that threads take with atomics: whether accesses are made under one, and whether lanes on a reconvergence stack can hold what the running lanes of
+"""Locks that threads take with atomics: whether accesses are made under one, and whether lanes on a reconvergence stack may hold what the running lanes of
 their warp wait for.
 
-Before Volta, lanes that wait at a convergence point go on only after the others have come.  If they have yet to release a lock or to set a flag for which
-these spin, the warp never ends.  But lanes also wait there harmlessly, for example while one lane spins at a barrier of the whole grid.  The code ahead of
-them tells: before a block barrier, which they cannot pass alone either, do they write memory that other threads see?
+Before Volta, lanes that wait at a convergence point continue only after the others have arrived.  If the waiting lanes have yet to release a lock or to set a
+flag for which the others spin, the warp never ends.  But lanes also wait there harmlessly, for example while one lane spins at a barrier of the whole grid.
+The code that they have yet to execute decides which it is: whether it writes memory that other threads see, before a block barrier that they could not pass
+alone.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from warpwright.isa.program import Program
 
 _SEEN = ("global", "generic", "shared")
 _TAKES = ("cas", "exch", "cast", "cas_half")
-"""Atomics that take a lock."""
+"""Operations of atomics that may take a lock."""
 
 
 class Blame(IntEnum):
-    """Whether the order of lanes explains a warp that never ends."""
+    """Whether the reconvergence stack explains a warp that never ends."""
 
     NO = 0
     PERHAPS = 1
@@ -60,13 +61,13 @@ class Lock(IntEnum):
     NO = 0
     UNFENCED = 1
     FENCED = 2
-    """A fence follows wherever the lock is taken before the second access, and precedes whatever may release it after the first."""
+    """A fence separates taking the lock from the second access, and the first access from whatever may release the lock, on every path."""
 
 
 def lock_around(program: Program, first: int, second: int) -> Lock:
-    """Whether threads come to two instructions, given by index, only by way of an atomic that takes a lock (compare-and-swap, exchange).
+    """Whether threads reach two instructions, given by index, only through an atomic that may take a lock (compare-and-swap, exchange).
 
-    That it is the same lock is not known.
+    Whether both are under the same lock is not known.
     """
     lowered = lower(program)
     takes = {n for n, low in enumerate(lowered) if any(_takes(op) for op in low.ops)}
@@ -83,7 +84,7 @@ def lock_around(program: Program, first: int, second: int) -> Lock:
 
 
 def _reached(blocks: Sequence[BasicBlock], starts: Sequence[int], stops: set[int]) -> set[int]:
-    """The instructions that threads reach from any of these before one at which they stop."""
+    """Indices of the instructions that threads can reach from any of ``starts`` without passing one of ``stops``."""
     found, work = set[int](), list(starts)
     firsts = [block.first for block in blocks]
     while work:
@@ -103,7 +104,7 @@ def _takes(op: Op) -> bool:
 
 
 def _writes_ahead(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], address: int) -> Blame:
-    """How lanes that go on at an address write memory before they come to a block barrier."""
+    """How lanes that continue at an address write memory before they reach a block barrier."""
     first = index_at(program, address)
     entry = next(block for block in blocks if block.first <= first < block.first + block.count)
     work, reached, found = [(entry, first)], set[int](), Blame.NO
@@ -138,7 +139,7 @@ def _takes_lock(program: Program, lowered: Sequence[Lowered], address: int) -> b
 
 
 def _loop_around(program: Program, lowered: Sequence[Lowered], address: int) -> Sequence[Lowered]:
-    """The innermost loop around an instruction, by the places of its code; empty if there is none."""
+    """The innermost loop around an instruction, as the range from a backward branch's target to the branch; empty if there is none."""
     if address < 0:
         return []
     inside, index_of = index_at(program, address), address_index(program)

@@ -53,7 +53,7 @@ def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], wa
 
 @dataclass(frozen=True, slots=True)
 class _AbsentBlocks:
-    """Blocks of the grid that are not on the chip: nobody can wait for them."""
+    """Lines and advice for blocks of the grid that are not resident and so cannot release others."""
 
     lines: Sequence[str]
     advice: Sequence[str]
@@ -125,7 +125,7 @@ def _named(indices: Sequence[Dim3], count: int = 0) -> str:
     """``block (3, 0, 0)``; ``blocks (0, 0, 0), (1, 0, 0) and 3 more``.
 
     Args:
-        count: number of blocks, if ``indices`` are only the first ones.
+        count: number of blocks in all, if ``indices`` holds only the first ones.
     """
     if len(indices) == 1:
         return f"block {indices[0]}"
@@ -149,11 +149,14 @@ def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], abse
             "one lane do it for its warp",
         ]
     if LAUNCHES in program.services:
-        return ["kernels that it launches begin after its end: it cannot wait for them", *absent.advice]
+        return [
+            "kernels that a kernel launches begin only after it has ended, so it cannot wait for them",
+            *absent.advice,
+        ]
     running = [group for _, groups in warps for group in groups if group.what == "runs"]
     if any(waits_for_mbarrier(program, group.instruction) for group in running[:SHOWN_BLOCKS]):
         return [
-            "the phase of an mbarrier is never completed: do as many threads arrive, and as many bytes, as its init and expect_tx announce?",
+            "the phase of an mbarrier is never completed: do as many threads arrive as its init expects, and as many bytes as expect_tx announces?",
             *absent.advice,
         ]
     general = "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"

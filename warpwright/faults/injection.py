@@ -108,7 +108,7 @@ def _pairs(text: str, allowed: tuple[str, ...], whole: str) -> dict[str, str]:
 
 
 _PLACES = {"dram": "ADDRESS", "l2": "ADDRESS", "registers": "R5", "shared": "OFFSET"}
-"""What to write for the place of an error, in messages."""
+"""Placeholder or example of the place in messages, by structure."""
 
 
 def _place(structure: str, text: str) -> tuple[int, str]:

@@ -197,7 +197,7 @@ def give_way(builder: Any) -> None:
 
 @Piece
 def sleep(builder: Any, microseconds: Any) -> None:
-    """Give the core away for a constant while.  It is ``pselect`` without files, because a program's simulated clock counts the usual calls for sleeping (``driver/clock_library.py``)."""
+    """Pause the thread for a constant number of microseconds.  Calls ``pselect`` without files, because the simulated clock counts the usual calls for sleeping as the program's (``driver/clock_library.py``)."""
     number, place = ir.IntType(32), ir.IntType(8).as_pointer()
     name = f"pause_of_{microseconds.constant}_us"
     duration = builder.module.globals.get(name)

@@ -68,16 +68,16 @@ def by_host_clock(
     repeats: tuple[int, int] = (512, 5632),
     launches: int = 20,
 ) -> Readings:
-    """Nanoseconds of one more instruction by the host's clock (formulas 1 and 2), of any instruction: also of a barrier that all SMs or several GPUs take part in.
+    """Nanoseconds of one more instruction by the host's clock (formulas 1 and 2); any instruction will do, including a barrier of all SMs or of several GPUs.
 
-    It runs on a card, and under ``warpwright run --host-clock simulated``.
+    It works on a card and under ``warpwright run --host-clock simulated``.
 
     Args:
-        launch: launches the kernel once, with the number of repeats of the instruction that it is given.
-        synchronize: waits for what was launched.
-        clock_ns: the clock; the default is ``time.perf_counter_ns``.
-        repeats: of the two kernels; the paper's are the default.
-        launches: of each kernel; one more before them is left out, as the paper does.
+        launch: launches the kernel once, with as many repeats of the instruction as its argument says.
+        synchronize: waits for the launch.
+        clock_ns: returns the time in nanoseconds; ``time.perf_counter_ns`` by default.
+        repeats: of the instruction in the two kernels; the defaults are the paper's.
+        launches: number of launches of each kernel that are measured; one more precedes them and is left out, as in the paper.
 
     Raises:
         ValueError: the second number of repeats is not the larger one, or there are no launches.

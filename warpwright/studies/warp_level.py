@@ -30,7 +30,7 @@ SYNCS_OF_TODAY = 8
 """Repeats for CUDA 12's generic group, whose barrier is long."""
 PASSES = 3
 WARP = 32
-# A clock that is read behind a block's barrier does not wait for it, so the kernels read it once they have a word of shared memory, which does.
+# A read of the clock after a block barrier does not wait for the barrier, but a load from shared memory does, so the kernels make the first read depend on such a load.
 
 _TILE = """
 .version 6.3
@@ -168,7 +168,7 @@ NEXT:
     ret;
 }}
 """
-"""The two kernels of formula 1 in turns, as one kernel: passes of the one with fewer additions, and of the other."""
+"""The two kernels of formula 1 as one kernel that runs them in turns; ``few_passes`` and ``many_passes`` count the passes of each."""
 
 # Repeat difference: latency of an addition inferred by the host's clock, tested by the GPU's.
 TABLE_1 = {
@@ -268,7 +268,7 @@ def float_additions(step: Step) -> Result:
         )
     )
     found.remarks.append(
-        "The paper measures 20 times, so that the code of both kernels of formula 1 is in the caches; here they are one kernel, which runs them twice in turns before they are timed."
+        "The paper measures 20 times, so that the code of both kernels of formula 1 is in the caches; here both are parts of one kernel, which runs them twice in turns before it times them."
         " Launches' times have no deviation on the model."
     )
     return found

@@ -1,7 +1,7 @@
 """Steps of a grid: when it passes its barriers.
 
 ``grid.sync()`` changes the highest bit of a word of the launch's workspace when the last block has arrived.  The serial phase, which executes strong
-accesses in order of time, notes when.  ``step_sampling.py`` decides whether the steps repeat themselves.
+accesses in order of time, records the cycle.  ``step_sampling.py`` decides whether the steps repeat.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_passed(m: Any) -> bool:
 
 @core
 def work_of_grid(m: Any) -> int:
-    """The thread instructions that the warps on the chip have executed.  One lane polls for its block, so that how often it does hardly counts."""
+    """Thread instructions that the warps on the chip have executed.  Polls hardly count, because only one lane polls for its block."""
     work = 0
     for i in range(m[s.chip.sms]):
         sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
@@ -42,8 +42,8 @@ def work_of_grid(m: Any) -> int:
 
 @core
 def note_step(m: Any, w: s.Warp, time: int) -> None:
-    """Note when the grid has passed a barrier, after a strong access of a warp at ``time``, and when the last block has seen that it did: by its first strong
-    access of the step."""
+    """After a strong access of a warp at cycle ``time``, record whether the grid has passed a barrier, and when the last warp has made its first strong access
+    after the previous one."""
     steps = m[s.chip.grid_steps]
     if m[w.step] != steps:
         m[w.step] = steps

@@ -128,11 +128,11 @@ class Sampling:
     expected_error: float
     """Expected relative error of ``cycles`` against full timing."""
     timed_steps: int = 0
-    """Of a grid that repeats the same step between its barriers, the steps that were timed; 0 if blocks were sampled instead."""
+    """Number of timed steps of a grid that repeats the same step between its barriers; 0 if blocks were sampled instead."""
     steps: int = 0
-    """All of its steps."""
+    """Number of all its steps."""
     spread: float = 0.0
-    """Relative difference between the longest and the shortest of the timed steps from which the others' cycles were taken."""
+    """Difference in cycles, relative to the mean, between the longest and the shortest of the timed steps from which the others are estimated."""
 
     def __str__(self) -> str:
         if self.timed_steps:

@@ -248,10 +248,10 @@ def sectors_in_part(m: Any, parts: int) -> int:
 
 @core
 def complete(m: Any, piece: int, place: int, time: int) -> int:
-    """Read the rest of a line's partly written sectors from DRAM and write them back; returns when the slice can accept the write that needs their place.
+    """Read the rest of a line's partly written sectors from DRAM and write them back; returns the cycle at which the slice can accept the write that needs their place.
 
-    The error code of a sector needs the whole sector (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).  As an atomic on a cold sector, the write waits until
-    DRAM begins to read and has room for what is written back (bench.machine.single_launches on H200: a million words 32 words apart take 69,178 cycles).
+    The error code of a sector needs the whole sector (a real H200 counts such look-ups as ``lts__t_sectors_data_ecc``).  Like an atomic on a cold sector, the write waits until
+    DRAM begins the read and its write queue has room (bench.machine.single_launches on H200: stores of a million words that are 32 words apart take 69,178 cycles).
     """
     fill_at = m[s.chip.l2_fills] + place
     tag_at = m[s.chip.l2_tags] + place
@@ -270,7 +270,7 @@ def complete(m: Any, piece: int, place: int, time: int) -> int:
 
 @core
 def write_in_part(m: Any, piece: int, place: int, sectors: int, held: int, time: int) -> int:
-    """Record which sectors of a line are known only in part after a write; ``held`` has the bytes written of each sector.  Returns when the write is accepted.
+    """Record which sectors of a line are known only in part after a write; ``held`` has the bytes written of each sector.  Returns the cycle at which the write is accepted.
 
     Only some ways of a set may hold such lines: the least recently used one is completed to make room for another (bench.micro
     ``scattered_once`` and ``strided4`` under a profiler: about 61,000 lines of H200's L2, an eighth of it).

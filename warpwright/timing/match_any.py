@@ -1,4 +1,4 @@
-"""MATCH.ANY: processes the lanes' different values one after the other. Each additional value takes a fixed time, part of it in the unit of barriers, which the warps of all sub-cores share (an H200: bench.micro ``matches``)."""
+"""MATCH.ANY: processes the lanes' different values one after the other. Each additional value takes a fixed time, part of it in the barrier unit, which the warps of all sub-cores share (an H200: bench.micro ``matches``)."""
 
 from __future__ import annotations
 

@@ -66,9 +66,9 @@ def enter_queue(m: Any, sm: s.SM, sc: s.SubCore, time: int, waves: int) -> int:
 
 @core
 def enter_barrier_unit(m: Any, sm: s.SM, sc: s.SubCore, time: int, cycles: int) -> int:
-    """The same for a MATCH or REDUX: instead of the load/store unit, the unit of block barriers and indirect branches accepts it, and is busy for ``cycles``.
+    """When the barrier unit accepts a MATCH or REDUX, which enters the sub-core's queue at ``time`` and then occupies the unit for ``cycles``.
 
-    Measured on an H200 (``python -m bench.machine.tile_words``): the unit takes two cycles for each of a MATCH, a REDUX and a BAR whose guard is false, one after the other.
+    Measured on an H200 (``python -m bench.machine.tile_words``): a MATCH, a REDUX and a BAR whose guard is false each occupy the unit for two cycles, one after the other.
     """
     ready = max(time + m[s.chip.mio_latency], m[sc.mio_free])
     start = max(ready, m[sm.barrier_free] + m[s.chip.mio_latency])

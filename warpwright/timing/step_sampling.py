@@ -1,8 +1,8 @@
-"""Sampled timing of grids that repeat the same step between their barriers: times the first steps, and runs the others without time.
+"""Sampled timing of grids that repeat the same step between their barriers: times the first steps and runs the others untimed.
 
-A cooperative launch is one wave, so there are no blocks to choose from; but its steps are many.  Once several of them in a row have taken the same number of
-cycles, the launch continues functionally to its end (``untimed_rest.py``), and each further step takes as long as they did; or, if it executes more or fewer
-thread instructions, longer or shorter (``docs/model/sampling.md``).
+A cooperative launch is a single wave, so its steps are sampled instead of its blocks.  Once several steps in a row have taken about the same number of cycles,
+the launch continues untimed to its end (``untimed_rest.py``).  Each further step is taken to last as long as those, or a longer or shorter time if it executes
+clearly more or fewer thread instructions (``docs/model/sampling.md``).
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from warpwright.timing.policies import Policies
 from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, deadlock, judge, prepare, result_of
 
 UNJUDGED_STEPS = 3
-"""First steps of a launch, which fill caches and in which blocks begin one after the other."""
+"""Number of a launch's first steps whose ends are left out: they fill caches, and their blocks begin one after the other."""
 REPETITIONS = (8, 16, 32)
-"""Steps in a row, or patterns of steps, whose cycles must agree: more if they vary."""
+"""Number of steps in a row, or of patterns of steps, whose cycles must agree; the more they vary, the more are needed."""
 TOLERANCE = 0.02
-"""What twice the standard error of their mean, and the difference between the means of the first and the second half, may be, relative to the mean."""
+"""Greatest permitted value, relative to the mean, of twice its standard error, and of the difference between the means of the first and the second half."""
 LARGEST_SPREAD = 0.2
-"""The same for the difference between the longest and the shortest."""
+"""The same for the difference between the longest and the shortest step."""
 WINDOWS_AT_ONCE = 64
 TURNS_AT_ONCE = 256
 MODEL_ERROR = 0.005
-"""As for sampled blocks: the least error that is expected."""
+"""Least expected error, as for sampled blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Steps that repeat themselves together, beginning with the next one."""
+    """One or more steps that repeat as a group; the first of them comes next."""
 
     cycles: tuple[int, ...]
-    """Of each."""
+    """Mean cycles of each step."""
     work: tuple[int, ...]
-    """Thread instructions of each."""
+    """Mean thread instructions of each step."""
     spread: float
-    """Relative difference between the longest and the shortest of the repetitions."""
+    """Difference between the longest and the shortest repetition, relative to the mean."""
     error: float
-    """Of the cycles' mean."""
+    """Uncertainty of the mean cycles, relative to the mean."""
 
 
 def pattern_of(ends: Sequence[int], work: Sequence[int]) -> Pattern | None:
-    """The shortest pattern in which the last steps of a grid repeat themselves.
+    """The shortest pattern in which the last steps of a grid repeat, or None.
 
     Args:
-        ends: when the last steps ended, in cycles, the first ones left out.
-        work: thread instructions executed by then.
+        ends: cycle at which each of the last steps ended, without the launch's first steps.
+        work: thread instructions that the grid had executed by then, one number per step.
     """
     cycles = np.diff(np.asarray(ends, np.int64)).astype(np.int64)
     works = np.diff(np.asarray(work, np.int64)).astype(np.int64)
@@ -82,8 +82,8 @@ def _means(turns: npt.NDArray[np.int64]) -> tuple[int, ...]:
 
 
 def _variation(sums: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """The difference between the longest and the shortest, and the larger one of twice the standard error of the mean and the difference between the means
-    of the halves, all relative to the mean."""
+    """The difference between the longest and the shortest, and the larger of twice the mean's standard error and the difference between the means of the two
+    halves; both relative to the mean."""
     mean = max(float(sums.mean()), 1.0)
     early, late = (float(half.mean()) for half in np.split(sums, 2))
     doubt = 2 * float(sums.std(ddof=1)) / math.sqrt(len(sums))
@@ -91,7 +91,7 @@ def _variation(sums: npt.NDArray[np.int64]) -> tuple[float, float]:
 
 
 def repeats_steps(context: LaunchContext) -> bool:
-    """Whether a launch may be sampled by its steps: a grid with barriers, all of whose accesses end where the function executes them."""
+    """Whether a launch may be sampled by its steps: it has grid barriers, and nothing that only timed execution completes."""
     program = context.program
     return (
         is_cooperative(program)
@@ -110,7 +110,7 @@ def simulate_steps(
     policies: Policies = OWN_POLICIES,
     kept: KeptCaches | None = None,
 ) -> TimingResult:
-    """Time a grid's steps until they repeat themselves, and estimate the rest; ``TimingResult.sampling`` is None if they never do.
+    """Time a grid's steps until they repeat, and estimate the rest; ``TimingResult.sampling`` is None if they never repeat.
 
     Raises:
         TimingError, TimingCancelled: as ``simulate``.
@@ -134,7 +134,7 @@ def simulate_steps(
 
 
 def _time_until_steady(launch: Prepared, host: Supervision) -> Pattern | None:
-    """Run windows until the steps repeat themselves; None if the launch has ended before."""
+    """Run windows until the steps repeat; None if the launch ends before they do."""
     m = launch.state.words
     judged = UNJUDGED_STEPS
     while advance(launch, host.progress, host.cancel, host.interpret, windows_at_once=WINDOWS_AT_ONCE):
@@ -153,12 +153,12 @@ def _time_until_steady(launch: Prepared, host: Supervision) -> Pattern | None:
 
 
 def _places(steps: int, count: int) -> npt.NDArray[np.int64]:
-    """Where the last ``count`` of a grid's steps are noted."""
+    """Indices at which the last ``count`` of a grid's steps are recorded."""
     return np.arange(steps - count, steps) % s.STEP_ENDS
 
 
 def _run_rest(launch: Prepared, pattern: Pattern, host: Supervision) -> None:
-    """Run every warp to its end without time; ``chip.rest_clock`` is when the last step has ended."""
+    """Run every warp to its end untimed; afterwards ``chip.rest_clock`` is the cycle at which the last step ended."""
     m, state = launch.state.words, launch.state
     last = int(m[s.chip.step_ends[(int(m[s.chip.grid_steps]) - 1) % s.STEP_ENDS]])
     m[s.chip.pattern_steps] = len(pattern.cycles)
@@ -183,7 +183,7 @@ def _run_rest(launch: Prepared, pattern: Pattern, host: Supervision) -> None:
 
 
 def _estimate(launch: Prepared, pattern: Pattern, host: Supervision) -> TimingResult:
-    """The launch's result, from its timed steps and those without time."""
+    """The launch's result, from its timed and its untimed steps."""
     m, blocks = launch.state.words, launch.grids[0].context.geometry.blocks
     timed, frozen = int(m[s.chip.grid_steps]), int(m[s.chip.now])
     executed = int(metrics_module.sm_column(launch.state, s.SM.instructions).sum())
@@ -207,7 +207,7 @@ def _estimate(launch: Prepared, pattern: Pattern, host: Supervision) -> TimingRe
 
 
 def _scale(result: TimingResult, chip: Chip, cycles: int, more: float) -> None:
-    """From the timed steps to the whole launch: sums and cycles by its time, ``more`` times that of the timed steps; shares stay as measured."""
+    """Extend a result from the timed steps to the whole launch: sums and cycles are multiplied by ``more``, the ratio of their times; shares stay as measured."""
     values = result.metrics
     for name in values:
         if name.endswith(".sum") or name.startswith("sm__cycles_active"):

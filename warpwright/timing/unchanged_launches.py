@@ -5,8 +5,8 @@ if an earlier launch began in the same state and left all memory as it was, this
 of the earlier one.  A benchmark that launches one kernel a hundred times on the same data comes to that with its third launch or, where caches are kept between
 launches, its fourth.
 
-A launch that reads no memory does what the last one of its kind did, whatever memory that one found.  Clocks that it stores may differ in the last digits from launch
-to launch, because what the caches hold does; then it has the last one's.
+A launch that reads no memory does what the last one of its kind did, whatever memory that one found.  Clock values that it stores may differ slightly from launch
+to launch, because the contents of the caches do; a skipped launch leaves those of the last one.
 
 The first launch of a kind only shows how long it takes, so that single launches pay nothing; memory is digested before and after later ones, whatever caches they
 find, if that takes a small part of the time.  A launch on several devices is one launch here, and its memory that of all of them.  Kernels that call services, sample textures or can reach memory of the host or of another device have state elsewhere and are always executed.
@@ -91,7 +91,7 @@ class UnchangedLaunches:
         *named: Any,
         reads_memory: bool = True,
     ) -> None:
-        """A launch was executed after ``look``; ``reads_memory``: what it does may depend on memory that it found."""
+        """Record a launch that was executed after ``look``; ``reads_memory``: what it does may depend on the memory that it found."""
         seconds = sum(timing.wall_seconds for timing, _ in results)
         if seconds < LEAST_SECONDS:
             return

@@ -1,6 +1,6 @@
-"""The rest of a launch without time, once its steps between grid barriers repeat themselves (``step_sampling.py``).
+"""Runs the rest of a launch untimed, once its steps between grid barriers repeat (``step_sampling.py``).
 
-Every warp of the grid runs to its end as fast as its function goes, in turns.  The clock that warps read advances by one step's cycles at each barrier.
+The warps of the grid run to their ends in turns, as the engine's functions execute them.  The clock that they read advances by one step's cycles at each barrier.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from warpwright.timing.warp import BAR_ID, BARRIER, EXIT, complete, count_arriva
 ENDED = 3
 """Outcome of ``run_rest``, like ``window_steps.FINISHED``: every warp has ended."""
 ALIKE = 4
-"""What a step without time takes after the blocks have left the barrier is in proportion to its work if that differs from the timed ones' by more than
-1/``ALIKE``; polls may make a smaller difference."""
+"""If an untimed step's thread instructions differ from the timed steps' by more than 1/``ALIKE``, its time after the blocks have left the barrier is in
+proportion to them; a smaller difference may come from polls."""
 
 
 @core
 def end_step(m: Any) -> None:
-    """Advance the clock past a barrier that the grid has passed without time."""
+    """Advance the clock past a barrier that the grid has passed untimed."""
     steps = m[s.chip.rest_steps]
     place = steps % m[s.chip.pattern_steps]
     cycles = m[s.chip.pattern_cycles[place]]
@@ -42,7 +42,7 @@ def end_step(m: Any) -> None:
 
 @core
 def run_on(m: Any, sm: s.SM, w: s.Warp) -> int:
-    """Run a warp to its next stop; returns its status, or -1 if Python must handle it. What the model has not issued of its records is dropped."""
+    """Run a warp to its next stop; returns its status, or -1 if Python must handle it. Records that the model has not issued are dropped."""
     time = m[s.chip.rest_clock]
     status = m[w.status]
     if status != EXIT and status != BARRIER:
@@ -63,7 +63,7 @@ def run_on(m: Any, sm: s.SM, w: s.Warp) -> int:
 
 @core
 def complete_barriers(m: Any, sm: s.SM, arrived: int) -> None:
-    """Release the block barriers at which all threads have arrived; ``arrived``: the numbers of those at which any has, one bit each."""
+    """Release the block barriers at which all threads have arrived; ``arrived`` has a bit for the number of each barrier at which a warp has arrived."""
     numbers = arrived
     while numbers:
         number = lowest_bit(numbers)

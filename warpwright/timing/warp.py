@@ -32,7 +32,7 @@ EXITED, ARRIVED = WARP["exited"], WARP["cluster_arrived"]
 RETRY_CYCLES = 32
 """Cycles after a yield without a record until the warp is run again."""
 CLOCK_WITHIN = 8
-"""Instructions after a block barrier among which a read of the clock does not wait for it."""
+"""Number of instructions after a block barrier within which a read of the clock does not wait for the barrier."""
 MODE_ARRIVE, MODE_POPC, MODE_AND, MODE_OR, MODE_CLUSTER_ARRIVE = 1, 2, 3, 4, 5
 
 
@@ -251,7 +251,7 @@ def waits_at_barrier(m: Any, code: Any, w: s.Warp) -> bool:
 
 @core
 def clock_read(m: Any, code: Any, w: s.Warp, time: int) -> int:
-    """When the warp, which waits at a block barrier, has read a clock that follows it, or 0: such a read does not wait for the barrier (``bar_defer``)."""
+    """The cycle at which a warp that waits at a block barrier reads the clock after it, or 0: such a read does not wait for the barrier (``bar_defer``)."""
     for i in range(CLOCK_WITHIN):
         row = s.Instruction((m[w.pc] + i) * s.Instruction.size)
         kind = code[row.kind]
@@ -580,7 +580,7 @@ def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
 
 @core
 def count_arrival(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> int:
-    """Count the warp's arrival at its block's barrier; returns when the barrier unit has taken it."""
+    """Count the warp's arrival at its block's barrier; returns the cycle at which the barrier unit has accepted it."""
     pointer = m[w.pointer]
     number = peek(pointer + BAR_ID) & 15
     mode = peek(pointer + BAR_MODE)

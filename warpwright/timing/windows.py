@@ -83,7 +83,7 @@ def help_windows(m: Any, code: Any) -> int:
 @partial(tiered.entry, what="the cycle model", sources=SOURCES, parts=(help_windows, run_devices, help_devices))
 def run_windows(state: Any, program: Any, limit: int) -> int:
     """Run at most ``limit`` windows, with the help of host threads; untimed blocks run along with them. If the limit is 0, run only untimed blocks, to the end of a stretch; if it is negative, give
-    each warp that many turns without time (``untimed_rest.py``)."""
+    each warp that many untimed turns (``untimed_rest.py``)."""
     m = words(state)
     code = words(program)
     if limit == 0:

@@ -171,7 +171,7 @@ def _banks(before: Figures, now: Figures) -> str:
 def _warps(before: Figures, now: Figures) -> str:
     if not changed(before.active_warps, now.active_warps):
         return ""
-    # As many decimals as it takes to tell them apart.
+    # As few decimals as distinguish the two, at most three.
     number, old = next(
         texts for n in range(4) if len(set(texts := [f"{f.active_warps:.{n}f}" for f in (now, before)])) == 2 or n == 3
     )

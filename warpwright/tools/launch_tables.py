@@ -195,7 +195,7 @@ def _gpu_column(runs: Sequence[Run]) -> list[Column]:
 
 
 def on_several_gpus(runs: Sequence[Run]) -> bool:
-    """Whether a table of launches has to say on which GPU they ran: several, one other than the first, or one of a machine's."""
+    """Whether a table of launches has to name their GPUs: if a machine with several is simulated, or any launch ran on another GPU than the first."""
     from warpwright.session import session
 
     return any(run.gpu_number for run in runs) or session.system is not None

@@ -31,7 +31,7 @@ BLOCKS_END = ("running", "interpreting")
 def seconds_left(progress: Progress) -> float | None:
     """Host seconds until the last block ends, at the rate of the blocks so far.
 
-    None before the first block has ended, and when none has ended for twice as long as ever before: the rate says nothing about what runs now.
+    None before the first block has ended, and when none has ended for twice the longest gap so far: the rate then says nothing about what runs now.
     """
     if progress.phase not in BLOCKS_END or not progress.blocks_done:
         return None

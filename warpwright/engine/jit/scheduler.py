@@ -2,9 +2,9 @@
 
 ``run_blocks`` runs blocks of a grid on one host thread until they have ended or something stops them.  A block runs
 alone as long as it makes progress; if every runnable warp only yields, further blocks become resident, so that blocks
-may wait for each other: as many again as are resident, so that the turns of a grid that waits for all of its blocks
-grow with their number, not with its square.  The blocks of a kernel with a grid barrier all become resident at first.
-``admission.py`` makes blocks resident, ``barriers.py`` counts arrivals at barriers,
+may wait for each other.  The number of resident blocks doubles each time, so that the turns of a grid whose blocks all
+wait for each other grow in proportion to their number.  The blocks of a kernel with a grid barrier all become resident
+at the start.  ``admission.py`` makes blocks resident, ``barriers.py`` counts arrivals at barriers,
 ``livelock.py`` detects runs that never end.
 """
 
@@ -37,8 +37,8 @@ CANCELLED = 100
 ROUNDS_BEFORE_NEXT_BLOCK = 4
 """Number of turns of all resident blocks without progress before others become resident."""
 LONG_TURNS, SHORT_TURN = 16, 8
-"""Number of turns after which a block's turns become short, and the number of iterations of a spin loop in a short turn:
-of many blocks that wait, most spin in vain."""
+"""Number of turns after which a block's turns become short, and number of iterations of a spin loop in a short turn: if
+many blocks wait, most of them spin in vain."""
 ENDED, YIELDED, AT_CLUSTER_BARRIER = -1, -2, -3
 """How a block's turn ends, other than by a status that stops the launch."""
 NOT_RUN = -1
@@ -168,7 +168,7 @@ def turn(launch: Launch, space: Space, block: Block) -> int:
 
 @apart
 def shorten_turn(space: Space, block: Block) -> None:
-    """Let the warps of a block that has yielded often spin only ``SHORT_TURN`` times in its next turn."""
+    """Limit a block that has taken ``LONG_TURNS`` turns to ``SHORT_TURN`` iterations of a spin loop in its next turn."""
     if block["long_turns"] < LONG_TURNS:
         block["long_turns"] += 1
         return
@@ -230,9 +230,9 @@ def admit_next(launch: Launch, space: Space, place: int, end: int) -> bool:
 
 @core
 def admit_others(launch: Launch, space: Space, active: int, end: int) -> tuple[int, bool]:
-    """Let as many further blocks begin as are resident, if there is room.
+    """Double the number of resident blocks, as far as there is room and blocks are left.
 
-    Returns the number of resident blocks, and whether some blocks may not have begun.
+    Returns the number of resident blocks, and whether there may be blocks that have not begun.
     """
     cluster = launch["cluster_count"]
     wanted = min(max(2 * active, space["together"], cluster), space["slots"])

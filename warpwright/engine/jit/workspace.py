@@ -198,7 +198,7 @@ class Workspace:
             launch: host pointer to LAUNCH.
             counter: host pointer to an int64 that several threads draw block numbers from (it holds the
                 next one), or 0 to run the whole range here.
-            together: blocks that become resident at first, because all of them meet at a barrier of the grid.
+            together: number of blocks that become resident at the start, because all of them meet at a grid barrier.
         """
         words = self._words
         # Allocations may have changed since the last launch, so nothing cached about them holds.

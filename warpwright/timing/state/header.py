@@ -798,21 +798,23 @@ class Header(Unit):
     grid_bit = word("", "its value after the last barrier")
     grid_steps = word("steps", "that have ended")
     step_ends = words(STEP_ENDS, "cycle", "when the last of them ended")
-    step_left = word("cycle", "when the last block has seen that the present step has begun, so far")
+    step_left = word("cycle", "when the last warp so far has made its first strong access of the present step")
     step_leaves = words(
-        STEP_ENDS, "cycles", "from the end of the step before each of them until the last block has seen it"
+        STEP_ENDS,
+        "cycles",
+        "from the end of the step before each of them until the last warp's first strong access in it",
     )
-    step_work = words(STEP_ENDS, "instructions", "of threads that the grid had executed by then")
-    pattern_steps = word("steps", "after which they repeat themselves")
+    step_work = words(STEP_ENDS, "instructions", "of threads that the grid had executed when each of them ended")
+    pattern_steps = word("steps", "after which they repeat")
     pattern_cycles = words(MAX_PATTERN, "cycles", "of each of these steps")
     pattern_work = words(MAX_PATTERN, "instructions", "of threads in each of them")
-    pattern_leaves = word("cycles", "of a step until the last block has left the barrier before it, in the mean")
-    rest_begun = word("", "the rest of the launch runs without time")
-    rest_clock = word("cycle", "that warps without time read")
-    rest_lead = word("cycles", "of the first step without time that have passed when it begins")
-    rest_steps = word("steps", "without time")
+    pattern_leaves = word("cycles", "of a step until the last block has left the barrier before it, on average")
+    rest_begun = word("", "the rest of the launch runs untimed")
+    rest_clock = word("cycle", "that untimed warps read from the clock")
+    rest_lead = word("cycles", "of the first untimed step that had been timed")
+    rest_steps = word("steps", "that have run untimed")
     rest_work = word("instructions", "of threads in the present one")
-    rest_corrected = word("cycles", "by which steps without time are longer or shorter than the pattern, in all")
+    rest_corrected = word("cycles", "by which untimed steps are longer or shorter than the pattern, in all")
     bad_replacement = word("", "it chose a way that no set has")
     # memory elsewhere (links.py)
     ranges = word("host address", "ranges of lines elsewhere (Range), by line")

@@ -75,7 +75,7 @@ OWN_SHARED = 1 << 21
     K_LOOKUP,  # LDC with an index: a record of offsets
     K_CONSTANT,  # LDC of a known place
     K_MIO,  # shuffles …: the queue, no record
-    K_COMBINE,  # REDUX, MATCH.ALL: the queue and the unit of barriers, no record
+    K_COMBINE,  # REDUX, MATCH.ALL: the queue and the barrier unit, no record
     K_COPY_DONE,  # LDGDEPBAR
     K_DEPBAR,
     K_GROUP_WAIT,  # for the products of a warpgroup

@@ -129,7 +129,7 @@ class NotedFindings:
         return self._race(row, where)
 
     def _race(self, row: npt.NDArray[np.int64], where: str) -> Finding:
-        """The finding of two accesses without an order."""
+        """The finding for two accesses that nothing orders."""
         kind, address, count = int(row[sh.F_KIND]), int(row[sh.F_ADDRESS]), int(row[sh.F_COUNT])
         unacquired, guards, narrow = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.NARROW_SCOPE
         kind &= sh.HAZARD
