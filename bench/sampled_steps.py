@@ -1,7 +1,7 @@
 """Steps between grid barriers, sampled against full timing: ``python -m bench.sampled_steps [--gpu v100] [--quick]``.
 
 Cooperative kernels on grids of several shapes: cycles of the launch in full and sampled, the actual and the expected error, the error of the cycles that the
-kernel measures with its own clock, how many of its steps were timed, and the host's time.
+kernel measures with its own clock, the number of timed steps, and CPU seconds in full and sampled.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ extern "C" __global__ void two_phases(float *x, float *y, unsigned *cycles, int 
     cycles[blockIdx.x] = clock() - begin;
 }
 extern "C" __global__ void longer_later(float *x, float *y, unsigned *cycles, int steps) {
-    // From half of the steps on, each takes longer.
+    // Steps in the second half do twice the work.
     cg::grid_group grid = cg::this_grid();
     int i = grid.thread_rank();
     unsigned begin = clock();
@@ -81,7 +81,7 @@ QUICK = [shape for shape in SHAPES if shape.blocks_per_sm * shape.threads <= 512
 
 
 def launch(card: str, shape: Shape, timing: str) -> tuple[ww.Run, float, float]:
-    """A launch, the mean of the cycles that its blocks have measured, and the sum of its results."""
+    """A launch, the mean of the cycles that its blocks measure themselves, and the sum of its results."""
     gpu = ww.GPU(card, timing=timing, threads=1)
     blocks = shape.blocks_per_sm * gpu.chip.sm.sm_count
     x = gpu.array((np.arange(blocks * shape.threads) % 97).astype(np.float32))

@@ -1,4 +1,4 @@
-"""The unit of an SM for block barriers: what else passes it, and what does not wait for a barrier."""
+"""The barrier unit of an SM: what else passes it, and what does not wait for a barrier."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KERNEL(after_lds, if (word == 0))
 @pytest.mark.ci
 @pytest.mark.parametrize(("kernel", "least", "most"), [("at_once", 4, 80), ("after_lds", 4000, 5000)])
 def test_a_clock_does_not_wait_for_the_barrier_before_it(kernel: str, least: int, most: int) -> None:
-    """The other warp comes some 4,500 cycles later. With 4,000, an H200 takes 37 cycles, and 4,100 if shared memory is read first (bench.micro ``bar_defer``)."""
+    """The other warp arrives some 4,500 cycles later. If it arrives after 4,000, an H200 takes 37 cycles, and 4,100 if shared memory is read first (bench.micro ``bar_defer``)."""
     out = np.zeros(4, np.uint32)
     ww.GPU("h200", timing="full").compile(CLOCKS)[kernel][1, 64](out, np.float32(1), np.int32(1000))
     assert least < int(out[0]) < most
@@ -76,7 +76,7 @@ def test_shared_loads_do_not_pass_it() -> None:
 
 
 def cycles(kernel: str, values: int) -> float:
-    """The model's cycles of 32 warps for a step."""
+    """The model's cycles per step of 32 warps."""
     clocks = np.zeros(64, np.uint32)
     loaded: Any = ww.GPU("h200", timing="full").compile(cubin())[kernel]
     loaded[1, 1024](clocks, np.uint32(shared_units.MASKS[values]), np.int32(shared_units.PASSES))

@@ -1,6 +1,6 @@
-"""Random cooperative launches in random streams of four GPUs, submitted together and in no relation to each other but their streams' order: every sum is right.
+"""Random cooperative launches in random streams of four GPUs, submitted together and ordered only by their streams: every sum is right.
 
-A short run is in CI; ``python -m pytest -m slow tests/test_cooperative_streams.py`` makes 10,000 launches in 40 parts, each with its own seed.
+CI makes a short run; ``python -m pytest -m slow tests/test_cooperative_streams.py`` makes 10,000 launches in 40 parts, each with its own seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ extern "C" __device__ Handle __cuda_syscall_CGS_get_intrinsic_handle(unsigned sc
 extern "C" __device__ unsigned __cuda_syscall_CGS_sync(Handle handle, unsigned flags);
 struct Parts { unsigned *of[4]; };
 
-// Each round, groups of lanes add their values and every grid changes the next one's part, so that the order of rounds and of launches shows in it.
+// In each round, groups of lanes add their values and every grid updates the next one's array, so that its values depend on the order of rounds and launches.
 extern "C" __global__ void rounds(Parts parts, int own, int grids, int several, int count, int group)
 {
     Handle all = several ? __cuda_syscall_CGS_get_intrinsic_handle(2) : __cuda_syscall_CGS_get_intrinsic_handle(1);
@@ -120,7 +120,7 @@ def rounds(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def launches(path: str, number: int, count: int, threads: list[int], **more: str) -> int:
-    """How many launches a program has made, all with right sums."""
+    """Number of launches that a program has made, all with right sums."""
     program = PROGRAM.format(path=path, seed=number, batches=count // TOGETHER, together=TOGETHER, threads=threads)
     return int(right(program, "v100,v100,v100,v100", **more).split()[-1])
 

@@ -216,7 +216,7 @@ print(found.mean, found.deviation)
 
 @partial(entry, what="", sources=(Path(__file__),))
 def pauses(state: Any, count: int) -> int:
-    """Pauses as those of the cycle model's host threads."""
+    """Pause as the cycle model's host threads do; returns the number of pauses so far."""
     m = words(state)
     for _ in range(count):
         sleep(100)

@@ -165,7 +165,7 @@ def test_a_lock_among_lanes_hangs_before_volta_and_is_explained() -> None:
 @pytest.mark.parametrize("kernel", ["thread_barrier", "without_meeting"])
 @pytest.mark.parametrize("chip", ["p100", "v100"])
 def test_a_barrier_of_the_grid_is_explained_by_the_block_that_ended(chip: str, kernel: str) -> None:
-    """On p100 too, whose lanes wait for the spinning one, but hold nothing for which it waits."""
+    """On p100 too, where lanes wait for the spinning one but hold nothing that it waits for."""
     text = deadlock(ww.GPU(chip, timing="off"), kernel, 4, 64)
     spins = 38 if kernel == "thread_barrier" else 47
     assert f"lane 0 only repeats {at(spins)}: while (*(volatile int *)count < gridDim.x)" in text
@@ -179,7 +179,7 @@ def test_a_barrier_of_the_grid_is_explained_by_the_block_that_ended(chip: str, k
 @pytest.mark.ci
 @pytest.mark.parametrize("chip", ["v100", "h200"])
 def test_a_loop_is_named_by_its_own_line(chip: str) -> None:
-    """Not by that of the instruction before it, which the compiler gives to a YIELD at its beginning."""
+    """And not by the line of the instruction before it, which the compiler gives to the YIELD at the loop's beginning."""
     text = deadlock(ww.GPU(chip, timing="off"), "keeps_ticket", 4, 64)
     assert f"warp 0: lane 0 only repeats {at(54)}: while (atomicAdd(tickets + 1, 0) != mine)" in text
     assert "\n  blocks (0, 0, 0) and (1, 0, 0) have ended\n" in text

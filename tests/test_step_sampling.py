@@ -1,4 +1,4 @@
-"""Sampled launches of grids that repeat a step between their barriers: results as in full timing, cycles and clocks close to it."""
+"""Sampled launches of grids that repeat a step between their barriers: the results of full timing, and cycles and clocks close to it."""
 
 from __future__ import annotations
 

@@ -696,7 +696,7 @@ def test_l2_completes_partly_written_lines_beyond_two_ways_of_a_set() -> None:
 
 @pytest.mark.ci
 def test_a_write_waits_until_dram_reads_the_line_that_it_completes() -> None:
-    """bench.machine.single_launches on H200: of a million words 32 words apart, nearly all of which complete a line, a thousand take 65 cycles of the chip."""
+    """bench.machine.single_launches on H200: stores of a million words that are 32 words apart, nearly all of which complete a line, take 65 cycles of the chip per thousand."""
 
     def longest(whole: int) -> int:
         """Cycles until the last of some writes is accepted, where DRAM opens a row in 800 cycles."""

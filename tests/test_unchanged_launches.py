@@ -106,7 +106,7 @@ def test_a_launch_that_reads_nothing_needs_to_find_only_what_the_last_one_left(m
     stamps[1, 32](out)
     left = out.numpy().copy()
     out.set(np.zeros(32, np.int32))
-    # The second launch changes memory, so only a launch that reads it could do something else when it finds what this one has left.
+    # The second launch changes memory; only a kernel that reads memory could do something else in the third.
     assert [stamps[1, 32](out).repeated for _ in range(2)] == [False, True]
     assert (out.numpy() == left).all()
     out.set(np.zeros(32, np.int32))

@@ -1,5 +1,5 @@
 // Clocks of every warp at block barriers while several blocks share an SM: lane k keeps the clock after the k-th group of EACH barriers.
-// A clock read after a barrier does not wait for it, so it is when the barrier was issued; the last clock is read after shared memory, which waits.
+// A read of the clock after a barrier does not wait for it, so it shows when the barrier was issued; the last read follows a load from shared memory, which waits.
 
 template <int EACH> __device__ __forceinline__ void turns(unsigned *sms, unsigned *clocks)
 {

@@ -1,9 +1,9 @@
 """In which order an SM passes the barriers of the blocks that share it: clocks of every warp of one SM at 31, 124 and 496 barriers in a row.
 
-The blocks of an SM do not pass their barriers at one pace: some run ahead, and the others wait.  A rate of the whole SM or a median of its blocks does not show which.
+The blocks of an SM do not pass their barriers at the same pace: some run ahead, and the others wait.  Neither the rate of the whole SM nor the median of its blocks shows which.
 
-``python -m bench.machine.block_barrier_turns --build CUBIN``; ``--cubin CUBIN --out FILE`` measures a card, with ``--model h200`` the model.  The arrays are in FILE's ``.npz``: for each
-kernel and shape, block × warp × 32 clocks of the SM that ran block 0.
+``python -m bench.machine.block_barrier_turns --build CUBIN``; ``--cubin CUBIN --out FILE`` measures a card, with ``--model h200`` the model.  FILE's ``.npz`` has an array for each
+kernel, shape and launch: blocks × warps × 32 clocks, in cycles, of the SM that ran block 0.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SHAPES = [
 ]  # fmt: skip
 """Blocks per SM and threads per block."""
 KERNELS = {"turns_1": 1, "turns_4": 4, "turns_16": 16}
-"""Barriers between two clocks."""
+"""Number of barriers between two reads of the clock."""
 TURNS = 3
 
 
 def clocks(device: Device, cubin: bytes) -> Iterator[tuple[str, np.ndarray]]:
-    """For each kernel, shape and repeat, the clocks of one SM's warps: blocks × warps × 32, from the SM's first one on."""
+    """For each kernel, shape and launch, its name and the clocks of one SM's warps: blocks × warps × 32 cycles after the earliest of them."""
     module = device.load(cubin)
     sm_count = int(device.describe()["sm_count"])
     for per_sm, threads in SHAPES:
@@ -45,7 +45,7 @@ def clocks(device: Device, cubin: bytes) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def summary(found: np.ndarray, each: int) -> str:
-    """When each block was at its last barrier, in order, and cycles of a barrier of the whole SM."""
+    """Text with the SM's cycles per barrier of a block, and the cycles at which its blocks end, in order, at most eight of them."""
     ends = np.sort(found[:, :, 31].max(axis=1))
     shown = ends if len(ends) <= 8 else ends[:: len(ends) // 8]
     return (

@@ -1,6 +1,6 @@
-"""Whether a kernel's code is still in an SM's instruction caches when it is launched again, and what a launch of another kernel between two launches changes.
+"""Whether a kernel's code is still in an SM's instruction caches when it is launched again, and how a launch of another kernel in between changes that.
 
-Straight-line code of float additions, one pass per launch, by the GPU's clock: launched again and again, and in turns with a kernel of 512 additions, as formula 1 of the
+Times straight-line code of float additions, one pass per launch, by the GPU's clock: in repeated launches, and in turns with a kernel of 512 additions, as formula 1 of the
 synchronisation paper takes its two readings.
 
 ``python -m bench.machine.launches_in_turns --build FOLDER`` makes the cubins; ``--cubins FOLDER --out FILE`` measures a card.
@@ -53,7 +53,7 @@ def build(folder: Path, arch: str) -> None:
 
 
 def cycles(card: Card, modules: list[CardModule]) -> list[list[float]]:
-    """Clocks of each module's kernel, launched in turns; the first turn is left out."""
+    """Cycles of each launch of each module's kernel; the modules take turns, and the first turn is left out."""
     out = card.upload(np.zeros(2, np.uint32))
     found: list[list[float]] = [[] for _ in modules]
     for _ in range(LAUNCHES):

@@ -1,5 +1,5 @@
 // Which of an SM's units its sub-cores share for shuffles, shared loads, matches, reductions, votes, and block barriers whose guard is false: pairs of them in straight-line code.
-// A pair takes the sum of its times if both pass one unit, and the longer time if not.  An exclusive or consumes each result.
+// A pair takes the sum of the two times if both pass the same unit, and otherwise the longer one.  An exclusive or consumes each result.
 #define CONSUMED(TEXT, INPUT) asm volatile("{.reg .b32 r; .reg .pred p; " TEXT " xor.b32 %0, %0, r;}" : "+r"(sum) : "r"(INPUT));
 #define MATCH CONSUMED("match.any.sync.b32 r, %1, 0xffffffff;", value)
 #define REDUX CONSUMED("redux.sync.or.b32 r, %1, 0xffffffff;", value)

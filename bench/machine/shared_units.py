@@ -1,6 +1,6 @@
-"""Which units of an SM its sub-cores share: pairs of shuffles, shared loads, matches, reductions, votes and block barriers whose guard is false, by 1 to 32 warps.
+"""Which units the sub-cores of an SM share: times pairs of shuffles, shared loads, matches, reductions, votes and block barriers whose guard is false, with 1 to 32 warps.
 
-The compiler merges some of the steps: ``instructions`` in ``bench/data/h200/shared_units.json`` counts what is left of each kernel (nvdisasm).
+The compiler merges some of the steps; ``instructions`` in ``bench/data/h200/shared_units.json`` counts those that remain in each kernel (nvdisasm).
 
 ``python -m bench.machine.shared_units --build CUBIN``; ``--cubin CUBIN --out FILE`` measures a card, with ``--model h200`` the model.
 """
@@ -21,11 +21,11 @@ KERNELS += ["match_redux_bar", "match_redux_shfl"]
 STEPS, PASSES, TURNS = 32, 3, 5
 WARPS = (1, 4, 8, 32)
 MASKS = {1: 0, 4: 3, 32: 31}
-"""Different values in a warp, and the mask of the thread's number that gives them."""
+"""Number of different values in a warp, and the mask of the thread's number that produces them."""
 
 
 def measure(device: Device, cubin: bytes) -> dict[str, float]:
-    """Cycles of one step of all warps, from the first warp's first clock to the last one's second."""
+    """Cycles per step of all warps, from the first warp's first clock to the last warp's second, by kernel, different values and warps."""
     module = device.load(cubin)
     clocks = device.upload(np.zeros(64, np.uint32))
     found = {}

@@ -1,4 +1,4 @@
-// Kernels whose launches are profiled one by one: blocks that only wait, streams that end at once or after a wait, and words stored at random.
+// Kernels whose launches are profiled one by one: blocks that only wait, streams that end at once or after a wait, and stores of words at random places and at strides.
 using u32 = unsigned;
 using u64 = unsigned long long;
 
@@ -38,13 +38,13 @@ __device__ __forceinline__ u32 mixed(u32 x) {
     return x ^ (x >> 16);
 }
 
-// One word of each thread at a random place of `words` words.
+// Each thread stores one word at a random place among `words` words.
 extern "C" __global__ void words(u32* dst, u32 count, u32 words) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) dst[(u32)(((u64)mixed(i) * words) >> 32)] = i;
 }
 
-// The same, each thread's place one of a permutation of all: words is a power of two, no word is stored twice.
+// The same in permuted order, so that no word is stored twice; `words` is a power of two.
 extern "C" __global__ void permuted(u32* dst, u32 count, u32 words) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x, at = i;
     for (int k = 0; k < 3; k++) {
@@ -54,7 +54,7 @@ extern "C" __global__ void permuted(u32* dst, u32 count, u32 words) {
     if (i < count) dst[at] = i;
 }
 
-// One word of each thread, every stride-th word in order.
+// Thread i stores word i * stride.
 extern "C" __global__ void strided(u32* dst, u32 count, u32 stride) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) dst[i * stride] = i;

@@ -1,4 +1,4 @@
-"""What Nsight Compute counts of single launches with cold caches: cycles beyond the SMs' active ones by grid and by what is under way at the end, and partly written sectors.
+"""What Nsight Compute counts in single launches with cold caches: elapsed cycles beyond the SMs' active ones, by grid and by the accesses under way at the end, and stores that write sectors only in part.
 
 ``python -m bench.machine.single_launches --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card (with ``ncu``), and
 ``--cubin FILE --model h200`` on the model.
@@ -28,7 +28,7 @@ BUFFER_MIB = 192
 
 
 class Launch(NamedTuple):
-    """One kernel launch; ``arguments`` after the two buffers where the kernel has them (``buffers``: how many)."""
+    """One launch: ``block`` is the number of threads per block; ``arguments`` follow the kernel's ``buffers`` buffers."""
 
     kernel: str
     grid: int
@@ -65,7 +65,7 @@ def launches() -> Iterator[Launch]:
 
 
 def run_on(device: Any, cubin: bytes, repeats: int) -> None:
-    """Launch everything on a card; what runs under ncu."""
+    """Launch everything on a card; this part runs under ncu."""
     module = device.load(cubin)
     buffers = [device.alloc(BUFFER_MIB * MIB) for _ in range(2)]
     for one in launches():
@@ -77,7 +77,7 @@ def run_on(device: Any, cubin: bytes, repeats: int) -> None:
 
 
 def on_model(chip: str, source: Path) -> list[dict[str, Any]]:
-    """The model's metrics of each launch."""
+    """Each launch and its metrics on the model."""
     import warpwright as ww
 
     gpu = ww.GPU(chip)
@@ -93,7 +93,7 @@ def on_model(chip: str, source: Path) -> list[dict[str, Any]]:
 
 
 def on_card(cubin: Path) -> list[dict[str, Any]]:
-    """Medians over the repetitions on a card; ``elapsed`` and ``active`` have all of them."""
+    """Each launch and the medians of its metrics on a card; ``elapsed`` and ``active`` list the cycles of every repetition."""
     own = ["bench.machine.single_launches", "--cubin", str(cubin), "--launch"]
     measured, text = under_ncu(own, METRICS)
     every = list(launches())

@@ -1,4 +1,4 @@
-// Loads and stores of all SMs, each thread's turns in step with the chip's: how long each block takes, and on which SM.
+// Loads and stores by all SMs at once: how many cycles each block takes, and on which SM it runs.
 using u32 = unsigned;
 using u64 = unsigned long long;
 
@@ -22,8 +22,8 @@ __device__ __forceinline__ uint4 load_four(const char* at) {
 
 enum Kind { READ4, READ16, WRITE4, WRITE16, WRITE_STRIDE, GATHER, SCATTER, COPY4 };
 
-// `turns` turns of COUNT accesses each; a turn's loads are awaited together.  last: bytes of the memory - 1, of a power of two.
-// out: the block's SM, the cycles of its first warp's start and of its last warp's end.
+// `turns` turns of COUNT accesses each; a turn's loads are awaited together.  last: size of the memory in bytes, a power of two, minus 1.
+// out, three words per block: its SM, and the cycles at which its first thread begins and, once all of its warps are done, ends.
 template <int KIND, int COUNT> __device__ __forceinline__ void turns_of(u64* out, char* data, char* other, u32 last, int turns, u32 seed) {
     u32 threads = gridDim.x * blockDim.x, id = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
     constexpr u32 size = KIND == READ16 || KIND == WRITE16 || KIND == WRITE_STRIDE ? 16 : 4;
@@ -61,9 +61,9 @@ template <int KIND, int COUNT> __device__ __forceinline__ void turns_of(u64* out
                     asm volatile("st.global.u32 [%0], %1;" ::"l"(data + at[k]), "r"(id) : "memory");
             }
         }
-        seed += sum == 0x12345678;  // the next turn's addresses wait for this turn's loads
+        seed += sum == 0x12345678;  // makes the next turn's addresses wait for this turn's loads
     }
-    if (seed == 0x9e3779b9) out[0] = seed;  // else ptxas leaves the loads out
+    if (seed == 0x9e3779b9) out[0] = seed;  // otherwise ptxas removes the loads
     __syncthreads();
     if (threadIdx.x == 0) {
         u32 sm;

@@ -20,7 +20,7 @@ KERNELS = (
     *("scatter", "copy4"),
 )
 SIZES_MIB = (8, 1024)
-"""Memory that L2 holds after a first pass, and memory that it does not."""
+"""A size that L2 holds after a first pass, and one that it does not."""
 BLOCKS_PER_SM = (1, 2, 4, 8)
 TURNS, MODEL_TURNS = 96, 24
 SWEPT_MIB = 256
@@ -28,9 +28,9 @@ REPEATS = 3
 
 
 def measure(device: Device, cubin: bytes) -> list[dict[str, float | str | list[float]]]:
-    """Cycles of a turn of all SMs by kernel, MiB and blocks of 256 threads per SM.
+    """Cycles per turn when all SMs run blocks of 256 threads, by kernel, MiB and blocks per SM.
 
-    ``mean`` and ``longest``: of the blocks; ``by_sm``: the mean of each SM's blocks, in the order of the SMs' numbers; of the median launch.
+    ``mean`` and ``longest`` are over all blocks, ``by_sm`` is the mean of each SM's blocks, by SM number; all are from the median launch.
     """
     module, sm_count = device.load(cubin), int(device.describe()["sm_count"])
     model = device.kind == "model"
@@ -41,7 +41,7 @@ def measure(device: Device, cubin: bytes) -> list[dict[str, float | str | list[f
     for kernel, size, blocks in itertools.product(KERNELS, SIZES_MIB, BLOCKS_PER_SM):
         found = []
         for repeat in range(repeats):
-            if size == SIZES_MIB[0]:  # the first pass
+            if size == SIZES_MIB[0]:  # brings the memory into L2
                 warm = [out, data, other, np.uint32(size * MIB - 1), np.int32(size * MIB // (16 * 132 * 2048) + 1)]
                 module.launch("read16_1", sm_count * 8, THREADS, [*warm, np.uint32(0)])
             else:

@@ -1,7 +1,7 @@
-"""Which units the instructions of a tile's barrier share: the code that compilers for sm_90 write for it, with some of its instructions replaced by NOPs.
+"""Which units the instructions of a tile's barrier share: times the code that compilers for sm_90 emit for it, with some of its instructions replaced by NOPs.
 
 A barrier of the generic tile (``warp_level.tile_source``) is twelve instructions: BSSY, a branch that is not taken, MATCH.ANY and REDUX of the mask, VOTEU, LOP3, BRA.DIV, NOP,
-BSYNC, and WARPSYNC.ALL and BAR whose guards are false.  What a kernel without some of them gains in its rate is what they occupied.
+BSYNC, and WARPSYNC.ALL and BAR whose guards are false.  The cycles that a kernel saves without some of them are those for which they occupied a unit.
 
 ``python -m bench.machine.tile_words --build FOLDER`` makes the cubins; ``--cubins FOLDER --out FILE`` measures a card, with ``--model h200`` the model.
 """
@@ -20,7 +20,7 @@ from bench.micro.patch import bits, field
 OPCODES = {
     0x1A1: "match", 0x1C4: "redux", 0x086: "vote", 0x012: "lop", 0x145: "bssy", 0x141: "bsync", 0x11D: "bar", 0x148: "warpsync",
 }  # fmt: skip
-"""By an instruction's low nine bits; branches are told apart by their condition."""
+"""Names by an instruction's low nine bits; the two branches differ in their condition."""
 BRANCH, CLOCK = 0x147, 0x005
 CONVERGENCE = ("bssy", "bsync")
 TEST = ("match", "redux", "vote", "lop", "div")
@@ -57,7 +57,7 @@ NOP, NO_BARRIERS = 0x918, 7 << 113 | 7 << 110
 
 
 def kind(word: int) -> str | None:
-    """Which of the barrier's instructions a word is."""
+    """The barrier's instruction that a 128-bit word encodes, or None."""
     low = bits(word, 0, 9)
     if low == BRANCH:
         return "div" if bits(word, 24, 8) else "branch"
@@ -65,7 +65,7 @@ def kind(word: int) -> str | None:
 
 
 def without(code: bytes, left_out: tuple[str, ...]) -> bytes:
-    """The kernel's code with NOPs, which keep stall counts and waits, in place of the instructions left out of its barriers."""
+    """The kernel's code with NOPs in place of the instructions left out of its barriers; the NOPs keep their stall counts and waits."""
     words = [int.from_bytes(code[at : at + 16], "little") for at in range(0, len(code), 16)]
     clocks = [i for i, word in enumerate(words) if bits(word, 0, 9) == CLOCK]
     for i in range(clocks[0] + 3, clocks[1]):
@@ -76,7 +76,7 @@ def without(code: bytes, left_out: tuple[str, ...]) -> bytes:
 
 
 def build(folder: Path) -> None:
-    """Write the cubins."""
+    """Write a cubin for each variant."""
     from warpwright.studies import warp_level
     from warpwright.toolchain import InputKind, link
 
@@ -91,7 +91,7 @@ def build(folder: Path) -> None:
 
 
 def measure(device: Device, cubin: bytes) -> dict[str, float]:
-    """Cycles from the first warp's first clock to the last one's second, for one of 64 barriers, by lanes of a tile and warps of the block."""
+    """Cycles per barrier from the first warp's first clock to the last warp's second, over 64 barriers, by lanes of a tile and warps of the block."""
     from_sizes = {}
     module = device.load(cubin)
     clocks = device.upload(np.zeros(64, np.uint32))

@@ -1,4 +1,4 @@
-"""The synchronisation paper's two methods on the studies' kernels, by one program that a card runs as well as a simulated one: barriers of a warp, a block and a grid, and launches.
+"""The synchronisation paper's two methods on the studies' kernels, in one program for real and simulated cards: barriers of a warp, a block and a grid, and launches.
 
 The GPU's clock gives latencies within an SM and the host's clock (formulas 1 and 2) everything else, through ``warpwright.studies.timing_methods``.
 
@@ -54,7 +54,7 @@ class Methods:
         return {"ns": found.mean / each, "deviation_ns": found.deviation / each}
 
     def warp_rows(self) -> Iterator[tuple[str, Row]]:
-        """Latency of a warp's barrier and barriers per cycle of 32 warps, by the GPU's clock."""
+        """Latency of one warp's barrier in cycles, and barriers per cycle of 32 warps, by the GPU's clock."""
         for kind, sizes in WARP_SIZES.items():
             module = self.tile if kind == "tile" else self.groups
             for size in sizes:
@@ -79,7 +79,7 @@ class Methods:
                     yield f"{kind} of {size}, {name}", {name: found.mean, f"deviation, {name}": found.deviation}
 
     def block_rows(self) -> Iterator[tuple[str, Row]]:
-        """One more barrier of each block, by the host's clock, and by the GPU's in one block."""
+        """Time of one more barrier: of one block in cycles by the GPU's clock, and of all blocks in nanoseconds by the host's."""
         for threads in THREADS:
             clocks = []
             for repeats in self.repeats:
@@ -96,7 +96,7 @@ class Methods:
                     yield f"block, {per_sm} of {threads} threads", self.host(launch, BARRIERS_PER_REPEAT)
 
     def grid_rows(self) -> Iterator[tuple[str, Row]]:
-        """One more barrier of the grid by the driver's routine, by the host's clock."""
+        """Nanoseconds of one more barrier of the grid, by the driver's routine and the host's clock."""
         address = np.uint64(self.words.address)
         for per_sm in PER_SM:
             for threads in THREADS:
@@ -109,7 +109,7 @@ class Methods:
                     yield f"grid, {per_sm} of {threads} threads", self.host(launch)
 
     def launch_rows(self) -> Iterator[tuple[str, Row]]:
-        """Launches of a kernel without barriers, by the host's clock."""
+        """Nanoseconds of launches of a kernel that executes no barrier, by the host's clock."""
         address = np.uint64(self.words.address)
 
         def shown(found: Readings) -> list[float]:
@@ -132,13 +132,13 @@ class Methods:
                 yield f"{name}, {per_sm} of {threads} threads", row
 
     def rows(self, levels: Sequence[str]) -> Iterator[tuple[str, Row]]:
-        """The levels asked for."""
+        """The rows of the requested levels."""
         for level in levels:
             yield from getattr(self, f"{level}_rows")()
 
 
 def compare(card: dict[str, Row], model: dict[str, Row]) -> None:
-    """Print each figure of both, and median and largest difference of each level."""
+    """Print each figure on the model and on the card, and the median and the largest difference of each level."""
     by_level: dict[str, list[float]] = {}
     for name, row in model.items():
         for key, ours in row.items():
