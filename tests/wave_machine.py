@@ -171,6 +171,7 @@ class Machine:
             barriers=1,
             lanes=self.lanes,
             work=lambda i: WORKS[i.opcode],
+            meaning=lowered,
         )
         return program, lowered
 
