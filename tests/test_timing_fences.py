@@ -107,3 +107,168 @@ def test_what_a_warp_added_before_its_fence_is_seen_after_its_flag(chip: str) ->
     out, to = np.zeros(1, np.uint32), np.zeros((1 << 17) + 1, np.uint32)
     ww.GPU(chip, timing="full").compile(SOURCE.replace("__cluster_dims__(4, 1, 1)", ""))["hand_on"][2, 1](out, to)
     assert out[0] == 64
+
+
+AMONG_POLLS = r"""
+__device__ __forceinline__ unsigned poll(const unsigned *at) {
+    unsigned value;
+    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+// A barrier of the grid without fences.
+extern "C" __global__ void barriers(unsigned *word, int repeats) {
+    for (int i = 0; i < repeats; ++i) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            unsigned old = atomicAdd(word, blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1);
+            while (((old ^ poll(word)) & 0x80000000u) == 0) {}
+        }
+        __syncthreads();
+    }
+}
+// Of each block, eight warps poll a word, then `fencing` fence and one adds; out: how often and how long the warps of each role did so.
+extern "C" __global__ void crowd(unsigned *word, unsigned *out, unsigned fencing, unsigned span) {
+    unsigned warp = threadIdx.x / 32, role = warp < 8 ? 0 : warp < 8 + fencing ? 1 : 2, count = 0, begin = clock(), time = begin;
+    if (threadIdx.x % 32)
+        return;
+    while (time - begin < span) {
+        if (role == 0 && poll(word) == ~0u || role == 2 && atomicAdd(word, 1) == ~0u)
+            __nanosleep(1);
+        if (role == 1)
+            __threadfence();
+        time = clock();
+        ++count;
+    }
+    atomicAdd(out + 2 * role, count);
+    atomicAdd(out + 2 * role + 1, time - begin);
+}
+// When each warp's fence is over after one or four stores to the stack, in the last of some rounds between block barriers.
+// A clock that is read directly after a block barrier does not wait for it; one after a load does.
+extern "C" __global__ void leave(unsigned *out, unsigned four) {
+    __shared__ volatile unsigned gate;
+    unsigned frame[4], at = (unsigned)__cvta_generic_to_local(frame), warp = threadIdx.x / 32, begin, stored, end;
+    for (int i = 0; i < 4; ++i) {
+        __syncthreads();
+        gate;
+        begin = clock();
+        asm volatile("st.local.u32 [%0], %1;" :: "r"(at), "r"(i) : "memory");
+        if (four) {
+            asm volatile("st.local.u32 [%0+4], %1;" :: "r"(at), "r"(i) : "memory");
+            asm volatile("st.local.u32 [%0+8], %1;" :: "r"(at), "r"(i) : "memory");
+            asm volatile("st.local.u32 [%0+12], %1;" :: "r"(at), "r"(i) : "memory");
+        }
+        stored = clock();
+        __threadfence();
+        end = clock();
+    }
+    if (threadIdx.x % 32 == 0) {
+        out[2 * warp] = begin;
+        out[2 * warp + 1] = end + (stored == begin);
+    }
+}
+// Of two groups of four warps the second begins `lag` cycles after the first: both fence, the first after a store, the second after one only if `stores`.
+extern "C" __global__ void follow(unsigned *out, unsigned *words, unsigned lag, unsigned stores) {
+    __shared__ volatile unsigned gate;
+    unsigned warp = threadIdx.x / 32;
+    for (int i = 0; i < 2; ++i) {
+        __syncthreads();
+        gate;
+        unsigned begin = clock();
+        if (warp >= 4)
+            while (clock() - begin < lag) {}
+        if (warp < 4 || stores)
+            words[threadIdx.x + 1024 * warp] = i;
+        __threadfence();
+        out[warp] = clock() - begin;
+    }
+}
+// A load of a word of the stack after a fence, and one of global memory.
+extern "C" __global__ void reload(unsigned *words, unsigned *out) {
+    unsigned frame[4], at = (unsigned)__cvta_generic_to_local(frame), value, sum = 0;
+    for (int i = 0; i < 4; ++i) {
+        asm volatile("st.local.u32 [%0], %1;" :: "r"(at), "r"(i) : "memory");
+        sum += *(const volatile float *)(words + 64) > 1;
+        __threadfence();
+        unsigned begin = clock();
+        asm volatile("ld.local.u32 %0, [%1];" : "=r"(value) : "r"(at) : "memory");
+        if (value > 99) __nanosleep(1);
+        unsigned between = clock();
+        asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(words) : "memory");
+        if (value > 99) __nanosleep(1);
+        out[0] = between - begin;
+        out[1] = clock() - between + sum;
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def among_polls() -> ww.Module:
+    return ww.GPU("h200").compile(AMONG_POLLS)
+
+
+@pytest.mark.ci
+def test_a_fence_leaves_the_stack_in_l1(among_polls: ww.Module) -> None:
+    """bench.machine.stack_fences: a load of the stack after a fence takes 55 cycles, as one without it; L1 forgets global lines."""
+    out = np.zeros(2, np.uint32)
+    among_polls["reload"][1, 32](np.zeros(128, np.uint32), out)
+    assert out[0] < 70
+    assert out[1] > 200
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("per_sm", "card"), [(8, 5715), (16, 11420)])
+def test_polls_leave_behind_their_additions(among_polls: ww.Module, per_sm: int, card: float) -> None:
+    """bench.machine.fences_among_polls, `nn`: the first poll leaves some 20 cycles after the addition, whose answer takes hundreds."""
+    few, many = (among_polls["barriers"][132 * per_sm, 32](np.zeros(32, np.uint32), np.int32(n)).cycles for n in (2, 6))
+    assert (many - few) / 4 == pytest.approx(card, rel=0.12)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("fencing", "card", "within"), [(1, (1620, 1719, 1631), 0.2), (4, (1612, 1709, 1608), 0.3)])
+def test_a_fence_takes_a_turn_among_polls(
+    among_polls: ww.Module, fencing: int, card: tuple[int, int, int], within: float
+) -> None:
+    """bench.machine.fences_among_polls: beside eight polling warps and one that adds, a fence takes 1,719 cycles, a poll 1,620; four warps' fences go together, or in two rounds in turn."""
+    out = np.zeros(6, np.uint32)
+    arguments = (np.zeros(32, np.uint32), out, np.uint32(fencing), np.uint32(12000))
+    among_polls["crowd"][132, 32 * (9 + fencing)](*arguments)
+    poll, fence, addition = out[1::2] / out[::2]
+    assert poll == pytest.approx(card[0], rel=0.08)
+    assert fence == pytest.approx(card[1], rel=within)
+    assert addition == pytest.approx(card[2], rel=0.08)
+
+
+def ends(among_polls: ww.Module, four: bool) -> np.ndarray:
+    """When the fences of 32 warps of an SM are over after one or four stores to the stack each."""
+    out = np.zeros(64, np.uint32)
+    among_polls["leave"][1, 1024](out, np.uint32(four))
+    return np.sort(out[1::2].astype(int) - int(out[::2].min()))
+
+
+@pytest.mark.ci
+def test_fences_leave_together_if_all_stores_were_in_l1(among_polls: ww.Module) -> None:
+    """bench.machine.fence_rounds, and the same kernel in a loop: 720 to 803 cycles."""
+    over = ends(among_polls, False)
+    assert over[0] == pytest.approx(720, rel=0.1)
+    assert over[-1] == pytest.approx(803, rel=0.1)
+
+
+@pytest.mark.ci
+def test_fences_of_warps_that_stored_later_leave_with_the_next_round(among_polls: ww.Module) -> None:
+    """The same with four stores: six of the fences 1,110 to 1,130 cycles, the others 1,484 to 1,512."""
+    over = ends(among_polls, True)
+    gaps = np.diff(over)
+    assert gaps.max() > 250
+    assert gaps.argmax() + 1 < 24
+    assert over[0] == pytest.approx(1110, rel=0.1)
+    assert over[-1] == pytest.approx(1512, rel=0.1)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("stores", "card"), [(0, 60), (1, 350)])
+def test_only_fences_after_stores_wait_for_another_round(among_polls: ww.Module, stores: int, card: int) -> None:
+    """bench.machine.fence_rounds, `pairs`: four warps' fences 200 to 300 cycles after four others' end 60 cycles after these, or 350 if the warps have stored."""
+    out = np.zeros(8, np.uint32)
+    among_polls["follow"][1, 256](out, np.zeros(8192, np.uint32), np.uint32(250), np.uint32(stores))
+    assert int(out[4:].max()) - int(out[:4].max()) == pytest.approx(card, abs=45)

@@ -185,7 +185,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     done = max(done, let_go(m, home, line, place, entry, start, far))
     last = entry.far if far else entry.near
     m[last] = max(m[last], done)
-    note_access(m, entry, True)
+    note_access(m, entry, True, arrives)
     ready = touched & ((1 << 40) - 1)
     accepted = max(start, ready)
     tag_at = m[s.chip.l2_tags] + place

@@ -14,6 +14,7 @@ from warpwright.timing.address_hash import slice_of
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, passes_of, sectors_of, wavefronts
 from warpwright.timing.dsmem import answer_load, on_cluster
+from warpwright.timing.fences import comes_too_early, fence_waits, near_slice, queues_end
 from warpwright.timing.grid_steps import note_step
 from warpwright.timing.l1 import (
     SPACE_SHARED,
@@ -27,7 +28,7 @@ from warpwright.timing.l1 import (
     space_of,
 )
 from warpwright.timing.l1_sets import forget_lines
-from warpwright.timing.l2 import approach, counterpart, counters, is_far, queue_end
+from warpwright.timing.l2 import approach, counters, is_far
 from warpwright.timing.l2_hazards import queue_of
 from warpwright.timing.links import atomic_line, note_written, read_line, strong_way, write_line
 from warpwright.timing.ports import reserve
@@ -188,6 +189,7 @@ def strong_load(m: Any, sm: s.SM, partition: int, r: s.Request, way: int, time: 
         left = max(m[r.time] + i, m[sm.miss_free])
         m[sm.miss_free] = left + 1
         sectors = m[sm.line_sectors[i]]
+        m[queue_of(m, near_slice(m, partition, home)).polled] = line + 1
         came = read_line(m, way, partition, home, line, sectors, left + m[s.chip.to_l2])
         came = reserve(m, ports, s.CALENDAR_SHIFT, m[s.chip.gpc_capacity], came, popcount(sectors))
         answer = max(answer, came + (m[s.chip.replay] - 1) * i)
@@ -270,20 +272,6 @@ def stop_as_issued(m: Any, sm: s.SM, w: s.Warp) -> None:
 
 
 @core
-def fence_waits(m: Any, index: int, partition: int, time: int) -> int:
-    """How much longer a fence takes because of queues at the slices: it goes to each slice that its SM has used, after the reads there (bench.micro ``crowd``: as long as a load from the slice that a crowd polls, even if only other warps of the SM poll it)."""
-    words = m[s.chip.touched_words]
-    first = m[s.chip.touched] + (index >> 6)
-    latest = time
-    for home in range(m[s.chip.slices]):
-        if (m[first + home * words] >> (index & 63)) & 1:
-            latest = max(latest, queue_end(m, home, time))
-            if is_far(m, partition, home):
-                latest = max(latest, queue_end(m, counterpart(m, home), time))
-    return latest - time
-
-
-@core
 def pass_gpc(m: Any, gpc: int, r: s.Request, kind: int) -> None:
     """Move a request from its SM to its slice, through the units that the SMs of a GPC share; ``Request.time`` is then its arrival."""
     time = m[r.time] + m[s.chip.to_l2]
@@ -359,11 +347,17 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
         answer_load(m, sm, r)
         return
     if kind == s.RQ_FENCE:
-        waits = fence_waits(m, index, partition, m[r.time] + m[s.chip.to_l2])
-        m[r.answer] = m[r.time] + m[r.line] + waits
-        if m[sm.wrote_far] > m[sm.clean]:  # as far as the writes went
-            m[r.answer] = max(m[r.answer], m[s.Warp(m[r.warp]).last] + m[s.chip.fence_written] + m[s.chip.far_latency])
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_BEHIND_FENCE_CYCLES)
+        if m[r.full] == s.FENCE_AFTER_LOADS:
+            waits = queues_end(m, sm, partition, m[r.time] + m[s.chip.to_l2]) - m[s.chip.to_l2] - m[r.time]
+        elif m[r.full] == s.FENCE_NOT_YET or comes_too_early(m, sm, m[r.time]):
+            m[r.answer] = s.INF
+            return
+        else:
+            waits = fence_waits(m, sm, partition, m[r.time])
+        m[r.answer] = m[r.time] + m[r.line] + waits
+        if m[sm.wrote_far] > m[sm.clean] and m[r.full] != s.FENCE_IN_ROUND:  # as far as the writes went
+            m[r.answer] = max(m[r.answer], m[s.Warp(m[r.warp]).last] + m[s.chip.fence_written] + m[s.chip.far_latency])
         return
     served = m[sm.atomics_served]
     answer = execute_strong(m, code, sm, partition, r, m[r.time] + m[s.chip.to_l2])
@@ -374,6 +368,7 @@ def serve_in_order(m: Any, code: Any, sm: s.SM, r: s.Request) -> None:
         m[s.chip.short_until] = max(m[s.chip.short_until], m[r.time] + SHORT_WINDOWS_FOR_CYCLES)
     if row >= 0 and code[row.op] == s.OP_STORE:
         m[w.stores] -= 1
+        m[sm.stores_known] += 1
         owe(m, sm, answer, m[s.chip.store_lag])
     if row >= 0 and code[row.op] >= s.OP_ATOMIC:
         m[sm.atomics_sent] += m[sm.atomics_served] - served - 1

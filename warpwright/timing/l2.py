@@ -40,6 +40,7 @@ from warpwright.timing.l2_hazards import (
     is_pair,
     lent_and_back,
     pass_beside,
+    queue_of,
     read_turn,
     remembers_writes,
     share_of,
@@ -425,6 +426,7 @@ def home_read(m: Any, home: int, line: int, sectors: int, start: int, far: bool)
 def line_turn(m: Any, home: int, line: int, time: int, units: int) -> int:
     """When a read of ``units`` has its turn on a line that atomics change; the port is taken for the access's own time when it arrives."""
     start = write_port(m, home, time, min(units, m[s.chip.l2_access]))
+    m[queue_of(m, home).awaited] = line + 1
     return take_line(m, atomics_on(m, home, line), start << FRACTION, units) >> FRACTION
 
 

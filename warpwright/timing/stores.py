@@ -32,6 +32,16 @@ def count_store(m: Any, sm: s.SM, w: s.Warp, local: bool) -> None:
 
 
 @core
+def note_way(m: Any, sm: s.SM, w: s.Warp, about: s.StoreBuffer, stored: int, local: bool) -> None:
+    """Record when a store was ``stored`` in L1, for fences, and when its lines are out."""
+    m[w.stored] = stored
+    if not local:
+        m[about.last_shared] = m[about.last]
+    m[w.drained] = max(m[w.drained], m[about.last])
+    m[sm.finish] = max(m[sm.finish], m[about.last])
+
+
+@core
 def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, size: int, local: bool) -> int:
     """Write through the ``n`` lines in the SM's scratch, ``size`` bytes per lane; returns the start in the load/store unit."""
     count_store(m, sm, w, local)
@@ -85,11 +95,11 @@ def store_lines(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int, n: int, s
         request = new_request(m, sm, w, s.RQ_STORE, last, line, sectors, held)
         add_line(m, buffer, about, BufferedLine(number, line, sectors, room, end + stays, fresh, cycles, request), last)
         m[w.stores] += 1
+        m[sm.stores_sent] += 1
     m[about.free] = max(end, at)
     if m[about.last] > before:
         pass_array(m, sm, about, begins, n, size, m[about.last] - before)
-    m[w.drained] = max(m[w.drained], m[about.last])
-    m[sm.finish] = max(m[sm.finish], m[about.last])
+    note_way(m, sm, w, about, max(start, at) if local else start, local)
     m[sm.tag_lines] += n
     return start
 

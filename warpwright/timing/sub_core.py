@@ -15,7 +15,7 @@ from warpwright.timing import state as s
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
 from warpwright.timing.intrinsics import call_scheduler, scan_slots
-from warpwright.timing.l1 import access, atomics_are_stuck, atomics_free, commit_copies, invalidate
+from warpwright.timing.l1 import access, atomics_are_stuck, atomics_free, commit_copies, invalidate_shared_lines
 from warpwright.timing.ldgsts import copy
 from warpwright.timing.match_any import match
 from warpwright.timing.mio_queue import enter_barrier_unit, enter_queue, look_at_mbarrier
@@ -43,6 +43,7 @@ from warpwright.timing.warp import (
     take_block,
     warp_at,
 )
+from warpwright.timing.written_rounds import join_round
 
 BANKS_2_AND_3 = 0xFF00
 """Mask of an instruction's reads of the banks that only chips with four banks have."""
@@ -61,7 +62,8 @@ def device_fence(m: Any, sm: s.SM, time: int) -> int:
     """
     if time >= m[sm.full_fence_done]:
         m[sm.clean] = m[sm.full_fence]
-    if m[sm.wrote] <= m[sm.clean]:
+    ordered = max(m[sm.clean], m[sm.written_open]) if m[s.chip.fence_interval] else m[sm.clean]
+    if m[sm.wrote] <= ordered:  # a round of fences is over, or has begun, that orders it (written_rounds.py)
         return m[s.chip.fence_latency]
     if time >= m[sm.full_fence_done]:
         m[sm.full_fence] = time
@@ -215,6 +217,7 @@ def strong(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
         hold(m, w, read_barrier, start + m[s.chip.load_release], 0)
     if code[row.op] == s.OP_STORE:
         m[w.stores] += 1
+        m[sm.stores_sent] += 1
 
 
 @core
@@ -395,7 +398,7 @@ def execute(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instru
     elif kind == s.K_COPY_DONE:
         commit_copies(m, w, max(code[row.write_barrier], code[row.read_barrier]), time + m[s.chip.async_commit])
     elif kind == s.K_INVALIDATE:
-        invalidate(m, sm)
+        invalidate_shared_lines(m, sm)
     elif kind == s.K_LET_GO and executes_grid_control(m, w):
         let_go(m, sm, w, time)
 
@@ -458,6 +461,10 @@ def fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruct
     elif m[w.wrote]:
         latency += m[s.chip.block_fence_longer]
     m[w.wrote] = 0
+    if at_l2 and code[row.strong] & s.FENCE_SYSTEM == 0:
+        m[w.written_round] = 0
+        if m[s.chip.fence_interval] and m[sm.wrote] > m[sm.clean]:
+            join_round(m, sm, sc, w, time)
     done = fence_done(m, sm, time, latency, at_l2)
     if code[row.strong] or m[w.stores] or m[w.store_time] > time:
         m[w.fence] = code[row.latency] | code[row.strong]

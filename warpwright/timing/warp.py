@@ -21,6 +21,7 @@ from warpwright.timing.ports import reserve
 from warpwright.timing.records import lanes_of
 from warpwright.timing.requests import new_request
 from warpwright.timing.scoreboard import hold_entry, listed_ready
+from warpwright.timing.written_rounds import crossing, round_leaves, waits_for_stores
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
 SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)
@@ -97,7 +98,10 @@ def next_block(m: Any, code: Any, sm: s.SM, w: s.Warp, time: int) -> bool:
     """Continue with the warp's next basic block; False if it has ended or must wait."""
     if m[w.pos] == m[w.used]:
         if m[w.pending] != 0:
-            return run_ahead(m, code, w)
+            if run_ahead(m, code, w):
+                return True
+            m[sm.held_up] = 1
+            return False
         status = m[w.status]
         if status == EXIT:
             end_warp(m, sm, w, time)
@@ -188,11 +192,21 @@ def beyond_device(m: Any, sm: s.SM, time: int) -> int:
 
 
 @core
+def ask_in_round(m: Any, sm: s.SM, w: s.Warp, latency: int, time: int) -> None:
+    """Send a fence of an SM that has stored with its round, once that may leave (``written_rounds.py``)."""
+    if waits_for_stores(m, sm, w):
+        new_request(m, sm, w, s.RQ_FENCE, time, latency, 0, s.FENCE_NOT_YET)
+        return
+    leaves = round_leaves(m, sm, w, max(m[w.store_time], m[sm.store_time])) + crossing(m, sm)
+    m[w.written_round] = 0
+    leaves = max(leaves, m[w.last])
+    late = max(m[s.chip.now] - leaves, 0)
+    new_request(m, sm, w, s.RQ_FENCE, leaves + late, latency - late, 0, s.FENCE_IN_ROUND)
+
+
+@core
 def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
-    """Send a fence whose warp's writes are acknowledged to the slices, in groups: fences that arrive soon after a group's first join it (bench.micro
-    ``fence_crews``: 418 cycles by one warp, 459 by two, 469 by four, 975 by 16), as many as there are sub-cores; fences that arrive while it is in flight join
-    the next group
-    (``strong``: a store and a fence 480 cycles by one warp, 570 by four, 740 to 760 by 16).
+    """Send a fence whose warp's writes are acknowledged to the slices: with its round if the SM has stored, at once if not.
 
     A group of system-scope fences leaves when the previous one is on its way back from outside the device, whether anything was written or not (``fences``,
     ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).  On V100 a group is assumed to have one of each sub-core (seed 002's Table 9: a
@@ -203,9 +217,12 @@ def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
     turn = m[sm.fence_turn]
     idle = m[w.store_time] <= m[w.fenced]
     m[w.fenced] = time
+    if m[w.written_round] and fence & s.FENCE_SYSTEM == 0:
+        ask_in_round(m, sm, w, fence & (s.FENCE_AT_L2 - 1), time)
+        return
     if idle and fence & s.FENCE_SYSTEM == 0:
         # Nothing was written since the warp's last fence: no group takes it (fence_gl: 16 warps 290 cycles, one 280; cluster_barrier).
-        new_request(m, sm, w, s.RQ_FENCE, time, fence & (s.FENCE_AT_L2 - 1), 0, 0)
+        new_request(m, sm, w, s.RQ_FENCE, time, fence & (s.FENCE_AT_L2 - 1), 0, s.FENCE_IN_TURN)
         return
     m[sm.fence_group] += 1
     places = m[s.chip.fence_system_group] if fence & s.FENCE_SYSTEM else m[s.chip.fence_places]
@@ -220,7 +237,8 @@ def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
         longer = beyond_device(m, sm, turn)
         latency = latency + mapped_elsewhere(m) if idle else m[s.chip.fence_latency] + longer
         m[sm.fence_gap] = max(m[sm.fence_gap], longer + m[s.chip.fence_system_gap])
-    new_request(m, sm, w, s.RQ_FENCE, max(time, turn), latency, 0, 0)
+    way = s.FENCE_AFTER_LOADS if fence & s.FENCE_SYSTEM else s.FENCE_IN_TURN
+    new_request(m, sm, w, s.RQ_FENCE, max(time, turn), latency, 0, way)
 
 
 @core
@@ -431,6 +449,7 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
         if s.K_MEMORY <= kind <= s.K_LOOKUP and m[w.pos] == m[w.used]:
             pending = m[w.pending]
             if pending & 1 == 0 and (pending != 0 or not refill(m, sm, w, earliest)):
+                m[sm.held_up] |= pending
                 m[w.earliest] = earliest
                 m[w.reason] = reason
                 return

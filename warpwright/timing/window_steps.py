@@ -8,6 +8,7 @@ from warpwright.native.intrinsics import core, give_way, sleep
 from warpwright.timing import state as s
 from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
+from warpwright.timing.crossbar import SHORT_WINDOWS_FOR_CYCLES
 from warpwright.timing.dispatcher import admit, first_blocks, replace_blocks
 from warpwright.timing.exchange import depart, gpc_at, take_back
 from warpwright.timing.links import share_links
@@ -57,6 +58,9 @@ def close_window(m: Any, code: Any, end: int) -> int:
         sm = s.SM(first + i * size)
         if m[sm.error]:
             stopped = True
+        if m[sm.held_up]:
+            m[sm.held_up] = 0
+            m[s.chip.short_until] = end + SHORT_WINDOWS_FOR_CYCLES
         following = min(following, m[sm.next])
     m[s.chip.now] = end
     if stopped:

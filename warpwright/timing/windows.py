@@ -2,7 +2,7 @@
 
 A window is at most as long as the shortest path from an SM to L2 and back, so nothing that an SM does can affect another
 one, or itself through L2, within it; in a launch of clusters, it is as long as their barrier.  A warp continues after a strong access
-when the window in which the access was executed has ended, even if it needs no answer (a volatile store, an unlock).  Windows are therefore short
+when the window in which the access was executed has ended, even if it needs no answer (a volatile store, an unlock, a poll after an addition).  Windows are therefore short
 while such accesses occur.  Idle SMs cost nothing, and time skips windows without work.
 """
 

@@ -698,6 +698,12 @@ class Header(Unit):
         "",
         "of the accesses that a line's share of writes looks back on",
     )
+    queued_history_shift = derived(
+        lambda z: z.chip.l2.l2_queued_history_count.bit_length() - 1,
+        "",
+        "of the accesses that a line's share of atomics looks back on while others wait for it",
+    )
+    queued_history_from = from_chip("l2.l2_queued_history_cycles", "cycle", "that these take at least")
     slice_queues = area("slice_queues", "the slices' queues (SliceQueue)")
     read_after_write = from_chip(
         "l2.l2_read_after_write_cycles", "cycle", "of a slice between a write to a line and a read of it"
@@ -976,6 +982,12 @@ class Header(Unit):
         "host address", "ranges of lines that copies and fills have used since the launch before, BR_WORDS words each"
     )
     brought_count = word("ranges", "of those lines")
+    fence_interval = from_chip(
+        "pipes.membar_round_interval_cycles", "cycle", "between two rounds of an SM's fences after stores"
+    )
+    fences_at_slices = from_chip(
+        "pipes.membar_round_count", "fences", "of an SM that wait at the slices at once; 0: any number"
+    )
     fence_rounds_apart = from_chip(
         "pipes.membar_rounds_apart", "", "a round of an SM's fences begins only when the one before is over"
     )

@@ -1,0 +1,141 @@
+"""Fences of an SM on their way through the slices, in rounds where they wait among polls.
+
+A fence goes to each slice that its SM has used and follows the reads that wait there. At a slice that an SM polls (strong loads), it takes a turn like a poll: of the port, and of the line
+that atomics change for which a read has waited last.  While one round waits there, the SM's other fences wait for it to come back, and then leave together.
+
+On H200, beside eight polling warps of each SM, a fence takes as long as a poll and some 100 cycles, and the polls lose one for each round, whether one warp fences or four
+(bench.machine.fences_among_polls).  Among ordinary loads, and for the system's scope, fences are not measured to go in rounds: each follows the loads and takes nothing (``queues_end``).
+Volta and Ampere are taken to do the same: in all three a fence is a request that follows the SM's others through the crossbar.  Pascal's fences
+have rounds of their own within the SM (``sub_core.fence_done``), one at a time whatever they wait for; such a round is one round here.  ``membar_rounds_apart`` selects between the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpwright.native.intrinsics import core
+from warpwright.timing import state as s
+from warpwright.timing.l2 import counterpart, is_far, line_turn, port, queue_end
+from warpwright.timing.l2_hazards import FAR, FRACTION, NEAR, atomics_on, queue_of, turn_units
+
+SOON_CYCLES = 64
+"""A round that is back so soon is waited for in the window at hand; other fences ask again in the next one."""
+
+
+@core
+def joins_within(m: Any) -> int:
+    """Cycles after the first fence of a round in which others join it: those that arrive together, or, where an SM has rounds of its own, until its first places are free again."""
+    return m[s.chip.fence_place_time if m[s.chip.fence_rounds_apart] else s.chip.fence_together]
+
+
+@core
+def way_back(m: Any) -> int:
+    """Cycles, beyond its wait, until the round after one that waits at a slice may leave: the distance of two groups, or, where an SM has rounds of its own, until this one is over."""
+    return m[s.chip.fence_latency if m[s.chip.fence_rounds_apart] else s.chip.fence_turn]
+
+
+@core
+def near_slice(m: Any, partition: int, home: int) -> int:
+    """The slice of a partition through which its SMs reach the lines of a home."""
+    return counterpart(m, home) if is_far(m, partition, home) else home
+
+
+@core
+def is_polled(m: Any, piece: int) -> bool:
+    """Whether SMs of a slice's side have strong loads there."""
+    return m[queue_of(m, piece).polled] != 0
+
+
+@core
+def pass_port(m: Any, piece: int, time: int) -> int:
+    """When a fence that reaches a slice at ``time`` has passed its port, of which it takes an access where it waits among polls."""
+    end = queue_end(m, piece, time)
+    return port(m, piece, time, 1) if end > time and is_polled(m, piece) else end
+
+
+@core
+def pass_line(m: Any, home: int, time: int, far: bool) -> int:
+    """When a fence that reaches a slice at ``time`` has had its turn among the accesses that wait for the line on which a read waited last."""
+    line = m[queue_of(m, home).awaited] - 1
+    if line < 0:
+        return time
+    entry = atomics_on(m, home, line)
+    comes = time + (m[s.chip.far_latency] >> 1 if far else 0)
+    if m[entry] != line + 1 or m[entry.free] >> FRACTION <= comes:
+        return time
+    units = turn_units(m, home, line, comes, FAR if far else NEAR)
+    if units == 0:
+        return time + (m[entry.free] >> FRACTION) - comes
+    return time + line_turn(m, home, line, comes, units) - comes
+
+
+@core
+def pass_slice(m: Any, partition: int, home: int, time: int) -> int:
+    """How long a fence that reaches the slices at ``time`` waits for one of them, and for the other side's."""
+    near = near_slice(m, partition, home)
+    passed = pass_port(m, near, time)
+    if near != home:
+        passed = max(passed, queue_end(m, home, time))
+    if is_polled(m, near):
+        passed = max(passed, pass_line(m, home, time, near != home))
+    return passed - time
+
+
+@core
+def visit_slices(m: Any, sm: s.SM, partition: int, time: int) -> int:
+    """How long fences of an SM that leave together at ``time`` wait at the slices that it has used; where they wait among polls, they are a round, and the next leaves when it is back."""
+    words = m[s.chip.touched_words]
+    index = m[sm.index]
+    first = m[s.chip.touched] + (index >> 6)
+    longest = 0
+    back = time
+    for home in range(m[s.chip.slices]):
+        if (m[first + home * words] >> (index & 63)) & 1:
+            waits = pass_slice(m, partition, home, time + m[s.chip.to_l2])
+            longest = max(longest, waits)
+            if waits > 0 and is_polled(m, near_slice(m, partition, home)):
+                across = m[s.chip.far_latency] if is_far(m, partition, home) else 0
+                back = max(back, time + way_back(m) + across + waits)
+    if back > time:
+        m[sm.round_left] = time
+        m[sm.round_waits] = longest
+        m[sm.round_back] = back
+        m[sm.round_fences] = 1
+    return longest
+
+
+@core
+def queues_end(m: Any, sm: s.SM, partition: int, time: int) -> int:
+    """When a fence that reaches the slices at ``time`` follows the reads that wait at those which its SM has used, if it takes no turn among them."""
+    words = m[s.chip.touched_words]
+    index = m[sm.index]
+    first = m[s.chip.touched] + (index >> 6)
+    latest = time
+    for home in range(m[s.chip.slices]):
+        if (m[first + home * words] >> (index & 63)) & 1:
+            latest = max(latest, queue_end(m, home, time))
+            latest = max(latest, queue_end(m, near_slice(m, partition, home), time))
+    return latest
+
+
+@core
+def misses_round(m: Any, sm: s.SM, time: int) -> bool:
+    """Whether a fence at ``time`` comes after the last round has left, or finds no place in it."""
+    full = 0 < m[s.chip.fences_at_slices] <= m[sm.round_fences]
+    return full or time > m[sm.round_left] + joins_within(m)
+
+
+@core
+def comes_too_early(m: Any, sm: s.SM, time: int) -> bool:
+    """Whether a fence at ``time`` must wait for a round that is not back soon: how long it will wait at the slices is not known yet."""
+    return misses_round(m, sm, time) and m[sm.round_back] > time + SOON_CYCLES
+
+
+@core
+def fence_waits(m: Any, sm: s.SM, partition: int, time: int) -> int:
+    """How much longer a fence of an SM takes that would leave at ``time``: until its round leaves, and what that waits at the slices."""
+    if misses_round(m, sm, time):
+        leaves = max(time, m[sm.round_back])
+        return leaves - time + visit_slices(m, sm, partition, leaves)
+    m[sm.round_fences] += 1
+    return max(m[sm.round_left] - time, 0) + m[sm.round_waits]
