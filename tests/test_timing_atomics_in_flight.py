@@ -12,7 +12,7 @@ import warpwright as ww
 from warpwright.chips import load_chip
 from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
-from warpwright.timing import SOURCES, address_hash, atomics, l2_hazards
+from warpwright.timing import SOURCES, address_hash, atomics, dram, l2_hazards
 from warpwright.timing import state as s
 from warpwright.timing.reset import LaunchSizes, initial_state
 
@@ -126,28 +126,90 @@ def test_polling_takes_time_in_proportion_to_the_blocks(blocks: int, threads: in
 
 
 @partial(entry, what="", sources=SOURCES)
-def accepted_at(state: Any, line: int, time: int, asked: int) -> int:
-    """When a line's home accepts an atomic of one lane from its own side (``asked`` 0), or the home's number (1)."""
+def accepted_at(state: Any, line: int, time: int, sectors: int, passes: int) -> int:
+    """When a line's home accepts an atomic from its own side on so many sectors (``passes``: see ``count_passes``)."""
     m = words(state)
     home = address_hash.slice_of(m, line)
-    if asked:
-        return home
-    atomics.atomic(m, 0 if home < m[s.chip.half] else 1, home, line, 1, 1 | 1 << 7, time)
+    atomics.atomic(m, 0 if home < m[s.chip.half] else 1, home, line, (1 << sectors) - 1, passes, time)
     return m[l2_hazards.queue_of(m, home).accepted]
+
+
+@partial(entry, what="", sources=SOURCES)
+def place_of(state: Any, line: int, written: int) -> int:
+    """The number of a line's DRAM channel, into whose queue a sector of it is written first if ``written`` is a time."""
+    m = words(state)
+    home = address_hash.slice_of(m, line)
+    if written >= 0:
+        dram.queue_write(m, home, line, 1, written)
+    return address_hash.channel_of(m, home, line)
+
+
+ONE_WORD = 1 | 1 << 7
+
+
+def passes_of(sectors: int, named: int) -> int:
+    """``count_passes`` of so many words in each of so many sectors, a lane on each."""
+    bits = int(memory()[s.chip.pass_bits])
+    return sum((1 | named << 7) << bits * sector for sector in range(sectors))
+
+
+def memory() -> np.ndarray:
+    """The state of an H200 whose DRAM needs no refresh."""
+    chip = load_chip("h200", dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0)
+    words: np.ndarray = initial_state(chip, LaunchSizes(100, 1, 1, 1)).words
+    return words
+
+
+def lines_of_a_channel(m: np.ndarray, count: int, beside: bool = False) -> list[int]:
+    """So many lines in rows of their own of the first line's channel, or of the other channel of its slice (``beside``)."""
+    wanted = int(place_of(m, 0, -1)) ^ beside
+    return [n << 15 for n in range(1 << 15) if place_of(m, n << 15, -1) == wanted][:count]
 
 
 @pytest.mark.ci
 def test_an_atomic_that_misses_is_accepted_when_dram_reads_its_sector() -> None:
     """bench.machine.dram_turns on H200: sums on random words of 1 GiB take 61 ps over the chip, as DRAM reads and writes.  Sums on lines that L2 has do not wait."""
-    chip = load_chip("h200", dram_refresh_ns=0.0, dram_bank_refresh_ns=0.0)
-    m = initial_state(chip, LaunchSizes(100, 1, 1, 1)).words
-    home = accepted_at(m, 0, 0, 1)
-    lines = [n << 15 for n in range(1 << 14) if accepted_at(m, n << 15, 0, 1) == home][:40]
-    cold = [int(accepted_at(m, line, 1000, 0)) - 1000 for line in lines]
+    m = memory()
+    lines = lines_of_a_channel(m, 20)
+    cold = [int(accepted_at(m, line, 1000, 1, ONE_WORD)) - 1000 for line in lines]
     warm = [
-        int(accepted_at(m, line, time, 0)) - time
+        int(accepted_at(m, line, time, 1, ONE_WORD)) - time
         for line, time in zip(lines, range(10**6, 2 * 10**6, 10**4), strict=False)
     ]
-    rows = len(lines) / 2 * int(m[s.chip.dram_activate_read]) / 256  # in two channels
-    assert max(cold) == pytest.approx(rows, rel=0.3)
+    assert max(cold) == pytest.approx(len(lines) * int(m[s.chip.dram_activate_read]) / 256, rel=0.3)
     assert max(warm) < 20
+
+
+@pytest.mark.ci
+def test_an_atomic_that_misses_during_a_batch_of_writes_holds_up_its_channel() -> None:
+    """bench.machine.atomic_misses on H200: additions that hit are as slow as those that miss and replace dirty lines, on whichever SM."""
+    m = memory()
+    own, other = lines_of_a_channel(m, 120), lines_of_a_channel(m, 1, beside=True)
+    held, beside, cold, queued = own[0], other[0], own[1], own[2 : 2 + int(m[s.chip.dram_batch])]
+    for line in (held, beside):
+        accepted_at(m, line, 0, 1, ONE_WORD)
+    for line in queued:
+        place_of(m, line, 10_000)
+    assert accepted_at(m, held, 10_005, 1, ONE_WORD) < 10_020
+    written = int(m[s.chip.dram_batch_rows]) * int(m[s.chip.dram_activate_write])
+    turn = int(m[s.chip.dram_read_to_write]) + int(m[s.chip.dram_write_to_read])
+    end = 10_000 + (written + turn) / 256
+    assert accepted_at(m, cold, 10_010, 1, ONE_WORD) >= end - 1
+    assert accepted_at(m, held, 10_020, 1, ONE_WORD) == pytest.approx(end, abs=20)
+    assert accepted_at(m, beside, 10_020, 1, ONE_WORD) < 10_040
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("sectors", "named", "card"), [(1, 1, 1.76), (1, 2, 2.43), (1, 8, 2.43), (2, 1, 3.64), (2, 8, 3.73), (4, 1, 6.09)]
+)
+def test_an_atomic_on_a_new_line_takes_a_turn_for_each_sector_and_one_more(
+    sectors: int, named: int, card: float
+) -> None:
+    """bench.machine.atomic_misses ``several`` on H200: cycles of a slice for each request."""
+    m = memory()
+    lines = lines_of_a_channel(m, 40)
+    for line in lines:
+        accepted_at(m, line, 0, 4, passes_of(4, 1))
+    times = sorted(int(accepted_at(m, line, 100_000, sectors, passes_of(sectors, named))) for line in lines)
+    assert (times[-1] - times[0]) / (len(times) - 1) == pytest.approx(card, rel=0.07)

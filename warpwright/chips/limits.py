@@ -147,7 +147,6 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "l2_ways": (None, 64),
     "l2_partial_ways": (None, 64),
     "l2_dirty_ways": (None, 64),
-    "l2_streaming_write_backs_count": (None, 1024),
     "l2_slice_access_bytes": (None, 4096),
     "l2_far_masked_bytes": (None, 4096),
     "l2_far_atomic_bytes": (None, 4096),

@@ -461,8 +461,10 @@ class L2(Section):
     """Of a set, how many ways may hold lines with partly written sectors before one is completed from DRAM."""
     l2_dirty_ways: int = Field(gt=0)
     """Of a set, how many ways may hold dirty lines before one is written back; no limit where a set has no more ways."""
-    l2_streaming_write_backs_count: int = Field(gt=0)
-    """With a limit on dirty lines: number of a slice's write-backs after which the set's clean streaming lines are evicted first."""
+    l2_streaming_near_percent: int = Field(ge=0, le=100)
+    """Share of streaming lines, changed last from the home's side, that are evicted first once they have been written back for the limit of dirty lines."""
+    l2_streaming_far_percent: int = Field(ge=0, le=100)
+    """The same of lines changed last from the other side."""
     l2_write_back_lag_cycles: int = Field(ge=0)
     """How late DRAM's write queue may be before L2 takes no more dirty lines."""
     l2_slice_bytes_per_clk: int = Field(gt=0)
@@ -489,10 +491,14 @@ class L2(Section):
     """Of one slice, for float sums on every word of a sector; on fewer words their share, but at least an integer's pass."""
     l2_atomic_fp16_sector_cycles: float = Field(gt=0)
     """The same for sums of two halves a word."""
+    l2_write_back_sector_cycles: float = Field(ge=0)
+    """Of a slice's read port, for a sector that is written back to DRAM."""
     l2_crowded_write_back_cycles: float = Field(ge=0)
     """Cycles of a slice per line written back because of ``l2_dirty_ways``, where that limit is half of the ways that are not set aside."""
     l2_atomic_change_cycles: float = Field(ge=0)
     """Of a slice, for an atomic on another line than its last ones."""
+    l2_atomic_new_line_cycles: float = Field(ge=0)
+    """Of a slice, at least, for an atomic on several words of such a line, and again for each sector."""
     l2_atomic_answer_change_cycles: float = Field(ge=0)
     """The same for one with an answer."""
     l2_atomic_turn_cycles: float = Field(ge=0)

@@ -11,7 +11,7 @@ from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import lanes_on_word, passes_of, words_named
 from warpwright.timing.compression import note_change
-from warpwright.timing.dram import dram_read, read_begun
+from warpwright.timing.dram import atomics_held, dram_read, hold_atomics, read_begun
 from warpwright.timing.l2 import (
     COPIED,
     PARTS,
@@ -97,6 +97,26 @@ def atomic_change(m: Any, home: int, line: int, answers: bool) -> int:
 
 
 @core
+def cost_on_new_line(m: Any, words: int, sectors: int, cost: int, change: int) -> int:
+    """Bytes of a slice's bandwidth for an atomic on a line that its last atomics did not use, which otherwise takes ``cost``.
+
+    Each sector has to be read and written back, and the request takes as long as one of them, unless it is for a single word (bench.machine.atomic_misses ``several``
+    on an H200: 1.76 cycles for a word, 2.43 for two to eight words of a sector, 3.64 for two sectors and 6.1 for four, whatever the number of their words).
+    """
+    least = 0 if words_in_all(m, words) == 1 else (popcount(sectors) + 1) * m[s.chip.atomic_new_line]
+    return max(cost + change, least)
+
+
+@core
+def words_in_all(m: Any, words: int) -> int:
+    """The number of different words of a line that are accessed."""
+    total = 0
+    for sector in range(m[s.chip.line_sectors]):
+        total += words_named(m, words, sector)
+    return total
+
+
+@core
 def drop_copy(m: Any, home: int, line: int) -> None:
     """The other side's copy of a line is gone."""
     copy = find(m, counterpart(m, home), line)
@@ -164,10 +184,13 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     taken = write_turn(m, side, line, time, 0)
     arrives = home_of_write(m, partition, home, taken, popcount(sectors) * m[s.chip.far_atomic])
     entry = atomics_of_line(m, home, line)
-    arrives = max(arrives, m[entry.held])
+    arrives = max(arrives, max(m[entry.held], atomics_held(m, home, line)))
     again = m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1
-    units = atomic_cost(m, words, again) + atomic_turns(m, home, words, arrives) * m[s.chip.atomic_turn]
-    units += atomic_change(m, home, line, bool((words >> 51) & 1))
+    units = atomic_cost(m, words, again)
+    change = atomic_change(m, home, line, bool((words >> 51) & 1))
+    if change:
+        units = cost_on_new_line(m, words, sectors, units, change)
+    units += atomic_turns(m, home, words, arrives) * m[s.chip.atomic_turn]
     # An atomic reads and writes: it takes both ports (bench.micro ``scattered_atomics``, load_red).
     arrives = port(m, home, arrives, units >> m[s.chip.sector_shift])
     start = max(write_port(m, home, arrives, units), m[entry.free] >> FRACTION)
@@ -178,7 +201,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     take_line(m, entry, start << FRACTION, units)
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
-    touched = touch(m, home, line, start, True, -1)
+    touched = touch(m, home, line, start, far, -1)
     place = touched >> 40
     if m[s.chip.compressible_count]:
         note_change(m, line, False)
@@ -195,9 +218,9 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     if missing:
         m[counts.missed_atomic] += popcount(missing)
         m[m[s.chip.l2_fills] + place] &= ~PARTS
-        # bench.micro ``scattered_once``: half of the atomics on cold sectors fetch 64 bytes
-        fetch = (widen(m, line, missing) & ~tag & 15) | missing if far else missing
-        come = dram_read(m, home, line, fetch, start)
+        # bench.machine.atomic_misses ``sides``: those of the home's side fetch 64 bytes
+        fetch = missing if far else (widen(m, line, missing) & ~tag & 15) | missing
+        come = dram_read(m, home, line, fetch, hold_atomics(m, home, line, start))
         accepted = max(accepted, read_begun(m, home, line))
         filled(m, place, come)
         ready = max(ready, come)

@@ -141,11 +141,17 @@ def _take_row(m: Any, channel: int, first: int, end: int) -> int:
 
 @core
 def _leave_by_rows(m: Any, where: Place, state: s.Channel, time: int) -> int:
-    """Take a batch from a channel's queue: the rows of its oldest writes, as many as a batch opens, with all writes to them (bench.machine.dram_turns).  Returns its bus time in 1/256 cycle."""
+    """Take a batch from a channel's queue: the rows of its oldest writes, as many as a batch opens, with all writes to them (bench.machine.dram_turns).  Returns its bus time in 1/256 cycle.
+
+    Where sets of L2 are crowded, only the oldest writes leave, whatever their rows (bench.machine.l2_policies ``set_asides`` on an H100: with 5, 7.5 and 10 million counters and 9 ways
+    set aside a histogram takes 28, 25 and 18 % longer than with 8, with as many lines written; no mechanism is known).
+    """
     channel = where.channel
     banks = m[s.chip.dram_bank_count]
     waiting = m[state.requests]
     end = min(waiting, m[s.chip.dram_batch])
+    if m[s.chip.crowded]:
+        end = min(end, m[s.chip.dram_batch_rows])
     rows = 0
     units = 0
     left = 0
@@ -154,7 +160,7 @@ def _leave_by_rows(m: Any, where: Place, state: s.Channel, time: int) -> int:
         row = m[write.row]
         if row < 0:
             continue
-        if rows < m[s.chip.dram_batch_rows]:
+        if rows < m[s.chip.dram_batch_rows] and number < end:
             rows += 1
             count = _take_row(m, channel, number, end)
             m[state.writes] -= count
@@ -235,6 +241,29 @@ def read_at(m: Any, where: Place, count: int, time: int) -> int:
 def read_begun(m: Any, piece: int, line: int) -> int:
     """When the channel of a slice's line begins the last read that it was asked for, in cycles; until then the read waits."""
     return m[s.Channel(m[s.chip.dram_state] + channel_of(m, piece, line) * s.Channel.size).begun]
+
+
+@core
+def hold_atomics(m: Any, piece: int, line: int, time: int) -> int:
+    """When an atomic that needs DRAM and reaches its slice at ``time`` goes on: not while its channel writes a batch, and until then no later atomic on the channel's lines does.
+
+    (bench.machine.atomic_misses on an H200, ``dirty``: where one of 64, 32, 16, 8, 4 additions misses and replaces a dirty line, a channel takes 120, 62, 35, 22.5, 15 ns per miss, the
+    time of the additions that hit plus 1/32 of a batch; ``beside``: SMs that only hit lose as much as those that miss.)
+    """
+    where = place_of(m, piece, line)
+    state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
+    if m[s.chip.dram_batch_rows]:
+        _catch_up(m, where, state, time)
+    if m[state.batch] <= time < m[state.written]:
+        time = m[state.written]
+        m[state.held] = max(m[state.held], time)
+    return time
+
+
+@core
+def atomics_held(m: Any, piece: int, line: int) -> int:
+    """Until when atomics wait at the slice because one that needs DRAM does (``hold_atomics``)."""
+    return m[s.Channel(m[s.chip.dram_state] + channel_of(m, piece, line) * s.Channel.size).held]
 
 
 @core

@@ -125,8 +125,7 @@ def _fill_set_aside(state: State, chip: Chip, grids: Sequence[Grid]) -> None:
     state.words[s.chip.persisting_ways] = max(ways, 1) if l2.l2_set_aside_max_kib else 0
     if ways:
         state.words[s.chip.l2_dirty_ways] = min(l2.l2_dirty_ways, dirty_ways_beside(ways, l2.l2_ways))
-    if l2.l2_ways - ways >= l2.l2_ways // 2:
-        state.words[s.chip.crowded_write_back] = 0
+    state.words[s.chip.crowded] = l2.l2_ways - ways < l2.l2_ways // 2
 
 
 def _fill_compressible(state: State, chip: Chip, memory: DeviceMemory) -> npt.NDArray[np.int64]:

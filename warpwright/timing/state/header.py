@@ -677,13 +677,18 @@ class Header(Unit):
     l2_partial_ways = from_chip("l2.l2_partial_ways", "ways", "of a set that may hold partly written lines")
     dram_activate_read = rule("tFAW of reads")
     dram_activate_write = rule("tFAW of writes")
+    write_back_sector = from_chip("l2.l2_write_back_sector_cycles", "slice bytes", "for a sector that is written back")
     crowded_write_back = from_chip(
         "l2.l2_crowded_write_back_cycles",
         "slice bytes",
-        "for a line written back where dirty ones may take half of the rest of a set; 0: they may take more",
+        "for a line written back where sets are crowded",
     )
+    crowded = word("", "1: more than half of a set's ways are set aside, so dirty lines may take half of the rest")
     atomic_change = from_chip(
         "l2.l2_atomic_change_cycles", "slice bytes", "for an atomic on a line that is none of the slice's last ones"
+    )
+    atomic_new_line = from_chip(
+        "l2.l2_atomic_new_line_cycles", "slice bytes", "at least for an atomic on such a line and each of its sectors"
     )
     atomic_change_answer = from_chip(
         "l2.l2_atomic_answer_change_cycles", "slice bytes", "the same for one with an answer"
@@ -992,8 +997,11 @@ class Header(Unit):
         "pipes.membar_rounds_apart", "", "a round of an SM's fences begins only when the one before is over"
     )
     l2_dirty_ways = from_chip("l2.l2_dirty_ways", "ways", "of a set that may hold dirty lines")
-    l2_streaming_write_backs = from_chip(
-        "l2.l2_streaming_write_backs_count", "lines", "written back for each time that streaming ones age"
+    l2_streaming_near = from_chip(
+        "l2.l2_streaming_near_percent", "percent", "of written streaming lines leave first, changed by the home's side"
+    )
+    l2_streaming_far = from_chip(
+        "l2.l2_streaming_far_percent", "percent", "of written streaming lines leave first, changed by the other side"
     )
     l2i_cold_latency = derived(
         lambda z: z.cold_code_latency, "cycle", "to a line of code that no SM of the GPC has asked for: DRAM's"

@@ -195,7 +195,7 @@ class SliceGroup(Unit, size=32):
     peer_written = word("bytes", "of data to them")
     replays = word("packets", "sent again after an error")
     policy = word("", "what the access that is served asks for its line (access_policy.py)")
-    limited = word("lines", "written back for the limit of dirty ones since streaming lines aged")
+    streamed = word("percent", "of the next streaming line that leaves first once it has been written back")
 
 
 LK_TO_HOST, LK_FROM_HOST, LK_TO_PEER, LK_FROM_PEER = range(4)
@@ -330,6 +330,7 @@ class Channel(Unit, size=16):
     begun = word("cycle", "when it begins the last read that it was asked for")
     left = word("bursts or requests", "in the last batch of writes")
     full = word("cycle", "when the queue of writes was filled")
+    held = word("cycle", "until which atomics on its lines wait for a batch of writes")
 
 
 WAITING_WRITES = 4
