@@ -126,7 +126,7 @@ extern "C" __global__ void barriers(unsigned *word, int repeats) {
         __syncthreads();
     }
 }
-// Of each block, eight warps poll a word, then `fencing` fence and one adds; out: how often and how long the warps of each role did so.
+// In each block, eight warps poll a word, `fencing` warps fence and one adds to the word; out: number of operations and cycles by role.
 extern "C" __global__ void crowd(unsigned *word, unsigned *out, unsigned fencing, unsigned span) {
     unsigned warp = threadIdx.x / 32, role = warp < 8 ? 0 : warp < 8 + fencing ? 1 : 2, count = 0, begin = clock(), time = begin;
     if (threadIdx.x % 32)
@@ -142,7 +142,7 @@ extern "C" __global__ void crowd(unsigned *word, unsigned *out, unsigned fencing
     atomicAdd(out + 2 * role, count);
     atomicAdd(out + 2 * role + 1, time - begin);
 }
-// When each warp's fence is over after one or four stores to the stack, in the last of some rounds between block barriers.
+// Records when each warp's fence is over after one or four stores to the stack, in the last of some passes between block barriers.
 // A clock that is read directly after a block barrier does not wait for it; one after a load does.
 extern "C" __global__ void leave(unsigned *out, unsigned four) {
     __shared__ volatile unsigned gate;
@@ -166,7 +166,7 @@ extern "C" __global__ void leave(unsigned *out, unsigned four) {
         out[2 * warp + 1] = end + (stored == begin);
     }
 }
-// Of two groups of four warps the second begins `lag` cycles after the first: both fence, the first after a store, the second after one only if `stores`.
+// The second of two groups of four warps begins `lag` cycles after the first. Both fence: the first after a store, the second after one only if `stores`.
 extern "C" __global__ void follow(unsigned *out, unsigned *words, unsigned lag, unsigned stores) {
     __shared__ volatile unsigned gate;
     unsigned warp = threadIdx.x / 32;
@@ -182,7 +182,7 @@ extern "C" __global__ void follow(unsigned *out, unsigned *words, unsigned lag, 
         out[warp] = clock() - begin;
     }
 }
-// A load of a word of the stack after a fence, and one of global memory.
+// Times a load from the stack after a fence, and one from global memory.
 extern "C" __global__ void reload(unsigned *words, unsigned *out) {
     unsigned frame[4], at = (unsigned)__cvta_generic_to_local(frame), value, sum = 0;
     for (int i = 0; i < 4; ++i) {
@@ -209,7 +209,7 @@ def among_polls() -> ww.Module:
 
 @pytest.mark.ci
 def test_a_fence_leaves_the_stack_in_l1(among_polls: ww.Module) -> None:
-    """bench.machine.stack_fences: a load of the stack after a fence takes 55 cycles, as one without it; L1 forgets global lines."""
+    """bench.machine.stack_fences: a load from the stack takes 55 cycles with and without a fence before it; L1 forgets global lines."""
     out = np.zeros(2, np.uint32)
     among_polls["reload"][1, 32](np.zeros(128, np.uint32), out)
     assert out[0] < 70
@@ -240,7 +240,7 @@ def test_a_fence_takes_a_turn_among_polls(
 
 
 def ends(among_polls: ww.Module, four: bool) -> np.ndarray:
-    """When the fences of 32 warps of an SM are over after one or four stores to the stack each."""
+    """Cycles until the fences of 32 warps of an SM are over after one or four stores to the stack each, in order."""
     out = np.zeros(64, np.uint32)
     among_polls["leave"][1, 1024](out, np.uint32(four))
     return np.sort(out[1::2].astype(int) - int(out[::2].min()))
@@ -256,7 +256,7 @@ def test_fences_leave_together_if_all_stores_were_in_l1(among_polls: ww.Module) 
 
 @pytest.mark.ci
 def test_fences_of_warps_that_stored_later_leave_with_the_next_round(among_polls: ww.Module) -> None:
-    """The same with four stores: six of the fences 1,110 to 1,130 cycles, the others 1,484 to 1,512."""
+    """The same with four stores: six of the fences take 1,110 to 1,130 cycles, the others 1,484 to 1,512."""
     over = ends(among_polls, True)
     gaps = np.diff(over)
     assert gaps.max() > 250
@@ -268,7 +268,7 @@ def test_fences_of_warps_that_stored_later_leave_with_the_next_round(among_polls
 @pytest.mark.ci
 @pytest.mark.parametrize(("stores", "card"), [(0, 60), (1, 350)])
 def test_only_fences_after_stores_wait_for_another_round(among_polls: ww.Module, stores: int, card: int) -> None:
-    """bench.machine.fence_rounds, `pairs`: four warps' fences 200 to 300 cycles after four others' end 60 cycles after these, or 350 if the warps have stored."""
+    """bench.machine.fence_rounds, `pairs`: if four warps fence 200 to 300 cycles after four others, their fences end 60 cycles after those, or 350 if they have stored."""
     out = np.zeros(8, np.uint32)
     among_polls["follow"][1, 256](out, np.zeros(8192, np.uint32), np.uint32(250), np.uint32(stores))
     assert int(out[4:].max()) - int(out[:4].max()) == pytest.approx(card, abs=45)

@@ -1,4 +1,4 @@
-// Warps of which each waits for its time, stores some lines and fences, by a table: when each warp's stores are issued and its fence is over.
+// Each warp waits for its time, stores some lines and fences, as a table says; records when its stores have been issued and when its fence is over.
 
 static __device__ __forceinline__ unsigned now()
 {
@@ -70,7 +70,7 @@ template <int LINES, bool STACK, int FENCE> static __device__ __forceinline__ vo
         all.out[0] = kept;
 }
 
-// Until a turn ends, again and again: the third word is the number of polls.
+// Polls until a turn ends; the third word is the number of polls.
 static __device__ __forceinline__ void polls(Turns all)
 {
     unsigned base = all.base;
@@ -107,7 +107,7 @@ template <int FENCE> static __device__ __forceinline__ void fenced(Turns all, in
     }
 }
 
-// `words`: a counter of blocks, a word that is polled and added to, and 32 lines for each warp of the grid. `shift`: 0, or turns begin when the SM's clock is a multiple of 2 to the power of it.
+// `words`: a counter of blocks, a word that is polled and added to, and 32 lines for each warp of the grid. `shift`: 0, or turns begin when the SM's clock is a multiple of 2^shift.
 extern "C" __global__ void __launch_bounds__(1024) scripted(unsigned *out, unsigned *words, const int *table, unsigned target, int turns, unsigned period, int shift)
 {
     unsigned warp = threadIdx.x / 32, number = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -135,8 +135,8 @@ extern "C" __global__ void __launch_bounds__(1024) scripted(unsigned *out, unsig
     }
 }
 
-// A barrier of the grid as the runtime's routine has it: each warp stores four lines to its stack (if STORES) and fences, and one thread of each block adds to a word and polls it.
-// Each warp's sums of cycles until its fence is over; of the first also until its block has met and from there until it sees that the grid has; how often it polled; cycles in all.
+// A barrier of the grid like that of the runtime's routine: each warp stores four lines to its stack (if STORES) and fences, and one thread of each block adds to a word and polls it.
+// Records sums of cycles: of each warp until its fence is over; of each block's first warp also until its block has met, and from then until it sees that the grid has; then its number of polls, and cycles in all.
 template <bool STORES> static __device__ __forceinline__ void barriers(unsigned *out, unsigned *word, int repeats)
 {
     unsigned frame[4], stack = (unsigned)__cvta_generic_to_local(frame), fences = 0, met = 0, waited = 0, count = 0, kept = 0, start = 0, last = 0;

@@ -16,7 +16,7 @@ from bench.machine.card_program import measure_cubin
 
 NOTHING, THREADFENCE, ACQ_REL, SYSTEM, POLL, ADD = range(6)
 Row = tuple[int, int, int, int, int, int, int]
-"""What a warp does: when (cycles), lines that it stores to, whether they are on its stack, how it fences, the first of its global lines, the barrier of those that begin together, how many warps these are."""
+"""What a warp does: when it begins (cycles), number of lines that it stores to, whether they are on its stack, how it fences, the first of its global lines, the block barrier of the warps that begin together, and the number of these."""
 BEGIN_CYCLES = 400
 PERIOD_CYCLES = 8192
 LINES_PER_WARP = 32
@@ -49,7 +49,7 @@ class Script:
         self.arrived = 0
 
     def run(self, rows: Sequence[Row], blocks: int, per_sm: int = 1) -> list[list[int]]:
-        """The median times (cycles from the turn's begin) of each warp of one SM: first, after its stores, after its fence (of a poll: how many there were)."""
+        """Median times of each warp of one SM, in cycles from the beginning of a turn: when it begins, after its stores, and after its fence (for polling warps the number of polls instead)."""
         table = self.device.upload(np.array(rows, np.int32))
         self.arrived += blocks
         shift = PERIOD_CYCLES.bit_length() - 1 if per_sm > 1 else 0
@@ -62,7 +62,7 @@ class Script:
 
 
 def ends(times: Sequence[Sequence[int]]) -> list[int]:
-    """When the fences are over, in order, from when the first of these warps began."""
+    """Cycles from the first of these warps' beginning until each fence is over, in order."""
     first = min(row[0] for row in times)
     return sorted(row[2] - first for row in times)
 
@@ -97,7 +97,7 @@ ROLES = {
 
 
 def pairs(script: Script) -> dict[str, list[list[int]]]:
-    """Four warps of one SM begin together, and four others later by each of ``LAGS``: what both store and whether they fence. Of each: when the others begin, when the first are over, and the others."""
+    """Four warps of one SM begin together, and four others ``LAGS`` cycles later, by the roles of both. Per lag, the cycles at which the others begin, the first four are done, and the others are done."""
     found = {}
     for (early, one), (late, other) in itertools.product(ROLES.items(), ROLES.items()):
         if one[1] == other[1] == NOTHING:
@@ -115,7 +115,7 @@ def pairs(script: Script) -> dict[str, list[list[int]]]:
 
 
 def staggered(script: Script) -> dict[str, list[list[int]]]:
-    """Warps of which each stores and fences some cycles after the one before: when each begins and is over, by lines, cycles and warps."""
+    """Each warp stores and fences some cycles after the previous one: cycles at which each begins and is done, by lines, cycles between two warps, and warps."""
     found = {}
     for lines, apart, warps in itertools.product((0, 1, 4), (10, 30, 60, 120), (8, 16, 32)):
         if script.device.kind == "card" or (apart == 30 and warps == 16):
@@ -126,7 +126,7 @@ def staggered(script: Script) -> dict[str, list[list[int]]]:
 
 
 def among_polls(script: Script) -> dict[str, list[int]]:
-    """How long fences take that begin while eight other warps of each SM poll a word, and one adds to it or none: by stack lines, fencing warps, adding warps."""
+    """Cycles of fences that begin while eight other warps of each SM poll a word and one or none adds to it, by stack lines, fencing warps and adding warps."""
     found = {}
     for lines, fencing, adding in itertools.product((0, 1, 4), (1, 4, 8, 16), (0, 1)):
         if script.device.kind == "model" and (lines, fencing) not in ((0, 8), (4, 8)):
@@ -138,7 +138,7 @@ def among_polls(script: Script) -> dict[str, list[int]]:
 
 
 def barriers(device: Device, cubin: bytes) -> dict[str, list[float]]:
-    """Parts of a grid barrier by kernel and ``SHAPES``, means in cycles: until a warp's fence is over, until a block has met, from there until it sees that the grid has, a block's polls, the whole barrier."""
+    """Parts of a grid barrier by kernel and ``SHAPES``: mean cycles until a warp's fence is over, until a block has met, and from then until it sees that the grid has; a block's polls; and cycles of the whole barrier."""
     module, chip = device.load(cubin), int(device.describe()["sm_count"])
     out, found = device.upload(np.zeros(chip * 64 * 5, np.uint32)), {}
     repeats = 4 if device.kind == "model" else 12
@@ -155,7 +155,7 @@ def barriers(device: Device, cubin: bytes) -> dict[str, list[float]]:
 
 
 def measure(device: Device, cubin: bytes) -> dict[str, object]:
-    """Results of the functions above. Each turn's results are stored, so that the SM has always written when the next turn begins."""
+    """Results of the functions above. Each turn stores its results, so the SM has always stored before the next turn begins."""
     script = Script(device, cubin)
     return {
         "crowds": crowds(script),

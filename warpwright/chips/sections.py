@@ -201,13 +201,13 @@ class Pipes(Section):
     membar_place_cycles: int = Field(ge=0)
     """Before the place of one is another's of the round."""
     membar_rounds_apart: bool
-    """Whether fences of every scope go in rounds within the SM, the next when the one before is over, also where it waits at the slices; else those for the device, as places are free."""
+    """Whether fences of every scope leave the SM in rounds, each when the previous one is over, even if that waits at the slices; otherwise fences of device scope leave as places become free."""
     membar_round_count: int = Field(ge=0, le=64)
-    """Fences of an SM that wait at the slices at once; 0: any number."""
+    """Greatest number of an SM's fences that wait at the slices at once; 0: any number."""
     membar_round_interval_cycles: int = Field(ge=0)
     """Between two rounds of an SM's fences after stores; 0: there are no such rounds."""
     membar_group_interval_cycles: int = Field(ge=0)
-    """Fences for the system leave an SM in groups, one no sooner than so long after the one before; so do rounds of others that wait among polls."""
+    """Least time between two groups of fences of system scope that leave an SM, and between two rounds of other fences that wait among polls."""
     membar_group_cycles: int = Field(ge=0)
     """Those that come so soon after the first of a group go with it."""
 
@@ -514,9 +514,9 @@ class L2(Section):
     l2_write_history_count: int = Field(gt=0)
     """Accesses of a line that its share of writes looks back on, each with a weight that falls by this part; a power of two."""
     l2_queued_history_count: int = Field(gt=0)
-    """The same of a line's share of atomics while a queue of accesses waits for it, in which those of many SMs are mixed; a power of two."""
+    """The same for a line's share of atomics while a queue of accesses, in which those of many SMs are mixed, waits for it; a power of two."""
     l2_queued_history_cycles: int = Field(ge=0)
-    """How long such a queue takes at least."""
+    """Least time for which such a queue occupies the line."""
     l2_written_least_percent: float = Field(ge=0.01, le=100)
     """Share of writes among a line's last accesses below which it no longer counts as written."""
     l2_other_side_cycles: int = Field(ge=0)

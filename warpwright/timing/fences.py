@@ -1,12 +1,12 @@
-"""Fences of an SM on their way through the slices, in rounds where they wait among polls.
+"""Fences of an SM at the slices, where they wait among polls in rounds.
 
-A fence goes to each slice that its SM has used and follows the reads that wait there. At a slice that an SM polls (strong loads), it takes a turn like a poll: of the port, and of the line
-that atomics change for which a read has waited last.  While one round waits there, the SM's other fences wait for it to come back, and then leave together.
+A fence goes to each slice that its SM has used and follows the reads that wait there.  At a slice that an SM polls (strong loads), it takes a turn like a poll: a turn of the port, and one
+of the line, among those that atomics change, for which a read has waited last.  While one round waits there, the SM's other fences wait for its return, and then leave together.
 
-On H200, beside eight polling warps of each SM, a fence takes as long as a poll and some 100 cycles, and the polls lose one for each round, whether one warp fences or four
-(bench.machine.fences_among_polls).  Among ordinary loads, and for the system's scope, fences are not measured to go in rounds: each follows the loads and takes nothing (``queues_end``).
-Volta and Ampere are taken to do the same: in all three a fence is a request that follows the SM's others through the crossbar.  Pascal's fences
-have rounds of their own within the SM (``sub_core.fence_done``), one at a time whatever they wait for; such a round is one round here.  ``membar_rounds_apart`` selects between the two.
+On H200, beside eight polling warps of each SM, a fence takes the time of a poll and some 100 cycles, and each round costs one poll, whether one warp fences or four
+(bench.machine.fences_among_polls).  No rounds were measured among ordinary loads or for system scope: such a fence follows the loads and takes no turn (``queues_end``).
+Volta and Ampere are assumed to do the same, because their fences too are requests that follow the SM's others through the crossbar.  Pascal's fences
+have rounds of their own within the SM (``sub_core.fence_done``), one at a time whatever they wait for; each of these is one round here.  ``membar_rounds_apart`` selects between the two.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from warpwright.timing.l2 import counterpart, is_far, line_turn, port, queue_end
 from warpwright.timing.l2_hazards import FAR, FRACTION, NEAR, atomics_on, queue_of, turn_units
 
 SOON_CYCLES = 64
-"""A round that is back so soon is waited for in the window at hand; other fences ask again in the next one."""
+"""A fence waits within the present window for a round that returns within so many cycles; otherwise it asks again in the next window."""
 
 
 @core
 def joins_within(m: Any) -> int:
-    """Cycles after the first fence of a round in which others join it: those that arrive together, or, where an SM has rounds of its own, until its first places are free again."""
+    """Cycles after a round's first fence within which others join it: those of fences that arrive together, or, if the SM has rounds of its own, those until its first places are free again."""
     return m[s.chip.fence_place_time if m[s.chip.fence_rounds_apart] else s.chip.fence_together]
 
 
 @core
 def way_back(m: Any) -> int:
-    """Cycles, beyond its wait, until the round after one that waits at a slice may leave: the distance of two groups, or, where an SM has rounds of its own, until this one is over."""
+    """Cycles beyond a round's wait at a slice until the next round may leave: the interval of two groups, or, if the SM has rounds of its own, the time until this one is over."""
     return m[s.chip.fence_latency if m[s.chip.fence_rounds_apart] else s.chip.fence_turn]
 
 
 @core
 def near_slice(m: Any, partition: int, home: int) -> int:
-    """The slice of a partition through which its SMs reach the lines of a home."""
+    """The slice of a partition through which its SMs reach the lines of the slice ``home``."""
     return counterpart(m, home) if is_far(m, partition, home) else home
 
 
 @core
 def is_polled(m: Any, piece: int) -> bool:
-    """Whether SMs of a slice's side have strong loads there."""
+    """Whether SMs on a slice's side have made strong loads there."""
     return m[queue_of(m, piece).polled] != 0
 
 
 @core
 def pass_port(m: Any, piece: int, time: int) -> int:
-    """When a fence that reaches a slice at ``time`` has passed its port, of which it takes an access where it waits among polls."""
+    """The cycle at which a fence that reaches a slice at ``time`` has passed its port, which it occupies for one access if it waits among polls."""
     end = queue_end(m, piece, time)
     return port(m, piece, time, 1) if end > time and is_polled(m, piece) else end
 
 
 @core
 def pass_line(m: Any, home: int, time: int, far: bool) -> int:
-    """When a fence that reaches a slice at ``time`` has had its turn among the accesses that wait for the line on which a read waited last."""
+    """The cycle at which a fence that reaches a slice at ``time`` has had its turn among the accesses to the line for which a read has waited last."""
     line = m[queue_of(m, home).awaited] - 1
     if line < 0:
         return time
@@ -71,7 +71,7 @@ def pass_line(m: Any, home: int, time: int, far: bool) -> int:
 
 @core
 def pass_slice(m: Any, partition: int, home: int, time: int) -> int:
-    """How long a fence that reaches the slices at ``time`` waits for one of them, and for the other side's."""
+    """Cycles for which a fence that reaches the slices at ``time`` waits at one of them and at its counterpart on the other side."""
     near = near_slice(m, partition, home)
     passed = pass_port(m, near, time)
     if near != home:
@@ -83,7 +83,7 @@ def pass_slice(m: Any, partition: int, home: int, time: int) -> int:
 
 @core
 def visit_slices(m: Any, sm: s.SM, partition: int, time: int) -> int:
-    """How long fences of an SM that leave together at ``time`` wait at the slices that it has used; where they wait among polls, they are a round, and the next leaves when it is back."""
+    """Cycles for which fences of an SM that leave together at ``time`` wait at the slices that it has used; if they wait among polls, they are a round, and the next one leaves when it returns."""
     words = m[s.chip.touched_words]
     index = m[sm.index]
     first = m[s.chip.touched] + (index >> 6)
@@ -106,7 +106,7 @@ def visit_slices(m: Any, sm: s.SM, partition: int, time: int) -> int:
 
 @core
 def queues_end(m: Any, sm: s.SM, partition: int, time: int) -> int:
-    """When a fence that reaches the slices at ``time`` follows the reads that wait at those which its SM has used, if it takes no turn among them."""
+    """The cycle at which the reads that wait at the slices used by an SM have passed, for a fence that reaches them at ``time`` and takes no turn among them."""
     words = m[s.chip.touched_words]
     index = m[sm.index]
     first = m[s.chip.touched] + (index >> 6)
@@ -120,20 +120,20 @@ def queues_end(m: Any, sm: s.SM, partition: int, time: int) -> int:
 
 @core
 def misses_round(m: Any, sm: s.SM, time: int) -> bool:
-    """Whether a fence at ``time`` comes after the last round has left, or finds no place in it."""
+    """Whether a fence at ``time`` comes too late for the last round, or finds no place in it."""
     full = 0 < m[s.chip.fences_at_slices] <= m[sm.round_fences]
     return full or time > m[sm.round_left] + joins_within(m)
 
 
 @core
 def comes_too_early(m: Any, sm: s.SM, time: int) -> bool:
-    """Whether a fence at ``time`` must wait for a round that is not back soon: how long it will wait at the slices is not known yet."""
+    """Whether a fence at ``time`` must wait for a round that does not return soon, so that its own wait at the slices is not known yet."""
     return misses_round(m, sm, time) and m[sm.round_back] > time + SOON_CYCLES
 
 
 @core
 def fence_waits(m: Any, sm: s.SM, partition: int, time: int) -> int:
-    """How much longer a fence of an SM takes that would leave at ``time``: until its round leaves, and what that waits at the slices."""
+    """Additional cycles of a fence that is ready to leave its SM at ``time``: until its round leaves, and the round's wait at the slices."""
     if misses_round(m, sm, time):
         leaves = max(time, m[sm.round_back])
         return leaves - time + visit_slices(m, sm, partition, leaves)

@@ -73,10 +73,10 @@ def lent_and_back(m: Any, home: int, line: int, time: int) -> bool:
 
 @core
 def note_access(m: Any, entry: s.LineAtomics, atomic: bool, time: int) -> None:
-    """Update the share of atomics among a line's accesses: over more of them while a queue waits for it, in which accesses of many SMs are mixed.
+    """Update the share of atomics among a line's last accesses: among more of them while a queue waits for the line, because it mixes accesses of many SMs.
 
     (bench.machine.fences_among_polls on H200: barriers of 8 and 16 blocks of a warp on each SM without fences take 5.4 cycles per block, and 2.6 and 2.8 where the first poll waits
-    for its addition; over 32 accesses the model takes 5.0 and 4.8.)
+    for its addition; with 32 accesses, the model takes 5.0 and 4.8.)
     """
     share = m[entry.share]
     queued = (m[entry.free] >> FRACTION) > time + m[s.chip.queued_history_from]

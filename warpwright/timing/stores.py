@@ -33,7 +33,7 @@ def count_store(m: Any, sm: s.SM, w: s.Warp, local: bool) -> None:
 
 @core
 def note_way(m: Any, sm: s.SM, w: s.Warp, about: s.StoreBuffer, stored: int, local: bool) -> None:
-    """Record when a store was ``stored`` in L1, for fences, and when its lines are out."""
+    """Record for fences the cycle ``stored`` at which a store was in L1, and the cycle at which its lines are out."""
     m[w.stored] = stored
     if not local:
         m[about.last_shared] = m[about.last]

@@ -63,7 +63,7 @@ def device_fence(m: Any, sm: s.SM, time: int) -> int:
     if time >= m[sm.full_fence_done]:
         m[sm.clean] = m[sm.full_fence]
     ordered = max(m[sm.clean], m[sm.written_open]) if m[s.chip.fence_interval] else m[sm.clean]
-    if m[sm.wrote] <= ordered:  # a round of fences is over, or has begun, that orders it (written_rounds.py)
+    if m[sm.wrote] <= ordered:  # ordered by a round of fences that is over or has begun (written_rounds.py)
         return m[s.chip.fence_latency]
     if time >= m[sm.full_fence_done]:
         m[sm.full_fence] = time

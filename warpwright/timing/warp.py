@@ -193,7 +193,7 @@ def beyond_device(m: Any, sm: s.SM, time: int) -> int:
 
 @core
 def ask_in_round(m: Any, sm: s.SM, w: s.Warp, latency: int, time: int) -> None:
-    """Send a fence of an SM that has stored with its round, once that may leave (``written_rounds.py``)."""
+    """Send a fence of an SM that has stored, together with its round, once the round may leave (``written_rounds.py``)."""
     if waits_for_stores(m, sm, w):
         new_request(m, sm, w, s.RQ_FENCE, time, latency, 0, s.FENCE_NOT_YET)
         return
@@ -206,7 +206,7 @@ def ask_in_round(m: Any, sm: s.SM, w: s.Warp, latency: int, time: int) -> None:
 
 @core
 def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
-    """Send a fence whose warp's writes are acknowledged to the slices: with its round if the SM has stored, at once if not.
+    """Send a fence whose warp's writes are acknowledged to the slices: with its round if the SM has stored, otherwise at once.
 
     A group of system-scope fences leaves when the previous one is on its way back from outside the device, whether anything was written or not (``fences``,
     ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).  On V100 a group is assumed to have one of each sub-core (seed 002's Table 9: a

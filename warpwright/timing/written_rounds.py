@@ -1,11 +1,11 @@
 """Fences of the device's scope leave an SM that has stored in rounds, one at a time.
 
-The first fence that comes to L1 begins a round; other fences join it if their warps' stores were in L1 before it.  The round leaves when no store of the SM is on its way, whoever stored, and
-the remaining fences leave with the next round, when this one is back.  A fence of an SM that has not stored since the last round began needs no round and leaves soon after it.
+The first fence that reaches L1 begins a round; other fences join it if their warps' stores were in L1 before it.  The round leaves when no store of the SM, by any warp, is on its way.  The
+remaining fences leave with the next round, when this one returns.  A fence of an SM that has not stored since the last round began needs no round of its own and leaves soon after it.
 
-On an H200 (``python -m bench.machine.fence_rounds``, one SM): fences of 32 warps after four stores to the stack each are over after 1,110 to 1,130 cycles (6) and 1,484 to 1,512 (26), after
-one store each after 720 to 803 (all). Four warps that store and fence up to 50 cycles after four others end 60 to 90 cycles after them, those 60 to 430 cycles later 350 to 390 after them; without
-stores of their own, 60 cycles after them.
+On one SM of an H200 (``python -m bench.machine.fence_rounds``), after four stores to the stack each, six of 32 warps' fences are over after 1,110 to 1,130 cycles and 26 after 1,484 to 1,512;
+after one store each, all are over after 720 to 803.  If four warps store and fence up to 50 cycles after four others, they are done 60 to 90 cycles after them; 60 to 430 cycles after the
+others, 350 to 390 cycles after them; and without stores of their own, 60 cycles after them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warpwright.timing import state as s
 
 @core
 def next_round(m: Any, sm: s.SM, opens: int) -> None:
-    """Begin another round."""
+    """Begin another round; ``opens`` is the cycle at which its first fence comes to L1."""
     m[sm.written_round] += 1
     m[sm.written_open] = opens
     m[sm.written_before] = m[sm.written_leaves]
@@ -29,7 +29,7 @@ def next_round(m: Any, sm: s.SM, opens: int) -> None:
 
 @core
 def join_round(m: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, time: int) -> None:
-    """Note to which round a fence issued at ``time`` belongs. It comes to L1 after the accesses of its sub-core, and the stores to global memory, that wait in queues."""
+    """Record the round to which a fence issued at ``time`` belongs. The fence reaches L1 after the queued accesses of its sub-core and the queued stores to global memory."""
     about = s.StoreBuffer(sm + m[s.chip.join_at] + m[s.chip.buffer_lines] * s.StoreLine.size)
     comes = max(max(time + m[s.chip.mio_latency], m[sc.mio_free]), max(m[about.last_shared], m[w.stored]))
     if m[sm.written_leaves] < comes:
@@ -54,13 +54,13 @@ def waits_for_stores(m: Any, sm: s.SM, w: s.Warp) -> bool:
 
 @core
 def crossing(m: Any, sm: s.SM) -> int:
-    """How much later a round comes back after writes to the other side of L2: the acknowledgement of a write is taken to leave when it arrives there."""
+    """Cycles by which a round returns later after writes to the other side of L2: a write is taken to be acknowledged when it arrives there."""
     return m[s.chip.far_latency] >> 1 if m[sm.wrote_far] > m[sm.clean] else 0
 
 
 @core
 def round_leaves(m: Any, sm: s.SM, w: s.Warp, acked: int) -> int:
-    """When a warp's fence leaves with its round, or after it, if the SM's last store was acknowledged at ``acked``.
+    """The cycle at which a warp's fence leaves with its round, or after it, if the SM's last store was acknowledged at ``acked``.
 
     A round takes its least time even if all stores were acknowledged long ago (``fence_crews``: 345 cycles, ``fence_sides``: 180 more after writes to the other side).
     """

@@ -706,9 +706,9 @@ class Header(Unit):
     queued_history_shift = derived(
         lambda z: z.chip.l2.l2_queued_history_count.bit_length() - 1,
         "",
-        "of the accesses that a line's share of atomics looks back on while others wait for it",
+        "log2 of the accesses over which a line's share of atomics is taken while a queue waits for it",
     )
-    queued_history_from = from_chip("l2.l2_queued_history_cycles", "cycle", "that these take at least")
+    queued_history_from = from_chip("l2.l2_queued_history_cycles", "cycle", "that such a queue takes at least")
     slice_queues = area("slice_queues", "the slices' queues (SliceQueue)")
     read_after_write = from_chip(
         "l2.l2_read_after_write_cycles", "cycle", "of a slice between a write to a line and a read of it"

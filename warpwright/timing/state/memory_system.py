@@ -38,7 +38,7 @@ REMOTE_LINES_MASK = (1 << REMOTE_SECTORS_SHIFT) - 1
 FENCE_AT_L2, FENCE_ASKED, FENCE_SYSTEM = 1 << 20, 1 << 21, 1 << 22
 """Flags of ``Warp.fence``: the fence will go to the slices once writes are acknowledged; it has gone; it has system scope."""
 FENCE_AFTER_LOADS, FENCE_IN_TURN, FENCE_NOT_YET, FENCE_IN_ROUND = range(4)
-"""``Request.full`` of a fence: it follows the loads at the slices; takes a turn among polls; cannot leave yet; takes a turn, in a round of an SM that has stored."""
+"""``Request.full`` of a fence: follows the loads at the slices; takes a turn among polls; cannot leave yet; takes a turn, with a round of an SM that has stored."""
 
 
 class Waiter(Unit):
@@ -124,7 +124,7 @@ class StoreBuffer(Unit):
     free = word("cycle", "when the next store can come in")
     array = word("cycle", "when L1's array has made the passes of stores whose lines leave, and of loads between them")
     last = word("cycle", "when the last line is out")
-    last_shared = word("cycle", "when the last line is out that is not of a warp's local memory")
+    last_shared = word("cycle", "when the last line that is not of local memory is out")
     sent = word("lines", "that went to the output so far")
     went = word("cycle", "when the last one went")
     output = words(MAX_OUTPUT_LINES, "cycle", "when each of the last was out and the next one could begin")
@@ -306,7 +306,7 @@ class SliceQueue(Unit):
     held = word("cycle", "until when it is held up, with a fraction")
     looked = word("", "the line of the last strong load of the device's scope, plus one")
     polled = word("", "the line of the last strong load of an SM of its side, plus one")
-    awaited = word("", "the line that atomics change of which a read has waited last, plus one")
+    awaited = word("", "the line, among those that atomics change, for which a read has waited last, plus one")
     accepted = word("cycle", "when it accepted its last atomic, less the way from the other side for one from there")
     writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
     atomics = parts(LineAtomics, LAST_WRITES, "the atomics on some lines")
