@@ -1,4 +1,4 @@
-// Additions of which some miss L2, or another access does; and additions to several words and sectors of a line.
+// Additions that hit L2, among which additions or other accesses miss; and additions to several words and sectors of a line.
 using u16 = unsigned short;
 using u32 = unsigned;
 using u64 = unsigned long long;
@@ -57,7 +57,7 @@ template <int Kind> __device__ void rounds(u64* out, char* hot, u32 hot_lines, c
     }
 }
 
-// For `span` ns; only the first `missing` blocks have rounds that miss.  out: rounds of each block's warps, and ns.
+// Rounds for `span` ns; only the first `missing` blocks have rounds that miss.  out: for each block, the sum of its warps' rounds, and ns.
 template <int Kind>
 __device__ void for_a_while(u64* out, char* hot, u32 hot_lines, char* cold, u32 cold_lines, u32 period, u32 first, u32 missing, u32 span) {
     __shared__ u32 done;
@@ -121,7 +121,7 @@ extern "C" __global__ void sides(u16* cycles, char* memory, u32 blocks) {
     }
 }
 
-// `n` rounds in which each group of `words` * `sectors` lanes adds to (or stores, or loads) so many words of so many sectors of a line.  The line is in one of `count` blocks
+// `n` rounds in which each group of `words` * `sectors` lanes adds to (or stores, or loads) `words` words in each of `sectors` sectors of a line.  The line is in one of `count` blocks
 // of 4 KiB from the SM's row of `lists`, whose number is in `rows`.  words and sectors are powers of two.
 template <int Kind> __device__ void several(u64* out, char* memory, const u16* lists, const u32* rows, u32 count, u32 words, u32 sectors, u32 seed, int n) {
     u32 id = blockIdx.x * blockDim.x + threadIdx.x, lanes = words * sectors, lane = id & (lanes - 1), total = gridDim.x * blockDim.x / lanes, sum = 0;

@@ -33,9 +33,9 @@ SPAN_NS = 150_000
 KINDS = ("sum", "load", "store", "answered")
 PERIODS = (256, 128, 64, 32, 16, 8, 4, 2)
 GROUPS = tuple((words, sectors) for sectors in (1, 2, 4) for words in (1, 2, 4, 8))
-"""Words of each sector, and sectors of a line."""
+"""Number of words in each sector, and of sectors in a line."""
 SIDES_BYTES, SIDES_ROUNDS = 30_000_000, 300
-"""Memory that ``sides`` adds to, 7.6 lines for each set of an H200's L2, and additions of each thread."""
+"""Bytes of memory that ``sides`` adds to (7.6 lines for each set of an H200's L2), and additions per thread."""
 SIDES_COUNTS = (
     "gpu__time_duration.sum", "dram__sectors_read.sum", "dram__sectors_write.sum", "lts__t_sectors_op_red.sum",
     "lts__t_sectors_op_red_lookup_hit.sum", "lts__t_sectors_op_red_lookup_miss.sum",
@@ -55,12 +55,12 @@ class Bench:
         self.first = 1
 
     def arguments(self, period: int) -> list[Any]:
-        """Those that all kernels of rounds have."""
+        """The arguments that all kernels of rounds have."""
         hot, cold = (np.uint32(mib * MIB // LINE_BYTES - 1) for mib in (HOT_MIB, COLD_MIB))
         return [self.out, self.hot, hot, self.cold, cold, np.uint32(period), np.uint32(self.first & 0xFFFFFFFF)]
 
     def span(self, kernel: str, period: int, count: int, sms: int) -> float:
-        """Nanoseconds of ``count`` rounds on so many SMs."""
+        """Nanoseconds of ``count`` rounds on ``sms`` SMs."""
         self.module.launch(kernel, sms, THREADS, [*self.arguments(period), np.int32(count)])
         self.first += count * sms * PAIRS
         times = self.out.read(np.uint64, 2 * sms).reshape(sms, 2)
@@ -83,7 +83,7 @@ def _nothing() -> None:
 
 
 def dirty(b: Bench) -> list[Row]:
-    """Misses that replace dirty lines, by what misses, how rarely, and the number of SMs."""
+    """Nanoseconds per round with misses that replace dirty lines, by what misses, how rarely, and the number of SMs."""
     counts = (16, 32) if b.model else (96, 288)
     rows: list[Row] = []
     for sms in (b.sm_count, b.sm_count // 2, b.sm_count // 4):
@@ -101,7 +101,7 @@ def dirty(b: Bench) -> list[Row]:
 
 
 def clean(b: Bench) -> list[Row]:
-    """The same where lines that are replaced are clean."""
+    """The same with misses that replace clean lines."""
     other, sink = b.device.alloc(256 * MIB), b.device.alloc(4096)
     rows: list[Row] = []
 
@@ -122,7 +122,7 @@ def clean(b: Bench) -> list[Row]:
 
 
 def beside(b: Bench) -> list[Row]:
-    """Rounds per ns of the SMs that miss and of those that do not, where half of them, all or none do."""
+    """Rounds per nanosecond of the SMs that miss and of those that do not, when none, half or all of them miss."""
     rows: list[Row] = []
     warps = THREADS // 32
     for kernel in KINDS:

@@ -462,9 +462,9 @@ class L2(Section):
     l2_dirty_ways: int = Field(gt=0)
     """Of a set, how many ways may hold dirty lines before one is written back; no limit where a set has no more ways."""
     l2_streaming_near_percent: int = Field(ge=0, le=100)
-    """Share of streaming lines, changed last from the home's side, that are evicted first once they have been written back for the limit of dirty lines."""
+    """Share of the streaming lines last changed from the home's side that are evicted first once the limit of dirty lines has made L2 write them back."""
     l2_streaming_far_percent: int = Field(ge=0, le=100)
-    """The same of lines changed last from the other side."""
+    """The same for lines last changed from the other side."""
     l2_write_back_lag_cycles: int = Field(ge=0)
     """How late DRAM's write queue may be before L2 takes no more dirty lines."""
     l2_slice_bytes_per_clk: int = Field(gt=0)
@@ -498,7 +498,7 @@ class L2(Section):
     l2_atomic_change_cycles: float = Field(ge=0)
     """Of a slice, for an atomic on another line than its last ones."""
     l2_atomic_new_line_cycles: float = Field(ge=0)
-    """Of a slice, at least, for an atomic on several words of such a line, and again for each sector."""
+    """Least time of a slice for an atomic on several words of such a line; the same time again for each sector."""
     l2_atomic_answer_change_cycles: float = Field(ge=0)
     """The same for one with an answer."""
     l2_atomic_turn_cycles: float = Field(ge=0)
