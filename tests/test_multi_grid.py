@@ -145,11 +145,11 @@ def test_a_single_device_is_a_cooperative_launch_too() -> None:
 @pytest.mark.ci
 def test_a_barrier_of_two_gpus_takes_two_ways_over_their_link_at_least() -> None:
     """Each round has two barriers of all grids, whose stores go to the first GPU and back."""
-    few, many = (rotated("p100x2-nvlink", "60", [0, 1], rounds=rounds) for rounds in (1, 3))
+    few, many = (rotated("p100x2-nvlink", "60", [0, 1], rounds=rounds) for rounds in (1, 8))
     clock = few[0].sm_clock_mhz
-    each_us = (many[0].cycles - few[0].cycles) / 4 / clock
+    each_us = (many[0].cycles - few[0].cycles) / 14 / clock
     assert 2 * 0.6 < each_us < 20
-    slow = [run.cycles for run in rotated("p100x2-pcie", "60", [0, 1], rounds=3)]
+    slow = [run.cycles for run in rotated("p100x2-pcie", "60", [0, 1], rounds=8)]
     assert slow[0] > many[0].cycles
 
 

@@ -50,10 +50,18 @@ def test_scattered_steps_need_more_of_them() -> None:
     assert 0 < found.error < 0.02
 
 
+TOO_FEW = Shape("two_phases", 1, 32, 24)
+"""On V100, 27 of these steps are timed before they are seen to repeat themselves."""
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize(
     "shape",
-    [shape for shape in SHAPES if shape.blocks_per_sm * shape.threads == 32] + [Shape("heat", 2, 64, 40)],
+    [
+        *(shape for shape in SHAPES if shape.blocks_per_sm * shape.threads == 32 and shape != TOO_FEW),
+        Shape("heat", 2, 64, 40),
+        Shape("two_phases", 1, 32, 32),
+    ],
     ids=lambda shape: f"{shape.kernel}-{shape.blocks_per_sm}x{shape.threads}-{shape.steps}",
 )
 def test_sampled_steps_take_as_long_as_all_of_them(shape: Shape) -> None:
