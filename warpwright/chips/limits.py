@@ -136,6 +136,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "gpc_coalescer_requests_count": (None, 1024),  # no GPC has more SMs
     "l1_drawn_ways": (None, 4),
     "l2_write_history_count": (None, 4096),
+    "l2_queued_history_count": (None, 4096),
     "l2_written_least_percent": (0.01, 100),
     "l2_policy_hash_block_bytes": (64, 1 << 20),
     "lsu_atomic_answer_free_count": (None, 64),
@@ -454,7 +455,8 @@ def _dram(chip: Chip) -> Iterator[str]:
 def _powers(chip: Chip) -> Iterator[str]:
     names = (
         *("register_bank_count", "instruction_bytes", "icache_line_bytes", "constant_line_bytes", "page_kib"),
-        *("gpc_coalescer_lines", "l2_fetch_bytes", "l2_write_history_count", "l2_policy_hash_block_bytes"),
+        *("gpc_coalescer_lines", "l2_fetch_bytes", "l2_write_history_count", "l2_queued_history_count"),
+        "l2_policy_hash_block_bytes",
     )
     for name in names:
         value = chip.get(name)

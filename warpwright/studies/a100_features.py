@@ -99,13 +99,17 @@ def figure_31(step: Step) -> Result:
 BARRIERS = """
 __device__ void work(int cycles) { long long begin = clock64(); while (clock64() - begin < cycles) ; }
 // Each step: half of the warps works long before the barrier, the other half has long work that does not depend on it; they take turns.
+// A clock that is read behind __syncthreads does not wait for it; a word of shared memory does.
 extern "C" __global__ void together(int repeats, int brief, int lengthy)
 {
+    __shared__ volatile unsigned zero;
+    zero = 0;
     for (int r = 0; r < repeats; r++) {
         bool first = (threadIdx.x < blockDim.x / 2) == (r & 1);
         work(first ? lengthy : brief);
         __syncthreads();
-        work(first ? brief : lengthy);
+        if (zero == 0)
+            work(first ? brief : lengthy);
     }
 }
 extern "C" __global__ void split(int repeats, int brief, int lengthy)
