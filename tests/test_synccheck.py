@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from warpwright.tools.checks.warp_syncs import barrier_site
 
 SOURCE = r"""
 extern "C" __global__ void some_go_round(const int *in, int n, int *out) {
@@ -337,6 +338,13 @@ extern "C" __global__ void stored(int *out) {
     cooperative_groups::this_grid().sync();
     out[blockIdx.x * blockDim.x + threadIdx.x] += 1;
 }
+extern "C" __global__ void repeated(int *out) {
+    auto grid = cooperative_groups::this_grid();
+    for (int k = 0; k < 3; k++) {
+        out[grid.thread_rank()] = k; grid.sync();
+        out[grid.size() + grid.thread_rank()] = out[(grid.thread_rank() + 77) % grid.size()];
+    }
+}
 extern "C" __global__ void parted(int *out) {
     if (threadIdx.x < 32) {
         __syncthreads();  // here
@@ -356,9 +364,25 @@ def test_a_grid_barrier_is_one_barrier(chip: str) -> None:
     module = gpu.compile(GRID_BARRIERS, name="grid.cu")
     module["once"][4, 64]()
     module["stored"][4, 96](np.zeros(4 * 96, np.int32))
+    module["repeated"][4, 128](np.zeros(2 * 4 * 128, np.int32))
     assert gpu.findings == []
     module["parted"][1, 64](np.zeros(32, np.int32))
     (finding,) = gpu.findings
     told = finding.places[0].line + finding.details[0]
     assert "// here" in told
     assert "// there" in told
+
+
+def test_a_copy_of_a_barrier_belongs_to_the_branch_that_goes_there() -> None:
+    """For sm_90, copies stand behind the kernel's last instruction; in a module of many kernels, some have the line of the kernel's end."""
+    kernel = ww.GPU("h200", timing="off").compile(GRID_BARRIERS, name="grid.cu")["repeated"]
+    program = kernel._loaded.program
+    opcodes = [instruction.opcode for instruction in program.instructions]
+    end = opcodes.index("EXIT", opcodes.index("BAR"))
+    copies = [n for n, opcode in enumerate(opcodes) if opcode == "BAR" and n > end]
+    assert len(copies) == 5
+    for copy in copies:
+        site = barrier_site(program, copy)
+        assert site is not None
+        assert site < end
+        assert "DIV" in program.instructions[site].modifiers

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.code_sites import place_of
-from warpwright.isa.program import Instruction, Program
+from warpwright.isa.program import Instruction, Kind, Program
 
 FIRST_WITH_WARPSYNC = 70
+_ENDS = ("BAR", "BRA", "BRX", "BSYNC", "CALL", "EXIT", "RET")
 _OPERATION = re.compile(r"\b(?:shfl|vote)\.sync\.[\w.]+\s[^;]*,\s*(-?\w+|%\w+)\s*;")
 _CONSTANT = re.compile(r"\bmov\.[bus]32\s+(%\w+),\s*(-?\w+)\s*;")
 FULL_MASK = 0xFFFFFFFF
@@ -98,8 +99,30 @@ def _gathers_for_barrier(program: Program, index: int) -> bool:
 
 def barrier_site(program: Program, index: int) -> int | None:
     """The instruction whose line a block barrier belongs to; None if several lines share it."""
-    places = place_of(program, index)
+    places = place_of(program, _divergent_entry(program.instructions, index))
     return places[0] if len(places) == 1 else None
+
+
+def _divergent_entry(instructions: Sequence[Instruction], index: int) -> int:
+    """The BRA.DIV that goes to a barrier, if that is the copy for warps whose lanes are apart; otherwise the barrier itself.
+
+    For sm_90, compilers put these copies (WARPSYNC.COLLECTIVE, BAR) behind the kernel's last instruction, some with the line of its end.
+    """
+    for n in range(index - 1, -1, -1):
+        if instructions[n].opcode == "WARPSYNC" and "COLLECTIVE" in instructions[n].modifiers:
+            break
+        if instructions[n].opcode in _ENDS:
+            return index
+    else:
+        return index
+    entries = [
+        (operand.value, n)
+        for n, x in enumerate(instructions)
+        if x.opcode == "BRA" and "DIV" in x.modifiers
+        for operand in x.operands
+        if operand.kind is Kind.LABEL and operand.value <= instructions[index].address
+    ]
+    return max(entries)[1] if entries else index
 
 
 def _operation_behind(program: Program, index: int) -> int:
