@@ -374,7 +374,7 @@ def test_an_interrupted_native_program_reports_where_its_warps_are(tmp_path: Pat
     os.killpg(running.pid, signal.SIGINT)
     shown, errors = running.communicate(timeout=100)
     assert running.returncode == 130, told + errors
-    assert "warpwright: interrupted in cuLaunchKernel: kernel add, block (0, 0, 0):" in errors
+    assert "warpwright: interrupted in cuMemcpyDtoH_v2: kernel add, block (0, 0, 0):" in errors
     assert "warp 0: lanes 0-31 run at " in errors
     assert "Traceback" not in errors
     assert "the program launched no kernel" not in shown
