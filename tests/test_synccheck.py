@@ -374,7 +374,7 @@ def test_a_grid_barrier_is_one_barrier(chip: str) -> None:
 
 
 def test_a_copy_of_a_barrier_belongs_to_the_branch_that_goes_there() -> None:
-    """For sm_90, copies stand behind the kernel's last instruction; in a module of many kernels, some have the line of the kernel's end."""
+    """For sm_90, the compiler places them after the kernel's last instruction; in a module of many kernels, some get the line of the kernel's end."""
     kernel = ww.GPU("h200", timing="off").compile(GRID_BARRIERS, name="grid.cu")["repeated"]
     program = kernel._loaded.program
     opcodes = [instruction.opcode for instruction in program.instructions]

@@ -1,20 +1,7 @@
 // Additions that hit L2, among which additions or other accesses miss; and additions to several words and sectors of a line.
+#include "random_words.cuh"
 using u16 = unsigned short;
-using u32 = unsigned;
-using u64 = unsigned long long;
 enum Kind { NONE, SUM, LOAD, STORE, ANSWERED };
-
-__device__ __forceinline__ u64 wall_ns() {
-    u64 t;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-    return t;
-}
-
-__device__ __forceinline__ u32 mixed(u32 x) {
-    x = (x ^ (x >> 16)) * 0x85ebca6bu;
-    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
-    return x ^ (x >> 16);
-}
 
 __device__ __forceinline__ void add(char* at) { asm volatile("red.global.add.u32 [%0], 1;" ::"l"(at) : "memory"); }
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from bench.device import Buffer, Device, Model, open_device, smi
 from bench.machine import l2_policies
+from bench.machine.card_program import builds, cubin_parser
 
 MIB = 1 << 20
 THREADS = 1024
@@ -264,20 +265,12 @@ def measure(device: Device, cubin: bytes, parts: list[str]) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubin and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--model", help="measure the model of this chip")
+    parser = cubin_parser(__doc__)
     parser.add_argument("--counts", type=Path, help="only count, under ncu, what is read again, into this file")
     parser.add_argument("--sides", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
-    if options.build:
-        from warpwright.toolchain import compile_source
-
-        options.build.write_bytes(compile_source(Path(__file__).with_suffix(".cu"), options.arch).cubin)
+    if builds(Path(__file__), options):
         return
     if options.counts or options.sides:
         rows = sides(options.cubin.read_bytes()) if options.sides else count_under_ncu(options.cubin)

@@ -8,7 +8,6 @@ kernel, shape and launch: blocks × warps × 32 clocks, in cycles, of the SM tha
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.device import Device, open_device, smi
+from bench.machine.card_program import builds, cubin_parser
 
 SHAPES = [
     (8, 32), (16, 32), (32, 32), (8, 64), (16, 64), (32, 64), (4, 128), (8, 128), (16, 128), (4, 256), (8, 256), (2, 512), (4, 512),
@@ -54,17 +54,8 @@ def summary(found: np.ndarray, each: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubin and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--model", help="measure the model of this chip")
-    options = parser.parse_args()
-    if options.build:
-        from warpwright.toolchain import compile_source
-
-        options.build.write_bytes(compile_source(Path(__file__).with_suffix(".cu"), options.arch).cubin)
+    options = cubin_parser(__doc__).parse_args()
+    if builds(Path(__file__), options):
         return
     device = open_device("model", options.model) if options.model else open_device("card")
     arrays, rows = {}, {}

@@ -46,6 +46,27 @@ def main(
     asked.out.write_text(json.dumps({**about, **found}, indent=1) + "\n")
 
 
+def cubin_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of a module with kernels: ``--build``, ``--arch``, ``--cubin``, ``--out``, ``--model``."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, help="make the cubin and end")
+    parser.add_argument("--arch", type=int, default=90)
+    parser.add_argument("--cubin", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--model", help="measure the model of this chip")
+    return parser
+
+
+def builds(module: Path, options: argparse.Namespace) -> bool:
+    """Whether only a cubin is asked for, of the kernels beside the module's file; if so, makes it."""
+    if options.build is None:
+        return False
+    from warpwright.toolchain import compile_source
+
+    options.build.write_bytes(compile_source(module.with_suffix(".cu"), options.arch).cubin)
+    return True
+
+
 def measure_cubin(module: Path, description: str | None, measure: Callable[[Device, bytes], Any], **about: Any) -> None:
     """The command line of a module with kernels: ``--build FILE`` makes their cubin, ``--cubin FILE`` measures on a card, or with ``--model`` on a chip's model.
 
@@ -54,17 +75,8 @@ def measure_cubin(module: Path, description: str | None, measure: Callable[[Devi
         measure: receives the device and the cubin; returns the rows.
         about: what else is stored.
     """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubin and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--model", help="measure the model of this chip")
-    options = parser.parse_args()
-    if options.build:
-        from warpwright.toolchain import compile_source
-
-        options.build.write_bytes(compile_source(module.with_suffix(".cu"), options.arch).cubin)
+    options = cubin_parser(description).parse_args()
+    if builds(module, options):
         return
     device = open_device("model", options.model) if options.model else open_device("card")
     found = {**device.describe(), **about, "rows": measure(device, options.cubin.read_bytes())}

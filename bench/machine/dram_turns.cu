@@ -1,18 +1,5 @@
 // Writes or additions at random places, and reads at random places of other memory by a share of the threads: what DRAM's turns between them take.
-using u32 = unsigned;
-using u64 = unsigned long long;
-
-__device__ __forceinline__ u64 wall_ns() {
-    u64 t;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-    return t;
-}
-
-__device__ __forceinline__ u32 mixed(u32 x) {
-    x = (x ^ (x >> 16)) * 0x85ebca6bu;
-    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
-    return x ^ (x >> 16);
-}
+#include "random_words.cuh"
 
 // One sector of a random line: two lanes store its halves, or the first of them adds to its first word.
 template <int Kind> __device__ __forceinline__ void change(char* at, u32 half) {

@@ -1,6 +1,5 @@
 // Kernels whose launches are profiled one by one: blocks that only wait, streams that end at once or after a wait, and stores of words at random places and at strides.
-using u32 = unsigned;
-using u64 = unsigned long long;
+#include "random_words.cuh"
 
 __device__ __forceinline__ void wait_cycles(int cycles) {
     long long begin = clock64();
@@ -31,12 +30,6 @@ template <bool READS, bool WRITES> __device__ __forceinline__ void stream(uint4*
 extern "C" __global__ void reads(uint4* dst, const uint4* src, u32 count, int tail) { stream<true, false>(dst, src, count, tail); }
 extern "C" __global__ void writes(uint4* dst, const uint4* src, u32 count, int tail) { stream<false, true>(dst, src, count, tail); }
 extern "C" __global__ void copies(uint4* dst, const uint4* src, u32 count, int tail) { stream<true, true>(dst, src, count, tail); }
-
-__device__ __forceinline__ u32 mixed(u32 x) {
-    x = (x ^ (x >> 16)) * 0x85ebca6bu;
-    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
-    return x ^ (x >> 16);
-}
 
 // Each thread stores one word at a random place among `words` words.
 extern "C" __global__ void words(u32* dst, u32 count, u32 words) {

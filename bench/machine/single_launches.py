@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import numpy as np
 
 from bench.corpus_card import under_ncu, value
 from bench.device import open_device
+from bench.machine.card_program import builds, cubin_parser
 
 MIB = 1 << 20
 METRICS = (
@@ -109,24 +109,15 @@ def on_card(cubin: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubin and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--out", type=Path)
+    parser = cubin_parser(__doc__)
     parser.add_argument("--launch", action="store_true", help="launch on a card and print nothing")
-    parser.add_argument("--model", help="measure the model of this chip")
     options = parser.parse_args()
-    source = Path(__file__).with_suffix(".cu")
-    if options.build:
-        from warpwright.toolchain import compile_source
-
-        options.build.write_bytes(compile_source(source, options.arch).cubin)
+    if builds(Path(__file__), options):
         return
     if options.launch:
         run_on(open_device("card"), options.cubin.read_bytes(), REPEATS)
         return
-    rows = on_model(options.model, source) if options.model else on_card(options.cubin)
+    rows = on_model(options.model, Path(__file__).with_suffix(".cu")) if options.model else on_card(options.cubin)
     command = "python -m bench.machine.single_launches --cubin FILE --out FILE"
     if options.out:
         options.out.write_text(json.dumps({"command": command, "rows": rows}) + "\n")

@@ -1,12 +1,5 @@
 // Loads and stores by all SMs at once: how many cycles each block takes, and on which SM it runs.
-using u32 = unsigned;
-using u64 = unsigned long long;
-
-__device__ __forceinline__ u32 mixed(u32 x) {
-    x = (x ^ (x >> 16)) * 0x85ebca6bu;
-    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
-    return x ^ (x >> 16);
-}
+#include "random_words.cuh"
 
 __device__ __forceinline__ u32 load_word(const char* at) {
     u32 v;

@@ -98,7 +98,7 @@ def initialises_mbarrier(instruction: Instruction) -> bool:
     return instruction.opcode == "SYNCS" and "EXCH" in instruction.modifiers
 
 
-def judged(program: Program, lowered: Sequence[Lowered]) -> bool:
+def judged(lowered: Sequence[Lowered]) -> bool:
     """Whether a kernel's behaviour follows from its own state and memory alone.
 
     Calls of driver functions do not change that: their result follows from their arguments (printf) or differs at each call (malloc), and kernels that

@@ -11,25 +11,7 @@ from warpwright.isa.program import Instruction, Kind, Program
 MOST_CALLERS = 4
 """Number of levels of calls that are followed."""
 _CALLS = ("CALL", "CAL", "JCAL")
-_EVENTS = (
-    "B",
-    "J",
-    "C",
-    "RET",
-    "EXIT",
-    "SYNC",
-    "SSY",
-    "PBK",
-    "PCNT",
-    "PRET",
-    "LD",
-    "ST",
-    "AT",
-    "RED",
-    "SU",
-    "T",
-    "MEMBAR",
-)
+_EVENTS = ("B", "J", "C", "RET", "EXIT", "SYNC", "SSY", "PBK", "PCNT", "PRET", "LD", "ST", "AT", "RED", "SU", "T", "MEMBAR")
 """Prefixes of opcodes that branch, call, exit, reconverge or access memory."""
 
 
@@ -42,18 +24,25 @@ def place_of(program: Program, index: int) -> list[int]:
     return list(lines.values())
 
 
-def index_at(program: Program, address: int) -> int:
-    """The index of the instruction at a byte address.
+def find(program: Program, address: int) -> int | None:
+    """The index of the instruction at a byte address, or None if there is none.
 
     Linked functions are not in order of address, and padding may have the same address as the function that follows it, so the last match is returned.
+    """
+    instructions = program.instructions
+    return next((n for n in reversed(range(len(instructions))) if instructions[n].address == address), None)
+
+
+def index_at(program: Program, address: int) -> int:
+    """The same where there must be one.
 
     Raises:
         ValueError: if there is none.
     """
-    for n in reversed(range(len(program.instructions))):
-        if program.instructions[n].address == address:
-            return n
-    raise ValueError(f"{program.name} has no instruction at {address:#x}")
+    index = find(program, address)
+    if index is None:
+        raise ValueError(f"{program.name} has no instruction at {address:#x}")
+    return index
 
 
 def first_operation(program: Program, index: int) -> int:

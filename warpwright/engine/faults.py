@@ -19,7 +19,7 @@ from warpwright.engine.abi import (
     WINDOW_BYTES,
     FaultKind,
 )
-from warpwright.engine.code_sites import awaited_operation, first_operation, index_at, place_of
+from warpwright.engine.code_sites import awaited_operation, find, first_operation, index_at, place_of
 from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import Dim3, Geometry
@@ -85,11 +85,8 @@ class WaitingWarp:
 
 def instruction_at(program: Program, address: int) -> Instruction | None:
     """The instruction at a byte address, or None when the address is outside the program."""
-    table = program.instructions
-    index = address // 16 if program.arch >= 70 else address // 32 * 3 + address % 32 // 8 - 1
-    if 0 <= index < len(table) and table[index].address == address:
-        return table[index]
-    return next((i for i in table if i.address == address), None)
+    index = find(program, address)
+    return None if index is None else program.instructions[index]
 
 
 def source_line(program: Program, address: int) -> str | None:
@@ -98,9 +95,10 @@ def source_line(program: Program, address: int) -> str | None:
     The text comes from the program's own source if the line is in it, otherwise from disk.  For a function without lines of its own, the lines are those of
     its calls (``code_sites.py``).
     """
-    if instruction_at(program, address) is None:
+    index = find(program, address)
+    if index is None:
         return None
-    places = [program.instructions[n].line for n in place_of(program, index_at(program, address))]
+    places = [program.instructions[n].line for n in place_of(program, index)]
     return " or ".join(_with_text(program, *place) for place in places[:SHOWN_PLACES] if place is not None) or None
 
 

@@ -15,7 +15,7 @@ from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import Geometry, LaunchContext
-from warpwright.engine.module import LoadedKernel
+from warpwright.engine.module import LoadedKernel, computed_once
 from warpwright.engine.spin_loops import polls, with_strong_polls
 from warpwright.isa.machine_code import FIRST_FERMI, lower
 from warpwright.isa.ops import Access, Lowered, Op
@@ -65,89 +65,73 @@ def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
     return True
 
 
+@computed_once
 def copies_in_bulk(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has bulk copies; computed once."""
-    facts = loaded.program.facts
-    if "bulk" not in facts:
-        facts["bulk"] = any(op.name == "bulk" for low in lowered_of(loaded) for op in low.ops)
-    return facts["bulk"]
+    """Whether the kernel has bulk copies."""
+    return any(op.name == "bulk" for low in lowered_of(loaded) for op in low.ops)
 
 
+@computed_once
 def waits_for_cluster(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has cluster barriers; computed once."""
-    facts = loaded.program.facts
-    if "cluster barriers" not in facts:
-        kinds = {"cluster_arrive", "cluster_wait"}
-        facts["cluster barriers"] = any(
-            op.name == "barrier" and op.attr in kinds for low in lowered_of(loaded) for op in low.ops
-        )
-    return facts["cluster barriers"]
+    """Whether the kernel has cluster barriers."""
+    kinds = {"cluster_arrive", "cluster_wait"}
+    return any(op.name == "barrier" and op.attr in kinds for low in lowered_of(loaded) for op in low.ops)
 
 
+@computed_once
 def watches_memory(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has strong loads of global memory, through which blocks wait for each other; computed once."""
-    facts = loaded.program.facts
-    if "watches" not in facts:
-        accesses = (op.attr for low in lowered_of(loaded) for op in low.ops if op.name == "load")
-        facts["watches"] = any(access.strong and access.space in ("global", "generic") for access in accesses)
-    return facts["watches"]
+    """Whether the kernel has strong loads of global memory, through which blocks wait for each other."""
+    accesses = (op.attr for low in lowered_of(loaded) for op in low.ops if op.name == "load")
+    return any(access.strong and access.space in ("global", "generic") for access in accesses)
 
 
+@computed_once
 def reads_memory(loaded: LoadedKernel) -> bool:
-    """Whether the kernel may read memory that outlives the launch; computed once."""
-    facts = loaded.program.facts
-    if "reads" not in facts:
-        facts["reads"] = any(
-            op.name in ("atomic", "bulk", "texture", "service")
-            or (op.name == "load" and op.attr.space not in ("shared", "local"))
-            for low in lowered_of(loaded)
-            for op in low.ops
-        )
-    return facts["reads"]
+    """Whether the kernel may read memory that outlives the launch."""
+    return any(
+        op.name in ("atomic", "bulk", "texture", "service")
+        or (op.name == "load" and op.attr.space not in ("shared", "local"))
+        for low in lowered_of(loaded)
+        for op in low.ops
+    )
 
 
+@computed_once
 def polls_memory(loaded: LoadedKernel) -> bool:
-    """Whether the kernel may wait for another kernel, a copy or the host: it has strong loads of global memory, or a loop that ends depending on an atomic at a fixed address; computed once."""
-    facts = loaded.program.facts
-    if "polls" not in facts:
-        lowered = lowered_of(loaded)
-        facts["polls"] = watches_memory(loaded) or any(
-            op.name == "atomic"
-            for space in ("global", "generic")
-            for n in polls(lowered, address_index(loaded.program), space)
-            for op in lowered[n].ops
-        )
-    return facts["polls"]
+    """Whether the kernel may wait for another kernel, a copy or the host: it has strong loads of global memory, or a loop that ends depending on an atomic at a fixed address."""
+    lowered = lowered_of(loaded)
+    return watches_memory(loaded) or any(
+        op.name == "atomic"
+        for space in ("global", "generic")
+        for n in polls(lowered, address_index(loaded.program), space)
+        for op in lowered[n].ops
+    )
 
 
+@computed_once
 def lets_dependents_begin(loaded: LoadedKernel) -> bool:
-    """Whether the kernel has ``griddepcontrol.launch_dependents``; computed once."""
-    facts = loaded.program.facts
-    if "lets go" not in facts:
-        facts["lets go"] = any(
-            i.opcode == "PREEXIT" or (i.opcode == "griddepcontrol" and "launch_dependents" in i.modifiers)
-            for i in loaded.program.instructions
-        )
-    return facts["lets go"]
+    """Whether the kernel has ``griddepcontrol.launch_dependents``."""
+    return any(
+        i.opcode == "PREEXIT" or (i.opcode == "griddepcontrol" and "launch_dependents" in i.modifiers)
+        for i in loaded.program.instructions
+    )
 
 
+@computed_once
 def calls_services(loaded: LoadedKernel) -> bool:
-    """Whether the kernel may call a driver service, other than one provided by another kernel of its module; computed
-    once."""
+    """Whether the kernel may call a driver service, other than one provided by another kernel of its module."""
     program = loaded.program
-    if program.services and "calls services" not in program.facts:
-        lowered = lowered_of(loaded)
-        blocks = basic_blocks(program, lowered)
-        reached, work = {0}, [0]
-        while work:
-            new = set(blocks[work.pop()].successors) - reached
-            reached |= new
-            work += new
-        serving = {n for n, low in enumerate(lowered) if any(op.name == "service" for op in low.ops)}
-        program.facts["calls services"] = any(
-            not serving.isdisjoint(range(blocks[n].first, blocks[n].first + blocks[n].count)) for n in reached
-        )
-    return bool(program.services) and program.facts["calls services"]
+    if not program.services:
+        return False
+    lowered = lowered_of(loaded)
+    blocks = basic_blocks(program, lowered)
+    reached, work = {0}, [0]
+    while work:
+        new = set(blocks[work.pop()].successors) - reached
+        reached |= new
+        work += new
+    serving = {n for n, low in enumerate(lowered) if any(op.name == "service" for op in low.ops)}
+    return any(not serving.isdisjoint(range(blocks[n].first, blocks[n].first + blocks[n].count)) for n in reached)
 
 
 BRIEF_INSTRUCTIONS = 1 << 20
@@ -310,6 +294,4 @@ def interpreted_execution(loaded: LoadedKernel, context: LaunchContext, resident
     """A launch in the interpreter."""
     if loaded.interpreted is None:
         loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
-    return InterpretedExecution(
-        context, loaded.interpreted, resident_blocks, judged(loaded.program, lowered_of(loaded))
-    )
+    return InterpretedExecution(context, loaded.interpreted, resident_blocks, judged(lowered_of(loaded)))

@@ -35,19 +35,15 @@ class Blame(IntEnum):
     """They will write by an atomic or a strong store, or the running lanes spin to take a lock."""
 
 
-def blame(program: Program, warps: Sequence[tuple[int, Sequence[Group]]]) -> Blame:
+def blame(program: Program, lowered: Sequence[Lowered], warps: Sequence[tuple[int, Sequence[Group]]]) -> Blame:
     """Whether the waiting lanes of these warps hold what the running ones wait for."""
     found = Blame.NO
-    lowered: list[Lowered] = []
-    blocks: list[BasicBlock] = []
+    blocks = basic_blocks(program, lowered)
     for _, groups in warps:
         runs = [group for group in groups if group.what == "runs"]
         waits = [group for group in groups if group.what in ("joins", "turn") and group.instruction >= 0]
         if not runs or not waits:
             continue
-        if not lowered:
-            lowered = lower(program)
-            blocks = basic_blocks(program, lowered)
         ahead = max(_writes_ahead(program, lowered, blocks, group.instruction) for group in waits)
         if ahead and any(_takes_lock(program, lowered, group.instruction) for group in runs):
             ahead = Blame.YES
@@ -64,23 +60,27 @@ class Lock(IntEnum):
     """A fence separates taking the lock from the second access, and the first access from whatever may release the lock, on every path."""
 
 
-def lock_around(program: Program, first: int, second: int) -> Lock:
-    """Whether threads reach two instructions, given by index, only through an atomic that may take a lock (compare-and-swap, exchange).
+class Locks:
+    """The places of a program that threads reach only through an atomic that may take a lock (compare-and-swap, exchange)."""
 
-    Whether both are under the same lock is not known.
-    """
-    lowered = lower(program)
-    takes = {n for n, low in enumerate(lowered) if any(_takes(op) for op in low.ops)}
-    if not takes:
-        return Lock.NO
-    blocks = basic_blocks(program, lowered)
-    if not _reached(blocks, [0], takes).isdisjoint((first, second)):
-        return Lock.NO
-    fences = {n for n, low in enumerate(lowered) if low.guard is None and any(op.name == "fence" for op in low.ops)}
-    unacquired = _reached(blocks, [n + 1 for n in takes], fences)
-    unreleased = _reached(blocks, [first + 1], fences)
-    releases = (n for n in unreleased if any(_written(op) is Blame.YES for op in lowered[n].ops))
-    return Lock.UNFENCED if second in unacquired or any(releases) else Lock.FENCED
+    def __init__(self, program: Program) -> None:
+        self._lowered = lower(program)
+        self._blocks = basic_blocks(program, self._lowered)
+        takes = {n for n, low in enumerate(self._lowered) if any(_takes(op) for op in low.ops)}
+        self._fences = {
+            n for n, low in enumerate(self._lowered) if low.guard is None and any(op.name == "fence" for op in low.ops)
+        }
+        self._takes_locks = bool(takes)
+        self._outside = _reached(self._blocks, [0], takes)
+        self._unacquired = _reached(self._blocks, [n + 1 for n in takes], self._fences)
+
+    def around(self, first: int, second: int) -> Lock:
+        """Whether two instructions, given by index, are both reached so; whether it is the same lock is not known."""
+        if not self._takes_locks or not self._outside.isdisjoint((first, second)):
+            return Lock.NO
+        unreleased = _reached(self._blocks, [first + 1], self._fences)
+        releases = (n for n in unreleased if any(_written(op) is Blame.YES for op in self._lowered[n].ops))
+        return Lock.UNFENCED if second in self._unacquired or any(releases) else Lock.FENCED
 
 
 def _reached(blocks: Sequence[BasicBlock], starts: Sequence[int], stops: set[int]) -> set[int]:
@@ -105,20 +105,9 @@ def _takes(op: Op) -> bool:
 
 def _writes_ahead(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], address: int) -> Blame:
     """How lanes that continue at an address write memory before they reach a block barrier."""
-    first = index_at(program, address)
-    entry = next(block for block in blocks if block.first <= first < block.first + block.count)
-    work, reached, found = [(entry, first)], set[int](), Blame.NO
-    while work:
-        block, start = work.pop()
-        for low in lowered[start : block.first + block.count]:
-            if any(op.name in ("barrier", "barrier_red") for op in low.ops):
-                break
-            found = max([found, *map(_written, low.ops)])
-        else:
-            ahead = [n for n in block.successors if n not in reached]
-            reached.update(ahead)
-            work += [(blocks[n], blocks[n].first) for n in ahead]
-    return found
+    barriers = {n for n, low in enumerate(lowered) if any(op.name in ("barrier", "barrier_red") for op in low.ops)}
+    ahead = _reached(blocks, [index_at(program, address)], barriers)
+    return max((_written(op) for n in ahead for op in lowered[n].ops), default=Blame.NO)
 
 
 def _written(op: Op) -> Blame:
@@ -127,9 +116,9 @@ def _written(op: Op) -> Blame:
     return Blame.YES if op.name == "atomic" or op.attr.strong else Blame.PERHAPS
 
 
-def waits_for_mbarrier(program: Program, address: int) -> bool:
+def waits_for_mbarrier(program: Program, lowered: Sequence[Lowered], address: int) -> bool:
     """Whether the innermost loop around an instruction tests the phase of an mbarrier; before sm_90 that is an ordinary load."""
-    looped = _loop_around(program, lower(program), address)
+    looped = _loop_around(program, lowered, address)
     return any(op.name == "load" and op.attr.operation == PHASE for low in looped for op in low.ops)
 
 

@@ -7,8 +7,9 @@ Each global variable that the code refers to is allocated separately, with a nam
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,20 @@ class LoadedKernel:
     """The same for code that traces and records lanes outside the mask of a ``*_sync`` operation."""
     compiled_with_policies: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
     """The same for code that traces and records the access policies of instructions."""
+
+
+def computed_once(fact: Callable[[LoadedKernel], bool]) -> Callable[[LoadedKernel], bool]:
+    """Decorator of a function that tells something about a kernel's program: keeps the answer with the program."""
+    name = f"{fact.__module__}.{fact.__qualname__}"
+
+    @wraps(fact)
+    def known(loaded: LoadedKernel) -> bool:
+        facts = loaded.program.facts
+        if name not in facts:
+            facts[name] = fact(loaded)
+        return facts[name]
+
+    return known
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from warpwright.engine.lane_positions import Group, StandingBlock
 from warpwright.engine.launch import GRID_BARRIER_AT, Dim3, Geometry, LaunchContext
 from warpwright.engine.multi_grid import blocks_come
 from warpwright.errors import DeadlockError
+from warpwright.isa.machine_code import lower
 from warpwright.isa.program import Program
 from warpwright.isa.services import LAUNCHES
 from warpwright.toolchain.demangle import plain_name
@@ -140,7 +141,8 @@ def _counted(number: int, what: str) -> str:
 
 
 def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], absent: _AbsentBlocks) -> list[str]:
-    holds = blame(program, warps) if program.arch < VOLTA else Blame.NO
+    lowered = lower(program)
+    holds = blame(program, lowered, warps) if program.arch < VOLTA else Blame.NO
     if holds is Blame.YES or (holds and not absent.advice):
         return [
             f"lanes of a warp do not go on independently on {program.architecture}: those that wait are on the",
@@ -154,7 +156,7 @@ def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], abse
             *absent.advice,
         ]
     running = [group for _, groups in warps for group in groups if group.what == "runs"]
-    if any(waits_for_mbarrier(program, group.instruction) for group in running[:SHOWN_BLOCKS]):
+    if any(waits_for_mbarrier(program, lowered, group.instruction) for group in running[:SHOWN_BLOCKS]):
         return [
             "the phase of an mbarrier is never completed: do as many threads arrive as its init expects, and as many bytes as expect_tx announces?",
             *absent.advice,

@@ -28,7 +28,7 @@ from warpwright.engine.jit.lockstep import ROWS_IN_AN_ITERATION
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.kernels import code_key, compiled_execution, copies_in_bulk, lowered_of
 from warpwright.engine.launch import Geometry, LaunchContext, is_cooperative
-from warpwright.engine.module import LoadedKernel
+from warpwright.engine.module import LoadedKernel, computed_once
 from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
@@ -47,33 +47,29 @@ REVERSIBLE = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 assert set(SERVICES) > REVERSIBLE
 
 
+@computed_once
 def is_fit(loaded: LoadedKernel) -> bool:
-    """Whether the interpreter may begin a kernel's launches; computed once.
+    """Whether the interpreter may begin a kernel's launches.
 
     It may not if the kernel reads time, synchronises its grid, has copies or textures that write memory, or may depend
     on the order of warps: with atomics in loops whose warps take turns.
     """
-    facts = loaded.program.facts
-    if "tiers" not in facts:
-        lowered, program = lowered_of(loaded), loaded.program
-        facts["tiers"] = not (
-            is_cooperative(program)
-            or uses_textures(program)
-            or copies_in_bulk(loaded)
-            or not REVERSIBLE.issuperset(program.services)
-            or any(is_clock(op) or op.name == "wgmma" for low in lowered for op in low.ops)
-            or (_has_atomics(loaded) and _loops_over_rows(program, lowered))
-        )
-    return facts["tiers"]
+    lowered, program = lowered_of(loaded), loaded.program
+    return not (
+        is_cooperative(program)
+        or uses_textures(program)
+        or copies_in_bulk(loaded)
+        or not REVERSIBLE.issuperset(program.services)
+        or any(is_clock(op) or op.name == "wgmma" for low in lowered for op in low.ops)
+        or (_has_atomics(loaded) and _loops_over_rows(program, lowered))
+    )
 
 
+@computed_once
 def _has_atomics(loaded: LoadedKernel) -> bool:
-    """Whether warps may communicate without a barrier; computed once."""
-    facts = loaded.program.facts
-    if "atomics" not in facts:
-        accesses = (op for low in lowered_of(loaded) for op in low.ops if op.name in ("load", "store", "atomic"))
-        facts["atomics"] = any(op.name == "atomic" or op.attr.strong for op in accesses)
-    return facts["atomics"]
+    """Whether warps may communicate without a barrier."""
+    accesses = (op for low in lowered_of(loaded) for op in low.ops if op.name in ("load", "store", "atomic"))
+    return any(op.name == "atomic" or op.attr.strong for op in accesses)
 
 
 def _loops_over_rows(program: Program, lowered: Sequence[Lowered]) -> bool:

@@ -99,7 +99,7 @@ def figure_31(step: Step) -> Result:
 BARRIERS = """
 __device__ void work(int cycles) { long long begin = clock64(); while (clock64() - begin < cycles) ; }
 // Each step: half of the warps works long before the barrier, the other half has long work that does not depend on it; they take turns.
-// A clock that is read behind __syncthreads does not wait for it; a word of shared memory does.
+// A read of the clock after __syncthreads does not wait for the barrier, but a load from shared memory does.
 extern "C" __global__ void together(int repeats, int brief, int lengthy)
 {
     __shared__ volatile unsigned zero;

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, stdev
 
 
@@ -82,17 +83,23 @@ def by_host_clock(
     Raises:
         ValueError: the second number of repeats is not the larger one, or there are no launches.
     """
+    few, many = (
+        read([_timed(partial(launch, count), synchronize, clock_ns)[1] for _ in range(launches + 1)][1:])
+        for count in repeats
+    )
+    return inferred(few, many, repeats[1] - repeats[0])
+
+
+def _timed(
+    launch: Callable[[], object], synchronize: Callable[[], object], clock_ns: Callable[[], int] | None
+) -> tuple[int, int]:
+    """Nanoseconds of a launch call, and from it to the end of the wait."""
     clock_ns = clock_ns or time.perf_counter_ns
-    times: list[Readings] = []
-    for count in repeats:
-        found: list[float] = []
-        for _ in range(launches + 1):
-            begin = clock_ns()
-            launch(count)
-            synchronize()
-            found.append(clock_ns() - begin)
-        times.append(read(found[1:]))
-    return inferred(times[0], times[1], repeats[1] - repeats[0])
+    begin = clock_ns()
+    launch()
+    called = clock_ns()
+    synchronize()
+    return called - begin, clock_ns() - begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +136,12 @@ def launch_times(
     """
     if repeats < 2 or many < 2:
         raise ValueError(f"{repeats} repeats of {many} launches: give at least two of each")
-    clock_ns = clock_ns or time.perf_counter_ns
-    calls: list[float] = []
-    totals: dict[int, list[float]] = {1: [], many: []}
-    for count, found in totals.items():
-        for _ in range(repeats):
-            begin = clock_ns()
-            for _ in range(count):
-                launch()
-            called = clock_ns()
-            synchronize()
-            found.append(clock_ns() - begin)
-            if count == 1:
-                calls.append(called - begin)
-    one, more = (read(totals[count][1:]) for count in (1, many))
-    return LaunchTimes(read(calls[1:]), one, inferred(one, more, many - 1))
+
+    def row() -> None:
+        for _ in range(many):
+            launch()
+
+    alone, rows = ([_timed(how, synchronize, clock_ns) for _ in range(repeats)][1:] for how in (launch, row))
+    call, one = (read(times) for times in zip(*alone, strict=True))
+    more = read([total for _, total in rows])
+    return LaunchTimes(call, one, inferred(one, more, many - 1))

@@ -410,21 +410,29 @@ def _scale(
             values[name] = (values[name] - once.get(name, 0.0)) * by + whole.get(name, 0.0)
         elif name.startswith("sm__cycles_active"):
             values[name] *= longer
-    seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
-    values["gpc__cycles_elapsed.max"] = float(cycles)
-    values["gpu__time_duration.sum"] = seconds * 1e9
+    set_estimate(result, chip, cycles, more)
     values["launch__sm_count"] = float(chip.sm.sm_count)
     for name in ("sm__inst_executed.sum", "smsp__inst_executed.sum"):
         values[name] = float(total.warp_instructions)
     values["smsp__thread_inst_executed.sum"] = float(total.thread_instructions)
     values["sm__inst_executed.avg.per_cycle_elapsed"] = total.warp_instructions / (chip.sm.sm_count * max(cycles, 1))
-    values["dram__bytes.sum.per_second"] = values["dram__bytes.sum"] / seconds if seconds else 0.0
-    values["sampling__timed_blocks"] = float(sampling.timed_blocks)
-    values["sampling__timed_instructions"] = float(sampling.timed_instructions)
-    values["sampling__expected_error.pct"] = 100 * sampling.expected_error
-    result.cycles, result.seconds = cycles, seconds
+    values["dram__bytes.sum.per_second"] = values["dram__bytes.sum"] / result.seconds if result.seconds else 0.0
     overhead = min(chip.launch.launch_overhead_cycles, cycles)
     result.bounds = {name: overhead + (value - overhead) * longer for name, value in result.bounds.items()}
+
+
+def set_estimate(result: TimingResult, chip: Chip, cycles: int, more: float) -> None:
+    """Give a sampled result its estimated time and what is said of the sample; issues and stalls of the timed part are multiplied by ``more``."""
+    sampling = result.sampling
+    assert sampling is not None
+    result.cycles, result.seconds = cycles, cycles / (chip.clocks.sm_clock_mhz * 1e6)
+    result.metrics |= {
+        "gpc__cycles_elapsed.max": float(cycles),
+        "gpu__time_duration.sum": result.seconds * 1e9,
+        "sampling__timed_blocks": float(sampling.timed_blocks),
+        "sampling__timed_instructions": float(sampling.timed_instructions),
+        "sampling__expected_error.pct": 100 * sampling.expected_error,
+    }
     result.stalls = {name: round(value * more) for name, value in result.stalls.items()}
     for field in ("instruction_issues", "instruction_stall_cycles", "instruction_stalls"):
         setattr(result, field, np.rint(getattr(result, field) * more).astype(np.int64))

@@ -32,7 +32,7 @@ from warpwright.timing.interface import (
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.livelock import Standstill
 from warpwright.timing.policies import Policies
-from warpwright.timing.simulate import Prepared, deadlock, is_model_loaded, judge, prepare, result_of
+from warpwright.timing.simulate import Prepared, deadlock, is_model_loaded, judge, prepare, result_at_end
 
 REPORT_SECONDS = 0.02
 """Host time between two checks of progress and of warps that only repeat themselves."""
@@ -80,10 +80,7 @@ def simulate_devices(
     machines = [prepare(one.chip, [one.grid], one.policies, kept=one.kept) for one in launches]
     try:
         _run(machines, progress, cancel, threads)
-        results = []
-        for machine in machines:
-            cycles = int(metrics_module.sm_column(machine.state, s.SM.finish).max())
-            results.append(result_of(machine, cycles, machine.grids[0].context.geometry.blocks))
+        results = [result_at_end(machine) for machine in machines]
     finally:
         for machine in machines:
             machine.close()

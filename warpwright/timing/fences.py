@@ -82,15 +82,19 @@ def pass_slice(m: Any, partition: int, home: int, time: int) -> int:
 
 
 @core
+def uses_slice(m: Any, sm: s.SM, home: int) -> bool:
+    """Whether an SM has used a slice."""
+    index = m[sm.index]
+    return (m[m[s.chip.touched] + home * m[s.chip.touched_words] + (index >> 6)] >> (index & 63)) & 1 != 0
+
+
+@core
 def visit_slices(m: Any, sm: s.SM, partition: int, time: int) -> int:
     """Cycles for which fences of an SM that leave together at ``time`` wait at the slices that it has used; if they wait among polls, they are a round, and the next one leaves when it returns."""
-    words = m[s.chip.touched_words]
-    index = m[sm.index]
-    first = m[s.chip.touched] + (index >> 6)
     longest = 0
     back = time
     for home in range(m[s.chip.slices]):
-        if (m[first + home * words] >> (index & 63)) & 1:
+        if uses_slice(m, sm, home):
             waits = pass_slice(m, partition, home, time + m[s.chip.to_l2])
             longest = max(longest, waits)
             if waits > 0 and is_polled(m, near_slice(m, partition, home)):
@@ -107,12 +111,9 @@ def visit_slices(m: Any, sm: s.SM, partition: int, time: int) -> int:
 @core
 def queues_end(m: Any, sm: s.SM, partition: int, time: int) -> int:
     """The cycle at which the reads that wait at the slices used by an SM have passed, for a fence that reaches them at ``time`` and takes no turn among them."""
-    words = m[s.chip.touched_words]
-    index = m[sm.index]
-    first = m[s.chip.touched] + (index >> 6)
     latest = time
     for home in range(m[s.chip.slices]):
-        if (m[first + home * words] >> (index & 63)) & 1:
+        if uses_slice(m, sm, home):
             latest = max(latest, queue_end(m, home, time))
             latest = max(latest, queue_end(m, near_slice(m, partition, home), time))
     return latest

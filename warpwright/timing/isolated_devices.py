@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing.device_group import DeviceLaunch
 from warpwright.timing.interface import CancelCallback, TimingError, TimingResult
-from warpwright.timing.simulate import Prepared, advance, prepare, result_of
+from warpwright.timing.simulate import advance, prepare, result_at_end
 
 
 def simulate_isolated(
@@ -37,7 +36,7 @@ def simulate_isolated(
             left = False
         if not left:
             running.remove(number)
-    found = [errors.get(number) or _result(machine) for number, machine in enumerate(machines)]
+    found = [errors.get(number) or result_at_end(machine) for number, machine in enumerate(machines)]
     for machine in machines:
         machine.close()
     wall, cpu = time.perf_counter() - began, time.thread_time() - worked
@@ -45,8 +44,3 @@ def simulate_isolated(
         if isinstance(one, TimingResult):
             one.wall_seconds, one.cpu_seconds = wall / len(found), cpu / len(found)
     return found
-
-
-def _result(machine: Prepared) -> TimingResult:
-    cycles = int(metrics_module.sm_column(machine.state, s.SM.finish).max())
-    return result_of(machine, cycles, machine.grids[0].context.geometry.blocks)

@@ -473,11 +473,16 @@ def finish(launch: Prepared, host: Supervision) -> TimingResult:
             advance(launch, *calls)
         else:
             host.saver(launch, lambda: advance(launch, *calls, windows_at_once=SAVER_WINDOWS))
-    cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
-    result = result_of(launch, cycles, launch.grids[0].context.geometry.blocks)
+    result = result_at_end(launch)
     launch.close()
     result.wall_seconds, result.cpu_seconds = time.perf_counter() - began, time.thread_time() - worked
     return result
+
+
+def result_at_end(launch: Prepared) -> TimingResult:
+    """The result of a machine with one launch, which has ended."""
+    cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
+    return result_of(launch, cycles, launch.grids[0].context.geometry.blocks)
 
 
 def simulate_together(

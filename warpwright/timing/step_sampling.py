@@ -21,11 +21,21 @@ from warpwright.native import intrinsics
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing import untimed_rest, warming, windows
+from warpwright.timing.block_sampling import set_estimate
 from warpwright.timing.block_sources import Grid
 from warpwright.timing.interface import ALONE, Progress, Sampling, Supervision, TimingCancelled, TimingResult
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.policies import Policies
-from warpwright.timing.simulate import OWN_POLICIES, Prepared, advance, deadlock, judge, prepare, result_of
+from warpwright.timing.simulate import (
+    OWN_POLICIES,
+    Prepared,
+    advance,
+    deadlock,
+    judge,
+    prepare,
+    result_at_end,
+    result_of,
+)
 
 UNJUDGED_STEPS = 3
 """Number of a launch's first steps whose ends are left out: they fill caches, and their blocks begin one after the other."""
@@ -124,8 +134,7 @@ def simulate_steps(
     with launch.helpers(host.threads, host.progress):
         pattern = _time_until_steady(launch, host)
     if pattern is None:
-        cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
-        result = result_of(launch, cycles, grid.context.geometry.blocks)
+        result = result_at_end(launch)
         launch.close()
     else:
         result = _estimate(launch, pattern, host)
@@ -212,16 +221,5 @@ def _scale(result: TimingResult, chip: Chip, cycles: int, more: float) -> None:
     for name in values:
         if name.endswith(".sum") or name.startswith("sm__cycles_active"):
             values[name] *= more
-    seconds = cycles / (chip.clocks.sm_clock_mhz * 1e6)
-    values["gpc__cycles_elapsed.max"] = float(cycles)
-    values["gpu__time_duration.sum"] = seconds * 1e9
-    sampling = result.sampling
-    assert sampling is not None
-    values["sampling__timed_blocks"] = float(sampling.timed_blocks)
-    values["sampling__timed_instructions"] = float(sampling.timed_instructions)
-    values["sampling__expected_error.pct"] = 100 * sampling.expected_error
-    result.cycles, result.seconds = cycles, seconds
+    set_estimate(result, chip, cycles, more)
     result.bounds = {name: value * more for name, value in result.bounds.items()}
-    result.stalls = {name: round(value * more) for name, value in result.stalls.items()}
-    for field in ("instruction_issues", "instruction_stall_cycles", "instruction_stalls"):
-        setattr(result, field, np.rint(getattr(result, field) * more).astype(np.int64))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.chips.chip import Chip
-from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s
 from warpwright.timing import warming, window_steps
 from warpwright.timing.block_sources import Grid
@@ -18,7 +17,7 @@ from warpwright.timing.interface import CancelCallback
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.policies import Policies
 from warpwright.timing.shared_chip import TimedGrid, timed_grid
-from warpwright.timing.simulate import deadlock, prepare, result_of, run_until
+from warpwright.timing.simulate import deadlock, prepare, result_at_end, run_until
 
 SLICE_SECONDS = 0.1
 """Host time after which the machine stops, so that other host threads get a turn; results do not depend on it."""
@@ -91,11 +90,12 @@ class StoppingMachine:
         if not self._single:
             return timed_grid(launch.state, self.chip, number, one.first_pc, one.static.instructions)
         grid = launch.grids[0]
-        cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
-        result = result_of(launch, cycles, grid.context.geometry.blocks)
+        result = result_at_end(launch)
         executed = int(result.metrics["smsp__inst_executed.sum"])
         begin = grid.earliest_cycle + grid.gap_cycles
-        return TimedGrid(begin, begin + cycles, result, executed, int(result.metrics["smsp__thread_inst_executed.sum"]))
+        return TimedGrid(
+            begin, begin + result.cycles, result, executed, int(result.metrics["smsp__thread_inst_executed.sum"])
+        )
 
     def repeats(self) -> bool:
         """Whether all its warps have so far been found only to repeat themselves."""

@@ -23,7 +23,7 @@ from warpwright.engine.blocks import CLOCKS, basic_blocks
 from warpwright.engine.data_independence import is_oblivious
 from warpwright.engine.kernels import lowered_of, watches_memory
 from warpwright.engine.launch import LaunchContext
-from warpwright.engine.module import LoadedKernel
+from warpwright.engine.module import LoadedKernel, computed_once
 from warpwright.isa.ops import Op
 from warpwright.timing.interface import TimingResult
 from warpwright.timing.kept_caches import KeptCaches
@@ -159,18 +159,16 @@ def _launch(loaded: LoadedKernel, context: LaunchContext, how: tuple[Any, ...], 
     return (id(loaded), context.geometry, *about, context.window, context.set_aside_bytes, *map(id, how))
 
 
+@computed_once
 def _may_repeat(loaded: LoadedKernel) -> bool:
-    """Whether a kernel's time follows from what it is launched with; looked up once."""
-    facts = loaded.program.facts
-    if "repeats in time" not in facts:
-        lowered = lowered_of(loaded)
-        facts["repeats in time"] = (
-            not loaded.program.services
-            and not watches_memory(loaded)
-            and not any(_is_timed_always(op) for low in lowered for op in low.ops)
-            and is_oblivious(loaded.program, basic_blocks(loaded.program, lowered), lowered, constants=True)
-        )
-    return facts["repeats in time"]
+    """Whether a kernel's time follows from what it is launched with."""
+    lowered = lowered_of(loaded)
+    return (
+        not loaded.program.services
+        and not watches_memory(loaded)
+        and not any(_is_timed_always(op) for low in lowered for op in low.ops)
+        and is_oblivious(loaded.program, basic_blocks(loaded.program, lowered), lowered, constants=True)
+    )
 
 
 def _may_be_alike(loaded: LoadedKernel) -> bool:

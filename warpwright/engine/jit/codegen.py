@@ -558,7 +558,7 @@ class _Compiler:
             sizes["site_bytes"],
             sizes["trace_words"],
             SavedPositions(**sizes["saved_positions"]),
-            judged(self.program, self.lowered),
+            judged(self.lowered),
             text,
             Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
         )

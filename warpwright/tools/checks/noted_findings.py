@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from warpwright.engine.abi import SHARED_OFFSETS, SHARED_WINDOW
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
-from warpwright.engine.lane_locks import Lock, lock_around
+from warpwright.engine.lane_locks import Lock, Locks
 from warpwright.isa.ops import SHARED_RANK_SHIFT
 from warpwright.isa.program import Program
 from warpwright.quantity_text import number_text
@@ -73,6 +74,10 @@ class NotedFindings:
         self._live = live
         self._issuers = issuers
         self._warps = self._context.geometry.warps_per_block
+
+    @cached_property
+    def _locks(self) -> Locks:
+        return Locks(self._program)
 
     def place_of(self, instruction: int, what: str, warp: int, lane: int) -> Place:
         """The place of an instruction with a lane of a warp of the launch."""
@@ -144,7 +149,7 @@ class NotedFindings:
             row[sh.F_OTHER_WARP] = own if kind_of_copy == CP_ASYNC else self._issuers[number, copy]
         severity = ("error", "warning", "info")[int(row[sh.F_SEVERITY])]
         before, now = int(row[sh.F_BEFORE]), int(row[sh.F_NOW])
-        lock = lock_around(self._program, before, now) if copy < 0 and kind in names else Lock.NO
+        lock = self._locks.around(before, now) if copy < 0 and kind in names else Lock.NO
         fenced = lock is Lock.FENCED and int(row[sh.F_OTHER_WARP]) == int(row[sh.F_WARP])
         severity = "info" if fenced else severity
         earlier = "Read" if kind == sh.WAR else self._access_word(before).replace("Read", "Write")

@@ -104,9 +104,9 @@ def barrier_site(program: Program, index: int) -> int | None:
 
 
 def _divergent_entry(instructions: Sequence[Instruction], index: int) -> int:
-    """The BRA.DIV that goes to a barrier, if that is the copy for warps whose lanes are apart; otherwise the barrier itself.
+    """The index of the BRA.DIV that branches to a barrier, if the barrier is the copy for warps that have diverged; otherwise the barrier's own index.
 
-    For sm_90, compilers put these copies (WARPSYNC.COLLECTIVE, BAR) behind the kernel's last instruction, some with the line of its end.
+    For sm_90, compilers place these copies (WARPSYNC.COLLECTIVE, BAR) after the kernel's last instruction, and some get the line of its end.
     """
     for n in range(index - 1, -1, -1):
         if instructions[n].opcode == "WARPSYNC" and "COLLECTIVE" in instructions[n].modifiers:
