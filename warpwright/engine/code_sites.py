@@ -11,7 +11,25 @@ from warpwright.isa.program import Instruction, Kind, Program
 MOST_CALLERS = 4
 """Number of levels of calls that are followed."""
 _CALLS = ("CALL", "CAL", "JCAL")
-_EVENTS = ("B", "J", "C", "RET", "EXIT", "SYNC", "SSY", "PBK", "PCNT", "PRET", "LD", "ST", "AT", "RED", "SU", "T", "MEMBAR")
+_EVENTS = (
+    "B",
+    "J",
+    "C",
+    "RET",
+    "EXIT",
+    "SYNC",
+    "SSY",
+    "PBK",
+    "PCNT",
+    "PRET",
+    "LD",
+    "ST",
+    "AT",
+    "RED",
+    "SU",
+    "T",
+    "MEMBAR",
+)
 """Prefixes of opcodes that branch, call, exit, reconverge or access memory."""
 
 
