@@ -1,6 +1,6 @@
 """Programs with shared memory, and the same with its loads and stores remapped to L1: ``python -m bench.tiles [--gpu p100,v100] [NAME …]``.
 
-Seed 000's Figure 4 is a set of applications that were written for shared memory.  Here it is every kernel of the validation set that keeps
+Figure 4 of Choquette et al. (Volta, IEEE Micro 2018) is a set of applications that were written for shared memory.  Here it is every kernel of the validation set that keeps
 arrays of a fixed size there and makes no atomics on them: nothing was chosen by what it gives.  The same source is compiled twice: a
 declaration ``__shared__ float t[16][17];`` becomes a reference to the block's own part of an array in global memory, which L1
 caches; four times as many parts as blocks are resident, so that their lines are used again (more, up to one for each block, where a slow

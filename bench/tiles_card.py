@@ -29,7 +29,7 @@ METRICS = (
     *("l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum", "lts__t_sectors_op_write.sum"),
 )
 FIGURE_MEAN = 0.07
-"""Figure 4 of seed 000: what programs lose on V100 in the mean."""
+"""Figure 4 of Choquette et al. (Volta, IEEE Micro 2018): what programs lose on V100 in the mean."""
 STORED = Path(__file__).parent / "data" / "h200" / "tiles.json"
 
 

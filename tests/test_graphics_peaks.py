@@ -1,6 +1,6 @@
-"""Peak rates of the graphics pipeline (seed 003), measured on whole frames and pinned from both sides: reached, and never exceeded.
+"""Peak rates of the graphics pipeline (Lindholm et al., 2008), measured on whole frames and pinned from both sides: reached, and never exceeded.
 
-576 Gflops are in ``test_seed_tesla.py``; rates of stages alone are in ``test_graphics_timing.py`` and those of the texture unit in ``test_texture_unit.py``.
+576 Gflops are in ``test_paper_tesla.py``; rates of stages alone are in ``test_graphics_timing.py`` and those of the texture unit in ``test_texture_unit.py``.
 """
 
 from __future__ import annotations

@@ -351,7 +351,7 @@ def rates(system: str, program: str, access: bool = True) -> list[list[float]]:
 @pytest.mark.ci
 @linux
 def test_copies_between_devices_have_the_bandwidth_of_their_route() -> None:
-    """GB/s: the aggregates of seed 000 are 160 and 309 on the wire, of which 16 bytes in 272 are heads."""
+    """GB/s: the aggregates of Choquette et al. are 160 and 309 on the wire, of which 16 bytes in 272 are heads."""
     alone, both = rates("p100x2-nvlink", "took((0, 1, 0))\ntook((0, 1, 0), (1, 0, 1))")
     assert alone[0] == pytest.approx(80 * 16 / 17, rel=0.01)
     assert sum(both) * 17 / 16 == pytest.approx(160, rel=0.01)

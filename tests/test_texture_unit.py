@@ -716,7 +716,7 @@ def test_random_headers_and_samplers_crash_nothing() -> None:
 def test_a_quad_takes_a_cycle_for_its_addresses_and_for_each_eight_filters(
     ratio: int, stretch: float, mip: int, filters: int, cycles: int
 ) -> None:
-    """Seed 003: four addresses and eight filters a clock."""
+    """Lindholm et al.: four addresses and eight filters a clock."""
     unit = rgba8(Header(size=(64, 64, 1), levels=7)).bind(Sampler((0, 0, 0), 2, 2, mip, anisotropy=ratio))
     narrow = 1.5 if mip == 3 and ratio else 1.0
     ask(unit, AUTO, *quad((0.4, 0.4), (stretch / 64, 0), (0, narrow / 64)), derivatives=True)

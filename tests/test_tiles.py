@@ -1,4 +1,4 @@
-"""Programs with their shared arrays remapped to L1 (``bench.tiles``, seed 000's Figure 4)."""
+"""Programs with their shared arrays remapped to L1 (``bench.tiles``, Figure 4 of Choquette et al.)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_set_is_of_programs_and_not_of_single_mechanisms() -> None:
 
 @pytest.mark.slow
 def test_l1_costs_pascal_more_than_volta() -> None:
-    """P100 reads a quarter as wide as V100 from L1, and takes 81 cycles where V100 takes 28 (seed 000, "L1 cache and shared memory")."""
+    """P100 reads a quarter as wide as V100 from L1, and takes 81 cycles where V100 takes 28 (Choquette et al., "L1 cache and shared memory")."""
     slower = {
         chip: {
             both.name: both.slowdown - 1 for both in tiles.pairs(ww.GPU(chip), ["transpose_shared", "sum_one_block"])

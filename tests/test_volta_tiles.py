@@ -1,4 +1,4 @@
-"""Seed 000's Figure 4 as a study: the recording, its subset, and the programs that the study runs."""
+"""Figure 4 of Choquette et al. as a study: the recording, its subset, and the programs that the study runs."""
 
 from __future__ import annotations
 

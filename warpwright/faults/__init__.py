@@ -2,7 +2,7 @@
 
 ``secded`` is the code; ``injection`` says which bits flip, and when; ``device_faults`` holds a device's flipped words, counters, remapped rows and
 off-lined pages; ``sm_faults`` and ``injected_launch`` run a launch with them; ``particles`` draws flips by rates and by a flux of neutrons.
-Facts about the reaction of the driver are NVIDIA's "GPU Memory Error Management" and "XID Errors" (docs.nvidia.com/deploy), and seed 004's
+Facts about the reaction of the driver are NVIDIA's "GPU Memory Error Management" and "XID Errors" (docs.nvidia.com/deploy), and the A100 whitepaper's
 "ECC Memory Resiliency" and "Error and Fault Detection, Isolation, and Containment".  Imports the engine, and nothing above it.
 """
 

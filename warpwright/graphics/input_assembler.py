@@ -1,6 +1,6 @@
 """The input assembler: collects a draw's commands, fetches vertices, and converts primitives of all types to lists of vertices.
 
-Seed 003: "The input assembler collects geometric primitives (points, lines, triangles, line strips, and triangle strips) and
+Lindholm et al., "NVIDIA Tesla" (2008): "The input assembler collects geometric primitives (points, lines, triangles, line strips, and triangle strips) and
 fetches associated vertex input attribute data."
 """
 

@@ -1,6 +1,6 @@
 """Plane equations of attributes and depth, and their values at pixels.
 
-Seed 003: "U(x, y) = (A_U x + B_U y + C_U) / (A_W x + B_W y + C_W)": the numerator is the plane of U/W for an attribute with perspective and of U for one
+Lindholm et al., "NVIDIA Tesla" (2008): "U(x, y) = (A_U x + B_U y + C_U) / (A_W x + B_W y + C_W)": the numerator is the plane of U/W for an attribute with perspective and of U for one
 without; the program divides.  Setup works in double precision, relative to the primitive's first vertex;
 the precision of G80's interpolator is not published in full.
 """

@@ -10,7 +10,7 @@ from warpwright.system.machine import Machine
 from warpwright.system.routes import host_route, peer_routes, route
 
 FIRST_WITH_ACCESS_COUNTERS = 70
-"""Compute capability times ten of Volta, whose GPUs were the first with access counters (seed 000)."""
+"""Compute capability times ten of Volta, whose GPUs were the first with access counters (Choquette et al., Volta, IEEE Micro 2018)."""
 
 
 def host_copy_gb_per_s(machine: Machine, ordinal: int) -> float:

@@ -76,7 +76,7 @@ def fence_done(m: Any, sm: s.SM, time: int, latency: int, at_l2: bool) -> int:
     """When a fence issued at ``time`` is complete. If an SM has few places for fences, they are processed in rounds, in which a place becomes free after a fixed time.
 
     On an H200 this holds for fences of device scope, and the next round begins when the places are free (bench.micro ``fence_crews``).  On P100 it holds for
-    all fences; a round consists of the fences that wait when the previous one is over and those that arrive before its first places are free again (seed 002's
+    all fences; a round consists of the fences that wait when the previous one is over and those that arrive before its first places are free again (Zhang et al.'s
     Table 5 and Figure 6: the time of a barrier with its fence depends only on the number of the SM's warps, however they are split into blocks, so the fences
     of one block do not overlap the barriers of another).
     """

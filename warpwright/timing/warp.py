@@ -209,7 +209,7 @@ def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
     """Send a fence whose warp's writes are acknowledged to the slices: with its round if the SM has stored, otherwise at once.
 
     A group of system-scope fences leaves when the previous one is on its way back from outside the device, whether anything was written or not (``fences``,
-    ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).  On V100 a group is assumed to have one of each sub-core (seed 002's Table 9: a
+    ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).  On V100 a group is assumed to have one of each sub-core (Zhang et al.'s Table 9: a
     barrier of two GPUs' grids with 64 warps on each SM takes at least 16 µs more than with one, of which the grid's two barriers are 4).
     """
     m[w.fence] = s.FENCE_ASKED

@@ -1,11 +1,11 @@
 """Compares published figures of P100, V100 and A100 with the model's.
 
-``python -m bench.seeds [--gpu p100,v100] [PATTERN …]`` compiles ``bench/kernels/seeds.cu`` for each chip, measures on the model what a table
+``python -m bench.papers [--gpu p100,v100] [PATTERN …]`` compiles ``bench/kernels/papers.cu`` for each chip, measures on the model what a table
 states, with the means that its authors used (a clock around a chain, bytes over time), and prints chip, figure, source, theirs,
 ours and the error.  Throughputs come from two lengths of one kernel, so that the launch cancels out.  Latencies that
 several authors measured differently are compared with the range of what they published.
 
-Not here: warp-level barriers of seed 002 (Table 4) and grid barriers (Table 8), whose machine code came from CUDA 10's
+Not here: warp-level barriers of Zhang et al. (Table 4) and grid barriers (Table 8), whose machine code came from CUDA 10's
 cooperative groups and is not what today's compiler makes; binary and 4-bit tensor operations; GEMM through cuBLAS.
 """
 
@@ -22,9 +22,14 @@ import numpy as np
 
 from bench import tiles
 
-SOURCE = Path(__file__).parent / "kernels" / "seeds.cu"
+SOURCE = Path(__file__).parent / "kernels" / "papers.cu"
 CHAIN = 256
-VOLTA, AMPERE, BARRIERS, FACTS = "000 Figure 1", "004 Table 4", "002 Table 5", "facts: latencies"
+VOLTA, AMPERE, BARRIERS, FACTS = (
+    "Choquette, Figure 1",
+    "A100 whitepaper, Table 4",
+    "Zhang, Table 5",
+    "published latencies",
+)
 
 
 class Bench:
@@ -189,17 +194,17 @@ def _figures() -> Iterator[Figure]:
         ("v100", 4, 1312, (22, 24, 28, 36, 52, 84), (219.296, 200.602, 143.136, 81.241, 40.812, 19.469)),
         ("p100", 6, 1189, (220, 220, 224, 235, 317, 428), (87.329, 51.67, 27.674, 13.731, 6.598, 3.130)),
     ):
-        yield Figure(chip, "dependent float add, cycles", "002 section 3.3", (add,), chain("chain_fadd", np.float32))
+        yield Figure(chip, "dependent float add, cycles", "Zhang, section 3.3", (add,), chain("chain_fadd", np.float32))
         for threads, latency, rate in zip((32, 64, 128, 256, 512, 1024), latencies, rates, strict=True):
             name = f"block barrier of {threads} threads"
             yield Figure(chip, f"{name}, cycles", BARRIERS, (latency,), barrier_latency(threads))
             yield Figure(chip, f"{name}, 1/us an SM", BARRIERS, (rate,), barrier_rate(threads, clock))
     yield Figure("p100", "STREAM triad, GB/s", VOLTA, (557,), stream_triad)
     yield Figure("v100", "STREAM triad, GB/s", VOLTA, (855,), stream_triad)
-    yield Figure("v100", "L1 reads, bytes per cycle and SM", "000, the text on L1", (128,), l1_bytes)
-    yield Figure("p100", "L1 reads, bytes per cycle and SM", "000, the text on L1", (32,), l1_bytes)
-    yield Figure("v100", "tiles in L1, percent slower", "000 Figure 4", (7,), slowdown)
-    yield Figure("p100", "tiles in L1, percent slower", "000 Figure 4", (30,), slowdown)
+    yield Figure("v100", "L1 reads, bytes per cycle and SM", "Choquette, on L1", (128,), l1_bytes)
+    yield Figure("p100", "L1 reads, bytes per cycle and SM", "Choquette, on L1", (32,), l1_bytes)
+    yield Figure("v100", "tiles in L1, percent slower", "Choquette, Figure 4", (7,), slowdown)
+    yield Figure("p100", "tiles in L1, percent slower", "Choquette, Figure 4", (30,), slowdown)
     for chip, half, single, double, integer in (
         ("p100", 21.2, 10.6, 5.3, None),
         ("v100", 31.4, 15.7, 7.8, 15.7),
@@ -221,8 +226,8 @@ def _figures() -> Iterator[Figure]:
     ):
         dtype = {"INT8": np.int32, "FP64": np.float64}.get(name, np.float32)
         yield Figure("a100", f"tensor {name}, TFLOPS", AMPERE, (peak,), tensor(kernel, dtype, *shape))
-    yield Figure("v100", "L2 reads, bytes per cycle", "004, the text on L2", (2048,), l2_bytes)
-    yield Figure("a100", "L2 reads, bytes per cycle", "004, the text on L2", (5120,), l2_bytes)
+    yield Figure("v100", "L2 reads, bytes per cycle", "A100 whitepaper, on L2", (2048,), l2_bytes)
+    yield Figure("a100", "L2 reads, bytes per cycle", "A100 whitepaper, on L2", (5120,), l2_bytes)
     for chip, l1, shared, l2, dram in (
         ("p100", (80, 81), (25,), (238, 252), (486,)),
         ("v100", (28, 36), (19, 33), (193, 221), (302, 460)),
@@ -233,10 +238,10 @@ def _figures() -> Iterator[Figure]:
         yield Figure(chip, "L2 hit, cycles", FACTS, l2, L2)
         yield Figure(chip, "DRAM, cycles", FACTS, dram, DRAM)
     yield Figure(
-        "v100", "dependent integer multiply-add, cycles", "facts: arithmetic", (4,), chain("chain_imad", np.int32)
+        "v100", "dependent integer multiply-add, cycles", "published latencies", (4,), chain("chain_imad", np.int32)
     )
     yield Figure(
-        "a100", "dependent double multiply-add, cycles", "facts: arithmetic", (5, 10), chain("chain_dfma", np.float64)
+        "a100", "dependent double multiply-add, cycles", "published latencies", (5, 10), chain("chain_dfma", np.float64)
     )
     yield Figure("p100", "dependent double multiply-add, cycles", FACTS, (8,), chain("chain_dfma", np.float64))
 

@@ -1,9 +1,9 @@
-// Microbenchmarks of the seeds' tables: python -m bench.seeds.  Latencies read the clock around a chain; throughputs are run at two lengths.
+// Microbenchmarks of the papers' tables: python -m bench.papers.  Latencies read the clock around a chain; throughputs are run at two lengths.
 
 #define CHAIN 256
 
 
-// --- dependent operations (seed 002, section 3.3) ---
+// --- dependent operations (Zhang et al., section 3.3) ---
 extern "C" __global__ void chain_fadd(float *out, long long *cycles, float x) {
     float v = x;
     long long begin = clock64();
@@ -32,7 +32,7 @@ extern "C" __global__ void chain_dfma(double *out, long long *cycles, double x) 
     cycles[0] = end - begin;
 }
 
-// --- block barriers (seed 002, Table 5) ---
+// --- block barriers (Zhang et al., Table 5) ---
 extern "C" __global__ void block_sync(long long *cycles, int rounds) {
     __syncthreads();
     long long begin = clock64();
@@ -95,7 +95,7 @@ extern "C" __global__ void chase_shared(int steps, long long *cycles, int *out) 
     cycles[0] = end - begin;
 }
 
-// --- throughputs of the chip (seed 004, Table 4; seed 000, Figure 1) ---
+// --- throughputs of the chip (A100 whitepaper, Table 4; Choquette et al., Figure 1) ---
 extern "C" __global__ void rate_ffma(float *out, float x, int rounds) {
     float v[8];
     for (int k = 0; k < 8; ++k) v[k] = x + k;

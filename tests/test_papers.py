@@ -1,4 +1,4 @@
-"""The seeds' published figures that run in a moment: the model's lie within 10 % of them (``python -m bench.seeds`` has them all)."""
+"""Published figures of cards that are measured in a moment: the model's lie within 10 % of them (``python -m bench.papers`` has them all)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from bench.seeds import FIGURES, Bench, Figure
+from bench.papers import FIGURES, Bench, Figure
 
 PINNED = {
     "p100": ("dependent float add", "block barrier", "shared load", "L2 hit", "DRAM", "dependent double"),
