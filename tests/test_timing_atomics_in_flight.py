@@ -108,21 +108,21 @@ def kernel() -> ww.Kernel:
 
 
 def cycles_per_block(blocks: int, threads: int) -> float:
-    """Of one barrier, by all blocks of the chip, ``blocks`` on each SM."""
+    """Of one barrier, by all blocks of the chip, ``blocks`` on each SM.  As on the card, the first eight are left out: until blocks arrive in a steady rhythm, barriers vary by 10 %."""
     count = blocks * kernel().gpu.chip.sm.sm_count
     spans = []
-    for repeats in (2, 5):
+    for repeats in (8, 20):
         cycles = np.zeros(1, np.uint32)
         kernel()[count, threads](np.zeros(1, np.uint32), cycles, np.int32(repeats))
         spans.append(int(cycles[0]))
-    return (spans[1] - spans[0]) / 3 / count
+    return (spans[1] - spans[0]) / 12 / count
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize(("blocks", "threads", "card"), [(8, 32, 5.51), (16, 32, 5.30), (32, 32, 5.47), (32, 64, 5.30)])
 def test_polling_takes_time_in_proportion_to_the_blocks(blocks: int, threads: int, card: float) -> None:
     """An H200 (``bench/data/h200/barriers.json``, ``g-vl-``)."""
-    assert cycles_per_block(blocks, threads) == pytest.approx(card, rel=0.08)
+    assert cycles_per_block(blocks, threads) == pytest.approx(card, rel=0.06)
 
 
 @partial(entry, what="", sources=SOURCES)

@@ -218,8 +218,8 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     if missing:
         m[counts.missed_atomic] += popcount(missing)
         m[m[s.chip.l2_fills] + place] &= ~PARTS
-        # bench.micro ``scattered_once``: half of the atomics on cold sectors fetch 64 bytes
-        fetch = (widen(m, line, missing) & ~tag & 15) | missing if far else missing
+        # bench.machine.atomic_misses ``sides``: those of the home's side fetch 64 bytes
+        fetch = missing if far else (widen(m, line, missing) & ~tag & 15) | missing
         come = dram_read(m, home, line, fetch, hold_atomics(m, home, line, start))
         accepted = max(accepted, read_begun(m, home, line))
         filled(m, place, come)
