@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from warpwright.chips import chip_names, kind_counts, load_chip
 from warpwright.cli import app
+from warpwright.session import session
 
 PROGRAM = """\
 import sys
@@ -143,12 +144,14 @@ def test_a_programs_own_exception_is_shown_from_its_first_line_on(tmp_path: Path
     ("words", "said"),
     [
         (("run", "--qqq", "PROGRAM"), "unknown option --qqq; see warpwright run -h\n"),
-        (("run", "--chek", "all", "PROGRAM"), "unknown option --chek; did you mean '--check' or '--checkpoint' or '--check-level'? see warpwright run -h\n"),
+        (("run", "--chek", "all", "PROGRAM"), "unknown option --chek; did you mean '--check' or '--caches' or '--checkpoint'? see warpwright run -h\n"),
         (("run", "--gpu", "A100", "PROGRAM"), f"no chip is called 'A100'; did you mean 'a100'? known chips: {', '.join(chip_names())}\n"),
         (("run", "FOLDER"), "FOLDER is a folder: give a Python file or a command\n"),
         (("run", "--report", "FOLDER/no/x.html", "PROGRAM"), "cannot write FOLDER/no/x.html: there is no folder FOLDER/no\n"),
         (("report", "PROGRAM", "-o", "FOLDER"), "cannot write FOLDER: it is a folder\n"),
         (("report", "ls"), "ls is not a Python file (*.py); for other programs use: warpwright run --report PAGE.html COMMAND\n"),
+        (("run", "--caches", "warm", "PROGRAM"), "--caches warm is not known: cold or kept\n"),
+        (("run", "--caches", "cold", "--timing", "off", "PROGRAM"), "--caches has no effect without times: omit --timing off\n"),
         (("run", "FOLDER/plain.txt"), "FOLDER/plain.txt is not executable: chmod +x FOLDER/plain.txt (a Python file's name must end in .py)\n"),
         (("run", "./nowhere"), "there is no program ./nowhere\n"),
         (("run", "FOLDER/no/x"), "there is no program FOLDER/no/x: there is no folder FOLDER/no\n"),
@@ -174,6 +177,31 @@ def test_compare_looks_up_every_chip_first(program: Path) -> None:
     code, out, err = call("compare", "--timing", "off", "v100", "a101", "--", program)
     assert (code, out) == (2, "")
     assert err.startswith("no chip is called 'a101'")
+
+
+@pytest.mark.parametrize("caches", ["cold", "kept"])
+def test_caches_of_every_gpu_begin_as_the_command_says(caches: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import warpwright as ww\nprint([ww.GPU('v100', caches=c).caches for c in ('cold', 'kept', None)])\n"
+    )
+    code, out, _ = call("run", "--caches", caches, program)
+    assert (code, out.splitlines()[0]) == (0, str([caches] * 3))
+    assert session.caches is None
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_caches_of_other_processes_begin_as_the_command_says(tmp_path: Path, repository: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import warpwright as ww\nfrom warpwright.driver.driver_state import state\n"
+        "print(ww.GPU('v100').caches, state().devices[0].gpu.caches)\n"
+    )
+    command = [sys.executable, "-m", "warpwright", "run", "--gpu", "v100", "--caches", "cold", "--", sys.executable]
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    done = subprocess.run([*command, str(program)], env=environment, text=True, capture_output=True)
+    assert done.stdout.startswith("cold cold"), done.stderr
 
 
 @pytest.mark.ci

@@ -28,6 +28,13 @@ extern "C" __global__ void stamps(int* out) {
     for (int n = 0; n < 50; n++) x = x * 0.5f + 1;
     out[threadIdx.x] = clock() - begin + (x < 0);
 }
+extern "C" __global__ void halves(int* out) { out[threadIdx.x] /= 2; }
+extern "C" __global__ void moves(int* out, const int* in) { out[threadIdx.x + 256] = __ldg(in + threadIdx.x) + (int)clock() * 0; }
+extern "C" __global__ void follows(int* out) {
+    int begin = clock();
+    out[threadIdx.x] = clock() - begin;
+    if (threadIdx.x == 0) out[300] = *(volatile int*)(out + 256) + 1;
+}
 extern "C" __global__ void adds(int* out) { atomicAdd(out, 1); }
 extern "C" __global__ void meets(int* out) {
     cooperative_groups::this_grid().sync();
@@ -45,11 +52,11 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ww.Module:
 
 
 @pytest.mark.ci
-def test_the_third_of_equal_launches_is_not_executed(module: ww.Module) -> None:
+def test_a_launch_after_one_that_read_nothing_of_what_it_changed_is_not_executed(module: ww.Module) -> None:
     out, turns = module.gpu.array(np.zeros(32, np.int64)), module.gpu.array(np.full(1, 5, np.int32))
     runs = [module["clocks"][1, 32](out, turns) for _ in range(4)]
-    # The first has changed memory, and the second has shown that it does not change again.
-    assert [run.repeated for run in runs] == [False, False, True, True]
+    # It has read the number of turns, and the times have changed.
+    assert [run.repeated for run in runs] == [False, True, True, True]
     assert [run.cycles for run in runs] == [runs[0].cycles] * 4
     assert runs[3].instructions == runs[0].instructions
 
@@ -67,6 +74,7 @@ def test_sampled_launches_that_change_nothing_are_not_executed_but_those_on_anot
     one, other = (gpu.array(np.zeros(blocks, np.int32)) for _ in range(2))
     runs = [kernel[blocks, 32](one, turns) for _ in range(6)]
     assert runs[0].sampling is not None
+    # What the untimed blocks have read is not known.
     assert [run.repeated for run in runs] == [False, False, True, True, True, True]
     assert runs[5].cycles == runs[1].cycles
     assert runs[5].sampling == runs[1].sampling
@@ -85,6 +93,34 @@ def test_with_kept_caches_the_fourth_of_equal_launches_is_not_executed(monkeypat
     runs = [module["clocks"][1, 32](out, turns) for _ in range(5)]
     assert [run.repeated for run in runs] == [False, False, False, True, True]
     assert [run.cycles for run in runs[3:]] == [runs[2].cycles] * 2
+
+
+@pytest.mark.ci
+def test_a_launch_that_reads_what_it_changed_is_executed_until_nothing_changes(module: ww.Module) -> None:
+    out = module.gpu.array(np.full(32, 5, np.int32))
+    runs = [module["halves"][1, 32](out) for _ in range(6)]
+    # 5, 2, 1 and 0; the fourth launch has found 0 and left it.
+    assert [run.repeated for run in runs] == [False, False, False, False, True, True]
+    assert not out.numpy().any()
+
+
+@pytest.mark.ci
+def test_reads_are_known_by_pieces_of_512_bytes(module: ww.Module) -> None:
+    out = module.gpu.array(np.arange(512, dtype=np.int32))
+    kernel = module["moves"]
+    # The launch writes 1,024 bytes after what it reads, and then into the same piece.
+    assert [kernel[1, 32](out, out).repeated for _ in range(2)] == [False, True]
+    assert (out.numpy()[256:288] == np.arange(32)).all()
+    beside = out.device_address() + 1024 + 256
+    assert [kernel[1, 32](out, beside).repeated for _ in range(3)] == [False, False, True]
+    assert (out.numpy()[256:288] == np.arange(320, 352)).all()
+
+
+@pytest.mark.ci
+def test_strong_loads_count_as_having_read_everything(module: ww.Module) -> None:
+    out = module.gpu.array(np.zeros(512, np.int32))
+    runs = [module["follows"][1, 32](out) for _ in range(3)]
+    assert [run.repeated for run in runs] == [False, False, True]
 
 
 def test_a_launch_that_finds_other_memory_is_executed(module: ww.Module) -> None:

@@ -30,7 +30,7 @@ from warpwright.engine.kernels import (
     interpreted_execution,
     is_brief,
     lowered_of,
-    reads_memory,
+    memory_reads,
     traced,
     waits_for_cluster,
     watches_memory,
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from warpwright.timing.block_sampling import Plan
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.interface import Sampling, Supervision, TimingResult
+    from warpwright.timing.read_pieces import ReadPieces, Reads
     from warpwright.timing.timing_cache import Key
     from warpwright.timing.unchanged_launches import Look
     from warpwright.tools.report.attribution import Attribution
@@ -593,6 +594,7 @@ class Job:
         """What decides, together with memory, what it does, and together with memory and caches, how long it takes."""
         self._same: Key | None = None
         self._seen: Look | None = None
+        self._reads: ReadPieces | None = None
         self.phase = "compiling"
         self.execution_phase: Callable[[], str] = lambda: "running"
         """The phase of an execution that compiles its kernel only when that pays off."""
@@ -754,6 +756,7 @@ class Job:
             threads=1 if context.program.services or context.textures is not None else gpu.threads,
             progress=follow,
             cancel=lambda: context.cancelled,
+            reads=self._reads,
         )
         try:
             grid = Grid(context.program, lowered_of(loaded), kernel, context)
@@ -789,11 +792,8 @@ class Job:
             return False
         may_be_unchanged = self.begin(self._how())
         assert self.begins is not None
-        if may_be_unchanged:
-            self._seen = gpu.unchanged.look(self.exactly, self.begins.found, [self.context])
-            if self._seen.known is not None:
-                self.skip(*self._seen.known.results[0], began)
-                return True
+        if may_be_unchanged and self._leaves_memory(began):
+            return True
         if self.context.memory.pages_move:
             # Its time depends on where pages are, and it moves them.
             return False
@@ -809,6 +809,23 @@ class Job:
         self._note_end()
         return True
 
+    def _leaves_memory(self, began: float) -> bool:
+        """Whether the launch has been skipped, because it would leave memory as it is."""
+        from warpwright.timing.read_pieces import ReadPieces
+        from warpwright.timing.unchanged_launches import least_seconds
+
+        gpu = self.launcher.kernel.gpu
+        assert self.begins is not None
+        # Where caches are kept, the second launch finds others than the first.
+        estimate = least_seconds(self.context) if gpu.kept_caches is None else 0.0
+        self._seen = gpu.unchanged.look(self.exactly, self.begins.found, [self.context], estimate)
+        if self._seen.known is not None:
+            self.skip(*self._seen.known.results[0], began)
+            return True
+        if self._seen.memory is not None:
+            self._reads = ReadPieces(self.context.memory)
+        return False
+
     def _forget_caches(self, timing: TimingResult) -> None:
         """Begin with cold caches after a sampled launch: its sections ran on parts of the chip, so what it leaves is not known."""
         kept = self.launcher.kernel.gpu.kept_caches
@@ -821,8 +838,18 @@ class Job:
             results = [(self.timing, self.counts)]
             unchanged = self.launcher.kernel.gpu.unchanged
             loaded = self.launcher.kernel._loaded
-            reads = reads_memory(loaded)
-            unchanged.keep(self._seen, [self.context], results, loaded, *self._how(), reads_memory=reads)
+            unchanged.keep(self._seen, [self.context], results, loaded, *self._how(), reads=self._what_was_read())
+
+    def _what_was_read(self) -> Reads | None:
+        """What the launch has read of memory; None: not known."""
+        from warpwright.timing.read_pieces import NothingRead
+
+        reads = memory_reads(self.launcher.kernel._loaded)
+        if not reads.weak_loads and not reads.others:
+            return NothingRead()
+        assert self.timing is not None
+        issues = self.timing.instruction_issues if self.timing.sampling is None else None
+        return self._reads if issues is not None and not issues[reads.others].any() else None
 
     def begin(self, how: tuple[Any, ...]) -> bool:
         """Note how the launch begins; whether it may turn out to leave all memory as it is."""

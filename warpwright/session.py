@@ -109,6 +109,8 @@ class Session:
     chip: str | None = None
     """Chip that every ``GPU(...)`` becomes, whatever the program asks for."""
     timing: str | None = None
+    caches: str | None = None
+    """How timed launches of every GPU begin: ``cold`` or ``kept``, whatever the program asks for."""
     simulates_host_clock: bool = False
     """Whether the program reads simulated time from its host's clocks."""
     host_clock: HostTime | None = field(default_factory=lambda: _installed_clock())

@@ -27,6 +27,12 @@ TimingOption = Annotated[
     str | None,
     typer.Option(help="full (times every instruction), sampled (times a part of large grids) or off (results only)."),
 ]
+CachesOption = Annotated[
+    str | None,
+    typer.Option(
+        help="cold (each launch begins with empty caches, as under Nsight Compute) or kept (it finds what earlier launches and copies left: the default for unmodified programs)."
+    ),
+]
 CheckOption = Annotated[
     str | None,
     typer.Option(

@@ -18,6 +18,7 @@ from warpwright.commands.launch_output import (
 )
 from warpwright.commands.option_records import with_options
 from warpwright.commands.options import (
+    CachesOption,
     CheckOption,
     CheckpointOption,
     ClockOption,
@@ -44,6 +45,7 @@ from warpwright.commands.program_execution import (
     launches_of,
 )
 from warpwright.commands.run_settings import (
+    caches_of,
     checkpoints_saved,
     errors_injected,
     gpus_of,
@@ -64,6 +66,7 @@ class RunOptions:
     gpu: GpuOption = None
     system: SystemOption = None
     timing: TimingOption = None
+    caches: CachesOption = None
     check: CheckOption = None
     check_level: LevelOption = None
     report: ReportOption = None
@@ -110,6 +113,7 @@ def run(
     with (
         time_limit(o.timeout),
         host_clock_of(o.host_clock, timing),
+        caches_of(o.caches, timing),
         errors_injected(o.inject, check),
         library_times_of(o.library_model, gpu, timing),
         checkpoints_saved(program, timing, o.checkpoint, o.checkpoint_every),

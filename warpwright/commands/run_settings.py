@@ -82,6 +82,23 @@ def host_clock_of(name: str, timing: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def caches_of(name: str | None, timing: str | None) -> Iterator[None]:
+    """Within the block, timed launches of every GPU of the program begin as ``--caches`` says."""
+    from warpwright.api import CACHES
+    from warpwright.session import session
+
+    if name is not None and name not in CACHES:
+        raise fail(f"--caches {name} is not known: {' or '.join(CACHES)}", MISUSED)
+    if name is not None and timing == "off":
+        raise fail("--caches has no effect without times: omit --timing off", MISUSED)
+    session.caches = name
+    try:
+        yield
+    finally:
+        session.caches = None
+
+
+@contextlib.contextmanager
 def checkpoints_saved(program: str, timing: str | None, path: Path | None, every: int | None) -> Iterator[None]:
     """Within the block, checkpoints of the program's launches are written."""
     if path is None:

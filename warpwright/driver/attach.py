@@ -224,6 +224,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
             ("GPU", chips),
             ("SYSTEM", session.system and _lasting(session.system)),
             ("TIMING", timing),
+            ("CACHES", session.caches),
             ("CHECK", session.check),
             ("ORIGINS", "1" if session.notes_origins else ""),
             ("CHECK_LEVEL", session.check_level),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, address_index, basic_blocks, judged
 from warpwright.engine.compiled_launch import CompiledExecution
@@ -18,7 +18,7 @@ from warpwright.engine.launch import Geometry, LaunchContext
 from warpwright.engine.module import LoadedKernel, computed_once
 from warpwright.engine.spin_loops import polls, with_strong_polls
 from warpwright.isa.machine_code import FIRST_FERMI, lower
-from warpwright.isa.ops import Access, Lowered, Op
+from warpwright.isa.ops import WARP_LANES, Access, Lowered, Op
 from warpwright.isa.sass.access_policy import policy_registers
 
 
@@ -65,6 +65,17 @@ def blocks_are_independent(lowered: Sequence[Lowered]) -> bool:
     return True
 
 
+_OTHER_READS = ("atomic", "bulk", "texture", "service")
+
+
+class MemoryReads(NamedTuple):
+    """Indices of instructions that may read memory that outlives the launch."""
+
+    weak_loads: list[int]
+    """The cycle model notes what these read (``timing/read_pieces.py``)."""
+    others: list[int]
+
+
 @computed_once
 def copies_in_bulk(loaded: LoadedKernel) -> bool:
     """Whether the kernel has bulk copies."""
@@ -86,14 +97,16 @@ def watches_memory(loaded: LoadedKernel) -> bool:
 
 
 @computed_once
-def reads_memory(loaded: LoadedKernel) -> bool:
-    """Whether the kernel may read memory that outlives the launch."""
-    return any(
-        op.name in ("atomic", "bulk", "texture", "service")
-        or (op.name == "load" and op.attr.space not in ("shared", "local"))
-        for low in lowered_of(loaded)
-        for op in low.ops
-    )
+def memory_reads(loaded: LoadedKernel) -> MemoryReads:
+    """The instructions that may read memory that outlives the launch."""
+    weak, others = [], []
+    for n, low in enumerate(lowered_of(loaded)):
+        loads = [op for op in low.ops if op.name == "load" and op.attr.space not in ("shared", "local")]
+        if any(op.attr.strong for op in loads) or any(op.name in _OTHER_READS for op in low.ops):
+            others.append(n)
+        elif loads:
+            weak.append(n)
+    return MemoryReads(weak, others)
 
 
 @computed_once
@@ -186,6 +199,23 @@ def code_key(geometry: Geometry, trace: bool) -> tuple[int, int, int, bool, bool
     return (*geometry.block, trace, grid_fits, geometry.cluster_blocks > 1)
 
 
+ANY_LENGTH = (1024, 1, 1)
+"""The largest of the blocks that code for any length serves."""
+
+
+def _serves_any_length(loaded: LoadedKernel, geometry: Geometry, made: Collection[tuple[int | bool, ...]]) -> bool:
+    """Whether a launch is to be traced by code for blocks of any length: those of the kernel's launches differ, and compiling for each would take longer than is gained.
+
+    Args:
+        made: keys of the code that there is.
+    """
+    x, y, z = geometry.block
+    lanes = loaded.program.lanes
+    if lanes != WARP_LANES or x % lanes or x > ANY_LENGTH[0] or (y, z) != (1, 1):
+        return False
+    return any(key[3] and key[:3] != (x, y, z) for key in made)
+
+
 def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies: bool = False) -> CompiledKernel:
     """The kernel compiled for a block shape (and, separately, for grids of 2**31 threads and more), once for each.
 
@@ -196,10 +226,11 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies:
     noted = policies and bool(policies_of(loaded))
     made = loaded.compiled_with_policies if noted else loaded.compiled
     if key not in made:
+        form, block = CodeForm(grid_fits=key[4], clustered=key[5]), geometry.block
+        if trace and _serves_any_length(loaded, geometry, made):
+            form, block = replace(form, any_length=True), ANY_LENGTH
         lowered = with_policies(loaded) if noted else lowered_of(loaded)
-        made[key] = compile_kernel(
-            loaded.program, lowered, geometry.block, trace=trace, form=CodeForm(grid_fits=key[4], clustered=key[5])
-        )
+        made[key] = compile_kernel(loaded.program, lowered, block, trace=trace, form=form)
     return made[key]
 
 

@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from warpwright.toolchain.relocation import CODE_ALIGNMENT, code_layout, relocat
 
 GLOBAL_SECTIONS = (".nv.global", ".nv.global.init")
 USER_CONSTANTS = ".nv.constant3"
+Fact = TypeVar("Fact")
 EXTERNAL_CODE_BASE = 0x7000_0000
 """Code addresses assigned to functions that the driver would provide; a call of one is refused before the launch."""
 
@@ -69,16 +70,17 @@ class LoadedKernel:
     """The same for code that traces and records the access policies of instructions."""
 
 
-def computed_once(fact: Callable[[LoadedKernel], bool]) -> Callable[[LoadedKernel], bool]:
+def computed_once(fact: Callable[[LoadedKernel], Fact]) -> Callable[[LoadedKernel], Fact]:
     """Decorator of a function that tells something about a kernel's program: keeps the answer with the program."""
     name = f"{fact.__module__}.{fact.__qualname__}"
 
     @wraps(fact)
-    def known(loaded: LoadedKernel) -> bool:
+    def known(loaded: LoadedKernel) -> Fact:
         facts = loaded.program.facts
         if name not in facts:
             facts[name] = fact(loaded)
-        return facts[name]
+        found: Fact = facts[name]
+        return found
 
     return known
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from warpwright.isa.ops import Lowered
 from warpwright.isa.schedule import Work
@@ -151,7 +152,7 @@ class Program:
     """File and line that each line of the text comes from: those of a Python program, if the kernel is in its strings."""
     symbols: Mapping[str, int] = field(default_factory=dict)
     """Global variables of the module by name: filled with device addresses when loaded."""
-    facts: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+    facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Results of analyses of all instructions, cached by their callers."""
     slow_paths: tuple[tuple[int, int], ...] = ()
     """First byte and end of functions that the compiler adds for rare argument values and calls after a test."""

@@ -92,6 +92,13 @@ Saver = Callable[[Any, Callable[[], bool]], None]
 argument, between them: checkpoints."""
 
 
+class NotesReads(Protocol):
+    """What is to learn which memory a launch reads (``read_pieces.py``)."""
+
+    def attach(self, state: Any) -> None:
+        """A machine that runs the launch alone is about to begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class Supervision:
     """How the host runs a timed launch."""
@@ -106,6 +113,8 @@ class Supervision:
     """Called with a WARP pointer when its function returned ``INTERPRET``; returns the new status."""
     saver: Saver | None = None
     """Runs the machine's windows in place of the model."""
+    reads: NotesReads | None = None
+    """Learns what a launch that is timed in full reads of memory."""
 
 
 ALONE = Supervision()

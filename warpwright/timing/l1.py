@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_RANK_SHIFT, SHARED_WINDOW, WARP
-from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, popcount, prefetch
+from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, poke, popcount, prefetch
 from warpwright.timing import state as s
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.coalescer import (
@@ -463,8 +463,20 @@ def look_up_lines(m: Any, sm: s.SM, w: s.Warp, look: LookUp, load: int, way: int
 
 
 @core
+def note_read(m: Any, sm: s.SM, n: int) -> None:
+    """Note that a load reads the ``n`` lines in the scratch (``read_pieces.py``)."""
+    for i in range(n):
+        piece = (m[sm.lines[i]] >> m[s.chip.read_shift]) - m[s.chip.read_first]
+        if piece < 0 or piece > m[s.chip.read_count]:
+            piece = m[s.chip.read_count]
+        poke(m[s.chip.read_pieces] + 8 * piece, 1)
+
+
+@core
 def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look: LookUp) -> None:
     """Look up every line of a load and arrange for its end."""
+    if m[s.chip.read_pieces] and look.space != SPACE_LOCAL:
+        note_read(m, sm, look.lines)
     way = BY_GPC if code[row.extra] & 256 else 0
     if code[row.strong]:
         way = strong_way(code[row.strong])

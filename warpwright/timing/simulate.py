@@ -468,6 +468,8 @@ def finish(launch: Prepared, host: Supervision) -> TimingResult:
     """
     began, worked = time.perf_counter(), time.thread_time()
     calls = host.progress, host.cancel, host.interpret
+    if host.reads is not None:
+        host.reads.attach(launch.state)
     with launch.helpers(host.threads, host.progress):
         if host.saver is None:
             advance(launch, *calls)

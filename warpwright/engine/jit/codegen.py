@@ -431,7 +431,7 @@ def kernel_key(
     fixed = (
         *(program.code_base, program.arch, program.shared_static_bytes, sorted(known_banks(program).items())),
         *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, setting.clustered),
-        *(setting.watched, setting.lanes),
+        *(setting.watched, setting.lanes, setting.any_length),
         *(options.trace, program.slow_paths, program.functions, sorted(program.taken)),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
@@ -470,6 +470,7 @@ def setting_of(program: Program, block_shape: tuple[int, int, int], form: CodeFo
         grid_fits=form.grid_fits,
         speculate=form.patterns and form.speculate,
         clustered=form.clustered,
+        any_length=form.any_length,
         watched=form.watched,
         lanes=program.lanes,
         block_dim_offset=layout.block_dim,
@@ -498,7 +499,7 @@ def compile_kernel(
 
     Args:
         lowered: one entry for each instruction of ``program``.
-        block_shape: blockDim (x, y, z); the code is only right for launches with this shape.
+        block_shape: blockDim (x, y, z); the code is only right for launches with this shape, unless the ``form`` serves any length.
         trace: write trace records and stop before strong accesses and clock reads.
         form: what the code relies on and records, by default that of an ordinary launch.
         target: the machine, by default the host.

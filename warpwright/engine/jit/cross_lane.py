@@ -136,6 +136,8 @@ def special(w: FunctionWriter, op: Op, shape: Shape) -> Val:
         return Val("i32", VECTOR, vector=w.literal_vector("i32", lane_masks(name, w.lanes)))
     if stem == "ctaid":
         return _field(w, "%block", BLOCK[f"index_{axis}"], shape)
+    if stem == "ntid":
+        return _field(w, "%launch", LAUNCH[f"block_{axis}"], shape)
     if stem == "nctaid":
         return _field(w, "%launch", LAUNCH[f"grid_{axis}"], shape)
     if name in ("cluster_ctaid", "cluster_nctaid", "is_explicit_cluster") or stem in CLUSTER_FIELDS:

@@ -15,7 +15,7 @@ from functools import cache
 
 from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, waits_under_guard
 from warpwright.engine.jit import stack_flow
-from warpwright.engine.jit.flow_graph import Bits, Flow, add_loop, members, set_of
+from warpwright.engine.jit.flow_graph import Bits, Flow, add_loop, cycles, members, set_of
 from warpwright.engine.jit.live_ranges import Webs
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.isa.ops import Access, Lowered
@@ -54,15 +54,18 @@ def post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
-    """Bodies of loops, one for each target of a backward branch."""
+    """Bodies of loops, one for each target of a backward branch that can be reached again from there."""
+    cycle = cycles([b.successors for b in blocks])
     predecessors: list[list[int]] = [[] for _ in blocks]
     for b in blocks:
         for s in b.successors:
-            predecessors[s].append(b.number)
+            if cycle[s] == cycle[b.number]:
+                predecessors[s].append(b.number)
     bodies: dict[int, bytearray] = {}
     for b in blocks:
         for header in b.successors:
-            if header <= b.number:
+            # Code that is placed out of line branches backward as well, but once.
+            if header <= b.number and cycle[header] == cycle[b.number]:
                 add_loop(bodies.setdefault(header, bytearray(len(blocks))), header, b.number, predecessors)
     return [set_of(body) for body in bodies.values()]
 

@@ -39,6 +39,39 @@ def add_loop(body: bytearray, header: int, end: int, predecessors: Sequence[Sequ
             work.extend(predecessors[n])
 
 
+def cycles(successors: Sequence[Sequence[int]]) -> list[int]:
+    """A number for each block; two blocks have the same if each can be reached from the other (Tarjan's strongly connected components)."""
+    count = len(successors)
+    order, lowest, component = [-1] * count, [0] * count, [-1] * count
+    path: list[int] = []
+    clock = 0
+    for root in range(count):
+        if order[root] >= 0:
+            continue
+        order[root] = lowest[root] = clock
+        clock += 1
+        path.append(root)
+        work = [(root, iter(successors[root]))]
+        while work:
+            n, rest = work[-1]
+            s = next(rest, -1)
+            if s < 0:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[n])
+                if lowest[n] == order[n]:
+                    while component[n] < 0:
+                        component[path.pop()] = n
+            elif order[s] < 0:
+                order[s] = lowest[s] = clock
+                clock += 1
+                path.append(s)
+                work.append((s, iter(successors[s])))
+            elif component[s] < 0:
+                lowest[n] = min(lowest[n], order[s])
+    return component
+
+
 _DIGITS = bytes((ord("0"), ord("1"), *(0 for _ in range(254))))
 """Translation table for the bytes 0 and 1."""
 

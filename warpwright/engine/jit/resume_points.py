@@ -160,7 +160,12 @@ class Stops:
         live: set[int] = set()
         for n in members(self.groups.stands | self.waiting):
             live |= self.w.webs.live_in[n]
-        return live
+        return live & self._stored
+
+    @cached_property
+    def _stored(self) -> set[int]:
+        """The webs that have a variable."""
+        return {web.number for web in self.w.webs.webs if self.w.has_storage(web.number)}
 
     @cached_property
     def _webs_of(self) -> dict[int, set[int]]:
@@ -175,7 +180,7 @@ class Stops:
 
     def live_at(self, resume: ResumePoint) -> list[int]:
         w = self.w
-        live = set(w.webs.live_in[resume.block])
+        live = self._stored & w.webs.live_in[resume.block]
         if self._others_at(resume):
             live |= self._live_where_groups_stand
         reds = []
@@ -184,8 +189,8 @@ class Stops:
         elif resume.kind == "barrier":
             reds = [n for n in self.held_barriers if w.flow.ends[n] == "barrier_red"]
         for n in reds:
-            live |= self._webs_of.get(w.blocks[n].first + w.blocks[n].count - 1, set())
-        return [n for n in sorted(live) if w.has_storage(n)]
+            live |= self._stored & self._webs_of.get(w.blocks[n].first + w.blocks[n].count - 1, set())
+        return sorted(live)
 
     def resume_point(self, kind: str, block: int) -> ResumePoint:
         w = self.w

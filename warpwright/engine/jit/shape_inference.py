@@ -52,6 +52,8 @@ class CodeForm:
     """Widening of a patterned 32-bit value may rely on a run-time check."""
     clustered: bool = False
     """Launches with clusters of several blocks: shared addresses contain their block's rank."""
+    any_length: bool = False
+    """Serves one-dimensional blocks of whole warps of any length (up to 1,024 threads), with trace records only."""
     watched: bool = False
     """With trace records: also record what only the checks use, the lanes that execute warp-wide operations and those
     that are missing."""
@@ -62,6 +64,7 @@ class Setting(CodeForm):
     """Parameters of a compilation besides the code."""
 
     block_shape: tuple[int, int, int]
+    """blockDim; the largest, if the code serves blocks of any length."""
     lanes: int = 32
     """Lanes of a wave (``Program.lanes``)."""
     block_dim_offset: int = 0
@@ -148,11 +151,14 @@ def special_shape(name: str, setting: Setting) -> Shape:
     if stem == "tid":
         return setting.thread_shape(axis)
     if stem == "ntid":
+        if setting.any_length and axis == "x":
+            return Shape(SCALAR_KIND, None, None, setting.lanes, setting.block_shape[0])
         return sh.constant(setting.block_shape["xyz".index(axis)])
     if stem in ("ctaid", "nctaid"):
         most = MAX_GRID[axis]
         if setting.grid_fits:
-            most = min(most, ((1 << 31) - 1) // setting.block_shape["xyz".index(axis)])
+            threads = setting.lanes if setting.any_length and axis == "x" else setting.block_shape["xyz".index(axis)]
+            most = min(most, ((1 << 31) - 1) // threads)
         return Shape(SCALAR_KIND, None, None, 1, most if stem == "nctaid" else most - 1)
     if name == "laneid":
         return sh.known(tuple(range(setting.lanes))) if setting.patterns else VECTOR
@@ -361,10 +367,10 @@ def _load_const(op: Op, offset: Known, setting: Setting) -> Known:
     elif not uniform(offset):
         shape = VECTOR
     elif op.attr[0] == 0 and offset.const is not None and op.attr[1] == 4:
-        # Words set by the driver: blockDim, for which this code is compiled, and gridDim.
+        # Words set by the driver: blockDim, for which this code is usually compiled, and gridDim.
         block, grid = offset.const - setting.block_dim_offset, offset.const - setting.grid_dim_offset
         if block in (0, 4, 8):
-            shape = sh.constant(setting.block_shape[block // 4])
+            shape = special_shape("ntid." + "xyz"[block // 4], setting)
         elif grid in (0, 4, 8):
             shape = special_shape("nctaid." + "xyz"[grid // 4], setting)
         else:

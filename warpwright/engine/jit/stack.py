@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from warpwright.engine.abi import WARP, FaultKind
 from warpwright.engine.jit.control import WarpFunction
+from warpwright.engine.jit.flow_graph import members
 from warpwright.engine.jit.function_writer import FunctionWriter, ResumePoint, Val
 from warpwright.engine.jit.shape_inference import uniform
 from warpwright.isa.ops import Op
@@ -62,10 +63,9 @@ class StackFunction(WarpFunction):
         ahead = self.elsewhere[resume.block]
         if resume.block:
             ahead |= self.elsewhere[resume.block - 1]
-        for n in range(ahead.bit_length()):
-            if ahead >> n & 1:
-                live |= w.webs.live_in[n]
-        return [n for n in sorted(live) if w.has_storage(n)]
+        for n in members(ahead):
+            live |= w.webs.live_in[n]
+        return sorted(live & self._stored)
 
     def _finish(self) -> None:
         """Run the top of the stack; if it is empty, the warp has ended."""

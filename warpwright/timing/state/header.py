@@ -21,6 +21,7 @@ from warpwright.timing.state.common import (
     MAX_WARPS,
     PART_WORD_BITS,
     PASS_WORD_BITS,
+    READ_PIECE_SHIFT,
     STEP_ENDS,
 )
 
@@ -987,6 +988,16 @@ class Header(Unit):
         "host address", "ranges of lines that copies and fills have used since the launch before, BR_WORDS words each"
     )
     brought_count = word("ranges", "of those lines")
+    read_pieces = word(
+        "host address", "a word for each piece of memory that loads have read, and one for all others; 0: nobody asks"
+    )
+    read_first = word("piece", "of memory that has the first of those words")
+    read_count = word("pieces", "of memory that have words of their own")
+    read_shift = derived(
+        lambda z: READ_PIECE_SHIFT - (z.chip.l1.l1_line_bytes.bit_length() - 1),
+        "bits",
+        "of a line's number within its piece",
+    )
     fence_interval = from_chip(
         "pipes.membar_round_interval_cycles", "cycle", "between two rounds of an SM's fences after stores"
     )
