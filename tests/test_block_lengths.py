@@ -63,3 +63,12 @@ def test_other_blocks_have_code_of_their_own() -> None:
     out, values = gpu.array(np.zeros((6, 32), np.float32)), gpu.array(np.zeros(COUNT, np.float32))
     module["sums"][3, (32, 2)](out, values, COUNT)
     assert len({code.warp_function for code in module["sums"]._loaded.compiled.values()}) == 4
+
+
+@pytest.mark.ci
+def test_a_long_kernel_has_code_for_any_length_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpwright.engine.kernels.LONG_TO_COMPILE", 1)
+    module = ww.GPU("v100").compile(SOURCE)
+    for threads in (64, 96):
+        launched(module, threads)
+    assert len(set(codes(module).values())) == 1

@@ -48,6 +48,7 @@ extern "C" __global__ void chain(volatile int *flag) {
         flag[blockIdx.x] = 1;
     }
 }
+extern "C" __global__ void stamps(int *at) { if (threadIdx.x == 0) at[blockIdx.x] = clock(); }
 extern "C" __global__ void faulty(int *x) { x[blockIdx.x == 9000 ? 1 << 28 : 0] = 1; }
 """
 
@@ -129,6 +130,15 @@ def test_blocks_that_watch_each_other_are_timed_in_full() -> None:
         runs.append(kernel[2_000, 32](np.zeros(2_000, np.int32)))
     assert runs[1].sampling is None
     assert runs[0].cycles == runs[1].cycles
+
+
+@pytest.mark.ci
+def test_kernels_that_read_the_clock_are_timed_in_full() -> None:
+    at = np.zeros(8_000, np.int32)
+    run = ww.GPU("p100", timing="sampled").compile(SOURCE)["stamps"][8_000, 64](at)
+    assert run.sampling is None
+    # The last of several waves has read the clock late in the launch.
+    assert run.cycles // 2 < at.max() < run.cycles
 
 
 def test_other_blocks_use_of_l2_is_seen() -> None:

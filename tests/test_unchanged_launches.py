@@ -17,10 +17,11 @@ extern "C" __global__ void clocks(long long* out, const int* turns) {
     out[threadIdx.x] = clock64() - begin + (x < 0);
 }
 extern "C" __global__ void spans(int* out, const int* turns) {
-    int begin = clock();
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     float x = threadIdx.x;
     for (int n = 0; n < *turns; n++) x = x * 0.5f + 1;
-    if (threadIdx.x == 0) out[blockIdx.x] = clock() - begin + (x < 0);
+    if (threadIdx.x == 0) out[blockIdx.x] = x + (now == 1);
 }
 extern "C" __global__ void stamps(int* out) {
     int begin = clock();

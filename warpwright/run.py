@@ -31,6 +31,7 @@ from warpwright.engine.kernels import (
     is_brief,
     lowered_of,
     memory_reads,
+    reads_cycles,
     traced,
     waits_for_cluster,
     watches_memory,
@@ -911,10 +912,10 @@ class Job:
 
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
         large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS
-        # Blocks that belong together or wait for each other, and copies whose end only time tells, are timed in full.
+        # Blocks that belong together or wait for each other, copies whose end only time tells, and kernels that measure themselves are timed in full.
         together = is_cooperative(self.context.program) or geometry.cluster_blocks > 1 or self.context.memory.pages_move
         loaded = self.launcher.kernel._loaded
-        together = together or copies_in_bulk(loaded) or watches_memory(loaded)
+        together = together or copies_in_bulk(loaded) or watches_memory(loaded) or reads_cycles(loaded)
         if (gpu.timing != "sampled" and not large) or together:
             return None
         return plan(self.launcher.chip, geometry.blocks, self.launcher.resident)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from warpwright.engine.blocks import INSTRUCTION_BYTES, BasicBlock, address_index, basic_blocks, judged
+from warpwright.engine.blocks import CLOCKS, INSTRUCTION_BYTES, BasicBlock, address_index, basic_blocks, judged
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted_launch import InterpretedExecution
@@ -87,6 +87,15 @@ def waits_for_cluster(loaded: LoadedKernel) -> bool:
     """Whether the kernel has cluster barriers."""
     kinds = {"cluster_arrive", "cluster_wait"}
     return any(op.name == "barrier" and op.attr in kinds for low in lowered_of(loaded) for op in low.ops)
+
+
+@computed_once
+def reads_cycles(loaded: LoadedKernel) -> bool:
+    """Whether the kernel reads the SM's clock, which counts cycles only where it is timed."""
+    clocks = CLOCKS - {"globaltimer", "globaltimer_lo", "globaltimer_hi"}
+    return any(
+        op.name in ("special", "special64") and op.attr in clocks for low in lowered_of(loaded) for op in low.ops
+    )
 
 
 @computed_once
@@ -201,10 +210,12 @@ def code_key(geometry: Geometry, trace: bool) -> tuple[int, int, int, bool, bool
 
 ANY_LENGTH = (1024, 1, 1)
 """The largest of the blocks that code for any length serves."""
+LONG_TO_COMPILE = 8192
+"""Instructions of a kernel that takes many seconds to compile."""
 
 
 def _serves_any_length(loaded: LoadedKernel, geometry: Geometry, made: Collection[tuple[int | bool, ...]]) -> bool:
-    """Whether a launch is to be traced by code for blocks of any length: those of the kernel's launches differ, and compiling for each would take longer than is gained.
+    """Whether a launch is to be traced by code for blocks of any length: blocks of the kernel's launches differ, or might in a kernel that takes long to compile.
 
     Args:
         made: keys of the code that there is.
@@ -213,7 +224,7 @@ def _serves_any_length(loaded: LoadedKernel, geometry: Geometry, made: Collectio
     lanes = loaded.program.lanes
     if lanes != WARP_LANES or x % lanes or x > ANY_LENGTH[0] or (y, z) != (1, 1):
         return False
-    return any(key[3] and key[:3] != (x, y, z) for key in made)
+    return len(loaded.program.instructions) >= LONG_TO_COMPILE or any(key[3] and key[:3] != (x, y, z) for key in made)
 
 
 def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies: bool = False) -> CompiledKernel:
