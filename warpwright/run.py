@@ -21,6 +21,7 @@ from warpwright.engine.abi import LAUNCH
 from warpwright.engine.arguments import pack
 from warpwright.engine.bulk_native import BulkCopies
 from warpwright.engine.child_launches import Child, DeviceLaunches
+from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import (
@@ -600,6 +601,8 @@ class Job:
         self.execution_phase: Callable[[], str] = lambda: "running"
         """The phase of an execution that compiles its kernel only when that pays off."""
         self.blocks_done: Callable[[], int] = lambda: 0
+        self.improve: Callable[[], None] = lambda: None
+        """Called while it runs: a launch that runs for long gets better code."""
         self.cycles = 0
         self._blocks_seen, self._seen_at = 0, 0.0
         """Ended blocks, and the host time of the launch at which a report first had them."""
@@ -625,9 +628,13 @@ class Job:
         thread.begin(self._work)
         try:
             # Short launches end within the first wait, so that polling costs them nothing.
-            done = thread.finished(QUIET_SECONDS)
+            done = thread.finished(POLL_SECONDS)
+            while not done and time.perf_counter() - began < QUIET_SECONDS:
+                self.improve()
+                done = thread.finished(POLL_SECONDS)
             while not done:
                 session.check_deadline()
+                self.improve()
                 if show is not None:
                     shown = True
                     show(self._progress(time.perf_counter() - began))
@@ -713,6 +720,8 @@ class Job:
         if isinstance(execution, TieredExecution):
             tiered = execution
             self.execution_phase = lambda: tiered.phase
+        if isinstance(execution, (TieredExecution, CompiledExecution)):
+            self.improve = execution.improve_if_long
         try:
             self.counts = execution.run()
         except Cancelled as stop:
@@ -746,6 +755,7 @@ class Job:
         if chosen is not None:
             at_once = self.launcher.resident.blocks_per_sm * self.launcher.chip.sm.sm_count
             rest = compiled_execution(loaded, context, at_once, gpu.functional_threads)
+            self.improve = rest.improve_if_long
         self._start(began)
 
         def follow(progress: TimingProgress) -> None:

@@ -8,6 +8,7 @@ their order matters.
 from __future__ import annotations
 
 import threading
+import time
 
 from warpwright.engine.abi import Status
 from warpwright.engine.execute import Cancelled, Counts
@@ -46,6 +47,7 @@ class CompiledExecution:
         slots = max(geometry.cluster_blocks, min(resident_blocks, geometry.blocks))
         self.spaces = [Workspace.take(kernel, shared, stack_bytes(program), slots) for _ in range(self.threads)]
         self._ended = 0
+        self._began = 0.0
 
     @property
     def blocks_done(self) -> int:
@@ -68,11 +70,15 @@ class CompiledExecution:
             Cancelled: when the launch structure's ``cancel`` was set.
             ExecutionError: a fault, trap or deadlock.
         """
+        self._began = time.perf_counter()
         outcomes = (
             self._run_threads(first, count)
             if self.threads > 1
             else [self.spaces[0].run(self.context.address, first, count, together=self._together(count))]
         )
+        if self.kernel.improvement is not None:
+            self.kernel.improvement.ran_seconds += time.perf_counter() - self._began
+            self.kernel.improvement.begin_if_due()
         cancelled = [o for o in outcomes if o.cancelled]
         if cancelled:
             told = min(cancelled, key=lambda o: (not o.warps, o.block_index[::-1]))
@@ -90,6 +96,16 @@ class CompiledExecution:
             total.thread_instructions += o.thread_instructions
             total.blocks_done += o.blocks_done
         return total
+
+    def improve_if_long(self) -> None:
+        """Called now and then while it runs, by another thread: has optimised code made for a kernel that runs for long."""
+
+        def renew() -> None:
+            for space in self.spaces:
+                space.renew()
+
+        if self.kernel.improvement is not None and self._began:
+            self.kernel.improvement.begin_if_due(time.perf_counter() - self._began, renew)
 
     def _together(self, count: int) -> int:
         """Number of blocks that become resident at the start: all ``count`` if the kernel has a grid barrier."""

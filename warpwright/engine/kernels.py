@@ -241,7 +241,7 @@ def compiled_of(loaded: LoadedKernel, geometry: Geometry, trace: bool, policies:
         if trace and _serves_any_length(loaded, geometry, made):
             form, block = replace(form, any_length=True), ANY_LENGTH
         lowered = with_policies(loaded) if noted else lowered_of(loaded)
-        made[key] = compile_kernel(loaded.program, lowered, block, trace=trace, form=form)
+        made[key] = compile_kernel(loaded.program, lowered, block, trace=trace, form=form, is_quick=True)
     return made[key]
 
 
@@ -307,6 +307,7 @@ def traced(
                 context.geometry.block,
                 trace=True,
                 form=CodeForm(watched=True, grid_fits=key[4], clustered=key[5]),
+                is_quick=True,
             )
         compiled = loaded.compiled_with_masks[key]
     else:

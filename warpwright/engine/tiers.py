@@ -154,6 +154,11 @@ class TieredExecution:
         """Blocks that have ended so far."""
         return self._ended.blocks_done + (self._rest.blocks_done if self._rest is not None else 0)
 
+    def improve_if_long(self) -> None:
+        """As for a compiled launch."""
+        if self._rest is not None:
+            self._rest.improve_if_long()
+
     def run(self) -> Counts:
         """Run every block, in sequence.
 

@@ -23,6 +23,7 @@ from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
 from warpwright.engine.blocks import BasicBlock, basic_blocks, judged
 from warpwright.engine.jit import shared_code, slow_path
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
+from warpwright.engine.jit.code_tiers import SECONDS_PER_CHARACTER, Improvement
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.flow_graph import Bits
@@ -52,6 +53,9 @@ MODULE_FOOTER = """
 """
 
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A forked child has no thread that would release LLVM's lock.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _engines: list[Any] = []
 _memory: dict[str, CompiledKernel] = {}
 
@@ -83,6 +87,8 @@ class CompiledKernel:
     ir: str = field(default="", repr=False)
     whole: Whole | None = field(default=None, repr=False)
     """Compiles the rest, if the function was generated without its slow paths."""
+    improvement: Improvement | None = field(default=None, repr=False)
+    """Replaces quickly generated code by optimised code; None if the code stays as it is."""
     idle: list[Any] = field(default_factory=list, repr=False)
     """Small workspaces of ended launches, kept for later ones (``jit/workspace.py``)."""
 
@@ -193,15 +199,16 @@ def _parsed(text: str, target: Target) -> Any:
     return module
 
 
-def to_object(text: str, target: Target, whole: bool = False, is_large: bool = False) -> bytes:
+def to_object(text: str, target: Target, whole: bool = False, is_large: bool = False, is_quick: bool = False) -> bytes:
     """Object code of a module's text.
 
     Args:
         whole: run all of LLVM's passes, for code that is compiled only once.
         is_large: run none of them; the variables are in memory anyway (``Storage.is_large``).
+        is_quick: promote variables to registers, but generate code without optimisation.
     """
     module = _parsed(text, target)
-    machine = target.machine
+    machine = target.quick if is_quick else target.machine
     if whole:
         options = llvm.create_pipeline_tuning_options(speed_level=2)
         builder = llvm.create_pass_builder(machine, options)
@@ -449,6 +456,10 @@ def kernel_key(
     )
 
 
+QUICK = "-quick"
+"""What follows the key of quickly generated code."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
     """The machine that code is generated for; by default that of this process."""
@@ -482,7 +493,7 @@ def has_code(program: Program, lowered: Sequence[Lowered], setting: Setting, tra
     """Whether the code is available in this process or on disk, so that :func:`compile_kernel` need not compile."""
     target = make_target()
     key = kernel_key(program, lowered, setting, CodeOptions(trace, target.calls, target.registers), target)
-    return key in _memory or _disk().path("object", key).is_file()
+    return any(k in _memory or _disk().path("object", k).is_file() for k in (key, key + QUICK))
 
 
 def compile_kernel(
@@ -494,6 +505,7 @@ def compile_kernel(
     form: CodeForm | None = None,
     target: TargetChoice | None = None,
     use_cache: bool = True,
+    is_quick: bool = False,
 ) -> CompiledKernel:
     """Compile a kernel for one block shape.
 
@@ -504,6 +516,7 @@ def compile_kernel(
         form: what the code relies on and records, by default that of an ordinary launch.
         target: the machine, by default the host.
         use_cache: False always compiles anew.
+        is_quick: generate code quickly; without tracing, its ``improvement`` generates optimised code, which is taken at once if it is on disk.
 
     Raises:
         ValueError: if the code cannot be compiled, naming the kernel.
@@ -514,13 +527,26 @@ def compile_kernel(
     options = CodeOptions(trace, calls, chosen.registers or machine.registers)
     key = kernel_key(program, lowered, setting, options, machine)
     with _lock:
-        if use_cache and key in _memory:
-            return _memory[key]
+        for known in (key, key + QUICK)[: 1 + is_quick] if use_cache else ():
+            if known in _memory:
+                return _memory[known]
         blocks = basic_blocks(program, lowered)
-        compiler = _Compiler(program, lowered, blocks, setting, options, machine, key if use_cache else "")
+        compiler = _Compiler(program, lowered, blocks, setting, options, machine, key if use_cache else "", is_quick)
         compiled = compiler.compile(f"warp_{key[:20]}", shared_library(chosen.cpu, program.lanes))
-        _memory[key] = compiled
+        _memory[key + QUICK * is_quick] = compiled
         return compiled
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A function that can be called."""
+
+    engine: Any
+    text: str
+    """Of its module; empty if it was on disk."""
+    sizes: dict[str, Any]
+    is_quick: bool
+    """Whether its code was generated quickly."""
 
 
 @dataclass(slots=True)
@@ -535,17 +561,29 @@ class _Compiler:
     target: Target
     key: str
     """Key of the code on disk; if empty, the code is neither read nor stored."""
+    is_quick: bool = False
+    """Generate code quickly."""
 
     def compile(self, name: str, shared: Library) -> CompiledKernel:
         """Compile the kernel's function; without tracing, its rarely needed parts are omitted."""
 
         def compile_whole() -> int:
             with _lock:
-                engine, _, whole = self.load("-whole", name, shared, layout=Layout.from_json(sizes["layout"]))
-                compiled.saved_positions = SavedPositions(**whole["saved_positions"])
-            return int(engine.get_function_address(name))
+                made = self.load("-whole", name, shared, layout=Layout.from_json(sizes["layout"]))
+                compiled.saved_positions = SavedPositions(**made.sizes["saved_positions"])
+            return int(made.engine.get_function_address(name))
 
-        engine, text, sizes = self.load("", name, shared, leave_out=not self.options.trace)
+        def improve() -> None:
+            with _lock:
+                self.is_quick = False
+                better = self.load("", name, shared, leave_out=True, written=made).engine
+            # Whoever compiles the whole function has its lock first.
+            if compiled.whole is not None:
+                compiled.whole.improve(better.get_global_value_address("whole"))
+            compiled.warp_function = better.get_function_address(name)
+
+        made = self.load("", name, shared, leave_out=not self.options.trace)
+        engine, sizes = made.engine, made.sizes
         compiled = CompiledKernel(
             self.program.name,
             engine.get_function_address(name),
@@ -560,35 +598,61 @@ class _Compiler:
             sizes["trace_words"],
             SavedPositions(**sizes["saved_positions"]),
             judged(self.lowered),
-            text,
+            made.text,
             Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
         )
+        if made.is_quick and not self.options.trace:
+            compiled.improvement = Improvement(improve, SECONDS_PER_CHARACTER * sizes["characters"])
         return compiled
 
     def load(
-        self, part: str, name: str, shared: Library, leave_out: bool = False, layout: Layout | None = None
-    ) -> tuple[Any, str, dict[str, Any]]:
-        """Engine, text and sizes of the function, or of one of its two forms; without text if it was on disk.
+        self,
+        part: str,
+        name: str,
+        shared: Library,
+        leave_out: bool = False,
+        layout: Layout | None = None,
+        written: _Loaded | None = None,
+    ) -> _Loaded:
+        """The function, or one of its two forms, from disk or compiled.
+
+        Args:
+            written: the function as it was loaded before, from whose text, if it has one, the code is generated.
 
         Raises:
             ValueError: if LLVM rejects the code.
         """
-        data = _disk().get("object", self.key + part) if self.key else None
+        data, is_quick = self._kept(part)
         text = ""
         if data is not None:
             length = int.from_bytes(data[:8], "little")
             sizes = json.loads(data[8 : 8 + length])
             code = data[8 + length :]
         else:
-            text, sizes = write_module(
-                self.program, self.lowered, self.blocks, self.setting, self.options, name, leave_out, layout
-            )
+            if written is not None and written.text:
+                text, sizes = written.text, written.sizes
+            else:
+                text, sizes = write_module(
+                    self.program, self.lowered, self.blocks, self.setting, self.options, name, leave_out, layout
+                )
+                sizes["characters"] = len(text)
+            is_quick = self.is_quick and not sizes["is_large"]
             try:
-                code = to_object(text, self.target, is_large=sizes["is_large"])
+                code = to_object(text, self.target, is_large=sizes["is_large"], is_quick=is_quick)
             except RuntimeError as reason:
                 raise ValueError(f"kernel {self.program.name}: LLVM refuses the code made for it: {reason}") from reason
             header = json.dumps(sizes).encode()
             if self.key:
-                _disk().put("object", self.key + part, len(header).to_bytes(8, "little") + header + code)
+                key = self.key + part + QUICK * is_quick
+                _disk().put("object", key, len(header).to_bytes(8, "little") + header + code)
         shared.link(sizes["calls"])
-        return load_object(code, self.target), text, sizes
+        return _Loaded(load_object(code, self.target), text, sizes, is_quick)
+
+    def _kept(self, part: str) -> tuple[bytes | None, bool]:
+        """What is on disk of a function: optimised, or if that is enough, quickly generated (True)."""
+        if not self.key:
+            return None, False
+        found = _disk().get("object", self.key + part)
+        if found is not None or not self.is_quick:
+            return found, False
+        return _disk().get("object", self.key + part + QUICK), True

@@ -120,32 +120,45 @@ class Whole:
 
     Args:
         compile: compiles it and returns its address.
-        place: address of the first function's pointer to it.
+        place: address of the first function's pointer to it; the optimised first function has its own.
     """
 
     def __init__(self, compile: Callable[[], int], place: int) -> None:
         self._compile = compile
-        self._pointer = ctypes.c_uint64.from_address(place)
+        self._pointers = [ctypes.c_uint64.from_address(place)]
         self._lock = threading.Lock()
         self._function: Callable[[int], int] | None = None
         self.failure: BaseException | None = None
         """Why it could not be compiled; a warp that needs it then stops with NOT_COMPILED."""
         self._enter = WARP_FUNCTION(self._run)
-        self._pointer.value = ctypes.cast(self._enter, ctypes.c_void_p).value or 0
+        self._pointers[0].value = ctypes.cast(self._enter, ctypes.c_void_p).value or 0
 
     @property
     def compiled(self) -> bool:
         """Whether it has been compiled because a warp needed it."""
         return self._function is not None
 
+    def improve(self, place: int) -> None:
+        """Let the optimised first function call it too, through its pointer at ``place``; if it has been compiled, compile it anew."""
+        with self._lock:
+            self._pointers.append(ctypes.c_uint64.from_address(place))
+            self._pointers[-1].value = self._pointers[0].value
+            if self._function is not None:
+                self._make()
+
+    def _make(self) -> None:
+        address = self._compile()
+        self._function = WARP_FUNCTION(address)
+        for pointer in self._pointers:
+            pointer.value = address
+
     def _run(self, warp: int) -> int:
         try:
             with self._lock:
                 self.failure = None
                 if self._function is None:
-                    address = self._compile()
-                    self._function = WARP_FUNCTION(address)
-                    self._pointer.value = address
+                    self._make()
+                assert self._function is not None
         except BaseException as failure:
             self.failure = failure
             return int(Status.NOT_COMPILED)

@@ -28,6 +28,7 @@ _OF_A_RUN = np.array(
     ]
 )
 """Fields that each run begins with zeros."""
+_WARP_FUNCTION = WORKSPACE.slot("warp_function")
 _COUNTER, _BLOCKS_DONE = WORKSPACE.slot("counter"), WORKSPACE.slot("blocks_done")
 _TOGETHER = WORKSPACE.slot("together")
 _INSTRUCTIONS, _THREAD_INSTRUCTIONS = WORKSPACE.slot("instructions"), WORKSPACE.slot("thread_instructions")
@@ -191,6 +192,10 @@ class Workspace:
         """Blocks of the current or last run that have ended; may be read while it runs."""
         return int(self._words[WORKSPACE.slot("blocks_done")])
 
+    def renew(self) -> None:
+        """Let the run in progress go on in the kernel's present code: each warp at its next turn."""
+        self._words[_WARP_FUNCTION] = self.kernel.warp_function
+
     def run(self, launch: int, first: int, count: int, counter: int = 0, together: int = 1) -> Outcome:
         """Run blocks ``first`` … ``first + count - 1`` of a launch; releases the GIL meanwhile.
 
@@ -205,6 +210,7 @@ class Workspace:
         self._sites[:] = 0
         self._order[:] = self._slots_in_order
         words[_OF_A_RUN] = 0
+        words[_WARP_FUNCTION] = self.kernel.warp_function
         words[_COUNTER] = counter
         words[_TOGETHER] = together
         status = int(self._run(launch, self.address, first, count))
