@@ -67,15 +67,15 @@ def body(source: str, kernel: str) -> str:
     return found.group() if found else ""
 
 
-def cases() -> Iterator[tuple[str, Case]]:
-    """Kernels of the set that keep all that they share in arrays of a fixed size, without atomics on them."""
-    for name in validation.names():
+def cases(names: Sequence[str] = ()) -> Iterator[tuple[str, Case]]:
+    """Kernels of the set, or those of these names, that keep all that they share in arrays of a fixed size, without atomics on them."""
+    for name in names or validation.names():
         case = validation.case(name)
         text = body(case.source.read_text(), case.kernel)
         shared = re.findall(r"__shared__", text)
         arrays = DECLARATION.findall(text)
-        names = [array for _, declared in arrays for array in re.findall(r"(\w+)\[", declared)]
-        atomics = any(re.search(rf"atomic\w+\(&?{array}\b", text) for array in names)
+        stored = [array for _, declared in arrays for array in re.findall(r"(\w+)\[", declared)]
+        atomics = any(re.search(rf"atomic\w+\(&?{array}\b", text) for array in stored)
         if arrays and len(arrays) == len(shared) and not atomics and case.source.stem not in NOT_APPLICATIONS:
             yield name, case
 
@@ -126,8 +126,8 @@ def pair(gpu: Any, name: str, case: Case) -> Pair:
 
 def pairs(gpu: Any, names: Sequence[str] = ()) -> Iterator[Pair]:
     """Both runs of every program that the chip can run."""
-    for name, case in cases():
-        if (not names or name in names) and not (case.source.stem == "tensors" and gpu.chip.arch < 80):
+    for name, case in cases(names):
+        if not (case.source.stem == "tensors" and gpu.chip.arch < 80):
             yield pair(gpu, name, case)
 
 

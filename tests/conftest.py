@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import re
 import signal
@@ -50,6 +52,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     left_out = re.findall(r"not (\w+)", marks) if " or " not in marks else []
     found = re.search(r"^pytestmark = (?:\[\s*)?pytest\.mark\.(\w+)", collection_path.read_text("utf-8"), re.MULTILINE)
     return True if found and found[1] in left_out else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Of several processes that collect all tests, each first imports a part of the test files: on a clean checkout that is most of the collection's time.
+
+    pytest compiles a test file at its first import, and keeps the result for the other processes.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or [Path(name).resolve() for name in session.config.args] != [REPOSITORY / "tests"]:
+        return
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for file in sorted((REPOSITORY / "tests").glob("test_*.py"))[number::count]:
+        if pytest_ignore_collect(file, session.config) is None:
+            with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection reports them
+                importlib.import_module(f"tests.{file.stem}")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

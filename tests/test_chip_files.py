@@ -232,9 +232,9 @@ def tried(first: int, count: int, every: int, seconds: int) -> list[str]:
 
 @pytest.mark.ci
 def test_random_chip_files_run_or_are_refused() -> None:
-    found = tried(0, 300, 5, 500)
-    assert sum(line.endswith(" ran") for line in found) > 10
-    assert sum("refused: " in line for line in found) > 60
+    found = tried(0, 150, 5, 500)
+    assert sum(line.endswith(" ran") for line in found) > 5
+    assert sum("refused: " in line for line in found) > 30
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def _settings(count: int) -> settings:
 @pytest.mark.ci
 @pytest.mark.long
 @seed(19)
-@_settings(12)
+@_settings(6)
 @given(SHAPES)
 def test_random_cooperative_launches(shape: Shape) -> None:
     # Finding a deadlock takes seconds: one case is a test of its own, many are among the ten thousand. So are the other sizes of a block, for each of

@@ -13,7 +13,11 @@ from tests.mesa_drivers import needs_mesa, saved_by
 
 pytestmark = needs_mesa("r600")
 PROGRAM = Path(__file__).with_name("glsl_filters.py")
-CASES = (("hd5870", "off"), ("hd6970", "off"), ("hd6970", "full"))
+CASES = (
+    ("hd5870", "off"),
+    pytest.param(("hd6970", "off"), marks=pytest.mark.slow),  # as without timing on the other chip, and as with timing
+    ("hd6970", "full"),
+)
 MOST_MEANS = 8
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import warpwright as ww
 from tests.test_opencl import needs_opencl
-from tests.test_opencl_images import CASES, CHIPS, POINTS, SHAPES, read
+from tests.test_opencl_images import CASES, CHIPS, POINTS, SHAPES, each_on_one, read
 from warpwright.errors import ArgumentError, UnsupportedError
 from warpwright.isa.r600.decode import decode_program
 
@@ -67,8 +67,7 @@ def normalized_places(kind: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("kind", SHAPES)
-@pytest.mark.parametrize(("chip", "timing"), CASES)
+@pytest.mark.parametrize(("chip", "timing", "kind"), each_on_one(tuple(SHAPES), CASES, first=1))
 def test_reads_of_a_level_follow_the_specifications_formulas(chip: str, timing: str, kind: str) -> None:
     gpu = ww.GPU(chip, timing=timing)
     kernel = gpu.compile(levels_source(), options=LEVELS)[f"level_{kind}"]
@@ -85,8 +84,7 @@ def test_reads_of_a_level_follow_the_specifications_formulas(chip: str, timing: 
         assert different.sum() <= (0 if filter == mip == "linear" else 2), f"{filter} {mip}"
 
 
-@pytest.mark.parametrize("kind", SHAPES)
-@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize(("chip", "kind"), each_on_one(tuple(SHAPES), CHIPS))
 def test_gradients_choose_the_level_at_which_the_longer_one_is_a_texel_long(chip: str, kind: str) -> None:
     gpu = ww.GPU(chip, timing="off")
     kernel = gpu.compile(levels_source(), options=LEVELS)[f"slope_{kind}"]

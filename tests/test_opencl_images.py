@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,18 @@ pytestmark = [pytest.mark.ci, needs_opencl]
 CHIPS = ("hd5870", "hd6970")
 CASES = [("hd5870", "off"), ("hd6970", "full")]
 POINTS = 256
+
+
+def each_on_one(names: Sequence[str], machines: Sequence[Any], first: int = 0) -> list[Any]:
+    """Every (name, machine): each name on one of the machines in turn, from number ``first`` on; on the others it is a repetition, which is slow."""
+    return [
+        pytest.param(*((machine,) if isinstance(machine, str) else machine), name, marks=() if on == n else pytest.mark.slow)
+        for i, name in enumerate(names)
+        for n, machine in enumerate(machines)
+        for on in [(i + first) % len(machines)]
+    ]
+
+
 READS = """
 #define READ(name, kind, coordinate) __kernel void name(read_only kind in, sampler_t s, __global const coordinate *at, __global float4 *out) \\
     { int i = get_global_id(0); out[i] = read_imagef(in, s, at[i]); }
@@ -120,8 +133,7 @@ def image_of(gpu: ww.GPU, kind: str, seed: int = 3) -> tuple[Any, Any]:
 
 
 # --- reads ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", SHAPES)
-@pytest.mark.parametrize(("chip", "timing"), CASES)
+@pytest.mark.parametrize(("chip", "timing", "kind"), each_on_one(tuple(SHAPES), CASES))
 def test_reads_follow_the_specifications_formulas(chip: str, timing: str, kind: str) -> None:
     """Both filters, all addressing modes, coordinates of both kinds; one kernel takes all samplers."""
     gpu = ww.GPU(chip, timing=timing)

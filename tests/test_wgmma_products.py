@@ -61,7 +61,6 @@ CASES = [
     Case(R_16F, "nt", (264, 264, 1000), R_16F, beta=2),
     Case(R_16BF, "nn", (264, 136, 72), R_16BF, bias=True),
     Case(R_16F, "nn", (376, 504, 136), R_16F, target=TWO_SMS, tile="192x256"),
-    Case(R_16BF, "nt", (376, 504, 72), R_16BF, beta=1, target=TWO_SMS, tile="192x256"),
     Case(R_32F, "tn", (300, 260, 68), R_32F),
     Case(R_32F, "nn", (456, 260, 68), R_32F, batch=2, beta=1),
     *(Case(R_32F, layout, (300, 260, 68), R_32F, tf32=False) for layout in ("nn", "tn")),
@@ -72,6 +71,7 @@ CASES = [
     Case(R_64F, "nn", (130, 140, 36), R_64F),
 ]
 REPEATED_CASES = [
+    Case(R_16BF, "nt", (376, 504, 72), R_16BF, beta=1, target=TWO_SMS, tile="192x256"),
     *(Case(R_16F, layout, (328, 200, 136), R_16F) for layout in ("tn", "nt")),
     Case(R_16F, "tt", (376, 504, 136), R_16F, target=TWO_SMS, tile="192x256"),
     Case(R_32F, "nt", (300, 260, 68), R_32F, tf32=False),
@@ -176,7 +176,7 @@ def timed() -> Iterator[ww.GPU]:
 @pytest.mark.ci
 def test_a_stage_is_not_written_before_all_warps_of_a_group_have_read_it(timed: ww.GPU) -> None:
     """One warp of a group tells the producer that all four have read a stage. When each warp multiplied on its own, this product was wrong with timing."""
-    for type, depth in ((R_16F, 1024), (R_16F, 2048), (R_32F, 512)):
+    for type, depth in ((R_16F, 1024), (R_32F, 512)):
         operands = Operands(timed, Case(type, "nn", (512, 512, depth), type))
         operands.run()
         assert operands.error() <= TOLERANCE[type]
