@@ -25,7 +25,9 @@ POINTS = 256
 def each_on_one(names: Sequence[str], machines: Sequence[Any], first: int = 0) -> list[Any]:
     """Every (name, machine): each name on one of the machines in turn, from number ``first`` on; on the others it is a repetition, which is slow."""
     return [
-        pytest.param(*((machine,) if isinstance(machine, str) else machine), name, marks=() if on == n else pytest.mark.slow)
+        pytest.param(
+            *((machine,) if isinstance(machine, str) else machine), name, marks=() if on == n else pytest.mark.slow
+        )
         for i, name in enumerate(names)
         for n, machine in enumerate(machines)
         for on in [(i + first) % len(machines)]

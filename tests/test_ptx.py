@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from tests import kernels
 from tests.kernels import Case, cases
 from warpwright.api import Module
 
@@ -20,12 +22,36 @@ TIMES = ("clock_read",)
 VOLTA_ORDER = ("wmma_float", "wmma_tiled")
 """Volta's compiled wmma takes the products in another order of k than mma.m16n8k16 does, which changes last bits."""
 
+COVERING = (
+    "stream_copy_vec4", "narrow_widths", "reduce_max_shared", "warp_votes", "sort_bitonic", "histogram_private", "atomics_global", "lock_ticket",
+    "barrier_votes", "chained_scan", "group_tiles", "float_divide_root", "fast_math_option", "double_arithmetic", "half_arithmetic",
+    "integer_divide_wide", "recursion_quicksort", "call_noinline", "game_of_life", "fft_radix2", "kmeans_assign", "gelu_bias", "async_reverse",
+    "wmma_float", "mma_float", "mma_volta",
+)  # fmt: skip
+"""Cases whose kernels together have every instruction of the corpus's PTX for sm_90, with its types and modifiers; the others are slow."""
+
 Outputs = dict[int, Any]
 
 
 @cache
-def corpus() -> list[Case]:
-    return cases("small")
+def corpus(covering: bool = False) -> list[Case]:
+    return [kernels.case(name, "small") for name in COVERING] if covering else cases("small")
+
+
+def instructions(ptx: str, kernel: str) -> set[str]:
+    """The instructions of a kernel and of what it calls, with their types and modifiers."""
+    parts = re.split(r"(?m)^(?=(?:\.visible |\.weak )*\.(?:entry|func)\b)", ptx)
+    named = {
+        m[1]: part for part in parts if (m := re.match(r"[^{;]*\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)", part))
+    }
+    wanted, seen = [kernel], set[str]()
+    while wanted:
+        name = wanted.pop()
+        seen.add(name)
+        wanted += [other for other in named if other not in seen and re.search(rf"\b{re.escape(other)}\b", named[name])]
+    lines = (line for name in seen for line in named[name].splitlines())
+    found = (re.match(r"\s*(?:@!?%p\d+\s+)?([a-z]\w*(?:\.[\w:]+)*)\s+[^;]*;", line) for line in lines)
+    return {one[1] for one in found if one}
 
 
 def launch(module: Module, case: Case) -> Outputs:
@@ -47,18 +73,32 @@ def through_machine_code(case: Case, arch: int, *more: str) -> Outputs:
     return launch(gpu.compile(case.source, options=(*case.options, *more)), case)
 
 
-def often(*usual: Any) -> list[Any]:
-    """Every (chip, engine); all but the usual ones are long and marked slow."""
-    every = [(arch, engine) for arch in CHIPS for engine in ("interpreter", "compiled")]
-    return [pytest.param(*one, marks=() if one in usual else pytest.mark.slow) for one in every]
+@pytest.mark.slow
+def test_covering_cases_have_every_instruction_of_the_corpus() -> None:
+    gpu, found = ww.GPU("h200", timing="off", front_end="ptx"), {}
+    for case in corpus():
+        kernel = gpu.compile(case.source, options=case.options)[case.kernel]
+        found[case.name] = instructions(kernel._loaded_module.compiled.ptx, kernel._loaded.program.name)
+    covered = set[str]().union(*(found[name] for name in COVERING))
+    assert len(covered) > 400
+    assert set[str]().union(*found.values()) == covered
 
 
 @pytest.mark.ci
-@pytest.mark.long
-@pytest.mark.parametrize(("arch", "engine"), often((90, "compiled")))
-def test_corpus_equals_its_references(arch: int, engine: str) -> None:
+@pytest.mark.parametrize(
+    ("arch", "engine", "covering"),
+    [
+        pytest.param(90, "compiled", True),
+        *(
+            pytest.param(arch, engine, False, marks=pytest.mark.slow)
+            for arch in CHIPS
+            for engine in ("interpreter", "compiled")
+        ),
+    ],
+)
+def test_corpus_equals_its_references(arch: int, engine: str, covering: bool) -> None:
     failures = []
-    for case in corpus():
+    for case in corpus(covering):
         if case.min_arch > arch:
             continue
         try:
@@ -69,13 +109,12 @@ def test_corpus_equals_its_references(arch: int, engine: str) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.long
 @pytest.mark.parametrize(
-    "arch", [pytest.param(70, marks=pytest.mark.slow), 80, pytest.param(90, marks=pytest.mark.slow)]
+    ("arch", "covering"), [(80, True), *(pytest.param(arch, False, marks=pytest.mark.slow) for arch in CHIPS)]
 )
-def test_corpus_gives_the_bits_of_machine_code(arch: int) -> None:
+def test_corpus_gives_the_bits_of_machine_code(arch: int, covering: bool) -> None:
     failures = []
-    for case in corpus():
+    for case in corpus(covering):
         if case.min_arch > arch or case.name in TIMES or (arch == 70 and case.name in VOLTA_ORDER):
             continue
         more = ("--fmad=false",) if case.name in CONTRACTED else ()
