@@ -198,6 +198,11 @@ def test_streaming_lines_that_were_written_back_leave_first(bench: Bench) -> Non
     assert missed[ww.AccessProperty.STREAMING] > 3 * missed[ww.AccessProperty.NORMAL]
 
 
+def test_l2_is_set_aside_by_whole_sixteenths() -> None:
+    gpu = ww.GPU("a100")
+    assert [gpu.set_aside(size) for size in (0, 1, 7 << 20)] == [0, 5 << 19, 15 << 19]
+
+
 def test_a_chip_before_8_0_has_no_set_aside() -> None:
     gpu = ww.GPU("v100")
     with pytest.raises(UnsupportedError, match="v100 can set aside 0 bytes of L2, not 1"):

@@ -399,6 +399,17 @@ def test_trap(module: ww.Module) -> None:
     assert lines[-1] == "  block (0, 0, 0), thread (5, 0, 0)"
 
 
+def test_a_barrier_of_some_threads_says_how_many_wait() -> None:
+    source = (
+        'extern "C" __global__ void some(int *x) { if (threadIdx.x < 64) asm volatile("bar.sync 1, 96;"); x[0] = 1; }'
+    )
+    kernel = ww.GPU("a100", timing="off").compile(source)["some"]
+    text = said(ww.DeadlockError, lambda: kernel[1, 128](np.zeros(1, np.int32)))
+    assert text.endswith(
+        "\n  barrier 1 is complete when 96 threads have arrived (bar.sync, bar.arrive), and 64 wait there"
+    )
+
+
 def test_deadlock_says_who_waits_for_what(module: ww.Module) -> None:
     assert said(ww.DeadlockError, lambda: module["uneven"][1, 128](np.zeros(128, np.int32))) == (
         "deadlock in kernel uneven, block (0, 0, 0): no warp can go on\n"

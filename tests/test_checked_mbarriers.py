@@ -71,3 +71,137 @@ def test_what_is_no_wait_orders_nothing(chip: str, kernel: str) -> None:
     gpu = ww.GPU(chip, check="racecheck")
     gpu.compile(SOURCE, name="mbarriers.cu")[kernel][1, 96](gpu.array(np.zeros(97, np.int32)))
     assert "error" in {f.severity for f in gpu.findings if "shared memory" in " ".join(f.details)}
+
+
+PHASES = r"""
+__device__ unsigned address_of(void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void init(unsigned long long *bar, int count) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(address_of(bar)), "r"(count) : "memory");
+}
+__device__ void arrive(unsigned long long *bar) {
+    asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0];}" :: "r"(address_of(bar)) : "memory");
+}
+__device__ void await(unsigned long long *bar, int parity) {
+    unsigned done = 0;
+    while (!done)
+        asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                     : "=r"(done) : "r"(address_of(bar)), "r"(parity) : "memory");
+}
+template <int PER_TILE> __device__ void tiles(const int *x, int *y, int n) {
+    __shared__ unsigned long long bar;
+    __shared__ int s[96];
+    int t = threadIdx.x, sum = 0, phase = 0;
+    if (t == 0) init(&bar, 96);
+    __syncthreads();
+    for (int k = 0; k < n; k++) {
+        s[t] = x[k * 96 + t];  // fill
+        arrive(&bar);
+        await(&bar, phase++ & 1);
+        sum += s[(t + 40) % 96];  // use
+        if (PER_TILE == 2) arrive(&bar), await(&bar, phase++ & 1);
+    }
+    y[t] = sum;
+}
+extern "C" __global__ void one_phase(const int *x, int *y, int n) { tiles<1>(x, y, n); }
+extern "C" __global__ void two_phases(const int *x, int *y, int n) { tiles<2>(x, y, n); }
+template <bool EARLY> __device__ void ring(const int *x, int *y, int n) {
+    __shared__ unsigned long long full[2], empty[2];
+    __shared__ int s[2][64];
+    int t = threadIdx.x & 63, sum = 0;
+    if (threadIdx.x < 2) init(&full[threadIdx.x], 64), init(&empty[threadIdx.x], 64);
+    __syncthreads();
+    for (int k = 0; k < n; k++) {
+        int slot = k & 1;
+        if (threadIdx.x >= 64) {
+            await(&empty[slot], (k / 2 & 1) ^ 1);
+            s[slot][t] = x[k * 64 + t];  // fill
+            arrive(&full[slot]);
+        } else {
+            await(&full[slot], k / 2 & 1);
+            if (EARLY) arrive(&empty[slot]);
+            sum += s[slot][63 - t];  // use
+            if (!EARLY) arrive(&empty[slot]);
+        }
+    }
+    if (threadIdx.x < 64) y[t] = sum;
+}
+extern "C" __global__ void right_ring(const int *x, int *y, int n) { ring<false>(x, y, n); }
+extern "C" __global__ void early_ring(const int *x, int *y, int n) { ring<true>(x, y, n); }
+extern "C" __global__ void other_slot(const int *x, int *y, int n) {
+    __shared__ unsigned long long full[2];
+    __shared__ int s[2][64];
+    int t = threadIdx.x & 63;
+    if (threadIdx.x < 2) init(&full[threadIdx.x], 64);
+    __syncthreads();
+    if (threadIdx.x >= 64)
+        for (int k = 0; k < 2; k++) {
+            s[k][t] = x[k * 64 + t];  // fill
+            arrive(&full[k]);
+        }
+    else {
+        await(&full[0], 0);
+        y[t] = s[1][63 - t];  // use
+    }
+}
+"""
+
+
+def _phases(chip: str, kernel: str, threads: int) -> list[str]:
+    """What racecheck and synccheck report for one of the kernels, with the lines' comments."""
+    gpu = ww.GPU(chip, check="racecheck,synccheck")
+    x, y = gpu.array(np.arange(96 * 6, dtype=np.int32)), gpu.array(np.zeros(96, np.int32))
+    gpu.compile(PHASES, name="phases.cu")[kernel][1, threads](x, y, np.int32(4))
+    return [str(finding) for finding in gpu.findings]
+
+
+@pytest.mark.parametrize("chip", ["a100", pytest.param("h200", marks=pytest.mark.ci)])
+@pytest.mark.parametrize(("kernel", "threads"), [("two_phases", 96), ("right_ring", 128)])
+def test_phases_order_tiles(chip: str, kernel: str, threads: int) -> None:
+    assert _phases(chip, kernel, threads) == []
+
+
+@pytest.mark.parametrize("chip", [pytest.param("a100", marks=pytest.mark.ci), "h200"])
+@pytest.mark.parametrize(("kernel", "threads"), [("one_phase", 96), ("early_ring", 128), ("other_slot", 128)])
+def test_who_waits_for_a_phase_learns_of_no_other(chip: str, kernel: str, threads: int) -> None:
+    """Not of arrivals at the next phase, and not of those at another mbarrier."""
+    (found,) = _phases(chip, kernel, threads)
+    assert "hazard" in found
+    assert "// fill" in found
+    assert "// use" in found
+    assert "or a further phase of the mbarrier (cuda::barrier)" in found
+
+
+BARRIER = r"""
+#include <cuda/barrier>
+template <int PER_TILE> __device__ void tiles(const int *x, int *y, int n) {
+#pragma nv_diag_suppress static_var_with_dynamic_init
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ int s[96];
+    int t = threadIdx.x, sum = 0;
+    if (t == 0) init(&bar, 96);
+    __syncthreads();
+    for (int k = 0; k < n; k++) {
+        s[t] = x[k * 96 + t];  // fill
+        bar.arrive_and_wait();
+        sum += s[(t + 40) % 96];  // use
+        if (PER_TILE == 2) bar.arrive_and_wait();
+    }
+    y[t] = sum;
+}
+extern "C" __global__ void one_phase(const int *x, int *y, int n) { tiles<1>(x, y, n); }
+extern "C" __global__ void two_phases(const int *x, int *y, int n) { tiles<2>(x, y, n); }
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+def test_phases_of_a_cuda_barrier(chip: str) -> None:
+    """On v100 it consists of atomics, which warps of a checked block execute in turn, so that those that poll see each phase."""
+    gpu = ww.GPU(chip, check="racecheck,synccheck")
+    module = gpu.compile(BARRIER, name="phases.cu")
+    x, y = gpu.array(np.arange(96 * 4, dtype=np.int32)), gpu.array(np.zeros(96, np.int32))
+    module["two_phases"][1, 96](x, y, np.int32(4))
+    assert gpu.findings == []
+    module["one_phase"][1, 96](x, y, np.int32(4))
+    assert any("WAR hazard" in str(finding) and "// fill" in str(finding) for finding in gpu.findings)
+    assert all("take a lock" not in str(finding) for finding in gpu.findings)

@@ -307,6 +307,15 @@ def test_a_python_file_finds_what_lies_beside_the_file_that_a_link_leads_to(
     assert call("run", "./link.py") == (0, "found\nthe program launched no kernel\n", "")
 
 
+def test_launches_that_all_fail_are_not_none(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import numpy as np, warpwright as ww\n"
+        "kernel = ww.GPU('v100', timing='off').compile('extern \"C\" __global__ void stop() { __trap(); }')['stop']\n"
+        "try:\n    kernel[1, 1]()\nexcept ww.TrapError:\n    print('caught')\n"
+    )
+    assert call("run", str(tmp_path / "program.py"))[:2] == (0, "caught\nno launch of the program completed\n")
+
+
 def test_a_chip_file_is_found_from_wherever_a_program_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.toml").write_text('base = "a100"\nname = "mine"\nsm_count = 7\n')
     (tmp_path / "program.py").write_text(

@@ -412,6 +412,42 @@ assert word(out) == 42
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_checked_kernel_that_waits_for_another_device(answered: bool) -> None:
+    """The checks run launches one after the other, so the kernel runs without them, beside the one that releases it."""
+    done = finished(
+        BARE
+        + f"""
+flag, out = cell(), cell()
+a, = streams(1)
+cuda.launch(wait, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=a)
+here = cuda.word("cuCtxGetCurrent")
+on(1)
+cuda("cuCtxEnablePeerAccess", here, 0)
+there = cuda.word("cuModuleLoadData", cubin)
+if {answered}:
+    cuda.launch(cuda.word("cuModuleGetFunction", there, b"raise"), 1, 1, ctypes.c_uint64(flag), ctypes.c_int(41))
+    cuda("cuCtxSynchronize")
+on(0)
+print(cuda.raw("cuCtxSynchronize"), word(out) if {answered} else 0)
+from warpwright.driver.driver_state import state
+for device in state().devices:
+    for finding in device.gpu.findings:
+        print(finding.severity, finding.title)
+""",
+        "h200,h200",
+        WARPWRIGHT_CHECK="racecheck,synccheck",
+        WARPWRIGHT_TIMING="off",
+    )
+    first, *findings = done.stdout.splitlines()
+    assert first == ("0 42" if answered else "702 0"), done.stdout + done.stderr
+    title = "Not checked: kernel await waits for a later launch, another GPU or the host"
+    assert findings[0] == f"warning {title}"
+    assert [text for text in findings if "deadlock" in text] == findings[1:]
+    assert len(findings) == 1 + (not answered)
+
+
+@pytest.mark.ci
 @pytest.mark.parametrize("timing", ["full", "off"])
 def test_what_nothing_answers_is_a_deadlock_of_its_kernel(timing: str) -> None:
     done = finished(

@@ -164,7 +164,8 @@ def partial(chip: str, timing: str, kernel: str, blocks: int, left: int) -> str:
 def test_blocks_that_leave_before_the_barrier_are_named(chip: str, timing: str) -> None:
     text = partial(chip, timing, "left_early", 8, 7)
     line = PARTIAL_LINE + 3
-    assert f"block (7, 0, 0) left without reaching grid.sync() at {__file__}:{line}; 7 of 8 blocks wait there" in text
+    assert "block (7, 0, 0) has ended, with one call of grid.sync() fewer than 7 of 8 blocks, which wait in" in text
+    assert f"which wait in grid.sync() at {__file__}:{line}" in text
     assert "every block must call grid.sync() equally often" in text
     assert "release the lock" not in text
     assert text.count(f"{__file__}:") == text.count(f"{__file__}:{line}")
@@ -173,13 +174,15 @@ def test_blocks_that_leave_before_the_barrier_are_named(chip: str, timing: str) 
 @pytest.mark.ci
 def test_many_blocks_that_leave_before_the_barrier_are_counted() -> None:
     text = partial("v100", "off", "left_early", 9, 2)
-    assert "blocks (2, 0, 0), (3, 0, 0), (4, 0, 0), (5, 0, 0) and 3 more left without reaching grid.sync()" in text
-    assert "2 of 9 blocks wait there" in text
+    assert (
+        "blocks (2, 0, 0), (3, 0, 0), (4, 0, 0), (5, 0, 0) and 3 more have ended, with one call of grid.sync()" in text
+    )
+    assert "fewer than 2 of 9 blocks, which wait in grid.sync()" in text
 
 
 @pytest.mark.ci
 def test_a_barrier_is_not_blamed_if_a_block_polls_elsewhere() -> None:
     """Which of the blocks that poll do so at the barrier is not known, only that one does not."""
     text = partial("v100", "off", "waits_elsewhere", 4, 2)
-    assert "1 resident block has not reached grid.sync()" in text
-    assert "3 of 4 blocks wait there" in text
+    assert "1 resident block does not come to grid.sync()" in text
+    assert "where 3 of 4 blocks wait" in text

@@ -361,3 +361,52 @@ def test_recurrence_finds_every_period(lead: int, period: int) -> None:
 def test_recurrence_wants_memory_to_come_back_too() -> None:
     past = Recurrence(4)
     assert not any(past.found(n, lambda: b"same", lambda: b"%d" % n) for n in range(1, 500))  # noqa: B023
+
+
+BARRIERS = """
+#include <cuda/barrier>
+extern "C" __global__ void waits(volatile int *flag, int *out) {
+#pragma nv_diag_suppress static_var_with_dynamic_init
+    __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+    if (threadIdx.x == 0) init(&barrier, blockDim.x + 1);
+    __syncthreads();
+    barrier.arrive_and_wait();
+    out[0] = 1;
+}
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("chip", "timing"), [("a100", "off"), ("h200", "off"), ("h200", "full")])
+@pytest.mark.usefixtures("early_inspections")
+def test_a_cuda_barrier_that_is_never_completed(chip: str, timing: str) -> None:
+    """Its wait reads a clock, but only to look again less often."""
+    with pytest.raises(ww.DeadlockError, match="the phase of an mbarrier is never completed") as caught:
+        launch(ww.GPU(chip, timing=timing), BARRIERS, "waits", 1, 64)
+    assert "barrier.arrive_and_wait();" in str(caught.value)
+
+
+CLUSTERS = """
+#include <cooperative_groups.h>
+extern "C" __global__ void __cluster_dims__(4) one_spins(volatile int *flag, int *out) {
+    auto cluster = cooperative_groups::this_cluster();
+    if (cluster.block_rank() == 3)
+        while (*flag == 0) { }
+    cluster.sync();
+    out[0] = 1;
+}
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("timing", ["off", "full"])
+@pytest.mark.usefixtures("early_inspections")
+def test_a_block_that_does_not_come_to_its_clusters_barrier(timing: str) -> None:
+    with pytest.raises(ww.DeadlockError) as caught:
+        launch(ww.GPU("h200", timing=timing), CLUSTERS, "one_spins", 4, 64)
+    text = str(caught.value)
+    assert text.startswith("deadlock in kernel one_spins, block (3, 0, 0)")
+    assert "only repeat" in text
+    assert "while (*flag == 0)" in text
+    assert "blocks (0, 0, 0), (1, 0, 0) and (2, 0, 0) wait at their cluster's barrier at" in text
+    assert "cluster.sync();, at which every thread of the cluster must arrive" in text

@@ -197,9 +197,10 @@ extern "C" __global__ void leaves(int *x) {
 
 
 @pytest.mark.ci
-def test_a_block_that_does_not_come_to_the_barrier_of_several_grids_is_named_with_the_line() -> None:
+@pytest.mark.parametrize("system", ["dgx-1", "p100x2-nvlink"])
+def test_a_block_that_does_not_come_to_the_barrier_of_several_grids_is_named_with_the_line(system: str) -> None:
     """The barrier's function comes from the driver's library and has no lines."""
-    node = ww.System("dgx-1", timing="off")
+    node = ww.System(system, timing="off")
     jobs = [
         (gpu.compile(ALL, options=["-rdc=true"])["leaves"][4, 64], (gpu.zeros(4, np.int32),)) for gpu in node.gpus[:2]
     ]
@@ -211,6 +212,7 @@ def test_a_block_that_does_not_come_to_the_barrier_of_several_grids_is_named_wit
     assert "no source line" not in text
     assert "\n  block (2, 0, 0) has ended\n" in text
     assert "this is GPU 1 of them" in text
+    assert "every block of every grid must call multi_grid_group::sync() equally often" in text
 
 
 def test_grids_that_are_not_one_cooperative_launch_are_refused() -> None:

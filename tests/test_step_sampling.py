@@ -101,5 +101,5 @@ extern "C" __global__ void partial(int *out) {
 @pytest.mark.ci
 def test_a_block_that_leaves_among_the_steps_without_time_is_named() -> None:
     gpu = ww.GPU("v100", timing="sampled")
-    with pytest.raises(ww.DeadlockError, match=r"block \(3, 0, 0\) left without reaching grid.sync\(\)"):
+    with pytest.raises(ww.DeadlockError, match=r"block \(3, 0, 0\) has ended, with one call of grid.sync\(\) fewer"):
         gpu.compile(PARTIAL)["partial"][8, 64](gpu.zeros(8, dtype=np.int32))

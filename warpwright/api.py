@@ -202,6 +202,10 @@ def _options_and_overrides(options: GpuOptions | None, changes: Mapping[str, Any
     return replace(options or GpuOptions(), **given), overrides
 
 
+SET_ASIDE_PARTS = 16
+"""L2 is set aside in whole ways of its sets."""
+
+
 class GPU:
     """A simulated GPU with its own memory.
 
@@ -300,8 +304,8 @@ class GPU:
         self.unchanged = UnchangedLaunches()
         """Launches of unmodified programs that leave memory as they find it."""
 
-    def set_aside(self, size_bytes: int) -> None:
-        """Set L2 aside for persisting lines, by whole sixteenths: ``cudaLimitPersistingL2CacheSize``.
+    def set_aside(self, size_bytes: int) -> int:
+        """Set L2 aside for persisting lines, by whole sixteenths: ``cudaLimitPersistingL2CacheSize``. Returns the number of bytes set aside.
 
         Raises:
             UnsupportedError: more than the chip can set aside, which before compute capability 8.0 is nothing.
@@ -311,10 +315,13 @@ class GPU:
         most = self.chip.l2.l2_set_aside_max_kib << 10
         if not 0 <= size_bytes <= most:
             raise UnsupportedError(f"{self.chip.name} can set aside {most:,} bytes of L2, not {size_bytes:,}")
-        if size_bytes != self.set_aside_bytes and self.kept_caches is not None:
+        unit = (self.chip.l2.l2_kib << 10) // SET_ASIDE_PARTS
+        rounded = -(-size_bytes // unit) * unit
+        if rounded != self.set_aside_bytes and self.kept_caches is not None:
             # Written lines may have less room than before.
             self.kept_caches.write_back()
-        self.set_aside_bytes = size_bytes
+        self.set_aside_bytes = rounded
+        return rounded
 
     def reset_persisting_l2(self) -> None:
         """Have L2 treat every persisting line as a normal one: ``cudaCtxResetPersistingL2Cache``."""

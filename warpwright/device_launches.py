@@ -11,6 +11,7 @@ from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import calls_services, copies_in_bulk, lowered_of, traced
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, check_cooperative, is_cooperative
 from warpwright.engine.multi_grid import Reaches, connect, state_of
+from warpwright.engine.standstill import ALL_GRIDS, IN_VAIN
 from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.errors import ExecutionError, LaunchError, UnsupportedError
 from warpwright.run import Job, Progress, Run, launch_context
@@ -254,5 +255,6 @@ class _DevicesJob(Job):
             memories = [one.launcher.kernel.gpu.memory for one in self.jobs]
             note += f"\n  {state_of(memories, self.joined, job.context.geometry.blocks)}"
         if isinstance(error, ExecutionError):
-            error.args = (f"{error}\n  {note}",)
+            text = str(error).replace(IN_VAIN, ALL_GRIDS) if self.joined else str(error)
+            error.args = (f"{text}\n  {note}",)
         return error

@@ -133,3 +133,6 @@ class AssertionFailedError(TrapError):
 
 class DeadlockError(ExecutionError):
     """No warp can make progress; the message lists what each warp waits for."""
+
+    repeats = False
+    """Whether warps run and repeat themselves, so that something outside of the launch could release them."""

@@ -57,7 +57,7 @@ def execute(
 
     runs: list[Run] = finished if finished is not None else []
     session.chip, session.timing, session.on_launch = chips_named(chip)[0], timing, runs.append
-    session.in_command = True
+    session.in_command, session.failed_here = True, 0
     argv, path = sys.argv, list(sys.path)
     _preload(session.chip)
     clocks = _simulated_clock()

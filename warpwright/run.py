@@ -56,7 +56,14 @@ from warpwright.engine.launch_thread import POLL_SECONDS, worker
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.engine.tiers import TieredExecution, functional_execution
-from warpwright.errors import UNTIMED, AssertionFailedError, MetricNotFoundError, TrapError, UnsupportedError
+from warpwright.errors import (
+    UNTIMED,
+    AssertionFailedError,
+    ExecutionError,
+    MetricNotFoundError,
+    TrapError,
+    UnsupportedError,
+)
 from warpwright.faults.exposed_launch import injected_execution
 from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program
@@ -110,6 +117,8 @@ class Progress:
     """Host time before the first block ran, while the kernel was compiled or the launch waited for the cycle model."""
     longest_gap_seconds: float = 0.0
     """Longest host time so far between two changes of the number of ended blocks."""
+    together: bool = False
+    """Whether all blocks run at once, so that the first ones that end do not show when the others will."""
 
 
 class Metrics(dict[str, float]):
@@ -347,6 +356,7 @@ def launch_packed(
     cooperative: bool | None = None,
     origin: Origin | None = None,
     library: LibraryTime | None = None,
+    checked: bool = True,
 ) -> Run:
     """Run a configured kernel with packed parameter bytes, and record it like any other launch.
 
@@ -355,16 +365,19 @@ def launch_packed(
             ``grid.sync()`` no workspace, so that it traps; None, a cooperative launch where the kernel synchronises its grid.
         origin: where the program made it.
         library: what its time is scaled by.
+        checked: False runs it without the checks of its GPU.
     """
-    run = _run(launcher, parameters, cooperative)
+    run = _run(launcher, parameters, cooperative, checked)
     run.origin, run.library = origin, library
     if session.on_launch is not None:
         session.on_launch(run)
     return run
 
 
-def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None = None) -> Run:
-    """Run a launch: checked if the GPU has checks, timed, or first checked and then timed from the same state."""
+def _run(
+    launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | None = None, checked: bool = True
+) -> Run:
+    """Run a launch: checked if the GPU has checks and ``checked`` is true, timed, or first checked and then timed from the same state."""
     gpu = launcher.kernel.gpu
     if session.debugger is not None:
         return _run_once(launcher, parameters, cooperative, checked=False, timed=False)
@@ -372,7 +385,7 @@ def _run(launcher: Launcher, parameters: bytes | bytearray, cooperative: bool | 
         return _run_with_errors(launcher, parameters, cooperative)
     if gpu.injected is not None:
         gpu.injected.launches += 1
-    if gpu.checker is None:
+    if gpu.checker is None or not checked:
         return _run_once(launcher, parameters, cooperative, checked=False, timed=gpu.timing != "off")
     if not (gpu.timing != "off" or session.times_checked):
         return _run_once(launcher, parameters, cooperative, checked=True, timed=False)
@@ -684,7 +697,14 @@ class Job:
             len(self.context.program.instructions),
             self._waited_seconds,
             self._longest_gap_seconds,
+            self._together(),
         )
+
+    def _together(self) -> bool:
+        """Whether all blocks run at once."""
+        room = self.launcher.resident.blocks_per_sm * self.launcher.chip.sm.sm_count
+        at_once = self.timed or is_cooperative(self.context.program)
+        return at_once and self.context.geometry.blocks <= room
 
     def _work(self) -> None:
         try:
@@ -694,6 +714,7 @@ class Job:
                 self._functional()
         except BaseException as failure:
             self.failure = failure
+            session.failed_here += isinstance(failure, ExecutionError)
 
     def _functional(self) -> None:
         gpu, loaded = self.launcher.kernel.gpu, self.launcher.kernel._loaded

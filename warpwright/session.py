@@ -190,6 +190,8 @@ class Session:
     """Fields of the chip that every GPU gets changed, on top of its own what-if values."""
     launched: bool = False
     """Whether the Python file that ran last had launched a kernel."""
+    failed_here: int = 0
+    """Number of launches of this process that ended with an error."""
     failed_launches: list[FailedLaunch] = field(default_factory=list)
     """Launches that the driver ended with an error, of the program and of the processes that it started."""
     collectives: list[Collective] = field(default_factory=list)

@@ -203,10 +203,48 @@ __global__ void old_phase(const int *x, int *y) {
     __syncthreads();
     s[t] = x[t];  //? wrong_phase
     ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &bar);
-    while (!ptx::mbarrier_try_wait_parity(&bar, 1)) {}  //? wrong_phase
-    y[t] = s[63 - t];  //! wrong_phase racecheck
+    // A warp that is late waits for ever, one that is early does not wait.
+    while (!ptx::mbarrier_try_wait_parity(&bar, 1)) {}  //! wrong_phase synccheck
+    y[t] = s[63 - t];  //? wrong_phase
 }
 CASE(wrong_phase) { old_phase<<<1, 64>>>(counted<int>(64), zeros<int>(64)); }
+
+__global__ void phase_per_tile(const int *x, int *y, int tiles) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ int s[128];
+    int t = threadIdx.x, sum = 0;
+    if (t == 0) init(&bar, 128);
+    __syncthreads();
+    for (int k = 0; k < tiles; k++) {
+        s[t] = x[k * 128 + t];  //! one_phase_per_tile racecheck
+        bar.arrive_and_wait();
+        sum += s[(t + 40) & 127];  //? one_phase_per_tile
+    }
+    y[t] = sum;
+}
+CASE(one_phase_per_tile) { phase_per_tile<<<1, 128>>>(counted<int>(384), zeros<int>(128), 3); }
+
+__global__ void early_release(const int *x, int *y, int n) {
+    __shared__ int s[2][64];
+    __shared__ uint64_t full[2], empty[2];
+    int t = threadIdx.x & 63, sum = 0;
+    if (threadIdx.x < 2) ptx::mbarrier_init(&full[threadIdx.x], 64), ptx::mbarrier_init(&empty[threadIdx.x], 64);
+    __syncthreads();
+    for (int k = 0; k < n; k++) {
+        int slot = k & 1;
+        if (threadIdx.x >= 64) {
+            while (!ptx::mbarrier_try_wait_parity(&empty[slot], k / 2 & 1 ^ 1)) {}
+            s[slot][t] = x[k * 64 + t];  //! slot_released_early racecheck
+            ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full[slot]);
+        } else {
+            while (!ptx::mbarrier_try_wait_parity(&full[slot], k / 2 & 1)) {}
+            ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &empty[slot]);
+            sum += s[slot][63 - t];  //? slot_released_early
+        }
+    }
+    if (threadIdx.x < 64) y[t] = sum;
+}
+CASE(slot_released_early) { early_release<<<1, 128>>>(counted<int>(384), zeros<int>(64), 6); }
 
 __global__ void bulk_unawaited(const int *x, int *y) {
     __shared__ alignas(128) int s[64];
@@ -661,6 +699,51 @@ CASE(cuda_barrier) {
     int *y = zeros<int>(128);
     barrier_turns<<<1, 128>>>(counted<int>(128), y, 3);
     EXPECT(element(y, 127) == 6);
+}
+__global__ void phases_per_tile(const int *x, int *y, int tiles) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ int s[128];
+    int t = threadIdx.x, sum = 0;
+    if (t == 0) init(&bar, 128);
+    __syncthreads();
+    for (int k = 0; k < tiles; k++) {
+        s[t] = x[k * 128 + t];
+        bar.arrive_and_wait();
+        sum += s[(t + 40) & 127];
+        auto read = bar.arrive();
+        y[t] = sum;
+        bar.wait(std::move(read));
+    }
+}
+CASE(two_phases_per_tile) {
+    int *y = zeros<int>(128);
+    phases_per_tile<<<1, 128>>>(counted<int>(384), y, 3);
+    EXPECT(element(y, 0) == 3 * 128 + 3 * 40);
+}
+__global__ void thread_ring(const int *x, int *y, int n) {
+    __shared__ int s[2][64];
+    __shared__ uint64_t full[2], empty[2];
+    int t = threadIdx.x & 63, sum = 0;
+    if (threadIdx.x < 2) ptx::mbarrier_init(&full[threadIdx.x], 64), ptx::mbarrier_init(&empty[threadIdx.x], 64);
+    __syncthreads();
+    for (int k = 0; k < n; k++) {
+        int slot = k & 1;
+        if (threadIdx.x >= 64) {
+            while (!ptx::mbarrier_try_wait_parity(&empty[slot], k / 2 & 1 ^ 1)) {}
+            s[slot][t] = x[k * 64 + t];
+            ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full[slot]);
+        } else {
+            while (!ptx::mbarrier_try_wait_parity(&full[slot], k / 2 & 1)) {}
+            sum += s[slot][63 - t];
+            ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &empty[slot]);
+        }
+    }
+    if (threadIdx.x < 64) y[t] = sum;
+}
+CASE(thread_producer_ring) {
+    int *y = zeros<int>(64);
+    thread_ring<<<1, 128>>>(counted<int>(384), y, 6);
+    EXPECT(element(y, 63) == 64 * 15);
 }
 __global__ void bulk_ring(const int *x, int *y, int n) {
     __shared__ alignas(128) int s[2][64];

@@ -36,7 +36,8 @@ def show_launches(runs: list[Run]) -> None:
     if session.collectives:
         show_collectives(out)
     if not runs:
-        out.print("the program launched no kernel", markup=False, soft_wrap=True)
+        none = "no launch of the program completed" if session.failed_here else "the program launched no kernel"
+        out.print(none, markup=False, soft_wrap=True)
         return
     by_chip: dict[str, list[Run]] = {}
     for r in runs:

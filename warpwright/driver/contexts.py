@@ -18,8 +18,6 @@ _LIMITS = {0: 1024, 1: 8650752, 2: 8 << 20, 4: 2048, 5: 64, 7: 0, 8: 0}
 """Values by CUlimit, of an H200: stack size, printf buffer, heap of device malloc, pending launches by kernels, L2
 granularity, then shared memory of a block, which can only be read."""
 _STACK, _MAX_SHARED, _SHARED = 0, 7, 8
-SIXTEENTHS = 16
-"""Granularity of the part of L2 that can be set aside."""
 _SET_ASIDE = 6
 """CU_LIMIT_PERSISTING_L2_CACHE_SIZE, which belongs to the device."""
 _NO_LIMITS = (3, 9)
@@ -248,8 +246,7 @@ def set_limit(limit: int, value: int) -> int | None:
         l2, gpu = context.device.gpu.chip.l2, context.device.gpu
         if value > l2.l2_set_aside_max_kib << 10:
             return results.INVALID_VALUE
-        unit = (l2.l2_kib << 10) // SIXTEENTHS
-        gpu.set_aside(-(-value // unit) * unit)
+        gpu.set_aside(value)
         return None
     least, unit = _GRAIN.get(limit, (0, 1))
     value = max(-(-value // unit) * unit, least)

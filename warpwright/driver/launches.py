@@ -22,7 +22,8 @@ from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.graph_node_updates import DeviceNode
 from warpwright.engine.kernels import lets_dependents_begin, polls_memory
 from warpwright.engine.launch import MAX_GRID, Dim3, check_cooperative
-from warpwright.errors import AssertionFailedError, ExecutionError, LaunchError, MemoryFaultError
+from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
+from warpwright.errors import AssertionFailedError, DeadlockError, ExecutionError, LaunchError, MemoryFaultError
 from warpwright.ranges import open_ranges
 from warpwright.session import session
 
@@ -68,6 +69,9 @@ class Launch(Node):
     library: LibraryTime | None = None
     """Of a launch from a drop-in library under ``--library-model``; with a ratio, it shares the chip with no other launch."""
 
+    unchecked: bool = False
+    """Whether it runs without the device's checks, under which it waited for work that they had not begun."""
+
     updatable: Updatable | None = None
     """Set by a launch's attribute, for the node that it becomes while a stream captures."""
 
@@ -109,7 +113,9 @@ class Launch(Node):
         return True
 
     def can_wait(self, stream: Stream) -> bool:
-        return (not self.cooperative or self._fits()) and stream.device.gpu.checker is None
+        # Under the checks, work waits only for launches that the checks have given up.
+        may_wait = stream.device.gpu.checker is None or self.unchecked or bool(queue.items)
+        return (not self.cooperative or self._fits()) and may_wait
 
     def kernel(self) -> Launcher:
         return launcher_of(self)
@@ -152,6 +158,7 @@ class Launch(Node):
         if not isinstance(error, ExecutionError):
             raise error
         say(f"{error}{queue.note(stream)}")
+        _report(error, stream)
         launch_records.note_failure(error)
         context.sticky = code_of(error)
 
@@ -246,6 +253,7 @@ def execute(launch: Launch, stream: Stream) -> None:
     races = races_of(stream.device)
     if races is not None:
         races.work = submitted(stream)
+    before = _before_waiting(launch, stream)
     try:
         run = launch_packed(
             launcher,
@@ -253,6 +261,7 @@ def execute(launch: Launch, stream: Stream) -> None:
             cooperative=launch.cooperative,
             origin=launch.made_in,
             library=launch.library,
+            checked=not launch.unchecked,
         )
     except AssertionFailedError as error:
         launch_records.note_failure(error)
@@ -260,7 +269,12 @@ def execute(launch: Launch, stream: Stream) -> None:
         os.write(2, f"{error}\n".encode())
         return
     except ExecutionError as error:
+        if before is not None and isinstance(error, DeadlockError) and error.repeats:
+            _wait_unchecked(launch, stream, before)
+            return
         say(f"{error}{queue.note(stream)}")
+        if launch.unchecked:
+            _report(error, stream)
         # As compute-sanitizer's --destroy-on-device-error kernel does: one run finds the errors of every launch.
         if not (isinstance(error, MemoryFaultError) and s.gpu.checks("memcheck")):
             launch_records.note_failure(error)
@@ -271,6 +285,34 @@ def execute(launch: Launch, stream: Stream) -> None:
     if run.timed:
         stream.ended_kernel(began + picoseconds(run.seconds_with_children))
     activities.done(launch, stream, began, stream.ps if run.timed else began)
+
+
+def _before_waiting(launch: Launch, stream: Stream) -> LaunchSnapshot | None:
+    """The memory before a checked launch that may wait for work outside of it, which the checks would begin only after it; None for others."""
+    gpu = stream.device.gpu
+    if gpu.checker is None:
+        return None
+    loaded = launch.function.kernel._loaded
+    waits = polls_memory(loaded) and not launch.unchecked and not launch.cooperative and not queue.running
+    kept = LaunchSnapshot(gpu.memory) if waits and not hindrance(loaded.program, gpu.memory) else None
+    gpu.checker.repeats_without = kept is not None
+    return kept
+
+
+def _wait_unchecked(launch: Launch, stream: Stream, before: LaunchSnapshot) -> None:
+    """Queue a launch that only repeated itself under the checks, to run it from its start without them, beside later work."""
+    before.restore()
+    checker = stream.device.gpu.checker
+    assert checker is not None
+    checker.not_checked(launch.function.kernel._loaded.kernel.plain_name)
+    queue.add(stream, replace(launch, unchecked=True))
+
+
+def _report(error: ExecutionError, stream: Stream) -> None:
+    """Add the deadlock of a launch without checks to the findings of its device."""
+    checker = stream.device.gpu.checker
+    if checker is not None and isinstance(error, DeadlockError):
+        checker.deadlock(error, checker.launches, checker.host)
 
 
 LaunchKernel = namedtuple(

@@ -324,6 +324,11 @@ class Queue:
         finally:
             self._owner = None
 
+    @property
+    def running(self) -> bool:
+        """Whether queued work is being run."""
+        return self._owner is not None
+
     def note(self, stream: Stream) -> str:
         """Record the stream of a queued kernel, for the report of its fault; empty if it ran when it was launched."""
         if self._owner is None:

@@ -39,6 +39,8 @@ BULK_ACCESS = Access("global", 16)
 PHASE = "phase"
 """``Access.operation`` of a test of an mbarrier: a traced warp stops before it as before a clock read, so that the test
 sees the arrivals up to the cycle of its issue."""
+MBARRIER = "mbarrier"
+"""``Access.operation`` of an atomic that changes an mbarrier."""
 CLOCKS = frozenset(("clock", "clock_lo", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi"))
 
 
@@ -98,15 +100,6 @@ def initialises_mbarrier(instruction: Instruction) -> bool:
     return instruction.opcode == "SYNCS" and "EXCH" in instruction.modifiers
 
 
-def judged(lowered: Sequence[Lowered]) -> bool:
-    """Whether a kernel's behaviour follows from its own state and memory alone.
-
-    Calls of driver functions do not change that: their result follows from their arguments (printf) or differs at each call (malloc), and kernels that
-    the kernel launches run after its end.
-    """
-    return not any(is_clock(op) for one in lowered for op in one.ops)
-
-
 def stop_before(lowered: Lowered) -> str:
     """Why a traced warp stops before this instruction in any kernel: "" | strong | clock."""
     for op in lowered.ops:
@@ -114,11 +107,11 @@ def stop_before(lowered: Lowered) -> str:
             return "clock"
         if op.name in ("load", "store", "atomic"):
             access: Access = op.attr
-            if access.space == "shared" and access.operation == "mbarrier":
+            if access.space == "shared" and access.operation == MBARRIER:
                 return "clock"  # a warp that waits for it must not be woken before the cycle of its issue
             if access.space in ("global", "generic") and (access.strong or op.name == "atomic"):
                 return "strong"
-        elif is_clock(op):
+        elif is_clock(op) or (op.name == "touch" and op.attr.operation in (PHASE, MBARRIER)):
             return "clock"
     return ""
 
@@ -156,7 +149,9 @@ def _kind(op: Op) -> str:
     """load | store | atomic."""
     if op.name == "texture":
         return "store" if op.attr.writes else "load"
-    return "load" if op.name == "touch" else op.name
+    if op.name == "touch":
+        return "atomic" if op.attr.operation == MBARRIER else "load"
+    return op.name
 
 
 def _recorded(index: int, op: Op) -> MemoryAccess:

@@ -413,6 +413,21 @@ def warp_rows(described: Iterable[tuple[int, tuple[str, str]]]) -> list[str]:
     return rows[:_SHOWN_WARPS] + ([f"and {more} groups more"] if more > 0 else [])
 
 
+def _counted_barriers(lanes: int, warps: Sequence[WaitingWarp]) -> str:
+    """How many threads wait at barriers that name a number; empty if any warp waits at one of the whole block."""
+    waiting = [warp for warp in warps if warp.state == "barrier"]
+    if not waiting or not all(warp.barrier_threads for warp in waiting):
+        return ""
+    parts = []
+    for number in sorted({warp.barrier for warp in waiting}):
+        here = [warp for warp in waiting if warp.barrier == number]
+        threads = here[0].barrier_threads
+        parts.append(
+            f"barrier {number} is complete when {threads:,} threads have arrived (bar.sync, bar.arrive), and {lanes * len(here):,} wait there"
+        )
+    return "; ".join(parts)
+
+
 def deadlock_error(program: Program, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
     """The exception for a block in which no warp can continue; lists what each warp waits for."""
     kernel = plain_name(program.name)
@@ -421,7 +436,8 @@ def deadlock_error(program: Program, block: Dim3, warps: Sequence[WaitingWarp]) 
     advice = (
         "every thread of the cluster must arrive at its barrier; does a block wait once more than the others?"
         if of_cluster
-        else "every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+        else _counted_barriers(program.lanes, warps)
+        or "every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
     )
     return DeadlockError(
         f"deadlock in kernel {kernel}, block {block}: no warp can go on\n  " + "\n  ".join(shown) + f"\n  {advice}"
@@ -433,6 +449,7 @@ _STANDS = {
     "turn": ("waits its turn at", "wait their turn at"),
     "joins": ("waits for the warp's other lanes at", "wait for the warp's other lanes at"),
     "barrier": ("waits at the block barrier", "wait at the block barrier"),
+    "cluster": ("waits at its cluster's barrier", "wait at their cluster's barrier"),
 }
 
 
@@ -454,7 +471,7 @@ def describe_groups(
 
 def _shown_address(program: Program, group: Group) -> int:
     """Address of the instruction whose line shows where a group of lanes is."""
-    if group.what == "barrier":
+    if group.what in ("barrier", "cluster"):
         return group.instruction
     shown = first_operation if group.what == "runs" else awaited_operation
     return program.instructions[shown(program, index_at(program, group.instruction))].address

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from warpwright.engine.blocks import CLOCKS, INSTRUCTION_BYTES, BasicBlock, address_index, basic_blocks, judged
+from warpwright.engine.blocks import CLOCKS, INSTRUCTION_BYTES, BasicBlock, address_index, basic_blocks
+from warpwright.engine.clock_uses import judged
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Counts
 from warpwright.engine.interpreted_launch import InterpretedExecution
@@ -287,8 +288,27 @@ def with_masks(loaded: LoadedKernel, constants: Mapping[int, int] | None = None)
     return result
 
 
+def with_mbarriers(lowered: list[Lowered], mbarriers: Mapping[int, str]) -> list[Lowered]:
+    """Common operations of which those that test or change an mbarrier leave a trace record, before which a warp stops.
+
+    Args:
+        mbarriers: index of an instruction: ``PHASE`` for a test, ``MBARRIER`` for an arrival.
+    """
+    result = list(lowered)
+    for index, kind in mbarriers.items():
+        ops = result[index].ops
+        one = next(op for op in ops if op.name in ("load", "atomic"))
+        how = Access(one.attr.space, one.attr.bytes, True, kind, one.attr.type)
+        result[index] = Lowered([*ops, Op("touch", "void", one.args[:1], how)], result[index].guard)
+    return result
+
+
 def traced(
-    loaded: LoadedKernel, context: LaunchContext, masks: Mapping[int, int] | None = None, policies: bool = True
+    loaded: LoadedKernel,
+    context: LaunchContext,
+    masks: Mapping[int, int] | None = None,
+    policies: bool = True,
+    mbarriers: Mapping[int, str] | None = None,
 ) -> Traced:
     """The kernel as the timing model runs it.
 
@@ -296,20 +316,22 @@ def traced(
         policies: whether the trace contains access policies, which the checks do not use.
         masks: for the checks, which record lanes missing from the mask of a ``*_sync`` operation and lanes that it
             names in vain (:func:`with_masks`); otherwise None.
+        mbarriers: for the checks, operations of mbarriers that timing does not record (:func:`with_mbarriers`).
     """
     gathers = masks or loaded.program.warp_masks or any(o.name == "warpsync" for x in lowered_of(loaded) for o in x.ops)
-    if masks is not None and gathers:
-        key = code_key(context.geometry, True)
-        if key not in loaded.compiled_with_masks:
-            loaded.compiled_with_masks[key] = compile_kernel(
+    if mbarriers or (masks is not None and gathers):
+        key = (*code_key(context.geometry, True), masks is not None)
+        if key not in loaded.compiled_for_checks:
+            lowered = with_masks(loaded, masks) if masks is not None else lowered_of(loaded)
+            loaded.compiled_for_checks[key] = compile_kernel(
                 loaded.program,
-                with_masks(loaded, masks),
+                with_mbarriers(lowered, mbarriers or {}),
                 context.geometry.block,
                 trace=True,
-                form=CodeForm(watched=True, grid_fits=key[4], clustered=key[5]),
+                form=CodeForm(watched=masks is not None, grid_fits=key[4], clustered=key[5]),
                 is_quick=True,
             )
-        compiled = loaded.compiled_with_masks[key]
+        compiled = loaded.compiled_for_checks[key]
     else:
         compiled = compiled_of(loaded, context.geometry, True, policies)
     return Traced(
@@ -337,4 +359,6 @@ def interpreted_execution(loaded: LoadedKernel, context: LaunchContext, resident
     """A launch in the interpreter."""
     if loaded.interpreted is None:
         loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
-    return InterpretedExecution(context, loaded.interpreted, resident_blocks, judged(lowered_of(loaded)))
+    return InterpretedExecution(
+        context, loaded.interpreted, resident_blocks, judged(loaded.program, lowered_of(loaded))
+    )

@@ -13,12 +13,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from enum import IntEnum
 
-from warpwright.engine.blocks import PHASE, BasicBlock, address_index, basic_blocks
+from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks
 from warpwright.engine.code_sites import index_at
 from warpwright.engine.lane_positions import Group
 from warpwright.isa.machine_code import lower
 from warpwright.isa.ops import Lowered, Op
 from warpwright.isa.program import Program
+from warpwright.isa.sass.mbarrier_code import is_mbarrier, tests_phase
 
 _SEEN = ("global", "generic", "shared")
 _TAKES = ("cas", "exch", "cast", "cas_half")
@@ -66,7 +67,11 @@ class Locks:
     def __init__(self, program: Program) -> None:
         self._lowered = lower(program)
         self._blocks = basic_blocks(program, self._lowered)
-        takes = {n for n, low in enumerate(self._lowered) if any(_takes(op) for op in low.ops)}
+        takes = {
+            n
+            for n, (low, one) in enumerate(zip(self._lowered, program.instructions, strict=True))
+            if any(_takes(op) for op in low.ops) and not is_mbarrier(one) and one.address not in program.of_barriers
+        }
         self._fences = {
             n for n, low in enumerate(self._lowered) if low.guard is None and any(op.name == "fence" for op in low.ops)
         }
@@ -117,20 +122,21 @@ def _written(op: Op) -> Blame:
 
 
 def waits_for_mbarrier(program: Program, lowered: Sequence[Lowered], address: int) -> bool:
-    """Whether the innermost loop around an instruction tests the phase of an mbarrier; before sm_90 that is an ordinary load."""
+    """Whether the innermost loop around an instruction waits for a phase of an mbarrier, or for a ``cuda::barrier``, which before sm_80 is not one."""
     looped = _loop_around(program, lowered, address)
-    return any(op.name == "load" and op.attr.operation == PHASE for low in looped for op in low.ops)
+    tests = tests_phase(program)
+    return any(n in tests or program.instructions[n].address in program.of_barriers for n in looped)
 
 
 def _takes_lock(program: Program, lowered: Sequence[Lowered], address: int) -> bool:
     """Whether the innermost loop around an instruction contains an atomic that takes a lock."""
-    return any(_takes(op) for low in _loop_around(program, lowered, address) for op in low.ops)
+    return any(_takes(op) for n in _loop_around(program, lowered, address) for op in lowered[n].ops)
 
 
-def _loop_around(program: Program, lowered: Sequence[Lowered], address: int) -> Sequence[Lowered]:
-    """The innermost loop around an instruction, as the range from a backward branch's target to the branch; empty if there is none."""
+def _loop_around(program: Program, lowered: Sequence[Lowered], address: int) -> range:
+    """The innermost loop around an instruction, as the indices from a backward branch's target to the branch; empty if there is none."""
     if address < 0:
-        return []
+        return range(0)
     inside, index_of = index_at(program, address), address_index(program)
     loops = [
         (n - target, target, n)
@@ -138,6 +144,6 @@ def _loop_around(program: Program, lowered: Sequence[Lowered], address: int) -> 
         if low.ops and low.ops[-1].name == "branch" and (target := index_of.get(low.ops[-1].attr, n)) <= inside <= n
     ]
     if not loops:
-        return []
+        return range(0)
     _, first, last = min(loops)
-    return lowered[first : last + 1]
+    return range(first, last + 1)

@@ -15,8 +15,8 @@ class Group:
     """Lanes of one warp at the same position."""
 
     what: str
-    """``runs``, ``turn`` (waits until the running lanes end or yield), ``joins`` (at a convergence point) or
-    ``barrier`` (at a block barrier)."""
+    """``runs``, ``turn`` (waits until the running lanes end or yield), ``joins`` (at a convergence point),
+    ``barrier`` (at a block barrier) or ``cluster`` (at the barrier of its block's cluster)."""
     instruction: int
     """Byte address in the program; -1 if unknown."""
     lanes: int
@@ -33,8 +33,15 @@ class StandingBlock:
     @property
     def polls(self) -> Group | None:
         """Lanes that poll, if any do."""
-        groups = (group for _, warp in self.warps for group in warp)
-        return next((group for group in groups if group.what in ("runs", "turn")), None)
+        return self._first("runs", "turn")
+
+    @property
+    def at_cluster(self) -> Group | None:
+        """Lanes that wait at their cluster's barrier, if any do."""
+        return self._first("cluster")
+
+    def _first(self, *kinds: str) -> Group | None:
+        return next((group for _, warp in self.warps for group in warp if group.what in kinds), None)
 
 
 @dataclass(slots=True)

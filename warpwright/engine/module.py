@@ -64,8 +64,10 @@ class LoadedKernel:
     """Variants for which no code was found on disk."""
     compiled: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
     """Host machine code by block shape, tracing, whether the grid fits, and whether there are clusters."""
-    compiled_with_masks: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
-    """The same for code that traces and records lanes outside the mask of a ``*_sync`` operation."""
+    compiled_for_checks: dict[tuple[int, int, int, bool, bool, bool, bool], CompiledKernel] = field(
+        default_factory=dict
+    )
+    """The same for code that traces and records operations of mbarriers and, if the last item says so, lanes outside the mask of a ``*_sync`` operation."""
     compiled_with_policies: dict[tuple[int, int, int, bool, bool, bool], CompiledKernel] = field(default_factory=dict)
     """The same for code that traces and records the access policies of instructions."""
 

@@ -90,5 +90,7 @@ def state_of(memories: Sequence[DeviceMemory], workspaces: Sequence[Allocation],
         )
         # Between the grid's two barriers of one of all grids, the highest bit is set: all blocks have come to that one.
         come = blocks if met > _COUNT else blocks_come(met, blocks) + blocks_come(arrived, blocks)
-        parts.append(f"grid {rank}: {come} of {blocks} blocks have arrived after {released} barriers")
+        parts.append(
+            f"grid {rank}: {come} of {blocks} blocks have arrived after {released} barrier{'s' * (released != 1)}"
+        )
     return "; ".join(parts)

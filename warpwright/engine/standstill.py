@@ -19,6 +19,14 @@ from warpwright.isa.program import Program
 from warpwright.isa.services import LAUNCHES
 from warpwright.toolchain.demangle import plain_name
 
+IN_VAIN = (
+    "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
+)
+ALL_GRIDS = (
+    "every block of every grid must call multi_grid_group::sync() equally often: is it inside a condition, or after a return, "
+    "or does a loop before it wait for something that never happens?"
+)
+"""Instead of ``IN_VAIN``, for grids of several GPUs that synchronise."""
 SHOWN_BLOCKS = 4
 """Blocks that a message names one by one."""
 
@@ -33,7 +41,10 @@ def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], wa
     program = context.program
     blocks = sorted(blocks, key=lambda block: block.index[::-1])
     barrier = _grid_barrier(context, blocks)
-    shown = barrier.absent[0] if barrier and barrier.absent else blocks[0]
+    at_cluster = [block for block in blocks if block.at_cluster] if not barrier else []
+    # A block whose warps all wait at a barrier is the victim of one whose warps run.
+    running = barrier.absent if barrier and barrier.absent else [block for block in blocks if block.polls]
+    shown = running[0] if running and (at_cluster or barrier) else blocks[0]
     lines = warp_rows((number, describe_groups(program, groups)) for number, groups in shown.warps)
     others = len(blocks) - 1
     if others:
@@ -41,15 +52,21 @@ def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], wa
         lines.append(f"and {many}" if others > 1 else "and 1 more resident block, which changes nothing either")
     if barrier:
         lines += barrier.lines
-        advice = ["every block must call grid.sync() equally often: is it inside a condition, or after a return?"]
+        advice = [
+            f"every block must call grid.sync() equally often: is {_its_calls(program)} inside a condition, or after a return?"
+        ]
     else:
         absent = _absent_blocks(context.geometry, blocks, waiting_blocks)
         lines += absent.lines
         advice = _advice(program, shown.warps, absent)
-    return DeadlockError(
+        if at_cluster:
+            lines.append(_cluster_barrier(program, at_cluster))
+    error = DeadlockError(
         f"deadlock in kernel {plain_name(program.name)}, block {shown.index}: warps run, but only repeat themselves, and memory does not change\n  "
         + "\n  ".join([*lines, *advice])
     )
+    error.repeats = not barrier
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +130,40 @@ def _grid_barrier(context: LaunchContext, blocks: Sequence[StandingBlock]) -> _G
     left = [index for index in indices if index not in resident]
     absent = [block for block in blocks if block.polls is None] if come == len(polling) else []
     if left:
-        lines.append(f"{_named(left)} left without reaching {where}; {come:,} of {geometry.blocks:,} blocks wait there")
+        # Each barrier so far was completed by all blocks, those that have ended since included.
+        has, waits = "has" if len(left) == 1 else "have", "waits" if come == 1 else "wait"
+        lines.append(
+            f"{_named(left)} {has} ended, with one call of grid.sync() fewer than {come:,} of {geometry.blocks:,} blocks, which {waits} in {where}"
+        )
     if len(resident) > come:
         who = _named([block.index for block in absent]) if absent else _counted(len(resident) - come, "resident block")
-        verb = "has" if len(resident) - come == 1 else "have"
-        have = f"{who} {verb} not reached {where}"
-        lines.append(have if left else f"{have}; {come:,} of {geometry.blocks:,} blocks wait there")
+        verb = "does" if len(resident) - come == 1 else "do"
+        have = f"{who} {verb} not come to it" if left else f"{who} {verb} not come to {where}"
+        lines.append(have if left else f"{have}, where {come:,} of {geometry.blocks:,} blocks wait")
     return _GridBarrier(lines, absent) if lines else None
+
+
+def _its_calls(program: Program) -> str:
+    """The calls of ``grid.sync()`` for a question: ``it``, or ``one of those at coop.cu:7, coop.cu:9`` if the kernel has several.
+
+    A call is a line with a block barrier and an atomic of device scope, as no other line of usual kernels.
+    """
+    lines: dict[tuple[str, int], set[str]] = {}
+    for instruction in program.instructions:
+        if instruction.line is not None and instruction.opcode.startswith(("BAR", "ATOM", "RED")):
+            kind = "BAR" if instruction.opcode.startswith("BAR") else "ATOM"
+            lines.setdefault(instruction.line, set()).add(kind)
+    calls = sorted(program.origin(*line) for line, kinds in lines.items() if len(kinds) > 1)
+    return "it" if len(calls) < 2 else f"one of its calls at {', '.join(f'{name}:{number}' for name, number in calls)}"
+
+
+def _cluster_barrier(program: Program, blocks: Sequence[StandingBlock]) -> str:
+    """Which blocks wait at their cluster's barrier, and where."""
+    first = blocks[0].at_cluster
+    line = source_line(program, first.instruction) if first is not None and first.instruction >= 0 else None
+    names = [block.index for block in blocks]
+    where = f" at {line}" if line else ""
+    return f"{_named(names)} {'waits' if len(names) == 1 else 'wait'} at {'its' if len(names) == 1 else 'their'} cluster's barrier{where}, at which every thread of the cluster must arrive"
 
 
 def _named(indices: Sequence[Dim3], count: int = 0) -> str:
@@ -161,5 +205,4 @@ def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], abse
             "the phase of an mbarrier is never completed: do as many threads arrive as its init expects, and as many bytes as expect_tx announces?",
             *absent.advice,
         ]
-    general = "they wait for something that never happens: does every path release the lock, and does any thread set the flag?"
-    return [general, *absent.advice]
+    return [IN_VAIN, *absent.advice]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import Status
-from warpwright.engine.blocks import judged
+from warpwright.engine.clock_uses import judged
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import source_line
@@ -199,7 +199,7 @@ class InjectedExecution:
             self.loaded.interpreted = Kernel(program, lowered_of(self.loaded))
         kernel = self.loaded.interpreted
         with self.faults.quiet():
-            execution = InterpretedExecution(self.context, kernel, 1, judged(kernel.lowered))
+            execution = InterpretedExecution(self.context, kernel, 1, judged(kernel.program, kernel.lowered))
         launch = execution.launch
         table = self.faults.table(self.context.memory.table()).astype(np.int64)
         launch.globals.starts, launch.globals.ends = table[:, 0], table[:, 1]
@@ -252,7 +252,7 @@ def profile(loaded: LoadedKernel, context: LaunchContext, faults: DeviceFaults, 
         loaded.interpreted = Kernel(loaded.program, lowered_of(loaded))
     kernel = loaded.interpreted
     with faults.quiet():
-        execution = InterpretedExecution(context, kernel, 1, judged(kernel.lowered))
+        execution = InterpretedExecution(context, kernel, 1, judged(kernel.program, kernel.lowered))
     memory = execution.launch.globals
     memory.journal = []
     try:

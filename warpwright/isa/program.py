@@ -160,6 +160,8 @@ class Program:
     """First byte of each function, including the kernel's own, in ascending order; empty if unknown."""
     taken: frozenset[int] = frozenset()
     """First bytes of functions and services whose address is taken: possible targets of a call through a register."""
+    of_barriers: frozenset[int] = frozenset()
+    """Addresses of instructions whose source is the implementation of ``cuda::barrier``."""
     warp_masks: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     """For the address of each instruction that a ``*_sync`` operation became: file (``reg``, ``ureg``) and number of
     the register that holds its mask."""

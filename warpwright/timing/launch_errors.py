@@ -69,7 +69,7 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
         if block != first:
             continue
         if w["waits_at_barrier"] >= 0:
-            found = Group("barrier", w["fault_instruction"], w["barrier_lanes"] & full)
+            found = Group(_barrier_of(w), w["fault_instruction"], w["barrier_lanes"] & full)
         else:
             found = Group("runs", program.instructions[w["pc"]].address, w["active_lanes"] & full)
         found_at[w["warp_in_block"]] = [found]
@@ -83,7 +83,7 @@ def _endless(context: LaunchContext, error: TimingError, kernel: Traced) -> Dead
     for w in error.warps:
         block = w["block_x"], w["block_y"], w["block_z"]
         if w["waits_at_barrier"] >= 0:
-            found = [Group("barrier", w["fault_instruction"], w["barrier_lanes"] & full)]
+            found = [Group(_barrier_of(w), w["fault_instruction"], w["barrier_lanes"] & full)]
         else:
             save = np.frombuffer(ctypes.string_at(w["spill"], kernel.spill_bytes), np.uint8)
             found = kernel.saved_positions.groups(save, w["resume"], w["lanes"], w["exited"])
@@ -92,6 +92,11 @@ def _endless(context: LaunchContext, error: TimingError, kernel: Traced) -> Dead
         found_at[block][w["warp_in_block"]] = found
     standing = [StandingBlock(block, list(warps.items())) for block, warps in found_at.items()]
     return standstill_error(context, standing, error.waiting_blocks)
+
+
+def _barrier_of(warp: Mapping[str, int]) -> str:
+    """The kind of the group of a warp that waits at a barrier."""
+    return "cluster" if warp["waits_at_barrier"] == AT_CLUSTER - 1 else "barrier"
 
 
 def _waiting(context: LaunchContext, stopped: Sequence[Mapping[str, int]]) -> list[WaitingWarp]:

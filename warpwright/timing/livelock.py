@@ -30,7 +30,8 @@ LEAST_PAUSE_SECONDS, PAUSE_SECONDS = 0.02, 0.1
 """Wall time between two inspections: ``PAUSE_SHARE`` of the time without the end of a block, within these limits."""
 PAUSE_SHARE = 0.02
 LOOK_SHARE = 20
-"""The pause between two inspections is at least this many times the CPU time of the last one, which reads the states of all warps if they do not repeat themselves."""
+"""The pause between two inspections is at least this many times the CPU time of the last one, which reads the states of all warps if they do not repeat themselves.
+Reading memory, which happens once in ``LOOKS`` inspections, counts once."""
 LOOKS = 16
 """Inspections, at least, between two readings of memory."""
 RECORDED, MOST_RECORDED = 4, 64
@@ -149,8 +150,8 @@ def _active_warps(state: State) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 class Standstill:
     """Judges whether the launches of one machine, or of several devices together, will never end.
 
-    One device's warps may repeat themselves because they wait for another device, so all must do so.  An inspection begins with the device that ended the last
-    one, because it repeats nothing yet, and ends with the first that does not repeat itself.
+    One device's warps may repeat themselves because they wait for another device, so all must do so. Each inspection reads all devices, so their number does not
+    delay the proof.
 
     Args:
         watches: one for each machine; with None the launches are not judged, because a clock or the host may end them.
@@ -160,12 +161,12 @@ class Standstill:
     def __init__(self, watches: Sequence[Watch | None], states: Sequence[State]) -> None:
         self.watches, self.states = watches, states
         self._done = -1
-        self._since = self._next = 0.0
+        self._since = self._next = self._read_seconds = 0.0
         self._recorded = RECORDED
         self._forget()
 
     def _forget(self) -> None:
-        self._first = self._looks = 0
+        self._looks = 0
         self._memory: list[bytes] = []
         for watch in self.watches:
             if watch is not None:
@@ -183,10 +184,11 @@ class Standstill:
             self._forget()
         if now - self._since < QUIET_SECONDS or now < self._next:
             return False
-        worked = time.thread_time()
+        worked, self._read_seconds = time.thread_time(), 0.0
         found = self._inspect(watched)
         pause = min(max(PAUSE_SHARE * (now - self._since), LEAST_PAUSE_SECONDS), PAUSE_SECONDS)
-        self._next = time.monotonic() + max(pause, LOOK_SHARE * (time.thread_time() - worked))
+        looked = time.thread_time() - worked - self._read_seconds
+        self._next = time.monotonic() + max(pause, LOOK_SHARE * looked, self._read_seconds)
         return found
 
     def _inspect(self, watched: Sequence[tuple[Watch, State]]) -> bool:
@@ -195,26 +197,20 @@ class Standstill:
                 watch.record(state)
             return False
         self._looks += 1
-        if not self._all_repeat(watched):
+        repeating = [watch.repeats(state) for watch, state in watched]
+        if not all(repeating):
             if self._looks > PATIENCE:
                 self._recorded = min(2 * self._recorded, MOST_RECORDED)
                 self._forget()
             return False
         if self._memory and self._looks < LOOKS:
             return False
+        reads = time.thread_time()
         before, self._memory = self._memory, [watch.digest() for watch, _ in watched]
+        self._read_seconds = time.thread_time() - reads
         self._looks = 0
         for watch, _ in watched:
             watch.again()
         if before and before != self._memory:
             self._forget()
         return before == self._memory
-
-    def _all_repeat(self, watched: Sequence[tuple[Watch, State]]) -> bool:
-        first = self._first % len(watched)
-        for turn in range(len(watched)):
-            watch, state = watched[(first + turn) % len(watched)]
-            if not watch.repeats(state):
-                self._first = first + turn
-                return False
-        return True

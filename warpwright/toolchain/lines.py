@@ -56,7 +56,17 @@ class LineTable:
                 return place
         return row.file, row.line
 
+    def in_barriers(self) -> list[range]:
+        """Offsets of the code that implements ``cuda::barrier``."""
+        ends = [row.offset for row in self.rows[1:]] + [1 << 62]
+        return [range(row.offset, end) for row, end in zip(self.rows, ends, strict=True) if _implements_barrier(row)]
 
+
+def _implements_barrier(row: Line) -> bool:
+    return any(_BARRIER.search(name) for name, _ in ((row.file, row.line), *row.inlined_at))
+
+
+_BARRIER = re.compile(r"/cuda/(std/)?(__barrier/|barrier$)")
 _TOOLKIT = re.compile(r"/nvidia/cu[^/]*/(.*/)?include/|/cuda(-[\d.]+)?/(bin/\.\./)?(targets/[^/]+/)?include/")
 
 

@@ -31,9 +31,9 @@ BLOCKS_END = ("running", "interpreting")
 def seconds_left(progress: Progress) -> float | None:
     """Host seconds until the last block ends, at the rate of the blocks so far.
 
-    None before the first block has ended, and when none has ended for twice the longest gap so far: the rate then says nothing about what runs now.
+    None before the first block has ended, if all blocks run at once, and when none has ended for twice the longest gap so far: the rate then says nothing about what runs now.
     """
-    if progress.phase not in BLOCKS_END or not progress.blocks_done:
+    if progress.phase not in BLOCKS_END or not progress.blocks_done or progress.together:
         return None
     if progress.idle_seconds > max(IDLE_SECONDS, 2 * progress.longest_gap_seconds):
         return None

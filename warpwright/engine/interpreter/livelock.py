@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.interpreter.convergence import AT_BARRIER, RUNNING
+from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, RUNNING
 from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.grid import PASSES_BEFORE_NEXT_BLOCK, BlockRun
 from warpwright.engine.interpreter.warp import WarpState
@@ -57,8 +57,9 @@ def groups_of(w: WarpState) -> list[Group]:
         if mask:
             found.append(Group(what, addresses[index], mask))
 
-    at_barrier = w.waiting == AT_BARRIER
-    for what, waits in (("barrier", at_barrier), ("joins", (w.waiting != RUNNING) & ~at_barrier)):
+    at_barrier, at_cluster = w.waiting == AT_BARRIER, w.waiting == AT_CLUSTER
+    elsewhere = (w.waiting != RUNNING) & ~at_barrier & ~at_cluster
+    for what, waits in (("barrier", at_barrier), ("cluster", at_cluster), ("joins", elsewhere)):
         for index in np.unique(w.pcs[waits]):
             add(what, int(index), waits & (w.pcs == index))
     if w.launch.kernel.stacked:

@@ -20,7 +20,8 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
-from warpwright.engine.blocks import BasicBlock, basic_blocks, judged
+from warpwright.engine.blocks import BasicBlock, basic_blocks
+from warpwright.engine.clock_uses import judged
 from warpwright.engine.jit import shared_code, slow_path
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.code_tiers import SECONDS_PER_CHARACTER, Improvement
@@ -83,7 +84,7 @@ class CompiledKernel:
     saved_positions: SavedPositions = field(default_factory=SavedPositions, repr=False)
     """Where the groups of a stopped warp are stored."""
     judged: bool = False
-    """Whether a recurring state means that the kernel never ends: it reads no clock and does not depend on the host."""
+    """Whether a recurring state means that the kernel never ends (``clock_uses.py``)."""
     ir: str = field(default="", repr=False)
     whole: Whole | None = field(default=None, repr=False)
     """Compiles the rest, if the function was generated without its slow paths."""
@@ -172,6 +173,10 @@ MOST_PHIS, LARGE_TEXT = 10_000, 500_000
 The time of code generation grows with about the square of their number: 59 barriers of a tile in straight-line code (1,744 LLVM blocks, 330 variables) have
 20,007 and take 20.5 s, 0.9 s in memory; 30 have 5,855 and take 2 s.
 """
+MANY_CHOICES, FEWER_PHIS = 500_000, 5_000
+"""A smaller maximum of phis for modules with more (LLVM basic blocks times variables) than this: four waits for a ``cuda::barrier`` on sm_70, traced (2,084 LLVM blocks, 307
+variables), have 7,575 phis and take 20 s, 2.4 s in memory.
+"""
 
 
 def optimise(module: Any, target: Target, variables: int) -> bool:
@@ -215,10 +220,16 @@ def to_object(text: str, target: Target, whole: bool = False, is_large: bool = F
         builder.getModulePassManager().run(module, builder)
     elif is_large or not optimise(module, target, text.count(" = alloca ")):
         machine = target.quick
-    elif len(text) > LARGE_TEXT and str(module).count(" = phi ") > MOST_PHIS:
+    elif len(text) > LARGE_TEXT and _has_many_phis(module, text.count(" = alloca ")):
         module, machine = _parsed(text, target), target.quick
     data: bytes = machine.emit_object(module)
     return data
+
+
+def _has_many_phis(module: Any, variables: int) -> bool:
+    """Whether generating code for a module whose variables became registers would take too long."""
+    choices = variables * sum(1 for function in module.functions for _ in function.blocks)
+    return str(module).count(" = phi ") > (FEWER_PHIS if choices > MANY_CHOICES else MOST_PHIS)
 
 
 def load_object(data: bytes, target: Target) -> Any:
@@ -597,7 +608,7 @@ class _Compiler:
             sizes["site_bytes"],
             sizes["trace_words"],
             SavedPositions(**sizes["saved_positions"]),
-            judged(self.lowered),
+            judged(self.program, self.lowered, self.blocks),
             made.text,
             Whole(compile_whole, engine.get_global_value_address("whole")) if "layout" in sizes else None,
         )

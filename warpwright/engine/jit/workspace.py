@@ -66,7 +66,7 @@ class WarpState:
         if self["cancelled_at"]:
             self.groups = [Group("runs", self["cancelled_at"] - 1, self["fault_lanes"])]
         elif self.state in ("barrier", "cluster"):
-            self.groups = [Group("barrier", self["fault_instruction"], self["barrier_lanes"])]
+            self.groups = [Group(self.state, self["fault_instruction"], self["barrier_lanes"])]
         else:
             self.groups = saved.groups(save, self["resume"], self["lanes"], self["exited"])
 

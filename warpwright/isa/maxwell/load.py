@@ -44,7 +44,10 @@ def program_from_cubin(
     for address, code in (routines or {}).values():
         instructions += decode_section(code, found.arch, address - code_base)
     starts = {bases[f.section] - code_base + f.offset for f in module.functions.values() if f.section in bases}
-    return program_of(found, image, instructions, starts, code_base, source, tuple(services or ()))
+    program = program_of(found, image, instructions, starts, code_base, source, tuple(services or ()))
+    provided = [*(services or {}).values(), *(address for address, _ in (routines or {}).values())]
+    program.functions = tuple(sorted(landing(at) for at in (*starts, *(address - code_base for address in provided))))
+    return program
 
 
 def _absolute_targets(instruction: Instruction, code_base: int, end: int) -> Instruction:

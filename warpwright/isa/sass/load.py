@@ -90,6 +90,7 @@ def program_from_cubin(
     program.functions = tuple(sorted({*starts, *serving.values(), *provided.values()}))
     own = {bases[section] - code_base + offset for section, offset in module.addresses_taken() if section in bases}
     program.taken = frozenset(own | _driver_addresses_taken(module, provided, serving) | {serving[n] for n in reached})
+    program.of_barriers = _in_barriers(module, {section: at - code_base for section, at in bases.items()}, instructions)
     program.slow_paths = tuple(
         (start, start + f.size)
         for f in module.functions.values()
@@ -97,6 +98,21 @@ def program_from_cubin(
         for start in (bases[f.section] - code_base + f.offset,)
     )
     return program
+
+
+def _in_barriers(module: Module, starts: Mapping[str, int], instructions: Collection[Instruction]) -> frozenset[int]:
+    """Addresses of the code that implements ``cuda::barrier``; ``starts``: the sections' offsets in the code."""
+    ranges = [
+        range(starts[section] + part.start, starts[section] + part.stop)
+        for section, table in module.line_tables.items()
+        if section in starts
+        for part in table.in_barriers()
+    ]
+    return (
+        frozenset(i.address for i in instructions if any(i.address in part for part in ranges))
+        if ranges
+        else frozenset()
+    )
 
 
 def places_of(

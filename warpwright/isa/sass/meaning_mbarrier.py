@@ -41,6 +41,14 @@ def arrive_80(b: Emitter, at: Value, space: str = "shared") -> Value:
     return old
 
 
+def arrived_80(word: int) -> int:
+    """The object after one arrival, as :func:`arrive_80` computes it, on Python integers."""
+    new = word + (1 << 32) & (1 << 64) - 1
+    if (word ^ new) & PHASE:
+        new += (new + (1 << 30) & (1 << 31) - 1) << 32
+    return new
+
+
 @meaning("ARRIVES")
 def ARRIVES(i: Instruction, b: Emitter) -> None:
     """Arrive when this thread's copies have completed, which is at once.  Also sm_80's ``ATOMS.ARRIVE`` and

@@ -45,13 +45,13 @@ L_WALKS, L_LANES = 16, 17
 L_WORDS = 18
 
 # --- state of a resident block ---------------------------------------------------------------
-T_PHASE, T_STATUS, T_REASON, T_WARP, T_AT, T_ORDERED, T_STOPS, T_MOVED, T_RELEASED, T_FRUITFUL, T_LAST = range(11)
+T_PHASE, T_STATUS, T_REASON, T_WARP, T_AT, T_ORDERED, T_MOVED, T_RELEASED, T_FRUITFUL, T_LAST = range(10)
 """The next phase; of the warp that ran last, its status, the reason why reading its records ended, and its number; position in the order, and number of warps
-in the order; stops of the warp in this turn; whether any warp did more than spin in this pass, whether a barrier released any, and whether either happened in
+in the order; whether any warp did more than spin in this pass, whether a barrier released any, and whether either happened in
 this turn; the basic block in which the warp stopped."""
-T_BARRIER, T_TOLD, T_LIVING, T_TELLS = 11, 12, 13, 14
+T_BARRIER, T_TOLD, T_LIVING, T_TELLS, T_IDLE = 10, 11, 12, 13, 14
 """The barrier being examined; whether Python has been told that it completes; number of live threads; whether Python must be told of arrivals, because some
-warp knows of other blocks."""
+warp knows of other blocks; successive passes in which no warp did more than spin."""
 T_WARPS, T_STRUCTURES, T_STRIDE, T_STATES, T_RUN, T_ORDER = 15, 16, 17, 18, 19, 20
 """Number of warps; host pointer of their WARP structures, and bytes between these; host pointers of their rows of shadow.S_*, of their states, and of the order
 of a pass."""
@@ -85,8 +85,8 @@ RUNNING, AT_BARRIER, EXITED, STUCK, AT_CLUSTER = range(5)
 SYNC, ARRIVE, POPCOUNT, AND, OR, CLUSTER_ARRIVE, CLUSTER_WAIT = range(len(BARRIER_MODES))
 WAY_BYTES = 8 * MOST_LANES
 """Bytes of a warp's counts for one way."""
-STOPS_BEFORE_GIVING_WAY = 256
-"""Strong accesses of a warp in one turn; a warp that makes more may be spinning on a value that another warp has to write."""
+IDLE_PASSES = 256
+"""Passes without a barrier or the end of a warp before other blocks have their turn: all warps may be spinning on values that those have to write."""
 EXIT, AT_BLOCK_BARRIER, STRONG, TRACE_FULL = (
     int(Status.EXIT),
     int(Status.BARRIER),
@@ -414,12 +414,9 @@ def after_stop(t: Any, launch: Any, w: int) -> int:
     if status == STRONG or status == CLOCK or status == TRACE_FULL:
         if peek(launch[L_CANCEL]):
             return CANCELLED
+        # A warp gives way at each strong access, so that one that polls sees a value before others that have seen it go on and change it.
         if status == STRONG and launch[L_SEEDED]:
             t[T_MOVED] = 1
-        else:
-            t[T_STOPS] += 1
-            if t[T_STOPS] < STOPS_BEFORE_GIVING_WAY:
-                t[T_PHASE] = RUN
         return -1
     if status == EXIT or status == DEADLOCK:
         array_at(t[T_RUN])[w] = EXITED if status == EXIT else STUCK
@@ -463,7 +460,6 @@ def begin_pass(t: Any, launch: Any) -> None:
                 n += 1
         t[T_ORDERED] = n
     t[T_AT] = 0
-    t[T_STOPS] = 0
     t[T_MOVED] = 0
 
 
@@ -541,7 +537,9 @@ def end_pass(t: Any, launch: Any) -> int:
             runs = True
     if not runs:
         return DEADLOCKED
-    if launch[L_SEEDED] or not (t[T_MOVED] or t[T_RELEASED]):
+    t[T_IDLE] = 0 if t[T_MOVED] or t[T_RELEASED] else t[T_IDLE] + 1
+    if launch[L_SEEDED] or t[T_IDLE] == IDLE_PASSES:
+        t[T_IDLE] = 0
         return PASSED
     return -1
 
@@ -585,7 +583,6 @@ def run_block(t: Any, launch: Any) -> int:
                 return reason
         elif phase == NEXT:
             t[T_AT] += 1
-            t[T_STOPS] = 0
             t[T_PHASE] = RUN
         elif phase == RELEASE:
             if release_next(t, launch):

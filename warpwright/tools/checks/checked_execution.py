@@ -138,7 +138,7 @@ class Block:
         self.run.fill(tu.RUNNING)
         self.counts.fill(0)
         self.votes.fill(0)
-        self.turn[tu.T_PHASE], self.turn[tu.T_TELLS] = tu.BEGIN, 0
+        self.turn[[tu.T_PHASE, tu.T_TELLS, tu.T_IDLE]] = tu.BEGIN, 0, 0
 
 
 def join(blocks: list[Block], number: int, shape: Dim3, clusters: Dim3) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Counts
-from warpwright.engine.kernels import compiled_execution, traced
+from warpwright.engine.kernels import compiled_execution, polls_memory, traced
 from warpwright.engine.launch import NOT_COOPERATIVE, LaunchContext, lacks_grid_barrier
 from warpwright.engine.module import LoadedKernel
 from warpwright.engine.services import HeapCall, existing_heap
@@ -18,6 +18,7 @@ from warpwright.errors import DeadlockError, ExecutionError, IllegalInstructionE
 from warpwright.tools.checks import heap
 from warpwright.tools.checks.checked_execution import CheckedExecution
 from warpwright.tools.checks.findings import Finding, Place, place
+from warpwright.tools.checks.mbarriers import unrecorded
 from warpwright.tools.checks.uninitialized_use import Before, Verdict, reads_shared
 from warpwright.tools.checks.warp_syncs import constant_masks
 from warpwright.tools.checks.watch import Watch
@@ -74,24 +75,9 @@ class CheckedLaunch:
             self._report_stop(error)
             raise
         except DeadlockError as error:
-            if "synccheck" in checks:
-                title, *waits = str(error).splitlines()
-                told = tuple(line.strip() for line in waits)
-                self.checker.add(
-                    [
-                        Finding(
-                            "synccheck",
-                            "error",
-                            f"Barrier error detected. {title}",
-                            (),
-                            told,
-                            1,
-                            None,
-                            self.number,
-                            self.host,
-                        )
-                    ]
-                )
+            if not (error.repeats and self.checker.repeats_without):
+                reached = polls_memory(self.loaded) and any(a.mapped for a in self.context.memory)
+                self.checker.deadlock(error, self.number, self.host, error.repeats and reached)
             raise
 
     def _once(self, checks: set[str], seed: int | None = None) -> Counts:
@@ -108,7 +94,8 @@ class CheckedLaunch:
             self._execution = compiled_execution(self.loaded, self.context, self.resident_blocks, 1)
             return self._execution.run()
         masks = constant_masks(self.loaded.program, self.ptx) if "synccheck" in checks else None
-        kernel = traced(self.loaded, self.context, masks, policies=False)
+        # Only racecheck and synccheck follow mbarriers, but a kernel is then compiled once for all checks.
+        kernel = traced(self.loaded, self.context, masks, policies=False, mbarriers=unrecorded(self.loaded.program))
         before = None
         if "initcheck" in checks and reads_shared(kernel):
             before = Before(self, kernel, repeats.touched(start) if start is not None else None)

@@ -15,7 +15,7 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.kernels import Traced, lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel
-from warpwright.errors import UnsupportedError
+from warpwright.errors import DeadlockError, UnsupportedError
 from warpwright.isa.program import Program
 from warpwright.tools.checks.arrangement import Findings
 from warpwright.tools.checks.checked_launch import CheckedLaunch
@@ -66,6 +66,12 @@ def parse_level(level: str) -> str:
     return level
 
 
+BEGINS_LATER = (
+    "under the checks launches run one after the other: if a later launch, another GPU or the host releases this one, "
+    "this is no deadlock of the program; run it without --check"
+)
+
+
 def is_whole(written: npt.NDArray[np.uint8]) -> bool:
     """Whether all bytes were written; the end is tested first, because most memory with unwritten bytes has some there."""
     words = written.view(np.int64)
@@ -95,6 +101,8 @@ class Checker:
         self._told_of_free = False
         """Whether the current call is an invalid free that has been reported."""
         self.host: tuple[str, ...] = ()
+        self.repeats_without = False
+        """Whether the current launch is repeated without the checks if it waits for something outside of it."""
         """The host's call stack of the current launch."""
         self.written: dict[int, npt.NDArray[np.uint8]] = {}
         """Map of written bytes, by address of the allocation; only for allocations whose initial contents are undefined."""
@@ -190,6 +198,28 @@ class Checker:
         """
         self.launches += 1
         return CheckedLaunch(self, loaded, context, resident_blocks, ptx)
+
+    def deadlock(self, error: DeadlockError, launch: int, host: tuple[str, ...], others: bool = False) -> None:
+        """A launch has ended with a deadlock.
+
+        Args:
+            others: whether work that the checks begin only after it could have released it.
+        """
+        if "synccheck" in self.checks:
+            title, *waits = str(error).splitlines()
+            told = tuple(line.strip() for line in waits)
+            told += (BEGINS_LATER,) if others else ()
+            title = f"Barrier error detected. {title}"
+            self.add([Finding("synccheck", "error", title, (), told, 1, None, launch, host)])
+
+    def not_checked(self, kernel: str) -> None:
+        """The last launch only repeated itself, and is run again without the checks, beside later work."""
+        title = f"Not checked: kernel {kernel} waits for a later launch, another GPU or the host"
+        told = (
+            "under the checks launches run one after the other, so that nothing could release it; "
+            "it runs from its start again, without the checks and together with later work",
+        )
+        self.add([Finding("synccheck", "warning", title, (), told, 1, None, self.launches, self.host)])
 
     def events(self, program: Program, kernel: Traced, ptx: str | None) -> Events:
         """The event table of a compiled kernel, created at its first launch."""

@@ -9,8 +9,7 @@ is known from the machine code:
 * An atomic of a type that the memory does not have is a loop of a load and a compare-and-swap of the same address, by the
   compiler or by hand: the load, which sees whatever is there, belongs to the atomic.
 * ``volatile`` accesses to shared memory are plain LDS and STS; their lines come from the kernel's PTX, if it has any.
-* SYNCS and ATOMS.ARRIVE are mbarriers: an arrival releases and a test acquires what the block's threads did.  Before sm_90 a test is a plain LDS of the
-  mbarrier's upper word; LOP3 compares its highest bit, the phase, with the one that the thread waits for, and a NOP follows (nvcc 13.0, sm_80 to sm_89).
+* SYNCS and ATOMS.ARRIVE are mbarriers (``isa/sass/mbarrier_code.py``): an arrival releases and a test acquires what the block's threads did.
 * LDGSTS, UBLKCP, UTMALDG and UTMASTG copy asynchronously: LDGDEPBAR and UTMACMDFLUSH end a group of copies, DEPBAR waits for groups, and FENCE.VIEW.ASYNC
   (``fence.proxy.async``) makes what threads wrote visible to bulk copies.
 * HGMMA and the like are products of a warpgroup; the last of a group names a scoreboard, for which WARPGROUP.DEPBAR waits.
@@ -29,6 +28,7 @@ import numpy.typing as npt
 
 from warpwright.engine.blocks import BasicBlock, MemoryAccess, initialises_mbarrier
 from warpwright.isa.program import RZ, Instruction, Kind, Program
+from warpwright.isa.sass.mbarrier_code import is_mbarrier, tests_of_mbarriers
 from warpwright.isa.sass.schedule import GROUP_PRODUCTS
 
 
@@ -51,11 +51,9 @@ class Event(IntEnum):
     """The end of a group of asynchronous copies; BYTES: the dependence counter, SCOPE: 1 for bulk copies."""
     WAIT = 9
     """A wait for groups; BYTES: the dependence counter, -1 for any, SCOPE: groups that may be left."""
-    LOOK = 10
-    """A test of an mbarrier's phase; it leaves no record."""
-    PRODUCTS = 11
+    PRODUCTS = 10
     """The last product of a group of a warpgroup's products."""
-    PRODUCTS_WAIT = 12
+    PRODUCTS_WAIT = 11
     """A wait for such groups; SCOPE: how many may be left."""
 
 
@@ -84,10 +82,6 @@ class Column(IntEnum):
 
 
 COLUMNS = len(Column)
-_MBARRIER = ("SYNCS", "ARRIVES")
-_ARRIVALS = ("ATOMS", "ATOM")
-"""Before sm_90: at a shared address, or at a generic one."""
-_TESTS = ("LDS", "LD")
 SIGNALLING_STORE = "STAS"
 """``st.async``: a plain store into a block of the cluster that then signals an mbarrier there; the records do not contain which one."""
 _BULK_REDUCTIONS = ("UBLKRED", "UTMAREDG")
@@ -110,43 +104,13 @@ class Events:
     """True when some access reads constant memory at an index, and the bank's size is known."""
     copies: bool
     """True if the kernel has bulk copies, whose mbarriers must be notified."""
+    mbarriers: Set[int]
+    """Indices of the instructions that initialise, change or test an mbarrier."""
 
 
 def reduces(instruction: Instruction) -> bool:
     """Whether a bulk copy adds to (or otherwise combines with) what is at its target."""
     return instruction.opcode in _BULK_REDUCTIONS
-
-
-def is_mbarrier(instruction: Instruction) -> bool:
-    return instruction.opcode in _MBARRIER or (instruction.opcode in _ARRIVALS and "ARRIVE" in instruction.modifiers)
-
-
-PHASE_BIT = 0x80000000
-
-
-def tests_of_mbarriers(program: Program) -> dict[int, int]:
-    """For chips without SYNCS: maps the index of each LDS (or LD) that reads an mbarrier's phase to that of the LOP3 which compares it."""
-    code = program.instructions
-    if not any(i.opcode in _ARRIVALS and "ARRIVE" in i.modifiers for i in code):
-        return {}
-    found = {}
-    for index, compare in enumerate(code):
-        if compare.opcode != "LOP3" or not any(
-            o.kind is Kind.IMMEDIATE and o.value & 0xFFFFFFFF == PHASE_BIT for o in compare.operands
-        ):
-            continue
-        if index + 1 == len(code) or code[index + 1].opcode != "NOP":
-            continue
-        read = {o.index for o in compare.operands if o.kind is Kind.REGISTER}
-        for back in range(index - 1, max(index - 16, -1), -1):
-            before = code[back]
-            target = before.operands[0] if before.operands else None
-            if target is not None and target.kind is Kind.REGISTER and target.index in read and target.index != RZ:
-                if before.opcode in _TESTS:
-                    found[back] = index
-                    break
-                read.discard(target.index)
-    return found
 
 
 def _synchronises_lanes(program: Program, index: int) -> bool:
@@ -381,7 +345,8 @@ def events_of(program: Program, blocks: Sequence[BasicBlock], volatile: Set[int]
         starts.append(len(rows))
     table = np.array(rows, np.int64).reshape(len(rows), COLUMNS)
     limited = bool(table[table[:, Column.EVENT] == Event.CONSTANT, Column.SCOPE].any())
-    return Events(table, np.array(starts, np.int64), fences, narrow, limited, copies)
+    mbarriers = {n for n, i in enumerate(program.instructions) if is_mbarrier(i)} | set(tests)
+    return Events(table, np.array(starts, np.int64), fences, narrow, limited, copies, mbarriers)
 
 
 def _of_copies(instruction: Instruction, index: int) -> list[list[int]]:
@@ -389,8 +354,6 @@ def _of_copies(instruction: Instruction, index: int) -> list[list[int]]:
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "FENCE" and "ASYNC" in modifiers:
         return [[Event.PROXY, index, 0, 0, 1, 0, 0, 0, 0]]
-    if opcode == "SYNCS" and "PHASECHK" in modifiers:
-        return [[Event.LOOK, index, 0, 0, 1, 0, 0, 0, 0]]
     if opcode in ("LDGDEPBAR", "UTMACMDFLUSH"):
         counters = (instruction.control.write_barrier, instruction.control.read_barrier)
         return [[Event.COMMIT, index, min(counters), 0, 1, int(opcode == "UTMACMDFLUSH"), 0, 0, 0]]

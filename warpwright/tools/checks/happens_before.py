@@ -7,8 +7,8 @@ Clocks are passed on
 * from a fence, by a later strong store or atomic of the same warp or of a warp that it has since met at a block barrier (release), to a warp that reads the
   written word and then fences (acquire);
 * at the barrier of a cluster, from every warp of its blocks that arrives to every warp that waits;
-* at an mbarrier, and at strong accesses of block scope, from one access of the word to the next within the block (for a word of shared memory, within the
-  cluster).
+* at an mbarrier, from the arrivals of a phase to whoever tests it after the phase is complete (``mbarriers.py``);
+* at other strong accesses of block scope, from one access of the word to the next within the block (for a word of shared memory, within the cluster).
 
 Asynchronous copies have separate clock columns: one for the ``cp.async`` of each warp and one for its bulk stores, both known to the warp after it waits for
 the group, and one for each mbarrier, known to threads that test the mbarrier. What threads wrote must be made visible to bulk copies by a proxy fence; a
@@ -122,8 +122,6 @@ class BlockClocks:
         self.copies: Row = np.zeros(columns, np.int64)
         """Current epochs of the columns of copies."""
         self.lanes: npt.NDArray[np.int64] = np.zeros((warps, lanes, lanes), np.int64)
-        self.lane_arrivals: npt.NDArray[np.int64] = np.zeros((warps, lanes), np.int64)
-        """Epoch of each lane's last arrival at an mbarrier."""
         self._product_ends: list[list[int]] = [[] for _ in range(warps)]
         """By warp, the epoch in which it issued the last product of each group in this block."""
         self._products_before = 0
@@ -209,35 +207,28 @@ class BlockClocks:
         np.maximum(shown, self.known[warp, : self.warps], out=shown)
         shown[warp] = self.epochs[warp]
 
-    def told(self, word: int, locations: dict[int, Any]) -> None:
-        """A copy has signalled an mbarrier: threads that test it know of the copy."""
+    def copied(self, word: int) -> Clock:
+        """A copy has completed bytes of an mbarrier's phase; returns the clock that says so."""
         column = self.barrier_column(word)
         self.copies[column] += 1
         row = np.zeros(self.known.shape[1], np.int64)
         row[column] = self.copies[column]
-        place: _Location = locations.setdefault(word, _Location())
-        place.block[SHARED] = place.block.get(SHARED, EMPTY).joined(Clock({self.number: row}))
+        return Clock({self.number: row})
 
-    def tell(self, warp: int, locations: dict[int, Any]) -> None:
-        """A warp's store signals an mbarrier; because it is unknown which one, all of them learn what preceded the store."""
+    def arrival(self, warp: int) -> Clock:
+        """A warp arrives at an mbarrier; returns what precedes that."""
         self.epochs[warp] += 1
-        clock = self.clock(warp)
-        for place in locations.values():
-            place.block[SHARED] = place.block.get(SHARED, EMPTY).joined(clock)
+        return self.clock(warp)
 
-    def look(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
-        """A warp tests an mbarrier; because it is unknown which one, the warp learns what all of them know."""
-        for word in words:
-            self.learn(warp, locations[word].block.get(SHARED, EMPTY))
-
-    def arrive_with_copies(self, warp: int, words: set[int], locations: dict[int, Any]) -> None:
-        """An arrival that takes effect when the warp's earlier ``cp.async`` copies have completed."""
+    def arrival_with_copies(self, warp: int) -> Clock:
+        """The same for an arrival that takes effect when the warp's earlier ``cp.async`` copies have completed."""
         column = self.column(CP_ASYNC, warp)
         before = int(self.known[warp, column])
         self.copies[column] += 1
         self.known[warp, column] = self.copies[column]
-        self.strong_access(warp, words, locations, True, True, True, SHARED)
+        clock = self.arrival(warp)
         self.known[warp, column] = before
+        return clock
 
     # --- products of a warpgroup --------------------------------------------------------------------------
     def end_products(self, warp: int) -> None:
@@ -267,19 +258,20 @@ class BlockClocks:
                 row[other] = max(row[other], last + 1)
         return row
 
-    # --- lanes of a warp at an mbarrier ---------------------------------------------------------------
-    def lanes_arrive(self, warp: int, lanes: int) -> None:
-        """Lanes have arrived at an mbarrier; the warp's epoch is incremented."""
-        self.lane_arrivals[warp, _numbers(lanes)] = self.epochs[warp]
+    # --- lanes of a warp ------------------------------------------------------------------------------
+    @staticmethod
+    def numbers(lanes: int) -> list[int]:
+        """The lanes of a mask."""
+        return [lane for lane in range(lanes.bit_length()) if lanes >> lane & 1]
 
-    def lanes_look(self, warp: int, lanes: int) -> None:
-        """Lanes test an mbarrier: they know what other lanes of their warp did before arriving."""
-        numbers = _numbers(lanes)
-        self.lanes[warp, numbers] = np.maximum(self.lanes[warp, numbers], self.lane_arrivals[warp])
+    def lanes_learn(self, warp: int, lanes: int, arrivals: Row) -> None:
+        """Lanes learn what the lanes of their warp did before these epochs, one per lane."""
+        numbers = self.numbers(lanes)
+        self.lanes[warp, numbers] = np.maximum(self.lanes[warp, numbers], arrivals)
 
     def lanes_meet(self, warp: int, lanes: int) -> None:
         """Lanes have met at a barrier: each knows everything about the others."""
-        numbers = _numbers(lanes)
+        numbers = self.numbers(lanes)
         self.lanes[warp, np.ix_(numbers, numbers)[0], np.ix_(numbers, numbers)[1]] = self.epochs[warp]
 
     # --- barriers: knowledge of other blocks; ``block_runner.py`` passes on that of this block ------
@@ -348,7 +340,3 @@ class BlockClocks:
                 # An atomic continues the releases of others at the word; a store starts afresh.
                 place.device = place.device.joined(device) if reads else device
                 place.block[group] = place.block.get(group, EMPTY).joined(mine) if reads else mine
-
-
-def _numbers(lanes: int) -> list[int]:
-    return [lane for lane in range(lanes.bit_length()) if lanes >> lane & 1]

@@ -55,6 +55,7 @@ NARROW = (
 UNFENCED_LOCK = (
     "threads that take a lock with an atomic: __threadfence() after taking it and before releasing it orders them"
 )
+A_PHASE = "a further phase of the mbarrier (cuda::barrier): whoever has waited for a phase does not know what others have done since they arrived at it"
 FENCED_LOCK = "threads of one warp that take a lock with an atomic, with fences on both sides: nothing is wrong if it is the same lock"
 WASTE = 2.0
 """perfcheck reports an access that moves this many times the bytes it needs."""
@@ -240,7 +241,8 @@ class NotedFindings:
         if other == warp:
             return "threads of one warp: __syncwarp() between the accesses orders them"
         if other // self._warps == warp // self._warps:
-            return "threads of one block: __syncthreads() between the accesses orders them"
+            syncs = "threads of one block: __syncthreads() between the accesses orders them"
+            return f"{syncs}, or {A_PHASE}" if self._events.mbarriers or self._program.of_barriers else syncs
         if row[sh.F_SPACE] < 0:
             return "threads of two blocks of a cluster: cluster.sync() (barrier.cluster) between the accesses, or an mbarrier, orders them"
         return (

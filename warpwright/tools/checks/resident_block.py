@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, MAX_CLUSTER, NAMED_BARRIERS
+from warpwright.isa.program import Program
 from warpwright.tools.checks import block_runner as tu
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.checked_execution import Block
 from warpwright.tools.checks.events import Events
 from warpwright.tools.checks.happens_before import CP_ASYNC, EMPTY, BlockClocks, Clock
+from warpwright.tools.checks.mbarriers import Mbarriers
 from warpwright.tools.checks.skipped_barriers import Detours, Walked
 
 
@@ -26,10 +28,11 @@ class ResidentBlock:
         warps: int,
         detours: Detours,
         oldest: int,
-        lanes: int,
+        program: Program,
         unknown: npt.NDArray[np.int64],
     ) -> None:
         """``unknown``: an array of zeros, one per warp of the launch."""
+        lanes, self._architecture = program.lanes, program.arch
         size = int(block.words[BLOCK.slot("shared_bytes")])
         shift = 0 if events.narrow_shared else 2
         self.cells = np.zeros(sh.words_of((size >> shift) + 1), np.int64)
@@ -74,8 +77,7 @@ class ResidentBlock:
         self.written.fill(0)
         self.places.fill(0)
         self.wanted.fill(0)
-        self.mbarriers: dict[int, int | None] = {}
-        """Initialised mbarriers by word, with their value after the last change if it is known."""
+        self.mbarriers = Mbarriers(self._architecture)
         self.walked.begin()
         self.locations: dict[int, Any] = {}
         self.visits.fill(0)

@@ -13,12 +13,12 @@ from warpwright.engine.abi import (
     BULK_WORDS,
     LOCAL_WINDOW,
     MAX_CLUSTER,
-    SHARED_OFFSETS,
     SHARED_WINDOW,
     TAG_GATHER,
     TAG_PATTERN,
     head_words,
 )
+from warpwright.engine.blocks import initialises_mbarrier
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
@@ -33,9 +33,10 @@ from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.bulk_copy_races import check_bulk_copy
 from warpwright.tools.checks.checked_execution import Block, Warp
 from warpwright.tools.checks.clusters import Clusters, Visit
-from warpwright.tools.checks.events import SIGNALLING_STORE, Column, Event, is_mbarrier
+from warpwright.tools.checks.events import SIGNALLING_STORE, Column, Event
 from warpwright.tools.checks.findings import Dim3, Finding, Place, place
-from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, SHARED, BlockClocks
+from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC, EMPTY, SHARED, BlockClocks
+from warpwright.tools.checks.mbarriers import Mbarrier, mbarrier_at
 from warpwright.tools.checks.noted_findings import NotedFindings
 from warpwright.tools.checks.resident_block import ResidentBlock
 from warpwright.tools.checks.skipped_barriers import blocks_of, lanes_of_record
@@ -131,7 +132,7 @@ class Watch:
             resident = self.spare.pop()
         else:
             resident = ResidentBlock(
-                block, self.events, self.warps, self.detours, self.shadows.oldest, self.program.lanes, self.unknown
+                block, self.events, self.warps, self.detours, self.shadows.oldest, self.program, self.unknown
             )
             s = resident.states
             s[:, sh.S_HOST], s[:, sh.S_OPTIONS] = self.context.memory.host_minus_device, self.options
@@ -227,59 +228,75 @@ class Watch:
         if event is Event.PRODUCTS_WAIT:
             clocks.wait_for_products(warp, scope)
             return
-        if event is Event.LOOK:
-            clocks.look(warp, set(resident.locations), resident.locations)
-            clocks.lanes_look(warp, int(s[sh.S_LANES]))
+        if int(row[Column.INSTRUCTION]) in self.events.mbarriers:
+            self._at_mbarrier(block, one, s, row)
             return
         words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]), self.program.lanes)}
         in_block = row[Column.STRONG] == 2
-        opcode = self.program.instructions[int(row[Column.INSTRUCTION])].opcode
-        lanes = lanes_of_record(one.trace, int(s[sh.S_RECORD]), self.program.lanes)
-        if opcode == "LDS" and in_block:
-            # A test of an mbarrier, which reads its upper word.
-            words = {word & ~7 for word in words}
-            clocks.lanes_look(warp, lanes)
-        if opcode == "ARRIVES":
-            words = {SHARED_WINDOW + (word & SHARED_OFFSETS) for word in words}
-            clocks.arrive_with_copies(warp, words, resident.locations)
-            return
-        if opcode == SIGNALLING_STORE:
+        if self.program.instructions[int(row[Column.INSTRUCTION])].opcode == SIGNALLING_STORE:
+            before = clocks.arrival(warp)
             for owner, _ in self.clusters.owners(block, words, own=False):
-                clocks.tell(warp, self.resident[owner.number].locations)
+                self.resident[owner.number].mbarriers.signalled(before, owner.shared)
             return
-        index = int(row[Column.INSTRUCTION])
         reads, writes = event is not Event.STORE, event is not Event.LOAD
         for owner, some in self.clusters.owners(block, words, own=bool(scope)):
             target = self.resident[owner.number]
             clocks.strong_access(warp, some, target.locations, reads, writes, bool(in_block), SHARED)
-            if opcode == "SYNCS" and "synccheck" in self.checks:
-                self._mbarrier(block, target, owner, one, index, some, lanes)
         elsewhere = {w for w in words if not SHARED_WINDOW <= w < LOCAL_WINDOW}
         if elsewhere:
             clocks.strong_access(warp, elsewhere, self.locations, reads, writes, bool(in_block))
-        if is_mbarrier(self.program.instructions[index]):
-            clocks.lanes_arrive(warp, lanes)
 
-    def _mbarrier(
-        self, block: Block, resident: ResidentBlock, target: Block, warp: Warp, index: int, words: set[int], lanes: int
+    def _at_mbarrier(self, block: Block, one: Warp, s: npt.NDArray[np.int64], row: npt.NDArray[np.int64]) -> None:
+        """Lanes of a warp have initialised, changed or tested mbarriers."""
+        clocks, warp = self.resident[block.number].clocks, one.in_block
+        index = int(row[Column.INSTRUCTION])
+        instruction = self.program.instructions[index]
+        lanes: dict[int, int] = {}
+        record, width = int(s[sh.S_RECORD]), self.program.lanes
+        taking_part = lanes_of_record(one.trace, record, width)
+        numbers = (lane for lane in range(width) if taking_part >> lane & 1)
+        for lane, address in zip(numbers, _lane_addresses(one.trace, record, width), strict=True):
+            lanes[address & ~7] = lanes.get(address & ~7, 0) | 1 << lane
+        tests, initialises = row[Column.EVENT] == Event.LOAD, initialises_mbarrier(instruction)
+        with_copies = instruction.opcode == "ARRIVES"
+        before = EMPTY
+        if not tests and not initialises:
+            before = clocks.arrival_with_copies(warp) if with_copies else clocks.arrival(warp)
+        for word, mask in lanes.items():
+            for owner, (local, *_) in self.clusters.owners(block, {word}, bool(row[Column.SCOPE]) or with_copies):
+                mbarriers = self.resident[owner.number].mbarriers
+                if tests:
+                    if owner is block and local in mbarriers.objects:
+                        mbarriers.objects[local].tested(clocks, warp, mask)
+                    continue
+                now = mbarrier_at(owner.shared, local)
+                if initialises:
+                    mbarriers.begin(local, now)
+                    continue
+                if instruction.opcode == "SYNCS" and "synccheck" in self.checks:
+                    self._misused(block, one, index, mask, mbarriers.objects.get(local), local, now)
+                found, ends = mbarriers.at(local, now, mask.bit_count())
+                found.arrive(before)
+                if owner is block:
+                    found.arrive_lanes(clocks, warp, mask)
+                found.become(now, ends)
+
+    def _misused(
+        self, block: Block, warp: Warp, index: int, lanes: int, held: Mbarrier | None, word: int, now: int
     ) -> None:
-        """Lanes have changed an sm_90 mbarrier: check that it was initialised, and that there were no more arrivals than its phase waits for.
+        """Check that an sm_90 mbarrier was initialised before lanes changed it, and that there were no more arrivals than its phase waits for.
 
         Args:
-            resident, target: the block that contains the mbarrier.
+            held: what is known of the object before the change.
+            word, now: its address in shared memory, and its value after the change.
         """
-        initialises = "EXCH" in self.program.instructions[index].modifiers
-        for word in words:
-            offset = word - SHARED_WINDOW
-            now = int(target.shared[offset : offset + 8].view(np.uint64)[0])
-            before = resident.mbarriers.get(word)
-            if not initialises and word not in resident.mbarriers:
-                why = f"nothing has initialised the mbarrier at byte {offset:,} of shared memory (mbarrier.init)"
-                self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
-            elif not (initialises or before is None or mb.waits_for_bytes(before)) and mb.passed_over(before, now):
-                why = "more arrivals at once than the phase still waits for: some count for the next one"
-                self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
-            resident.mbarriers[word] = now
+        if held is None:
+            why = f"nothing has initialised the mbarrier at byte {word - SHARED_WINDOW:,} of shared memory (mbarrier.init)"
+        elif not mb.waits_for_bytes(held.value) and mb.passed_over(held.value, now):
+            why = "more arrivals at once than the phase still waits for: some count for the next one"
+        else:
+            return
+        self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
 
     def _stamp(self, clocks: BlockClocks, column: int) -> int:
         """The stamp of a copy that is counted in a column of the block's clocks."""
@@ -295,7 +312,7 @@ class Watch:
         if int(record[AT_HEAD]) & 0xFFFFFFFF == 0:
             return
         offset = int(record[AT_BARRIER])
-        word = SHARED_WINDOW + (offset & ~3)
+        word = SHARED_WINDOW + (offset & ~7)
         told = [one for one in block.cluster if int(record[AT_RANKS]) >> one.rank & 1] if offset >= 0 else []
         stamps = np.zeros(MAX_CLUSTER + 1, np.int64)
         for one_told in told:
@@ -325,10 +342,12 @@ class Watch:
             self._give_shadow(int(lacking), 2)
         for one_told in told:
             hears = self.resident[one_told.number]
-            state = one_told.shared[offset : offset + 8].view(np.uint64)
             by = (-int(record[AT_BYTES]) & mb.BYTES_MASK) << mb.OPERAND_BYTES_AT
-            state[0] = mb.changed(int(state[0]), by)
-            hears.clocks.told(word, hears.locations)
+            now = mb.changed(mbarrier_at(one_told.shared, word), by)
+            one_told.shared[offset : offset + 8].view(np.uint64)[0] = now
+            found, ends = hears.mbarriers.at(word, now, 0)
+            found.arrive(hears.clocks.copied(word))
+            found.become(now, ends)
 
     # --- barriers -------------------------------------------------------------------------------------------------
     def _arrived(self, block: Block, resident: ResidentBlock, warp: Warp) -> None:

@@ -1,0 +1,174 @@
+"""Whether a kernel's clocks can end its loops, or only delay them.
+
+A launch that never ends is recognised by a state that recurs (``standstill.py``). That proves nothing if the warps read a clock, which goes on. But many loops
+read one only to wait longer the longer they have waited: that of a ``cuda::barrier`` (libcu++, ``__cccl_thread_poll_with_backoff``) passes a duration to
+``__nanosleep`` that follows from ``%globaltimer``. Such a clock changes when the loop looks again, and nothing else.
+
+A value is *timed* if it follows from a clock read in a loop: computed from it, or written where a branch or guard that depends on it leads. The kernel is
+judged as if it read no clock if, within loops, no timed value reaches memory, an address, a barrier or an exit, and the paths of each branch that depends on one meet again before that
+branch is reached once more, with nothing but arithmetic, reads of memory and sleep on the way: then the branch neither ends a loop nor repeats one.
+Clocks read outside of loops are part of the state that recurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from warpwright.engine.blocks import BasicBlock, basic_blocks, is_clock
+from warpwright.engine.jit.flow import post_dominators, within_functions
+from warpwright.isa.effects import Effect, register_effects
+from warpwright.isa.ops import OPS, Lowered, Op
+from warpwright.isa.program import Program
+
+DELAYS = frozenset(("branch", "nanosleep", "yield", "bssy", "bsync", "break", "warpsync", "call", "push", "pop"))
+"""Control operations that do nothing but choose a path or take time."""
+RETURNS = ("RET",)
+READS = frozenset(("load", "load_const", "touch", "texture"))
+"""Memory operations that change nothing."""
+
+
+class _Step(NamedTuple):
+    """What an instruction does with timed values."""
+
+    reads: frozenset[Effect]
+    writes: frozenset[Effect]
+    is_clock: bool
+    acts: bool
+    """Whether it changes memory, waits at a barrier or ends threads."""
+    at_memory: bool
+    """Whether it accesses memory."""
+    guarded: bool
+    branches: bool
+
+
+def judged(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock] | None = None) -> bool:
+    """Whether a launch of the kernel that returns to an earlier state never ends: its behaviour follows from its own state and memory, and from clocks at most in
+    time.
+
+    Calls of driver functions do not change that: their result follows from their arguments (printf) or differs at each call (malloc), and kernels that
+    the kernel launches run after its end.
+
+    Args:
+        blocks: the kernel's basic blocks, if they are known.
+    """
+    if not any(is_clock(op) for one in lowered for op in one.ops):
+        return True
+    if "judged" not in program.facts:
+        program.facts["judged"] = _Clocks(program, lowered, blocks or basic_blocks(program, lowered)).only_delay()
+    return program.facts["judged"]
+
+
+class _Clocks:
+    """Follows timed values through a kernel that reads clocks."""
+
+    def __init__(self, program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock]) -> None:
+        self.program, self.lowered, self.blocks = program, lowered, blocks
+        self.inner = within_functions(program, blocks, lowered)
+        self.in_loops = _in_loops(blocks)
+        self.steps = [_step(low) for low in lowered]
+        self.chosen: set[int] = set()
+        """Blocks that a branch on a timed value leads to or around."""
+
+    def only_delay(self) -> bool:
+        """Whether clocks change nothing in loops but their duration."""
+        dominators: list[int] | None = None
+        while True:
+            branches = self._timed_branches()
+            if branches is None:
+                return False
+            if not branches:
+                return True
+            dominators = dominators or post_dominators(self.inner)
+            before = len(self.chosen)
+            for branch in branches:
+                between = self._between(branch, dominators[branch])
+                if between is None:
+                    return False
+                self.chosen |= between
+            if len(self.chosen) == before:
+                return True
+
+    def _timed_branches(self) -> list[int] | None:
+        """The blocks in loops that end in a branch on a timed value; None if such a value has a lasting effect."""
+        timed: list[set[Effect] | None] = [set(), *[None] * (len(self.blocks) - 1)]
+        work, found = [0], set[int]()
+        while work:
+            block = self.blocks[work.pop()]
+            looping, chosen = block.number in self.in_loops, block.number in self.chosen
+            now = set(timed[block.number] or ())
+            for step in self.steps[block.first : block.first + block.count]:
+                depends = not now.isdisjoint(step.reads)
+                if looping and ((step.acts and (depends or chosen)) or (step.at_memory and depends)):
+                    return None
+                if looping and step.branches and depends:
+                    found.add(block.number)
+                if depends or chosen or (looping and step.is_clock):
+                    now |= step.writes
+                elif not step.guarded:
+                    now -= step.writes
+            for successor in block.successors:
+                before = timed[successor]
+                if before is None or not now <= before:
+                    timed[successor] = now | (before or set())
+                    work.append(successor)
+        return sorted(found)
+
+    def _between(self, branch: int, meeting: int) -> set[int] | None:
+        """The blocks between a branch and the block where its paths meet; None if they do not, or if the branch is among them."""
+        if meeting < 0:
+            return None
+        found, work = set[int](), [s for s in self.blocks[branch].successors if s != meeting]
+        while work:
+            number = work.pop()
+            if number == branch or (not self.inner[number] and not self._returns(number)):
+                return None
+            if number in found:
+                continue
+            found.add(number)
+            ways = {*self.inner[number], *(self.blocks[number].successors if not self._returns(number) else ())}
+            work += ways - {meeting}
+        return found
+
+    def _returns(self, number: int) -> bool:
+        block = self.blocks[number]
+        return self.program.instructions[block.first + block.count - 1].opcode in RETURNS
+
+
+def _in_loops(blocks: Sequence[BasicBlock]) -> set[int]:
+    """Blocks from which a loop is reached and that are reached from one; all blocks of loops are among them."""
+    successors = {b.number: set(b.successors) for b in blocks}
+    predecessors: dict[int, set[int]] = {b.number: set() for b in blocks}
+    for number, following in successors.items():
+        for one in following:
+            predecessors[one].add(number)
+    left = set(successors)
+    for forward, backward in ((successors, predecessors), (predecessors, successors)):
+        counts = {n: len(forward[n] & left) for n in left}
+        work = [n for n in left if not counts[n]]
+        while work:
+            gone = work.pop()
+            left.discard(gone)
+            for other in backward[gone] & left:
+                counts[other] -= 1
+                if not counts[other]:
+                    work.append(other)
+    return left
+
+
+def _step(low: Lowered) -> _Step:
+    reads, writes = register_effects(low)
+    return _Step(
+        reads,
+        writes,
+        any(is_clock(op) for op in low.ops),
+        any(_acts(op) for op in low.ops),
+        any(OPS[op.name].effect == "memory" and op.name != "fence" for op in low.ops),
+        low.guard is not None,
+        any(op.name in ("branch", "branch_indirect", "break", "pop") for op in low.ops),
+    )
+
+
+def _acts(op: Op) -> bool:
+    effect = OPS[op.name].effect
+    return (effect == "memory" and op.name not in READS) or (effect == "control" and op.name not in DELAYS)
