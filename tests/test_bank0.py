@@ -116,7 +116,7 @@ def turned(gpu: ww.GPU, blocks: int, rounds: int, threads: int = 64) -> ww.Run:
 @pytest.mark.parametrize(
     "options", [{}, {"engine": "interpreter"}, {"front_end": "ptx"}], ids=["compiled", "interpreter", "ptx"]
 )
-@pytest.mark.parametrize("capability", [PASCAL[0], *(pytest.param(c, marks=pytest.mark.ci) for c in PASCAL[1:])])
+@pytest.mark.parametrize("capability", [PASCAL[0], *(pytest.param(c, marks=pytest.mark.slow) for c in PASCAL[1:])])
 def test_grids_synchronise_on_pascal(capability: str, options: dict[str, str]) -> None:
     gpu = ww.GPU(chip(capability), timing="off", **options)
     if options.get("engine") == "interpreter":

@@ -203,7 +203,11 @@ def eigenvectors(vectors: Array, values: Array) -> Array:
 
 @pytest.mark.parametrize(
     ("letter", "kind"),
-    [("f", "random"), ("F", "random"), *itertools.product("dD", ("random", "projection", "cycle", "chain"))],
+    [
+        ("f", "random"),
+        pytest.param("F", "random", marks=pytest.mark.slow),
+        *itertools.product("dD", ("random", "projection", "cycle", "chain")),
+    ],
 )
 def test_eigenvalues_of_general_matrices(memory: Device, solver: Library, handle: int, letter: str, kind: str) -> None:
     dtype, type, complex_type = EIGEN_TYPES[letter]

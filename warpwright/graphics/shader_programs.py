@@ -186,12 +186,12 @@ class ShaderProgram:
     @cached_property
     def compiled(self) -> CompiledKernel:
         """The program compiled to host machine code, for one warp."""
-        return compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=False)
+        return compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=False, is_quick=not self.has_loops)
 
     @cached_property
     def traced(self) -> Traced:
         """The same for the timing model, with trace records."""
-        made = compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=True)
+        made = compile_kernel(self.program, self.lowered, (WARP, 1, 1), trace=True, is_quick=True)
         return Traced(
             made.warp_function, made.spill_bytes, made.trace_words, made.blocks, made.judged, made.saved_positions
         )
