@@ -177,15 +177,24 @@ def source() -> str:
     return _HEAD + _CALLED + "\n".join(kernels)
 
 
-def build(folder: Path, arch: int) -> None:
-    """Make the cubins."""
+_OPTIONS = ["-maxrregcount=32"]
+
+
+def driver_cubin(arch: int) -> bytes:
+    """Kernels ``grid`` and ``grids``, which call the driver's routine."""
     from warpwright.toolchain import InputKind, compile_source, link
 
+    separate = compile_source(_DRIVER, arch, options=["-rdc=true", *_OPTIONS]).cubin
+    return link([(InputKind.CUBIN, separate, "driver.cubin")], arch).cubin
+
+
+def build(folder: Path, arch: int) -> None:
+    """Make the cubins."""
+    from warpwright.toolchain import compile_source
+
     folder.mkdir(parents=True, exist_ok=True)
-    options = ["-maxrregcount=32"]
-    (folder / "protocols.cubin").write_bytes(compile_source(source(), arch, options=options).cubin)
-    separate = compile_source(_DRIVER, arch, options=["-rdc=true", *options]).cubin
-    (folder / "driver.cubin").write_bytes(link([(InputKind.CUBIN, separate, "driver.cubin")], arch).cubin)
+    (folder / "protocols.cubin").write_bytes(compile_source(source(), arch, options=_OPTIONS).cubin)
+    (folder / "driver.cubin").write_bytes(driver_cubin(arch))
 
 
 class Barriers:

@@ -95,12 +95,17 @@ __device__ __forceinline__ void crowd(unsigned *out, unsigned *words, unsigned t
 CROWD(NOTHING) CROWD(THREADFENCE) CROWD(ACQ_REL) CROWD(SYSTEM) CROWD(BLOCK) CROWD(RELEASE) CROWD(ACQUIRE) CROWD(STORED_THREADFENCE) CROWD(STORE) CROWD(LOAD) CROWD(STORED_RELEASE)
 
 // A barrier of the whole grid as bench.machine.barriers has it; the first threads sum the cycles of its parts. Of the last one the clock at each part's end is stored.
-// WAITS: the first poll leaves when the addition has its answer (else at once, as the compiler has it).
-template <char BEFORE, char AFTER, bool WAITS> __device__ __forceinline__ void parts(unsigned *out, unsigned *word, int repeats)
+// WAITS: the first poll leaves when the addition has its answer (else at once, as the compiler has it). FRAME: each thread stores four words to its stack before.
+template <char BEFORE, char AFTER, bool WAITS, bool FRAME = false> __device__ __forceinline__ void parts(unsigned *out, unsigned *word, int repeats)
 {
-    unsigned sums[6] = {0, 0, 0, 0, 0, 0}, at[6];
+    unsigned sums[6] = {0, 0, 0, 0, 0, 0}, at[6], frame[4], stack = (unsigned)__cvta_generic_to_local(frame);
     for (int i = 0; i < repeats; i++) {
         at[0] = now();
+        if (FRAME) {
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                asm volatile("st.local.u32 [%0], %1;" :: "r"(stack + 4 * k), "r"(i) : "memory");
+        }
         if (BEFORE == 'a')
             __threadfence();
         __syncthreads();
@@ -139,6 +144,8 @@ template <char BEFORE, char AFTER, bool WAITS> __device__ __forceinline__ void p
     }
 }
 
+#define FRAMED(NAME, BEFORE, AFTER) extern "C" __global__ void parts_##NAME(unsigned *out, unsigned *word, int repeats) { parts<BEFORE, AFTER, false, true>(out, word, repeats); }
+FRAMED(nnf, 'n', 'n') FRAMED(nlf, 'n', 'l') FRAMED(anf, 'a', 'n') FRAMED(alf, 'a', 'l') FRAMED(llf, 'l', 'l')
 #define PARTS(NAME, BEFORE, AFTER, WAITS) extern "C" __global__ void parts_##NAME(unsigned *out, unsigned *word, int repeats) { parts<BEFORE, AFTER, WAITS>(out, word, repeats); }
 PARTS(nn, 'n', 'n', false) PARTS(ln, 'l', 'n', false) PARTS(an, 'a', 'n', false) PARTS(nl, 'n', 'l', false) PARTS(ll, 'l', 'l', false)
 PARTS(nnw, 'n', 'n', true) PARTS(lnw, 'l', 'n', true) PARTS(nlw, 'n', 'l', true) PARTS(llw, 'l', 'l', true)

@@ -21,8 +21,8 @@ FENCING = (1, 4, 8, 16)
 POLLING = (0, 1, 4, 8, 16)
 SHAPES = ((1, 32), (4, 32), (8, 32), (16, 32), (32, 32), (32, 64), (16, 128), (8, 256), (4, 512), (2, 1024))
 """Blocks of each SM and threads of each block."""
-PARTS = ("nn", "ln", "an", "nl", "ll", "nnw", "lnw", "nlw", "llw")
-"""Fences before and after: of no thread, of the block's first thread, of all threads; ``w``: the first poll waits for the addition's answer."""
+PARTS = ("nn", "ln", "an", "nl", "ll", "nnw", "lnw", "nlw", "llw", "nnf", "nlf", "anf", "alf", "llf")
+"""Fences before and after: of no thread, of the block's first thread, of all threads; ``w``: the first poll waits for the addition's answer; ``f``: after stores to the stack."""
 REPEATS = 9
 SPANS = {"card": 65536, "model": 16384}
 """Cycles."""
