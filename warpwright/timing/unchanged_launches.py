@@ -146,4 +146,4 @@ def least_seconds(context: LaunchContext) -> float:
 
 
 def _is_small(contexts: Sequence[LaunchContext], seconds: float) -> bool:
-    return sum(one.size_bytes for context in contexts for one in context.memory) <= BYTES_PER_SECOND * seconds
+    return sum(context.memory.used_bytes for context in contexts) <= BYTES_PER_SECOND * seconds
