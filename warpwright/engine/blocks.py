@@ -355,11 +355,12 @@ def _leaders(
     return leaders
 
 
-def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBlock]:
+def basic_blocks(program: Program, lowered: Sequence[Lowered], begins: Iterable[int] = ()) -> list[BasicBlock]:
     """Split a kernel into basic blocks.
 
     Args:
         lowered: one entry for each instruction of ``program``.
+        begins: further instructions at which blocks begin, by index.
 
     Returns:
         Blocks in code order; ``blocks[n].number == n``.
@@ -385,7 +386,7 @@ def basic_blocks(program: Program, lowered: Sequence[Lowered]) -> list[BasicBloc
 
     initialises = frozenset(n for n, one in enumerate(program.instructions) if initialises_mbarrier(one))
     stops = _stops(lowered, index_of, initialises)
-    starts = sorted(_leaders(lowered, index_of, place, stops, indirect))
+    starts = sorted({*_leaders(lowered, index_of, place, stops, indirect), *begins})
     number_at = {start: number for number, start in enumerate(starts)}
     blocks = []
     for number, first in enumerate(starts):

@@ -60,6 +60,10 @@ class SavedPositions:
     """Offset of the stack's first entry."""
     lanes: int = 32
     """Number of lanes of the warp."""
+    copy: int = -1
+    """Offset of the number of the copy that the warp executes of repeated code; -1 if there is none."""
+    bytes_per_copy: list[int] = field(default_factory=list)
+    """For each basic block: by how much its address grows with each copy."""
     stacked: bool = False
     """Whether entries are those of the reconvergence stack: lanes, block, kind (0: a side of a divergent branch; otherwise a convergence point) and a spare word, with a lane in the
     entries of all points to which it has yet to return.  Otherwise an entry is a word with the block number and, above
@@ -79,11 +83,15 @@ class SavedPositions:
         found: list[Group] = []
         seen = 0
 
+        def address(block: int) -> int:
+            copies = word(self.copy) * self.bytes_per_copy[block] if self.copy >= 0 else 0
+            return self.addresses[block] + copies
+
         def add(what: str, block: int, mask: int) -> None:
             nonlocal seen
             if mask := mask & alive & ~seen:
                 seen |= mask
-                found.append(Group(what, self.addresses[block] if block >= 0 else -1, mask))
+                found.append(Group(what, address(block) if block >= 0 else -1, mask))
 
         def word(at: int, size: int = 4) -> int:
             return int.from_bytes(contents[at : at + size].tobytes(), "little")

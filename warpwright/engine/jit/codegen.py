@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,14 @@ from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.code_tiers import SECONDS_PER_CHARACTER, Improvement
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
-from warpwright.engine.jit.flow_graph import Bits
+from warpwright.engine.jit.flow_graph import Bits, Flow
 from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.lazy_compile import Layout, Whole, slow_path_blocks, without_joins
 from warpwright.engine.jit.live_ranges import find_webs
 from warpwright.engine.jit.pair_fusion import widen
 from warpwright.engine.jit.remainders import reachable, remainders
+from warpwright.engine.jit.repeated_code import Repeats, forget, repeats_of
 from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.shape_inference import CodeForm, Setting, analyse
 from warpwright.engine.jit.stack import StackFunction
@@ -342,6 +343,23 @@ class CodeOptions:
     """How slow paths are called."""
     registers: Registers = AVX512
     """Registers of the machine."""
+    repeats: Repeats | None = None
+    """The runs of which the program has only one copy."""
+
+
+class LanesApartError(Exception):
+    """The lanes of a warp may be in different copies of repeated code, which therefore cannot become a loop."""
+
+
+def _check_copies(repeats: Repeats, flow: Flow, together: Sequence[Bits]) -> None:
+    """Check that all lanes of a warp go from copy to copy together.
+
+    Raises:
+        LanesApartError: if they may not.
+    """
+    for end in repeats.ends:
+        if together[end] and not flow.stacked and not repeats.ends_with_barrier(end):
+            raise LanesApartError
 
 
 def write_module(
@@ -366,6 +384,8 @@ def write_module(
     webs = find_webs(blocks, lowered, setting.lanes)
     flow = make_flow(program, blocks, lowered, webs)
     facts = analyse(blocks, lowered, webs, flow, setting)
+    if options.repeats is not None:
+        _check_copies(options.repeats, flow, facts.together)
     rare = without_joins(slow_path_blocks(program, blocks, flow), flow, facts.divergent)
     writer = FunctionWriter(
         program=program,
@@ -379,6 +399,7 @@ def write_module(
         known_bank_bytes=known_banks(program),
         calls=options.calls,
         registers=options.registers,
+        repeats=options.repeats,
         row_length=row_length(setting.block_shape, setting.lanes),
         lanes=setting.lanes,
         left_out=rare if leave_out else 0,
@@ -451,6 +472,7 @@ def kernel_key(
         *(setting.block_shape, setting.patterns, setting.grid_fits, setting.speculate, setting.clustered),
         *(setting.watched, setting.lanes, setting.any_length),
         *(options.trace, program.slow_paths, program.functions, sorted(program.taken)),
+        *(options.repeats.runs if options.repeats is not None else ()),
     )
     tables = [data for bank, data in sorted(program.constant_banks.items()) if bank]
     return cache_key(
@@ -503,8 +525,22 @@ def setting_of(program: Program, block_shape: tuple[int, int, int], form: CodeFo
 def has_code(program: Program, lowered: Sequence[Lowered], setting: Setting, trace: bool) -> bool:
     """Whether the code is available in this process or on disk, so that :func:`compile_kernel` need not compile."""
     target = make_target()
-    key = kernel_key(program, lowered, setting, CodeOptions(trace, target.calls, target.registers), target)
+    options = CodeOptions(trace, target.calls, target.registers)
+    program, lowered, options = _shortened(program, lowered, setting, options)
+    key = kernel_key(program, lowered, setting, options, target)
     return any(k in _memory or _disk().path("object", k).is_file() for k in (key, key + QUICK))
+
+
+def _shortened(
+    program: Program, lowered: Sequence[Lowered], setting: Setting, options: CodeOptions
+) -> tuple[Program, Sequence[Lowered], CodeOptions]:
+    """The program, its operations and the options with one copy of repeated code, except for the checks."""
+    repeats = None if setting.watched else repeats_of(program, lowered)
+    return (
+        (program, lowered, options)
+        if repeats is None
+        else (repeats.program, repeats.lowered, replace(options, repeats=repeats))
+    )
 
 
 def compile_kernel(
@@ -535,17 +571,26 @@ def compile_kernel(
     setting, chosen = setting_of(program, block_shape, form or CodeForm()), target or TargetChoice()
     machine = make_target(chosen.cpu)
     calls = slow_path.ORDINARY if chosen.ordinary_calls else machine.calls
-    options = CodeOptions(trace, calls, chosen.registers or machine.registers)
-    key = kernel_key(program, lowered, setting, options, machine)
-    with _lock:
-        for known in (key, key + QUICK)[: 1 + is_quick] if use_cache else ():
-            if known in _memory:
-                return _memory[known]
-        blocks = basic_blocks(program, lowered)
-        compiler = _Compiler(program, lowered, blocks, setting, options, machine, key if use_cache else "", is_quick)
-        compiled = compiler.compile(f"warp_{key[:20]}", shared_library(chosen.cpu, program.lanes))
-        _memory[key + QUICK * is_quick] = compiled
-        return compiled
+    plain = CodeOptions(trace, calls, chosen.registers or machine.registers)
+    shared = shared_library(chosen.cpu, program.lanes)
+    while True:
+        code, operations, options = _shortened(program, lowered, setting, plain)
+        key = kernel_key(code, operations, setting, options, machine)
+        with _lock:
+            for known in (key, key + QUICK)[: 1 + is_quick] if use_cache else ():
+                if known in _memory:
+                    return _memory[known]
+            blocks = basic_blocks(code, operations) if options.repeats is None else options.repeats.blocks
+            compiler = _Compiler(
+                code, operations, blocks, setting, options, machine, key if use_cache else "", is_quick
+            )
+            try:
+                compiled = compiler.compile(f"warp_{key[:20]}", shared)
+            except LanesApartError:
+                forget(program, lowered)
+                continue
+            _memory[key + QUICK * is_quick] = compiled
+            return compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,7 +646,7 @@ class _Compiler:
             shared.addresses["ww_run_blocks"],
             sizes["spill_bytes"],
             WARP.size_bytes,
-            self.blocks,
+            self.blocks if self.options.repeats is None else self.options.repeats.true_blocks,
             self.setting.block_shape,
             self.options.trace,
             self.setting.lanes,

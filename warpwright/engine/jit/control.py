@@ -121,6 +121,8 @@ class WarpFunction(Jumps):
         w.emit(f"%exited = getelementptr i8, ptr %warp, i64 {WARP['exited']}")
         w.emit(f"%turns = getelementptr i8, ptr %save, i64 {TURNS_AT}")
         w.emit(f"%yields = getelementptr i8, ptr %save, i64 {YIELDS_AT}")
+        if w.repeats is not None:
+            w.emit(f"%copy = getelementptr i8, ptr %save, i64 SAVE+{self.slot('copy', 8)}")
         w.emit(f"%limit = getelementptr i8, ptr %save, i64 SAVE+{self.slot('limit', 8)}")
         w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
         for name, size in self.groups.variables():
@@ -157,6 +159,8 @@ class WarpFunction(Jumps):
             if w.has_storage(live):
                 w.emit(f"store {w.web_type(live)} zeroinitializer, ptr %w{live}")
         w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
+        if w.repeats is not None:
+            w.emit("store i64 0, ptr %copy")
         for name, size in self.groups.variables():
             if size == 8:
                 w.emit(f"store i64 0, ptr %{name}")
@@ -294,6 +298,9 @@ class WarpFunction(Jumps):
         w.emit(f"store i64 {total}, ptr {pointer}")
         if w.trace:
             w.store_field("%warp", WARP["trace_used"], self._trace_used())
+        if w.repeats is not None:
+            for name, base in (("fault_instruction", 0), ("cancelled_at", 1)):
+                self._name_copy(name, base)
         status = w.op("load i32, ptr %status")
         if self.in_step:
             lockstep.pass_on(w, status)
@@ -306,6 +313,20 @@ class WarpFunction(Jumps):
         self._return(w.op("call i32 " + w.op("load ptr, ptr @whole") + "(ptr %warp)"))
         w.label("leave")
         self._return(status)
+
+    def _name_copy(self, name: str, base: int) -> None:
+        """Let a field with an instruction's address, plus ``base``, name the copy that the warp executes."""
+        w = self.w
+        assert w.repeats is not None
+        place = w.field("%warp", WARP[name])
+        found = w.op(f"load i64, ptr {place}")
+        copy = w.op("load i64, ptr %copy")
+        address = found
+        for run in w.repeats.runs:
+            inside = w.op(f"icmp ult i64 {w.op(f'sub i64 {found}, {run.address + base}')}, {run.bytes}")
+            further = w.op(f"add i64 {found}, {w.op(f'mul i64 {copy}, {run.bytes}')}")
+            address = w.op(f"select i1 {inside}, i64 {further}, i64 {address}")
+        w.emit(f"store i64 {address}, ptr {place}")
 
     def _return(self, status: str) -> None:
         w = self.w
@@ -332,7 +353,8 @@ class WarpFunction(Jumps):
             w.mask = Masks(mask)
             if w.trace and block.stop and "TRYWAIT" in w.program.instructions[block.first].modifiers:
                 self._hold_back(n)
-            self.groups.executed(mask, block.count, again=n in self.given)
+            if not self._is_added(n):
+                self.groups.executed(mask, block.count, again=n in self.given)
             tr.record_block(w, n, mask)
             last = block.first + block.count - 1
             for index in range(block.first, last):

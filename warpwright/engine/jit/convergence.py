@@ -221,6 +221,8 @@ class Groups:
     def _passes(self, n: int, lanes: str) -> None:
         """Count a convergence point's instruction for a group."""
         w = self.w
+        if w.repeats is not None and w.repeats.numbers[n] < 0:
+            return
         self.executed(lanes, 1)
         words = w.trace_words
         tr.record_block(w, n, lanes)

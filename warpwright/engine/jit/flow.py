@@ -53,9 +53,10 @@ def post_dominators(inner: Sequence[tuple[int, ...]]) -> list[int]:
     ]
 
 
-def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
-    """Bodies of loops, one for each target of a backward branch that can be reached again from there."""
-    cycle = cycles([b.successors for b in blocks])
+def _loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered]) -> list[Bits]:
+    """Bodies of loops, one for each target of a backward branch that can be reached again from there; not those around the copies of a run."""
+    ends_copy = [any(op.name == "next_copy" for op in lowered[b.first + b.count - 1].ops) for b in blocks]
+    cycle = cycles([() if ends_copy[b.number] else b.successors for b in blocks])
     predecessors: list[list[int]] = [[] for _ in blocks]
     for b in blocks:
         for s in b.successors:
@@ -63,6 +64,8 @@ def _loops(blocks: Sequence[BasicBlock]) -> list[Bits]:
                 predecessors[s].append(b.number)
     bodies: dict[int, bytearray] = {}
     for b in blocks:
+        if ends_copy[b.number]:
+            continue
         for header in b.successors:
             # Code that is placed out of line branches backward as well, but once.
             if header <= b.number and cycle[header] == cycle[b.number]:
@@ -79,7 +82,7 @@ def _spin_loops(blocks: Sequence[BasicBlock], lowered: Sequence[Lowered], webs: 
     fair = [False] * len(blocks)
     uses = cache(lambda n: _uses(blocks[n], lowered, webs))
     strong, weak = _waiting_reads(blocks, lowered)
-    for body in _loops(blocks):
+    for body in _loops(blocks, lowered):
         if (body & strong and _decided_by(body, blocks, lowered, webs, uses, False)) or (
             body & weak and _decided_by(body, blocks, lowered, webs, uses, True)
         ):

@@ -16,6 +16,7 @@ from warpwright.engine.jit.flow_graph import Bits, Flow
 from warpwright.engine.jit.host_machine import AVX512, Registers
 from warpwright.engine.jit.live_ranges import FILE_BASE, Webs
 from warpwright.engine.jit.load_windows import AccessGroup, Sum, Window
+from warpwright.engine.jit.repeated_code import Repeats
 from warpwright.engine.jit.rowwise import scalar_of, spread
 from warpwright.engine.jit.shape_inference import Analysis, Setting
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, WIDTH, Shape
@@ -476,6 +477,8 @@ class FunctionWriter(Text):
     """Omitted blocks: the function enters the whole function there (``lazy_compile.py``)."""
     is_rest: bool = False
     """Whether none of the omitted blocks can be reached from the others: the function is what another one omits."""
+    repeats: Repeats | None = None
+    """The runs of which the program has only one copy."""
     row_length: int = 0
     """Number of lanes in a row of the block, 0 if warps do not consist of rows."""
     single_loads: frozenset[int] = frozenset()

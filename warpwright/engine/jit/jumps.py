@@ -92,6 +92,10 @@ class Jumps(Instructions):
         else:
             w.emit(f"br label %e{target}")
 
+    def _is_added(self, n: int) -> bool:
+        """Whether a block is the compiler's own (``repeated_code.py``): not counted, and no turn of a loop that waits."""
+        return self.w.repeats is not None and self.w.repeats.numbers[n] < 0
+
     def _is_alone(self, n: int, target: int) -> bool:
         """Whether a branch is the only entry of a block, so that its lanes need no variable."""
         w = self.w
@@ -122,7 +126,7 @@ class Jumps(Instructions):
         w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
         w.emit("br label %return")
         w.label(go)
-        fair = w.flow.fair[n] and w.flow.fair[target]
+        fair = w.flow.fair[n] and w.flow.fair[target] and not self._is_added(n)
         stride = "" if fair or target != n else lockstep.long_stride(w, n)
         if stride:
             self.in_step = not w.trace
@@ -281,6 +285,15 @@ class Jumps(Instructions):
         landings = [(target, w.new_label("go")) for target in w.blocks[n].successors]
         wild = w.new_label("wild")
         places = (f"i64 {w.program.instructions[w.blocks[t].first].address}, label %{label}" for t, label in landings)
+        for run in w.repeats.runs if w.repeats is not None else ():
+            # Its address in the first copy, if it is in the copy that the warp executes.
+            begin = w.op(f"add i64 {w.op('mul i64 ' + w.op('load i64, ptr %copy') + f', {run.bytes}')}, {run.address}")
+            offset = w.op(f"sub i64 {address}, {begin}")
+            inside = w.op(f"icmp ult i64 {offset}, {run.bytes}")
+            first = w.op(f"add i64 {offset}, {run.address}")
+            other = w.op(f"icmp ult i64 {w.op(f'sub i64 {address}, {run.address}')}, {run.bytes * run.copies}")
+            outside = w.op(f"select i1 {other}, i64 -1, i64 {address}")
+            address = w.op(f"select i1 {inside}, i64 {first}, i64 {outside}")
         w.emit(f"switch i64 {address}, label %{wild} [{' '.join(places)}]")
         return landings, wild
 

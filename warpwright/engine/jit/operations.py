@@ -232,11 +232,30 @@ def _aligned(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val:
     return nothing()
 
 
+def _copy_const(w: FunctionWriter, op: Op) -> Val:
+    """A constant that grows with each copy of a run."""
+    first, step = op.attr
+    copy = w.op("load i64, ptr %copy")
+    if op.type == "i32":
+        copy = w.op(f"trunc i64 {copy} to i32")
+    return Val(op.type, UNIFORM, scalar=w.op(f"add {op.type} {w.op(f'mul {op.type} {copy}, {step}')}, {first}"))
+
+
+def _next_copy(w: FunctionWriter, op: Op) -> Val:
+    """Go on to the next copy of a run; returns whether there is one, and otherwise begins to count anew."""
+    following = w.op(f"add i64 {w.op('load i64, ptr %copy')}, 1")
+    more = w.op(f"icmp ult i64 {following}, {op.attr}")
+    w.emit(f"store i64 {w.op(f'select i1 {more}, i64 {following}, i64 0')}, ptr %copy")
+    return Val("i1", UNIFORM, scalar=more)
+
+
 WRITERS: dict[str, Callable[[FunctionWriter, Op, list[Val], Known], Val]] = {
     "gathers": _gathers,
     "access_policy": _access_policy,
     "aligned": _aligned,
     "const": lambda w, op, args, known: w.constant(op.type, op.attr),
+    "copy_const": lambda w, op, args, known: _copy_const(w, op),
+    "next_copy": lambda w, op, args, known: _next_copy(w, op),
     "pack2": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),
     "pack4": lambda w, op, args, known: Val(op.type, VECTOR, parts=tuple(args)),
     "pack64": _pack64,

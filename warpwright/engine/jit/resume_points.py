@@ -142,6 +142,8 @@ class Stops:
             place(self.STACK_COUNT),
             place("stack"),
             w.lanes,
+            place("copy"),
+            w.repeats.bytes_per_copy if w.repeats is not None else [],
             w.flow.stacked,
         )
 

@@ -242,7 +242,9 @@ LANEWISE = frozenset(
     if signature.effect == "pure" and name not in ("const", "select", "pack64", "pack2", "pack4", "extract")
 )
 """Operations whose results differ between lanes as soon as one operand does."""
-ALWAYS_UNIFORM = frozenset(("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform"))
+ALWAYS_UNIFORM = frozenset(
+    ("active", "ballot", "redux", "barrier_red", "special64", "load_const_uniform", "copy_const", "next_copy")
+)
 
 
 def infer(op: Op, args: list[Known], types: Sequence[str], setting: Setting, assume: bool) -> Known:

@@ -198,7 +198,18 @@ def record_block(w: FunctionWriter, number: int, lanes: str) -> None:
     w.trace_at = w.op("load ptr, ptr %trace_at")
     w.trace_words = 0
     w.trace_heads = {}
-    _put_head(w, lanes, (TAG_BLOCK << 60) | number << 32)
+    repeats = w.repeats
+    if repeats is None:
+        _put_head(w, lanes, (TAG_BLOCK << 60) | number << 32)
+    elif repeats.numbers[number] >= 0:
+        true_number = repeats.numbers[number]
+        if not repeats.blocks_per_copy[number]:
+            _put_head(w, lanes, (TAG_BLOCK << 60) | true_number << 32)
+            return
+        copy = w.op("load i64, ptr %copy")
+        more = w.op(f"mul i64 {copy}, {repeats.blocks_per_copy[number] << 32}")
+        head = w.op(f"add i64 {w.wide_mask(lanes)}, {more}")
+        _put(w, Word(head, str(_signed((TAG_BLOCK << 60) | true_number << 32, 64))))
 
 
 def finish_block(w: FunctionWriter) -> None:
