@@ -28,8 +28,9 @@ extern "C" __global__ void splits(float* out, const float* in) {
 }
 extern "C" __global__ void calls(float* out, const float* in) {
     float x = in[threadIdx.x], y = 1.5f;
+    int begin = clock();
     R40(x = half_of(x, y); y = half_of(y, x); asm volatile("add.f32 %0, %0, %1;" : "+f"(x) : "f"(y));)
-    out[blockIdx.x * blockDim.x + threadIdx.x] = x + y;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x + y + (clock() == begin);
 }
 extern "C" __global__ void walks(float* out, const float* in, int stride) {
     __shared__ float s[64];

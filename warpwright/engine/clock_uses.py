@@ -156,6 +156,12 @@ def _in_loops(blocks: Sequence[BasicBlock]) -> set[int]:
     return left
 
 
+def _effect(op: Op) -> str:
+    """An operation's kind of effect; those that the compiler adds (``jit/repeated_code.py``) have none."""
+    signature = OPS.get(op.name)
+    return "pure" if signature is None else signature.effect
+
+
 def _step(low: Lowered) -> _Step:
     reads, writes = register_effects(low)
     return _Step(
@@ -163,12 +169,12 @@ def _step(low: Lowered) -> _Step:
         writes,
         any(is_clock(op) for op in low.ops),
         any(_acts(op) for op in low.ops),
-        any(OPS[op.name].effect == "memory" and op.name != "fence" for op in low.ops),
+        any(_effect(op) == "memory" and op.name != "fence" for op in low.ops),
         low.guard is not None,
         any(op.name in ("branch", "branch_indirect", "break", "pop") for op in low.ops),
     )
 
 
 def _acts(op: Op) -> bool:
-    effect = OPS[op.name].effect
+    effect = _effect(op)
     return (effect == "memory" and op.name not in READS) or (effect == "control" and op.name not in DELAYS)
