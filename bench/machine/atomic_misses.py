@@ -85,19 +85,36 @@ def _nothing() -> None:
 
 def dirty(b: Bench) -> list[Row]:
     """Nanoseconds per round with misses that replace dirty lines, by what misses, how rarely, and the number of SMs."""
-    counts = (16, 32) if b.model else (96, 288)
+    if b.model:
+        return _dirty_on_model(b)
     rows: list[Row] = []
     for sms in (b.sm_count, b.sm_count // 2, b.sm_count // 4):
         cases = [("none", 0), *((kind, period) for kind in KINDS for period in PERIODS)]
-        if b.model or sms < b.sm_count:
+        if sms < b.sm_count:
             cases = [("none", 0), *((kind, period) for kind in ("sum", "load", "store") for period in (64, 16, 4))]
         for kernel, period in cases:
-            for _ in range(2 if b.model else 4):
+            for _ in range(4):
                 # Until the cold memory's lines fill L2.
-                b.span(kernel, period, 32 if b.model else 400, sms)
-            each = b.each(kernel, period, counts, sms, _nothing)
-            rows.append({"part": "dirty", "kernel": kernel, "period": period, "sms": sms, "ns": each})
-            print(rows[-1], flush=True)
+                b.span(kernel, period, 400, sms)
+            rows.append(_dirty_row(b, kernel, period, (96, 288), sms))
+    return rows
+
+
+def _dirty_row(b: Bench, kernel: str, period: int, counts: tuple[int, int], sms: int) -> Row:
+    each = b.each(kernel, period, counts, sms, _nothing)
+    row: Row = {"part": "dirty", "kernel": kernel, "period": period, "sms": sms, "ns": each}
+    print(row, flush=True)
+    return row
+
+
+def _dirty_on_model(b: Bench) -> list[Row]:
+    """Additions by all SMs. L2 is filled by additions all of which miss; the rarer the misses, the more rounds."""
+    b.span("sum", 1, 6, b.sm_count)
+    b.span("none", 0, 8, b.sm_count)
+    rows = []
+    for kernel, period in [("none", 0), *(("sum", period) for period in PERIODS if period <= 64)]:
+        b.span(kernel, period, 8, b.sm_count)
+        rows.append(_dirty_row(b, kernel, period, (8, 8 + max(16, 2 * period)), b.sm_count))
     return rows
 
 

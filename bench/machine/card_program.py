@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.device import Device, open_device
+from bench.device import Device, Model, open_device
 
 
 def main(
@@ -67,18 +67,26 @@ def builds(module: Path, options: argparse.Namespace) -> bool:
     return True
 
 
-def measure_cubin(module: Path, description: str | None, measure: Callable[[Device, bytes], Any], **about: Any) -> None:
+def measure_cubin(
+    module: Path,
+    description: str | None,
+    measure: Callable[[Device, bytes], Any],
+    *,
+    caches: str = "cold",
+    **about: Any,
+) -> None:
     """The command line of a module with kernels: ``--build FILE`` makes their cubin, ``--cubin FILE`` measures on a card, or with ``--model`` on a chip's model.
 
     Args:
         module: the module's file; the kernels are in the same folder, in a file of the same name.
         measure: receives the device and the cubin; returns the rows.
+        caches: what launches on the model find in the caches: ``cold`` or ``kept``.
         about: what else is stored.
     """
     options = cubin_parser(description).parse_args()
     if builds(module, options):
         return
-    device = open_device("model", options.model) if options.model else open_device("card")
+    device: Device = Model(options.model, caches=caches) if options.model else open_device("card")
     found = {**device.describe(), **about, "rows": measure(device, options.cubin.read_bytes())}
     print(json.dumps(found["rows"]))
     if options.out:
