@@ -377,7 +377,9 @@ extern "C" __global__ void waits(volatile int *flag, int *out) {
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("chip", "timing"), [("a100", "off"), ("h200", "off"), ("h200", "full")])
+@pytest.mark.parametrize(
+    ("chip", "timing"), [("v100", "off"), ("v100", "full"), ("a100", "off"), ("h200", "off"), ("h200", "full")]
+)
 @pytest.mark.usefixtures("early_inspections")
 def test_a_cuda_barrier_that_is_never_completed(chip: str, timing: str) -> None:
     """Its wait reads a clock, but only to look again less often."""

@@ -59,6 +59,15 @@ def judged(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     return program.facts["judged"]
 
 
+def timed_writes(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock]) -> frozenset[int]:
+    """Instructions in loops whose results are timed, by index, in a kernel that is judged; a state that recurs may differ in them."""
+    if not judged(program, lowered, blocks) or not any(is_clock(op) for one in lowered for op in one.ops):
+        return frozenset()
+    clocks = _Clocks(program, lowered, blocks)
+    clocks.only_delay()
+    return frozenset(clocks.writes)
+
+
 class _Clocks:
     """Follows timed values through a kernel that reads clocks."""
 
@@ -67,6 +76,8 @@ class _Clocks:
         self.inner = within_functions(program, blocks, lowered)
         self.in_loops = _in_loops(blocks)
         self.steps = [_step(low) for low in lowered]
+        self.writes: set[int] = set()
+        """Instructions in loops that write timed values."""
         self.chosen: set[int] = set()
         """Blocks that a branch on a timed value leads to or around."""
 
@@ -97,7 +108,8 @@ class _Clocks:
             block = self.blocks[work.pop()]
             looping, chosen = block.number in self.in_loops, block.number in self.chosen
             now = set(timed[block.number] or ())
-            for step in self.steps[block.first : block.first + block.count]:
+            for index in range(block.first, block.first + block.count):
+                step = self.steps[index]
                 depends = not now.isdisjoint(step.reads)
                 if looping and ((step.acts and (depends or chosen)) or (step.at_memory and depends)):
                     return None
@@ -105,6 +117,8 @@ class _Clocks:
                     found.add(block.number)
                 if depends or chosen or (looping and step.is_clock):
                     now |= step.writes
+                    if looping:
+                        self.writes.add(index)
                 elif not step.guarded:
                     now -= step.writes
             for successor in block.successors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,8 @@ class SavedPositions:
     """For each resume point from 1 on: its block, and the offset of the mask of the lanes that continue there (-1: none)."""
     joins: list[tuple[int, int]] = field(default_factory=list)
     """Convergence points: block, offset of the mask of lanes that wait there."""
+    timed: list[tuple[int, int]] = field(default_factory=list)
+    """Offset and size of each variable that only clocks decide and that only delays the warp (``clock_uses.timed_writes``), in ascending order."""
     count: int = -1
     """Offset of the number of stack entries; -1 if the warp never diverges."""
     entries: int = -1
@@ -68,6 +70,14 @@ class SavedPositions:
     """Whether entries are those of the reconvergence stack: lanes, block, kind (0: a side of a divergent branch; otherwise a convergence point) and a spare word, with a lane in the
     entries of all points to which it has yet to return.  Otherwise an entry is a word with the block number and, above
     32 bits, the lanes: 64 bits, or 128 bits for 64 lanes."""
+
+    def lasting(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Offset and size of the parts of the save area between two offsets that decide what the warp does."""
+        parts = []
+        for offset, size in self.timed:
+            parts.append((first, offset - first))
+            first = offset + size
+        return [part for part in (*parts, (first, end - first)) if part[1] > 0]
 
     def groups(self, save: npt.NDArray[Any], resume: int, lanes: int, exited: int) -> list[Group]:
         """The groups of a warp, the one that runs first.
@@ -113,4 +123,9 @@ class SavedPositions:
                 first = self.entries + (8 if self.lanes <= 32 else 16) * entry
                 add("turn", word(first), word(first + 4, mask_bytes))
         add("turn" if found else "runs", -1, alive)
+        if not any(group.what == "runs" for group in found):
+            # All have given way, for example before a sleep; the first is the next to run.
+            first = next((n for n, group in enumerate(found) if group.what == "turn"), None)
+            if first is not None:
+                found.insert(0, replace(found.pop(first), what="runs"))
         return found

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
+from warpwright.engine.abi import WARP
 from warpwright.engine.cycle_detection import memory_digest
 from warpwright.engine.launch import LaunchContext
 from warpwright.native import intrinsics
@@ -47,7 +47,7 @@ class Watch:
 
     Args:
         warps: the WARP structures and save areas of all resident blocks.
-        saved: by a kernel's warp function, the offset of a warp's save area from its WARP structure and its size, in bytes.
+        saved: by a kernel's warp function, the parts of a warp's save area that belong to its state: offset from its WARP structure and size, in bytes.
         memories: shared and local memory of all resident blocks.
     """
 
@@ -55,14 +55,14 @@ class Watch:
         self,
         context: LaunchContext,
         warps: npt.NDArray[np.int64],
-        saved: dict[int, tuple[int, int]],
+        saved: dict[int, list[tuple[int, int]]],
         memories: tuple[npt.NDArray[np.int64], ...],
     ) -> None:
         self.context = context
         self.warps = warps
         self.saved = {
-            function: ((offset + SPILL_HEADER_BYTES) // 8, max(0, size - SPILL_HEADER_BYTES + 7) // 8)
-            for function, (offset, size) in saved.items()
+            function: [word for offset, size in parts for word in range(offset // 8, (offset + size + 7) // 8)]
+            for function, parts in saved.items()
         }
         self.memories = memories
         self.forget()
@@ -119,8 +119,7 @@ class Watch:
         """Digests of the states of warps, none of them 0; ``pointers``: the indices of their WARP structures in ``warps``."""
         found = np.zeros(len(pointers), np.uint64)
         for function in np.unique(functions):
-            offset, size = self.saved[int(function)]
-            places = np.array([WARP.slot("resume"), WARP.slot("exited"), *range(offset, offset + size)])
+            places = np.array([WARP.slot("resume"), WARP.slot("exited"), *self.saved[int(function)]])
             factors = _factors(len(places))
             of_function = np.flatnonzero(functions == function)
             for part in np.array_split(of_function, len(of_function) * len(places) // CHUNK_WORDS + 1):

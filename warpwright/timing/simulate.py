@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.engine.abi import BLOCK, HERE, HOST, WARP, Status, head_words, peer_place
+from warpwright.engine.abi import BLOCK, HERE, HOST, SPILL_HEADER_BYTES, WARP, Status, head_words, peer_place
 from warpwright.engine.device_memory import DeviceMemory, WidthRule
 from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS, MigrationCosts
 from warpwright.errors import UnsupportedError
@@ -432,7 +432,10 @@ def prepare(
     if all(grid.kernel.judged for grid in grids):
         held = (space.arrays["shared"], space.arrays["local"])
         saved = {
-            grid.kernel.address: (part.spill_offset, grid.kernel.spill_bytes)
+            grid.kernel.address: [
+                (part.spill_offset + at, size)
+                for at, size in grid.kernel.saved_positions.lasting(SPILL_HEADER_BYTES, grid.kernel.spill_bytes)
+            ]
             for grid, part in zip(grids, space.parts, strict=True)
         }
         watch = Watch(grids[0].context, space.arrays["warps"], saved, held)

@@ -2,7 +2,8 @@
 
 Warps run in turn, and each depends only on its own state and on memory.  If the whole state recurs (the warps' saved
 state, their blocks' barriers, shared, local and global memory), it will recur forever: a lock that is never released, a
-flag that is never set.  Programs that read a clock or depend on the host are excluded.
+flag that is never set.  Programs that depend on the host are excluded, and those in
+which a clock does more than delay a loop; values that only do that do not belong to the state (``clock_uses.py``).
 
 The scheduler compares states after every pass in which no block has ended.  Brent's rule keeps that cheap: the warps'
 digest is kept at passes 64, 128, 256 and so on and compared at each one after it; the other blocks' warps are read only
@@ -11,7 +12,7 @@ when those of the first match, and memory only when all match.
 
 from __future__ import annotations
 
-from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES
+from warpwright.engine.abi import BLOCK
 from warpwright.engine.jit.resident_blocks import Block, Launch, Space, Warp, slot_block, state_of
 from warpwright.native.intrinsics import apart, core, peek, peek_byte, shift_right
 
@@ -55,7 +56,9 @@ def digest_warps(digest: int, space: Space, block: Block) -> int:
         digest = mixed(digest, warp["exited"])
         digest = mixed(digest, warp["barrier_lanes"])
         digest = mixed(digest, state_of(warp))
-        digest = digest_bytes(digest, warp["spill"] + SPILL_HEADER_BYTES, space["save_bytes"] - SPILL_HEADER_BYTES)
+        for part in range(space["lasting_count"]):
+            at = space["lasting"] + part * 16
+            digest = digest_bytes(digest, warp["spill"] + peek(at), peek(at + 8))
     return digest
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from warpwright.engine.abi import WARP
+from warpwright.engine.clock_uses import timed_writes
 from warpwright.engine.jit.canonical_nans import late_nans
 from warpwright.engine.jit.convergence import Groups
 from warpwright.engine.jit.flow_graph import members
@@ -47,6 +48,8 @@ class Stops:
         w.single_loads = single_loads(w.lowered, w.webs)
         w.looping = in_loops(w.flow)
         vectors = [n.number for n in w.webs.webs if w.is_vector(n.number)]
+        self.timed = self._timed_webs()
+        """Variables that clocks alone decide."""
         self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping, vectors)
         self.shared_slots = self._share_slots()
         self.given: dict[int, str] = {}
@@ -84,6 +87,15 @@ class Stops:
                 wanted.add(reference.low)
         return wanted
 
+    def _timed_webs(self) -> set[int]:
+        w = self.w
+        writes = timed_writes(w.program, w.lowered, w.blocks)
+        found: set[int] = set()
+        for (index, position), reference in w.webs.references.items() if writes else ():
+            if index in writes and position >= 0 and w.lowered[index].ops[position].name.startswith("set_"):
+                found |= {reference.low, reference.high} - {-1}
+        return found
+
     # --- places -----------------------------------------------------------------------------------
 
     def slot(self, name: str, size: int) -> int:
@@ -113,10 +125,10 @@ class Stops:
         """Slots of the variables in memory.
 
         If several groups can exist, liveness no longer follows from the executing block alone, and slots are not
-        shared.
+        shared. Nor are they if some variables do not count when states are compared.
         """
         w = self.w
-        if self.groups.exist:
+        if self.groups.exist or self.timed:
             return {}
         sizes = {n: self._web_size(n) for n in self.storage.webs if w.has_storage(n)}
         offsets, end = share_slots(w.blocks, w.webs, w.facts.live_elsewhere, sizes)
@@ -139,6 +151,7 @@ class Stops:
             [w.program.instructions[b.first].address for b in w.blocks],
             resumes,
             [(n, place(f"a{n}")) for n in self.groups.points],
+            sorted((place(f"w{n}"), self._web_size(n)) for n in self.timed if f"w{n}" in offsets),
             place(self.STACK_COUNT),
             place("stack"),
             w.lanes,

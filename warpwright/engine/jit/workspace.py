@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, STATE_AT, WARP, Status
+from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, STATE_AT, WARP, Status
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.engine.jit.resident_blocks import WORKSPACE
 from warpwright.engine.jit.scheduler import CANCELLED
@@ -137,6 +137,7 @@ class Workspace:
         self._sites = self._bytes[sites_at:order_at]
         self._order = self._bytes[order_at : order_at + 8 * slots].view(np.int64)
         self._words: Words = self._bytes[: WORKSPACE.size_bytes].view(np.int64)
+        self._lasting = np.array(kernel.saved_positions.lasting(SPILL_HEADER_BYTES, save_bytes), np.int64)
         values = {
             "warp_function": kernel.warp_function,
             "warp_count": warps,
@@ -155,6 +156,8 @@ class Workspace:
             "sites": self.address + sites_at,
             "order": self.address + order_at,
             "judged": kernel.judged,
+            "lasting": self._lasting.ctypes.data,
+            "lasting_count": len(self._lasting),
         }
         for name, value in values.items():
             self._words[WORKSPACE.slot(name)] = value

@@ -207,6 +207,7 @@ class CheckedExecution:
         self._ended: list[Block] = []
         self._resident: list[Block] = []
         self._kernel = kernel
+        self._lasting = kernel.saved_positions.lasting(SPILL_HEADER_BYTES, kernel.spill_bytes)
         self._words = launch = np.zeros(tu.L_WORDS, np.int64)
         launch[tu.L_FUNCTION], launch[tu.L_SEEDED] = kernel.address, seed is not None
         launch[tu.L_CANCEL] = context.address + LAUNCH["cancel"]
@@ -282,7 +283,9 @@ class CheckedExecution:
             digest.update(repr((block.number, block.counts.tolist())).encode())
             for w in block.warps:
                 digest.update(repr((w.state, w["resume"], w["exited"])).encode())
-                digest.update(self._save(w)[SPILL_HEADER_BYTES:])
+                save = self._save(w)
+                for at, size in self._lasting:
+                    digest.update(save[at : at + size])
         return digest.digest()
 
     def _memories(self, resident: list[Block]) -> Iterator[npt.NDArray[np.uint8]]:
