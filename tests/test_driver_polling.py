@@ -439,6 +439,7 @@ for device in state().devices:
         WARPWRIGHT_CHECK="racecheck,synccheck",
         WARPWRIGHT_TIMING="off",
     )
+    assert done.stdout, done.stderr
     first, *findings = done.stdout.splitlines()
     assert first == ("0 42" if answered else "702 0"), done.stdout + done.stderr
     title = "Not checked: kernel await waits for a later launch, another GPU or the host"

@@ -125,7 +125,7 @@ class SavedPositions:
         add("turn" if found else "runs", -1, alive)
         if not any(group.what == "runs" for group in found):
             # All have given way, for example before a sleep; the first is the next to run.
-            first = next((n for n, group in enumerate(found) if group.what == "turn"), None)
-            if first is not None:
-                found.insert(0, replace(found.pop(first), what="runs"))
+            turns = [n for n, group in enumerate(found) if group.what == "turn"]
+            if turns:
+                found.insert(0, replace(found.pop(turns[0]), what="runs"))
         return found

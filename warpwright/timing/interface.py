@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 from warpwright.engine.abi import Status
 from warpwright.engine.blocks import BasicBlock
+from warpwright.engine.lane_positions import SavedPositions
 
 
 class TracedKernel(Protocol):
@@ -41,6 +42,9 @@ class TracedKernel(Protocol):
 
     @property
     def judged(self) -> bool: ...  # whether a warp's next step follows from its state and memory alone (no clocks)
+
+    @property
+    def saved_positions(self) -> SavedPositions: ...  # what a warp's save area holds
 
     @property
     def has_policies(self) -> bool: ...  # whether accesses name access policies of their own
