@@ -420,13 +420,15 @@ def test_a_checked_kernel_that_waits_for_another_device(answered: bool) -> None:
         + f"""
 flag, out = cell(), cell()
 a, = streams(1)
-cuda.launch(wait, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=a)
 here = cuda.word("cuCtxGetCurrent")
 on(1)
 cuda("cuCtxEnablePeerAccess", here, 0)
-there = cuda.word("cuModuleLoadData", cubin)
+lift_there = cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", cubin), b"raise")
+on(0)
+cuda.launch(wait, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=a)
+on(1)
 if {answered}:
-    cuda.launch(cuda.word("cuModuleGetFunction", there, b"raise"), 1, 1, ctypes.c_uint64(flag), ctypes.c_int(41))
+    cuda.launch(lift_there, 1, 1, ctypes.c_uint64(flag), ctypes.c_int(41))
     cuda("cuCtxSynchronize")
 on(0)
 print(cuda.raw("cuCtxSynchronize"), word(out) if {answered} else 0)
