@@ -128,18 +128,18 @@ static __device__ __forceinline__ void await(const unsigned *word, unsigned befo
 #endif
 }
 
-// The driver's routine keeps registers on its stack, four words for each thread (bench.machine.barriers), which its fences then wait for. So does this one on
-// Hopper, whose compiler saves what the caller may use. For Volta it gets by with fewer registers, but published barriers of V100 grow with the warps as Hopper's do.
+// The driver's routine keeps registers on its stack, which its fences then wait for: four words for each thread on Hopper (bench.machine.barriers), where this one's compiler saves what the
+// caller may use. For Volta it gets by with fewer registers, but published barriers of V100 grow with the warps, as with two words.
 static __device__ __forceinline__ void save_registers(unsigned stack) {
 #if __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 800
-    for (unsigned word = 0; word < 4; word++)
+    for (unsigned word = 0; word < 2; word++)
         asm volatile("st.local.u32 [%0], %1;" :: "r"(stack + 4 * word), "r"(word) : "memory");
 #endif
 }
 static __device__ __forceinline__ void restore_registers(unsigned stack) {
 #if __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 800
     unsigned restored;
-    for (unsigned word = 0; word < 4; word++)
+    for (unsigned word = 0; word < 2; word++)
         asm volatile("ld.local.u32 %0, [%1];" : "=r"(restored) : "r"(stack + 4 * word) : "memory");
 #endif
 }
