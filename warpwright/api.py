@@ -222,7 +222,7 @@ class GPU:
             ``timing="full"`` or ``"sampled"``: each runs twice from the same state, first checked, then timed.
         caches: ``"cold"``: every timed launch begins with empty caches, as Nsight Compute measures by default; ``"kept"``: a launch
             finds in L2 what earlier launches, copies and fills have left.  The default is cold, and kept for the devices of
-            unmodified programs; ``warpwright run --caches`` replaces either.  A sampled launch begins with cold caches and leaves them cold.
+            unmodified programs; ``warpwright run --caches`` overrides both.  A sampled launch begins with cold caches and leaves them cold.
         options: what few programs choose, as a :class:`GpuOptions`.
         changes: fields of :class:`GpuOptions`, such as ``engine="interpreter"`` or ``scheduler="loose_round_robin"``, which replace those of
             ``options``, and what-if values of chip numbers by field name, such as ``l1_kib=192`` (see ``warpwright chips NAME``).

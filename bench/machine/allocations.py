@@ -1,6 +1,6 @@
 """Where the driver places allocations of many sizes, and the symbols of a module: their addresses.
 
-``python -m bench.machine.allocations --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` asks a card's driver, in processes of their own for each order.
+``python -m bench.machine.allocations --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` asks a card's driver, in a process of its own for each order.
 """
 
 from __future__ import annotations

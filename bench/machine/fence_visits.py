@@ -1,4 +1,4 @@
-"""What a fence costs that its SM's fences take to slices where other SMs poll: one warp loads, stores and fences, and the warps of the other SMs poll a word.
+"""What a fence costs that visits slices which other SMs poll: one warp loads, stores and fences, and the warps of the other SMs poll a word.
 
 ``python -m bench.machine.fence_visits --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model, which has fewer rows.
 """

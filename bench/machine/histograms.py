@@ -1,4 +1,4 @@
-"""Histograms in global memory, the example of the A100 whitepaper's Figure 34, for several kernels and data: how long they take with bins of which L2 keeps what by which policy.
+"""Histograms in global memory, the example of the A100 whitepaper's Figure 34, by kernel, data and policy: what L2 keeps of the bins, with and without access-policy windows and set-asides.
 
 ``python -m bench.machine.histograms --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model a100`` (or ``v100``, ``h200``) on the model.
 The paper gives the number of integers and of bins, but neither its kernel nor its data.  Bins take half of L2, as the paper's do on A100.

@@ -83,7 +83,7 @@ def host_clock_of(name: str, timing: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def caches_of(name: str | None, timing: str | None) -> Iterator[None]:
-    """Within the block, timed launches of every GPU of the program begin as ``--caches`` says."""
+    """Within the ``with`` block, timed launches of every GPU of the program begin as ``--caches`` says."""
     from warpwright.api import CACHES
     from warpwright.session import session
 

@@ -144,7 +144,7 @@ def _grid_barrier(context: LaunchContext, blocks: Sequence[StandingBlock]) -> _G
 
 
 def _its_calls(program: Program) -> str:
-    """The calls of ``grid.sync()`` for a question: ``it``, or ``one of those at coop.cu:7, coop.cu:9`` if the kernel has several.
+    """The calls of ``grid.sync()`` for a question: ``it``, or ``one of its calls at coop.cu:7, coop.cu:9`` if the kernel has several.
 
     A call is a line with a block barrier and an atomic of device scope, as no other line of usual kernels.
     """

@@ -97,7 +97,7 @@ argument, between them: checkpoints."""
 
 
 class NotesReads(Protocol):
-    """What is to learn which memory a launch reads (``read_pieces.py``)."""
+    """Records which memory a launch reads (``read_pieces.py``)."""
 
     def attach(self, state: Any) -> None:
         """A machine that runs the launch alone is about to begin."""
@@ -118,7 +118,7 @@ class Supervision:
     saver: Saver | None = None
     """Runs the machine's windows in place of the model."""
     reads: NotesReads | None = None
-    """Learns what a launch that is timed in full reads of memory."""
+    """Records what a launch that is timed in full reads of memory."""
 
 
 ALONE = Supervision()

@@ -1,7 +1,7 @@
 """Operands whose encoding depends on several fields: the sources and destinations that most rows share.
 
 Source: envytools' documentation of the Tesla ISA; the tables print what ``envydis`` prints
-(``tests/test_nv50_decode.py``).
+(``tests/test_nv50_tables.py``).
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def parse_level(level: str) -> str:
 
 BEGINS_LATER = (
     "under the checks launches run one after the other: if a later launch, another GPU or the host releases this one, "
-    "this is no deadlock of the program; run it without --check"
+    "this is not a deadlock of the program; run it without --check"
 )
 
 
@@ -101,9 +101,9 @@ class Checker:
         self._told_of_free = False
         """Whether the current call is an invalid free that has been reported."""
         self.host: tuple[str, ...] = ()
+        """The host's call stack of the current launch."""
         self.repeats_without = False
         """Whether the current launch is repeated without the checks if it waits for something outside of it."""
-        """The host's call stack of the current launch."""
         self.written: dict[int, npt.NDArray[np.uint8]] = {}
         """Map of written bytes, by address of the allocation; only for allocations whose initial contents are undefined."""
         self.origins: dict[int, str] = {}

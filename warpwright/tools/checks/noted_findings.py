@@ -55,7 +55,7 @@ NARROW = (
 UNFENCED_LOCK = (
     "threads that take a lock with an atomic: __threadfence() after taking it and before releasing it orders them"
 )
-A_PHASE = "a further phase of the mbarrier (cuda::barrier): whoever has waited for a phase does not know what others have done since they arrived at it"
+A_PHASE = "a further phase of the mbarrier (cuda::barrier): a thread that has waited for a phase is not ordered after what others have done since they arrived at it"
 FENCED_LOCK = "threads of one warp that take a lock with an atomic, with fences on both sides: nothing is wrong if it is the same lock"
 WASTE = 2.0
 """perfcheck reports an access that moves this many times the bytes it needs."""
