@@ -1,4 +1,4 @@
-"""Barriers of a block and of a grid as "A Study of Single and Multi-device Synchronization Methods in Nvidia GPUs" measures them.
+"""Barriers of a block and of a grid as "A Study of Synchronization Methods in Modern GPUs" measures them.
 
 The paper reads the GPU's clock around repeated barriers in one block for the latency (section IX-B, after Wong), and takes the best of several numbers of blocks
 for the throughput. Here a launch is run with two numbers of repeats, so that what a launch takes besides cancels.
@@ -16,7 +16,7 @@ from warpwright.api import GPU, Kernel, Module
 from warpwright.studies.study import Cell, Result, Step, Table, study
 from warpwright.toolchain import InputKind, compile_source, link
 
-PAPER = "Zhang et al., Single and Multi-device Synchronization Methods, 2020"
+PAPER = "Zhang et al., A Study of Synchronization Methods in Modern GPUs, 2019"
 CLOCKS_MHZ = {"v100": 1312, "p100": 1189}
 """Clocks of the paper's cards (its Table 3)."""
 SOURCE = """
