@@ -356,6 +356,37 @@ assert word(out) == 2 and words[2] == 2
     )
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("timing", ["full", "off"])
+def test_a_copy_of_another_device_outlasts_the_kernels_beside_which_it_began(timing: str) -> None:
+    runs(
+        """
+flag, out, place = cell(), cell(), cuda.word("cuMemAlloc_v2", 4 * 1024)
+on(1)
+there = cuda.word("cuModuleLoadData", cubin)
+step_there = cuda.word("cuModuleGetFunction", there, b"step")
+SIZE = 64 << 20
+large, back = cuda.word("cuMemAlloc_v2", SIZE), cuda.word("cuMemHostAlloc", SIZE, 0)
+cuda("cuMemsetD32_v2", large, 5, SIZE // 4)
+c, = streams(1)
+on(0)
+ask(a, flag, out)
+do(b, 1, 500, place)
+cuda.launch(lift, 1, 1, ctypes.c_uint64(flag), ctypes.c_int(41), stream=b)
+on(1)
+cuda.launch(step_there, 1, 1, ctypes.c_uint64(large), ctypes.c_int(2), ctypes.c_int(1), stream=c)
+cuda("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(back), ctypes.c_uint64(large), SIZE, ctypes.c_uint64(c))
+cuda("cuCtxSynchronize")
+assert (ctypes.c_int32 * 3).from_address(back)[:] == [11, 5, 5]
+on(0)
+cuda("cuCtxSynchronize")
+assert word(out) == 42
+""",
+        timing,
+        "h200,h200",
+    )
+
+
 BARE = HEAD.replace(repr(SOURCE), repr(ASKS + SOURCE))
 """One stream, no memory that the host can access: nothing that could release a kernel exists when it is launched."""
 

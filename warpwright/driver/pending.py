@@ -376,8 +376,12 @@ class Queue:
         ready = [item for item in self.items if item.ready and not item.begun]
         others = [item for item in ready if item.launcher is None and item.work.held()]
         kernels = [item for item in ready if item.launcher is not None]
+        # Copies that began beside kernels, which have ended before them.
+        due = [item for item in self.items if item.begun and item.launcher is None]
         if self.residents:
             self._beside_residents(others, kernels, failures, answered)
+        elif due:
+            self._due(min(due, key=lambda item: item.ps), failures)
         elif others:
             self._alone(min(others, key=Item.start), failures)
         elif kernels:
