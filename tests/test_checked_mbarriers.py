@@ -205,3 +205,33 @@ def test_phases_of_a_cuda_barrier(chip: str) -> None:
     module["one_phase"][1, 96](x, y, np.int32(4))
     assert any("WAR hazard" in str(finding) and "// fill" in str(finding) for finding in gpu.findings)
     assert all("take a lock" not in str(finding) for finding in gpu.findings)
+
+
+HALVES = r"""
+extern "C" __global__ void poll_half(int *y) {
+    __shared__ unsigned long long word;
+    __shared__ int s[32];
+    unsigned seen = 0;
+    if (threadIdx.x == 0) word = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        s[threadIdx.x] = threadIdx.x;  // fill
+        __syncwarp();
+        if (threadIdx.x == 0)
+            asm volatile("{.reg .b64 old; fence.acq_rel.cta; atom.add.acquire.cta.u64 old, [%0], %1;}" :: "l"(&word), "l"(1ull << 32) : "memory");
+    } else {
+        while (!seen) asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(seen) : "l"((unsigned *)&word + 1) : "memory");
+        y[threadIdx.x] = s[63 - threadIdx.x];  // use
+    }
+}
+"""
+
+
+@pytest.mark.ci
+def test_a_poll_of_one_half_of_a_word_is_ordered_after_its_atomics() -> None:
+    """As the first poll of a ``cuda::barrier`` before sm_80 is, which reads the upper 32 bits of the object."""
+    gpu = ww.GPU("v100", check="racecheck")
+    y = gpu.array(np.zeros(64, np.int32))
+    gpu.compile(HALVES, name="halves.cu")["poll_half"][1, 64](y)
+    assert gpu.findings == []
+    assert (y.numpy()[32:] == np.arange(32)[::-1]).all()

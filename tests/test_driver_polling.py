@@ -443,8 +443,9 @@ assert word(out) == 42
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("timing", ["off", "full"])
 @pytest.mark.parametrize("answered", [True, False])
-def test_a_checked_kernel_that_waits_for_another_device(answered: bool) -> None:
+def test_a_checked_kernel_that_waits_for_another_device(answered: bool, timing: str) -> None:
     """The checks run launches one after the other, so the kernel runs without them, beside the one that releases it."""
     done = finished(
         BARE
@@ -470,7 +471,7 @@ for device in state().devices:
 """,
         "h200,h200",
         WARPWRIGHT_CHECK="racecheck,synccheck",
-        WARPWRIGHT_TIMING="off",
+        WARPWRIGHT_TIMING=timing,
     )
     assert done.stdout, done.stderr
     first, *findings = done.stdout.splitlines()

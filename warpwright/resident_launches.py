@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from warpwright.timing.stopping import StoppingMachine
 
 
-def may_stop(launcher: Launcher) -> bool:
-    """Whether a launch that polls memory can be in a machine that stops, be it alone there."""
-    gpu = launcher.kernel.gpu
-    return gpu.checker is None and LAUNCHES not in launcher.kernel._loaded.program.services
+def may_stop(launcher: Launcher, checked: bool) -> bool:
+    """Whether a launch that polls memory can be in a machine that stops, be it alone there.
+
+    Args:
+        checked: whether the checks of its GPU, if it has any, watch this launch.
+    """
+    unwatched = launcher.kernel.gpu.checker is None or not checked
+    return unwatched and LAUNCHES not in launcher.kernel._loaded.program.services
 
 
 class ResidentLaunches:

@@ -98,7 +98,7 @@ def _run_waiting(work: Node, lane: Stream) -> bool:
     launcher = work.kernel() if run is not None else None
     if run is None or launcher is None or LAUNCH not in launcher.kernel._loaded.program.services:
         return False
-    if not watches(launcher) or not may_stop(launcher):
+    if not watches(launcher) or not may_stop(launcher, checked=True):
         return False
     s = state()
     began = s.begin(lane, gpu.chip.launch.launch_latency_us)

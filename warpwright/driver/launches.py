@@ -20,7 +20,7 @@ from warpwright.driver.pending import concurrent, queue
 from warpwright.driver.updatable_nodes import UPDATABLE, Updatable, made_updatable
 from warpwright.driver.work_order import races_of, submitted
 from warpwright.engine.graph_node_updates import DeviceNode
-from warpwright.engine.kernels import lets_dependents_begin, polls_memory
+from warpwright.engine.kernels import lets_dependents_begin, may_wait_for_others, polls_memory
 from warpwright.engine.launch import MAX_GRID, Dim3, check_cooperative
 from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.errors import AssertionFailedError, DeadlockError, ExecutionError, LaunchError, MemoryFaultError
@@ -98,7 +98,7 @@ class Launch(Node):
     def can_stop(self) -> bool:
         from warpwright.resident_launches import may_stop
 
-        return may_stop(launcher_of(self))
+        return may_stop(launcher_of(self), checked=not self.unchecked)
 
     def is_cooperative(self) -> bool:
         return self.cooperative
@@ -293,7 +293,7 @@ def _before_waiting(launch: Launch, stream: Stream) -> LaunchSnapshot | None:
     if gpu.checker is None:
         return None
     loaded = launch.function.kernel._loaded
-    waits = polls_memory(loaded) and not launch.unchecked and not launch.cooperative and not queue.running
+    waits = may_wait_for_others(loaded) and not launch.unchecked and not launch.cooperative and not queue.running
     kept = LaunchSnapshot(gpu.memory) if waits and not hindrance(loaded.program, gpu.memory) else None
     gpu.checker.repeats_without = kept is not None
     return kept

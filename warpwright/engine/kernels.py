@@ -132,6 +132,23 @@ def polls_memory(loaded: LoadedKernel) -> bool:
 
 
 @computed_once
+def may_wait_for_others(loaded: LoadedKernel) -> bool:
+    """Whether work outside the launch may release the kernel: it polls memory, and not only with accesses of block scope, as the atomics of ``cuda::barrier`` before
+    sm_80 are."""
+    lowered = lowered_of(loaded)
+    places = {
+        n
+        for n, low in enumerate(lowered)
+        for op in low.ops
+        if op.name == "load" and op.attr.strong and op.attr.space in ("global", "generic")
+    }
+    for space in ("global", "generic"):
+        found = polls(lowered, address_index(loaded.program), space)
+        places |= {n for n in found if any(op.name == "atomic" for op in lowered[n].ops)}
+    return any(not {"CTA", "SM"} & set(loaded.program.instructions[n].modifiers) for n in places)
+
+
+@computed_once
 def lets_dependents_begin(loaded: LoadedKernel) -> bool:
     """Whether the kernel has ``griddepcontrol.launch_dependents``."""
     return any(

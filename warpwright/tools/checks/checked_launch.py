@@ -10,7 +10,7 @@ import numpy as np
 
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Counts
-from warpwright.engine.kernels import compiled_execution, polls_memory, traced
+from warpwright.engine.kernels import compiled_execution, may_wait_for_others, traced
 from warpwright.engine.launch import NOT_COOPERATIVE, LaunchContext, lacks_grid_barrier
 from warpwright.engine.module import LoadedKernel
 from warpwright.engine.services import HeapCall, existing_heap
@@ -76,7 +76,7 @@ class CheckedLaunch:
             raise
         except DeadlockError as error:
             if not (error.repeats and self.checker.repeats_without):
-                reached = polls_memory(self.loaded) and any(a.mapped for a in self.context.memory)
+                reached = may_wait_for_others(self.loaded) and any(a.mapped for a in self.context.memory)
                 self.checker.deadlock(error, self.number, self.host, error.repeats and reached)
             raise
 

@@ -231,7 +231,9 @@ class Watch:
         if int(row[Column.INSTRUCTION]) in self.events.mbarriers:
             self._at_mbarrier(block, one, s, row)
             return
-        words = {a & ~3 for a in _lane_addresses(one.trace, int(s[sh.S_RECORD]), self.program.lanes)}
+        addresses = _lane_addresses(one.trace, int(s[sh.S_RECORD]), self.program.lanes)
+        # A poll may read one half of a word that atomics change as a whole.
+        words = {word for a in addresses for word in range(a & ~3, a + int(row[Column.BYTES]), 4)}
         in_block = row[Column.STRONG] == 2
         if self.program.instructions[int(row[Column.INSTRUCTION])].opcode == SIGNALLING_STORE:
             before = clocks.arrival(warp)
