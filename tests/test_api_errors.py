@@ -410,10 +410,30 @@ def test_a_barrier_of_some_threads_says_how_many_wait() -> None:
     )
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("chip", "how"), [("a100", {"timing": "off"}), ("a100", {"timing": "full"}), ("a100", {"check": "all"})]
+)
+def test_threads_that_arrive_without_waiting_count_at_a_barrier(chip: str, how: dict[str, str]) -> None:
+    source = """extern "C" __global__ void some(int *x) {
+    if (threadIdx.x < 32) asm volatile("bar.arrive 1, 128;");
+    else if (threadIdx.x < 96) asm volatile("bar.sync 1, 128;");
+    else __syncthreads();
+    x[0] = 1;
+}"""
+    kernel = ww.GPU(chip, **how).compile(source)["some"]
+    text = said(ww.DeadlockError, lambda: kernel[1, 128](np.zeros(1, np.int32)))
+    assert text.endswith(
+        "\n  barrier 0 is complete when every thread of the block has arrived; "
+        "barrier 1 is complete when 128 threads have arrived (bar.sync, bar.arrive), and 96 have, of which 64 wait there"
+    )
+
+
 def test_deadlock_says_who_waits_for_what(module: ww.Module) -> None:
     assert said(ww.DeadlockError, lambda: module["uneven"][1, 128](np.zeros(128, np.int32))) == (
         "deadlock in kernel uneven, block (0, 0, 0): no warp can go on\n"
         '  warp 0: waits at barrier 1 of 64 threads at demo.cu:11: asm volatile("bar.sync 1, 64;");\n'
         "  warps 1-3: wait at barrier 0 at demo.cu:13: __syncthreads();\n"
-        "  every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+        "  barrier 0 is complete when every thread of the block has arrived; "
+        "barrier 1 is complete when 64 threads have arrived (bar.sync, bar.arrive), and 32 wait there"
     )

@@ -163,7 +163,7 @@ def stop_error(context: LaunchContext, outcome: Outcome) -> ExecutionError | Uns
                     lanes & (1 << program.lanes) - 1,
                 )
             )
-        return deadlock_error(program, block, waits)
+        return deadlock_error(program, block, waits, outcome.arrived)
     if outcome.status is Status.STANDSTILL:
         return standstill_error(context, outcome.standing, outcome.waiting * geometry.cluster_blocks)
     warp = outcome.stopped

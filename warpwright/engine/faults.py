@@ -413,30 +413,42 @@ def warp_rows(described: Iterable[tuple[int, tuple[str, str]]]) -> list[str]:
     return rows[:_SHOWN_WARPS] + ([f"and {more} groups more"] if more > 0 else [])
 
 
-def _counted_barriers(lanes: int, warps: Sequence[WaitingWarp]) -> str:
-    """How many threads wait at barriers that name a number; empty if any warp waits at one of the whole block."""
+def _counted_barriers(lanes: int, warps: Sequence[WaitingWarp], arrived: Sequence[int]) -> str:
+    """How many threads have arrived at barriers that name a number; empty if all warps wait at barriers of the whole block."""
     waiting = [warp for warp in warps if warp.state == "barrier"]
-    if not waiting or not all(warp.barrier_threads for warp in waiting):
+    if not any(warp.barrier_threads for warp in waiting):
         return ""
     parts = []
     for number in sorted({warp.barrier for warp in waiting}):
         here = [warp for warp in waiting if warp.barrier == number]
-        threads = here[0].barrier_threads
+        threads = max(warp.barrier_threads for warp in here)
+        if not threads:
+            parts.append(f"barrier {number} is complete when every thread of the block has arrived")
+            continue
+        wait = lanes * len(here)
+        came = arrived[number] if number < len(arrived) else wait
+        have = f"{came:,} have, of which {wait:,} wait there" if came > wait else f"{wait:,} wait there"
         parts.append(
-            f"barrier {number} is complete when {threads:,} threads have arrived (bar.sync, bar.arrive), and {lanes * len(here):,} wait there"
+            f"barrier {number} is complete when {threads:,} threads have arrived (bar.sync, bar.arrive), and {have}"
         )
     return "; ".join(parts)
 
 
-def deadlock_error(program: Program, block: Dim3, warps: Sequence[WaitingWarp]) -> DeadlockError:
-    """The exception for a block in which no warp can continue; lists what each warp waits for."""
+def deadlock_error(
+    program: Program, block: Dim3, warps: Sequence[WaitingWarp], arrived: Sequence[int] = ()
+) -> DeadlockError:
+    """The exception for a block in which no warp can continue; lists what each warp waits for.
+
+    Args:
+        arrived: threads that have arrived at each named barrier, those that wait there included; empty if it is not known.
+    """
     kernel = plain_name(program.name)
     shown = warp_rows((warp.warp_in_block, _describe_wait(program, warp)) for warp in warps)
     of_cluster = any(warp.state == "cluster" for warp in warps)
     advice = (
         "every thread of the cluster must arrive at its barrier; does a block wait once more than the others?"
         if of_cluster
-        else _counted_barriers(program.lanes, warps)
+        else _counted_barriers(program.lanes, warps, arrived)
         or "every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
     )
     return DeadlockError(

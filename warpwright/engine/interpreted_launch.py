@@ -147,7 +147,7 @@ class InterpretedExecution:
                 WaitingWarp(w.warp_in_block, w.state, w.barrier, w.barrier_threads, w.instruction, w.lanes)
                 for w in outcome.waits
             ]
-            return deadlock_error(program, outcome.block, waits)
+            return deadlock_error(program, outcome.block, waits, outcome.arrived)
         fault = outcome.fault
         assert fault is not None
         stop = Stop(

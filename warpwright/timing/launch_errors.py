@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from warpwright.engine.abi import Status
+from warpwright.engine.abi import NAMED_BARRIERS, Status
 from warpwright.engine.faults import (
     Stop,
     WaitingWarp,
@@ -35,7 +35,8 @@ def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Excep
     block = warp["block_x"], warp["block_y"], warp["block_z"]
     if error.status == Status.DEADLOCK:
         same = [w for w in error.warps if (w["block_x"], w["block_y"], w["block_z"]) == block]
-        return deadlock_error(program, block, _waiting(context, same))
+        arrived = [warp[f"arrived_{number}"] for number in range(NAMED_BARRIERS)]
+        return deadlock_error(program, block, _waiting(context, same), arrived)
     if error.status == Status.STANDSTILL:
         return _endless(context, error, kernel)
     stop = Stop(

@@ -16,7 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.engine.abi import BLOCK, HERE, HOST, SPILL_HEADER_BYTES, WARP, Status, head_words, peer_place
+from warpwright.engine.abi import (
+    BLOCK,
+    HERE,
+    HOST,
+    NAMED_BARRIERS,
+    SPILL_HEADER_BYTES,
+    WARP,
+    Status,
+    head_words,
+    peer_place,
+)
 from warpwright.engine.device_memory import DeviceMemory, WidthRule
 from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS, MigrationCosts
 from warpwright.errors import UnsupportedError
@@ -266,6 +276,9 @@ def _warp_fields(state: State, sm: int, slot: int) -> dict[str, int]:
     fields["active_lanes"] = int(state.words[s.Warp(w).mask])
     fields["status"] = int(state.words[s.Warp(w).status])
     fields["waits_at_barrier"] = (int(state.words[s.Warp(w).barrier]) & ~s.DEFERRED) - 1
+    slot_of_block = s.SM(sm).blocks[int(state.words[s.Warp(w).block])]
+    for number in range(NAMED_BARRIERS):
+        fields[f"arrived_{number}"] = int(state.words[slot_of_block.arrived[number]])
     fields["pointer"] = pointer
     return fields
 

@@ -43,6 +43,8 @@ class Outcome:
     fault: Fault | None = None
     waits: list[Wait] = field(default_factory=list)
     """For a deadlock: every warp of the block."""
+    arrived: list[int] = field(default_factory=list)
+    """Threads that have arrived at each named barrier of the block."""
     instructions: int = 0
     """Warp-instructions executed."""
     thread_instructions: int = 0
@@ -136,6 +138,7 @@ class BlockRun:
             warp,
             block.warps[warp].fault,
             [describe_wait(w, s) for w, s in stand],
+            list(block.arrived),
             sum(w.instructions for w in block.warps),
             sum(w.thread_instructions for w in block.warps),
         )

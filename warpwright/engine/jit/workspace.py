@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, STATE_AT, WARP, Status
+from warpwright.engine.abi import BLOCK, NAMED_BARRIERS, SPILL_HEADER_BYTES, STATE_AT, WARP, Status
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.engine.jit.resident_blocks import WORKSPACE
 from warpwright.engine.jit.scheduler import CANCELLED
@@ -81,6 +81,8 @@ class Outcome:
     block_index: tuple[int, int, int] = (0, 0, 0)
     warps: list[WarpState] = field(default_factory=list)
     """Every warp of the block that stopped; empty when nothing stopped."""
+    arrived: list[int] = field(default_factory=list)
+    """Threads that have arrived at each named barrier of that block."""
     stopped: WarpState | None = None
     """The warp at fault."""
     resident_blocks: int = 0
@@ -257,7 +259,10 @@ class Workspace:
             for one in resident:
                 index, warps = self._block(one, located)
                 outcome.standing.append(StandingBlock(index, [(warp.warp_in_block, warp.groups) for warp in warps]))
-        at = int(_view(block, BLOCK.size_bytes)[BLOCK.slot("warps")])
+        words = _view(block, BLOCK.size_bytes)
+        first = BLOCK.slot("barriers")
+        outcome.arrived = [int(n) for n in words[first : first + NAMED_BARRIERS]]
+        at = int(words[BLOCK.slot("warps")])
         stride, stopped_at = (int(self._words[WORKSPACE.slot(name)]) for name in ("warp_bytes", "outcome_warp"))
         if (stopped_at - at) % stride == 0 and 0 <= (stopped_at - at) // stride < self.warps:
             outcome.stopped = outcome.warps[(stopped_at - at) // stride]

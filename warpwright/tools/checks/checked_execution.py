@@ -442,6 +442,7 @@ class CheckedExecution:
             status,
             block_index=block_index(block.number, self.context.geometry.grid),
             warps=states,
+            arrived=[int(n) for n in block.counts],
             stopped=states[stopped.in_block] if stopped is not None else None,
         )
         return stop_error(self.context, outcome)
