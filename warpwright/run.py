@@ -943,7 +943,7 @@ class Job:
 
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
         large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS
-        # Blocks that belong together or wait for each other, copies whose end only time tells, and kernels that measure themselves are timed in full.
+        # Timed in full: blocks that belong together or wait for each other, copies that end at a time of their own, and kernels that read the SM's clock.
         together = is_cooperative(self.context.program) or geometry.cluster_blocks > 1 or self.context.memory.pages_move
         loaded = self.launcher.kernel._loaded
         together = together or copies_in_bulk(loaded) or watches_memory(loaded) or reads_cycles(loaded)

@@ -1,5 +1,5 @@
 // Additions that hit L2, among which additions or other accesses miss; and additions to several words and sectors of a line.
-#include "random_words.cuh"
+#include "memory_kernels.cuh"
 using u16 = unsigned short;
 enum Kind { NONE, SUM, LOAD, STORE, ANSWERED };
 

@@ -6,7 +6,6 @@ the model with what was measured.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from bench.device import Device, Module, open_device, smi
 from bench.machine import barriers
+from bench.machine.card_program import cubins_parser
 
 REPEATS = (2, 6)
 BARRIERS_PER_REPEAT = 16
@@ -148,11 +148,7 @@ def compare(levels: Levels, card: dict[str, float]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubins in this folder and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubins", type=Path)
-    parser.add_argument("--out", type=Path)
+    parser = cubins_parser(__doc__)
     parser.add_argument("--card", type=Path, help="compare the model with this file of a card")
     parser.add_argument("--gpu", default="h200")
     options = parser.parse_args()

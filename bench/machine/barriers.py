@@ -18,7 +18,6 @@ after  fences after the wait: ``-`` none, ``l`` the first thread, ``a`` all thre
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import itertools
 import json
@@ -30,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from bench.device import Card, CardModule, smi
+from bench.machine.card_program import cubins_parser
 
 SHAPES = [(b, t) for b in (0, 1, 2, 4, 8, 16, 32) for t in (32, 64, 128, 256, 512, 1024) if b * t <= 2048]
 """Blocks per SM (0: a single block in all) and threads per block."""
@@ -259,11 +259,7 @@ def distance(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubins in this folder and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubins", type=Path)
-    parser.add_argument("--out", type=Path)
+    parser = cubins_parser(__doc__)
     parser.add_argument("--only", nargs="+", help="protocols")
     options = parser.parse_args()
     if options.build:

@@ -57,6 +57,16 @@ def cubin_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def cubins_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of a module with several cubins: ``--build``, ``--arch``, ``--cubins``, ``--out``."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, help="make the cubins in this folder and end")
+    parser.add_argument("--arch", type=int, default=90)
+    parser.add_argument("--cubins", type=Path)
+    parser.add_argument("--out", type=Path)
+    return parser
+
+
 def builds(module: Path, options: argparse.Namespace) -> bool:
     """Whether only a cubin is asked for, of the kernels beside the module's file; if so, makes it."""
     if options.build is None:

@@ -1,5 +1,5 @@
 // Writes or additions at random places, and reads at random places of other memory by a share of the threads: what DRAM's turns between them take.
-#include "random_words.cuh"
+#include "memory_kernels.cuh"
 
 // One sector of a random line: two lanes store its halves, or the first of them adds to its first word.
 template <int Kind> __device__ __forceinline__ void change(char* at, u32 half) {

@@ -1,13 +1,7 @@
 // The first loads of a launch: how long each warp of a chip waits for lines that no cache has, of pages that it has accessed and of others.
-#include "random_words.cuh"
+#include "memory_kernels.cuh"
 
 #define LOADS 6
-
-__device__ __forceinline__ u32 now() {
-    u32 clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock)::"memory");
-    return clock;
-}
 
 // Each warp loads LOADS lines, one after the other: its own one of the first MiB, of the second, and so on, in steps of `step` bytes.  The memory is all zeros.
 // out, LOADS + 3 words per warp: the SM, the cycle of the first instruction, before the first load, and after each.

@@ -1,5 +1,5 @@
 // Kernels whose launches are profiled one by one: blocks that only wait, streams that end at once or after a wait, and stores of words at random places and at strides.
-#include "random_words.cuh"
+#include "memory_kernels.cuh"
 
 __device__ __forceinline__ void wait_cycles(int cycles) {
     long long begin = clock64();

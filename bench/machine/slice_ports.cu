@@ -1,13 +1,7 @@
 // Stores and additions of some warps beside loads of others: what the slices of L2 do at the same time and what one after the other.
-#include "random_words.cuh"
+#include "memory_kernels.cuh"
 
 #define TURNS 16
-
-__device__ __forceinline__ u32 now() {
-    u32 clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock)::"memory");
-    return clock;
-}
 
 enum Kind { WORDS, SCATTERED, ADDS_SCATTERED };
 
@@ -15,17 +9,8 @@ enum Kind { WORDS, SCATTERED, ADDS_SCATTERED };
 // loads of 512 bytes each from a memory of `read_last` + 1 bytes; with `apart`, all warps of even blocks write and all of odd ones read.  out, three words per warp: the cycle of the beginning, after the last access, and after a fence.
 template <int KIND> __device__ __forceinline__ void both(u32* out, u32* arrived, char* data, u32 last, const char* other, u32 read_last, u32 target, int writes, int reads, int apart,
                                      u32 first) {
-    __shared__ u32 started;
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, sum = 0;
-    if (threadIdx.x == 0) {
-        atomicAdd(arrived, 1);
-        while (*(volatile u32*)arrived < target) {}
-        u32 begin = now();
-        while (now() - begin < 4000) {}
-        started = now();
-    }
-    __syncthreads();
-    u32 begin = *(volatile u32*)&started, after = begin;
+    u32 begin = begin_together(arrived, target), after = begin;
     u32 threads = gridDim.x * 512, id = apart ? blockIdx.x / 2 * 1024 + threadIdx.x : blockIdx.x * 512 + threadIdx.x % 512;
     if (apart ? blockIdx.x % 2 == 0 : warp < 16) {
 #pragma unroll 1

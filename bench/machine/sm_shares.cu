@@ -1,5 +1,5 @@
 // Loads and stores by all SMs at once: how many cycles each block takes, and on which SM it runs.
-#include "random_words.cuh"
+#include "memory_kernels.cuh"
 
 __device__ __forceinline__ u32 load_word(const char* at) {
     u32 v;

@@ -1,13 +1,7 @@
 // How far the stores and additions of an SM run ahead of L2: when each one issues, and when a fence after the last finds all of them done.
-#include "random_words.cuh"
+#include "memory_kernels.cuh"
 
 #define TURNS 16
-
-__device__ __forceinline__ u32 now() {
-    u32 clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock)::"memory");
-    return clock;
-}
 
 enum Kind { WORDS, FOURS, STRIDED, SCATTERED, LONELY, ADDS, ADDS_SCATTERED, ADDS_LONELY };
 
@@ -32,18 +26,9 @@ template <int KIND> __device__ __forceinline__ void addresses(u32* at, u32 round
 // Blocks of 32 warps, one per SM, begin together.  Of `sms` SMs `warps` warps each make `rounds` rounds of TURNS accesses, without waiting, then a fence.
 // out, TURNS + 3 words per warp: the cycle of the beginning, before each access of the last round, after the last, and after the fence.
 template <int KIND> __device__ __forceinline__ void accesses(u32* out, u32* arrived, char* data, u32 last, u32 target, int sms, int warps, int rounds, u32 first) {
-    __shared__ u32 started;
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, times[TURNS + 2], at[TURNS];
     addresses<KIND>(at, first, last);
-    if (threadIdx.x == 0) {
-        atomicAdd(arrived, 1);
-        while (*(volatile u32*)arrived < target) {}
-        u32 begin = now();
-        while (now() - begin < 4000) {}
-        started = now();
-    }
-    __syncthreads();
-    u32 begin = *(volatile u32*)&started;  // waits for the barrier, which a read of the clock does not
+    u32 begin = begin_together(arrived, target);
     if ((int)blockIdx.x >= sms || (int)warp >= warps) return;
     if ((KIND == LONELY || KIND == ADDS_LONELY) && lane) return;
 #pragma unroll 1

@@ -210,7 +210,7 @@ class Device:
         check = os.environ.get("WARPWRIGHT_CHECK", "")
         level = os.environ.get("WARPWRIGHT_CHECK_LEVEL") or None
         timing = os.environ.get("WARPWRIGHT_TIMING") or None
-        caches = session.caches or os.environ.get("WARPWRIGHT_CACHES") or None
+        caches = os.environ.get("WARPWRIGHT_CACHES") or None
         # Test suites launch kernels once, with few warps, for which compiling does not pay.
         made = GPU(
             self._part() or self._chip,

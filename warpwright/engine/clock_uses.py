@@ -52,20 +52,24 @@ def judged(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
     Args:
         blocks: the kernel's basic blocks, if they are known.
     """
-    if not any(is_clock(op) for one in lowered for op in one.ops):
-        return True
-    if "judged" not in program.facts:
-        program.facts["judged"] = _Clocks(program, lowered, blocks or basic_blocks(program, lowered)).only_delay()
-    return program.facts["judged"]
+    return _timed(program, lowered, blocks) is not None
 
 
 def timed_writes(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock]) -> frozenset[int]:
     """Instructions in loops whose results are timed, by index, in a kernel that is judged; a state that recurs may differ in them."""
-    if not judged(program, lowered, blocks) or not any(is_clock(op) for one in lowered for op in one.ops):
-        return frozenset()
-    clocks = _Clocks(program, lowered, blocks)
-    clocks.only_delay()
-    return frozenset(clocks.writes)
+    return _timed(program, lowered, blocks) or frozenset()
+
+
+def _timed(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock] | None) -> frozenset[int] | None:
+    """Instructions in loops whose results are timed; None if clocks do more than delay loops.  Computed once per program."""
+    if "timed" not in program.facts:
+        timed: frozenset[int] | None = frozenset()
+        if any(is_clock(op) for one in lowered for op in one.ops):
+            clocks = _Clocks(program, lowered, blocks or basic_blocks(program, lowered))
+            timed = frozenset(clocks.writes) if clocks.only_delay() else None
+        program.facts["timed"] = timed
+    found: frozenset[int] | None = program.facts["timed"]
+    return found
 
 
 class _Clocks:

@@ -47,8 +47,10 @@ def find(program: Program, address: int) -> int | None:
 
     Linked functions are not in order of address, and padding may have the same address as the function that follows it, so the last match is returned.
     """
-    instructions = program.instructions
-    return next((n for n in reversed(range(len(instructions))) if instructions[n].address == address), None)
+    if "indices" not in program.facts:
+        program.facts["indices"] = {one.address: n for n, one in enumerate(program.instructions)}
+    found: int | None = program.facts["indices"].get(address)
+    return found
 
 
 def index_at(program: Program, address: int) -> int:

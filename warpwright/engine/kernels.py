@@ -100,10 +100,30 @@ def reads_cycles(loaded: LoadedKernel) -> bool:
 
 
 @computed_once
+def _strong_loads(loaded: LoadedKernel) -> list[int]:
+    """Indices of the strong loads of global memory."""
+    return [
+        n
+        for n, low in enumerate(lowered_of(loaded))
+        if any(op.name == "load" and op.attr.strong and op.attr.space in ("global", "generic") for op in low.ops)
+    ]
+
+
+@computed_once
+def _polled_atomics(loaded: LoadedKernel) -> list[int]:
+    """Indices of the atomics at a fixed address of global memory on which the end of a loop depends."""
+    lowered, index_of = lowered_of(loaded), address_index(loaded.program)
+    return [
+        n
+        for space in ("global", "generic")
+        for n in polls(lowered, index_of, space)
+        if any(op.name == "atomic" for op in lowered[n].ops)
+    ]
+
+
 def watches_memory(loaded: LoadedKernel) -> bool:
     """Whether the kernel has strong loads of global memory, through which blocks wait for each other."""
-    accesses = (op.attr for low in lowered_of(loaded) for op in low.ops if op.name == "load")
-    return any(access.strong and access.space in ("global", "generic") for access in accesses)
+    return bool(_strong_loads(loaded))
 
 
 @computed_once
@@ -119,33 +139,18 @@ def memory_reads(loaded: LoadedKernel) -> MemoryReads:
     return MemoryReads(weak, others)
 
 
-@computed_once
 def polls_memory(loaded: LoadedKernel) -> bool:
     """Whether the kernel may wait for another kernel, a copy or the host: it has strong loads of global memory, or a loop that ends depending on an atomic at a fixed address."""
-    lowered = lowered_of(loaded)
-    return watches_memory(loaded) or any(
-        op.name == "atomic"
-        for space in ("global", "generic")
-        for n in polls(lowered, address_index(loaded.program), space)
-        for op in lowered[n].ops
-    )
+    return watches_memory(loaded) or bool(_polled_atomics(loaded))
 
 
 @computed_once
 def may_wait_for_others(loaded: LoadedKernel) -> bool:
     """Whether work outside the launch may release the kernel: it polls memory, and not only with accesses of block scope, as the atomics of ``cuda::barrier`` before
     sm_80 are."""
-    lowered = lowered_of(loaded)
-    places = {
-        n
-        for n, low in enumerate(lowered)
-        for op in low.ops
-        if op.name == "load" and op.attr.strong and op.attr.space in ("global", "generic")
-    }
-    for space in ("global", "generic"):
-        found = polls(lowered, address_index(loaded.program), space)
-        places |= {n for n in found if any(op.name == "atomic" for op in lowered[n].ops)}
-    return any(not {"CTA", "SM"} & set(loaded.program.instructions[n].modifiers) for n in places)
+    instructions = loaded.program.instructions
+    places = (*_strong_loads(loaded), *_polled_atomics(loaded))
+    return any({"CTA", "SM"}.isdisjoint(instructions[n].modifiers) for n in places)
 
 
 @computed_once

@@ -73,7 +73,7 @@ class LoadedKernel:
 
 
 def computed_once(fact: Callable[[LoadedKernel], Fact]) -> Callable[[LoadedKernel], Fact]:
-    """Decorator of a function that tells something about a kernel's program: keeps the answer with the program."""
+    """Decorator of a function that finds a property of a kernel's program: it runs once, and the program keeps the result."""
     name = f"{fact.__module__}.{fact.__qualname__}"
 
     @wraps(fact)

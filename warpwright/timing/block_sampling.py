@@ -422,7 +422,7 @@ def _scale(
 
 
 def set_estimate(result: TimingResult, chip: Chip, cycles: int, more: float) -> None:
-    """Give a sampled result its estimated time and what is said of the sample; issues and stalls of the timed part are multiplied by ``more``."""
+    """Set the estimated time and the sample's metrics of a sampled result, and multiply the issues and stalls of its timed part by ``more``."""
     sampling = result.sampling
     assert sampling is not None
     result.cycles, result.seconds = cycles, cycles / (chip.clocks.sm_clock_mhz * 1e6)

@@ -1,4 +1,4 @@
-"""What a device's memory held when it was last looked at: tells at little cost whether, and where, it has changed since.
+"""The contents of a device's memory at the last look, to find cheaply whether, and where, it has changed since.
 
 Comparing memory with a copy takes a tenth of the time of a digest, so only what has changed is digested again.
 """
@@ -16,7 +16,7 @@ from warpwright.engine.device_memory import Bytes
 from warpwright.engine.launch import LaunchContext
 
 MOST_COPIED_BYTES = 1 << 28
-"""Of a device's memory; what lies beyond that is digested each time."""
+"""Most bytes of a device's memory of which a copy is kept; the rest is digested at each look."""
 JOINED_BYTES = 1 << 16
 """Small allocations that lie next to each other are looked at together, up to this size: a program may have hundreds."""
 GAP_BYTES = 1 << 12

@@ -108,11 +108,9 @@ def _in_barriers(module: Module, starts: Mapping[str, int], instructions: Collec
         if section in starts
         for part in table.in_barriers()
     ]
-    return (
-        frozenset(i.address for i in instructions if any(i.address in part for part in ranges))
-        if ranges
-        else frozenset()
-    )
+    if not ranges:
+        return frozenset()
+    return frozenset(i.address for i in instructions if any(i.address in part for part in ranges))
 
 
 def places_of(

@@ -13,9 +13,7 @@ MAX_BLOCKS = 32
 PASS_WORD_BITS = 44  # bits for each sector of a line in a word that describes an atomic's lanes
 PART_WORD_BITS = 12  # the same, in a word that counts the known words of partly written sectors
 FIELDS = 1024  # more than the length of any list of names below
-READ_PIECE_SHIFT = (
-    9  # a launch's reads are noted by pieces of 512 bytes; two allocations, at multiples of 1,024, share none
-)
+READ_PIECE_SHIFT = 9  # reads are noted by pieces of 512 bytes: allocations, at multiples of 1,024, share none
 STEP_ENDS = 64  # number of a grid's last barriers whose times are kept
 MAX_PATTERN = 4  # greatest number of steps between barriers that repeat as a group
 MAX_LOGGED_BLOCKS = 1 << 17  # the first blocks of a larger grid
