@@ -392,6 +392,7 @@ CLUSTERS = """
 #include <cooperative_groups.h>
 extern "C" __global__ void __cluster_dims__(4) one_spins(volatile int *flag, int *out) {
     auto cluster = cooperative_groups::this_cluster();
+    if (blockIdx.x >= 4) return;
     if (cluster.block_rank() == 3)
         while (*flag == 0) { }
     cluster.sync();
@@ -405,10 +406,14 @@ extern "C" __global__ void __cluster_dims__(4) one_spins(volatile int *flag, int
 @pytest.mark.usefixtures("early_inspections")
 def test_a_block_that_does_not_come_to_its_clusters_barrier(timing: str) -> None:
     with pytest.raises(ww.DeadlockError) as caught:
-        launch(ww.GPU("h200", timing=timing), CLUSTERS, "one_spins", 4, 64)
+        launch(ww.GPU("h200", timing=timing), CLUSTERS, "one_spins", 8, 64)
     text = str(caught.value)
     assert text.startswith("deadlock in kernel one_spins, block (3, 0, 0)")
     assert "only repeat" in text
     assert "while (*flag == 0)" in text
     assert "blocks (0, 0, 0), (1, 0, 0) and (2, 0, 0) wait at their cluster's barrier at" in text
     assert "cluster.sync();, at which every thread of the cluster must arrive" in text
+    assert "\n  blocks (4, 0, 0), (5, 0, 0), (6, 0, 0) and (7, 0, 0) have ended\n" in text
+    assert text.endswith(
+        "does every path release the lock, and does any thread set the flag?"
+    )  # not of all blocks of the grid

@@ -11,9 +11,9 @@ from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import calls_services, copies_in_bulk, lowered_of, traced
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, check_cooperative, is_cooperative
 from warpwright.engine.multi_grid import Reaches, connect, state_of
-from warpwright.engine.standstill import ALL_GRIDS, IN_VAIN
+from warpwright.engine.standstill import Among
 from warpwright.engine.textures.launch_textures import uses_textures
-from warpwright.errors import ExecutionError, LaunchError, UnsupportedError
+from warpwright.errors import LaunchError, UnsupportedError
 from warpwright.run import Job, Progress, Run, launch_context
 from warpwright.session import session
 
@@ -247,14 +247,16 @@ class _DevicesJob(Job):
         from warpwright.timing.launch_errors import explain
 
         job = self.jobs[failure.device]
-        error = explain(failure.error, job.context, kernels[failure.device])
-        rest = [str(number) for number in range(len(self.jobs)) if number not in failure.ended]
-        note = f"launches on {len(self.jobs)} GPUs at once: this is GPU {failure.device} of them"
-        note += f"; ended: {', '.join(map(str, failure.ended)) or 'none'}; not ended: {', '.join(rest)}"
+        among = self._among(failure.device, failure.ended, job.context.geometry.blocks)
+        return explain(failure.error, job.context, kernels[failure.device], among)
+
+    def _among(self, number: int, ended: Sequence[int], blocks: int) -> Among:
+        """A GPU's launch among the others, of which some have ended."""
+        rest = [str(other) for other in range(len(self.jobs)) if other not in ended]
+        note = f"launches on {len(self.jobs)} GPUs at once: this is GPU {number} of them"
+        note += f"; ended: {', '.join(map(str, ended)) or 'none'}; not ended: {', '.join(rest)}"
+        lines = [note]
         if self.joined:
             memories = [one.launcher.kernel.gpu.memory for one in self.jobs]
-            note += f"\n  {state_of(memories, self.joined, job.context.geometry.blocks)}"
-        if isinstance(error, ExecutionError):
-            text = str(error).replace(IN_VAIN, ALL_GRIDS) if self.joined else str(error)
-            error.args = (f"{text}\n  {note}",)
-        return error
+            lines.append(state_of(memories, self.joined, blocks))
+        return Among(lines, bool(self.joined))

@@ -26,17 +26,30 @@ ALL_GRIDS = (
     "every block of every grid must call multi_grid_group::sync() equally often: is it inside a condition, or after a return, "
     "or does a loop before it wait for something that never happens?"
 )
-"""Instead of ``IN_VAIN``, for grids of several GPUs that synchronise."""
+"""For grids of several GPUs that synchronise."""
 SHOWN_BLOCKS = 4
 """Blocks that a message names one by one."""
 
 
-def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], waiting_blocks: int) -> DeadlockError:
+@dataclass(frozen=True, slots=True)
+class Among:
+    """A launch beside those of other GPUs."""
+
+    lines: Sequence[str]
+    """How far the others are."""
+    joined: bool
+    """Whether their grids are those of one cooperative launch and can wait for each other (``multi_grid_group``)."""
+
+
+def standstill_error(
+    context: LaunchContext, blocks: Sequence[StandingBlock], waiting_blocks: int, among: Among | None = None
+) -> DeadlockError:
     """The exception for warps that run forever: each repeats its states, and memory does not change.
 
     Args:
         blocks: all resident blocks, at least one.
         waiting_blocks: number of the launch's blocks that have not begun, because there is no room for them; -1 if it is not known.
+        among: the launches of other GPUs that run at once.
     """
     program = context.program
     blocks = sorted(blocks, key=lambda block: block.index[::-1])
@@ -58,9 +71,14 @@ def standstill_error(context: LaunchContext, blocks: Sequence[StandingBlock], wa
     else:
         absent = _absent_blocks(context.geometry, blocks, waiting_blocks)
         lines += absent.lines
-        advice = _advice(program, shown.warps, absent)
         if at_cluster:
             lines.append(_cluster_barrier(program, at_cluster))
+        joined = among is not None and among.joined
+        # Blocks at a cluster's barrier wait for their own cluster, and those of joined grids for all grids.
+        by_grid = () if joined or (at_cluster and waiting_blocks <= 0) else absent.advice
+        advice = _advice(program, shown.warps, ALL_GRIDS if joined else IN_VAIN, by_grid)
+    if among is not None:
+        lines += among.lines
     error = DeadlockError(
         f"deadlock in kernel {plain_name(program.name)}, block {shown.index}: warps run, but only repeat themselves, and memory does not change\n  "
         + "\n  ".join([*lines, *advice])
@@ -184,10 +202,18 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number > 1 else ''}"
 
 
-def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], absent: _AbsentBlocks) -> list[str]:
+def _advice(
+    program: Program, warps: Sequence[tuple[int, Sequence[Group]]], in_vain: str, by_grid: Sequence[str]
+) -> list[str]:
+    """What to do about warps that run forever.
+
+    Args:
+        in_vain: the advice if nothing more is known.
+        by_grid: the advice for blocks that wait for others of their grid.
+    """
     lowered = lower(program)
     holds = blame(program, lowered, warps) if program.arch < VOLTA else Blame.NO
-    if holds is Blame.YES or (holds and not absent.advice):
+    if holds is Blame.YES or (holds and not by_grid):
         return [
             f"lanes of a warp do not go on independently on {program.architecture}: those that wait are on the",
             "reconvergence stack until the running ones leave the loop, so they can neither release the lock nor set the",
@@ -197,12 +223,12 @@ def _advice(program: Program, warps: Sequence[tuple[int, Sequence[Group]]], abse
     if LAUNCHES in program.services:
         return [
             "kernels that a kernel launches begin only after it has ended, so it cannot wait for them",
-            *absent.advice,
+            *by_grid,
         ]
     running = [group for _, groups in warps for group in groups if group.what == "runs"]
     if any(waits_for_mbarrier(program, lowered, group.instruction) for group in running[:SHOWN_BLOCKS]):
         return [
             "the phase of an mbarrier is never completed: do as many threads arrive as its init expects, and as many bytes as expect_tx announces?",
-            *absent.advice,
+            *by_grid,
         ]
-    return [IN_VAIN, *absent.advice]
+    return [in_vain, *by_grid]

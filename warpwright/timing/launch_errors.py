@@ -20,14 +20,25 @@ from warpwright.engine.faults import (
 from warpwright.engine.kernels import Traced
 from warpwright.engine.lane_positions import Group, StandingBlock
 from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
-from warpwright.engine.standstill import standstill_error
-from warpwright.errors import DeadlockError
+from warpwright.engine.standstill import Among, standstill_error
+from warpwright.errors import DeadlockError, ExecutionError
 from warpwright.timing.interface import TimingCancelled, TimingError
 from warpwright.timing.state import AT_CLUSTER, AT_PRODUCT
 
 
-def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Exception:
-    """The timing model's stop as the error that the functional engine would raise."""
+def explain(error: TimingError, context: LaunchContext, kernel: Traced, among: Among | None = None) -> Exception:
+    """The timing model's stop as the error that the functional engine would raise.
+
+    Args:
+        among: the launches of other GPUs that ran at once.
+    """
+    found = _explained(error, context, kernel, among)
+    if among is not None and error.status != Status.STANDSTILL and isinstance(found, ExecutionError):
+        found.args = ("\n  ".join([str(found), *among.lines]),)
+    return found
+
+
+def _explained(error: TimingError, context: LaunchContext, kernel: Traced, among: Among | None) -> Exception:
     program, geometry = context.program, context.geometry
     if not error.warps:
         return error
@@ -38,7 +49,7 @@ def explain(error: TimingError, context: LaunchContext, kernel: Traced) -> Excep
         arrived = [warp[f"arrived_{number}"] for number in range(NAMED_BARRIERS)]
         return deadlock_error(program, block, _waiting(context, same), arrived)
     if error.status == Status.STANDSTILL:
-        return _endless(context, error, kernel)
+        return _endless(context, error, kernel, among)
     stop = Stop(
         block=block,
         warp_in_block=warp["warp_in_block"],
@@ -77,7 +88,7 @@ def positions_at(stop: TimingCancelled, context: LaunchContext) -> str:
     return positions(program, first, list(found_at.items()), len(set(blocks)))
 
 
-def _endless(context: LaunchContext, error: TimingError, kernel: Traced) -> DeadlockError:
+def _endless(context: LaunchContext, error: TimingError, kernel: Traced, among: Among | None) -> DeadlockError:
     """The instructions that the warps of a launch that never ends repeat."""
     full = (1 << context.program.lanes) - 1
     found_at: dict[Dim3, dict[int, list[Group]]] = {}
@@ -92,7 +103,7 @@ def _endless(context: LaunchContext, error: TimingError, kernel: Traced) -> Dead
             found_at[block] = {n: [] for n in range(context.geometry.warps_per_block)}
         found_at[block][w["warp_in_block"]] = found
     standing = [StandingBlock(block, list(warps.items())) for block, warps in found_at.items()]
-    return standstill_error(context, standing, error.waiting_blocks)
+    return standstill_error(context, standing, error.waiting_blocks, among)
 
 
 def _barrier_of(warp: Mapping[str, int]) -> str:
