@@ -12,6 +12,7 @@ import pytest
 import warpwright as ww
 from warpwright.native import intrinsics
 from warpwright.timing import host_threads
+from warpwright.tools.launch_tables import in_full_summary
 
 SOURCE = """
 // One thread of each GPU adds to a word of the first GPU's memory and polls it: a barrier of all of them.
@@ -75,9 +76,9 @@ extern "C" __global__ void bad(int* p) { p[1 << 28] = 1; }
 """
 
 
-def meeting(name: str, count: int, rounds: int, gpus: int | None = None, block: int = 32) -> tuple[list[ww.Run], list[int]]:  # fmt: skip
+def meeting(name: str, count: int, rounds: int, gpus: int | None = None, block: int = 32, **options: str) -> tuple[list[ww.Run], list[int]]:  # fmt: skip
     """Runs and clocks of ``count`` GPUs that meet; ``gpus``: how many each waits for."""
-    node = ww.System(name)
+    node = ww.System(name, **options)
     word = node.gpus[0].zeros(1, np.uint32)
     clocks = [np.zeros(1, np.int64) for _ in range(count)]
     launches = []
@@ -107,6 +108,16 @@ def test_the_same_launches_take_the_same_cycles_each_time() -> None:
     first, _ = meeting("dgx-1", 3, 3)
     second, _ = meeting("dgx-1", 3, 3)
     assert [run.cycles for run in first] == [run.cycles for run in second]
+
+
+def test_with_sampled_timing_they_are_timed_in_full_and_say_so() -> None:
+    runs, _ = meeting("p100x2-nvlink", 2, 3, timing="sampled")
+    full, _ = meeting("p100x2-nvlink", 2, 3)
+    assert [run.cycles for run in runs] == [run.cycles for run in full]
+    assert in_full_summary(full) == []
+    assert in_full_summary(runs) == [
+        "timed in full, not sampled: meet (kernels of several GPUs that run at once are not sampled)"
+    ]
 
 
 def passing(threads: int = 1, gpus: int = 3) -> list[int]:

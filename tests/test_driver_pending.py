@@ -301,14 +301,20 @@ assert 60 < between(*ends) < 100, between(*ends)
 
 
 def test_a_kernel_of_a_sampled_program_may_wait_for_the_host() -> None:
+    """It is timed in full, says so, and has the host time of its machine."""
     run(
         """
+from warpwright.session import session
+runs = []
+session.on_launch = runs.append
 host = cuda.word("cuMemHostAlloc", 4, 2)
 flag, out = ctypes.c_int32.from_address(host), cell()
 flag.value = 0
 cuda.launch(wait, 1, 32, ctypes.c_uint64(host), ctypes.c_uint64(out))
 flag.value = 41
 assert word(out) == 42
+assert [one.timed_in_full for one in runs] == ["it polls memory"]
+assert runs[0].wall_seconds > 0, runs[0].wall_seconds
 """,
         "sampled",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,20 @@ def test_a_failure_that_no_race_explains_has_no_note(tmp_path: Path) -> None:
     right = CliRunner().invoke(app, ["run", "--timing", "off", str(program)])
     assert right.exit_code == 0
     assert "note:" not in right.stderr
+
+
+def test_a_program_that_has_been_checked_is_not_told_to_check(tmp_path: Path) -> None:
+    """By its own choice, or in a process of its own by the command's."""
+    program = tmp_path / "late.py"
+    program.write_text(PROGRAM.replace('GPU("a100")', 'GPU("a100", check="racecheck")') + "sys.exit(3)\n")
+    result = CliRunner().invoke(app, ["run", "--timing", "off", str(program)])
+    assert result.exit_code == 3
+    assert "note: the program failed" not in result.stderr
+    program.write_text(PROGRAM + "sys.exit(3)\n")
+    result = CliRunner().invoke(app, ["run", "--check", "racecheck", sys.executable, str(program)])
+    assert "Race reported" in result.stdout
+    assert result.exit_code == 3
+    assert "note: the program failed" not in result.stderr
 
 
 @pytest.mark.ci

@@ -60,6 +60,7 @@ def runs() -> list[Any]:
         "simulation_speed": 1e6,
         "library": None,
         "gpu_number": 0,
+        "skipped": False,
     }
     return [SimpleNamespace(**made), SimpleNamespace(**{**made, "timed": False})]
 

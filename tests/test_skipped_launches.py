@@ -9,6 +9,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.timing import unchanged_launches
+from warpwright.tools.launch_tables import launch_columns, repeats_summary
 
 SOURCE = """
 extern "C" __global__ void stamps(int* a, int* b) { int begin = clock(); a[threadIdx.x] = begin; a[threadIdx.x + 64] = clock() - begin; }
@@ -77,7 +78,7 @@ def test_skipped_launches_change_neither_memory_nor_cycles(seed: int, monkeypatc
         assert skipping.memory() == executing.memory(), (number, what)
         if run is not None and expected is not None:
             assert (run.cycles, run.instructions) == (expected.cycles, expected.instructions), (number, what)
-            skipped += run.repeated
+            skipped += run.skipped
     assert skipped >= 10
 
 
@@ -96,3 +97,26 @@ def test_with_kept_caches_only_clocks_may_differ(seed: int, monkeypatch: pytest.
         assert skipping.memory() == executing.memory(), (number, what)
         skipped += run is not None and run.repeated
     assert skipped >= 3
+
+
+def test_the_table_tells_skipped_launches_from_executed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unchanged_launches, "LEAST_SECONDS", 0)
+    monkeypatch.setattr(unchanged_launches, "BYTES_PER_SECOND", 1e15)
+    machine = Machine("cold")
+    steps = [("within", 0, 0)] * 4 + [("sums", 0, 0)] * 3
+    runs = [run for what in steps if (run := machine.step(what)) is not None]
+    skipped = [run.skipped for run in runs]
+    assert 0 < sum(skipped) == sum(run.repeated for run in runs)
+    assert not any(skipped[4:])
+    column = next(column for column in launch_columns(runs) if column.heading == "simulated")
+    assert [cell == "skipped" for cell in column.cells] == skipped
+    assert [run.to_dict()["skipped"] for run in runs] == skipped
+    told = f"of 7 launches repeat an earlier one and reuse its time: {sum(skipped)} were skipped, because they would leave memory as it is"
+    assert repeats_summary(runs) == f"{sum(skipped)} {told}"
+    runs[-1].repeated = True
+    assert repeats_summary(runs) == f"{sum(skipped) + 1} {told}; 1 executed for the results"
+    assert (
+        repeats_summary(runs[4:])
+        == "1 of 3 launches repeat an earlier one and reuse its time; each was executed for its results"
+    )
+    assert repeats_summary(runs[:1]) == ""

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from warpwright.timing.unchanged_launches import Look
 
 
+IN_FULL = "kernels of several GPUs that run at once are not sampled"
+"""Why such a launch is timed in full with ``timing="sampled"``."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceMember:
     """One GPU's launch."""
@@ -41,10 +45,9 @@ def refuse(launcher: Launcher) -> None:
     """
     gpu, loaded = launcher.kernel.gpu, launcher.kernel._loaded
     name = launcher.kernel.name
-    if gpu.timing == "sampled" or gpu.checker is not None:
+    if gpu.checker is not None:
         raise UnsupportedError(
-            f"{name}: kernels of several GPUs run at once without checks, timed in full or not at all: omit --check and --timing sampled, "
-            "or launch the kernels one after the other"
+            f"{name}: kernels of several GPUs run at once without checks: omit --check, or launch the kernels one after the other"
         )
     if calls_services(loaded) or uses_textures(loaded.program) or copies_in_bulk(loaded):
         raise UnsupportedError(
@@ -129,6 +132,7 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
         if job.launcher.kernel.gpu.timing == "off":
             job.timing = None
         run = job.result()
+        run.timed_in_full = IN_FULL if run.timed and job.launcher.kernel.gpu.timing == "sampled" else ""
         runs.append(run)
         if session.on_launch is not None:
             session.on_launch(run)

@@ -5,6 +5,7 @@ Their machine stops where one of them ends, and at the time of the host's next w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -115,6 +116,7 @@ class ResidentLaunches:
         job, grid = self._job.jobs[number], self._job.grids_ended[number]
         job.timing = grid.result if self._timed else None
         job.counts = Counts(grid.instructions, grid.thread_instructions, job.context.geometry.blocks)
+        job.wall_seconds = self._job.host_seconds[number]
         run = job.result()
         run.origin = self._origins[number]
         if session.on_launch is not None:
@@ -176,6 +178,8 @@ class _Slice(GroupJob):
         self.until: int | None = None
         self.ended: list[int] = []
         self.grids_ended: dict[int, Any] = {}
+        self.host_seconds = [0.0] * len(jobs)
+        """Host time of each launch: that of the machine, in equal parts by the launches that had not ended."""
 
     def made(self) -> StoppingMachine:
         """The machine, which is made when it is first asked for."""
@@ -194,6 +198,7 @@ class _Slice(GroupJob):
 
         gpu = self.launcher.kernel.gpu
         machine = self.made()
+        began = time.perf_counter()
         try:
             self.phase = "running" if is_model_loaded() else "model"
             # What kernels print and where malloc puts things is the same in every run on one thread alone.
@@ -204,5 +209,8 @@ class _Slice(GroupJob):
             raise KeyboardInterrupt from None
         except TimingError as error:
             raise self.explained(error, self.kernels) from None
+        left = [number for number in range(len(self.jobs)) if number not in self.grids_ended]
+        for number in left:
+            self.host_seconds[number] += (time.perf_counter() - began) / len(left)
         for number in self.ended:
             self.grids_ended[number] = machine.grid(number)

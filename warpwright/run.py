@@ -169,6 +169,10 @@ class Run:
     """For a launch from a drop-in library under ``--library-model``: the measured ratio that its time is multiplied by."""
     repeated: bool = False
     """True if an earlier launch began in the same state and this one reuses its time (``timing/timing_cache.py``)."""
+    skipped: bool = False
+    """True if it was not executed either: an earlier launch found the same memory, and left it as it was (``timing/unchanged_launches.py``)."""
+    timed_in_full: str = ""
+    """Why every instruction was timed although ``timing="sampled"`` was asked for and the grid is large enough, or several GPUs run at once; otherwise empty."""
     caches: str = "cold"
     """``"kept"`` if it found in L2 what earlier launches, copies and fills had left; ``"cold"`` if it began with empty caches, as a sampled launch always does."""
     gpu_number: int = 0
@@ -597,7 +601,7 @@ class Job:
         self.context = context
         self.counts = Counts()
         self.timing: TimingResult | None = None
-        self.repeated = False
+        self.repeated = self.skipped = False
         self.failure: BaseException | None = None
         self.positions = ""
         """Where the warps were when the host stopped the launch."""
@@ -898,7 +902,7 @@ class Job:
     def skip(self, timing: TimingResult, counts: Counts, began: float) -> None:
         """Have the time and the counts of the launch that did what this one would do."""
         self._start(began)
-        self.repeated, self.counts = True, counts
+        self.repeated, self.skipped, self.counts = True, True, counts
         self.wall_seconds = time.perf_counter() - began
         self.timing = replace(timing, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
         self._forget_caches(timing)
@@ -943,13 +947,32 @@ class Job:
 
         gpu, geometry = self.launcher.kernel.gpu, self.context.geometry
         large = gpu.samples_large and geometry.blocks * geometry.threads_per_block >= SAMPLED_THREADS
-        # Timed in full: blocks that belong together or wait for each other, copies that end at a time of their own, and kernels that read the SM's clock.
-        together = is_cooperative(self.context.program) or geometry.cluster_blocks > 1 or self.context.memory.pages_move
-        loaded = self.launcher.kernel._loaded
-        together = together or copies_in_bulk(loaded) or watches_memory(loaded) or reads_cycles(loaded)
-        if (gpu.timing != "sampled" and not large) or together:
+        if (gpu.timing != "sampled" and not large) or self._not_sampled():
             return None
         return plan(self.launcher.chip, geometry.blocks, self.launcher.resident)
+
+    def _not_sampled(self) -> str:
+        """Why no launch of the kernel is sampled by blocks; empty if it may be."""
+        loaded = self.launcher.kernel._loaded
+        reasons = {
+            "its blocks meet at grid barriers": is_cooperative(self.context.program),
+            "the blocks of a cluster run together": self.context.geometry.cluster_blocks > 1,
+            "pages of its memory move": self.context.memory.pages_move,
+            "its copies in bulk end at a time of their own": copies_in_bulk(loaded),
+            "it polls memory": watches_memory(loaded),
+            "it reads the SM's clock": reads_cycles(loaded),
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
+
+    def in_full_because(self) -> str:
+        """Why the launch was timed in full although sampling was asked for; empty if it was sampled, is too small for that, or sampling was not asked for."""
+        from warpwright.timing.block_sampling import plan
+
+        if self.launcher.kernel.gpu.timing != "sampled" or self.timing is None or self.timing.sampling is not None:
+            return ""
+        waits = is_cooperative(self.context.program) or watches_memory(self.launcher.kernel._loaded)
+        small = plan(self.launcher.chip, self.context.geometry.blocks, self.launcher.resident) is None
+        return "" if small and not waits else self._not_sampled()
 
     def result(self) -> Run:
         """Return the record of the launch."""
@@ -980,6 +1003,8 @@ class Job:
             device=chip,
             program=program,
             repeated=self.repeated,
+            skipped=self.skipped,
+            timed_in_full=self.in_full_because(),
             caches="cold" if kernel.gpu.kept_caches is None or (self.timing and self.timing.sampling) else "kept",
             gpu_number=kernel.gpu.number,
             gpu_type=type(kernel.gpu),

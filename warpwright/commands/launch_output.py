@@ -25,7 +25,7 @@ MOST_ROWS = 40
 
 
 def show_launches(runs: list[Run]) -> None:
-    from warpwright.tools.launch_tables import library_summary
+    from warpwright.tools.launch_tables import in_full_summary, library_summary, repeats_summary
     from warpwright.tools.report.evidence import evidence_of
 
     out = console()
@@ -48,10 +48,9 @@ def show_launches(runs: list[Run]) -> None:
         if timed:
             longest = max(timed, key=lambda r: r.seconds)
             out.print(f"{longest.kernel}: {evidence_of(longest).sentence}")
-    if repeated := sum(r.repeated for r in runs):
-        out.print(f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time")
-    if scaled := library_summary(runs):
-        out.print(scaled, markup=False, soft_wrap=True)
+    for line in (repeats_summary(runs), *in_full_summary(runs), library_summary(runs)):
+        if line:
+            out.print(line, markup=False, soft_wrap=True)
 
 
 def show_failures(out: Console) -> None:

@@ -125,8 +125,9 @@ def advise_on_order(words: list[str], chip: str | None) -> None:
     """After a failure with launches and without checks, print how to find out whether the order of threads is the cause."""
     from warpwright.session import session
 
-    if not session.launched or session.check is not None or any(failed.hangs for failed in session.failed_launches):
-        return  # the deadlock message has already given its own advice
+    checked = session.check is not None or bool(session.checkers)
+    if not session.launched or checked or any(failed.hangs for failed in session.failed_launches):
+        return  # a deadlock's message and findings have already given their own advice
     where = f"--system {session.system} " if session.system else f"--gpu {chip} " if chip else ""
     console(stderr=True).print(
         "note: the program failed. If threads race, its result depends on their order, which differs between timing modes, chips and runs; "

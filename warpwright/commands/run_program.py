@@ -151,7 +151,7 @@ def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, fi
     if findings is not None and (findings or not unchecked):
         found = show_findings(findings)
         code = code or found
-    if code and not killed and not own:
+    if code and not killed and not own and findings is None:
         session.launched = launched
         advise_on_order(command, gpu)
     # The program may ignore the result code, and on a card the launch would never have ended.

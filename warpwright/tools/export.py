@@ -59,6 +59,8 @@ def launch_record(run: Run) -> dict[str, Any]:
         "expected_error": None if sampling is None else sampling.expected_error,
         **_library(run),
         "repeated": run.repeated,
+        "skipped": run.skipped,
+        "timed_in_full": run.timed_in_full or None,
         **_origin(run),
         "child_launches": len(run.children),
         "wall_seconds": run.wall_seconds,

@@ -42,6 +42,29 @@ def dims(shape: tuple[int, int, int]) -> str:
     return "x".join(f"{p:,}" if len(parts) == 1 else str(p) for p in parts)
 
 
+def repeats_summary(runs: Sequence[Run]) -> str:
+    """How many launches have the time of an earlier one, and how many of them were not executed; empty if there are none."""
+    repeated = sum(r.repeated for r in runs)
+    if not repeated:
+        return ""
+    text = f"{repeated:,} of {len(runs):,} launches repeat an earlier one and reuse its time"
+    skipped = sum(r.skipped for r in runs)
+    if not skipped:
+        return f"{text}; each was executed for its results"
+    rest = f"; {repeated - skipped:,} executed for the results" if repeated > skipped else ""
+    were = "was" if skipped == 1 else "were"
+    return f"{text}: {skipped:,} {were} skipped, because they would leave memory as it is{rest}"
+
+
+def in_full_summary(runs: Sequence[Run]) -> list[str]:
+    """For ``--timing sampled``: the kernels that were timed in full all the same, one line per reason."""
+    kernels: dict[str, list[str]] = {}
+    for run in runs:
+        if run.timed_in_full and run.kernel not in kernels.setdefault(run.timed_in_full, []):
+            kernels[run.timed_in_full].append(run.kernel)
+    return [f"timed in full, not sampled: {', '.join(some)} ({reason})" for reason, some in kernels.items()]
+
+
 def dram_gb_per_s(run: Run) -> float | None:
     """DRAM traffic of a timed run over its time, or None when it was not counted."""
     if not run.timed or not all(name in run.metrics for name in DRAM_BYTES) or run.seconds <= 0:
@@ -124,7 +147,7 @@ def launch_columns(runs: Sequence[Run]) -> list[Column]:
     return [
         *columns,
         Column("instructions", [f"{r.instructions:,}" for r in runs]),
-        Column("simulated", [amount_text(r.simulation_speed, "/s") for r in runs]),
+        Column("simulated", ["skipped" if r.skipped else amount_text(r.simulation_speed, "/s") for r in runs]),
     ]
 
 

@@ -25,7 +25,16 @@ Row = Mapping[str, Any]
 """A launch as ``Run.to_dict`` gives it."""
 NEEDED = ("kernel", "chip", "cycles", "seconds", "grid_x", "block_x")
 """Columns that a baseline must have."""
-NOT_COMPARED = {"launch", "sm_clock_mhz", "wall_seconds", "compile_seconds", "repeated", "expected_error"}
+NOT_COMPARED = {
+    "launch",
+    "sm_clock_mhz",
+    "wall_seconds",
+    "compile_seconds",
+    "repeated",
+    "skipped",
+    "timed_in_full",
+    "expected_error",
+}
 """Columns that say nothing of the launch's work on the chip."""
 
 
