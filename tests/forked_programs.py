@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -35,11 +36,12 @@ READ_AT_IMPORT = frozenset(["WARPWRIGHT_RESULTS", "WARPWRIGHT_DEBUG", "WARPWRIGH
 
 def _import_all() -> None:
     """What every program on the driver imports sooner or later."""
-    import warpwright.driver.process
-    import warpwright.driver.register_all
-    import warpwright.libraries
-    import warpwright.timing.simulate
-    import warpwright.toolchain  # noqa: F401
+    for name in (
+        *("warpwright.driver.process", "warpwright.driver.register_all", "warpwright.libraries"),
+        *("warpwright.timing.simulate", "warpwright.toolchain", "warpwright.resident_launches"),
+        *("warpwright.tools.progress", "tests.driver_library"),
+    ):
+        importlib.import_module(name)
 
 
 def serve() -> str:

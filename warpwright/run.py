@@ -20,6 +20,7 @@ from warpwright.chips import Chip, Occupancy
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.arguments import pack
 from warpwright.engine.bulk_native import BulkCopies
+from warpwright.engine.cancellation import cancellable
 from warpwright.engine.child_launches import Child, DeviceLaunches
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.device_memory import Allocation
@@ -605,6 +606,8 @@ class Job:
         self.failure: BaseException | None = None
         self.positions = ""
         """Where the warps were when the host stopped the launch."""
+        self.completion = ""
+        """What becomes of the code that was being compiled then."""
         self.compile_seconds = 0.0
         self.wall_seconds = 0.0
         self.begins: Key | None = None
@@ -679,7 +682,8 @@ class Job:
         if self.phase == "running":
             return ""
         what = "the cycle model" if self.phase == "model" else "its machine code"
-        return f"kernel {self.launcher.kernel.name} had not begun: {what} was being compiled"
+        rest = f"; {self.completion}" if self.completion else ""
+        return f"kernel {self.launcher.kernel.name} had not begun: {what} was being compiled{rest}"
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
         done = self.blocks_done()
@@ -712,10 +716,14 @@ class Job:
 
     def _work(self) -> None:
         try:
-            if self.timed:
-                self._timed()
-            else:
-                self._functional()
+            with cancellable(lambda: self.context.cancelled):
+                if self.timed:
+                    self._timed()
+                else:
+                    self._functional()
+        except Cancelled as stop:
+            # Before the kernel ran.
+            self.completion, self.failure = stop.where, KeyboardInterrupt()
         except BaseException as failure:
             self.failure = failure
             session.failed_here += isinstance(failure, ExecutionError)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import IO, Any
 
 from warpwright.native import direct, intrinsics
 from warpwright.native.direct import FULL, KIND, QUICK, code_key, object_code
@@ -31,8 +31,9 @@ from warpwright.toolchain.cache import DiskCache, default_cache, default_folder
 
 NICENESS = 5
 """Of the process while it optimises: a third of the share of a process that competes for its core, so that a launch on all cores gets the optimised code within a minute."""
-_START = "import os; os.fork() and os._exit(0); os.setpgid(0, 0); from warpwright.native.tiered import main; main()"
+_DETACH = "import os; os.fork() and os._exit(0); os.setpgid(0, 0); "
 """The forked process has no parent that must wait for it, and Ctrl-C does not reach it."""
+_START = "from warpwright.native.tiered import main; main()"
 
 
 @dataclass(frozen=True)
@@ -96,20 +97,35 @@ def _give_up(cache: DiskCache, claims: Mapping[str, int]) -> bool:
 def _environment() -> dict[str, str]:
     """The environment of the process that compiles: without variables that this package sets for programs that it runs, such as the simulated clock."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WARPWRIGHT_") and k != "LD_PRELOAD"}
-    limit = {name: os.environ[name] for name in ("WARPWRIGHT_CACHE_MIB",) if name in os.environ}
-    return {**kept, **limit, "WARPWRIGHT_CACHE": str(default_folder().resolve())}
+    own = {name: os.environ[name] for name in ("WARPWRIGHT_CACHE_MIB", "WARPWRIGHT_CPU") if name in os.environ}
+    return {**kept, **own, "WARPWRIGHT_CACHE": str(default_folder().resolve())}
 
 
 def _start(entry: Named, handles: Sequence[int]) -> None:
+    start_detached(_START, (entry.module, entry.name), handles)
+
+
+def start_detached(program: str, words: Sequence[str], handles: Sequence[int], stdin: IO[bytes] | None = None) -> None:
+    """Start a process that compiles, and outlives this one.
+
+    Args:
+        program: Python code.
+        words: its command line; the numbers of the handles follow.
+        handles: file descriptors that it inherits.
+        stdin: what it reads, by default nothing.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
     # The working folder, which Python searches first, is the package's: the program's may hold modules of any name.
     package = Path(__file__).parent.parent.parent
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(
-        [sys.executable, "-c", _START, entry.module, entry.name, *map(str, handles)],
+        [sys.executable, "-c", _DETACH + program, *words, *map(str, handles)],
         cwd=package,
         env=_environment(),
         pass_fds=handles,
-        stdin=quiet,
+        stdin=quiet if stdin is None else stdin,
         stdout=quiet,
         stderr=quiet,
     )

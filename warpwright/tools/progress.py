@@ -6,13 +6,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
-from rich.progress import Progress as Bar
-
 from warpwright.quantity_text import figures
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
     from warpwright.run import Progress
 
 LINE_SECONDS = 5.0
@@ -73,12 +72,14 @@ def describe(progress: Progress) -> str:
 
 
 class ProgressLine:
-    """Shows the latest :class:`Progress` as a bar in place; removes itself when the launch has finished."""
+    """Shows the latest :class:`Progress` as a bar in place; removes itself when the launch has finished.
+
+    Rich is imported when a bar begins: most launches end before, and processes without a terminal have none.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
+        self._console = console
         self._bar: Bar | None = None
-        self._task = TaskID(0)
 
     def __call__(self, progress: Progress) -> None:
         if progress.finished:
@@ -86,15 +87,22 @@ class ProgressLine:
                 self._bar.stop()
                 self._bar = None
             return
-        if self._bar is None:
-            columns = TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[where]}")
-            self._bar = Bar(*columns, console=self._console, transient=True)
-            self._task = self._bar.add_task(progress.kernel, total=None, where="")
-            self._bar.start()
+        bar = self._bar or self._begin(progress.kernel)
         # Without a block that has ended, the bar only shows that something is going on.
         total = progress.blocks if progress.blocks_done else None
         where = f"{describe(progress)} (Ctrl-C stops it)"
-        self._bar.update(self._task, total=total, completed=progress.blocks_done, where=where)
+        bar.update(bar.task_ids[0], total=total, completed=progress.blocks_done, where=where)
+
+    def _begin(self, kernel: str) -> Bar:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[where]}")
+        self._bar = Bar(*columns, console=self._console or Console(stderr=True), transient=True)
+        self._bar.add_task(kernel, total=None, where="")
+        self._bar.start()
+        return self._bar
 
 
 class ProgressLog:

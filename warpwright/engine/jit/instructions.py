@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpwright.engine.abi import WARP
 from warpwright.engine.blocks import recorded_accesses
+from warpwright.engine.cancellation import check_cancelled
 from warpwright.engine.jit import cross_lane as ln
 from warpwright.engine.jit.floats import canonical_word
 from warpwright.engine.jit.function_writer import Masks, Val
@@ -39,6 +40,7 @@ class Instructions(Stops):
             w.exec = w.and_mask(w.mask, w.guard, w.guard_inverted)
 
     def _instruction(self, index: int, after_barrier: bool = False) -> list[Val]:
+        check_cancelled()
         self._set_exec(index)
         values = self._operations(index, after_barrier=after_barrier)
         if any(op.name in ("load", "store", "atomic", "texture", "bulk") for op in self.w.lowered[index].ops):
