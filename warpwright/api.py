@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -29,10 +30,12 @@ from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.chips.chip import GENERATIONS
 from warpwright.chips.chip import fields as chip_fields
+from warpwright.engine.card_pages import OverrunWarnings
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import (
     KernelNotFoundError,
     LaunchError,
+    MemoryOverrunWarning,
     UnsupportedError,
     WarpwrightError,
     whole_number,
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from warpwright.tools.checks import Checker, Finding
 
 DEFAULT_CHIP = "h200"
+MEMORY_FAULTS = ("allocation", "page")
 TIMINGS = ("full", "sampled", "off")
 CACHES = ("cold", "kept")
 ENGINES = ("compiled", "tiered", "interpreter")
@@ -111,6 +115,33 @@ def _check_choices(timing: str, engine: str, threads: int | None, caches: str | 
         raise UnsupportedError(f"threads={threads!r}: must be a positive number of host threads, or None")
     if caches not in (None, *CACHES):
         raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
+
+
+def _warn_of_overrun(message: str) -> None:
+    warnings.warn(message, MemoryOverrunWarning, stacklevel=1)
+
+
+def _faults_by_page(memory_faults: str, check: str | Sequence[str]) -> bool:
+    """Whether accesses fault by page; refuses unknown values, and checks, which report every access outside its allocation."""
+    if memory_faults not in MEMORY_FAULTS:
+        raise UnsupportedError(
+            f"memory_faults={memory_faults!r} is not known; use memory_faults='allocation' or memory_faults='page'"
+        )
+    if memory_faults == "page" and check:
+        raise UnsupportedError(
+            "checks report every access outside its allocation: omit memory_faults='page', or the checks"
+        )
+    return memory_faults == "page"
+
+
+def _memory_of(chip: Chip, options: GpuOptions, check: str | Sequence[str]) -> DeviceMemory:
+    """A GPU's memory."""
+    return DeviceMemory(
+        chip.dram.dram_kib * 1024,
+        unified=options.unified or options.device is not None,
+        ordinal=options.device or 0,
+        faults_by_page=_faults_by_page(session.memory_faults or options.memory_faults, check),
+    )
 
 
 def _early_loaders(arch: int) -> tuple[Callable[..., PtxModule], Callable[..., PtxModule]]:
@@ -182,6 +213,9 @@ class GpuOptions:
     """Device addresses equal host addresses, as unmodified CUDA programs expect of managed memory."""
     device: int | None = None
     """Number of the device in the drop-in driver, which selects its address range (with ``unified``) and its entry in ``--gpu``."""
+    memory_faults: str = "allocation"
+    """``"allocation"``: an access outside its allocation fails; ``"page"``: as on a card, it fails only if it leaves the mapped pages of 2 MiB, in which the
+    allocations are where a card's driver places them, and otherwise a warning names it.  ``warpwright run --memory-faults`` overrides it."""
 
 
 def _options_and_overrides(options: GpuOptions | None, changes: Mapping[str, Any]) -> tuple[GpuOptions, dict[str, Any]]:
@@ -260,9 +294,9 @@ class GPU:
         self.functional_threads = threads or 1
         self.policies = policies.Policies.named(chosen.scheduler, chosen.l1_replacement)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
-        self.memory = DeviceMemory(
-            self.chip.dram.dram_kib * 1024, unified=chosen.unified or device is not None, ordinal=device or 0
-        )
+        self.memory = _memory_of(self.chip, chosen, check)
+        self.overruns = OverrunWarnings(_warn_of_overrun)
+        """Warnings of accesses outside all allocations that a card would not notice."""
         self.number = device or 0
         """Its number among the program's devices."""
         self.caches = caches or ("cold" if device is None else "kept")

@@ -56,7 +56,7 @@ class DeviceArray:
         self.nbytes = self.size * dtype.itemsize
         label = f"array {name!r}" if name else f"array {dtype}[{', '.join(map(str, shape))}]"
         self.memory = memory
-        self._allocation = memory.allocate(self.nbytes, label, undefined=True)
+        self._allocation = memory.allocate(self.nbytes, label, undefined=True, of_program=True)
         self._finalizer = weakref.finalize(self, memory.abandon, self._allocation)
         self._finalizer.atexit = False
 

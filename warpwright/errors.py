@@ -119,6 +119,10 @@ class MemoryFaultError(ExecutionError, FaultingAccess):
         vars(self).update(vars(fault or FaultingAccess()))
 
 
+class MemoryOverrunWarning(RuntimeWarning):
+    """A kernel accessed memory outside every allocation where a card would not notice it (``memory_faults="page"``)."""
+
+
 class TrapError(ExecutionError):
     """The kernel stopped itself with a failed assertion or a trap instruction."""
 

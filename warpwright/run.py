@@ -25,6 +25,7 @@ from warpwright.engine.child_launches import Child, DeviceLaunches
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.faults import overrun_text
 from warpwright.engine.kernels import (
     Execution,
     compiled_execution,
@@ -727,6 +728,8 @@ class Job:
         except BaseException as failure:
             self.failure = failure
             session.failed_here += isinstance(failure, ExecutionError)
+            if self.context.memory.pages is not None:
+                self.context.memory.pages.forget_overrun()
 
     def _functional(self) -> None:
         gpu, loaded = self.launcher.kernel.gpu, self.launcher.kernel._loaded
@@ -810,7 +813,7 @@ class Job:
                 self.timing, self.counts = simulate_sampled(
                     self.launcher.chip, chosen, grid, rest.run_range, host, policies=gpu.policies
                 )
-                self._forget_caches(self.timing)
+                self.forget_caches(self.timing)
         except Cancelled as stop:
             self.positions = stop.where
             raise KeyboardInterrupt from None
@@ -849,7 +852,7 @@ class Job:
         self.repeated = True
         repeats.confirm(self._same, self.counts.warp_instructions)
         self.timing = replace(before, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
-        self._forget_caches(before)
+        self.forget_caches(before)
         self._note_end()
         return True
 
@@ -870,7 +873,7 @@ class Job:
             self._reads = ReadPieces(self.context.memory)
         return False
 
-    def _forget_caches(self, timing: TimingResult) -> None:
+    def forget_caches(self, timing: TimingResult) -> None:
         """Begin with cold caches after a sampled launch: its sections ran on parts of the chip, so what it leaves is not known."""
         kept = self.launcher.kernel.gpu.kept_caches
         if kept is not None and timing.sampling is not None:
@@ -913,7 +916,7 @@ class Job:
         self.repeated, self.skipped, self.counts = True, True, counts
         self.wall_seconds = time.perf_counter() - began
         self.timing = replace(timing, wall_seconds=self.wall_seconds, cpu_seconds=self.wall_seconds)
-        self._forget_caches(timing)
+        self.forget_caches(timing)
 
     def _simulate_whole(self, grid: Grid, host: Supervision) -> tuple[TimingResult, Counts]:
         """Time every block of the launch."""
@@ -922,9 +925,9 @@ class Job:
 
         gpu = self.launcher.kernel.gpu
         host = replace(host, saver=self._saver())
-        run = simulate_steps if self._samples_steps() else simulate
+        run = simulate_steps if self.samples_steps() else simulate
         timing = run(self.launcher.chip, grid, host, policies=gpu.policies, kept=gpu.kept_caches)
-        self._forget_caches(timing)
+        self.forget_caches(timing)
         metrics = timing.metrics
         counts = Counts(
             int(metrics.get("smsp__inst_executed.sum", 0)),
@@ -933,7 +936,7 @@ class Job:
         )
         return timing, counts
 
-    def _samples_steps(self) -> bool:
+    def samples_steps(self) -> bool:
         """Whether the launch is timed only until its steps between grid barriers repeat themselves."""
         from warpwright.timing.step_sampling import repeats_steps
 
@@ -982,8 +985,17 @@ class Job:
         small = plan(self.launcher.chip, self.context.geometry.blocks, self.launcher.resident) is None
         return "" if small and not waits else self._not_sampled()
 
+    def _report_overrun(self) -> None:
+        """Warn of an access outside all allocations that a card would not notice."""
+        context, gpu = self.context, self.launcher.kernel.gpu
+        overrun = context.memory.pages.take_overrun(context.address) if context.memory.pages is not None else None
+        if overrun is not None:
+            message = overrun_text(context.program, context.geometry, context.memory, overrun)
+            gpu.overruns.warn(context.program.name, message)
+
     def result(self) -> Run:
         """Return the record of the launch."""
+        self._report_overrun()
         kernel, geometry, resident = self.launcher.kernel, self.launcher.geometry, self.launcher.resident
         chip = self.launcher.chip
         program = self.context.program

@@ -111,6 +111,8 @@ class Session:
     timing: str | None = None
     caches: str | None = None
     """How timed launches of every GPU begin: ``cold`` or ``kept``, whatever the program asks for."""
+    memory_faults: str | None = None
+    """Where accesses of every GPU fault: outside their ``allocation`` or their ``page``, whatever the program asks for."""
     simulates_host_clock: bool = False
     """Whether the program reads simulated time from its host's clocks."""
     host_clock: HostTime | None = field(default_factory=lambda: _installed_clock())

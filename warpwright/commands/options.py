@@ -33,6 +33,12 @@ CachesOption = Annotated[
         help="cold (each launch begins with empty caches, as under Nsight Compute) or kept (it finds what earlier launches and copies left: the default for unmodified programs)."
     ),
 ]
+MemoryFaultsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="allocation (default: an access outside its allocation fails) or page (as on a card, only if it leaves the mapped pages of 2 MiB; others give a warning)."
+    ),
+]
 CheckOption = Annotated[
     str | None,
     typer.Option(

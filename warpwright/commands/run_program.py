@@ -29,6 +29,7 @@ from warpwright.commands.options import (
     JsonOption,
     LevelOption,
     LibraryModelOption,
+    MemoryFaultsOption,
     ParquetOption,
     RecordOption,
     ReportOption,
@@ -52,6 +53,7 @@ from warpwright.commands.run_settings import (
     graphics_kept,
     host_clock_of,
     library_times_of,
+    memory_faults_of,
     time_limit,
 )
 
@@ -67,6 +69,7 @@ class RunOptions:
     system: SystemOption = None
     timing: TimingOption = None
     caches: CachesOption = None
+    memory_faults: MemoryFaultsOption = None
     check: CheckOption = None
     check_level: LevelOption = None
     report: ReportOption = None
@@ -114,6 +117,7 @@ def run(
         time_limit(o.timeout),
         host_clock_of(o.host_clock, timing),
         caches_of(o.caches, timing),
+        memory_faults_of(o.memory_faults, check, o.checkpoint),
         errors_injected(o.inject, check),
         library_times_of(o.library_model, gpu, timing),
         checkpoints_saved(program, timing, o.checkpoint, o.checkpoint_every),

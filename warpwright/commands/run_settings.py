@@ -99,6 +99,25 @@ def caches_of(name: str | None, timing: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def memory_faults_of(name: str | None, check: str | None, checkpoint: Path | None) -> Iterator[None]:
+    """Within the ``with`` block, accesses of every GPU of the program fault as ``--memory-faults`` says."""
+    from warpwright.api import MEMORY_FAULTS
+    from warpwright.session import session
+
+    if name is not None and name not in MEMORY_FAULTS:
+        raise fail(f"--memory-faults {name} is not known: {' or '.join(MEMORY_FAULTS)}", MISUSED)
+    if name == "page" and check is not None:
+        raise fail("--check reports every access outside its allocation: omit --memory-faults page", MISUSED)
+    if name == "page" and checkpoint is not None:
+        raise fail("--checkpoint saves allocations, not pages: omit --memory-faults page", MISUSED)
+    session.memory_faults = name
+    try:
+        yield
+    finally:
+        session.memory_faults = None
+
+
+@contextlib.contextmanager
 def checkpoints_saved(program: str, timing: str | None, path: Path | None, every: int | None) -> Iterator[None]:
     """Within the block, checkpoints of the program's launches are written."""
     if path is None:

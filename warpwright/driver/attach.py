@@ -225,6 +225,7 @@ def child_environment(chip: str | None, timing: str | None, results: Path | None
             ("SYSTEM", session.system and _lasting(session.system)),
             ("TIMING", timing),
             ("CACHES", session.caches),
+            ("MEMORY_FAULTS", session.memory_faults),
             ("CHECK", session.check),
             ("ORIGINS", "1" if session.notes_origins else ""),
             ("CHECK_LEVEL", session.check_level),

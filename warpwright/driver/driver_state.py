@@ -220,8 +220,10 @@ class Device:
             check_level=level,
             device=self.ordinal,
             caches=caches,
+            memory_faults=os.environ.get("WARPWRIGHT_MEMORY_FAULTS") or "allocation",
         )
         made.on_output = printf_buffer.keep
+        made.overruns.tell = say
         machine = state().machine
         if machine is not None:
             from warpwright.system import connect

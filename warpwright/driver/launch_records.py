@@ -76,6 +76,7 @@ def start() -> None:
     if os.environ.get(_THREADS):
         session.threads = int(os.environ[_THREADS])
     session.caches = os.environ.get("WARPWRIGHT_CACHES") or session.caches
+    session.memory_faults = os.environ.get("WARPWRIGHT_MEMORY_FAULTS") or session.memory_faults
     session.inject = os.environ.get("WARPWRIGHT_INJECT") or session.inject
     session.library_model = os.environ.get("WARPWRIGHT_LIBRARY_MODEL") or session.library_model
     session.notes_origins = session.notes_origins or os.environ.get("WARPWRIGHT_ORIGINS") == "1"

@@ -55,7 +55,10 @@ def allocate(size: int, kind: str = DEVICE, flags: int = 0, device: Device | Non
         raise CudaError(results.OUT_OF_MEMORY)
     name, place = f"{kind} of {size:,} bytes", _PLACES.get(kind, abi.HERE)
     alignment = _PAGE_BYTES if kind == DEVICE and size >= _OWN_PAGES_FROM_BYTES else ALIGNMENT_BYTES
-    allocation = memory.allocate(size, name, undefined=kind == DEVICE, place=place, alignment_bytes=alignment)
+    device_memory = kind == DEVICE
+    allocation = memory.allocate(
+        size, name, undefined=device_memory, place=place, alignment_bytes=alignment, of_program=device_memory
+    )
     if kind == MANAGED:
         memory.manage(allocation)
     if kind in (HOST, MANAGED):

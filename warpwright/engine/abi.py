@@ -209,8 +209,25 @@ LAUNCH = Layout(
     taking_sms=1,  # pointer to u64 numbers of the SMs that take the launch's blocks, ascending
     taking_sm_count=1,
     lanes=1,  # lanes of a warp
+    pages=1,  # pointer to pairs as `allocations`: mapped pages, in which accesses outside all allocations do not fault
+    page_count=1,  # 0 unless faults are those of a card's pages
+    overrun=1,  # pointer to OVERRUN
 )
 """One per launch; read-only for warps."""
+
+OVERRUN = Layout(
+    found=1,  # 1 once the other fields are set; 2 by the interpreter, which sets address and bytes only
+    launch=1,  # pointer to LAUNCH
+    address=1,
+    bytes=1,
+    instruction=1,
+    warp_in_block=1,
+    lane=1,
+    block_x=1,
+    block_y=1,
+    block_z=1,
+)
+"""The first access of a launch that was outside all allocations, but in a mapped page."""
 
 SPILL_HEADER_BYTES = 64
 """The part of a save area that must be zeroed before each warp; the rest is zeroed only before a launch."""

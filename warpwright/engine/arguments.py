@@ -329,7 +329,7 @@ def _place_arrays(pointers: Sequence[tuple[ParameterType, npt.NDArray[Any]]], pa
     first_use = {id(buffer): parameter.ordinal for parameter, _, buffer in sorted(held, key=lambda h: -h[0].ordinal)}
     packed.buffers.sort(key=lambda buffer: first_use[id(buffer)])
     for buffer in packed.buffers:
-        buffer.allocation = packed.memory.allocate(buffer.size_bytes, buffer.name)
+        buffer.allocation = packed.memory.allocate(buffer.size_bytes, buffer.name, of_program=True)
         if buffer.size_bytes:
             packed.memory.view(buffer.allocation.address, buffer.size_bytes)[...] = buffer.bytes()
     for parameter, start, buffer in held:

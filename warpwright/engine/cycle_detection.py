@@ -56,8 +56,6 @@ def memory_digest(memory: DeviceMemory, own: Iterable[npt.NDArray[Any]], without
     digest = hashlib.sha1(usedforsecurity=False)
     for contents in own:
         digest.update(contents.data)
-    for allocation in memory:
-        if allocation.address in without:
-            continue
-        digest.update(memory.view(allocation.address, allocation.size_bytes, read_only=True).data)
+    for address, size_bytes in memory.writable(without):
+        digest.update(memory.view(address, size_bytes, read_only=True).data)
     return digest.digest()

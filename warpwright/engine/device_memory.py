@@ -18,7 +18,7 @@ import sys
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +40,7 @@ from warpwright.engine.abi import (
     is_peer,
     peer_place,
 )
+from warpwright.engine.card_pages import PAGE_BYTES, CardPages
 from warpwright.engine.host_coherence import ProbeFilter, ShootDown, Translations, without, writable_ranges
 from warpwright.engine.managed_pages import ManagedMemory, Migration
 from warpwright.errors import FreedArrayError, OutOfMemoryError
@@ -85,6 +86,7 @@ _NO_ACCESS = 0
 _MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
 
 Bytes = npt.NDArray[np.uint8]
+_NO_RANGES: npt.NDArray[np.uint64] = np.zeros((0, 2), np.uint64)
 
 
 @dataclass(slots=True, eq=False)
@@ -107,6 +109,8 @@ class Allocation:
     """True for ordinary memory of the process, whose addresses the host's page tables translate."""
     reserved_bytes: int = 0
     """Bytes of device addresses that it takes, if more than its size: whole pages that migrate."""
+    in_pages: bool = False
+    """Whether it is in the program's pages (``DeviceMemory.pages``)."""
 
     @property
     def end(self) -> int:
@@ -284,6 +288,10 @@ def _reserve_unified(ordinal: int, size_bytes: int) -> mmap.mmap | _PlacedMappin
     return _reserve(wanted_bytes)
 
 
+def _bytes_of(mapping: mmap.mmap | _PlacedMapping) -> Bytes:
+    return np.asarray(mapping) if isinstance(mapping, _PlacedMapping) else np.frombuffer(mapping, dtype=np.uint8)
+
+
 class DeviceMemory:
     """Global memory of one device.
 
@@ -293,19 +301,20 @@ class DeviceMemory:
         unified: device addresses are the host's own, so that host memory can be mapped (:meth:`map`) and one pointer
             serves both, as under CUDA's unified addressing.
         ordinal: which of a process's devices it is; each has its own part of the unified addresses.
+        faults_by_page: accesses outside all allocations fault only where a card's do (``card_pages.py``).
     """
 
-    def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0) -> None:
+    def __init__(
+        self, size_bytes: int, *, unified: bool = False, ordinal: int = 0, faults_by_page: bool = False
+    ) -> None:
+        self.pages: CardPages | None = CardPages() if faults_by_page else None
+        """The program's pages, if accesses fault by page; None: every access outside its allocation faults."""
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
         _keep_windows_clear()
         self._mapping: mmap.mmap | _PlacedMapping = (
             _reserve_unified(ordinal, size_bytes) if unified else _reserve(size_bytes)
         )
-        self._bytes: Bytes = (
-            np.asarray(self._mapping)
-            if isinstance(self._mapping, _PlacedMapping)
-            else np.frombuffer(self._mapping, dtype=np.uint8)
-        )
+        self._bytes = _bytes_of(self._mapping)
         self.span_bytes = len(self._mapping)
         self.capacity_bytes = min(size_bytes, self.span_bytes)
         self._ordinal = ordinal
@@ -383,6 +392,7 @@ class DeviceMemory:
         undefined: bool = False,
         place: int = HERE,
         alignment_bytes: int = ALIGNMENT_BYTES,
+        of_program: bool = False,
     ) -> Allocation:
         """Reserve ``size_bytes`` (zero-filled when fresh).
 
@@ -390,12 +400,16 @@ class DeviceMemory:
             undefined: the program may not rely on the contents (cudaMalloc); the observer is notified.
             place: where a card would store the bytes; their addresses belong to this memory in any case.
             alignment_bytes: alignment of the address, itself a multiple of ``ALIGNMENT_BYTES``.
+            of_program: the program asked for it, and it is placed in ``pages`` if there are any.
 
         Raises:
             OutOfMemoryError: states the requested size, how much is in use and by what.
         """
         with self._lock:
-            made = self._allocate(size_bytes, name, undefined, place, alignment_bytes)
+            if of_program and self.pages is not None and place == HERE:
+                made = self._allocate_in_pages(self.pages, size_bytes, name, undefined)
+            else:
+                made = self._allocate(size_bytes, name, undefined, place, alignment_bytes)
         self._let_see(made, self._open_to)
         return made
 
@@ -413,6 +427,29 @@ class DeviceMemory:
             self._need_room(size_bytes, name)
         places = self._places.get((name, size_bytes))
         wanted = places.pop(0) if places else None
+        start = self._take(span, alignment_bytes, wanted)
+        if start is None:
+            raise self._full(size_bytes, name)
+        allocation = Allocation(
+            self.base + start, size_bytes, name, place=place, moved_bytes=self.moved_bytes, reserved_bytes=reserved
+        )
+        self._begin(allocation, undefined)
+        if size_bytes >= HUGE_FROM_BYTES and not moves:
+            self._ask_for_huge_pages(start, span)
+        return allocation
+
+    def _begin(self, allocation: Allocation, undefined: bool) -> None:
+        self._insert(allocation)
+        self.used_bytes += self._counted(allocation)
+        if self.observer is not None:
+            self.observer.allocated(allocation, undefined)
+
+    def _take(self, span: int, alignment_bytes: int, wanted: int | None = None) -> int | None:
+        """The offset of an unused range, which is used from now on; None if there is none.
+
+        Args:
+            wanted: the address at which it is to begin.
+        """
         for i, begin in enumerate(self._free_starts):
             if wanted is not None and not begin <= wanted - self.base < self._free_ends[i]:
                 continue
@@ -420,20 +457,29 @@ class DeviceMemory:
             if self._free_ends[i] - start >= span:
                 break
         else:
-            raise self._full(size_bytes, name)
+            return None
         rest, end = start + span, self._free_ends[i]
         parts = [(first, last) for first, last in ((begin, start), (rest, end)) if first < last]
         self._free_starts[i : i + 1] = [first for first, _ in parts]
         self._free_ends[i : i + 1] = [last for _, last in parts]
-        allocation = Allocation(
-            self.base + start, size_bytes, name, place=place, moved_bytes=self.moved_bytes, reserved_bytes=reserved
-        )
-        self._insert(allocation)
-        self.used_bytes += self._counted(allocation)
-        if size_bytes >= HUGE_FROM_BYTES and not moves:
-            self._ask_for_huge_pages(start, span)
-        if self.observer is not None:
-            self.observer.allocated(allocation, undefined)
+        return start
+
+    def _allocate_in_pages(self, pages: CardPages, size_bytes: int, name: str, undefined: bool) -> Allocation:
+        """An allocation where a card's driver would place it among the program's others."""
+        self._collect()
+        self._need_room(size_bytes, name)
+
+        def reserve(pages_bytes: int) -> int:
+            start = self._take(pages_bytes, PAGE_BYTES)
+            if start is None:
+                raise self._full(size_bytes, name)
+            return start
+
+        start = pages.place(size_bytes, reserve)
+        allocation = Allocation(self.base + start, size_bytes, name, moved_bytes=self.moved_bytes, in_pages=True)
+        # Overruns of other allocations may have written here.
+        self._scrub(start, size_bytes)
+        self._begin(allocation, undefined)
         return allocation
 
     def _counted(self, allocation: Allocation) -> int:
@@ -674,9 +720,17 @@ class DeviceMemory:
             self.managed.remove(allocation.address)
         self.used_bytes -= self._counted(allocation)
         start = allocation.address - self.base
-        span = _span(max(allocation.size_bytes, allocation.reserved_bytes))
         self._scrub(start, allocation.size_bytes)
-        end = start + span
+        if allocation.in_pages and self.pages is not None:
+            unused = self.pages.release(start)
+            if unused is not None:
+                self._scrub(unused[0], unused[1] - unused[0])
+                self._give_back(*unused)
+            return
+        self._give_back(start, start + _span(max(allocation.size_bytes, allocation.reserved_bytes)))
+
+    def _give_back(self, start: int, end: int) -> None:
+        """A range of addresses is unused again."""
         i = bisect_left(self._free_starts, start)
         joins_next = i < len(self._free_starts) and self._free_starts[i] == end
         joins_previous = i > 0 and self._free_ends[i - 1] == start
@@ -744,6 +798,27 @@ class DeviceMemory:
             if self.translations is not None:
                 self._see_host()
             return self._sorted_table()
+
+    def page_table(self) -> npt.NDArray[np.uint64]:
+        """Mapped pages, as :meth:`table`; none if accesses fault exactly where they leave their allocations."""
+        with self._lock:
+            self._collect()
+            if self.pages is None:
+                return _NO_RANGES
+            if self.pages.table is None:
+                rows = [(self.base + first, self.base + last) for first, last in self.pages.ranges()]
+                self.pages.table = np.array(rows, np.uint64).reshape(len(rows), 2)
+                self.pages.table.setflags(write=False)
+            return self.pages.table
+
+    def writable(self, without: Collection[int] = ()) -> list[tuple[int, int]]:
+        """Address and size of each range that warps can write: allocations, in address order, and after them the program's pages, which contain some of them.
+
+        Args:
+            without: addresses of allocations to omit.
+        """
+        own = [(a.address, a.size_bytes) for a in self if a.address not in without and not a.in_pages]
+        return own + [(int(first), int(last - first)) for first, last in self.page_table()]
 
     def _see_host(self) -> None:
         """Let kernels reach what the process has now of its own memory, at its own addresses."""

@@ -19,6 +19,7 @@ from warpwright.engine.abi import (
     WINDOW_BYTES,
     FaultKind,
 )
+from warpwright.engine.card_pages import Overrun
 from warpwright.engine.code_sites import awaited_operation, find, first_operation, index_at, place_of
 from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory, format_bytes
 from warpwright.engine.lane_positions import Group
@@ -247,6 +248,29 @@ def fault_error(
         space=_space(kind, instruction, meant, stop.address),
         misaligned=kind is FaultKind.MISALIGNED,
         reason=tail,
+    )
+
+
+def overrun_text(program: Program, geometry: Geometry, memory: DeviceMemory, overrun: Overrun) -> str:
+    """The warning of an access outside all allocations that a card does not notice."""
+    stop = Stop(
+        overrun.block,
+        overrun.warp_in_block,
+        1 << overrun.lane,
+        overrun.instruction,
+        int(FaultKind.OUT_OF_BOUNDS),
+        overrun.address,
+        overrun.bytes,
+    )
+    if overrun.located:
+        access = _access_word(instruction_at(program, stop.instruction), None)
+        head, tail = _wrong_access(program, geometry, memory, stop, 0, access)
+        head = f"{head}\n  {_place(program, geometry, stop)}"
+    else:
+        head, tail = _wrong_access(program, geometry, memory, stop, 0, "access")
+    return (
+        f"{head}\n  {tail}\n  a card does not notice it, because the address is in a page of 2 MiB that it has mapped (memory faults by page); "
+        "check memcheck reports every such access"
     )
 
 

@@ -627,6 +627,7 @@ def make_context(
 
 _BANK0, _BANK0_BYTES = LAUNCH.slot("constant_banks"), LAUNCH.slot("constant_bytes")
 _ALLOCATIONS, _ALLOCATION_COUNT = LAUNCH.slot("allocations"), LAUNCH.slot("allocation_count")
+_PAGES, _PAGE_COUNT, _OVERRUN = (LAUNCH.slot(name) for name in ("pages", "page_count", "overrun"))
 _BANK0_AT = LAUNCH.size_bytes
 """Offset of constant bank 0 in the memory of a launch: after LAUNCH, whose size is in whole lines."""
 
@@ -690,6 +691,12 @@ class LaunchTemplate:
             table_at = int(table.ctypes.data)
             self._table = table, table_at
         room[_ALLOCATIONS], room[_ALLOCATION_COUNT] = table_at, len(table)
+        keep: list[Any] = [table, room, self._zeros]
+        if self._memory.pages is not None:
+            pages = self._memory.page_table()
+            room[_PAGES], room[_PAGE_COUNT] = int(pages.ctypes.data), len(pages)
+            room[_OVERRUN] = host_address(self._memory.pages.noted)
+            keep.append(pages)
         room[_BANK0], room[_BANK0_BYTES] = host_address(room) + _BANK0_AT, size
         return LaunchContext(
             self._program,
@@ -697,6 +704,6 @@ class LaunchTemplate:
             self._memory,
             room[: _BANK0_AT // 8],
             {**self._banks, 0: own},
-            [table, room, self._zeros],
+            keep,
             self._sms,
         )

@@ -201,8 +201,7 @@ class InjectedExecution:
         with self.faults.quiet():
             execution = InterpretedExecution(self.context, kernel, 1, judged(kernel.program, kernel.lowered))
         launch = execution.launch
-        table = self.faults.table(self.context.memory.table()).astype(np.int64)
-        launch.globals.starts, launch.globals.ends = table[:, 0], table[:, 1]
+        launch.globals.allocations = self.faults.table(self.context.memory.table()).astype(np.int64)
         strikes = strike_of(
             [one for one in self.sm_faults if one.block == number], self.faults, kernel, self.instruction_limit
         )

@@ -72,6 +72,8 @@ def _ranges(context: LaunchContext) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     joins = False
     for one in context.memory:
+        if one.in_pages:
+            continue
         if one.address in context.passing:
             joins = False
             continue
@@ -80,7 +82,7 @@ def _ranges(context: LaunchContext) -> list[tuple[int, int]]:
         else:
             found.append((one.address, one.size_bytes))
         joins = not one.mapped
-    return found
+    return found + [(int(first), int(last - first)) for first, last in context.memory.page_table()]
 
 
 def _equal(one: Bytes, other: Bytes) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from warpwright.engine.abi import (
     FaultKind,
 )
 from warpwright.engine.bulk import BulkFault
+from warpwright.engine.card_pages import CardPages
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.isa import mbarrier
 from warpwright.isa.ops import Access
@@ -47,6 +48,10 @@ class Global(Protocol):
     def base(self) -> int: ...
     @property
     def table(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def page_table(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def pages(self) -> CardPages | None: ...
 
 
 @dataclass(slots=True)
@@ -56,11 +61,16 @@ class GlobalBytes:
     bytes: npt.NDArray[np.uint8]
     base: int
     table: npt.NDArray[np.uint64]
+    page_table: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
+    """Mapped pages, in which accesses outside all allocations do not fault."""
+    pages: CardPages | None = None
+    """Takes note of such accesses."""
 
 
 def global_memory(memory: DeviceMemory) -> GlobalBytes:
     """The interpreter's view of a device's memory; valid until the next allocation."""
-    return GlobalBytes(memory.view(memory.base, memory.span_bytes), memory.base, memory.table())
+    whole = memory.view(memory.base, memory.span_bytes)
+    return GlobalBytes(whole, memory.base, memory.table(), memory.page_table(), memory.pages)
 
 
 class MemoryFault(Exception):
@@ -223,23 +233,36 @@ class Space:
         return old
 
 
+def _outside(ranges: npt.NDArray[np.int64], addresses: Words, size: int) -> Mask:
+    """Which accesses are not inside one of the ranges; rows of ``ranges``: first byte and end, ascending."""
+    if not len(ranges):
+        return np.ones(len(addresses), np.bool_)
+    index = np.searchsorted(ranges[:, 0], addresses, side="right") - 1
+    wrong: Mask = (index < 0) | (addresses + size > ranges[index, 1])
+    return wrong
+
+
 class GlobalSpace(Space):
     def __init__(self, memory: Global) -> None:
         super().__init__(memory.bytes)
         self.base = memory.base
-        self.starts = memory.table[:, 0].astype(np.int64)
-        self.ends = memory.table[:, 1].astype(np.int64)
+        self.allocations = memory.table.astype(np.int64)
+        self.mapped = memory.page_table.astype(np.int64)
+        self.pages = memory.pages
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Space:
         # A copy of warps is a copy of their own state; global memory, which belongs to the device, is copied separately.
         return self
 
     def outside(self, addresses: Words, size: int) -> Mask:
-        if not len(self.starts):
-            return np.ones(len(addresses), np.bool_)
-        index = np.searchsorted(self.starts, addresses, side="right") - 1
-        wrong: Mask = (index < 0) | (addresses + size > self.ends[index])
-        return wrong
+        wrong = _outside(self.allocations, addresses, size)
+        if self.pages is None or not wrong.any():
+            return wrong
+        faults = wrong & _outside(self.mapped, addresses, size)
+        overruns = np.flatnonzero(wrong & ~faults)
+        if len(overruns):
+            self.pages.note(int(addresses[overruns[0]]), size)
+        return faults
 
     def offsets(self, addresses: Words, lanes: Words) -> npt.NDArray[np.int64]:
         return addresses - self.base

@@ -9,6 +9,7 @@ from warpwright.engine.abi import (
     BLOCK,
     LAUNCH,
     LOCAL_WINDOW,
+    OVERRUN,
     SHARED_OFFSETS,
     SHARED_RANK_SHIFT,
     SHARED_WINDOW,
@@ -130,7 +131,7 @@ local_ok:
 
 
 def _allocation() -> str:
-    """Find the allocation that contains an address of global memory, by bisection of the allocation table."""
+    """Find the allocation that contains an address of global memory, or the mapped pages that do, by bisection of the tables."""
     return f"""\
 search:
   %launch_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
@@ -141,15 +142,17 @@ search:
   %count = load i64, ptr %count_p
   br label %halve
 halve:
-  %low = phi i64 [ 0, %search ], [ %new_low, %step_on ]
-  %high = phi i64 [ %count, %search ], [ %new_high, %step_on ]
+  %ranges = phi ptr [ %table, %search ], [ %ranges, %step_on ], [ %pages, %in_pages ]
+  %is_page = phi i1 [ false, %search ], [ %is_page, %step_on ], [ true, %in_pages ]
+  %low = phi i64 [ 0, %search ], [ %new_low, %step_on ], [ 0, %in_pages ]
+  %high = phi i64 [ %count, %search ], [ %new_high, %step_on ], [ %page_count, %in_pages ]
   %more = icmp ult i64 %low, %high
   br i1 %more, label %step_on, label %found
 step_on:
   %both = add i64 %low, %high
   %middle = lshr i64 %both, 1
   %row_i = shl i64 %middle, 1
-  %entry_p = getelementptr i64, ptr %table, i64 %row_i
+  %entry_p = getelementptr i64, ptr %ranges, i64 %row_i
   %entry = load i64, ptr %entry_p
   %before = icmp ule i64 %entry, %address
   %after_middle = add i64 %middle, 1
@@ -162,7 +165,7 @@ found:
 candidate:
   %index = sub i64 %low, 1
   %index2 = shl i64 %index, 1
-  %first_p = getelementptr i64, ptr %table, i64 %index2
+  %first_p = getelementptr i64, ptr %ranges, i64 %index2
   %first = load i64, ptr %first_p
   %end_p = getelementptr i8, ptr %first_p, i64 8
   %end = load i64, ptr %end_p
@@ -172,16 +175,69 @@ candidate:
   %begins = icmp ult i64 %place, %bytes_here
   %ends = icmp uge i64 %left, %size
   %inside = and i1 %begins, %ends
-  br i1 %inside, label %global_ok, label %outside
+  br i1 %inside, label %found_in, label %outside
+"""
+
+
+def _in_pages() -> str:
+    """Look for an address outside all allocations in the mapped pages, if there are any."""
+    return f"""\
+outside:
+  %pages_p = getelementptr i8, ptr %launch, i64 {LAUNCH["pages"]}
+  %pages = load ptr, ptr %pages_p
+  %page_count_p = getelementptr i8, ptr %launch, i64 {LAUNCH["page_count"]}
+  %page_count = load i64, ptr %page_count_p
+  %no_pages = icmp eq i64 %page_count, 0
+  %nowhere = or i1 %no_pages, %is_page
+  br i1 %nowhere, label %unmapped, label %in_pages
+in_pages:
+  br label %halve
+unmapped:
+  store i32 {int(FaultKind.OUT_OF_BOUNDS)}, ptr %kind
+  ret i64 0
+found_in:
+  br i1 %is_page, label %overrun, label %global_ok
+"""
+
+
+def _overrun() -> str:
+    """Note the first access of a launch in a mapped page, but outside all allocations."""
+
+    def field(name: str, value: str) -> str:
+        return f"""\
+  %note_{name} = getelementptr i8, ptr %note, i64 {OVERRUN[name]}
+  store i64 {value}, ptr %note_{name}
+"""
+
+    indices = "".join(
+        f"""\
+  %index_{axis}_p = getelementptr i8, ptr %own, i64 {BLOCK[f"index_{axis}"]}
+  %index_{axis} = load i64, ptr %index_{axis}_p
+"""
+        + field(f"block_{axis}", f"%index_{axis}")
+        for axis in "xyz"
+    )
+    return f"""\
+overrun:
+  %note_p = getelementptr i8, ptr %launch, i64 {LAUNCH["overrun"]}
+  %note = load ptr, ptr %note_p
+  %noted = load i64, ptr %note
+  %is_noted = icmp ne i64 %noted, 0
+  br i1 %is_noted, label %global_ok, label %fresh_overrun
+fresh_overrun:
+  store i64 1, ptr %note
+  %launch_noted = ptrtoint ptr %launch to i64
+  %lane_noted = zext i32 %lane to i64
+  %number_p = getelementptr i8, ptr %warp, i64 {WARP["warp_in_block"]}
+  %number_noted = load i64, ptr %number_p
+{field("launch", "%launch_noted")}{field("address", "%address")}{field("bytes", "%size")}{field("instruction", "%instruction")}{field("lane", "%lane_noted")}{field("warp_in_block", "%number_noted")}{indices}\
+  br label %global_ok
 """
 
 
 def _in_global() -> str:
     """The address on the host, and the data that the access site caches about the allocation."""
     return f"""\
-outside:
-  store i32 {int(FaultKind.OUT_OF_BOUNDS)}, ptr %kind
-  ret i64 0
 global_ok:
   %minus_p = getelementptr i8, ptr %launch, i64 {LAUNCH["host_minus_device"]}
   %minus = load i64, ptr %minus_p
@@ -213,7 +269,7 @@ def resolve(wave: Wave) -> str:
 ; Host address of one lane's access, 0 at fault.  %kind: FaultKind; %offset: the address within its space;
 ; %step: bytes between the words of one lane.
 define internal i64 @ww_resolve(ptr %warp, ptr %site, i64 %address, i32 %lane, i32 %bytes, i32 %space, i32 %extent,
-                                ptr %kind, ptr %offset, ptr %step) {{
+                                i64 %instruction, ptr %kind, ptr %offset, ptr %step) {{
   %size = zext i32 %bytes to i64
   %less = sub i64 %size, 1
   store i64 4, ptr %step
@@ -231,7 +287,16 @@ global:
   %g_wrong = icmp ne i64 %g_low, 0
   br i1 %g_wrong, label %misaligned, label %search
 """
-    spaces = (_windows(), _in_shared(), _in_local(wave), misaligned, _allocation(), _in_global())
+    spaces = (
+        _windows(),
+        _in_shared(),
+        _in_local(wave),
+        misaligned,
+        _allocation(),
+        _in_pages(),
+        _overrun(),
+        _in_global(),
+    )
     return "".join((begin, *spaces, "}\n"))
 
 
@@ -245,7 +310,7 @@ def _serve_lanes(wave: Wave) -> str:
   %a = load i64, ptr %a_p
   %step_p = getelementptr i64, ptr %steps, i64 %n
   store i32 0, ptr %kind
-  %host = call i64 @ww_resolve(ptr %warp, ptr %site, i64 %a, i32 %number, i32 %bytes, i32 %space, i32 %extent, ptr %kind, ptr %offset, ptr %step_p)
+  %host = call i64 @ww_resolve(ptr %warp, ptr %site, i64 %a, i32 %number, i32 %bytes, i32 %space, i32 %extent, i64 %instruction, ptr %kind, ptr %offset, ptr %step_p)
   %host_p = getelementptr i64, ptr %hosts, i64 %n
   store i64 %host, ptr %host_p
   %k = load i32, ptr %kind

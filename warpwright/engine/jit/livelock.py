@@ -81,6 +81,9 @@ def digest_memory(launch: Launch, space: Space, resident: int) -> int:
     for n in range(launch["allocation_count"]):
         row = launch["allocations"] + n * 16
         digest = digest_bytes(digest, peek(row) + launch["host_minus_device"], peek(row + 8) - peek(row))
+    for n in range(launch["page_count"]):
+        page = launch["pages"] + n * 16
+        digest = digest_bytes(digest, peek(page) + launch["host_minus_device"], peek(page + 8) - peek(page))
     return digest
 
 
