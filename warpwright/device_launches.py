@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,9 @@ from warpwright.session import session
 if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.engine.device_memory import Allocation, DeviceMemory
+    from warpwright.timing.block_sources import Grid
     from warpwright.timing.device_group import DeviceLaunch
+    from warpwright.timing.interface import Progress as TimingProgress
     from warpwright.timing.interface import TimingResult
     from warpwright.timing.unchanged_launches import Look
 
@@ -119,7 +121,7 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
             if window is not None:
                 held.append((memory, window))
             context.is_cooperative = workspace is not None
-            if reaches is not None:
+            if reaches is not None and len(members) > 1:
                 context.grid_barrier = 0  # its barrier is of all grids
             jobs.append(Job(launcher, context, checked=False, timed=True))
         joined = [one for one in workspaces if one is not None] if reaches is not None else []
@@ -132,7 +134,8 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
         if job.launcher.kernel.gpu.timing == "off":
             job.timing = None
         run = job.result()
-        run.timed_in_full = IN_FULL if run.timed and job.launcher.kernel.gpu.timing == "sampled" else ""
+        sampled = job.launcher.kernel.gpu.timing == "sampled"
+        run.timed_in_full = IN_FULL if run.timed and sampled and run.sampling is None else ""
         runs.append(run)
         if session.on_launch is not None:
             session.on_launch(run)
@@ -189,13 +192,12 @@ class _DevicesJob(Job):
         """Of the blocks of all GPUs; named after the first launch."""
         return replace(
             super()._progress(seconds, finished),
-            kernel=f"{self.launcher.kernel.name} on {len(self.jobs)} GPUs",
+            kernel=self.launcher.kernel.name + (f" on {len(self.jobs)} GPUs" if len(self.jobs) > 1 else ""),
             blocks=sum(job.context.geometry.blocks for job in self.jobs),
         )
 
     def _timed(self) -> None:
         from warpwright.timing.device_group import DeviceError, simulate_devices
-        from warpwright.timing.interface import Progress as TimingProgress
         from warpwright.timing.interface import TimingCancelled
 
         began = time.perf_counter()
@@ -213,12 +215,15 @@ class _DevicesJob(Job):
             self.blocks_done = lambda: progress.blocks_done
 
         try:
-            results = simulate_devices(
-                launches,
-                progress=follow,
-                cancel=lambda: self.context.cancelled,
-                threads=max(job.launcher.kernel.gpu.threads for job in self.jobs),
-            )
+            if len(self.jobs) == 1 and self.jobs[0].samples_steps():
+                results = [self._sampled_alone(launches[0].grid, follow)]
+            else:
+                results = simulate_devices(
+                    launches,
+                    progress=follow,
+                    cancel=lambda: self.context.cancelled,
+                    threads=max(job.launcher.kernel.gpu.threads for job in self.jobs),
+                )
         except (Cancelled, TimingCancelled):
             raise KeyboardInterrupt from None
         except DeviceError as failure:
@@ -228,6 +233,21 @@ class _DevicesJob(Job):
         if look is not None:
             found = [(result, job.counts) for job, result in zip(self.jobs, results, strict=True)]
             self.launcher.kernel.gpu.unchanged.keep(look, [job.context for job in self.jobs], found, *named)
+
+    def _sampled_alone(self, grid: Grid, follow: Callable[[TimingProgress], None]) -> TimingResult:
+        """Time the launch of the only device until its steps between barriers repeat, and estimate the rest."""
+        from warpwright.timing.device_group import DeviceError
+        from warpwright.timing.interface import Supervision, TimingError
+        from warpwright.timing.step_sampling import simulate_steps
+
+        gpu = self.launcher.kernel.gpu
+        host = Supervision(threads=gpu.threads, progress=follow, cancel=lambda: self.context.cancelled)
+        try:
+            result = simulate_steps(self.launcher.chip, grid, host, policies=gpu.policies, kept=gpu.kept_caches)
+        except TimingError as error:
+            raise DeviceError(0, error, ()) from None
+        self.forget_caches(result)
+        return result
 
     def _look_at_all(self) -> tuple[Look | None, list[Any]]:
         """An earlier launch that did what this one would do, None where that cannot be known; and what its key names by identity."""

@@ -60,7 +60,7 @@ class Watch:
     ) -> None:
         self.context = context
         self.warps = warps
-        self.saved = {
+        self.saved: dict[int, list[int]] = {
             function: [word for offset, size in parts for word in range(offset // 8, (offset + size + 7) // 8)]
             for function, parts in saved.items()
         }
@@ -83,11 +83,11 @@ class Watch:
 
     def record(self, state: State) -> None:
         """Record the state of every warp."""
-        m, numbers, at = state.words, *_active_warps(state)
+        m, numbers, at = state.words, *active_warps(state)
         count = int(m[s.chip.sms]) * s.SM.fields["warps"].count
-        pointers = self._pointers(m, at)
+        pointers = self.pointers(m, at)
         recorded = np.zeros(count, np.uint64)
-        recorded[numbers] = self._digests(pointers, m[at + s.Warp.function])
+        recorded[numbers] = self.digests(pointers, m[at + s.Warp.function], self.saved)
         self.states.append(recorded)
         self.executed = np.full(count, -1)
         self.executed[numbers] = self.warps[pointers + WARP.slot("instructions")]
@@ -95,14 +95,14 @@ class Watch:
 
     def repeats(self, state: State) -> bool:
         """Whether every warp waits at a barrier, or has come back to a recorded state since ``again``."""
-        m, numbers, at = state.words, *_active_warps(state)
-        pointers = self._pointers(m, at)
+        m, numbers, at = state.words, *active_warps(state)
+        pointers = self.pointers(m, at)
         executed = self.warps[pointers + WARP.slot("instructions")]
         went_on = executed != self.executed[numbers]
         at_barrier = m[at + s.Warp.barrier] != 0
         waits = at_barrier & ~went_on  # in the state in which it was found before
         read = np.flatnonzero(~waits & ~self.returned[numbers])
-        found = self._digests(pointers[read], m[at[read] + s.Warp.function])
+        found = self.digests(pointers[read], m[at[read] + s.Warp.function], self.saved)
         known = np.zeros(len(read), np.bool_)
         for recorded in self.states:
             known |= recorded[numbers[read]] == found
@@ -111,15 +111,23 @@ class Watch:
         self.executed[numbers] = executed
         return bool((waits | self.returned[numbers]).all() and not at_barrier.all())
 
-    def _pointers(self, m: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def pointers(self, m: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Indices of the WARP structures of warps in ``warps``."""
         return np.asarray((m[at + s.Warp.pointer] - intrinsics.address_of(self.warps)) // 8)
 
-    def _digests(self, pointers: npt.NDArray[np.int64], functions: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Digests of the states of warps, none of them 0; ``pointers``: the indices of their WARP structures in ``warps``."""
+    def digests(
+        self, pointers: npt.NDArray[np.int64], functions: npt.NDArray[np.int64], saved: dict[int, list[int]]
+    ) -> npt.NDArray[np.uint64]:
+        """Digests of the states of warps, none of them 0.
+
+        Args:
+            pointers: indices of their WARP structures in ``warps``.
+            functions: their warp functions.
+            saved: by warp function, the words of a state beyond ``resume`` and ``exited``, counted from the WARP structure.
+        """
         found = np.zeros(len(pointers), np.uint64)
         for function in np.unique(functions):
-            places = np.array([WARP.slot("resume"), WARP.slot("exited"), *self.saved[int(function)]])
+            places = np.array([WARP.slot("resume"), WARP.slot("exited"), *saved[int(function)]])
             factors = _factors(len(places))
             of_function = np.flatnonzero(functions == function)
             for part in np.array_split(of_function, len(of_function) * len(places) // CHUNK_WORDS + 1):
@@ -136,7 +144,7 @@ def _factors(count: int) -> npt.NDArray[np.uint64]:
     return np.random.Generator(np.random.PCG64(count)).integers(0, 1 << 64, count, np.uint64) | np.uint64(1)
 
 
-def _active_warps(state: State) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def active_warps(state: State) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The numbers and the places in the state of all resident warps that have not ended."""
     m, slots = state.words, s.SM.fields["warps"].count
     sms = np.flatnonzero(state.sms()[:, s.SM.resident])[:, None]
@@ -162,9 +170,10 @@ class Standstill:
         self._done = -1
         self._since = self._next = self._read_seconds = 0.0
         self._recorded = RECORDED
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Begin again: what has been seen means nothing any more."""
         self._looks = 0
         self._memory: list[bytes] = []
         for watch in self.watches:
@@ -180,7 +189,7 @@ class Standstill:
         done = sum(int(state.words[s.chip.done_blocks]) for state in self.states)
         if done != self._done:
             self._done, self._since, self._recorded = done, now, RECORDED
-            self._forget()
+            self.forget()
         if now - self._since < QUIET_SECONDS or now < self._next:
             return False
         worked, self._read_seconds = time.thread_time(), 0.0
@@ -200,7 +209,7 @@ class Standstill:
         if not all(repeating):
             if self._looks > PATIENCE:
                 self._recorded = min(2 * self._recorded, MOST_RECORDED)
-                self._forget()
+                self.forget()
             return False
         if self._memory and self._looks < LOOKS:
             return False
@@ -211,5 +220,5 @@ class Standstill:
         for watch, _ in watched:
             watch.again()
         if before and before != self._memory:
-            self._forget()
+            self.forget()
         return before == self._memory

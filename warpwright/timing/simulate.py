@@ -441,18 +441,21 @@ def prepare(
         state.words[s.chip.warm_queue] = space.address("stores")
     for kind, address, _, _ in _POLICIES:
         state.words[address] = policies_module.address_of(kind, getattr(policies, kind.parameter))
-    watch = None
-    if all(grid.kernel.judged for grid in grids):
-        held = (space.arrays["shared"], space.arrays["local"])
-        saved = {
-            grid.kernel.address: [
-                (part.spill_offset + at, size)
-                for at, size in grid.kernel.saved_positions.lasting(SPILL_HEADER_BYTES, grid.kernel.spill_bytes)
-            ]
-            for grid, part in zip(grids, space.parts, strict=True)
-        }
-        watch = Watch(grids[0].context, space.arrays["warps"], saved, held)
+    watch = watch_of(grids, space) if all(grid.kernel.judged for grid in grids) else None
     return Prepared(chip, grids, placed, static, state, policies, space, watch, kept, Standstill([watch], [state]))
+
+
+def watch_of(grids: Sequence[Grid], space: Workspace) -> Watch:
+    """The object that inspects the warps of a machine."""
+    held = (space.arrays["shared"], space.arrays["local"])
+    saved = {
+        grid.kernel.address: [
+            (part.spill_offset + at, size)
+            for at, size in grid.kernel.saved_positions.lasting(SPILL_HEADER_BYTES, grid.kernel.spill_bytes)
+        ]
+        for grid, part in zip(grids, space.parts, strict=True)
+    }
+    return Watch(grids[0].context, space.arrays["warps"], saved, held)
 
 
 def simulate(

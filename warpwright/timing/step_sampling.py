@@ -26,6 +26,7 @@ from warpwright.timing.block_sources import Grid
 from warpwright.timing.interface import ALONE, Progress, Sampling, Supervision, TimingCancelled, TimingResult
 from warpwright.timing.kept_caches import KeptCaches
 from warpwright.timing.policies import Policies
+from warpwright.timing.repeated_steps import repeated_steps
 from warpwright.timing.simulate import (
     OWN_POLICIES,
     Prepared,
@@ -177,8 +178,9 @@ def _run_rest(launch: Prepared, pattern: Pattern, host: Supervision) -> None:
         m[s.chip.pattern_cycles[place]], m[s.chip.pattern_work[place]] = cycles, work
     m[s.chip.rest_clock], m[s.chip.rest_lead] = m[s.chip.now], int(m[s.chip.now]) - last
     blocks = int(m[s.chip.blocks])
+    repeated = repeated_steps(launch)
     while True:
-        outcome = int(windows.run_windows(m, launch.static.rows, -TURNS_AT_ONCE))
+        outcome = int(windows.run_windows(m, launch.static.rows, -TURNS_AT_ONCE if repeated is None else -1))
         if outcome == untimed_rest.ENDED:
             return
         judge(launch, outcome, host.interpret)
@@ -186,6 +188,9 @@ def _run_rest(launch: Prepared, pattern: Pattern, host: Supervision) -> None:
             raise TimingCancelled(f"cancelled at cycle {int(m[s.chip.rest_clock]):,}")
         if outcome == warming.RUNNING and launch.standstill.reached():
             raise deadlock(state, repeats=True)
+        if repeated is not None and outcome == warming.RUNNING and not repeated.goes_on():
+            repeated = None
+            launch.standstill.forget()
         if host.progress is not None:
             ended = blocks - int(metrics_module.sm_column(state, s.SM.resident).sum())
             host.progress(Progress("running", int(m[s.chip.rest_clock]), ended, blocks))

@@ -1,0 +1,212 @@
+"""Skips steps of an untimed rest (``untimed_rest.py``) that only repeat themselves: barriers in straight-line code, as microbenchmarks have them.
+
+The warps of an untimed rest run in turns, in a fixed order, so what they do follows from their own state, from their blocks' barriers and from memory.  If after some turns all of these are
+as they were before, and every warp has gone on by the same number of copies of code that repeats itself (``engine/jit/repeated_code.py``), the same turns will do the same again, as long as
+copies are left.  Instead of running them, the warps' copy numbers, their counts of instructions and the clock are advanced: results, counts and times are the same.
+
+This requires that no copy depends on its number: none has a constant that grows from copy to copy, and neither the copies nor code between them reads a clock.  States are compared by Brent's
+rule, first those of one SM's warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpwright.engine.abi import TURNS_AT, WARP
+from warpwright.engine.blocks import is_clock
+from warpwright.engine.jit.repeated_code import Repeats, Run, repeats_of
+from warpwright.isa.effects import Effect, register_effects
+from warpwright.isa.ops import Lowered
+from warpwright.timing import state as s
+from warpwright.timing.livelock import Watch, active_warps
+from warpwright.timing.simulate import Prepared, watch_of
+from warpwright.timing.unchanged_launches import may_be_unchanged
+
+FIRST_TURNS = 8
+"""Turns after the first untimed step from which states are compared."""
+MOST_TURNS = 1 << 11
+"""Turns after which no period is expected any more."""
+MOST_MEMORY_BYTES = 1 << 26
+"""Memory that kernels can write, which is digested whenever the warps' states recur."""
+JUMPS = ("RET", "BRX", "JMX")
+"""Opcodes that do nothing with a register but jump to the address in it."""
+_COUNTS = (WARP.slot("instructions"), WARP.slot("thread_instructions"))
+_AT_STOPS = tuple(
+    WARP.slot(name)
+    for name in ("barrier_id", "barrier_threads", "barrier_mode", "barrier_lanes", "barrier_vote", "barrier_result")
+)
+_OF_MODEL = (s.Warp.status, s.Warp.barrier, s.Warp.block)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A launch between two turns."""
+
+    key: tuple[bytes, ...]
+    """What decides how it goes on, except for the copies."""
+    places: npt.NDArray[np.int64]
+    """Index of each warp's structure WARP."""
+    copies: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    """Warp and thread instructions of each warp, shape (warps, 2)."""
+    steps: int
+    corrected: int
+
+
+class RepeatedSteps:
+    """Looks at a launch after each turn of its untimed rest, until its steps have been skipped."""
+
+    def __init__(self, launch: Prepared, watch: Watch, run: Run) -> None:
+        self._launch, self._watch, self._run = launch, watch, run
+        at = launch.space.parts[0].spill_offset
+        self._copy = (at + launch.grids[0].kernel.saved_positions.copy) // 8
+        function = launch.grids[0].kernel.address
+        lasting = [word for word in watch.saved[function] if word != self._copy]
+        self._words = {function: [*lasting, (at + TURNS_AT) // 8, *_AT_STOPS]}
+        self._turns = 0
+        self._first: bytes = b""
+        self._seen: _State | None = None
+
+    def goes_on(self) -> bool:
+        """Whether to look again after the next turn: not once steps have been skipped, or no period is expected any more."""
+        if int(self._launch.state.words[s.chip.rest_steps]) == 0:
+            return True
+        self._turns += 1
+        if self._turns >= FIRST_TURNS and self._turns & (self._turns - 1) == 0:
+            self._first, self._seen = self._digest_first(), self._look()
+        elif self._seen is not None and self._digest_first() == self._first:
+            now = self._look()
+            if now.key == self._seen.key and self._skip(self._seen, now):
+                return False
+        return self._turns < MOST_TURNS
+
+    def _digest_first(self) -> bytes:
+        """Digest of the warps of the first SM that has any."""
+        numbers, at = active_warps(self._launch.state)
+        slots = s.SM.fields["warps"].count
+        at = at[numbers // slots == numbers[0] // slots] if len(numbers) else at
+        return self._digests(at)
+
+    def _digests(self, at: npt.NDArray[np.int64]) -> bytes:
+        m = self._launch.state.words
+        return self._watch.digests(self._watch.pointers(m, at), m[at + s.Warp.function], self._words).tobytes()
+
+    def _look(self) -> _State:
+        state = self._launch.state
+        m, (numbers, at) = state.words, active_warps(state)
+        places = self._watch.pointers(m, at)
+        blocks = state.sms()[:, s.SM.blocks : s.SM.blocks + s.MAX_BLOCKS * s.BlockSlot.size]
+        key = (
+            numbers.tobytes(),
+            self._digests(at),
+            m[at[:, None] + np.array(_OF_MODEL)].tobytes(),
+            blocks.tobytes(),
+            self._watch.digest(),
+            m[[s.chip.rest_work, s.chip.grid_bit]].tobytes(),
+        )
+        warps = self._watch.warps
+        counts = warps[places[:, None] + np.array(_COUNTS)]
+        steps, corrected = int(m[s.chip.rest_steps]), int(m[s.chip.rest_corrected])
+        return _State(key, places, warps[places + self._copy].copy(), counts, steps, corrected)
+
+    def _skip(self, before: _State, now: _State) -> bool:
+        """Skip as many periods as there are copies for; ``before`` and ``now`` differ in the copies only."""
+        further = now.copies - before.copies
+        if not len(further) or further[0] <= 0 or (further != further[0]).any() or now.corrected != before.corrected:
+            return False
+        periods = int((self._run.copies - 1 - now.copies.max()) // further[0])
+        m, warps = self._launch.state.words, self._watch.warps
+        warps[now.places + self._copy] += periods * further
+        warps[now.places[:, None] + np.array(_COUNTS)] += periods * (now.counts - before.counts)
+        steps = periods * (now.steps - before.steps)
+        pattern = m[s.chip.pattern_cycles[0] : s.chip.pattern_cycles[0] + m[s.chip.pattern_steps]]
+        whole, rest = divmod(steps, len(pattern))
+        following = (now.steps + np.arange(rest)) % len(pattern)
+        m[s.chip.rest_clock] += whole * pattern.sum() + pattern[following].sum()
+        m[s.chip.rest_steps] += steps
+        return True
+
+
+def repeated_steps(launch: Prepared) -> RepeatedSteps | None:
+    """The object that skips steps of a launch's untimed rest; None if they cannot be skipped."""
+    grid = launch.grids[0]
+    if grid.kernel.saved_positions.copy < 0 or not may_be_unchanged(grid.context):
+        return None
+    if sum(size for _, size in grid.context.memory.writable()) > MOST_MEMORY_BYTES:
+        return None
+    found = repeats_of(grid.program, grid.lowered)
+    if found is None or len(found.runs) != 1 or _copies_differ(found, found.runs[0]):
+        return None
+    return RepeatedSteps(launch, launch.watch or watch_of(launch.grids, launch.space), found.runs[0])
+
+
+def _copies_differ(made: Repeats, run: Run) -> bool:
+    """Whether what a copy does, or code that lies between two copies on some path, depends on the copy's number or on a clock."""
+    successors = [tuple(block.successors) for block in made.blocks]
+    own = {b.number for b in made.blocks if run.first <= made.index_of(b) < run.first + run.length}
+    between = _reachable(own, successors) & _reachable(own, _reversed(successors)) | own
+    if any(is_clock(op) for n in between for low in _lowered_of(made, n) for op in low.ops):
+        return True
+    # Registers that hold an address of the copy, such as one to return to, at the begin of each block.
+    held: dict[int, set[Effect]] = {n: set() for n in between}
+    waiting = sorted(between)
+    while waiting:
+        number = waiting.pop()
+        leaving = _addresses_after(made, number, run, held[number])
+        if leaving is None:
+            return True
+        for one in successors[number]:
+            if one in between and not leaving <= held[one]:
+                held[one] |= leaving
+                waiting.append(one)
+    return False
+
+
+def _addresses_after(made: Repeats, number: int, run: Run, held: set[Effect]) -> set[Effect] | None:
+    """The registers that hold an address of the copy after a block; None if such an address is used for anything but a jump, or another value depends on the copy."""
+    found = set(held)
+    block = made.blocks[number]
+    for index in range(block.first, block.first + block.count):
+        low = made.lowered[index]
+        reads, writes = register_effects(low)
+        grows = [op for op in low.ops if op.name == "copy_const"]
+        if reads & found and made.program.instructions[index].opcode not in JUMPS:
+            return None
+        if grows and (
+            any(op.attr[1] != run.bytes for op in grows)
+            or not all(op.name in ("const", "copy_const") or op.name.startswith("set_") for op in low.ops)
+        ):
+            return None
+        if low.guard is None:
+            found -= writes
+        if grows:
+            found |= writes
+    return found
+
+
+def _lowered_of(made: Repeats, number: int) -> Sequence[Lowered]:
+    block = made.blocks[number]
+    return made.lowered[block.first : block.first + block.count]
+
+
+def _reversed(successors: Sequence[Iterable[int]]) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in successors]
+    for number, following in enumerate(successors):
+        for one in following:
+            found[one].append(number)
+    return found
+
+
+def _reachable(first: Iterable[int], successors: Sequence[Iterable[int]]) -> set[int]:
+    """Blocks on paths from some blocks, these included."""
+    found, waiting = set(first), list(first)
+    while waiting:
+        for one in successors[waiting.pop()]:
+            if one not in found:
+                found.add(one)
+                waiting.append(one)
+    return found
