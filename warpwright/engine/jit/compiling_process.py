@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
 import time
-from pathlib import Path
 
 from warpwright.engine.cancellation import check_cancelled
 from warpwright.native.tiered import in_background, start_detached
@@ -24,7 +22,7 @@ LONG_TEXT = 1_500_000
 """Characters of a module for which LLVM takes about a second; starting a process takes 0.4 s of CPU time."""
 POLL_SECONDS = 0.02
 COMPLETION = "a background process completes it, and the next launch will find it"
-_START = "from warpwright.engine.jit.compiling_process import main; main()"
+_START = "from warpwright.engine.jit.entry_generator import main; main()"
 
 
 def generated_entry(
@@ -77,17 +75,3 @@ def _start(cache: DiskCache, text: str, key: str, header: bytes, handle: int, is
             cache.release(KIND, key, handle)
             raise
     os.close(handle)  # the lock stays with the process
-
-
-def main() -> None:
-    """Generate the code that standard input asks for; the command line has the folder, the key, the length of the header, both options and the lock."""
-    from warpwright.engine.jit.codegen import make_target, to_object
-
-    folder, key = sys.argv[1:3]
-    length, is_large, is_quick, handle = map(int, sys.argv[3:])
-    asked = sys.stdin.buffer.read()
-    header, text = asked[:length], asked[length:].decode()
-    code = to_object(text, make_target(), is_large=bool(is_large), is_quick=bool(is_quick))
-    cache = DiskCache(Path(folder))
-    cache.put(KIND, key, header + code)
-    cache.release(KIND, key, handle)
