@@ -32,12 +32,12 @@ from warpwright.engine.jit.flow_graph import Bits, Flow
 from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.lazy_compile import Layout, Whole, slow_path_blocks, without_joins
-from warpwright.engine.jit.live_ranges import find_webs
+from warpwright.engine.jit.live_ranges import Webs, find_webs
 from warpwright.engine.jit.pair_fusion import widen
 from warpwright.engine.jit.remainders import reachable, remainders
 from warpwright.engine.jit.repeated_code import Repeats, forget, repeats_of
 from warpwright.engine.jit.rowwise import row_length
-from warpwright.engine.jit.shape_inference import CodeForm, Setting, analyse
+from warpwright.engine.jit.shape_inference import Analysis, CodeForm, Setting, analyse
 from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.wave import WIDTHS, wave_of
 from warpwright.engine.lane_positions import SavedPositions
@@ -363,6 +363,20 @@ def _check_copies(repeats: Repeats, flow: Flow, together: Sequence[Bits]) -> Non
             raise LanesApartError
 
 
+def _analysed(
+    program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock], setting: Setting
+) -> tuple[Webs, Flow, Analysis]:
+    """Variables, control flow and shapes; a launch can be cancelled between them."""
+    check_cancelled()
+    webs = find_webs(blocks, lowered, setting.lanes)
+    check_cancelled()
+    flow = make_flow(program, blocks, lowered, webs)
+    check_cancelled()
+    facts = analyse(blocks, lowered, webs, flow, setting)
+    check_cancelled()
+    return webs, flow, facts
+
+
 def write_module(
     program: Program,
     lowered: Sequence[Lowered],
@@ -382,13 +396,7 @@ def write_module(
     """
     _check_width(program, lowered)
     lowered = widen(blocks, lowered)
-    check_cancelled()
-    webs = find_webs(blocks, lowered, setting.lanes)
-    check_cancelled()
-    flow = make_flow(program, blocks, lowered, webs)
-    check_cancelled()
-    facts = analyse(blocks, lowered, webs, flow, setting)
-    check_cancelled()
+    webs, flow, facts = _analysed(program, lowered, blocks, setting)
     if options.repeats is not None:
         _check_copies(options.repeats, flow, facts.together)
     rare = without_joins(slow_path_blocks(program, blocks, flow), flow, facts.divergent)
