@@ -235,3 +235,68 @@ def test_a_poll_of_one_half_of_a_word_is_ordered_after_its_atomics() -> None:
     gpu.compile(HALVES, name="halves.cu")["poll_half"][1, 64](y)
     assert gpu.findings == []
     assert (y.numpy()[32:] == np.arange(32)[::-1]).all()
+
+
+INITIALISED = r"""
+#include <cuda/barrier>
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+template <class Body> __device__ void with_barrier(int count, bool meet, Body body) {
+    __shared__ Barrier bar;
+    if (threadIdx.x == 0) init(&bar, count);
+    if (meet) __syncthreads();
+    body(bar);
+}
+// Right: once, and again after all have left.
+extern "C" __global__ void twice(int *y) {
+    with_barrier(blockDim.x, true, [=](Barrier &bar) {
+        bar.arrive_and_wait();
+        __syncthreads();
+        if (threadIdx.x == 0) { bar.~Barrier(); init(&bar, blockDim.x); }
+        __syncthreads();
+        bar.arrive_and_wait();
+        y[threadIdx.x] = 1;
+    });
+}
+// Right: one warp waits for another's, in two roles.
+extern "C" __global__ void roles(int *y) {
+    with_barrier(blockDim.x, true, [=](Barrier &bar) {
+        if (threadIdx.x < 32) { y[threadIdx.x] = 1; auto token = bar.arrive(); (void)token; }
+        else { auto token = bar.arrive(); bar.wait(static_cast<Barrier::arrival_token &&>(token)); y[threadIdx.x] = y[threadIdx.x - 32]; }
+    });
+}
+// Wrong: nothing orders the first use after the initialisation.
+extern "C" __global__ void at_once(int *y) {
+    with_barrier(blockDim.x, false, [=](Barrier &bar) { bar.arrive_and_wait(); y[threadIdx.x] = 1; });
+}
+// Wrong: initialised again while the threads of the first warp may still wait.
+extern "C" __global__ void while_others_wait(int *y) {
+    with_barrier(32, true, [=](Barrier &bar) {
+        if (threadIdx.x < 32) { bar.arrive_and_wait(); y[threadIdx.x] = 1; bar.arrive_and_wait(); }
+        else if (threadIdx.x == 32) { init(&bar, 32); }
+    });
+}
+"""
+
+
+def barrier_findings(chip: str, kernel: str, check: str = "all") -> list[ww.Finding]:
+    gpu = ww.GPU(chip, check=check, timing="off")
+    try:
+        gpu.compile(INITIALISED, name="bars.cu")[kernel][1, 64](np.zeros(64, np.int32))
+    except ww.DeadlockError:
+        assert kernel == "while_others_wait"
+    return list(gpu.findings)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("check", ["all", "synccheck"])
+def test_an_mbarrier_is_used_after_its_initialisation_and_left_before_the_next(check: str) -> None:
+    for kernel in ("twice", "roles"):
+        assert barrier_findings("h200", kernel, check) == []
+    first = barrier_findings("h200", "at_once", check)[0]
+    assert (first.check, first.title) == ("synccheck", "Barrier error detected. Invalid arguments.")
+    assert "nothing orders this after the initialisation of the mbarrier at byte" in str(first)
+    again = next(
+        one for one in barrier_findings("h200", "while_others_wait", check) if one.title.endswith("arguments.")
+    )
+    assert "was initialised again at" in str(again)
+    assert "threads that had arrived may wait forever" in str(again)

@@ -203,11 +203,12 @@ def test_a_program_whose_launch_is_refused_has_not_been_checked(tmp_path: Path) 
         "import numpy as np, warpwright as ww\n"
         "node = ww.System('dgx-1')\n"
         "k = 'extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = 1; }'\n"
-        "node.launch(*[(g.compile(k)['k'][1, 32], (g.zeros(32, np.int32),)) for g in node.gpus[:2]])\n"
+        "node.launch(*[(g.compile(k)['k'][1 + n, 32], (g.zeros(32, np.int32),)) for n, g in enumerate(node.gpus[:2])])\n"
     )
     done = warpwright("run", "--check", "all", "two.py", cwd=tmp_path)
     assert done.returncode == 1
-    assert "omit --check, or launch the kernels one after the other" in done.stderr
+    assert "the grid of device 1 is (2, 1, 1) and that of device 0 (1, 1, 1)" in done.stderr
+    assert "Omit --check (check=) for this launch" in done.stderr
     assert done.stdout.splitlines()[-1] == "========= CHECK SUMMARY: no launch was checked"
 
 

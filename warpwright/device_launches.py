@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import calls_services, copies_in_bulk, lowered_of, traced
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, check_cooperative, is_cooperative
+from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.standstill import Among
 from warpwright.engine.textures.launch_textures import uses_textures
@@ -45,12 +47,7 @@ def refuse(launcher: Launcher) -> None:
     Raises:
         UnsupportedError: the launch cannot.
     """
-    gpu, loaded = launcher.kernel.gpu, launcher.kernel._loaded
-    name = launcher.kernel.name
-    if gpu.checker is not None:
-        raise UnsupportedError(
-            f"{name}: kernels of several GPUs run at once without checks: omit --check, or launch the kernels one after the other"
-        )
+    loaded, name = launcher.kernel._loaded, launcher.kernel.name
     if calls_services(loaded) or uses_textures(loaded.program) or copies_in_bulk(loaded):
         raise UnsupportedError(
             f"{name} calls the driver (printf, malloc, assert), samples textures or uses bulk copies: such kernels run on one GPU at a "
@@ -60,12 +57,8 @@ def refuse(launcher: Launcher) -> None:
         check_cooperative(launcher.geometry, launcher.resident, launcher.chip, name)
 
 
-def refuse_unequal(members: Sequence[DeviceMember]) -> None:
-    """Refuse launches that are not one cooperative launch on several devices.
-
-    Raises:
-        LaunchError: their kernels, grids, blocks or shared memory differ, or a grid does not fit its chip.
-    """
+def difference(members: Sequence[DeviceMember]) -> str:
+    """How a launch differs from that of the first device; empty if all are equal."""
     first = members[0].launcher
     for number, member in enumerate(members):
         launcher = member.launcher
@@ -81,15 +74,44 @@ def refuse_unequal(members: Sequence[DeviceMember]) -> None:
             ),
         ):
             if mine != others:
-                raise LaunchError(
-                    f"a cooperative launch on several devices: the {what} of device {number} is {mine} and that of device 0 {others}; they must be equal"
-                )
+                return f"the {what} of device {number} is {mine} and that of device 0 {others}; they must be equal"
         if launcher.kernel._loaded_module.compiled.cubin != first.kernel._loaded_module.compiled.cubin:
-            raise LaunchError(
-                f"a cooperative launch on several devices: the machine code of {launcher.kernel.name} on device {number} is not that of device 0; "
+            return (
+                f"the machine code of {launcher.kernel.name} on device {number} is not that of device 0; "
                 "compile one source for chips of one architecture"
             )
+    return ""
+
+
+def refuse_unequal(members: Sequence[DeviceMember]) -> None:
+    """Refuse launches that are not one cooperative launch on several devices.
+
+    Raises:
+        LaunchError: their kernels, grids, blocks or shared memory differ, or a grid does not fit its chip.
+    """
+    if apart := difference(members):
+        raise LaunchError(f"a cooperative launch on several devices: {apart}")
+    for member in members:
+        launcher = member.launcher
         check_cooperative(launcher.geometry, launcher.resident, launcher.chip, launcher.kernel.name)
+
+
+def refuse_checks(members: Sequence[DeviceMember]) -> None:
+    """Refuse launches that the checks cannot follow together.
+
+    Raises:
+        UnsupportedError: they are not the same kernel with the same grid and block, or some of their GPUs have no checks.
+    """
+    names = ", ".join(dict.fromkeys(member.launcher.kernel.name for member in members))
+    if not all(member.launcher.kernel.gpu.checker is not None for member in members):
+        raise UnsupportedError(
+            f"{names}: of several GPUs that run at once, all or none must have checks: make them with ww.System(NAME, check=...)"
+        )
+    if apart := difference(members):
+        raise UnsupportedError(
+            f"{names}: the checks follow kernels of several GPUs that run at once if they are equal, but {apart}. Omit --check (check=) for this launch, "
+            "or launch the kernels one after the other if they do not wait for each other"
+        )
 
 
 def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | None = None) -> list[Run]:
@@ -111,6 +133,39 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
         refuse_unequal(members)
     for member in members:
         refuse(member.launcher)
+    checked = any(gpu.checker is not None for gpu in gpus)
+    timed = any(gpu.timing != "off" for gpu in gpus) or session.times_checked
+    if checked:
+        refuse_checks(members)
+        reason = _not_repeatable(members) if timed else ""
+        if reason:
+            name = members[0].launcher.kernel.name
+            print(f"warpwright: a launch of {name} is checked and not timed: {reason}", file=sys.stderr, flush=True)
+        before = [LaunchSnapshot(gpu.memory) for gpu in gpus] if timed and not reason else []
+        runs = _run_once(members, reaches, checked=True)
+        if before:
+            for snapshot in before:
+                snapshot.restore()
+            runs = _run_once(members, reaches, checked=False)
+    else:
+        runs = _run_once(members, reaches, checked=False)
+    if session.on_launch is not None:
+        for run in runs:
+            session.on_launch(run)
+    return runs
+
+
+def _not_repeatable(members: Sequence[DeviceMember]) -> str:
+    """Why the launches cannot be repeated from the same state; empty if they can."""
+    memories = [member.launcher.kernel.gpu.memory for member in members]
+    reasons = (
+        hindrance(one.launcher.kernel._loaded.program, one.launcher.kernel.gpu.memory, memories) for one in members
+    )
+    return next((reason for reason in reasons if reason), "")
+
+
+def _run_once(members: Sequence[DeviceMember], reaches: Reaches | None, *, checked: bool) -> list[Run]:
+    """Run the launches: under the checks without timing, or timed."""
     held: list[tuple[DeviceMemory, Allocation]] = []
     try:
         workspaces = _workspaces(members, reaches, held)
@@ -123,22 +178,20 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
             context.is_cooperative = workspace is not None
             if reaches is not None and len(members) > 1:
                 context.grid_barrier = 0  # its barrier is of all grids
-            jobs.append(Job(launcher, context, checked=False, timed=True))
+            jobs.append(Job(launcher, context, checked=checked, timed=not checked))
         joined = [one for one in workspaces if one is not None] if reaches is not None else []
-        _DevicesJob(jobs, joined).run()
+        _DevicesJob(jobs, joined, checked=checked).run()
     finally:
         for memory, allocation in held:
             memory.free(allocation)
     runs = []
     for job in jobs:
-        if job.launcher.kernel.gpu.timing == "off":
+        if job.launcher.kernel.gpu.timing == "off" and not session.times_checked:
             job.timing = None
         run = job.result()
         sampled = job.launcher.kernel.gpu.timing == "sampled"
         run.timed_in_full = IN_FULL if run.timed and sampled and run.sampling is None else ""
         runs.append(run)
-        if session.on_launch is not None:
-            session.on_launch(run)
     return runs
 
 
@@ -184,8 +237,8 @@ def take(job: Job, result: TimingResult) -> None:
 class _DevicesJob(Job):
     """The worker's side and the waiting side of launches on several GPUs."""
 
-    def __init__(self, jobs: Sequence[Job], joined: Sequence[Allocation] = ()) -> None:
-        super().__init__(jobs[0].launcher, jobs[0].context, checked=False, timed=True)
+    def __init__(self, jobs: Sequence[Job], joined: Sequence[Allocation] = (), *, checked: bool = False) -> None:
+        super().__init__(jobs[0].launcher, jobs[0].context, checked=checked, timed=not checked)
         self.jobs, self.joined = jobs, joined
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
@@ -195,6 +248,31 @@ class _DevicesJob(Job):
             kernel=self.launcher.kernel.name + (f" on {len(self.jobs)} GPUs" if len(self.jobs) > 1 else ""),
             blocks=sum(job.context.geometry.blocks for job in self.jobs),
         )
+
+    def _functional(self) -> None:
+        """Under the checks."""
+        from warpwright.tools.checks.joined_grids import CheckedGrids
+
+        began = time.perf_counter()
+        launches = []
+        for job in self.jobs:
+            checker, kernel = job.launcher.kernel.gpu.checker, job.launcher.kernel
+            assert checker is not None
+            checker.launching()
+            at_once = job.launcher.resident.blocks_per_sm * job.launcher.chip.sm.sm_count
+            launches.append(checker.execution(kernel._loaded, job.context, at_once, kernel._loaded_module.compiled.ptx))
+        blocks = self.context.geometry.blocks
+        execution = CheckedGrids(launches, lambda number, ended: self._among(number, ended, blocks))
+        self._start(began)
+        self.blocks_done = lambda: execution.blocks_done
+        try:
+            counts = execution.run()
+        except Cancelled as stop:
+            self.positions = stop.where
+            raise KeyboardInterrupt from None
+        wall = time.perf_counter() - began - self.compile_seconds
+        for job, found in zip(self.jobs, counts, strict=True):
+            job.counts, job.wall_seconds = found, wall / len(counts)
 
     def _timed(self) -> None:
         from warpwright.timing.device_group import DeviceError, simulate_devices

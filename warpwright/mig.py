@@ -99,9 +99,10 @@ class MigGPU:
             raise UnsupportedError("give one launch for each of several instances of this card")
         for launcher, _ in launches:
             refuse(launcher)
-            if is_cooperative(launcher.kernel._loaded.program) or launcher.kernel.gpu.timing != "full":
+            gpu = launcher.kernel.gpu
+            if is_cooperative(launcher.kernel._loaded.program) or gpu.timing != "full" or gpu.checker is not None:
                 raise UnsupportedError(
-                    f"{launcher.kernel.name}: instances run at once with timing='full', without grid barriers"
+                    f"{launcher.kernel.name}: instances run at once with timing='full', without checks and grid barriers"
                 )
         packed = []
         held: list[tuple[DeviceMemory, Allocation]] = []

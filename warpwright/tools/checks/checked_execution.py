@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -26,7 +26,8 @@ from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.lane_positions import StandingBlock
 from warpwright.engine.launch import Dim3, LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
-from warpwright.engine.standstill import standstill_error
+from warpwright.engine.standstill import Among, standstill_error
+from warpwright.errors import DeadlockError, ExecutionError
 from warpwright.native.direct import bare
 from warpwright.tools.checks import block_runner as tu
 
@@ -203,7 +204,7 @@ class CheckedExecution:
         self._room = max(self._unit, min(resident_blocks, context.geometry.blocks))
         self._random = random.Random(seed) if seed is not None else None
         self._fill, self._limit = fill, limit
-        self._counts = Counts()
+        self.counts = Counts()
         self._ended: list[Block] = []
         self._resident: list[Block] = []
         self._kernel = kernel
@@ -216,6 +217,24 @@ class CheckedExecution:
         self._launch_address = int(launch.ctypes.data)
         watcher.prepare(launch)
         self._past = Recurrence(FIRST_PASS)
+        self._waiting = list(range(context.geometry.blocks // self._unit - 1, -1, -1))
+        """Clusters (blocks in launches without clusters) that have not begun, the next one last."""
+        if self._random is not None:
+            self._random.shuffle(self._waiting)
+        # A different order needs several resident blocks, so that their warps can interleave.
+        self._wanted = self._random.randint(1, min(8, self._room)) if self._random is not None else 1
+        """Number of blocks that are to be resident."""
+        if is_cooperative(context.program):
+            self._wanted = self._room
+        self._fruitless = 0
+        """Number of rounds since one in which a warp did more than spin."""
+        self.failed: ExecutionError | None = None
+        """The error that a grid ended with in :func:`run_grids`."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether every block has ended."""
+        return not self._waiting and not self._resident
 
     def run(self) -> Counts:
         """Run every block.
@@ -225,61 +244,68 @@ class CheckedExecution:
             ExecutionError: a fault, trap or deadlock.
             TooLong: the limit was passed.
         """
-        waiting = list(range(self.context.geometry.blocks // self._unit - 1, -1, -1))
-        if self._random is not None:
-            self._random.shuffle(waiting)
+        while not self.ended:
+            if self.round():
+                continue
+            if not self.runs():
+                raise self._error(self._resident[0], None, Status.DEADLOCK)
+            if self._never_ends([self], self._fruitless):
+                raise self.standstill()
+        return self.counts
+
+    def round(self) -> bool:
+        """Let every resident block run as far as possible; returns whether any did more than spin, or more blocks are to become resident.
+
+        Raises:
+            Cancelled, ExecutionError, TooLong: as :meth:`run`.
+        """
         resident = self._resident
-        fruitless = 0
-        # A different order needs several resident blocks, so that their warps can interleave.
-        wanted = self._random.randint(1, min(8, self._room)) if self._random is not None else 1
-        if is_cooperative(self.context.program):
-            wanted = self._room
-        while waiting or resident:
-            while waiting and len(resident) + self._unit <= self._room and len(resident) < wanted:
-                resident += self._admit(waiting.pop())
-            if self._random is not None:
-                self._random.shuffle(resident)
-            fruitful = False
-            for block in tuple(resident):
-                ended, moved = self._turn(block)
-                fruitful |= moved
-                if ended:
-                    resident.remove(block)
-                    self._end(block)
-                fruitful |= self._unit > 1 and self._met(block.cluster)
-                if self._limit is not None and self._executed(resident) > self._limit:
-                    raise TooLong
-            if fruitful:
-                fruitless = 0
-                if self._random is None and len(resident) < wanted:
-                    wanted = max(1, len(resident))
-            else:
-                fruitless += 1
-                if not any((b.run == tu.RUNNING).any() for b in resident):
-                    raise self._error(resident[0], None, Status.DEADLOCK)
-                if fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room and waiting:
-                    wanted, fruitless = 2 * len(resident), 0
-                elif self._never_ends(resident, fruitless):
-                    raise self._standstill(resident)
-        return self._counts
+        while self._waiting and len(resident) + self._unit <= self._room and len(resident) < self._wanted:
+            resident += self._admit(self._waiting.pop())
+        if self._random is not None:
+            self._random.shuffle(resident)
+        fruitful = False
+        for block in tuple(resident):
+            ended, moved = self._turn(block)
+            fruitful |= moved
+            if ended:
+                resident.remove(block)
+                self._end(block)
+            fruitful |= self._unit > 1 and self._met(block.cluster)
+            if self._limit is not None and self._executed(resident) > self._limit:
+                raise TooLong
+        if fruitful:
+            self._fruitless = 0
+            if self._random is None and len(resident) < self._wanted:
+                self._wanted = max(1, len(resident))
+            return True
+        self._fruitless += 1
+        if self._fruitless >= ROUNDS_BEFORE_NEXT_BLOCK and len(resident) < self._room and self._waiting and self.runs():
+            self._wanted, self._fruitless = 2 * len(resident), 0
+            return True
+        return False
+
+    def runs(self) -> bool:
+        """Whether any resident warp can run."""
+        return any((b.run == tu.RUNNING).any() for b in self._resident)
 
     def _executed(self, resident: list[Block]) -> int:
         """Number of warp-instructions executed so far."""
-        return self._counts.warp_instructions + sum(int(b.structures[:, _EXECUTED[0]].sum()) for b in resident)
+        return self.counts.warp_instructions + sum(int(b.structures[:, _EXECUTED[0]].sum()) for b in resident)
 
-    def _never_ends(self, resident: list[Block], fruitless: int) -> bool:
-        """Whether every warp only repeats itself; random orders do not repeat."""
+    def _never_ends(self, grids: Sequence[CheckedExecution], fruitless: int) -> bool:
+        """Whether every warp of grids that run at once only repeats itself; random orders do not repeat."""
         if self._random is not None or not self._kernel.judged:
             return False
         return self._past.found(
             fruitless,
-            lambda: self._warps_digest(resident),
-            lambda: memory_digest(self.context.memory, self._memories(resident)),
+            lambda: b"".join(grid._warps_digest() for grid in grids),
+            lambda: b"".join(memory_digest(grid.context.memory, grid._memories(grid._resident)) for grid in grids),
         )
 
-    def _warps_digest(self, resident: list[Block]) -> bytes:
+    def _warps_digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
-        for block in resident:
+        for block in self._resident:
             digest.update(repr((block.number, block.counts.tolist())).encode())
             for w in block.warps:
                 digest.update(repr((w.state, w["resume"], w["exited"])).encode())
@@ -401,10 +427,10 @@ class CheckedExecution:
 
     def _end(self, block: Block) -> None:
         self.blocks_done += 1
-        self._counts.blocks_done += 1
+        self.counts.blocks_done += 1
         warp_instructions, thread_instructions = block.structures[:, _EXECUTED].sum(axis=0).tolist()
-        self._counts.warp_instructions += warp_instructions
-        self._counts.thread_instructions += thread_instructions
+        self.counts.warp_instructions += warp_instructions
+        self.counts.thread_instructions += thread_instructions
         self.watcher.ended(block)
         block.ended = True
         for other in (one for one in block.cluster if one is not block):
@@ -429,12 +455,15 @@ class CheckedExecution:
     def _states(self, block: Block) -> list[WarpState]:
         return [WarpState(w.in_block, STATES[w.state], w.words.copy()) for w in block.warps]
 
-    def _standstill(self, resident: Sequence[Block]) -> Exception:
+    def standstill(self, among: Among | None = None) -> DeadlockError:
+        """The error of a grid whose warps only repeat themselves."""
+        resident = self._resident
         standing = []
         for block in resident:
             groups = [(state.warp_in_block, state.groups) for state in self._located(block)]
             standing.append(StandingBlock(block_index(block.number, self.context.geometry.grid), groups))
-        return standstill_error(self.context, standing, self.context.geometry.blocks - self.blocks_done - len(resident))
+        waiting = self.context.geometry.blocks - self.blocks_done - len(resident)
+        return standstill_error(self.context, standing, waiting, among)
 
     def _error(self, block: Block, stopped: Warp | None, status: Status) -> Exception:
         states = self._states(block)
@@ -446,3 +475,38 @@ class CheckedExecution:
             stopped=states[stopped.in_block] if stopped is not None else None,
         )
         return stop_error(self.context, outcome)
+
+
+def run_grids(grids: Sequence[CheckedExecution], among: Callable[[int, Sequence[int]], Among]) -> list[Counts]:
+    """Run the grids of several devices, which may wait for each other, in turn; the counts in their order.
+
+    Args:
+        among: describes a grid among the others, by its number and the numbers of those that have ended.
+
+    Raises:
+        Cancelled: when the launch structure's ``cancel`` was set.
+        ExecutionError: a fault, trap or deadlock; it is also the grid's ``failed``.
+    """
+    fruitless = 0
+    while going := [grid for grid in grids if not grid.ended]:
+        fruitful = False
+        for grid in going:
+            try:
+                fruitful |= grid.round()
+            except ExecutionError as error:
+                error.args = ("\n  ".join([str(error), *_beside(grid, grids, among).lines]),)
+                grid.failed = error
+                raise
+        fruitless = 0 if fruitful else fruitless + 1
+        if not fruitful and (not any(grid.runs() for grid in going) or going[0]._never_ends(going, fruitless)):
+            # A grid of which some blocks have ended is more likely to be the one that the others wait for.
+            shown = max(going, key=lambda grid: grid.blocks_done)
+            shown.failed = shown.standstill(_beside(shown, grids, among))
+            raise shown.failed
+    return [grid.counts for grid in grids]
+
+
+def _beside(
+    grid: CheckedExecution, grids: Sequence[CheckedExecution], among: Callable[[int, Sequence[int]], Among]
+) -> Among:
+    return among(grids.index(grid), [number for number, one in enumerate(grids) if one.ended])

@@ -68,17 +68,23 @@ class CheckedLaunch:
             if "schedcheck" in checks:
                 return self._explore(checks)
             return self._once(checks)
-        except MemoryFaultError as error:
-            self._report_fault(error)
-            raise
-        except (IllegalInstructionError, TrapError) as error:
-            self._report_stop(error)
-            raise
         except DeadlockError as error:
             if not (error.repeats and self.checker.repeats_without):
                 reached = may_wait_for_others(self.loaded) and any(a.mapped for a in self.context.memory)
                 self.checker.deadlock(error, self.number, self.host, error.repeats and reached)
             raise
+        except ExecutionError as error:
+            self.report(error)
+            raise
+
+    def report(self, error: ExecutionError) -> None:
+        """Report the error that ended the launch as a finding."""
+        if isinstance(error, MemoryFaultError):
+            self._report_fault(error)
+        elif isinstance(error, (IllegalInstructionError, TrapError)):
+            self._report_stop(error)
+        elif isinstance(error, DeadlockError):
+            self.checker.deadlock(error, self.number, self.host)
 
     def _once(self, checks: set[str], seed: int | None = None) -> Counts:
         if not checks & {"racecheck", "synccheck", "initcheck", "perfcheck"} and seed is None:

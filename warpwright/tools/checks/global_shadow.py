@@ -66,6 +66,8 @@ class Shadows:
     def give(self, allocation: Allocation, shift: int) -> tuple[int, int, int]:
         """Create an allocation's cells, per word or per byte (each word's cell is then copied to its four bytes)."""
         key = allocation.address, allocation.size_bytes
+        if key in self._cells and self._cells[key][1] <= shift:
+            return self.of(allocation)  # created for another view of the memory
         cells = np.zeros(sh.words_of((allocation.size_bytes >> shift) + 1), np.int64)
         if key in self._cells:
             self._spread(self._cells[key][0], cells)

@@ -27,6 +27,22 @@ Lanes = dict[int, npt.NDArray[np.int64]]
 """By warp of the block, the epoch of the last arrival of each lane."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The ``mbarrier.init`` of an object."""
+
+    warp: int
+    """Of its block."""
+    epoch: int
+    instruction: int
+    again: bool
+    """Whether the object was in use before."""
+
+    def precedes(self, clocks: BlockClocks, warp: int) -> bool:
+        """Whether what a warp of the block does now is ordered after it."""
+        return warp == self.warp or int(clocks.known[warp, self.warp]) > self.epoch
+
+
 @dataclass(slots=True)
 class Mbarrier:
     """An mbarrier of a resident block."""
@@ -41,6 +57,8 @@ class Mbarrier:
     pending_lanes: Lanes = field(default_factory=dict)
     told: dict[int, Clock] = field(default_factory=dict)
     """By warp of the block, ``complete`` at its last test."""
+    begun: Beginning | None = None
+    """None if the operation that initialised it is not known."""
 
     def arrive(self, clock: Clock) -> None:
         """What precedes an arrival, or a copy that completes bytes of the phase."""
@@ -78,9 +96,10 @@ class Mbarriers:
         self._has_syncs = architecture >= FIRST_WITH_SYNCS
         self.objects: dict[int, Mbarrier] = {}
 
-    def begin(self, word: int, value: int) -> None:
-        """``mbarrier.init``: earlier phases of an object at the same place mean nothing to its users."""
-        self.objects[word] = Mbarrier(value)
+    def begin(self, word: int, value: int, clocks: BlockClocks, warp: int, instruction: int) -> None:
+        """A warp's ``mbarrier.init``: earlier phases of an object at the same place mean nothing to its users."""
+        begun = Beginning(warp, int(clocks.epochs[warp]), instruction, word in self.objects)
+        self.objects[word] = Mbarrier(value, begun=begun)
 
     def signalled(self, before: Clock, shared: npt.NDArray[np.uint8]) -> None:
         """A store has completed bytes of a phase (``st.async``); which object it signals shows in shared memory.

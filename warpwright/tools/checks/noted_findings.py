@@ -24,6 +24,7 @@ from warpwright.tools.checks.happens_before import BULK_STORES, CP_ASYNC
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.checked_launch import CheckedLaunch
+    from warpwright.tools.checks.joined_grids import Joined
     from warpwright.tools.checks.uninitialized_use import Verdict
 
 WAITS = {
@@ -65,9 +66,15 @@ class NotedFindings:
     """Creates the findings of one launch from its notes."""
 
     def __init__(
-        self, launch: CheckedLaunch, events: Events, live: list[Allocation], issuers: dict[tuple[int, int], int]
+        self,
+        launch: CheckedLaunch,
+        events: Events,
+        live: list[Allocation],
+        issuers: dict[tuple[int, int], int],
+        joined: Joined | None = None,
     ) -> None:
-        """``live``: allocations by number; ``issuers``: warps of copies by block and column, filled as the launch runs."""
+        """``live``: allocations by number; ``issuers``: warps of copies by block and column, filled as the launch runs; ``joined``: the grids that are checked together."""
+        self._joined = joined
         self._launch = launch
         self._context = launch.context
         self._program: Program = launch.context.program
@@ -81,9 +88,9 @@ class NotedFindings:
         return Locks(self._program)
 
     def place_of(self, instruction: int, what: str, warp: int, lane: int) -> Place:
-        """The place of an instruction with a lane of a warp of the launch."""
+        """The place of an instruction with a lane of a warp of the launch, or of the launches that are checked together."""
         geometry = self._context.geometry
-        index = block_index(warp // self._warps, geometry.grid)
+        index = block_index(warp // self._warps % geometry.blocks, geometry.grid)
         return place(self._program, instruction, what, index, thread_of(geometry, warp % self._warps, lane))
 
     def _only_copies(self, instruction: int) -> bool:
@@ -140,7 +147,8 @@ class NotedFindings:
         unacquired, guards, narrow = kind & sh.UNACQUIRED, kind & sh.GUARDS, kind & sh.NARROW_SCOPE
         kind &= sh.HAZARD
         names = {sh.RAW: "RAW", sh.WAR: "WAR", sh.WAW: "WAW"}
-        launch_warps = self._context.geometry.blocks * self._warps
+        grids = self._joined.grids if self._joined is not None else 1
+        launch_warps = self._context.geometry.blocks * self._warps * grids
         copy = int(row[sh.F_OTHER_WARP]) - launch_warps
         kind_of_copy = copy // self._warps
         if copy >= 0:
@@ -170,6 +178,9 @@ class NotedFindings:
             advice = GUARDS if guards else NARROW if narrow else self._missing_order(row, lock)
         hazard = f"{names[kind]} hazard" if kind in names else "Not shown"
         details = [f"{hazard} at {address:#x}: {where}", advice]
+        of, other_of = self._device(int(row[sh.F_WARP])), self._device(int(row[sh.F_OTHER_WARP]))
+        if of != other_of:
+            details.append(f"the first access is of device {other_of} of the launch, the second of device {of}")
         if severity == "info" and not unacquired and not guards and not fenced:
             details.append("both wrote the same value")
         title = f"{severity.capitalize()}: Race reported between {earlier} access and {later} access"
@@ -180,6 +191,10 @@ class NotedFindings:
         return Finding(
             "racecheck", severity, title, places, tuple(details), count, address, self._launch.number, self._launch.host
         )
+
+    def _device(self, warp: int) -> int:
+        """Number of a warp's device in a launch on several."""
+        return warp // self._warps // self._context.geometry.blocks
 
     def _unwritten(self, row: npt.NDArray[np.int64], unwritten: Verdict, where: str) -> Finding:
         """The finding of a read of unwritten memory."""
@@ -196,7 +211,8 @@ class NotedFindings:
             details.append(unwritten.sentence)
         else:
             inside = self._live[space]
-            origin = self._launch.checker.origins.get(inside.address, "")
+            origins = self._launch.checker.origins if self._joined is None else self._joined.origins
+            origin = origins.get(inside.address, "")
             details.append(
                 f"allocated at {origin}; these bytes have not been written since"
                 if origin
@@ -243,6 +259,11 @@ class NotedFindings:
         if other // self._warps == warp // self._warps:
             syncs = "threads of one block: __syncthreads() between the accesses orders them"
             return f"{syncs}, or {A_PHASE}" if self._events.mbarriers or self._program.of_barriers else syncs
+        if self._device(other) != self._device(warp):
+            return (
+                "threads of different devices: only multi_grid_group::sync(), an atomic or volatile flag with __threadfence_system() on both sides, "
+                "or another launch, orders them"
+            )
         if row[sh.F_SPACE] < 0:
             return "threads of two blocks of a cluster: cluster.sync() (barrier.cluster) between the accesses, or an mbarrier, orders them"
         return (

@@ -71,8 +71,13 @@ class ResidentBlock:
         """The words of a block that point to these arrays."""
         self._copies = clocks.column(CP_ASYNC, 0) + np.arange(warps)
 
-    def begin(self, block: Block, after: int) -> None:
-        """Reset the state for a block whose epochs are later than ``after``."""
+    def begin(self, block: Block, after: int, first_block: int = 0) -> None:
+        """Reset the state for a block.
+
+        Args:
+            after: an epoch that precedes all of its own.
+            first_block: number of the grid's first block among those of all grids that are checked together (``joined_grids.py``).
+        """
         s = self.states
         self.written.fill(0)
         self.places.fill(0)
@@ -83,12 +88,12 @@ class ResidentBlock:
         self.visits.fill(0)
         self.waits: dict[int, Clock] = {}
         """For each warp that has arrived at its cluster's barrier but not waited yet, what it will know."""
-        first = self.clocks.begin(block.number, after)
+        first = self.clocks.begin(first_block + block.number, after)
         s[:, sh.S_SHARED_OLDEST] = first
         s[:, sh.S_EVENT : sh.S_EVENT_END + 1] = 0
         s[:, sh.S_BLOCK] = 0
         s[:, sh.S_RECORDS] = [w.trace_address for w in block.warps]
-        s[:, sh.S_FIRST_WARP] = block.number * len(s)
+        s[:, sh.S_FIRST_WARP] = self.clocks.number * len(s)
         s[:, sh.S_WARP] = s[:, sh.S_FIRST_WARP] + s[:, sh.S_WARP_IN_BLOCK]
         s[:, sh.S_SHARED_HOST] = block.words[BLOCK.slot("shared_base")]
         s[:, sh.S_COPY] = ((s[:, sh.S_LAUNCH_WARPS] + self._copies << s[:, sh.S_HALVES]) + 1) << 32 | first

@@ -46,6 +46,7 @@ from warpwright.tools.checks.warp_syncs import barrier_site
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.checked_launch import CheckedLaunch
+    from warpwright.tools.checks.joined_grids import Joined
     from warpwright.tools.checks.uninitialized_use import Verdict
 
 WARP_DIVERGES, BLOCK_DIVERGES = "Divergent thread(s) in warp", "Divergent thread(s) in block"
@@ -54,8 +55,10 @@ WARP_DIVERGES, BLOCK_DIVERGES = "Divergent thread(s) in warp", "Divergent thread
 class Watch:
     """Reads the records of one launch as it runs and collects findings."""
 
-    def __init__(self, launch: CheckedLaunch, kernel: Traced, checks: set[str]) -> None:
+    def __init__(self, launch: CheckedLaunch, kernel: Traced, checks: set[str], joined: Joined | None = None) -> None:
+        """``joined``: what it shares with the watches of other devices' grids that run at once."""
         self.launch = launch
+        self.joined = joined
         self.blocks = kernel.blocks
         self.context = launch.context
         self.checks = checks
@@ -81,18 +84,23 @@ class Watch:
         self.counters = np.zeros((len(self.program.instructions), sh.COUNTERS), np.int64)
         self.scratch = np.zeros(SCRATCH_WORDS, np.int64)
         self.windows = np.zeros((WINDOWS, WINDOW_WORDS), np.int64)
-        self.unknown = np.zeros(geometry.blocks * self.warps, np.int64)
+        self.first_block = len(joined.watches) * geometry.blocks if joined is not None else 0
+        """Number of the grid's first block among those of all grids."""
+        blocks = geometry.blocks * (joined.grids if joined is not None else 1)
+        self.unknown = np.zeros(blocks * self.warps, np.int64)
         """What a warp initially knows of the warps of other blocks."""
         self.resident: dict[int, ResidentBlock] = {}
         self.spare: list[ResidentBlock] = []
         """State objects of blocks that have ended, for reuse."""
-        self.locations: dict[int, Any] = {}
+        self.locations: dict[int, Any] = joined.locations if joined is not None else {}
         self.live = list(self.context.memory)
-        self.shadows = launch.checker.shadows
-        self.shadows.begin(self.live)
+        self.shadows = joined.shadows if joined is not None else launch.checker.shadows
+        if joined is None:
+            self.shadows.begin(self.live)
+        maps = launch.checker.written if joined is None else joined.written
         self.allocations = np.zeros((len(self.live), sh.ALLOCATION_WORDS), np.int64)
         for row, allocation in enumerate(self.live):
-            written = launch.checker.written.get(allocation.address)
+            written = maps.get(allocation.address)
             at = int(written.ctypes.data) if written is not None else 0
             self.allocations[row] = (allocation.address, allocation.end, *self.shadows.of(allocation), at, 0)
         self.block_at = {b.first + b.count - 1: b.number for b in self.blocks}
@@ -104,7 +112,7 @@ class Watch:
         self.clusters = Clusters(self.resident, self.program.lanes)
         self.issuers: dict[tuple[int, int], int] = {}
         """The warp of the launch that issued the last copy in a column of the block's clocks."""
-        self._words = NotedFindings(launch, self.events, self.live, self.issuers)
+        self._words = NotedFindings(launch, self.events, self.live, self.issuers, joined)
 
     # --- Watcher ------------------------------------------------------------------------------------------------
     def prepare(self, launch: npt.NDArray[np.int64]) -> None:
@@ -139,7 +147,7 @@ class Watch:
             s[:, sh.S_LAUNCH_WARPS], s[:, sh.S_ALLOCATIONS] = len(self.unknown), len(self.live)
             s[:, sh.S_WINDOWS] = self.windows.ctypes.data
             s[:, sh.S_HALVES] = self.halves
-        resident.begin(block, after)
+        resident.begin(block, after, self.first_block)
         self.resident[block.number] = resident
 
     def look(self, block: Block, warp: Warp, reason: int) -> None:
@@ -201,6 +209,13 @@ class Watch:
     def _give_shadow(self, row: int, shift: int) -> None:
         """Create cells for an allocation, per word or per byte."""
         self.allocations[row, sh.A_CELLS : sh.A_SECTORS + 1] = self.shadows.give(self.live[row], shift)
+        if self.joined is not None:
+            self.joined.gave(self.live[row])
+
+    def use_cells(self, allocation: Allocation) -> None:
+        """Use the cells that a joined watch has created for an allocation."""
+        for row in np.flatnonzero(self.allocations[:, sh.A_FIRST] == allocation.address):
+            self.allocations[row, sh.A_CELLS : sh.A_SECTORS + 1] = self.shadows.of(allocation)
 
     def _synchronise(self, block: Block, resident: ResidentBlock, one: Warp, s: npt.NDArray[np.int64]) -> None:
         warp = one.in_block
@@ -267,13 +282,15 @@ class Watch:
         for word, mask in lanes.items():
             for owner, (local, *_) in self.clusters.owners(block, {word}, bool(row[Column.SCOPE]) or with_copies):
                 mbarriers = self.resident[owner.number].mbarriers
+                if owner is block and not initialises and "synccheck" in self.checks:
+                    self._used_early(block, one, index, mask, mbarriers.objects.get(local), local)
                 if tests:
                     if owner is block and local in mbarriers.objects:
                         mbarriers.objects[local].tested(clocks, warp, mask)
                     continue
                 now = mbarrier_at(owner.shared, local)
                 if initialises:
-                    mbarriers.begin(local, now)
+                    mbarriers.begin(local, now, clocks, warp, index)
                     continue
                 if instruction.opcode == "SYNCS" and "synccheck" in self.checks:
                     self._misused(block, one, index, mask, mbarriers.objects.get(local), local, now)
@@ -300,9 +317,29 @@ class Watch:
             return
         self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
 
+    def _used_early(self, block: Block, warp: Warp, index: int, lanes: int, held: Mbarrier | None, word: int) -> None:
+        """Check that lanes use an sm_90 mbarrier after its initialisation, which threads that still wait for an earlier one do not.
+
+        Args:
+            held: what is known of the object.
+            word: its address in shared memory.
+        """
+        begun = held.begun if held is not None else None
+        if begun is None or begun.precedes(self.resident[block.number].clocks, warp.in_block):
+            return
+        there = place(self.program, begun.instruction, "", (0, 0, 0), (0, 0, 0)).at()
+        where = f"the mbarrier at byte {word - SHARED_WINDOW:,} of shared memory"
+        why = (
+            f"{where} was initialised again at {there}, while this thread still used it: threads that had arrived may wait forever; "
+            "all threads must have left it before (__syncthreads(), then mbarrier.init, then __syncthreads())"
+            if begun.again
+            else f"nothing orders this after the initialisation of {where} at {there}: __syncthreads() after mbarrier.init would"
+        )
+        self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
+
     def _stamp(self, clocks: BlockClocks, column: int) -> int:
         """The stamp of a copy that is counted in a column of the block's clocks."""
-        number = self.context.geometry.blocks * self.warps + column
+        number = len(self.unknown) + column
         return ((number << self.halves) + 1) << 32 | int(clocks.copies[column])
 
     def _bulk_copy(self, block: Block, resident: ResidentBlock, one: Warp, s: npt.NDArray[np.int64]) -> None:
@@ -320,9 +357,9 @@ class Watch:
         for one_told in told:
             of = self.resident[one_told.number].clocks
             stamps[one_told.rank] = self._stamp(of, of.barrier_column(word))
-            self.issuers[one_told.number, of.barrier_column(word)] = block.number * self.warps + warp
+            self.issuers[of.number, of.barrier_column(word)] = clocks.number * self.warps + warp
         column = clocks.barrier_column(word) if block in told else clocks.column(BULK_STORES, warp)
-        self.issuers[block.number, column] = block.number * self.warps + warp
+        self.issuers[clocks.number, column] = clocks.number * self.warps + warp
         # A block that reads on behalf of another block's mbarrier is not notified, so the read counts as the thread's own.
         foreign = bool(told) and block not in told
         stamps[MAX_CLUSTER] = (
