@@ -251,9 +251,9 @@ class _DevicesJob(Job):
 
     def _functional(self) -> None:
         """Under the checks."""
-        from warpwright.tools.checks.joined_grids import CheckedGrids
-
         began = time.perf_counter()
+        first = self.launcher.kernel.gpu.checker
+        assert first is not None
         launches = []
         for job in self.jobs:
             checker, kernel = job.launcher.kernel.gpu.checker, job.launcher.kernel
@@ -262,7 +262,7 @@ class _DevicesJob(Job):
             at_once = job.launcher.resident.blocks_per_sm * job.launcher.chip.sm.sm_count
             launches.append(checker.execution(kernel._loaded, job.context, at_once, kernel._loaded_module.compiled.ptx))
         blocks = self.context.geometry.blocks
-        execution = CheckedGrids(launches, lambda number, ended: self._among(number, ended, blocks))
+        execution = first.together(launches, lambda number, ended: self._among(number, ended, blocks))
         self._start(began)
         self.blocks_done = lambda: execution.blocks_done
         try:

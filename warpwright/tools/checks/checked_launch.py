@@ -1,8 +1,8 @@
-"""One launch under the checks: run once, or in several orders of its warps; its faults and deadlocks as findings."""
+"""One launch under the checks, or several that run at once on different devices: run once, or in several orders of its warps; faults and deadlocks as findings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,12 @@ from warpwright.engine.kernels import compiled_execution, may_wait_for_others, t
 from warpwright.engine.launch import NOT_COOPERATIVE, LaunchContext, lacks_grid_barrier
 from warpwright.engine.module import LoadedKernel
 from warpwright.engine.services import HeapCall, existing_heap
+from warpwright.engine.standstill import Among
 from warpwright.errors import DeadlockError, ExecutionError, IllegalInstructionError, MemoryFaultError, TrapError
 from warpwright.tools.checks import heap
-from warpwright.tools.checks.checked_execution import CheckedExecution
+from warpwright.tools.checks.checked_execution import CheckedExecution, run_grids
 from warpwright.tools.checks.findings import Finding, Place, place
+from warpwright.tools.checks.joined_grids import Joined
 from warpwright.tools.checks.mbarriers import unrecorded
 from warpwright.tools.checks.uninitialized_use import Before, Verdict, reads_shared
 from warpwright.tools.checks.warp_syncs import constant_masks
@@ -198,3 +200,64 @@ class CheckedLaunch:
         if found is None or not found.allocation.address <= address < found.allocation.end:
             return ""
         return found.explain(address)
+
+
+NOT_TRIED = "whether the results depend on it was not tested: the launch is on several devices"
+
+
+class CheckedGrids:
+    """Launches on several devices that run at once (``joined_grids.py``) as one :class:`warpwright.engine.kernels.Execution`.
+
+    Args:
+        launches: one for each device, in the order of the launches.
+        among: describes a launch among the others, by its number and the numbers of those that have ended.
+    """
+
+    def __init__(self, launches: Sequence[CheckedLaunch], among: Callable[[int, Sequence[int]], Among]) -> None:
+        self.launches, self._among = launches, among
+        self._executions: list[CheckedExecution] = []
+
+    @property
+    def blocks_done(self) -> int:
+        return sum(one.blocks_done for one in self._executions)
+
+    def run(self) -> list[Counts]:
+        """Run every block of all grids; findings go to the checkers.
+
+        Raises:
+            Cancelled, ExecutionError: as for any launch; a fault is also a finding.
+        """
+        checkers = [launch.checker for launch in self.launches]
+        for checker in checkers:
+            checker.forget_written()
+        joined = Joined(
+            len(self.launches),
+            self.launches[0].context.geometry.blocks,
+            {address: written for checker in checkers for address, written in checker.written.items()},
+            {address: origin for checker in checkers for address, origin in checker.origins.items()},
+        )
+        joined.shadows.begin([])
+        watches = []
+        for launch in self.launches:
+            program = launch.loaded.program
+            masks = constant_masks(program, launch.ptx) if "synccheck" in launch.checker.checks else None
+            kernel = traced(launch.loaded, launch.context, masks, policies=False, mbarriers=unrecorded(program))
+            checks = set(launch.checker.checks) - {"schedcheck"}
+            watch = Watch(launch, kernel, checks, joined)
+            joined.watches.append(watch)
+            watches.append(watch)
+            self._executions.append(CheckedExecution(launch.context, kernel, launch.resident_blocks, watch))
+        try:
+            return run_grids(self._executions, self._among)
+        except ExecutionError as error:
+            self.launches[_number_of(error, self._executions)].report(error)
+            raise
+        finally:
+            verdict = Verdict(None, NOT_TRIED)
+            for launch, watch in zip(self.launches, watches, strict=True):
+                launch.checker.add(replace(finding) for finding in watch.findings(verdict))
+
+
+def _number_of(error: ExecutionError, executions: Sequence[CheckedExecution]) -> int:
+    """Number of the grid in which an error occurred."""
+    return next((number for number, one in enumerate(executions) if one.failed is error), 0)

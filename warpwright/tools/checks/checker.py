@@ -6,7 +6,7 @@ but without timing (``checked_execution.py``), and read the records (``shadow.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,11 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.kernels import Traced, lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel
+from warpwright.engine.standstill import Among
 from warpwright.errors import DeadlockError, UnsupportedError
 from warpwright.isa.program import Program
 from warpwright.tools.checks.arrangement import Findings
-from warpwright.tools.checks.checked_launch import CheckedLaunch
+from warpwright.tools.checks.checked_launch import CheckedGrids, CheckedLaunch
 from warpwright.tools.checks.events import Events, events_of, volatile_lines
 from warpwright.tools.checks.findings import SEVERITIES, Finding
 from warpwright.tools.checks.global_shadow import Shadows
@@ -198,6 +199,15 @@ class Checker:
         """
         self.launches += 1
         return CheckedLaunch(self, loaded, context, resident_blocks, ptx)
+
+    def together(self, launches: Sequence[CheckedLaunch], among: Callable[[int, Sequence[int]], Among]) -> CheckedGrids:
+        """Launches on several GPUs at once, this one's among them.
+
+        Args:
+            launches: as from :meth:`execution` of each GPU's checker.
+            among: describes a launch among the others, by its number and the numbers of those that have ended.
+        """
+        return CheckedGrids(launches, among)
 
     def deadlock(self, error: DeadlockError, launch: int, host: tuple[str, ...], others: bool = False) -> None:
         """A launch has ended with a deadlock.
