@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -272,3 +274,20 @@ def test_only_fences_after_stores_wait_for_another_round(among_polls: ww.Module,
     out = np.zeros(8, np.uint32)
     among_polls["follow"][1, 256](out, np.zeros(8192, np.uint32), np.uint32(250), np.uint32(stores))
     assert int(out[4:].max()) - int(out[:4].max()) == pytest.approx(card, abs=45)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("kernel", "first", "second"), [("alf", 664, 509), ("anf", 708, 2), ("nlf", 39, 600)])
+def test_the_fences_of_a_grid_barrier_take_what_a_card_takes(kernel: str, first: int, second: int) -> None:
+    """bench.machine.fences_among_polls, ``parts``, one block of four warps on each SM, each of which stores four words to its stack.
+
+    The fences of the four warps leave with one round, and the fence after the wait does not cross to the other side of L2 again for stores that a fence before it has ordered.
+    """
+    source = Path(__file__).parents[1] / "bench" / "machine" / "fences_among_polls.cu"
+    parts = ww.GPU("h200").compile(source.read_text())[f"parts_{kernel}"]
+    blocks, repeats = 132, 5
+    out = np.zeros(13 * blocks, np.uint32)
+    parts[blocks, 128](out, np.zeros(64, np.uint32), np.int32(repeats))
+    means = out.reshape(-1, 13)[:, 1:6].mean(axis=0) / (repeats - 1)
+    assert means[0] == pytest.approx(first, rel=0.08)
+    assert means[4] == pytest.approx(second, rel=0.08)

@@ -138,6 +138,18 @@ def test_a_fence_takes_its_own_time_and_the_wait_of_a_poll(polling: int, card: f
     assert int(out[1]) == pytest.approx(card, rel=within)
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize(("fence", "card"), [(0, 2308), (1, 3823)])
+def test_a_word_is_handed_over_beside_polls_as_on_a_card(fence: int, card: float) -> None:
+    """bench.machine.polled_hand_overs: a round between both sides of L2 beside eight polling warps of each other SM."""
+    kernel = ww.GPU("h200").compile((MICRO.parent / "machine" / "polled_hand_overs.cu").read_text())["hand_over"]
+    logged, partner, line, turns = 512, 40, 160, 16
+    out, words = np.zeros(2 * logged + 2 * 32 * 132, np.uint32), np.zeros(1 << 18, np.uint32)
+    kernel[132, 256](out, words, *map(np.int32, (partner, line, fence, turns)))
+    cycles = int((out[: logged - 1] >> 2).sum())
+    assert cycles / turns == pytest.approx(card, rel=0.12)
+
+
 def test_a_written_line_is_gone_from_the_other_partition_with_all_its_sectors() -> None:
     """Looks at one sector while others of its line are written: a card's take 389 cycles, 325 beside a line that is not."""
     written, beside = hand_over(1, 32, 0)[1], hand_over(1, 160, 0)[1]

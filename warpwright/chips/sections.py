@@ -206,6 +206,8 @@ class Pipes(Section):
     """Greatest number of an SM's fences that wait at the slices at once; 0: any number."""
     membar_round_interval_cycles: int = Field(ge=0)
     """Between two rounds of an SM's fences after stores; 0: there are no such rounds."""
+    membar_round_joins_cycles: int = Field(ge=0)
+    """After the first fence of such a round has come to L1: fences of warps whose stores have come there by then join it."""
     membar_group_interval_cycles: int = Field(ge=0)
     """Least time between two groups of fences of system scope that leave an SM, and between two rounds of other fences that wait among polls."""
     membar_group_cycles: int = Field(ge=0)

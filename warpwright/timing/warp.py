@@ -21,7 +21,7 @@ from warpwright.timing.ports import reserve
 from warpwright.timing.records import lanes_of
 from warpwright.timing.requests import new_request
 from warpwright.timing.scoreboard import hold_entry, listed_ready
-from warpwright.timing.written_rounds import crossing, round_leaves, waits_for_stores
+from warpwright.timing.written_rounds import round_leaves, waits_for_stores
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
 SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)
@@ -197,7 +197,7 @@ def ask_in_round(m: Any, sm: s.SM, w: s.Warp, latency: int, time: int) -> None:
     if waits_for_stores(m, sm, w):
         new_request(m, sm, w, s.RQ_FENCE, time, latency, 0, s.FENCE_NOT_YET)
         return
-    leaves = round_leaves(m, sm, w, max(m[w.store_time], m[sm.store_time])) + crossing(m, sm)
+    leaves = round_leaves(m, sm, w, max(m[w.store_time], m[sm.store_time]))
     m[w.written_round] = 0
     leaves = max(leaves, m[w.last])
     late = max(m[s.chip.now] - leaves, 0)

@@ -3,8 +3,8 @@
 CUDA C++ implements the grid barrier in a header; other languages (Numba's ``this_grid().sync()``), CUDA before 11 and ``multi_grid_group`` call
 ``cudaCGSynchronize``, ``cudaCGGetRank`` and ``cudaCGGetSize`` of libcudadevrt, which call the driver (names, arguments and flags are those of CUDA 12.9's
 libcudadevrt).  In the grid barrier here, as in the header's, each block adds to a word of the launch's workspace; the first block adds as much as makes the
-highest bit change when all have arrived. Every thread fences before its block's barrier, which reproduces the time of the driver's routine on an H200
-(``bench/machine/barriers.py``); a grid alone on its device needs no system-wide fence, even if it requests the barrier of several grids.
+highest bit change when all have arrived. Every thread fences before its block's barrier, and the first one after its wait, which reproduces the time of the driver's routine on an H200
+(``bench/machine/barriers.py``, ``bench/machine/fences_among_polls.py``); a grid alone on its device needs no system-wide fence, even if it requests the barrier of several grids.
 
 NVIDIA does not publish the barrier of several grids.  Its structure follows from published times: two P100s need twice the time of a grid barrier on one plus
 3.7 microseconds, and at most 9 % more with any number of blocks and threads (Tables 8 and 9 of "A Study of Synchronization Methods in Modern GPUs").  Therefore
@@ -114,10 +114,10 @@ extern "C" __device__ unsigned __cuda_syscall_CGS_get_rank(unsigned *thread, uns
     return 0;
 }
 
-// Wait until the bit is not what it was, and see what the others wrote before: with a fence, as in the header of CUDA 11, or by loads with that order, which
-// reproduce the time of the driver's routine on Hopper (bench.machine.barriers).
+// Wait until the bit is not what it was, and see what the others wrote before: with a fence, as in the header of CUDA 11 and, judged by its time on an H200, in the driver's routine
+// (bench.machine.fences_among_polls, parts "alf"), or by loads with that order.
 static __device__ __forceinline__ void await(const unsigned *word, unsigned before) {
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 900
     unsigned now;
     do
         asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
@@ -160,6 +160,17 @@ extern "C" __device__ unsigned __cuda_syscall_CGS_sync(unsigned long long handle
     save_registers(stack);
     Workspace *own = (Workspace *)(handle & ~1ull);
     bool several = handle & 1 && own->grids > 1, all_threads = !(flags & 1);
+#if __CUDA_ARCH__ >= 900
+    // In as few instructions as the driver's routine for one grid.
+    if (!several && all_threads) {
+        __threadfence();
+        __syncthreads();
+        if (first_thread())
+            meet_grid(&own->arrived);
+        __syncthreads();
+        return 0;
+    }
+#endif
     if (several)
         __threadfence_system();
     else

@@ -1001,6 +1001,9 @@ class Header(Unit):
     fence_interval = from_chip(
         "pipes.membar_round_interval_cycles", "cycle", "between two rounds of an SM's fences after stores"
     )
+    fence_joins = from_chip(
+        "pipes.membar_round_joins_cycles", "cycle", "after a round's first fence in which other warps' stores join it"
+    )
     fences_at_slices = from_chip(
         "pipes.membar_round_count", "fences", "of an SM that wait at the slices at once; 0: any number"
     )
