@@ -358,6 +358,25 @@ assert word(outs[0]) == 109
     )
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("check", ["", "all"])
+def test_a_module_may_be_loaded_between_a_kernel_that_waits_and_the_one_that_releases_it(check: str) -> None:
+    run(
+        """
+flag, out = cell(), cell()
+a, b = streams(2)
+cuda.launch(wait, 1, 32, ctypes.c_uint64(flag), ctypes.c_uint64(out), stream=a)
+other = cuda.word("cuModuleLoadData", cubin)
+again = cuda.word("cuModuleGetFunction", other, b"raise")
+library = cuda.word("cuLibraryLoadData", cubin, None, None, 0, None, None, 0)
+cuda.launch(again, 1, 1, ctypes.c_uint64(flag), ctypes.c_int(3), stream=b)
+assert word(out) == 4
+""",
+        "off",
+        **({"WARPWRIGHT_CHECK": check} if check else {}),
+    )
+
+
 def test_a_stream_that_waits_for_a_word_that_nobody_writes_is_an_error_of_the_call_that_waits_for_it() -> None:
     done = finished(
         HEAD

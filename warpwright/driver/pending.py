@@ -630,6 +630,7 @@ _KEEPING = """
     Malloc MallocHost HostAlloc MallocManaged MemAlloc MemAllocHost MemHostAlloc MemAllocManaged MemAllocAsync MallocAsync
     MemPrefetchAsync MemPrefetchBatchAsync MemDiscardBatchAsync MemDiscardAndPrefetchBatchAsync MemAdvise StreamAttachMemAsync
     MemFreeAsync FreeAsync PeekAtLastError FuncSetAttribute FuncSetCacheConfig KernelSetAttribute KernelSetCacheConfig
+    ModuleLoad ModuleLoadData ModuleLoadDataEx ModuleLoadFatBinary LibraryLoadData LibraryLoadFromFile LinkCreate LinkAddData LinkAddFile LinkComplete LinkDestroy
     DeviceEnablePeerAccess CtxEnablePeerAccess DriverGetVersion RuntimeGetVersion PointerGetAttribute PointerGetAttributes MemHostGetDevicePointer HostGetDevicePointer
 """
 _KEEPING_BEGINNINGS = (
