@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -110,3 +112,33 @@ def test_a_cancelled_launch_stops_before_its_text_is_written(monkeypatch: pytest
     monkeypatch.setattr(compiling_process, "start_detached", _generates_nothing)
     with cancellable(lambda: True), pytest.raises(Cancelled):
         codegen.compile_kernel(loaded.program, lowered_of(loaded), (32, 1, 1), trace=False)
+
+
+def test_processes_that_need_code_at_once_generate_it_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A launch waits for the process that holds the lock of its code's entry, and takes what that has generated."""
+    kernel, array = _launcher(monkeypatch, tmp_path, 15)
+    monkeypatch.setenv("WARPWRIGHT_BACKGROUND", "0")
+    cache = codegen._disk()
+    alone, others = cache.alone, []
+
+    @contextmanager
+    def behind_another(kind: str, key: str) -> Iterator[None]:
+        if not others:  # the other process finishes while this one waits
+            others.append(key)
+            cache.put(kind, key, other.get(kind, key) or b"")
+        with alone(kind, key):
+            yield
+
+    other = codegen.DiskCache(tmp_path / "other")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(codegen, "_disk", lambda: other)
+        kernel[1, 32](array, 2)
+    assert set(array.get()) == {226}
+    monkeypatch.setattr(codegen, "_memory", {})
+    monkeypatch.setattr(codegen, "to_object", _generates_nothing)
+    monkeypatch.setattr(cache, "alone", behind_another)
+    gpu = ww.GPU("v100", timing="off", engine="compiled")
+    array = gpu.array(np.ones(32, np.int32))
+    gpu.compile(SOURCE.format(15))["scale"][1, 32](array, 2)
+    assert others
+    assert set(array.get()) == {226}

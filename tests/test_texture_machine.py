@@ -14,7 +14,6 @@ import warpwright as ww
 from warpwright.engine.abi import LAUNCH, WARP
 from warpwright.engine.interpreter.gather_scatter import MemoryFault
 from warpwright.engine.launch import LaunchContext, aligned_words
-from warpwright.engine.textures import compiled_textures
 from warpwright.engine.textures.launch_textures import LaunchTextures
 from warpwright.engine.textures.table import FLOAT, Format, Sampler, make_image, table_of
 from warpwright.isa.texture_access import (
@@ -59,6 +58,8 @@ class Warp:
         self.left_to_python += 1
 
     def compiled(self, access: TextureAccess, words: np.ndarray, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+        from warpwright.engine.textures import compiled_textures  # here, because the import compiles
+
         values = np.ascontiguousarray(words)
         first = np.zeros(32, np.int64)
         compiled_textures.serve.ctypes(

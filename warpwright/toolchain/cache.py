@@ -132,7 +132,7 @@ class DiskCache:
         value = self.get(kind, key)
         if value is not None:
             return value
-        with self._alone(kind, key):
+        with self.alone(kind, key):
             value = self.get(kind, key)
             if value is None:
                 value = make()
@@ -144,7 +144,7 @@ class DiskCache:
         value = self.get(kind, key)
         if value is not None:
             return value
-        with self._alone(kind, key):
+        with self.alone(kind, key):
             return self.get(kind, key)
 
     def claim(self, kind: str, key: str) -> int | None:
@@ -178,8 +178,8 @@ class DiskCache:
         return self.folder / "locks" / f"{kind}-{key}"
 
     @contextlib.contextmanager
-    def _alone(self, kind: str, key: str) -> Iterator[None]:
-        """Hold an entry's lock; the system releases it when the process ends.
+    def alone(self, kind: str, key: str) -> Iterator[None]:
+        """Hold the lock of an entry, which may also be kept elsewhere; the system releases it when the process ends.
 
         The block runs without the lock if the folder cannot be written, its file system has no locks, or the wait is too long.
         """

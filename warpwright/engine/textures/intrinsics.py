@@ -16,7 +16,7 @@ from numba import types
 from numba.core.cgutils import alloca_once
 from numba.extending import intrinsic
 
-from warpwright.toolchain.cache import default_folder
+from warpwright.toolchain.cache import default_cache, default_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parents[2]
@@ -31,6 +31,8 @@ def part(function: F) -> F:
 def c_function(signature: Any, more: tuple[Path, ...] = ()) -> Callable[[F], Any]:
     """Compile to a C function, cached on disk; its address is ``address`` of the result, which the caller must keep alive.
 
+    It takes 15 s of CPU time, so of several processes that need it at once only one compiles it.
+
     Args:
         more: files that it depends on besides this package's.
     """
@@ -43,13 +45,15 @@ def c_function(signature: Any, more: tuple[Path, ...] = ()) -> Callable[[F], Any
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sources:
         digest.update(path.read_bytes())
-    folder = default_folder() / "textures" / digest.hexdigest()[:16]
+    name = digest.hexdigest()[:16]
+    folder = default_folder() / "textures" / name
 
     def compile(function: F) -> Any:
         saved = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(folder)
         try:
-            return numba.cfunc(signature, cache=True, error_model="numpy")(function)
+            with default_cache().alone("textures", name):
+                return numba.cfunc(signature, cache=True, error_model="numpy")(function)
         finally:
             numba.config.CACHE_DIR = saved
 
