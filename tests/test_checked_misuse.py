@@ -111,6 +111,25 @@ def test_counts_of_a_barrier(chip: str) -> None:
     assert all("48 threads: the number of threads must be a multiple of 32" in f.details[0] for f in gpu.findings)
 
 
+@pytest.mark.parametrize(("chip", "timing"), [("h200", "full"), ("h200", "off"), ("p100", "off")])
+def test_counts_of_a_barrier_that_a_card_refuses_are_named_without_the_checks_too(
+    chip: str, timing: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gpu = ww.GPU(chip, timing=timing)
+    kernel = gpu.compile(SOURCE, name="misuse.cu")["counts"]
+    kernel[1, 64](zeros(), 64, 64)
+    assert "barrier of" not in capfd.readouterr().err
+    kernel[1, 64](zeros(), 48, 48)
+    kernel[1, 64](zeros(), 48, 48)
+    told = capfd.readouterr().err
+    assert told.count("warpwright: kernel counts has a barrier of 48 threads at") == 1
+    assert "the number of threads must be a multiple of 32; a card refuses it as an illegal instruction" in told
+    if timing == "full":
+        gpu.miscounts.kernels.clear()
+        kernel[1, 96](zeros(96), 64, 96)
+        assert "earlier threads named another number" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("chip", ["v100", "a100", "h200"])  # machine code of sm_60 has one scope for all atomics
 def test_block_scope_across_blocks(chip: str) -> None:
     gpu, module = checked(chip, "racecheck")

@@ -117,6 +117,10 @@ def _check_choices(timing: str, engine: str, threads: int | None, caches: str | 
         raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
 
 
+def _say(message: str) -> None:
+    print(f"warpwright: {message}", file=sys.stderr, flush=True)
+
+
 def _warn_of_overrun(message: str) -> None:
     warnings.warn(message, MemoryOverrunWarning, stacklevel=1)
 
@@ -296,6 +300,7 @@ class GPU:
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = _memory_of(self.chip, chosen, check)
         self.overruns = OverrunWarnings(_warn_of_overrun)
+        self.miscounts = OverrunWarnings(_say)
         """Warnings of accesses outside all allocations that a card would not notice."""
         self.number = device or 0
         """Its number among the program's devices."""

@@ -25,7 +25,7 @@ from warpwright.engine.child_launches import Child, DeviceLaunches
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Cancelled, Counts
-from warpwright.engine.faults import overrun_text
+from warpwright.engine.faults import miscount_text, overrun_text
 from warpwright.engine.kernels import (
     Execution,
     compiled_execution,
@@ -993,9 +993,17 @@ class Job:
             message = overrun_text(context.program, context.geometry, context.memory, overrun)
             gpu.overruns.warn(context.program.name, message)
 
+    def _report_miscount(self) -> None:
+        """Say that a barrier named an invalid number of threads, which a card would refuse."""
+        noted = self.context.words[LAUNCH.slot("miscounted")]
+        if noted:
+            name = self.context.program.name
+            self.launcher.kernel.gpu.miscounts.warn(name, miscount_text(self.context.program, int(noted)))
+
     def result(self) -> Run:
         """Return the record of the launch."""
         self._report_overrun()
+        self._report_miscount()
         kernel, geometry, resident = self.launcher.kernel, self.launcher.geometry, self.launcher.resident
         chip = self.launcher.chip
         program = self.context.program

@@ -212,8 +212,9 @@ LAUNCH = Layout(
     pages=1,  # pointer to pairs as `allocations`: mapped pages, in which accesses outside all allocations do not fault
     page_count=1,  # 0 unless faults are those of a card's pages
     overrun=1,  # pointer to OVERRUN
+    miscounted=1,  # a barrier with an invalid number of threads: 0, or instruction << 16 | threads << 1 | 1 if it differs from that of earlier arrivals
 )
-"""One per launch; read-only for warps."""
+"""One per launch; read-only for warps, except ``miscounted``, which whoever counts their arrivals sets."""
 
 OVERRUN = Layout(
     found=1,  # 1 once the other fields are set; 2 by the interpreter, which sets address and bytes only

@@ -41,7 +41,7 @@ class Overrun:
 
 @dataclass(slots=True)
 class OverrunWarnings:
-    """Warns of the overruns of each kernel once."""
+    """Warns of the overruns, or other mistakes that do not end a launch, of each kernel once."""
 
     tell: Callable[[str], None]
     kernels: set[str] = field(default_factory=set)

@@ -251,6 +251,23 @@ def fault_error(
     )
 
 
+def miscount_text(program: Program, noted: int) -> str:
+    """The warning for a barrier with an invalid number of threads.
+
+    Args:
+        noted: LAUNCH.miscounted.
+    """
+    threads, line = noted >> 1 & 0x7FFF, source_line(program, noted >> 16)
+    at = line or f"{plain_name(program.name)}+{noted >> 16:#x}"
+    if noted & 1:
+        why = "earlier threads named another number: every thread that comes to a barrier must name the same, or it may never be complete on a card"
+    else:
+        why = (
+            f"the number of threads must be a multiple of {program.lanes}; a card refuses it as an illegal instruction"
+        )
+    return f"kernel {plain_name(program.name)} has a barrier of {threads} threads at {at}\n  {why}"
+
+
 def overrun_text(program: Program, geometry: Geometry, memory: DeviceMemory, overrun: Overrun) -> str:
     """The warning of an access outside all allocations that a card does not notice."""
     stop = Stop(

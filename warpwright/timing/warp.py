@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import WARP, Status
+from warpwright.engine.abi import LAUNCH, WARP, Status
 from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, poke, popcount
 from warpwright.timing import state as s
 from warpwright.timing.constant import constant_ready, indexed_ready
@@ -598,6 +598,16 @@ def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
 
 
 @core
+def note_miscount(pointer: int, threads: int, differs: bool) -> None:
+    """Note that a warp has named an invalid number of threads at a barrier, of which the launch warns when it has ended."""
+    instruction = peek(pointer + WARP["fault_instruction"])
+    poke(
+        peek(pointer + WARP["launch"]) + LAUNCH["miscounted"],
+        instruction << 16 | (threads & 0x7FFF) << 1 | (1 if differs else 0),
+    )
+
+
+@core
 def count_arrival(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> int:
     """Count the warp's arrival at its block's barrier; returns the cycle at which the barrier unit has accepted it."""
     pointer = m[w.pointer]
@@ -606,10 +616,16 @@ def count_arrival(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> int
     lanes = peek(pointer + BAR_LANES)
     b = sm.blocks[m[w.block]]
     at = take_barrier_unit(m, sm, w, time)
+    threads = peek(pointer + BAR_THREADS)
+    differs = (
+        m[b.arrived[number]] != 0 and threads != 0 and m[b.expected[number]] != 0 and m[b.expected[number]] != threads
+    )
+    if differs or threads & 31:
+        note_miscount(pointer, threads, differs)
     if m[b.arrived[number]] == 0:
         m[b.votes[number]] = -1 if mode == MODE_AND else 0
     m[b.arrived[number]] += popcount(lanes)
-    m[b.expected[number]] = peek(pointer + BAR_THREADS)
+    m[b.expected[number]] = threads
     vote = peek(pointer + BAR_VOTE) & lanes
     if mode == MODE_POPC:
         m[b.votes[number]] += popcount(vote)

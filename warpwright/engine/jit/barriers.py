@@ -37,6 +37,8 @@ def arrive(launch: Launch, block: Block, warp: Warp) -> None:
         set_state(warp, AT_CLUSTER if lanes & warp["cluster_arrived"] else READY)
     else:
         at = (warp["barrier_id"] & NAMED_BARRIERS - 1) * 8
+        if warp["barrier_threads"] & 31 != 0:
+            launch["miscounted"] = warp["fault_instruction"] << 16 | (warp["barrier_threads"] & 0x7FFF) << 1
         whole_warp = warp["barrier_threads"] != 0 and living(warp) & ~lanes == 0
         arrived = block + BLOCK["barriers"] + at
         poke(arrived, peek(arrived) + (launch["lanes"] if whole_warp else popcount(lanes)))
