@@ -44,8 +44,16 @@ template <int Kind> __device__ void rounds(u64* out, char* hot, u32 hot_lines, c
     }
 }
 
-// Rounds for `span` ns; only the first `missing` blocks have rounds that miss.  out: for each block, the sum of its warps' rounds, and ns.
-template <int Kind>
+// What a pair of lanes does to a random sector of the small memory.
+template <int Kind> __device__ __forceinline__ u32 hit(char* hot, u32 hot_lines, u32 number, u32 first) {
+    u32 r = mixed(number + first);
+    char* at = hot + (u64)(r & hot_lines) * 128 + 32 * (mixed(r) & 3);
+    return miss<Kind>(at, threadIdx.x & 1);
+}
+
+// Rounds for `span` ns; only the first `missing` blocks have rounds that miss.  The other blocks add to the small memory, or load from it or store to it (Other).
+// out: for each block, the sum of its warps' rounds, and ns.
+template <int Kind, int Other>
 __device__ void for_a_while(u64* out, char* hot, u32 hot_lines, char* cold, u32 cold_lines, u32 period, u32 first, u32 missing, u32 span) {
     __shared__ u32 done;
     u32 pair = (blockIdx.x * blockDim.x + threadIdx.x) >> 1, total = (gridDim.x * blockDim.x) >> 1, sum = 0, n = 0;
@@ -54,7 +62,9 @@ __device__ void for_a_while(u64* out, char* hot, u32 hot_lines, char* cold, u32 
     u64 begin = wall_ns(), now = begin;
     for (; now - begin < span; now = wall_ns())
         for (u32 end = n + 4; n < end; n++)
-            sum += one_round<Kind>(hot, hot_lines, cold, cold_lines, blockIdx.x < missing ? period : 0, pair + n * total, first);
+            sum += Other != SUM && blockIdx.x >= missing
+                       ? hit<Other>(hot, hot_lines, pair + n * total, first)
+                       : one_round<Kind>(hot, hot_lines, cold, cold_lines, blockIdx.x < missing ? period : 0, pair + n * total, first);
     if (sum == 0x12345678) hot[0] = 1;
     if (threadIdx.x % 32 == 0) atomicAdd(&done, n);
     __syncthreads();
@@ -70,13 +80,21 @@ __device__ void for_a_while(u64* out, char* hot, u32 hot_lines, char* cold, u32 
     }                                                                                                                                         \
     extern "C" __global__ void name##_beside(u64* out, char* hot, u32 hot_lines, char* cold, u32 cold_lines, u32 period, u32 first,           \
                                              u32 missing, u32 span) {                                                                         \
-        for_a_while<kind>(out, hot, hot_lines, cold, cold_lines, period, first, missing, span);                                               \
+        for_a_while<kind, SUM>(out, hot, hot_lines, cold, cold_lines, period, first, missing, span);                                               \
     }
 KERNELS(none, NONE)
 KERNELS(sum, SUM)
 KERNELS(load, LOAD)
 KERNELS(store, STORE)
 KERNELS(answered, ANSWERED)
+
+#define OTHERS(name, other)                                                                                                                    \
+    extern "C" __global__ void sum_beside_##name(u64* out, char* hot, u32 hot_lines, char* cold, u32 cold_lines, u32 period, u32 first,       \
+                                                 u32 missing, u32 span) {                                                                     \
+        for_a_while<SUM, other>(out, hot, hot_lines, cold, cold_lines, period, first, missing, span);                                         \
+    }
+OTHERS(loads, LOAD)
+OTHERS(stores, STORE)
 
 // Fills L2 with clean lines.
 extern "C" __global__ void sweep(const uint4* from, u32 words, u32* sink) {

@@ -161,6 +161,29 @@ def beside(b: Bench) -> list[Row]:
     return rows
 
 
+def others(b: Bench) -> list[Row]:
+    """Rounds per nanosecond of half of the SMs that add, and of the other half that loads from the small memory or stores to it, by how rarely additions miss (0: never)."""
+    rows: list[Row] = []
+    warps, adding = THREADS // 32, b.sm_count // 2
+    if b.model:
+        b.span("sum", 1, 6, b.sm_count)  # fills L2 with dirty lines
+    for other in ("loads", "stores"):
+        for period in (0, 64, 16, 8, 4, 2):
+            for _ in range(1 if b.model else 3):
+                numbers = [np.uint32(adding), np.uint32(SPAN_NS // 5 if b.model else SPAN_NS)]
+                b.module.launch(f"sum_beside_{other}", b.sm_count, THREADS, [*b.arguments(period), *numbers])
+                b.first += 1 << 24
+            done, took = b.out.read(np.uint64, 2 * b.sm_count).reshape(b.sm_count, 2).T.astype(float)
+            rates = done / warps * PAIRS / took
+            row: Row = {"part": "others", "other": other, "period": period, "sms": adding}
+            row |= {
+                name: round(float(part.sum()), 4) for name, part in (("sums", rates[:adding]), (other, rates[adding:]))
+            }
+            rows.append(row)
+            print(row, flush=True)
+    return rows
+
+
 def lists_by_side(b: Bench, memory: Buffer, blocks: int) -> tuple[np.ndarray, np.ndarray]:
     """The side of each SM and the side of each block of 4 KiB: 0 is that of the first SM."""
     cycles = b.device.upload(np.zeros(b.sm_count * blocks, np.uint16))
@@ -271,6 +294,7 @@ PARTS: dict[str, Callable[[Bench], list[Row]]] = {
     "dirty": dirty,
     "clean": clean,
     "beside": beside,
+    "others": others,
     "several": several,
 }
 

@@ -164,7 +164,7 @@ def graph_launch(step: Step) -> Result:
     counts = {kind: sum(cell.holds for cell in in_time if cell.column == kind) for kind in ("graph", "streams")}
     remarks = [
         f"Of the 15 shapes with kernels of 2 us, {counts['graph']} as graphs and {counts['streams']} in streams are within 15 % of the H200's. In chains of forks of empty kernels, each"
-        " fork and join takes the card 0.5 to 1.1 us longer as a graph than the model, which has no cost of a join.",
+        " fork and join takes the card 0.5 to 1.1 us longer as a graph than the model.",
         "A line of 21 kernels of 2 us on A100: "
         + "; ".join(
             f"{how} {call:.2f} us of the host and {gap:.2f} us between two for each kernel"

@@ -11,16 +11,18 @@ from warpwright.native.intrinsics import core, popcount
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import lanes_on_word, passes_of, words_named
 from warpwright.timing.compression import note_change
-from warpwright.timing.dram import atomics_held, dram_read, hold_atomics, read_begun
+from warpwright.timing.dram import channel_held, dram_read, hold_channel, read_begun
 from warpwright.timing.l2 import (
     COPIED,
     PARTS,
+    busy,
     counterpart,
     counters,
     filled,
     find,
     home_of_write,
     is_far,
+    past_hold,
     port,
     sectors_in_part,
     touch,
@@ -170,6 +172,27 @@ def let_go(m: Any, home: int, line: int, place: int, entry: s.LineAtomics, start
 
 
 @core
+def wait_for_batch(m: Any, home: int, line: int, time: int) -> int:
+    """When an atomic that needs DRAM goes on (``hold_channel``).  Until then its slice loses the channel's share of both ports.
+
+    (bench.machine.atomic_misses on an H200, ``dirty``: where one of 8 and 4 additions misses, each batch costs 264 ns of its channel's additions, as long as it takes, although the slice's other
+    channel has additions waiting.)
+    """
+    held = channel_held(m, home, line)
+    ends = hold_channel(m, home, line, time)
+    channels = m[s.chip.channels_per_slice]
+    if ends > time:
+        waits = queue_of(m, home).waits
+        m[waits] = max(m[waits], ends)
+        at = max(time, held)
+        while at < ends and channels > 1:
+            most = min(1 << s.CALENDAR_SHIFT, ends - at)
+            busy(m, home, at, (m[s.chip.slice_capacity] // channels * most) >> s.CALENDAR_SHIFT)
+            at += most
+    return ends
+
+
+@core
 def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: int, time: int) -> int:
     """When the home has executed an atomic on sectors of a line (``words``: see ``atomic_words``)."""
     passes = passes_of(m, words)
@@ -184,7 +207,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
     taken = write_turn(m, side, line, time, 0)
     arrives = home_of_write(m, partition, home, taken, popcount(sectors) * m[s.chip.far_atomic])
     entry = atomics_of_line(m, home, line)
-    arrives = max(arrives, max(m[entry.held], atomics_held(m, home, line)))
+    arrives = past_hold(m, home, line, max(arrives, m[entry.held]))
     again = m[m[s.chip.atomic_lines] + home * m[s.chip.atomic_line_count]] == line + 1
     units = atomic_cost(m, words, again)
     change = atomic_change(m, home, line, bool((words >> 51) & 1))
@@ -220,7 +243,7 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
         m[m[s.chip.l2_fills] + place] &= ~PARTS
         # bench.machine.atomic_misses ``sides``: those of the home's side fetch 64 bytes
         fetch = missing if far else (widen(m, line, missing) & ~tag & 15) | missing
-        come = dram_read(m, home, line, fetch, hold_atomics(m, home, line, start))
+        come = dram_read(m, home, line, fetch, wait_for_batch(m, home, line, start))
         accepted = max(accepted, read_begun(m, home, line))
         filled(m, place, come)
         ready = max(ready, come)

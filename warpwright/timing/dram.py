@@ -244,25 +244,26 @@ def read_begun(m: Any, piece: int, line: int) -> int:
 
 
 @core
-def hold_atomics(m: Any, piece: int, line: int, time: int) -> int:
-    """When an atomic that needs DRAM and reaches its slice at ``time`` goes on: not while its channel writes a batch, and until then no later atomic on the channel's lines does.
+def hold_channel(m: Any, piece: int, line: int, time: int) -> int:
+    """When an atomic that needs DRAM and reaches its slice at ``time`` goes on: not while its channel writes a batch, and until then no later access to the channel's lines does.
 
+    An atomic whose own victim completes the batch goes on: its read precedes the write.
     (bench.machine.atomic_misses on an H200, ``dirty``: where one of 64, 32, 16, 8, 4 additions misses and replaces a dirty line, a channel takes 120, 62, 35, 22.5, 15 ns per miss, the
-    time of the additions that hit plus 1/32 of a batch; ``beside``: SMs that only hit lose as much as those that miss.)
+    time of the additions that hit plus 1/32 of a batch, less the time until the next miss; ``beside`` and ``others``: SMs that only hit lose as much as those that miss, also by loads and stores.)
     """
     where = place_of(m, piece, line)
     state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)
     if m[s.chip.dram_batch_rows]:
         _catch_up(m, where, state, time)
-    if m[state.batch] <= time < m[state.written]:
+    if m[state.batch] < time < m[state.written]:
         time = m[state.written]
         m[state.held] = max(m[state.held], time)
     return time
 
 
 @core
-def atomics_held(m: Any, piece: int, line: int) -> int:
-    """Until when atomics wait at the slice because one that needs DRAM does (``hold_atomics``)."""
+def channel_held(m: Any, piece: int, line: int) -> int:
+    """Until when accesses to the lines of a line's channel wait at the slice because an atomic that needs DRAM does (``hold_channel``)."""
     return m[s.Channel(m[s.chip.dram_state] + channel_of(m, piece, line) * s.Channel.size).held]
 
 

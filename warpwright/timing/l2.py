@@ -27,7 +27,7 @@ from warpwright.timing.access_policy import (
 from warpwright.timing.address_hash import line_in_slice
 from warpwright.timing.coalescer import covered
 from warpwright.timing.compression import entry_of, note_change
-from warpwright.timing.dram import Place, dram_read, dram_write, read_at, read_begun, write_back
+from warpwright.timing.dram import Place, channel_held, dram_read, dram_write, read_at, read_begun, write_back
 from warpwright.timing.intrinsics import WAYS, dirty_ways, find_way, oldest, oldest_way
 from warpwright.timing.l2_hazards import (
     FAR,
@@ -379,6 +379,14 @@ def busy(m: Any, piece: int, time: int, units: int) -> None:
 
 
 @core
+def past_hold(m: Any, home: int, line: int, time: int) -> int:
+    """When an access that reaches its home at ``time`` goes on: not while an atomic that needs DRAM holds up the line's channel (``hold_channel``)."""
+    if m[queue_of(m, home).waits] <= time:
+        return time
+    return max(time, channel_held(m, home, line))
+
+
+@core
 def widen(m: Any, line: int, sectors: int) -> int:
     """The sectors that a miss fetches: pairs or the whole line, and always the whole line if it may be compressed."""
     fetch = m[s.chip.l2_fetch]
@@ -469,7 +477,7 @@ def read(m: Any, partition: int, home: int, line: int, sectors: int, time: int, 
     counts = counters(m, home)
     m[counts.read] += count
     if not is_far(m, partition, home):
-        time = read_turn(m, home, line, time, m[s.chip.read_after_write])
+        time = past_hold(m, home, line, read_turn(m, home, line, time, m[s.chip.read_after_write]))
         turn = home_turn(m, home, line, time)
         looked = look_port(m, home, home, line, time, count, paired)
         return home_read(m, home, line, sectors, max(turn, looked), False)
@@ -526,7 +534,7 @@ def fetched(m: Any, home: int, line: int, sectors: int, time: int, alone: bool) 
         time = read_turn(m, home, line, time, m[s.chip.read_after_write])
     far = m[s.chip.far_latency]
     count = popcount(sectors)
-    turn = after_atomics(m, home, line, time)
+    turn = after_atomics(m, home, line, past_hold(m, home, line, time))
     come = home_read(m, home, line, sectors, port(m, home, turn, count), True)
     if lent_and_back(m, home, line, turn):
         # The home's atomics wait as well, unless the last of them was on another line.
@@ -646,7 +654,8 @@ def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int,
     else:
         arrives = write_turn(m, home, line, time, after)
     units = m[s.chip.l2_write_request] + full * m[s.chip.l2_write_whole] + (count - full) * m[s.chip.l2_write_part]
-    return written(m, home, line, sectors, held, write_port(m, home, arrives, units), far)
+    start = write_port(m, home, past_hold(m, home, line, arrives), units)
+    return written(m, home, line, sectors, held, start, far)
 
 
 @core

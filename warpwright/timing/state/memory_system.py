@@ -308,6 +308,7 @@ class SliceQueue(Unit):
     polled = word("", "the line of the last strong load of an SM of its side, plus one")
     awaited = word("", "the line, among those that atomics change, for which a read has waited last, plus one")
     accepted = word("cycle", "when it accepted its last atomic, less the way from the other side for one from there")
+    waits = word("cycle", "until when atomics that need DRAM hold up one of its channels")
     writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
     atomics = parts(LineAtomics, LAST_WRITES, "the atomics on some lines")
 
@@ -330,7 +331,7 @@ class Channel(Unit, size=16):
     begun = word("cycle", "when it begins the last read that it was asked for")
     left = word("bursts or requests", "in the last batch of writes")
     full = word("cycle", "when the queue of writes was filled")
-    held = word("cycle", "until which atomics on its lines wait for a batch of writes")
+    held = word("cycle", "until which accesses to its lines wait for a batch of writes, because an atomic does")
 
 
 WAITING_WRITES = 4
