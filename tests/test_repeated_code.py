@@ -8,6 +8,8 @@ import pytest
 import warpwright as ww
 from warpwright.engine.jit import repeated_code
 from warpwright.engine.kernels import lowered_of
+from warpwright.studies.warp_level import GROUPS
+from warpwright.toolchain import InputKind, compile_source, link
 
 SOURCE = """
 #define R4(s) s s s s
@@ -105,3 +107,13 @@ def test_a_fault_names_the_copy_in_which_it_happens(monkeypatch: pytest.MonkeyPa
         messages.append(str(raised.value))
     assert sum(run.copies for run in _runs(kernel)) >= 4
     assert messages[0] == messages[1]
+
+
+def test_a_copy_may_end_with_an_instruction_that_does_nothing() -> None:
+    """The paper's coalesced groups on V100: a copy ends with a call of the barrier's routine and a NOP, and has no barrier of the block."""
+    compiled = compile_source(GROUPS, "70", options=["-rdc=true"])
+    linked = link([(InputKind.CUBIN, compiled.cubin, "groups.cubin")], "70").cubin
+    loaded = ww.GPU("v100").compile(linked)["coalesced"]._loaded
+    found = repeated_code.repeats_of(loaded.program, lowered_of(loaded))
+    assert found is not None
+    assert not any(found.ends_with_barrier(end) for end in found.ends)

@@ -90,7 +90,10 @@ class Repeats:
 
     def ends_with_barrier(self, end: int) -> bool:
         """Whether a copy ends with a barrier for all threads of the block; ``end``: the added block after it."""
-        low = self.lowered[self.blocks[end].first - 1]
+        ending = self.lowered[self.blocks[end - 1].first : self.blocks[end].first]
+        low = next((low for low in reversed(ending) if low.ops), None)
+        if low is None:
+            return False
         op = low.ops[-1]
         if op.name != "barrier" or op.attr != "sync" or low.guard is not None:
             return False
