@@ -31,6 +31,15 @@ extern "C" __global__ void columns(const float *a, float *b, int n) {
     for (int i = 0; i < n; i++) sum += s[(i + n) & 15][x];
     b[threadIdx.x] = sum;
 }
+#include <cuda/barrier>
+extern "C" __global__ void phases(float *a, int n) {
+    __shared__ float s[256];
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    __syncthreads();
+    for (int i = 0; i < n; i++) { s[threadIdx.x] = i; bar.arrive_and_wait(); }
+    a[threadIdx.x] = s[threadIdx.x];
+}
 extern "C" __global__ void loads(const float *a, float *b, int n) {
     float sum = 0;
     for (int i = 0; i < n; i++) sum += a[(i * 256 + threadIdx.x) & 4095];
@@ -56,6 +65,14 @@ def main() -> None:
     ones, out = gpu.array(np.ones(WORDS, np.float32)), gpu.array(np.zeros(WORDS, np.float32))
     rows = (
         ("µs a stretch between barriers, one shared store in it", "barriers", 1, 256, TURNS, TURNS * 8 / 1e6),
+        (
+            "µs a stretch between phases of a cuda::barrier, one shared store in it",
+            "phases",
+            1,
+            256,
+            TURNS // 8,
+            TURNS / 1e6,
+        ),
         ("ns an access of a warp to global memory, each word once", "copies", 108, 256, WORDS, 2 * WORDS / 32 / 1e9),
         ("ns an access of a warp to global memory, the same 16 KiB", "loads", 1, 256, TURNS, TURNS * 8 / 1e9),
         ("ns a load of a tile's row of 16 words, by both halves of a warp", "columns", 1, 256, TURNS, TURNS * 8 / 1e9),
@@ -63,7 +80,7 @@ def main() -> None:
     )
     for what, kernel, grid, block, n, count in rows:
         run = module[kernel][grid, block]
-        arguments = (out,) if kernel == "barriers" else (ones, out)
+        arguments = (out,) if kernel in ("barriers", "phases") else (ones, out)
         # Another n is another kind of launch: it is watched, whatever came before.
         spent = seconds(lambda turn, run=run, arguments=arguments, n=n: run(*arguments, np.int32(n - turn)))
         print(f"{spent / count:8.2f} {what}")
