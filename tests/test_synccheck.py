@@ -385,4 +385,46 @@ def test_a_copy_of_a_barrier_belongs_to_the_branch_that_goes_there() -> None:
         site = barrier_site(program, copy)
         assert site is not None
         assert site < end
-        assert "DIV" in program.instructions[site].modifiers
+        assert "DIV" in program.instructions[site].modifiers or opcodes[site] == "BAR"
+    assert len({barrier_site(program, copy) for copy in copies}) == len(copies)
+
+
+TWO_IN_ONE_COPY = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void until_stopped(const int *x, int *y) {
+    auto grid = cg::this_grid();
+    int t = grid.thread_rank();
+    volatile int *stop = y + 64;
+    for (int i = 0; i < 4; i++) {
+        if (t == 70 && i == 1) *stop = 1;
+        if (x[t] % (i + 1) == 0) {
+            auto group = cg::coalesced_threads();
+            if (group.thread_rank() == 0) atomicAdd(y + i, group.size());
+        }
+        grid.sync();
+        int end = *stop;
+        grid.sync();
+        if (end) break;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["v100", "h200"])
+def test_copies_of_two_barriers_behind_one_branch_are_not_divergent(chip: str) -> None:
+    """For sm_90, the second barrier of the first ``grid.sync()`` and the first one of the second have copies in sequence for diverged warps."""
+    gpu = ww.GPU(chip, timing="off", check="all")
+    kernel = gpu.compile(TWO_IN_ONE_COPY, name="grid.cu")["until_stopped"]
+    y = np.zeros(65, np.int32)
+    kernel[2, 64](np.arange(128, dtype=np.int32), y)
+    assert list(y[:4]) == [128, 64, 0, 0]
+    assert gpu.findings == []
+    if chip == "h200":
+        program = kernel._loaded.program
+        opcodes = [instruction.opcode for instruction in program.instructions]
+        end = opcodes.index("EXIT", opcodes.index("BAR"))
+        copies = [n for n, opcode in enumerate(opcodes) if opcode == "BAR" and n > end]
+        sites = [barrier_site(program, copy) for copy in copies]
+        assert len(set(sites)) == len(copies)
+        assert "BAR" in {opcodes[site] for site in sites if site is not None}  # a second copy

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.code_sites import place_of
@@ -106,7 +107,8 @@ def barrier_site(program: Program, index: int) -> int | None:
 def _divergent_entry(instructions: Sequence[Instruction], index: int) -> int:
     """The index of the BRA.DIV that branches to a barrier, if the barrier is the copy for warps that have diverged; otherwise the barrier's own index.
 
-    For sm_90, compilers place these copies (WARPSYNC.COLLECTIVE, BAR) after the kernel's last instruction, and some get the line of its end.
+    For sm_90, compilers place these copies (WARPSYNC.COLLECTIVE, BAR) after the kernel's last instruction, and some get the line of its end. A BRA.DIV may branch to copies of several
+    barriers in sequence: for the second and later ones, the index is that of the barrier which follows as many others after the branch.
     """
     for n in range(index - 1, -1, -1):
         if instructions[n].opcode == "WARPSYNC" and "COLLECTIVE" in instructions[n].modifiers:
@@ -122,7 +124,14 @@ def _divergent_entry(instructions: Sequence[Instruction], index: int) -> int:
         for operand in x.operands
         if operand.kind is Kind.LABEL and operand.value <= instructions[index].address
     ]
-    return max(entries)[1] if entries else index
+    if not entries:
+        return index
+    begin, entry = max(entries)
+    earlier = sum(x.opcode == "BAR" for x in instructions[:index] if x.address >= begin)
+    if earlier == 0:
+        return entry
+    originals = (n for n in range(entry + 1, index) if instructions[n].opcode == "BAR")
+    return next(islice(originals, earlier, None), index)
 
 
 def _operation_behind(program: Program, index: int) -> int:
