@@ -72,7 +72,8 @@ def test_sampled_steps_take_as_long_as_all_of_them(shape: Shape) -> None:
     assert full.sampling is None
     assert some.sampling.steps == shape.steps
     assert some.sampling.timed_steps < shape.steps
-    expected = some.sampling.expected_error if shape.kernel == "longer_later" else 0.03
+    announced = some.sampling.expected_error
+    expected = announced if shape.kernel == "longer_later" else max(0.03, 1.25 * announced)
     assert abs(some.cycles / full.cycles - 1) < expected
     assert abs(its_clock / clock - 1) < expected + 0.01
     assert "steps between grid barriers" in str(some.sampling)
