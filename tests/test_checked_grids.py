@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warpwright as ww
-from tests.test_multi_grid import SOURCE, rotated
+from tests.test_driver_devices import right
+from tests.test_multi_grid import PREPARED, SOURCE, rotated
 from warpwright.toolchain import InputKind, compile_source, link
 
 KERNELS = (
@@ -166,3 +169,36 @@ def test_unequal_kernels_that_run_at_once_are_refused_with_advice_that_can_be_fo
     node.launch((kernels[0]["some"][1, 32], arguments))
     node.launch((kernels[1]["others"][1, 32], arguments))
     assert [gpu.checker.launches for gpu in node.gpus[:2]] == [1, 1]  # type: ignore[union-attr]
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
+def test_a_cooperative_launch_of_an_unmodified_program_is_checked(tmp_path: Path) -> None:
+    path = tmp_path / "grids.cubin"
+    path.write_bytes(code("70"))
+    program = (
+        PREPARED.format(path=str(path))
+        + f"""
+source = {KERNELS!r}
+"""
+        + """
+from warpwright.session import session
+for d in devices:
+    on(d)
+    cuda("cuCtxEnablePeerAccess", contexts[1 - d], 0)
+assert launch() == 0
+for d in devices:
+    on(d)
+    cuda("cuCtxSynchronize")
+assert [list(row[:2]) for row in rows] == [[254, 255], [126, 127]]
+assert [checker.launches for checker in session.checkers] == [1, 1], [(c.launches, c.checks) for c in session.checkers]
+race, *more = session.findings()  # both grids write their ranks to one array
+assert not more
+assert "seen[0] = rank" in source.splitlines()[int(race.places[0].line.split(":")[1]) - 1]
+assert "the first access is of device 0 of the launch, the second of device 1" in str(race)
+assert launch("some", [ctypes.c_uint32(1), ctypes.c_uint32(2)]) == 0
+assert cuda.raw("cuCtxSynchronize") == 702
+assert sum("multi_grid_group::sync() equally often" in str(one) for one in session.findings()) == 1
+"""
+    )
+    right(program, "v100,v100", WARPWRIGHT_TIMING="off", WARPWRIGHT_CHECK="all")
