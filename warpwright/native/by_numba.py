@@ -61,7 +61,7 @@ class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
         return _NoEnvironment(self._codegen)
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class PartCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler with a linked library as its product."""
 
     def define_pipelines(self) -> Any:
@@ -83,7 +83,7 @@ def dispatcher(part: Part) -> Any:
         error_model="numpy",
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
-        pipeline_class=_PartCompiler,
+        pipeline_class=PartCompiler,
     )
 
 

@@ -16,6 +16,7 @@ from numba import types
 from numba.core.cgutils import alloca_once
 from numba.extending import intrinsic
 
+from warpwright.native.by_numba import PartCompiler
 from warpwright.toolchain.cache import default_cache, default_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,7 +25,9 @@ PACKAGE = Path(__file__).parents[2]
 
 def part(function: F) -> F:
     """Compile a function that is called only by other compiled functions."""
-    compiled = numba.njit(function, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    compiled = numba.njit(
+        function, pipeline_class=PartCompiler, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )
     return compiled
 
 
