@@ -12,6 +12,7 @@ import pytest
 
 import warpwright as ww
 from bench.machine.allocations import FREED, SIZES
+from bench.machine.memory_faults import CASES
 from warpwright.engine.card_pages import OWN_PAGES_FROM_BYTES, PAGE_BYTES
 from warpwright.engine.device_memory import Allocation, DeviceMemory
 
@@ -179,3 +180,28 @@ def test_pages_are_mapped_while_an_allocation_is_in_them() -> None:
     begins = memory.allocate(1 << 29, "most of it", of_program=True).address
     assert begins % PAGE_BYTES == 0
     assert not np.any(memory.view(begins, 4096))
+
+
+MAPPED_BY_THE_DRIVER = ("first word after the page", "before the first array", "first word after its page")
+"""Cases in which the card's driver has mapped the neighbouring page for something of its own."""
+
+
+@pytest.mark.parametrize("kernel", ["writes", "reads"])
+def test_accesses_fault_as_on_an_h200(kernel: str) -> None:
+    card = json.loads(Path("bench/data/h200/memory_faults.json").read_text())["rows"]
+    works = {name: found == "works" for which, name, found in card if which == kernel}
+    source = Path("bench/machine/memory_faults.cu").read_text()
+    for case in CASES:
+        gpu = ww.GPU("v100", memory_faults="page", timing="off")
+        arrays = [gpu.zeros(size, dtype="u1") for size in case.sizes]
+        address = arrays[0].device_address()
+        for number in case.freed:
+            arrays[number].free()
+        faulted = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ww.MemoryOverrunWarning)
+            try:
+                gpu.compile(source)[kernel][1, 1](np.uint64(address), np.int64(case.distance_bytes))
+            except ww.MemoryFaultError:
+                faulted = True
+        assert works[case.name] != faulted or case.name in MAPPED_BY_THE_DRIVER, case.name

@@ -4,8 +4,8 @@ The warps of an untimed rest run in turns, in a fixed order, so what they do fol
 as they were before, and every warp has gone on by the same number of copies of code that repeats itself (``engine/jit/repeated_code.py``), the same turns will do the same again, as long as
 copies are left.  Instead of running them, the warps' copy numbers, their counts of instructions and the clock are advanced: results, counts and times are the same.
 
-This requires that no copy depends on its number: none has a constant that grows from copy to copy, and neither the copies nor code between them reads a clock.  States are compared by Brent's
-rule, first those of one SM's warps.
+This requires that no copy depends on its number: constants that grow from copy to copy may only be addresses of code.  Nor may a warp read a clock meanwhile, before which it would stop.
+States are compared by Brent's rule, first those of one SM's warps.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.abi import TURNS_AT, WARP
-from warpwright.engine.blocks import is_clock
+from warpwright.engine.abi import TURNS_AT, WARP, Status
 from warpwright.engine.jit.repeated_code import Repeats, Run, repeats_of
 from warpwright.isa.effects import Effect, register_effects
 from warpwright.isa.ops import Lowered
@@ -76,6 +75,8 @@ class RepeatedSteps:
         if int(self._launch.state.words[s.chip.rest_steps]) == 0:
             return True
         self._turns += 1
+        if self._reads_clocks():
+            self._seen = None
         if self._turns >= FIRST_TURNS and self._turns & (self._turns - 1) == 0:
             self._first, self._seen = self._digest_first(), self._look()
         elif self._seen is not None and self._digest_first() == self._first:
@@ -83,6 +84,11 @@ class RepeatedSteps:
             if now.key == self._seen.key and self._skip(self._seen, now):
                 return False
         return self._turns < MOST_TURNS
+
+    def _reads_clocks(self) -> bool:
+        """Whether the next thing that some warp does is to read a clock."""
+        _, at = active_warps(self._launch.state)
+        return bool((self._launch.state.words[at + s.Warp.status] == Status.CLOCK).any())
 
     def _digest_first(self) -> bytes:
         """Digest of the warps of the first SM that has any."""
@@ -145,12 +151,12 @@ def repeated_steps(launch: Prepared) -> RepeatedSteps | None:
 
 
 def _copies_differ(made: Repeats, run: Run) -> bool:
-    """Whether what a copy does, or code that lies between two copies on some path, depends on the copy's number or on a clock."""
+    """Whether what a copy does, or code that lies between two copies on some path, depends on the copy's number."""
     successors = [tuple(block.successors) for block in made.blocks]
     own = {b.number for b in made.blocks if run.first <= made.index_of(b) < run.first + run.length}
+    if not any(op.name == "copy_const" for n in own for low in _lowered_of(made, n) for op in low.ops):
+        return False
     between = _reachable(own, successors) & _reachable(own, _reversed(successors)) | own
-    if any(is_clock(op) for n in between for low in _lowered_of(made, n) for op in low.ops):
-        return True
     # Registers that hold an address of the copy, such as one to return to, at the begin of each block.
     held: dict[int, set[Effect]] = {n: set() for n in between}
     waiting = sorted(between)
