@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numba
 
+from warpwright.native.by_numba import PartCompiler
 from warpwright.toolchain.cache import default_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -20,3 +21,16 @@ def compiled(function: Function) -> Function:
         return numba.njit(function, cache=True, nogil=True, error_model="numpy")
     finally:
         numba.config.CACHE_DIR = saved
+
+
+def compiled_part(function: Function) -> Function:
+    """A function that only other compiled functions call: it is optimised and emitted in each of them, and not by itself."""
+    part: Function = numba.njit(
+        function,
+        pipeline_class=PartCompiler,
+        nogil=True,
+        error_model="numpy",
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )
+    return part

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.graphics.compiled import compiled
+from warpwright.graphics.compiled import compiled, compiled_part
 from warpwright.graphics.pushbuffer import CommandError
 
 NONE, UNORM, SNORM, SINT, UINT, FLOAT, SRGB = range(7)
@@ -273,7 +273,7 @@ def small_float_value(bits: int, mantissa_bits: int) -> float:
     return (mantissa + (1 << mantissa_bits)) * 2.0 ** (exponent - 15 - mantissa_bits)
 
 
-@compiled
+@compiled_part
 def channel_value(raw: int, bits: int, kind: int) -> float:
     """The value of a channel's bits, except for integers and 32-bit floats, whose bits are passed through (:func:`channel_word`)."""
     if kind == UNORM:
@@ -287,20 +287,20 @@ def channel_value(raw: int, bits: int, kind: int) -> float:
     return half_value(raw) if bits == 16 else small_float_value(raw, bits - 5)
 
 
-@compiled
+@compiled_part
 def passes_bits(bits: int, kind: int) -> bool:
     """Whether a channel's bits are passed through unchanged: integers and 32-bit floats."""
     return kind == SINT or kind == UINT or (kind == FLOAT and bits == 32)
 
 
-@compiled
+@compiled_part
 def channel_word(raw: int, bits: int, kind: int) -> int:
     """The 32-bit word for the bits of an integer or a 32-bit float."""
     signed = raw - (1 << bits) if kind == SINT and raw >> bits - 1 else raw
     return signed & 0xFFFFFFFF
 
 
-@compiled
+@compiled_part
 def channel_bits(value: float, word: int, bits: int, kind: int) -> int:
     """The bits of a number in a channel; ``word`` holds the number's own bits. Integers are clamped."""
     if kind == UNORM or kind == SRGB:
@@ -325,7 +325,7 @@ def channel_bits(value: float, word: int, bits: int, kind: int) -> int:
     return signed & (1 << bits) - 1
 
 
-@compiled
+@compiled_part
 def load_word(memory: npt.NDArray[np.uint8], at: int, size: int) -> int:
     """A little-endian number of ``size`` bytes, at most four of them."""
     raw = 0
@@ -334,14 +334,14 @@ def load_word(memory: npt.NDArray[np.uint8], at: int, size: int) -> int:
     return raw
 
 
-@compiled
+@compiled_part
 def store_word(memory: npt.NDArray[np.uint8], at: int, size: int, raw: int) -> None:
     """Store the low bytes of a number, at most four of them."""
     for i in range(min(size, 4)):
         memory[at + i] = raw >> 8 * i & 255
 
 
-@compiled
+@compiled_part
 def load_colour(
     memory: npt.NDArray[np.uint8], at: int, size: int, table: npt.NDArray[np.int64], colour: npt.NDArray[np.float32]
 ) -> None:
@@ -360,7 +360,7 @@ def load_colour(
             colour[i] = channel_value(raw, bits, kind)
 
 
-@compiled
+@compiled_part
 def store_colour(
     memory: npt.NDArray[np.uint8],
     at: int,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.graphics.compiled import compiled
+from warpwright.graphics.compiled import compiled, compiled_part
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,12 +58,12 @@ def sample_table(count: int) -> Integers:
     return np.array(SAMPLE_PLACES[count], dtype=np.int64) * (SUBPIXELS // 16)
 
 
-@compiled
+@compiled_part
 def _floor_div(a: int, b: int) -> int:
     return a // b
 
 
-@compiled
+@compiled_part
 def _edge_functions(x: Integers, y: Integers, edges: Integers) -> bool:
     """Coefficients of a triangle's three edge functions; a point is inside if ``a * px + b * py + c >= 0`` for all of them. Returns False if the triangle has
     no area."""
@@ -88,7 +88,7 @@ def _edge_functions(x: Integers, y: Integers, edges: Integers) -> bool:
     return True
 
 
-@compiled
+@compiled_part
 def _columns(edges: Integers, best: Integers, row: int, left: int, right: int) -> tuple[int, int]:
     """The first and last quad in a row of quads that no edge function excludes entirely.
 
@@ -107,7 +107,7 @@ def _columns(edges: Integers, best: Integers, row: int, left: int, right: int) -
     return first, last
 
 
-@compiled
+@compiled_part
 def _quad_mask(edges: Integers, samples: Integers, qx: int, qy: int, box: tuple[int, int, int, int]) -> int:
     """Covered samples of a quad, within a box of pixels."""
     left, top, right, bottom = box
@@ -222,7 +222,7 @@ def raster_rectangles(
     return found
 
 
-@compiled
+@compiled_part
 def _steps_within(scissor: Integers, across: bool, first: int, step: int) -> tuple[int, int]:
     """The steps of a line, from its first pixel, that are within a scissor; a line may be of any length, so only these are walked."""
     low, high = (scissor[0], scissor[2]) if across else (scissor[1], scissor[3])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.graphics.compiled import compiled
+from warpwright.graphics.compiled import compiled, compiled_part
 from warpwright.graphics.formats import Format, load_colour, load_word, store_colour, store_word
 from warpwright.graphics.methods import RegisterEngine
 from warpwright.graphics.pushbuffer import CommandError
@@ -53,7 +53,7 @@ UNLIMITED, UNSIGNED, SIGNED = range(3)
 """Colours are blended unclamped, clamped to [0, 1], or clamped to [-1, 1]."""
 
 
-@compiled
+@compiled_part
 def compares(function: int, a: float, b: float) -> bool:
     """Whether a comparison of ``a`` with ``b`` holds."""
     if function == 0:
@@ -73,7 +73,7 @@ def compares(function: int, a: float, b: float) -> bool:
     return True
 
 
-@compiled
+@compiled_part
 def _stencil(operation: int, before: int, reference: int) -> int:
     if operation == 0:
         return 0
@@ -153,7 +153,7 @@ def sample_address(surface: Surface, quads: Integers, q: int, p: int, s: int) ->
     return layers[t, 0] + byte_offset(key, x * size, y, layers[t, 1])
 
 
-@compiled
+@compiled_part
 def _depth_words(z: float, stored: int, bits: int, is_float: int, scratch: Colours) -> tuple[int, float, float]:
     """A depth in the target's format, and the stored and the new depth as numbers that compare like their bits."""
     word = scratch.view(np.uint32)
@@ -167,7 +167,7 @@ def _depth_words(z: float, stored: int, bits: int, is_float: int, scratch: Colou
     return new, float(stored), float(new)
 
 
-@compiled
+@compiled_part
 def _test_sample(
     memory: Bytes,
     at: int,
@@ -299,7 +299,7 @@ class BlendState:
         return UNSIGNED if clamps and not form.is_integer else own, own
 
 
-@compiled
+@compiled_part
 def _factor(code: int, channel: int, source: Colours, second: Colours, target: Colours, constant: Colours) -> float:
     if code == 0:
         return 0.0
@@ -340,7 +340,7 @@ def _factor(code: int, channel: int, source: Colours, second: Colours, target: C
     return 1.0 - second[3]
 
 
-@compiled
+@compiled_part
 def _logic(operation: int, source: int, target: int) -> int:
     """The sixteen logic operations: bit ``3 - (2 * s + t)`` of their table's number gives the result for bits s and t."""
     result = 0
@@ -355,7 +355,7 @@ def _logic(operation: int, source: int, target: int) -> int:
     return result
 
 
-@compiled
+@compiled_part
 def _blend(
     source: Colours, second: Colours, target: Colours, constant: Colours, state: Integers, result: Colours
 ) -> None:
@@ -379,7 +379,7 @@ def _blend(
             result[i] = b - a
 
 
-@compiled
+@compiled_part
 def _combine_bits(memory: Bytes, at: int, size: int, operation: int, element: Bytes) -> None:
     """Replace an element by a logic operation of it and the element in memory."""
     for first in range(0, size, 4):
@@ -388,7 +388,7 @@ def _combine_bits(memory: Bytes, at: int, size: int, operation: int, element: By
         store_word(element, first, left, combined)
 
 
-@compiled
+@compiled_part
 def _clamped(values: Colours, limits: int, out: Colours) -> None:
     out[:] = values
     if limits:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.graphics.compiled import compiled
+from warpwright.graphics.compiled import compiled, compiled_part
 from warpwright.graphics.setup import MOST_PIXELS, SetUp, line_width
 from warpwright.graphics.state_3d import State3D
 from warpwright.graphics.surface_layout import LARGEST_SURFACE
@@ -119,7 +119,7 @@ def _cut(corners: Floats, count: int, axis: int, edge: float, sign: float, kept:
     return found
 
 
-@compiled
+@compiled_part
 def _area(corners: Floats, count: int) -> float:
     """The area of a polygon."""
     twice = 0.0
@@ -130,7 +130,7 @@ def _area(corners: Floats, count: int) -> float:
     return abs(twice) * 0.5
 
 
-@compiled
+@compiled_part
 def _shares_of_row(band: Floats, count: int, left: int, right: int, scratch: Floats, shares: Floats) -> None:
     """Add to ``shares`` the area of a polygon, one pixel high, in each pixel from ``left`` to ``right``."""
     for x in range(left, right + 1):

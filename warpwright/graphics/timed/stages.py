@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.graphics.compiled import compiled
+from warpwright.graphics.compiled import compiled, compiled_part
 from warpwright.graphics.timed.work import (
     COARSE,
     DEPTH,
@@ -83,7 +83,7 @@ def passed(pipe: Pipe, draw: int, stage: int, begin: float, end: float) -> None:
     pipe.busy[draw, stage] += end - begin
 
 
-@compiled
+@compiled_part
 def input_stage(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Traffic) -> None:
     """Command fetch and the input assembler: forms warps of vertices and requests their attributes."""
     warps = work.vertex_warps
@@ -115,7 +115,7 @@ def input_stage(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Tra
             ask(traffic, begin, (sector >> 4) % rates.partitions, sector, 1, 0, FETCH, i)
 
 
-@compiled
+@compiled_part
 def geometry_stage(work: Work, rates: Rates, pipe: Pipe) -> None:
     """The geometry controllers: warps of primitives recirculate once their vertices have been transformed."""
     warps = work.geometry_warps
@@ -135,7 +135,7 @@ def geometry_stage(work: Work, rates: Rates, pipe: Pipe) -> None:
         pipe.next[GEOMETRY] = i + 1
 
 
-@compiled
+@compiled_part
 def made_ready(work: Work, rates: Rates, pipe: Pipe, p: int) -> float:
     """The time at which a primitive has passed its programs; primitives leave in order."""
     g = work.primitives[p].geometry_warp
@@ -152,7 +152,7 @@ def made_ready(work: Work, rates: Rates, pipe: Pipe, p: int) -> float:
     return pipe.free[VERTEX]
 
 
-@compiled
+@compiled_part
 def setup_stage(work: Work, rates: Rates, pipe: Pipe, until: float) -> None:
     """Viewport transform, clip and cull, and the plane equations of the remaining primitives."""
     primitives, runs = work.primitives, work.runs
@@ -174,7 +174,7 @@ def setup_stage(work: Work, rates: Rates, pipe: Pipe, until: float) -> None:
         pipe.next[SETUP] = p + 1
 
 
-@compiled
+@compiled_part
 def test_run(work: Work, rates: Rates, pipe: Pipe, r: int, time: float, traffic: Traffic) -> None:
     """Early depth at the ROP of the tile's partition."""
     runs = work.runs
@@ -192,7 +192,7 @@ def test_run(work: Work, rates: Rates, pipe: Pipe, r: int, time: float, traffic:
     pipe.counts[draw, N_DEPTH] += runs[r].depth_reads + runs[r].depth_writes
 
 
-@compiled
+@compiled_part
 def clear_run(work: Work, rates: Rates, pipe: Pipe, r: int, time: float, traffic: Traffic) -> None:
     """A tile of a clear, of which only the compression state changes."""
     runs = work.runs
@@ -207,7 +207,7 @@ def clear_run(work: Work, rates: Rates, pipe: Pipe, r: int, time: float, traffic
     pipe.counts[draw, N_COLOUR] += runs[r].colour_writes
 
 
-@compiled
+@compiled_part
 def raster_run(work: Work, rates: Rates, pipe: Pipe, r: int, begin: float, traffic: Traffic) -> None:
     """Pass a tile through coarse raster, Z-cull, fine raster and early depth; each stage blocks the preceding ones while it is busy."""
     runs = work.runs
@@ -238,7 +238,7 @@ def raster_run(work: Work, rates: Rates, pipe: Pipe, r: int, begin: float, traff
         runs[r].tested = end + rates.latency
 
 
-@compiled
+@compiled_part
 def raster_stage(work: Work, rates: Rates, pipe: Pipe, until: float, traffic: Traffic) -> None:
     """Coarse raster, Z-cull, fine raster, and early depth, tile by tile."""
     runs = work.runs

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.graphics.compiled import compiled
+from warpwright.graphics.compiled import compiled, compiled_part
 from warpwright.graphics.rop import ALWAYS, GEQUAL, GREATER, LEQUAL, LESS
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ class HierarchicalDepth:
         self.least[:] = self.greatest[:] = depth
 
 
-@compiled
+@compiled_part
 def depth_range(plane: Floats, dx: float, dy: float, size: int) -> tuple[float, float]:
     """The least and the greatest value of a plane over a tile, given the distance of the tile's corner from the plane's origin."""
     base = plane[2] + plane[0] * dx + plane[1] * dy
