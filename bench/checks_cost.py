@@ -64,9 +64,9 @@ def main() -> None:
     module = gpu.compile(SOURCE, name="cost.cu")
     ones, out = gpu.array(np.ones(WORDS, np.float32)), gpu.array(np.zeros(WORDS, np.float32))
     rows = (
-        ("µs a stretch between barriers, one shared store in it", "barriers", 1, 256, TURNS, TURNS * 8 / 1e6),
+        ("µs per interval between barriers, one shared store in it", "barriers", 1, 256, TURNS, TURNS * 8 / 1e6),
         (
-            "µs a stretch between phases of a cuda::barrier, one shared store in it",
+            "µs per interval between phases of a cuda::barrier, one shared store in it",
             "phases",
             1,
             256,

@@ -1,10 +1,10 @@
-"""Compares forms of a kernel's machine code with its ordinary one: ``python -m bench.code_forms [--chip h200]``.
+"""Compares other forms of a kernel's machine code with its ordinary code: ``python -m bench.code_forms [--chip h200]``.
 
-- Quick code with optimised code, traced code with untraced code, and traced code for blocks of any length with traced code for the launch's own block (whose code knows how
-  many warps there are and which lanes run). Kernels are those of ``bench.engine`` with one-dimensional blocks.
+- Quick code with optimised code, traced code with untraced code, and traced code for blocks of any length with traced code for the launch's own block (which knows how
+  many warps there are and which lanes run). The kernels are those of ``bench.engine`` with one-dimensional blocks.
 - Unrolled code that is compiled once, as a loop, with the same code compiled copy by copy: ``barriers`` and ``sums``, of about 10,000 instructions each.
 
-Prints CPU seconds of compiling both and how long a launch takes relative to the first form (shortest of several runs, in turns). Nobody reads the records of traced code.
+Prints CPU seconds of compiling both and how long a launch takes relative to the first form (shortest of several alternating runs). The records of traced code are not read.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class Compared:
         self.sink = aligned_words(8 * (TRACE_WORDS + TRACE_MARGIN_WORDS))
 
     def form(self, block: tuple[int, int, int] = (256, 1, 1), **options: Any) -> Form:
-        """Compiles a form of the code."""
+        """A function that compiles a form of the code."""
         return partial(compile_kernel, self.program, self.lowered, block, use_cache=False, **options)
 
     def print_row(self, what: str, first: Form, second: Form) -> None:
-        """Compile both forms and run them in turns."""
+        """Compile both forms and run them alternately."""
         codes, seconds = [], []
         for form in (first, second):
             began = time.process_time()
-            # The block's own shape is what a launch with code for any length has.
+            # A launch with code for any length has the block's own shape.
             codes.append(dataclasses.replace(form(), block_shape=self.context.geometry.block))
             seconds.append(time.process_time() - began)
         rooms = [

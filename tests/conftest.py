@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Otherwise each of them compiles some 400 modules, which takes longer than most of these tests do.
     """
-    # Numba marks up the message of each alternative that it tries in vain, an eighth of its time where pytest captures the streams.
+    # Numba highlights the error message of each alternative that fails, which takes an eighth of its time where pytest captures the streams.
     os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="warpwright-tests-", ignore_cleanup_errors=True)

@@ -85,7 +85,7 @@ def test_an_overrun_reaches_the_next_allocation_of_the_page(engine: str) -> None
 
 @pytest.mark.parametrize("timing", ["off", "full"])
 def test_no_overrun_reaches_memory_of_the_launch(timing: str) -> None:
-    """The grid barrier's workspace is in no page of the program."""
+    """The grid barrier's workspace is not in the pages of the program."""
     module = kernels(timing=timing)
     x = module.gpu.zeros(2, dtype="i4")
     with pytest.warns(ww.MemoryOverrunWarning):
@@ -102,7 +102,7 @@ def test_new_allocations_are_zero_where_an_overrun_wrote() -> None:
 
 
 def test_repeated_launches_count_in_memory_outside_allocations() -> None:
-    """Memory of the page counts where launches are skipped that would change nothing."""
+    """Launches are skipped only if the unallocated memory of the pages is unchanged, too."""
     gpu = ww.GPU("v100", device=0, caches="cold", memory_faults="page")
     module = gpu.compile(SOURCE)
     x, out = gpu.zeros(2, dtype="i4"), gpu.zeros(64, dtype="i4")
@@ -143,7 +143,7 @@ def places(memory: DeviceMemory) -> list[int]:
 
 
 def test_allocations_are_placed_as_on_an_h200() -> None:
-    """Small allocations have the card's distances; large ones begin at pages of their own."""
+    """Small allocations are as far apart as on the card; large ones begin at pages of their own."""
     card = json.loads(Path("bench/data/h200/allocations.json").read_text())
     rows = [row for row in card["arrays, module"] if row[0] in ("array", "after frees")]
     own = places(DeviceMemory(1 << 30, faults_by_page=True))

@@ -93,7 +93,7 @@ def test_a_failure_that_no_race_explains_has_no_note(tmp_path: Path) -> None:
 
 
 def test_a_program_that_has_been_checked_is_not_told_to_check(tmp_path: Path) -> None:
-    """By its own choice, or in a process of its own by the command's."""
+    """Checked by its own code, or in a separate process by the option of the command."""
     program = tmp_path / "late.py"
     program.write_text(PROGRAM.replace('GPU("a100")', 'GPU("a100", check="racecheck")') + "sys.exit(3)\n")
     result = CliRunner().invoke(app, ["run", "--timing", "off", str(program)])

@@ -110,7 +110,7 @@ def test_a_fault_names_the_copy_in_which_it_happens(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_copy_may_end_with_an_instruction_that_does_nothing() -> None:
-    """The paper's coalesced groups on V100: a copy ends with a call of the barrier's routine and a NOP, and has no barrier of the block."""
+    """The paper's coalesced groups on V100: a copy ends with a call of the barrier's routine and a NOP, and contains no block barrier."""
     compiled = compile_source(GROUPS, "70", options=["-rdc=true"])
     linked = link([(InputKind.CUBIN, compiled.cubin, "groups.cubin")], "70").cubin
     loaded = ww.GPU("v100").compile(linked)["coalesced"]._loaded

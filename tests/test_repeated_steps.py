@@ -1,4 +1,4 @@
-"""Steps in straight-line code that only repeat themselves are skipped: results, counts, cycles and clocks are those of a run of all steps."""
+"""Steps in straight-line code that only repeat themselves are skipped: results, counts, cycles and clocks equal those of a run of all steps."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ extern "C" __global__ void waits(int *out, unsigned *clocks, int value) {
 }
 """
 SKIPPED, ALL = ("meets", "stores"), ("counts", "numbers", "waits")
-"""Kernels of which steps are skipped, and others."""
+"""Kernels some of whose steps are skipped, and others."""
 
 
 def launch(

@@ -194,7 +194,7 @@ BATCH_AT = 10_000
 
 
 def fill_queue(m: np.ndarray, lines: list[int], at: int, missing: int = 0) -> float:
-    """Queue writes to so many lines that a batch begins, or lacks ``missing`` writes; returns when it has been written, in cycles."""
+    """Queue writes until a batch begins, or lacks ``missing`` writes; returns the cycle at which it has been written."""
     for line in lines[: int(m[s.chip.dram_batch]) - missing]:
         place_of(m, line, at)
     written = int(m[s.chip.dram_batch_rows]) * int(m[s.chip.dram_activate_write])
@@ -234,7 +234,7 @@ def test_an_atomic_that_misses_during_a_batch_of_writes_holds_up_its_channel() -
 @pytest.mark.ci
 @pytest.mark.parametrize("access", [answered_at, written_at])
 def test_an_atomic_that_waits_for_a_batch_of_writes_holds_up_loads_and_stores(access: Callable[..., int]) -> None:
-    """bench.machine.atomic_misses ``others`` on H200: loads and stores of other SMs, which hit, lose 48 and 25 % of their rate where one of four additions misses."""
+    """bench.machine.atomic_misses ``others`` on H200: loads and stores of other SMs, which hit, lose 48 and 25 % of their rate where one in four additions misses."""
     m = memory()
     own, other = lines_of_a_channel(m, 120), lines_of_a_channel(m, 1, beside=True)
     before, held, beside = own[0], own[1], other[0]
@@ -249,7 +249,7 @@ def test_an_atomic_that_waits_for_a_batch_of_writes_holds_up_loads_and_stores(ac
 
 @pytest.mark.ci
 def test_an_atomic_whose_victim_completes_a_batch_of_writes_holds_up_nobody() -> None:
-    """The read of a miss precedes the write of its victim: bench.machine.atomic_misses ``dirty`` on H200, where misses are rare, a batch costs less than its length."""
+    """The read of a miss precedes the write of its victim: in bench.machine.atomic_misses ``dirty`` on H200, a batch costs less than its length where misses are rare."""
     m = memory()
     own = lines_of_a_channel(m, 120)
     accepted_at(m, own[0], 0, 1, ONE_WORD)
@@ -260,7 +260,7 @@ def test_an_atomic_whose_victim_completes_a_batch_of_writes_holds_up_nobody() ->
 
 @pytest.mark.ci
 def test_while_an_atomic_waits_for_a_batch_of_writes_the_slice_serves_the_other_channel_at_half_its_rate() -> None:
-    """bench.machine.atomic_misses ``dirty`` on H200: one miss per 8 and per 4 additions costs 264 ns of a channel per batch of 32, as long as a batch takes."""
+    """bench.machine.atomic_misses ``dirty`` on H200: with one miss per 8 and per 4 additions, a batch of 32 costs 264 ns of its channel's time, about its length."""
     m = memory()
     own, beside = lines_of_a_channel(m, 120), lines_of_a_channel(m, 80, beside=True)
 

@@ -57,7 +57,6 @@ _HOMES = {
         "LaunchError",
         "MemoryFaultError",
         "MemoryOverrunWarning",
-        "MemoryOverrunWarning",
         "MetricNotFoundError",
         "OutOfMemoryError",
         "TrapError",

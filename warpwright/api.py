@@ -218,8 +218,8 @@ class GpuOptions:
     device: int | None = None
     """Number of the device in the drop-in driver, which selects its address range (with ``unified``) and its entry in ``--gpu``."""
     memory_faults: str = "allocation"
-    """``"allocation"``: an access outside its allocation fails; ``"page"``: as on a card, it fails only if it leaves the mapped pages of 2 MiB, in which the
-    allocations are where a card's driver places them, and otherwise a warning names it.  ``warpwright run --memory-faults`` overrides it."""
+    """``"allocation"``: an access outside its allocation fails; ``"page"``: as on a card, it fails only if it leaves the mapped pages of 2 MiB, in which
+    allocations are placed as a card's driver places them; otherwise a warning reports it.  ``warpwright run --memory-faults`` overrides it."""
 
 
 def _options_and_overrides(options: GpuOptions | None, changes: Mapping[str, Any]) -> tuple[GpuOptions, dict[str, Any]]:
@@ -301,7 +301,7 @@ class GPU:
         self.memory = _memory_of(self.chip, chosen, check)
         self.overruns = OverrunWarnings(_warn_of_overrun)
         self.miscounts = OverrunWarnings(_say)
-        """Warnings of accesses outside all allocations that a card would not notice."""
+        """Reports barriers with an invalid number of threads; ``overruns``: accesses outside all allocations that a card would not detect."""
         self.number = device or 0
         """Its number among the program's devices."""
         self.caches = caches or ("cold" if device is None else "kept")

@@ -105,11 +105,11 @@ def refuse_checks(members: Sequence[DeviceMember]) -> None:
     names = ", ".join(dict.fromkeys(member.launcher.kernel.name for member in members))
     if not all(member.launcher.kernel.gpu.checker is not None for member in members):
         raise UnsupportedError(
-            f"{names}: of several GPUs that run at once, all or none must have checks: make them with ww.System(NAME, check=...)"
+            f"{names}: of GPUs whose kernels run at once, either all or none must have checks: make them with ww.System(NAME, check=...)"
         )
     if apart := difference(members):
         raise UnsupportedError(
-            f"{names}: the checks follow kernels of several GPUs that run at once if they are equal, but {apart}. Omit --check (check=) for this launch, "
+            f"{names}: the checks can follow kernels of several GPUs that run at once only if they are equal, but {apart}. Omit --check (check=) for this launch, "
             "or launch the kernels one after the other if they do not wait for each other"
         )
 
@@ -140,7 +140,7 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
         reason = _not_repeatable(members) if timed else ""
         if reason:
             name = members[0].launcher.kernel.name
-            print(f"warpwright: a launch of {name} is checked and not timed: {reason}", file=sys.stderr, flush=True)
+            print(f"warpwright: a launch of {name} is checked but not timed: {reason}", file=sys.stderr, flush=True)
         before = [LaunchSnapshot(gpu.memory) for gpu in gpus] if timed and not reason else []
         runs = _run_once(members, reaches, checked=True)
         if before:

@@ -120,7 +120,7 @@ class MemoryFaultError(ExecutionError, FaultingAccess):
 
 
 class MemoryOverrunWarning(RuntimeWarning):
-    """A kernel accessed memory outside every allocation where a card would not notice it (``memory_faults="page"``)."""
+    """A kernel accessed memory outside every allocation where a card would not detect it (``memory_faults="page"``)."""
 
 
 class TrapError(ExecutionError):

@@ -102,7 +102,7 @@ class MigGPU:
             gpu = launcher.kernel.gpu
             if is_cooperative(launcher.kernel._loaded.program) or gpu.timing != "full" or gpu.checker is not None:
                 raise UnsupportedError(
-                    f"{launcher.kernel.name}: instances run at once with timing='full', without checks and grid barriers"
+                    f"{launcher.kernel.name}: instances run at once with timing='full', without checks or grid barriers"
                 )
         packed = []
         held: list[tuple[DeviceMemory, Allocation]] = []

@@ -179,7 +179,7 @@ class _Slice(GroupJob):
         self.ended: list[int] = []
         self.grids_ended: dict[int, Any] = {}
         self.host_seconds = [0.0] * len(jobs)
-        """Host time of each launch: that of the machine, in equal parts by the launches that had not ended."""
+        """Host time of each launch: that of the machine, divided equally among the launches that had not ended."""
 
     def made(self) -> StoppingMachine:
         """The machine, which is made when it is first asked for."""

@@ -172,9 +172,9 @@ class Run:
     repeated: bool = False
     """True if an earlier launch began in the same state and this one reuses its time (``timing/timing_cache.py``)."""
     skipped: bool = False
-    """True if it was not executed either: an earlier launch found the same memory, and left it as it was (``timing/unchanged_launches.py``)."""
+    """True if, in addition, it was not executed: an earlier launch found the same memory and left it as it was (``timing/unchanged_launches.py``)."""
     timed_in_full: str = ""
-    """Why every instruction was timed although ``timing="sampled"`` was asked for and the grid is large enough, or several GPUs run at once; otherwise empty."""
+    """With ``timing="sampled"``: why the launch was timed in full; empty if it was sampled, or if only the size of its grid prevents that."""
     caches: str = "cold"
     """``"kept"`` if it found in L2 what earlier launches, copies and fills had left; ``"cold"`` if it began with empty caches, as a sampled launch always does."""
     gpu_number: int = 0
@@ -401,7 +401,7 @@ def _run(
     reason = hindrance(launcher.kernel._loaded.program, gpu.memory)
     if reason:
         print(
-            f"warpwright: a launch of {launcher.kernel.name} is checked and not timed: {reason}",
+            f"warpwright: a launch of {launcher.kernel.name} is checked but not timed: {reason}",
             file=sys.stderr,
             flush=True,
         )
@@ -968,15 +968,15 @@ class Job:
         reasons = {
             "its blocks meet at grid barriers": is_cooperative(self.context.program),
             "the blocks of a cluster run together": self.context.geometry.cluster_blocks > 1,
-            "pages of its memory move": self.context.memory.pages_move,
-            "its copies in bulk end at a time of their own": copies_in_bulk(loaded),
+            "pages of its managed memory migrate": self.context.memory.pages_move,
+            "its bulk copies complete at times of their own": copies_in_bulk(loaded),
             "it polls memory": watches_memory(loaded),
             "it reads the SM's clock": reads_cycles(loaded),
         }
         return next((reason for reason, holds in reasons.items() if holds), "")
 
     def in_full_because(self) -> str:
-        """Why the launch was timed in full although sampling was asked for; empty if it was sampled, is too small for that, or sampling was not asked for."""
+        """Why the launch was timed in full although sampling was requested; empty if it was sampled, if only the size of its grid prevents that, or if sampling was not requested."""
         from warpwright.timing.block_sampling import plan
 
         if self.launcher.kernel.gpu.timing != "sampled" or self.timing is None or self.timing.sampling is not None:
@@ -986,7 +986,7 @@ class Job:
         return "" if small and not waits else self._not_sampled()
 
     def _report_overrun(self) -> None:
-        """Warn of an access outside all allocations that a card would not notice."""
+        """Warn of an access outside all allocations that a card would not detect."""
         context, gpu = self.context, self.launcher.kernel.gpu
         overrun = context.memory.pages.take_overrun(context.address) if context.memory.pages is not None else None
         if overrun is not None:
@@ -994,7 +994,7 @@ class Job:
             gpu.overruns.warn(context.program.name, message)
 
     def _report_miscount(self) -> None:
-        """Say that a barrier named an invalid number of threads, which a card would refuse."""
+        """Report a barrier with an invalid number of threads, which a card would refuse."""
         noted = self.context.words[LAUNCH.slot("miscounted")]
         if noted:
             name = self.context.program.name

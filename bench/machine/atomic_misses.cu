@@ -52,7 +52,7 @@ template <int Kind> __device__ __forceinline__ u32 hit(char* hot, u32 hot_lines,
 }
 
 // Rounds for `span` ns; only the first `missing` blocks have rounds that miss.  The other blocks add to the small memory, or load from it or store to it (Other).
-// out: for each block, the sum of its warps' rounds, and ns.
+// out: for each block, the sum of its warps' rounds, and its time in ns.
 template <int Kind, int Other>
 __device__ void for_a_while(u64* out, char* hot, u32 hot_lines, char* cold, u32 cold_lines, u32 period, u32 first, u32 missing, u32 span) {
     __shared__ u32 done;

@@ -162,7 +162,7 @@ def beside(b: Bench) -> list[Row]:
 
 
 def others(b: Bench) -> list[Row]:
-    """Rounds per nanosecond of half of the SMs that add, and of the other half that loads from the small memory or stores to it, by how rarely additions miss (0: never)."""
+    """Rounds per nanosecond of the half of the SMs that adds, and of the other half, which loads from the small memory or stores to it, by how rarely additions miss (0: never)."""
     rows: list[Row] = []
     warps, adding = THREADS // 32, b.sm_count // 2
     if b.model:

@@ -73,7 +73,7 @@ class Levels:
     def block_rows(self) -> Iterator[tuple[str, float]]:
         """Latency in one block, and rate of an SM: the best number of blocks.
 
-        Of several blocks, the mean is taken: half of four blocks of 512 threads, or of eight of 256, run ahead of the others (``block_barrier_turns``), so their median is the time of neither half.
+        The time of several blocks is their mean: half of four blocks of 512 threads, or of eight of 256, run ahead of the others (``block_barrier_turns``), so the median is the time of neither half.
         """
         each = (REPEATS[1] - REPEATS[0]) * BARRIERS_PER_REPEAT
         for threads in THREADS:

@@ -1,4 +1,4 @@
-"""Loads that all warps of a launch with cold caches make at once: how long each warp waits, by how much they load together.
+"""Loads that all warps of a launch with cold caches make at once: how long each warp waits, by the amount that they load together.
 
 ``python -m bench.machine.first_bursts --build FILE`` makes the cubin (kernels of ``bench/micro/start.cu``), ``--cubin FILE --out FILE`` measures on a card (with
 ``ncu``, which flushes caches before each launch), and ``--cubin FILE --model h200`` on the model.
@@ -24,7 +24,7 @@ REPEATS, MODEL_REPEATS = 3, 1
 
 
 def run_on(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
-    """For each launch the 0th, 10th, 50th, 90th and 100th percentile over warps of the cycles of its loads."""
+    """For each launch, the 0th, 10th, 50th, 90th and 100th percentile over warps of the cycles of its loads."""
     module = device.load(cubin)
     data, out = device.alloc(64 * MIB), device.alloc(MIB)
     data.zero()
@@ -45,7 +45,7 @@ def run_on(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = cubin_parser(__doc__)
     parser.add_argument(
-        "--launch", type=Path, help="launch on a card and store what it finds; this part runs under ncu"
+        "--launch", type=Path, help="launch on a card and store the results in this file; this part runs under ncu"
     )
     options = parser.parse_args()
     if builds(Path(__file__).parents[1] / "micro" / "start.py", options):

@@ -1,7 +1,7 @@
 """The first loads of a launch with cold caches: how long each warp of a chip waits for lines that no cache has, of pages that it has accessed and of others.
 
 ``python -m bench.machine.first_loads --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card (with ``ncu``, which flushes caches before each
-launch), and ``--cubin FILE --model h200`` on the model.  With ``--starts`` it measures instead when the warps of each SM execute their first instructions and issue their
+launch), and ``--cubin FILE --model h200`` on the model.  With ``--starts``, it measures instead when the warps of each SM execute their first instructions and issue their
 first loads, which wait for constants.
 """
 

@@ -1,4 +1,4 @@
-// Chains of forks and joins as a graph, whose kernels store when they begin and end: what comes between a kernel and those that wait for it.
+// Chains of forks and joins as a graph, whose kernels store when they begin and end: the time between a kernel and those that wait for it.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ __global__ void stamped(u64 *at, long long cycles) {
     at[1] = wall_ns();
 }
 
-// `STAGES` times: a kernel, and `width` kernels that wait for it and are waited for by the next stage's; the first of them takes `longer` cycles more.
+// `STAGES` times: a kernel, and `width` kernels that wait for it and are waited for by the next stage's; the first branch takes `longer` cycles more.
 static const int STAGES = 16, WIDEST = 8, LAUNCHES = 25, WIDTHS[] = {1, 2, 3, 4, 6, 8};
 static cudaStream_t streams[WIDEST];
 static cudaEvent_t forked, joined[WIDEST];
@@ -69,7 +69,7 @@ int main() {
                 CHECK(cudaStreamEndCapture(streams[0], &graph));
                 CHECK(cudaGraphInstantiate(&ready, graph, 0));
                 CHECK(cudaGraphUpload(ready, streams[0]));
-                // Mean nanoseconds from the end of a stage's kernel to the begin of the nth branch that begins, and from the end of the last branch to the next stage's kernel.
+                // Mean nanoseconds from the end of a stage's kernel to the beginning of the nth branch to begin, and from the end of the last branch to the next stage's kernel.
                 double begins[WIDEST] = {}, join = 0;
                 for (int launch = 0; launch < LAUNCHES; launch++) {
                     CHECK(cudaGraphLaunch(ready, streams[0]));

@@ -1,6 +1,6 @@
-"""What comes between the kernels of a graph's forks and joins, by the number of branches, on a card with nvcc: ``python -m bench.machine.graph_joins --out FILE``.
+"""The time between the kernels of a graph's forks and joins, by the number of branches, on a card with nvcc: ``python -m bench.machine.graph_joins --out FILE``.
 
-The times are those that the kernels store: mean nanoseconds of the chip's clock over the stages of a chain.
+The kernels store the times: nanoseconds of the chip's clock, as means over the stages of a chain.
 """
 
 from __future__ import annotations

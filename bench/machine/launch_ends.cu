@@ -1,4 +1,4 @@
-// What a launch takes beyond the time in which its SMs are active: blocks that do one thing for a given time, on one SM and on all.
+// The time that a launch takes beyond that in which its SMs are active: blocks that do one thing for a given time, on one SM and on all.
 #include "memory_kernels.cuh"
 
 #define WAITS 0
@@ -8,7 +8,7 @@
 #define STORES 4
 
 // Each warp goes on for `cycles`: waits, computes, loads lines that L2 holds, loads lines of DRAM, or stores lines.  `data` has `lines` lines of zeros.
-// out: for each block the SM, cycle and nanosecond of its first instructions, cycle and nanosecond of its last ones; 0: the kernel stores nothing.
+// out: for each block, the SM, and the cycle and nanosecond of its first and of its last instructions; null: the kernel stores nothing.
 extern "C" __global__ void launch_ends(u32* out, u32* data, u32 lines, u32 cycles, u32 kind) {
     u32 begin = now(), sm, sum = 0;
     u64 begin_ns = wall_ns();

@@ -1,4 +1,4 @@
-"""What a launch takes beyond the time in which its SMs are active, by what its blocks do, for how long, and on how many SMs.
+"""The time that a launch takes beyond that in which its SMs are active, by what its blocks do, for how long, and on how many SMs.
 
 ``python -m bench.machine.launch_ends --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card (with ``ncu``, which flushes caches before each
 launch), and ``--cubin FILE --model h200`` on the model.
@@ -33,7 +33,7 @@ REPEATS, MODEL_REPEATS = 2, 1
 
 
 def run_on(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
-    """Launch everything; for each launch the cycles and nanoseconds of the first block's begin to the last one's end, and those of the blocks' begins and ends."""
+    """Make all launches; for each, the nanoseconds from the beginning of the first block to that of the last one, to the first end and to the last end, and the least, median and greatest time of a block."""
     module = device.load(cubin)
     data = device.alloc(128 << 20)
     data.zero()
@@ -60,7 +60,7 @@ def run_on(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = cubin_parser(__doc__)
-    parser.add_argument("--launch", type=Path, help="launch on a card and store what the blocks leave; this part runs under ncu")  # fmt: skip
+    parser.add_argument("--launch", type=Path, help="launch on a card and store the results in this file; this part runs under ncu")  # fmt: skip
     options = parser.parse_args()
     if builds(Path(__file__), options):
         return

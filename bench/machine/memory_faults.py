@@ -1,4 +1,4 @@
-"""Which accesses outside an allocation fault: allocates some arrays, frees some of them, and accesses one word at a distance from the first.
+"""Which accesses outside an allocation fault: allocates some arrays, frees some of them, and accesses one word at a distance from the start of the first.
 
 ``python -m bench.machine.memory_faults --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` runs each case in a process of its own, on a card or on a model (``--model h200``).
 """
@@ -20,7 +20,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Arrays of these sizes are allocated, those with these numbers are freed, and a word so far from the first one is accessed."""
+    """Arrays of these sizes are allocated, those with these numbers are freed, and a word at this distance from the start of the first one is accessed."""
 
     name: str
     sizes: tuple[int, ...]
@@ -50,7 +50,7 @@ CASES = (
 
 
 def outcome(model: str | None, memory_faults: str, cubin: bytes, kernel: str, case: Case) -> str:
-    """``works``, or ``faults`` and the error; the process has done nothing before."""
+    """``works``, or ``faults`` and the error; requires a process that has not used the device before."""
     device: Device = Model(model, memory_faults=memory_faults) if model else Card()
     module = device.load(cubin)
     arrays = [device.alloc(size) for size in case.sizes]

@@ -1,4 +1,4 @@
-// A word that two blocks hand to and fro, or that one warp stores and polls, while the warps of the other SMs poll another word; each poll is timed.
+// A word that two blocks hand back and forth, or that one warp stores and polls, while the warps of the other SMs poll another word; each poll is timed.
 
 #define POLLS 8
 #define LOGGED 512
@@ -34,7 +34,7 @@ __device__ __forceinline__ void watch(unsigned *out, const char *word)
     row[1] = looks + 1;
 }
 
-// Block `measured` stores at `at` (bytes from the polled word; -1: does not), then polls POLLS times at `load`, `turns` times. out: the sums of each poll's cycles.
+// Block `measured` stores at `at` (bytes from the polled word; -1: it does not store), then polls POLLS times at `load`, `turns` times. out: the sums of each poll's cycles.
 extern "C" __global__ void after_store(unsigned *out, char *word, int measured, int at, int load, int turns)
 {
     if (blockIdx.x != measured) {
@@ -69,8 +69,8 @@ extern "C" __global__ void after_store(unsigned *out, char *word, int measured, 
     store(word, 1);
 }
 
-// Blocks 0 and `partner` hand a word to and fro `turns` times, `at` bytes from the polled word: each stores 64 bytes from where it polls. out: by side and event the cycles since the event before,
-// times 4, and 1 for a fence, 2 for a poll that has not found the value, 3 for one that has; the SM.
+// Blocks 0 and `partner` hand a word back and forth `turns` times, `at` bytes from the polled word: each stores 64 bytes from where it polls. out: by side and event, the cycles since the event before,
+// times 4, plus 1 for a fence, 2 for a poll that has not found the value, 3 for one that has; the SM.
 extern "C" __global__ void hand_over(unsigned *out, char *word, int partner, int at, int fence, int turns)
 {
     __shared__ unsigned events[LOGGED];

@@ -1,6 +1,6 @@
-"""How long a poll takes that follows a store, and what a hand-over between two SMs takes, while the warps of the other SMs poll a word of the same slice.
+"""How long a poll after a store and a hand-over between two SMs take while the warps of the other SMs poll a word of the same slice.
 
-The two SMs of a TPC share their way to L2: if both poll once at a time, their polls wait less than those of a TPC of which one SM polls with all its warps.
+The two SMs of a TPC share their path to L2: if one warp of each polls, their polls wait less than those of a TPC of which one SM polls with all its warps.
 
 ``python -m bench.machine.polled_hand_overs --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model, which has fewer rows.
 """
@@ -26,14 +26,14 @@ STORED_AND_LOADED = [
 POLLING = (0, 1, 4, 8, 16, 32)
 """Warps of each other SM."""
 PARTNERS = (1, 2, 40)
-"""Blocks that play with block 0: on the other SM of its TPC, in another TPC of its GPC, on the other side of L2."""
+"""Partners of block 0: on the other SM of its TPC, in another TPC of its GPC, on the other side of L2."""
 POLLS, LOGGED, TURNS = 8, 512, 16
 FENCE, IN_VAIN, FOUND = 1, 2, 3
 LAST_EVENTS = 40
 
 
 def summary(events: Sequence[int]) -> list[float | None]:
-    """Medians of a side's polls after a poll in vain, of its other polls, and of its fences (cycles); polls in vain for each that finds the value."""
+    """Medians of a side's polls after a failed poll, of its other polls, and of its fences (cycles); number of failed polls per successful one."""
     kinds = [event & 3 for event in events]
     after: dict[bool, list[int]] = {True: [], False: []}
     for before, event in itertools.pairwise(events):
@@ -56,7 +56,7 @@ class Runs:
         )
 
     def launch(self, kernel: str, polling: int, blocks_alone: int, numbers: tuple[int, ...]) -> tuple[Any, float]:
-        """Return what the measured blocks have written, and the mean cycles of a poll of the others."""
+        """Return what the measured blocks have written, and the mean cycles per poll of the others."""
         self.words.write(np.zeros(1 << 18, np.uint32))
         self.out.write(np.zeros(self.size, np.uint32))
         blocks = self.sm_count if polling else blocks_alone
@@ -72,7 +72,7 @@ class Runs:
         return {"polls": (found[:POLLS] / TURNS).round(1).tolist(), "sm": int(found[POLLS]), "crowd": look}
 
     def hand_over(self, polling: int, partner: int, place: str, fence: int) -> dict[str, Any]:
-        """Cycles of a round; of both sides over the last turns, the medians of polls after a poll in vain, of others, and of fences, and how many polls are in vain for one that is not."""
+        """Cycles of a round; for both sides over the last events, the :func:`summary`."""
         found, look = self.launch("hand_over", polling, partner + 1, (partner, PLACES[place], fence, TURNS))
         sides = [[int(v) for v in found[at : at + LOGGED - 1] if v] for at in (0, LOGGED)]
         sms = [int(found[LOGGED - 1]), int(found[2 * LOGGED - 1])]

@@ -1,4 +1,4 @@
-// How many sectors of stores and additions an SM has under way while L2 waits for DRAM, and how many stores join in the SM while L2 delays them.
+// How many sectors of stores and additions of an SM are in flight while L2 waits for DRAM, and how many stores are joined in the SM while L2 delays them.
 #include "memory_kernels.cuh"
 
 #define TURNS 32
@@ -13,7 +13,7 @@ template <int LINES, int SECTORS, bool ADD> __device__ __forceinline__ void acce
         asm volatile("st.global.u32 [%0], %1;" ::"l"(to), "r"(number) : "memory");
 }
 
-// Blocks of 32 warps, one per SM, begin together.  Of `sms` SMs each warp makes TURNS accesses without waiting, then a fence.
+// Blocks of 32 warps, one per SM, begin together.  On the first `sms` SMs, each warp makes TURNS accesses without waiting, then a fence.
 // out, TURNS + 3 words per warp: the cycle of the beginning, before each access, after the last, and after the fence.
 template <int LINES, int SECTORS, bool ADD> __device__ __forceinline__ void random_lines(u32* out, u32* arrived, char* data, u32 last, u32 target, int sms, u32 first) {
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, times[TURNS + 2];
@@ -50,7 +50,7 @@ RANDOM(adds_4x1, 4, 1, true)
 RANDOM(adds_8x4, 8, 4, true)
 RANDOM(adds_32x1, 32, 1, true)
 
-// Each thread fills spans of WORDS words with one store per word and `gap` dependent products before each store; out, three words per warp: the cycle of the beginning, after the last store, and after a fence.
+// Each thread fills spans of WORDS words with one store per word and `gap` dependent products before each store; out, three words per warp: the cycle at the beginning, after the last store, and after a fence.
 template <int WORDS> __device__ __forceinline__ void spans(u32* out, u32* arrived, char* data, u32 last, u32 target, int sms, int rounds, int gap, u32 mib) {
     data += (u64)mib << 20;
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -86,7 +86,7 @@ SPANS(spans_2, 2)
 SPANS(spans_4, 4)
 SPANS(spans_8, 8)
 
-// Reads or writes all of `bytes` bytes of memory that begins at `mib` MiB.
+// Reads or writes `bytes` bytes of memory, beginning at `mib` MiB.
 extern "C" __global__ void touch(u32* out, char* data, u32 bytes, u32 mib, int writes) {
     uint4* to = (uint4*)(data + ((u64)mib << 20));
     u32 sum = 0;

@@ -1,9 +1,9 @@
-"""How many sectors of stores and additions an SM has under way before it waits, and how many stores join in the SM while L2 delays them.
+"""How many sectors of stores and additions an SM has in flight before it waits, and how many stores are joined in the SM while L2 delays them.
 
 ``python -m bench.machine.store_room --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
 ``--counts`` adds, under ncu on a card, the sectors that the SMs send to L2 for ``spans``.
 
-* ``random``: each access goes to random lines of 512 MiB, of which DRAM completes few per cycle.  What an SM has issued at a time, less what L2 has accepted by then, is what waits in the SM and on its way.
+* ``random``: each access goes to random lines of 512 MiB, of which DRAM completes few per cycle.  The accesses that an SM has issued by a given time, less those that L2 has accepted by then, wait in the SM or on their way to L2.
 * ``spans``: threads fill spans of several words one word at a time, so consecutive stores go to the same sectors.
 """
 
@@ -29,7 +29,7 @@ SHAPES = ("1x1", "1x4", "4x1", "4x4", "8x4", "32x1")
 KERNELS = (*(f"stores_{shape}" for shape in SHAPES), "adds_1x1", "adds_4x1", "adds_8x4", "adds_32x1")
 SIZES_MIB = (8, 512)
 PLACES = tuple(range(32, 1025, 32))
-"""Of which accesses of an SM, in the order of their issue, the cycles are stored."""
+"""Numbers of the accesses of an SM, in the order of their issue, whose cycles are stored."""
 SPANS = (1, 2, 4, 8)
 GAPS = (0, 4, 16)
 SPAN_SMS = (1, 16, 66, 132)
@@ -40,7 +40,7 @@ COUNTS = ("l1tex__m_l1tex2xbar_write_sectors.sum", "lts__t_sectors_op_write.sum"
 
 
 class Room:
-    """Launches of the kernels: the device, the memory and how many blocks have begun."""
+    """Launches of the kernels on one device; keeps the memory and the number of blocks that have begun."""
 
     def __init__(self, device: Device, cubin: bytes) -> None:
         self.device, self.module = device, device.load(cubin)
@@ -61,7 +61,7 @@ class Room:
         return self.out.read(np.uint32, self.words).astype(np.int64)
 
     def random(self, kernel: str, mib: int, sms: int) -> dict[str, Any]:
-        """Cycles from the SM's beginning, medians over SMs: at which its accesses at the numbers ``PLACES`` issue, at which the last one has, and its last fence ends."""
+        """Cycles after the start of an SM, medians over SMs: when the accesses numbered ``PLACES`` issue, when the last one has issued, and when the last fence ends."""
         self.first += self.sm_count * BLOCK_WARPS * TURNS
         read = self.launch(kernel, mib, sms, self.first)
         times = read.reshape(self.sm_count, BLOCK_WARPS, TURNS + 3)[:sms]
@@ -75,7 +75,7 @@ class Room:
         }
 
     def spans(self, words: int, sms: int, gap: int, size: int = SIZES_MIB[0], place: int = 0) -> dict[str, Any]:
-        """The same of ``spans``: when the SM's last store has issued, when its last fence ends; ``size`` and ``place`` of the memory in MiB."""
+        """The same for ``spans``: when the SM's last store has issued and when its last fence ends; ``size`` and ``place`` of the memory are in MiB."""
         read = self.launch(f"spans_{words}", size, sms, SPAN_STORES // words if size == SIZES_MIB[0] else 4, gap, place)
         times = read[: self.sm_count * BLOCK_WARPS * 3].reshape(self.sm_count, BLOCK_WARPS, 3)[:sms]
         times = times - times[:, :, :1].min(axis=1, keepdims=True)
@@ -86,7 +86,7 @@ class Room:
         }
 
     def held(self, words: int, state: str) -> dict[str, Any]:
-        """``spans`` of all SMs on memory that L2 lacks (``fresh``) or has since it was ``read`` or ``written`` as a whole."""
+        """``spans`` of all SMs on memory that L2 lacks (``fresh``) or has, because it was ``read`` or ``written`` as a whole."""
         self.place += HELD_MIB
         if state != "fresh":
             numbers = (np.uint32(HELD_MIB * MIB), np.uint32(self.place), np.int32(state == "written"))
@@ -100,7 +100,7 @@ def span_settings() -> Iterator[tuple[int, int, int]]:
 
 
 def measure(device: Device, cubin: bytes, parts: list[str]) -> list[dict[str, Any]]:
-    """All settings and what was found, each the median of three launches by ``fenced`` (one on the model)."""
+    """All settings with their results, each the launch of median ``fenced`` of three (one on the model)."""
     room, rows = Room(device, cubin), list[dict[str, Any]]()
     model = device.kind == "model"
     repeats = 1 if model else 3

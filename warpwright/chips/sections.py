@@ -207,7 +207,7 @@ class Pipes(Section):
     membar_round_interval_cycles: int = Field(ge=0)
     """Between two rounds of an SM's fences after stores; 0: there are no such rounds."""
     membar_round_joins_cycles: int = Field(ge=0)
-    """After the first fence of such a round has come to L1: fences of warps whose stores have come there by then join it."""
+    """How long after the first fence of such a round has reached L1 others still join it, if their warps' stores have reached L1 by then."""
     membar_group_interval_cycles: int = Field(ge=0)
     """Least time between two groups of fences of system scope that leave an SM, and between two rounds of other fences that wait among polls."""
     membar_group_cycles: int = Field(ge=0)

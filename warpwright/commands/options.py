@@ -36,7 +36,7 @@ CachesOption = Annotated[
 MemoryFaultsOption = Annotated[
     str | None,
     typer.Option(
-        help="allocation (default: an access outside its allocation fails) or page (as on a card, only if it leaves the mapped pages of 2 MiB; others give a warning)."
+        help="allocation (default: an access outside its allocation fails) or page (as on a card, it fails only if it leaves the mapped pages of 2 MiB; otherwise it gives a warning)."
     ),
 ]
 CheckOption = Annotated[

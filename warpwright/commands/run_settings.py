@@ -100,7 +100,7 @@ def caches_of(name: str | None, timing: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_faults_of(name: str | None, check: str | None, checkpoint: Path | None) -> Iterator[None]:
-    """Within the ``with`` block, accesses of every GPU of the program fault as ``--memory-faults`` says."""
+    """Within the ``with`` block, accesses of every GPU of the program fault as ``--memory-faults`` specifies."""
     from warpwright.api import MEMORY_FAULTS
     from warpwright.session import session
 

@@ -214,7 +214,7 @@ LAUNCH = Layout(
     overrun=1,  # pointer to OVERRUN
     miscounted=1,  # a barrier with an invalid number of threads: 0, or instruction << 16 | threads << 1 | 1 if it differs from that of earlier arrivals
 )
-"""One per launch; read-only for warps, except ``miscounted``, which whoever counts their arrivals sets."""
+"""One per launch; read-only for warps, except for ``miscounted``, which the code that counts their arrivals sets."""
 
 OVERRUN = Layout(
     found=1,  # 1 once the other fields are set; 2 by the interpreter, which sets address and bytes only
@@ -228,7 +228,7 @@ OVERRUN = Layout(
     block_y=1,
     block_z=1,
 )
-"""The first access of a launch that was outside all allocations, but in a mapped page."""
+"""The first access of a launch that was outside all allocations but in a mapped page."""
 
 SPILL_HEADER_BYTES = 64
 """The part of a save area that must be zeroed before each warp; the rest is zeroed only before a launch."""

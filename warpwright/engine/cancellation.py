@@ -1,6 +1,6 @@
-"""Lets the host stop a launch whose kernel does not run yet: its analysis, and code generation in another process (``jit/compiling_process.py``).
+"""Lets the host stop a launch before its kernel runs: during its analysis, and during code generation in another process (``jit/compiling_process.py``).
 
-A running kernel looks at its launch structure itself.
+A running kernel checks its launch structure itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _thread = threading.local()
 
 @contextmanager
 def cancellable(is_cancelled: Callable[[], bool]) -> Iterator[None]:
-    """In this thread and block, :func:`check_cancelled` asks ``is_cancelled``."""
+    """Within the ``with`` block, :func:`check_cancelled` of this thread calls ``is_cancelled``."""
     before = getattr(_thread, "is_cancelled", None)
     _thread.is_cancelled = is_cancelled
     try:
@@ -29,7 +29,7 @@ def check_cancelled(completion: str = "") -> None:
     """Return unless the host has stopped the launch of this thread.
 
     Args:
-        completion: what becomes of the work that is given up; empty if it is lost.
+        completion: what happens to the work that is given up; empty if it is lost.
 
     Raises:
         Cancelled: with ``completion`` in the place of positions, because no warp has begun.

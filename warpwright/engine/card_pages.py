@@ -1,7 +1,7 @@
-"""Pages of a card's memory: where its driver places a program's allocations, and which accesses outside of them do not fault.
+"""Pages of a card's memory: where its driver places a program's allocations, and which accesses outside them do not fault.
 
 A card checks addresses by page only.  The driver maps pages of 2 MiB: allocations of less than 1 MiB share them at multiples of 512 bytes, larger ones begin at a page of
-their own (H200: ``bench/machine/allocations.py``), and an access that leaves its allocation faults only if it leaves the mapped pages (``bench/machine/memory_faults.py``).
+their own (H200: ``bench/machine/allocations.py``), and an access outside its allocation faults only if it leaves the mapped pages (``bench/machine/memory_faults.py``).
 With ``memory_faults="page"``, a device's memory does the same.  Pages hold allocations of the program only, so an overrun reaches no memory of the simulator's own, such as a
 launch's barriers and parameters.
 """
@@ -41,11 +41,11 @@ class Overrun:
 
 @dataclass(slots=True)
 class OverrunWarnings:
-    """Warns of the overruns, or other mistakes that do not end a launch, of each kernel once."""
+    """Reports overruns, or other mistakes that do not end a launch, once per kernel."""
 
     tell: Callable[[str], None]
     kernels: set[str] = field(default_factory=set)
-    """Those whose overruns have been named."""
+    """Kernels that have been reported."""
 
     def warn(self, kernel: str, message: str) -> None:
         """Pass a warning on, unless there was one for the kernel."""
@@ -68,7 +68,7 @@ class CardPages:
         """The first overrun since the last one was taken, as compiled code and the interpreter note it."""
 
     def place(self, size_bytes: int, reserve: Callable[[int], int]) -> int:
-        """Place an allocation; ``reserve`` returns the start of so many unused bytes, in whole pages."""
+        """Place an allocation; ``reserve`` returns the start of the given number of unused bytes, whole pages."""
         if size_bytes >= OWN_PAGES_FROM_BYTES:
             pages_bytes = -(-size_bytes // PAGE_BYTES) * PAGE_BYTES
             start = reserve(pages_bytes)
@@ -92,7 +92,7 @@ class CardPages:
         return page
 
     def release(self, start: int) -> tuple[int, int] | None:
-        """Free an allocation; the range of pages that is no longer used, if any."""
+        """Free an allocation; returns the range of pages that is no longer used, if any."""
         if start in self._own:
             self.table = None
             return start, start + self._own.pop(start)
@@ -125,7 +125,7 @@ class CardPages:
             words[OVERRUN.slot("address")], words[OVERRUN.slot("bytes")] = address, size_bytes
 
     def take_overrun(self, launch: int) -> Overrun | None:
-        """The overrun that has been noted of a launch, if there is one; the next one is noted again.
+        """Return the overrun that has been noted for a launch, if there is one; after that, the next one is noted.
 
         Args:
             launch: address of its structure LAUNCH.

@@ -260,7 +260,7 @@ def miscount_text(program: Program, noted: int) -> str:
     threads, line = noted >> 1 & 0x7FFF, source_line(program, noted >> 16)
     at = line or f"{plain_name(program.name)}+{noted >> 16:#x}"
     if noted & 1:
-        why = "earlier threads named another number: every thread that comes to a barrier must name the same, or it may never be complete on a card"
+        why = "earlier threads named another number: all threads that arrive at a barrier must name the same number, or it may never complete on a card"
     else:
         why = (
             f"the number of threads must be a multiple of {program.lanes}; a card refuses it as an illegal instruction"
@@ -269,7 +269,7 @@ def miscount_text(program: Program, noted: int) -> str:
 
 
 def overrun_text(program: Program, geometry: Geometry, memory: DeviceMemory, overrun: Overrun) -> str:
-    """The warning of an access outside all allocations that a card does not notice."""
+    """The warning about an access outside all allocations that a card does not detect."""
     stop = Stop(
         overrun.block,
         overrun.warp_in_block,

@@ -36,7 +36,7 @@ class Among:
     """A launch beside those of other GPUs."""
 
     lines: Sequence[str]
-    """How far the others are."""
+    """Describe how far the others have come."""
     joined: bool
     """Whether their grids are those of one cooperative launch and can wait for each other (``multi_grid_group``)."""
 
@@ -49,7 +49,7 @@ def standstill_error(
     Args:
         blocks: all resident blocks, at least one.
         waiting_blocks: number of the launch's blocks that have not begun, because there is no room for them; -1 if it is not known.
-        among: the launches of other GPUs that run at once.
+        among: the launches of other GPUs that run at the same time.
     """
     program = context.program
     blocks = sorted(blocks, key=lambda block: block.index[::-1])

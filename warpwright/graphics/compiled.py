@@ -24,7 +24,7 @@ def compiled(function: Function) -> Function:
 
 
 def compiled_part(function: Function) -> Function:
-    """A function that only other compiled functions call: it is optimised and emitted in each of them, and not by itself."""
+    """A function that only other compiled functions call: it is optimised and emitted in each of them, but not separately."""
     part: Function = numba.njit(
         function,
         pipeline_class=PartCompiler,

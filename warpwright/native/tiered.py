@@ -106,7 +106,7 @@ def _start(entry: Named, handles: Sequence[int]) -> None:
 
 
 def start_detached(program: str, words: Sequence[str], handles: Sequence[int], stdin: IO[bytes] | None = None) -> None:
-    """Start a process that compiles, and outlives this one.
+    """Start a process that compiles and may outlive this one.
 
     Args:
         program: Python code.

@@ -175,8 +175,8 @@ def let_go(m: Any, home: int, line: int, place: int, entry: s.LineAtomics, start
 def wait_for_batch(m: Any, home: int, line: int, time: int) -> int:
     """When an atomic that needs DRAM goes on (``hold_channel``).  Until then its slice loses the channel's share of both ports.
 
-    (bench.machine.atomic_misses on an H200, ``dirty``: where one of 8 and 4 additions misses, each batch costs 264 ns of its channel's additions, as long as it takes, although the slice's other
-    channel has additions waiting.)
+    (bench.machine.atomic_misses on an H200, ``dirty``: where one in 8 and one in 4 additions miss, each batch costs 264 ns of its channel's additions, about the length of the batch, although
+    additions to the slice's other channel are waiting.)
     """
     held = channel_held(m, home, line)
     ends = hold_channel(m, home, line, time)

@@ -248,8 +248,8 @@ def hold_channel(m: Any, piece: int, line: int, time: int) -> int:
     """When an atomic that needs DRAM and reaches its slice at ``time`` goes on: not while its channel writes a batch, and until then no later access to the channel's lines does.
 
     An atomic whose own victim completes the batch goes on: its read precedes the write.
-    (bench.machine.atomic_misses on an H200, ``dirty``: where one of 64, 32, 16, 8, 4 additions misses and replaces a dirty line, a channel takes 120, 62, 35, 22.5, 15 ns per miss, the
-    time of the additions that hit plus 1/32 of a batch, less the time until the next miss; ``beside`` and ``others``: SMs that only hit lose as much as those that miss, also by loads and stores.)
+    (bench.machine.atomic_misses on an H200, ``dirty``: where one in 64, 32, 16, 8, 4 additions misses and replaces a dirty line, a channel takes 120, 62, 35, 22.5, 15 ns per miss, the
+    time of the additions that hit plus 1/32 of a batch, less the time until the next miss; ``beside`` and ``others``: SMs that only hit lose as much as those that miss, and so do loads and stores.)
     """
     where = place_of(m, piece, line)
     state = s.Channel(m[s.chip.dram_state] + where.channel * s.Channel.size)

@@ -30,7 +30,7 @@ def explain(error: TimingError, context: LaunchContext, kernel: Traced, among: A
     """The timing model's stop as the error that the functional engine would raise.
 
     Args:
-        among: the launches of other GPUs that ran at once.
+        among: the launches of other GPUs that ran at the same time.
     """
     found = _explained(error, context, kernel, among)
     if among is not None and error.status != Status.STANDSTILL and isinstance(found, ExecutionError):

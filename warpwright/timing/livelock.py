@@ -72,7 +72,7 @@ class Watch:
         return memory_digest(self.context.memory, self.memories)
 
     def forget(self) -> None:
-        """Begin again: what has been seen means nothing any more."""
+        """Begin again: earlier observations no longer apply."""
         self.states: list[npt.NDArray[np.uint64]] = []
         self.executed = np.zeros(0, np.int64)
         self.again()
@@ -173,7 +173,7 @@ class Standstill:
         self.forget()
 
     def forget(self) -> None:
-        """Begin again: what has been seen means nothing any more."""
+        """Begin again: earlier observations no longer apply."""
         self._looks = 0
         self._memory: list[bytes] = []
         for watch in self.watches:

@@ -1,11 +1,11 @@
-"""Skips steps of an untimed rest (``untimed_rest.py``) that only repeat themselves: barriers in straight-line code, as microbenchmarks have them.
+"""Skips steps of an untimed rest (``untimed_rest.py``) that only repeat themselves, such as the unrolled barriers of microbenchmarks.
 
 The warps of an untimed rest run in turns, in a fixed order, so what they do follows from their own state, from their blocks' barriers and from memory.  If after some turns all of these are
-as they were before, and every warp has gone on by the same number of copies of code that repeats itself (``engine/jit/repeated_code.py``), the same turns will do the same again, as long as
+as they were before, and every warp has advanced by the same number of copies of code that repeats itself (``engine/jit/repeated_code.py``), the same turns will do the same again, as long as
 copies are left.  Instead of running them, the warps' copy numbers, their counts of instructions and the clock are advanced: results, counts and times are the same.
 
-This requires that no copy depends on its number: constants that grow from copy to copy may only be addresses of code.  Nor may a warp read a clock meanwhile, before which it would stop.
-States are compared by Brent's rule, first those of one SM's warps.
+This requires that no copy depends on its number: constants that grow from copy to copy may only be addresses of code.  Nor may a warp read a clock in these turns, because it would stop before the read.
+Recurring states are found by Brent's algorithm; the warps of one SM are compared first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from warpwright.timing.unchanged_launches import may_be_unchanged
 FIRST_TURNS = 8
 """Turns after the first untimed step from which states are compared."""
 MOST_TURNS = 1 << 11
-"""Turns after which no period is expected any more."""
+"""Turns after which a period is no longer looked for."""
 MOST_MEMORY_BYTES = 1 << 26
 """Memory that kernels can write, which is digested whenever the warps' states recur."""
 JUMPS = ("RET", "BRX", "JMX")
@@ -46,7 +46,7 @@ class _State:
     """A launch between two turns."""
 
     key: tuple[bytes, ...]
-    """What decides how it goes on, except for the copies."""
+    """All that determines how it continues, except for the copy numbers."""
     places: npt.NDArray[np.int64]
     """Index of each warp's structure WARP."""
     copies: npt.NDArray[np.int64]
@@ -71,7 +71,7 @@ class RepeatedSteps:
         self._seen: _State | None = None
 
     def goes_on(self) -> bool:
-        """Whether to look again after the next turn: not once steps have been skipped, or no period is expected any more."""
+        """Whether to look again after the next turn: not once steps have been skipped, or if a period is no longer looked for."""
         if int(self._launch.state.words[s.chip.rest_steps]) == 0:
             return True
         self._turns += 1
@@ -91,7 +91,7 @@ class RepeatedSteps:
         return bool((self._launch.state.words[at + s.Warp.status] == Status.CLOCK).any())
 
     def _digest_first(self) -> bytes:
-        """Digest of the warps of the first SM that has any."""
+        """Digest of the warps of the first SM that has active ones."""
         numbers, at = active_warps(self._launch.state)
         slots = s.SM.fields["warps"].count
         at = at[numbers // slots == numbers[0] // slots] if len(numbers) else at
@@ -157,7 +157,7 @@ def _copies_differ(made: Repeats, run: Run) -> bool:
     if not any(op.name == "copy_const" for n in own for low in _lowered_of(made, n) for op in low.ops):
         return False
     between = _reachable(own, successors) & _reachable(own, _reversed(successors)) | own
-    # Registers that hold an address of the copy, such as one to return to, at the begin of each block.
+    # Registers that hold an address of the copy, such as one to return to, at the beginning of each block.
     held: dict[int, set[Effect]] = {n: set() for n in between}
     waiting = sorted(between)
     while waiting:
@@ -208,7 +208,7 @@ def _reversed(successors: Sequence[Iterable[int]]) -> list[list[int]]:
 
 
 def _reachable(first: Iterable[int], successors: Sequence[Iterable[int]]) -> set[int]:
-    """Blocks on paths from some blocks, these included."""
+    """Blocks that are reachable from the ``first`` ones, including these."""
     found, waiting = set(first), list(first)
     while waiting:
         for one in successors[waiting.pop()]:

@@ -599,7 +599,7 @@ def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
 
 @core
 def note_miscount(pointer: int, threads: int, differs: bool) -> None:
-    """Note that a warp has named an invalid number of threads at a barrier, of which the launch warns when it has ended."""
+    """Note that a warp has named an invalid number of threads at a barrier; the launch reports it at its end."""
     instruction = peek(pointer + WARP["fault_instruction"])
     poke(
         peek(pointer + WARP["launch"]) + LAUNCH["miscounted"],

@@ -57,7 +57,7 @@ def repeats_summary(runs: Sequence[Run]) -> str:
 
 
 def in_full_summary(runs: Sequence[Run]) -> list[str]:
-    """For ``--timing sampled``: the kernels that were timed in full all the same, one line per reason."""
+    """For ``--timing sampled``: the kernels that were timed in full nevertheless, one line per reason."""
     kernels: dict[str, list[str]] = {}
     for run in runs:
         if run.timed_in_full and run.kernel not in kernels.setdefault(run.timed_in_full, []):

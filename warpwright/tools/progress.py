@@ -74,7 +74,7 @@ def describe(progress: Progress) -> str:
 class ProgressLine:
     """Shows the latest :class:`Progress` as a bar in place; removes itself when the launch has finished.
 
-    Rich is imported when a bar begins: most launches end before, and processes without a terminal have none.
+    Rich is imported when a bar begins: most launches end before that, and processes without a terminal show no bar.
     """
 
     def __init__(self, console: Console | None = None) -> None:

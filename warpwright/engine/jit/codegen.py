@@ -713,7 +713,7 @@ class _Compiler:
         return _Loaded(load_object(code, self.target), text, sizes, is_quick)
 
     def _generated(self, text: str, sizes: Mapping[str, Any], part: str, is_quick: bool) -> bytes:
-        """Object code of a text, which is kept on disk; processes that need it at once, such as the ranks of a program, generate it once."""
+        """Object code of a text, which is kept on disk; processes that need it at the same time, such as the ranks of a program, generate it once."""
         header = json.dumps(sizes).encode()
         header = len(header).to_bytes(8, "little") + header
         key = self.key + part + QUICK * is_quick

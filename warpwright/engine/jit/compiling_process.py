@@ -1,8 +1,8 @@
-"""Code generation of long kernels in a process of its own, because nothing can interrupt LLVM.
+"""Code generation of long kernels in a separate process, because LLVM cannot be interrupted.
 
 A launch that waits for the process answers Ctrl-C at once.  The process then completes its work, so that the next launch of the kernel, in any process, finds the
-code on disk or waits for the rest.  It holds the lock of the code's entry (``toolchain/cache.py``) from its beginning, so each code has at most one such process,
-and its end, of whatever kind, releases the lock.
+code on disk or waits for the rest.  The process holds the lock of the code's entry (``toolchain/cache.py``) from the start, so each entry has at most one such process,
+and the lock is released however the process ends.
 """
 
 from __future__ import annotations

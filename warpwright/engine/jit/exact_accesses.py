@@ -131,7 +131,7 @@ local_ok:
 
 
 def _allocation() -> str:
-    """Find the allocation that contains an address of global memory, or the mapped pages that do, by bisection of the tables."""
+    """Find the allocation, or else the mapped pages, that contain an address of global memory, by bisection of the tables."""
     return f"""\
 search:
   %launch_p = getelementptr i8, ptr %warp, i64 {WARP["launch"]}
@@ -201,7 +201,7 @@ found_in:
 
 
 def _overrun() -> str:
-    """Note the first access of a launch in a mapped page, but outside all allocations."""
+    """Note the first access of a launch that is in a mapped page but outside all allocations."""
 
     def field(name: str, value: str) -> str:
         return f"""\

@@ -34,7 +34,7 @@ def part(function: F) -> F:
 def c_function(signature: Any, more: tuple[Path, ...] = ()) -> Callable[[F], Any]:
     """Compile to a C function, cached on disk; its address is ``address`` of the result, which the caller must keep alive.
 
-    It takes 15 s of CPU time, so of several processes that need it at once only one compiles it.
+    Compilation takes 15 s of CPU time, so of several processes that need the function at once, only one compiles it.
 
     Args:
         more: files that it depends on besides this package's.

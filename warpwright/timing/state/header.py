@@ -1002,7 +1002,9 @@ class Header(Unit):
         "pipes.membar_round_interval_cycles", "cycle", "between two rounds of an SM's fences after stores"
     )
     fence_joins = from_chip(
-        "pipes.membar_round_joins_cycles", "cycle", "after a round's first fence in which other warps' stores join it"
+        "pipes.membar_round_joins_cycles",
+        "cycle",
+        "after a round's first fence, by which the stores of other warps must be in L1 for their fences to join it",
     )
     fences_at_slices = from_chip(
         "pipes.membar_round_count", "fences", "of an SM that wait at the slices at once; 0: any number"

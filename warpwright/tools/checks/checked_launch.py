@@ -1,4 +1,4 @@
-"""One launch under the checks, or several that run at once on different devices: run once, or in several orders of its warps; faults and deadlocks as findings."""
+"""One launch under the checks, or several that run at once on different devices: run once, or in several orders of its warps; reports faults and deadlocks as findings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the watches of launches on several devices share, whose grids are checked together.
+"""What the watches of launches on several devices share if their grids are checked together.
 
-The grids have the same machine code, grid and block. Their blocks are numbered through, so that clocks and cells of global memory (which has the same addresses on every device)
+The grids have the same machine code, grid and block. Their blocks are numbered consecutively, so that clocks and cells of global memory (which has the same addresses on every device)
 distinguish the blocks of all grids, and a race between two devices is found like one between two blocks.
 """
 
@@ -39,6 +39,6 @@ class Joined:
     watches: list[UsesCells] = field(default_factory=list)
 
     def gave(self, allocation: Allocation) -> None:
-        """An allocation has new cells."""
+        """Tell all watches that an allocation has new cells."""
         for watch in self.watches:
             watch.use_cells(allocation)

@@ -56,7 +56,7 @@ class Watch:
     """Reads the records of one launch as it runs and collects findings."""
 
     def __init__(self, launch: CheckedLaunch, kernel: Traced, checks: set[str], joined: Joined | None = None) -> None:
-        """``joined``: what it shares with the watches of other devices' grids that run at once."""
+        """``joined``: what it shares with the watches of the grids that run on other devices at the same time."""
         self.launch = launch
         self.joined = joined
         self.blocks = kernel.blocks
@@ -318,7 +318,7 @@ class Watch:
         self._barrier_error(block, warp, "Invalid arguments", [index], lanes, (why,))
 
     def _used_early(self, block: Block, warp: Warp, index: int, lanes: int, held: Mbarrier | None, word: int) -> None:
-        """Check that lanes use an sm_90 mbarrier after its initialisation, which threads that still wait for an earlier one do not.
+        """Check that lanes use an sm_90 mbarrier after its initialisation; threads that still wait for a phase of an earlier initialisation do not.
 
         Args:
             held: what is known of the object.
