@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 import warpwright as ww
@@ -330,6 +333,72 @@ def test_the_command_line_writes_reports(tmp_path: Path) -> None:
         "this run of add has no report: its GPU was made with timing='off' or with checks: add timing='full' (--timing full)"
         in result.stderr
     )
+
+
+def readme_sample() -> str:
+    """The program in Python of README."""
+    page = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    (sample,) = (block.partition("```")[0] for block in page.split("```python\n")[1:] if "run.bottleneck" in block)
+    return sample
+
+
+def reported(folder: Path, text: str, *arguments: str) -> tuple[Result, str]:
+    """The result of ``report`` for a program, and its page."""
+    program, page = folder / "program.py", folder / "page.html"
+    program.write_text(text)
+    result = CliRunner().invoke(app, ["report", str(program), "--output", str(page), *arguments])
+    return result, page.read_text(encoding="utf-8") if page.exists() else ""
+
+
+def left_out(page: str) -> list[str]:
+    """The page's sentences about runs in which the program failed."""
+    return [html.unescape(text) for text in re.findall('<p data-name="left-out">(.*?)</p>', page)]
+
+
+def test_a_program_may_read_its_times_in_every_run_of_a_report(tmp_path: Path) -> None:
+    """README's sample reads cycles, seconds and bottleneck; perfcheck's run has them too."""
+    result, page = reported(tmp_path, readme_sample())
+    assert result.exit_code == 0, result.output
+    assert "saxpy: Limited by " in result.stdout
+    assert "<td>half the launch overhead" in page
+    assert left_out(page) == []
+
+
+def test_ranking_a_function_lets_it_read_its_times() -> None:
+    def program(gpu: ww.GPU) -> ww.Run:
+        run = gpu.compile(SOURCE, name="limits.cu")["doubles"][1, 32](10, np.ones(32))
+        assert run.cycles > 0
+        return run
+
+    assert ranked(program, program(ww.GPU("a100"))).reliefs
+
+
+def test_a_what_if_in_which_the_program_fails_is_left_out_of_the_page(tmp_path: Path) -> None:
+    text = PROGRAM.replace("ww.GPU", "run = ww.GPU") + "assert run.cycles > 3000, run.cycles\n"
+    result, page = reported(tmp_path, text)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("sum 1000.0\nadd: ")
+    assert "<td>half the L2 latency" in page
+    assert "<td>half the launch overhead" not in page
+    (sentence,) = left_out(page)
+    failure = r"\S*program\.py:14: AssertionError: \d+"
+    assert re.fullmatch(rf"Not timed: half the launch overhead; the program fails with that \({failure}\)\.", sentence)
+    assert re.search(rf"the program fails with half the launch overhead: {failure}\n", result.stderr)
+
+
+def test_a_page_is_written_although_the_program_runs_only_once(tmp_path: Path) -> None:
+    text = f"import pathlib, sys\nonce = pathlib.Path({str(tmp_path / 'once')!r})\nif once.exists():\n    sys.exit(3)\nonce.touch()\n"
+    result, page = reported(tmp_path, text + PROGRAM)
+    assert result.exit_code == 0, result.output
+    assert "add: The limit of add was not found: no run with a resource relieved succeeded." in result.stdout
+    untried, unchecked = left_out(page)
+    assert re.fullmatch(
+        r"Not timed: .*half the launch overhead.*; the program fails with that \(sys\.exit\(3\)\)\.", untried
+    )
+    assert unchecked == "Accesses were not checked: the program fails with perfcheck (sys.exit(3))."
+    (headline,) = re.findall('<p data-name="headline">(.*?)</p>', page)
+    assert "launch overhead" in headline
+    assert "not found" not in headline
 
 
 def test_source_of_a_file_is_found(tmp_path: Path) -> None:

@@ -186,6 +186,37 @@ def silently(program: Path, arguments: list[str], gpu: str | None, timing: str) 
         return guarded(program, arguments, gpu, timing)
 
 
+def repeated(program: Path, arguments: list[str], gpu: str | None) -> list[Run]:
+    """Run a program that has ended without an error once more, timed in full and without its output.
+
+    Raises:
+        RepeatFailedError: the program fails this time.
+    """
+    import io
+
+    from warpwright import programs
+    from warpwright.errors import KilledError, WarpwrightError
+    from warpwright.session import session
+    from warpwright.tools.report.relieved import RepeatFailedError
+
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return programs.execute(program, arguments, gpu, "full")
+    except KilledError:
+        raise typer.Exit from None
+    except KeyboardInterrupt as stop:
+        raise stopped(programs.outside_launch(stop, program, session.launched)) from None
+    except SystemExit as end:
+        raise RepeatFailedError(f"sys.exit({end.code!r})") from None
+    except Exception as error:
+        kind = "" if isinstance(error, WarpwrightError) else type(error).__name__
+        message = str(error).partition("\n")[0]
+        what = ": ".join(part for part in (kind, message) if part)
+        raise RepeatFailedError(f"{programs.line_of(error, program)}{what}") from None
+    finally:
+        session.replaced.clear()
+
+
 def _exit_code(end: SystemExit) -> int:
     """The exit code of ``sys.exit(…)``; its text, if it has one, is printed as Python prints it."""
     if end.code is None or isinstance(end.code, int):

@@ -10,7 +10,7 @@ import typer
 from warpwright.commands.launch_output import write_pages
 from warpwright.commands.options import GpuOption
 from warpwright.commands.output import MISUSED, console, fail
-from warpwright.commands.program_execution import check_options, compile_ahead, guarded, silently
+from warpwright.commands.program_execution import check_options, compile_ahead, guarded, repeated, silently
 from warpwright.quantity_text import time_text
 
 if TYPE_CHECKING:
@@ -121,7 +121,14 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
     """Repeat the program for each resource that may limit its longest launches, with it relieved; empty, with a note, if that is not possible."""
     from warpwright.errors import LaunchError
     from warpwright.session import session
-    from warpwright.tools.report.relieved import chip_count, notable_launches, rank, trials, wasteful
+    from warpwright.tools.report.relieved import (
+        RepeatFailedError,
+        chip_count,
+        notable_launches,
+        rank,
+        trials,
+        wasteful,
+    )
 
     wanted = trials(runs, notable_launches(runs))
     if not wanted:
@@ -132,7 +139,10 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
         note.print(f"running again with {resource.change}", markup=False)
         session.overrides = overrides
         try:
-            return silently(program, arguments, gpu, "full")
+            return repeated(program, arguments, gpu)
+        except RepeatFailedError as error:
+            note.print(f"the program fails with {resource.change}: {error}", markup=False, soft_wrap=True)
+            raise
         finally:
             session.overrides = {}
 
@@ -143,9 +153,15 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
             markup=False,
             soft_wrap=True,
         )
-    findings = _accesses(program, arguments, gpu, runs)
+    findings: list[Finding] = []
+    unchecked = ""
     try:
-        rankings = rank(runs, wanted, again, lambda run: wasteful(findings, run))
+        findings = _accesses(program, arguments, gpu, runs)
+    except RepeatFailedError as error:
+        note.print(f"the program fails with perfcheck: {error}", markup=False, soft_wrap=True)
+        unchecked = f"Accesses were not checked: the program fails with perfcheck ({error})."
+    try:
+        rankings = rank(runs, wanted, again, lambda run: wasteful(findings, run), unchecked)
     except LaunchError as error:
         note.print(f"no what-if: {error}", markup=False, soft_wrap=True)
         return {}
@@ -155,7 +171,11 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
 
 
 def _accesses(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> list[Finding]:
-    """What perfcheck finds in the kernels of the program."""
+    """What perfcheck finds in the kernels of the program; its launches are timed too, because the program may read their times.
+
+    Raises:
+        RepeatFailedError: the program fails with the check.
+    """
     from warpwright.session import session
     from warpwright.tools.report.relieved import has_checks
 
@@ -163,7 +183,7 @@ def _accesses(program: Path, arguments: list[str], gpu: str | None, runs: list[R
         return []
     session.check = "perfcheck"
     try:
-        silently(program, arguments, gpu, "off")
+        repeated(program, arguments, gpu)
         return session.findings()
     finally:
         session.check = None

@@ -43,7 +43,9 @@ def answer(a: Attribution, ranking: Ranking | None) -> str:
         if rows
         else ""
     )
-    return f'<div class="answer"><p data-name="headline">{escape(ranking.headline)}</p>{shares}{table}</div>'
+    left_out = "".join(f'<p data-name="left-out">{escape(sentence)}</p>' for sentence in ranking.left_out)
+    headline = ranking.headline if ranking.reliefs or not left_out else a.advice
+    return f'<div class="answer"><p data-name="headline">{escape(headline)}</p>{shares}{table}{left_out}</div>'
 
 
 def _advice(relief: Relief, ranking: Ranking) -> str:

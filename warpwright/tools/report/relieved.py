@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from warpwright.run import Run
     from warpwright.tools.checks import Finding
 
+
+class RepeatFailedError(Exception):
+    """A program failed when it was run again; the message is a clause that says where and how: ``x.py:17: AssertionError``."""
+
+
 Program = Callable[["GPU"], object]
 """Makes its arrays and launches on the GPU that it is given."""
 
@@ -117,6 +122,8 @@ class Ranking:
     """What no number of the chip relieves, if it may be the limit."""
     accesses: tuple[str, ...] = ()
     """What perfcheck found in the kernel: ``32 wavefronts a request where 1 would do, matmul.py:14``."""
+    left_out: tuple[str, ...] = ()
+    """Sentences about runs that are missing because the program failed in them."""
 
     @property
     def best(self) -> Relief | None:
@@ -153,6 +160,8 @@ class Ranking:
         best = self.best
         if self.fixed is not None and self._is_fixed():
             return f"Limited by {self.fixed.resource.title}: {self.fixed.because}{self._beside(0)}."
+        if not self.reliefs and self.left_out:
+            return f"The limit of {self.kernel} was not found: no run with a resource relieved succeeded."
         if best is None:
             tried = ", ".join(relief.what_if.change for relief in self.reliefs)
             return f"No single resource limits {self.kernel}: {tried or 'nothing to relieve'} saves less than 1%."
@@ -325,22 +334,28 @@ def rank(
     wanted: Mapping[int, Sequence[Trial]],
     again: Callable[[Resource, Mapping[str, Any]], Sequence[Run]],
     accesses: Callable[[Run], Sequence[str]] = lambda _: (),
+    unchecked: str = "",
 ) -> dict[int, Ranking]:
     """Relieve resources in turn, and order those of each launch by what they save; returns the rankings by index of the launch.
+
+    A resource with which the program fails is left out, with a sentence about it in the ranking.
 
     Args:
         before: all launches of the program, on the chip as it is.
         wanted: the trials of each launch, by its index (:func:`trials`).
-        again: repeats the program on the chip with some fields changed.
+        again: repeats the program on the chip with some fields changed; raises RepeatFailedError if the program fails.
         accesses: what perfcheck found in a launch's kernel.
+        unchecked: a sentence on why perfcheck found nothing, if the program failed with it.
 
     Raises:
         LaunchError: as for :func:`compare`.
     """
     timed: dict[str, WhatIf | None] = {}
+    failures: dict[str, str] = {}
     found = {}
     for launch, some in wanted.items():
         reliefs = []
+        missing: dict[str, list[str]] = {}
         for resource, overrides in some:
             key = _key(overrides)
             if key not in timed:
@@ -350,10 +365,19 @@ def rank(
                     if "sm_count" not in overrides:
                         raise
                     timed[key] = None  # The program sizes its grid by the number of SMs.
+                except RepeatFailedError as error:
+                    timed[key], failures[key] = None, str(error)
+            if key in failures:
+                missing.setdefault(failures[key], []).append(resource.change)
             what_if = timed[key]
             if what_if is not None:
                 reliefs.append(Relief(resource, replace(what_if, change=resource.change)))
-        found[launch] = _ranking(before[launch], launch, reliefs, accesses(before[launch]))
+        ranking = _ranking(before[launch], launch, reliefs, accesses(before[launch]))
+        left_out = [
+            f"Not timed: {', '.join(changes)}; the program fails with that ({failure})."
+            for failure, changes in missing.items()
+        ]
+        found[launch] = replace(ranking, left_out=(*left_out, *([unchecked] if unchecked else [])))
     return found
 
 
@@ -410,7 +434,7 @@ def ranked(program: Program, run: Run, *, baseline: Sequence[Run] = ()) -> Ranki
     wanted = trials(before, [launch])
     if not has_checks(chip):
         return rank(before, wanted, again)[launch]
-    watched = gpu_type(chip, timing="off", check="perfcheck")
+    watched = gpu_type(chip, timing="full", check="perfcheck")  # timed too: the program may read its times
     program(watched)
     return rank(before, wanted, again, lambda one: wasteful(watched.findings, one))[launch]
 
