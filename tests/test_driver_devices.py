@@ -11,6 +11,7 @@ import pytest
 
 from tests.driver_library import ENVIRONMENT
 from tests.forked_programs import run_program
+from warpwright.system.mig import card_uuid
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
 
@@ -366,6 +367,90 @@ assert nvml.nvmlDeviceGetHandleByIndex_v2(2, ctypes.byref(handle)) == 2
 """,
         "a100,a100",
     )
+
+
+SEEN = f"""
+import ctypes, sys
+sys.path.insert(0, {os.fspath(Path(__file__).parents[1])!r})
+from tests.driver_library import Driver
+from warpwright.driver import attach
+attach.preload()
+cuda = Driver()
+nvml, cards = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_uint()
+assert nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(cards)) == 0
+runtime, count = ctypes.CDLL("libcudart.so.12"), ctypes.c_int()
+code = cuda.raw("cuInit", 0)
+assert runtime.cudaGetDeviceCount(ctypes.byref(count)) == code
+print(cards.value, "code", code, end=":")
+buses = []
+for n in range(0 if code else cuda.word("cuDeviceGetCount", kind=ctypes.c_int32)):
+    assert cuda.word("cuDeviceGet", n, kind=ctypes.c_int32) == n and count.value > n
+    text, handle, index = (ctypes.c_char * 32)(), ctypes.c_void_p(), ctypes.c_uint()
+    cuda("cuDeviceGetPCIBusId", text, 32, n)
+    assert cuda.word("cuDeviceGetByPCIBusId", text, kind=ctypes.c_int32) == n
+    assert nvml.nvmlDeviceGetHandleByPciBusId_v2(text, ctypes.byref(handle)) == 0
+    assert nvml.nvmlDeviceGetIndex(handle, ctypes.byref(index)) == 0
+    card, device = (ctypes.c_char * 96)(), (ctypes.c_char * 16)()
+    assert nvml.nvmlDeviceGetUUID(handle, card, 96) == 0
+    cuda("cuDeviceGetUuid", device, n)
+    assert bytes(device).hex() == card.value.decode().removeprefix("GPU-").replace("-", "")
+    print("", index.value, end="")
+print()
+"""
+
+
+def seen(visible: str | None, program: str = "", **more: str) -> str:
+    """What NVML and CUDA count, and the card of each CUDA device."""
+    environment = {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100,a100,a100,a100", **more}
+    environment |= {"CUDA_VISIBLE_DEVICES": visible} if visible is not None else {}
+    done = run_program(SEEN + program, environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip() + ("; " + done.stderr.strip() if "code 100" in done.stdout else "")
+
+
+@pytest.mark.ci
+def test_a_process_sees_the_devices_that_it_names_in_their_order() -> None:
+    uuids = [card_uuid("a100", n) for n in range(4)]
+    for visible, indices in {
+        None: "0 1 2 3",
+        "2,3": "2 3",
+        "3, 1": "3 1",
+        "1,7,0": "1",
+        "0,-1,2": "0",
+        "2gpus,1": "2 1",
+        f"{uuids[3]},{uuids[0][:10]}": "3 0",
+        f"{uuids[3]},GPU-0123456789,{uuids[0]}": "3",
+        f"1,{uuids[0]}": "1",
+        f"{uuids[1]},0": "1",
+    }.items():
+        assert seen(visible) == f"4 code 0: {indices}", visible
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("visible", ["", "-1", "4", "none", "GPU-", "GPU-0123456789", "1,1"])
+def test_a_process_that_names_no_device_sees_none(visible: str) -> None:
+    said = seen(visible)
+    assert said.startswith("4 code 100:;"), said
+    assert f"CUDA_VISIBLE_DEVICES={visible} " in said
+
+
+@pytest.mark.ci
+def test_visible_devices_keep_their_links_and_memory() -> None:
+    program = """
+for n in range(2):
+    cuda("cuCtxSetCurrent", cuda.word("cuDevicePrimaryCtxRetain", n))
+    assert cuda.word("cuCtxGetDevice", kind=ctypes.c_int32) == n
+    place = cuda.word("cuMemAlloc_v2", 400)
+    cuda("cuMemsetD32_v2", place, 7 + n, 100)
+    back, owner = (ctypes.c_uint32 * 100)(), ctypes.c_int()
+    cuda("cuMemcpyDtoH_v2", back, place, 400)
+    cuda("cuPointerGetAttribute", ctypes.byref(owner), 9, ctypes.c_uint64(place))
+    assert set(back) == {7 + n} and owner.value == n
+print(cuda.word("cuDeviceCanAccessPeer", 0, 1, kind=ctypes.c_int32))
+"""
+    for visible, reachable in (("5,4", 1), ("5,0", 0)):
+        said = seen(visible, program, WARPWRIGHT_SYSTEM="dgx-1", WARPWRIGHT_TIMING="full")
+        assert said == f"8 code 0: {visible.replace(',', ' ')}\n{reachable}"
 
 
 @pytest.mark.ci

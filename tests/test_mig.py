@@ -371,6 +371,8 @@ def test_a_process_sees_its_instance(kept: Path) -> None:
     old = f"MIG-{card_uuid('a100', 0)}/1/0"
     assert seen(CUDA_VISIBLE_DEVICES=old).startswith("1 A100-SXM4-40GB MIG 3g.20gb")
     assert seen(CUDA_VISIBLE_DEVICES="MIG-00000000") == "code 100"
+    assert seen(CUDA_VISIBLE_DEVICES="-1") == "code 100"
+    assert seen(CUDA_VISIBLE_DEVICES="0").startswith("1 A100-SXM4-40GB MIG 3g.20gb")
     assert "destroyed GPU instance" in command("destroy")
     command("disable")
 

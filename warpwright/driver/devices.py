@@ -166,13 +166,13 @@ def attribute(number: int, device: Device) -> int:
     if number == _COPY_ENGINES and device.mig is not None:
         return device.mig.gpu.profile.copy_engines
     value = _OF_COHERENT_HOST.get(number, ATTRIBUTES[number]) if _host_is_coherent() else ATTRIBUTES[number]
-    number_of_its_own = device.ordinal if number in (_BUS, _BOARD_GROUP) else 0
+    number_of_its_own = device.index if number in (_BUS, _BOARD_GROUP) else 0
     return (value(device.gpu.chip) if callable(value) else value) + number_of_its_own
 
 
 def bus_id(device: Device) -> str:
     """Domain, bus, device and function; each device is on a separate bus."""
-    return f"0000:{1 + device.ordinal:02X}:00.0"
+    return f"0000:{1 + device.index:02X}:00.0"
 
 
 def bus_numbers(text: str) -> list[int]:
@@ -190,7 +190,7 @@ def uuid(device: Device) -> bytes:
     """Sixteen bytes that are the same for the same chip at the same index."""
     if device.mig is not None:
         return bytes.fromhex(device.mig.uuid.removeprefix("MIG-").replace("-", ""))
-    place = f" {device.ordinal}" if device.ordinal else ""
+    place = f" {device.index}" if device.index else ""
     return hashlib.sha256(f"warpwright {device.gpu.chip.name}{place}".encode()).digest()[:16]
 
 
@@ -340,7 +340,7 @@ def _peer_attributes(device: Device, peer: Device) -> dict[int, int]:
     route = s.route(device, peer)
     access = int(route is not None)
     atomics = int(route is not None and route.native_atomics)
-    rank = performance_rank(s.machine, device.ordinal, peer.ordinal)
+    rank = performance_rank(s.machine, device.index, peer.index)
     return {_RANK: rank, _ACCESS: access, _ATOMICS: atomics, _ARRAYS: access, _SOME_ATOMICS: 0}
 
 

@@ -181,6 +181,9 @@ class Device:
 
     def __init__(self, ordinal: int, chip: str | None, mig: MigDevice | None = None) -> None:
         self.ordinal = ordinal
+        """CUDA's number of it, among the devices that the process sees."""
+        self.index = ordinal
+        """Its number among all cards, as NVML and the machine count them."""
         self.mig = mig
         """The MIG device that it represents; None for a whole card."""
         self.primary = Context(self, primary=True)
@@ -218,7 +221,7 @@ class Device:
             engine="tiered",
             check=check,
             check_level=level,
-            device=self.ordinal,
+            device=self.index,
             caches=caches,
             memory_faults=os.environ.get("WARPWRIGHT_MEMORY_FAULTS") or "allocation",
         )
@@ -228,7 +231,7 @@ class Device:
         if machine is not None:
             from warpwright.system import connect
 
-            connect(machine, made.memory, self.ordinal, state().managed)
+            connect(machine, made.memory, self.index, state().managed)
         return made
 
     def _part(self) -> Chip | None:
@@ -266,8 +269,7 @@ class State:
         self.cards = [Device(i, chip) for i, chip in enumerate(chips)]
         """The devices that NVML lists: whole cards."""
         self.devices, self.no_device = self.cards, ""
-        if self.machine is None:
-            self._choose(chips)
+        self._choose(chips)
         self.managed = _managed(self.machine)
         """Where pages of managed memory are, if they move between the devices."""
         self.links_free: dict[tuple[str, str], int] = {}
@@ -289,17 +291,22 @@ class State:
         self.began = time.perf_counter()
 
     def _choose(self, chips: Sequence[str | None]) -> None:
-        """Make one MIG device visible instead of the cards, if there is one."""
+        """Make the cards that the process names visible, or one MIG device instead of them, if there is one."""
         from warpwright.chips.mig import MigError
-        from warpwright.driver.visible_devices import mig_device
+        from warpwright.driver.visible_devices import mig_device, visible_cards
 
         try:
-            found = mig_device(chips)
+            places = visible_cards(chips)
+            found = mig_device(chips, places) if self.machine is None else None
         except MigError as error:
             self.no_device = str(error)
             return
         if found is not None:
             self.devices = [Device(0, chips[found.ordinal], found)]
+            return
+        self.devices = [self.cards[place] for place in places]
+        for ordinal, device in enumerate(self.devices):
+            device.ordinal = ordinal
 
     @property
     def device(self) -> Device:
@@ -320,7 +327,7 @@ class State:
         """The machine's route between two devices; None if there is no route or no machine."""
         from warpwright.system import route
 
-        return route(self.machine, device.ordinal, peer.ordinal) if self.machine is not None else None
+        return route(self.machine, device.index, peer.index) if self.machine is not None else None
 
     def reaches(self, device: Device, peer: Device) -> bool:
         """Whether some context of a device has been given access to a peer."""
@@ -457,7 +464,7 @@ class State:
         evicted_us = taken.evicted_regions * costs.evict_region_us + taken.new_pages * costs.evict_new_page_us
         seconds += evicted_us * 1e-6
         for processor, size in taken.evicted_bytes.items():
-            migration = self.devices[processor - FIRST_GPU].gpu.memory.migration
+            migration = self.cards[processor - FIRST_GPU].gpu.memory.migration
             assert migration is not None
             seconds += size / (migration.copy_gb_per_s[ON_HOST] * 1e9)
         if seconds:

@@ -168,7 +168,9 @@ def _advise(address: int, size: int, advice: int, place: Location) -> None:
 
 def processor_at(place: Location) -> int:
     """The number of a place among a machine's processors; every node of the host is the host."""
-    return processor_of(place.id) if place.type == DEVICE else ON_HOST if place.type else UNTOUCHED
+    return (
+        processor_of(state().devices[place.id].index) if place.type == DEVICE else ON_HOST if place.type else UNTOUCHED
+    )
 
 
 def _advise_pages(address: int, size: int, advice: int, place: Location) -> None:

@@ -166,7 +166,7 @@ def by_uuid(text: int, place: int) -> int:
 
 def _found(place: int, devices: list[Device]) -> int:
     for one in devices:
-        cmemory.put64(place, _DEVICE + one.ordinal)
+        cmemory.put64(place, _DEVICE + one.index)
     return 0 if devices else NOT_FOUND
 
 
@@ -200,7 +200,7 @@ def get_uuid(handle: int, place: int, room: int) -> int:
 
 @nvml("nvmlDeviceGetIndex", "nvmlDeviceGetMinorNumber")
 def index(handle: int, place: int) -> None:
-    cmemory.put32(place, device_of_handle(handle).ordinal)
+    cmemory.put32(place, device_of_handle(handle).index)
 
 
 @nvml("nvmlDeviceGetCudaComputeCapability")

@@ -63,7 +63,7 @@ def _card(device: Device) -> MigCard:
     chip = device.gpu.chip
     if device.mig is not None or not has_mig(chip):
         raise Refused(NOT_SUPPORTED)
-    return card(chip, device.ordinal)
+    return card(chip, device.index)
 
 
 def _handle(kind: int, ordinal: int, gpu: int, compute: int = 0) -> int:
@@ -120,7 +120,7 @@ def set_mode(handle: int, mode: int, activation: int) -> int:
     _card(device)
     if mode not in (0, 1):
         return INVALID_ARGUMENT
-    with changing(device.gpu.chip, device.ordinal) as found:
+    with changing(device.gpu.chip, device.index) as found:
         found.set_enabled(bool(mode))
     cmemory.put32(activation, 0)
     return 0
@@ -194,9 +194,9 @@ def _create(handle: int, number: int, start: int | None, place: int) -> int:
     device = device_of_handle(handle)
     _card(device)
     profile = _profile_by_id(number)
-    with changing(device.gpu.chip, device.ordinal) as found:
+    with changing(device.gpu.chip, device.index) as found:
         made = found.create(profile.number, start)
-    cmemory.put64(place, _handle(_GPU_INSTANCE, device.ordinal, made.number))
+    cmemory.put64(place, _handle(_GPU_INSTANCE, device.index, made.number))
     return 0
 
 
@@ -219,7 +219,7 @@ def create_at(handle: int, number: int, placement: int, place: int) -> int:
 @_refusing
 def destroy(handle: int) -> int:
     device, number, _ = _parts(handle, _GPU_INSTANCE)
-    with changing(device.gpu.chip, device.ordinal) as found:
+    with changing(device.gpu.chip, device.index) as found:
         found.destroy(number)
     return 0
 
@@ -230,7 +230,7 @@ def instances(handle: int, number: int, rows: int, count: int) -> None:
     profile = _profile_by_id(number)
     found = [one for one in _card(device).instances if one.profile is profile]
     for n, one in enumerate(found):
-        cmemory.put64(rows + 8 * n, _handle(_GPU_INSTANCE, device.ordinal, one.number))
+        cmemory.put64(rows + 8 * n, _handle(_GPU_INSTANCE, device.index, one.number))
     cmemory.put32(count, len(found))
 
 
@@ -239,7 +239,7 @@ def instances(handle: int, number: int, rows: int, count: int) -> None:
 def instance_by_id(handle: int, number: int, place: int) -> int:
     device = device_of_handle(handle)
     _card(device).instance(number)
-    cmemory.put64(place, _handle(_GPU_INSTANCE, device.ordinal, number))
+    cmemory.put64(place, _handle(_GPU_INSTANCE, device.index, number))
     return 0
 
 
@@ -249,7 +249,7 @@ def instance_info(handle: int, place: int) -> int:
     device, one = _instance(handle)
     placement = one.placement
     cmemory.write(
-        "Q4I", place, card_handle(device.ordinal), one.number, one.profile.number, placement.start, placement.size
+        "Q4I", place, card_handle(device.index), one.number, one.profile.number, placement.start, placement.size
     )
     return 0
 
@@ -285,10 +285,10 @@ def compute_placements(handle: int, kind: int, rows: int, count: int) -> int:
 
 def _create_compute(handle: int, kind: int, start: int | None, place: int) -> int:
     device, number, _ = _parts(handle, _GPU_INSTANCE)
-    with changing(device.gpu.chip, device.ordinal) as found:
+    with changing(device.gpu.chip, device.index) as found:
         instance = found.instance(number)
         made = instance.create_compute(_compute_profile(instance, kind).slices, start)
-    cmemory.put64(place, _handle(_COMPUTE_INSTANCE, device.ordinal, number, made.number))
+    cmemory.put64(place, _handle(_COMPUTE_INSTANCE, device.index, number, made.number))
     return 0
 
 
@@ -308,7 +308,7 @@ def create_compute_at(handle: int, kind: int, placement: int, place: int) -> int
 @_refusing
 def destroy_compute(handle: int) -> int:
     device, number, compute = _parts(handle, _COMPUTE_INSTANCE)
-    with changing(device.gpu.chip, device.ordinal) as found:
+    with changing(device.gpu.chip, device.index) as found:
         found.destroy_compute(number, compute)
     return 0
 
@@ -320,7 +320,7 @@ def compute_instances(handle: int, kind: int, rows: int, count: int) -> int:
     slices = _compute_profile(one, kind).slices
     found = [c for c in one.compute if c.slices == slices]
     for n, c in enumerate(found):
-        cmemory.put64(rows + 8 * n, _handle(_COMPUTE_INSTANCE, device.ordinal, one.number, c.number))
+        cmemory.put64(rows + 8 * n, _handle(_COMPUTE_INSTANCE, device.index, one.number, c.number))
     cmemory.put32(count, len(found))
     return 0
 
@@ -330,7 +330,7 @@ def compute_instances(handle: int, kind: int, rows: int, count: int) -> int:
 def compute_by_id(handle: int, number: int, place: int) -> int:
     device, one = _instance(handle)
     one.compute_instance(number)
-    cmemory.put64(place, _handle(_COMPUTE_INSTANCE, device.ordinal, one.number, number))
+    cmemory.put64(place, _handle(_COMPUTE_INSTANCE, device.index, one.number, number))
     return 0
 
 
@@ -340,21 +340,21 @@ def compute_info(handle: int, place: int) -> int:
     device, number, compute = _parts(handle, _COMPUTE_INSTANCE)
     one = _card(device).instance(number)
     found = one.compute_instance(compute)
-    owner = _handle(_GPU_INSTANCE, device.ordinal, number)
+    owner = _handle(_GPU_INSTANCE, device.index, number)
     kind = one.compute_profile(found.slices).kind
-    cmemory.write("2Q4I", place, card_handle(device.ordinal), owner, compute, kind, found.start, found.slices)
+    cmemory.write("2Q4I", place, card_handle(device.index), owner, compute, kind, found.start, found.slices)
     return 0
 
 
 # --- MIG devices ------------------------------------------------------------------------------------------
 def _mig_handle(device: Device, found: MigCard, gpu: GpuInstance, compute: ComputeInstance) -> int:
-    handle = _handle(_MIG_DEVICE, device.ordinal, gpu.number, compute.number)
+    handle = _handle(_MIG_DEVICE, device.index, gpu.number, compute.number)
     mine = state().devices[0]
-    made = MigDevice(found, device.ordinal, gpu, compute)
+    made = MigDevice(found, device.index, gpu, compute)
     known = mig_devices.get(handle)
     if known is None or known.mig is None or known.mig.uuid != made.uuid:
         is_mine = mine.mig is not None and mine.mig.uuid == made.uuid
-        mig_devices[handle] = mine if is_mine else Device(device.ordinal, device.gpu.chip.name, made)
+        mig_devices[handle] = mine if is_mine else Device(device.index, device.gpu.chip.name, made)
     return handle
 
 

@@ -87,7 +87,7 @@ def _settle(address: int, size: int) -> None:
     table = _pages(address)
     if table is not None:
         part = table.part(address, size)
-        part[part[:, PG_PLACE] == NOWHERE, PG_PLACE] = processor_of(device_at(address).ordinal)
+        part[part[:, PG_PLACE] == NOWHERE, PG_PLACE] = processor_of(device_at(address).index)
 
 
 def _between(stream: Stream, to: Device, of: Device, size: int) -> None:
@@ -126,7 +126,7 @@ def _host_steps(device: Device, direction: str) -> dict[tuple[str, str], float]:
     machine = state().machine
     if machine is None:
         return {}
-    steps = host_ways(machine, device.ordinal)
+    steps = host_ways(machine, device.index)
     return {(b, a) if direction == TO_DEVICE else (a, b): rate for (a, b), rate in steps}
 
 
@@ -142,7 +142,7 @@ def fill(stream: Stream, address: int, size: int) -> None:
     """Account for the time of a fill that starts at an address."""
     if state().timed:
         state().host_touches()
-        migrate(stream, address, size, processor_of(stream.device.ordinal))
+        migrate(stream, address, size, processor_of(stream.device.index))
         transfer = stream.device.gpu.chip.transfer
         _spend(stream, transfer.fill_latency_us * 1e-6 + _seconds(size, transfer.fill_gb_per_s))
         place = _place(address)
@@ -178,7 +178,7 @@ def migrate(stream: Stream, address: int, size: int, target: int) -> None:
             costs = managed.costs
             percent = costs.prefetch_to_host_percent if target == ON_HOST else costs.prefetch_copy_percent
             rate = _migration_gb_per_s(source, target) * percent / costs.copy_percent
-            device = state().devices[max(source, target) - FIRST_GPU]
+            device = state().cards[max(source, target) - FIRST_GPU]
             direction = TO_DEVICE if source == ON_HOST else FROM_DEVICE
             latency = device.gpu.chip.transfer.host_copy_latency_us * 1e-6
             _spend(stream, latency + _seconds(moved, rate), (device, direction))
@@ -200,7 +200,7 @@ def _evicted(stream: Stream, managed: ManagedMemory) -> None:
 def _migration_gb_per_s(source: int, target: int) -> float:
     """Bandwidth between two processors, at least one of which is a GPU."""
     to_gpu = target != ON_HOST
-    migration = state().devices[(target if to_gpu else source) - FIRST_GPU].gpu.memory.migration
+    migration = state().cards[(target if to_gpu else source) - FIRST_GPU].gpu.memory.migration
     assert migration is not None
     return migration.copy_gb_per_s[source if to_gpu else target]
 
@@ -225,7 +225,7 @@ def _place(address: int) -> Device | str:
         if place == ON_HOST:
             return HOST
         if place >= FIRST_GPU:
-            return state().devices[place - FIRST_GPU]
+            return state().cards[place - FIRST_GPU]
     kind = kinds.get(found.address, ("",))[0]
     return kind if kind in (HOST, REGISTERED) else device_at(address)
 
@@ -233,7 +233,7 @@ def _place(address: int) -> Device | str:
 def _host_gb_per_s(device: Device) -> float:
     """Bandwidth of copies between page-locked host memory and a device; over NVLink if the machine has one between the two."""
     machine = state().machine
-    way = host_route(machine, device.ordinal) if machine is not None else None
+    way = host_route(machine, device.index) if machine is not None else None
     return way.copy_gb_per_s if way is not None else device.gpu.chip.transfer.host_copy_gb_per_s
 
 

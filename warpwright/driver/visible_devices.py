@@ -1,4 +1,8 @@
-"""Which devices a process sees: ``CUDA_VISIBLE_DEVICES`` with MIG devices, and the SMs that MPS gives it.
+"""Which devices a process sees: ``CUDA_VISIBLE_DEVICES``, MIG devices, and the SMs that MPS gives it.
+
+``CUDA_VISIBLE_DEVICES`` (CUDA C++ Programming Guide, "CUDA Environment Variables") lists the visible cards, in their order, by index or by UUID or a prefix of it.
+An entry that names no card hides itself and all after it.  As PyTorch's reading of the driver (``torch.cuda._parse_visible_devices``) has it, a list that names a card
+twice shows none, the form of the first entry is that of all, and an index may have other characters after its digits.
 
 A process sees at most one MIG device (MIG User Guide, "CUDA Visible Devices"): the one that it names, or the first one of a card in MIG mode.
 ``CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`` limits the SMs of an MPS client, whose device then reports that many (MPS documentation, "Volta MPS Execution Resource
@@ -9,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +21,7 @@ from warpwright.api import DEFAULT_CHIP
 from warpwright.chips import Chip, load_chip, partition
 from warpwright.chips.mig import MigError, has_mig
 from warpwright.driver.cuda_error import say
-from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card, place
+from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card, card_uuid, place
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
@@ -60,8 +65,43 @@ def _cards(chips: Sequence[str | None]) -> list[tuple[int, MigCard]]:
     return found
 
 
-def mig_device(chips: Sequence[str | None]) -> MigDevice | None:
+def visible_cards(chips: Sequence[str | None]) -> list[int]:
+    """Indices of the cards that the process sees, in the order in which it counts them; all of them if it names a MIG device.
+
+    Raises:
+        MigError: it sees none.
+    """
+    text = os.environ.get(VISIBLE)
+    if text is None or text.strip().startswith("MIG-"):
+        return list(range(len(chips)))
+    entries = [entry.strip() for entry in text.split(",")]
+    by_uuid = entries[0].startswith("GPU-")
+    uuids = (
+        [card_uuid(load_chip(name or DEFAULT_CHIP).name, index) for index, name in enumerate(chips)] if by_uuid else []
+    )
+    found: list[int] = []
+    for entry in entries:
+        if by_uuid:
+            named = [i for i, uuid in enumerate(uuids) if entry.startswith("GPU-") and uuid.startswith(entry)]
+        else:
+            digits = re.match(r"\+?(\d+)", entry)
+            named = [int(digits[1])] if digits is not None and int(digits[1]) < len(chips) else []
+        if len(named) != 1:
+            break
+        if named[0] in found:
+            raise MigError(f"{VISIBLE}={text} names a device twice, so the program sees no device", 0)
+        found += named
+    if not found:
+        there = "0" if len(chips) == 1 else f"0 to {len(chips) - 1}"
+        raise MigError(f"{VISIBLE}={text} hides every device; there {'is' if len(chips) == 1 else 'are'}: {there}", 0)
+    return found
+
+
+def mig_device(chips: Sequence[str | None], visible: Sequence[int] = (0,)) -> MigDevice | None:
     """The MIG device that the process sees; None if it sees whole cards.
+
+    Args:
+        visible: indices of the cards that it sees, if it names no MIG device.
 
     Raises:
         MigError: the process names a MIG device that does not exist, or a card in MIG mode has none.
@@ -70,7 +110,7 @@ def mig_device(chips: Sequence[str | None]) -> MigDevice | None:
     if not named.startswith("MIG-"):
         if not place().exists():
             return None
-        first = next(((ordinal, one) for ordinal, one in _cards(chips[:1]) if one.enabled), None)
+        first = next(((ordinal, one) for ordinal, one in _cards(chips) if ordinal == visible[0] and one.enabled), None)
         if first is None:
             return None
         devices = first[1].devices()

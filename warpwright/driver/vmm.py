@@ -197,7 +197,7 @@ def set_access(address: int, size: int, descriptions: int, count: int) -> int | 
         if address <= at and at + length <= address + size:
             for device, wanted in wishes:
                 if wanted and device not in seen:
-                    place = HERE if device is physical.device else peer_place(physical.device.ordinal)
+                    place = HERE if device is physical.device else peer_place(physical.device.index)
                     seen[device] = device.gpu.memory.map(at, length, f"mapped memory of {length:,} bytes", place)
                     if place == HERE and physical.properties[_COMPRESSION]:
                         device.gpu.memory.compress(at, length, device.gpu.chip.l1.l1_line_bytes)

@@ -132,7 +132,7 @@ def begin_to_join(place: int, count: int, name: bytes, rank: int, device: Device
         raise invalid(f"rank {rank} of {count}")
     meeting = Meeting(name, count, rank)
     # Devices of another process are others, but for the one that every process sees under its number.
-    meeting.say((getpid(), device.ordinal))
+    meeting.say((getpid(), device.index))
     return Join(meeting, name, rank, place, device)
 
 

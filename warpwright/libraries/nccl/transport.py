@@ -109,7 +109,7 @@ def perform(clique: Clique, parts: Sequence[Part]) -> None:
             _launch(some, first, streams)
     else:
         _by_host(moves, first, len(parts))
-        ordinals = {rank: stream.device.ordinal for rank, stream in streams.items()}
+        ordinals = {rank: stream.device.index for rank, stream in streams.items()}
         _note(clique, requests, streams, _take_time(moves, first, streams, ordinals))
 
 
@@ -118,7 +118,7 @@ def _note(clique: Clique, requests: Sequence[Sequence[Request]], streams: dict[i
     for own, stream in zip(requests, streams.values(), strict=True):
         name = ", ".join(dict.fromkeys(request.kind.value for request in own))
         size = sum(request.count * ELEMENT_BYTES[request.type] for request in own)
-        note_collective(Collective(name, stream.device.ordinal, clique.ranks, size, seconds))
+        note_collective(Collective(name, stream.device.index, clique.ranks, size, seconds))
 
 
 def _planned(requests: Sequence[Sequence[Request]]) -> tuple[list[Move], Request]:
