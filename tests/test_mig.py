@@ -383,6 +383,20 @@ def test_mps_gives_a_process_a_share_of_the_sms(kept: Path) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("percentage", ["101", "0", "abc", "nan"])
+def test_an_invalid_share_of_the_sms_is_an_error(percentage: str, kept: Path, tmp_path: Path) -> None:
+    variable = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": percentage}
+    done = run_program(PROGRAM, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100", **variable})
+    assert done.stdout.strip() == "code 100"
+    said = f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percentage} is not a percentage above 0 and up to 100"
+    assert done.stderr.count(said) == 1 and "Traceback" not in done.stderr
+    (tmp_path / "program.py").write_text("print('started')")
+    run = [sys.executable, "-m", "warpwright", "run", str(tmp_path / "program.py")]
+    refused = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, **variable})
+    assert refused.returncode == 2 and said in refused.stderr and "started" not in refused.stdout
+
+
+@pytest.mark.ci
 def test_the_command_says_what_the_driver_refuses(kept: Path) -> None:
     assert "MIG mode of a100 is off" in command("create", "9", code=1)
     assert "Enabled MIG Mode for GPU 0 (a100)" in command("enable")

@@ -26,6 +26,7 @@ def check_options(
 ) -> None:
     """Reject invalid options before the program is started."""
     from warpwright.chips import ChipError
+    from warpwright.driver.visible_devices import share_percent
     from warpwright.programs import ProgramError, find_program
     from warpwright.session import known_chips
 
@@ -43,6 +44,10 @@ def check_options(
     try:
         known_chips(chip)
     except ChipError as error:
+        raise fail(str(error), MISUSED) from None
+    try:
+        share_percent()
+    except ValueError as error:
         raise fail(str(error), MISUSED) from None
 
 

@@ -293,12 +293,13 @@ class State:
     def _choose(self, chips: Sequence[str | None]) -> None:
         """Make the cards that the process names visible, or one MIG device instead of them, if there is one."""
         from warpwright.chips.mig import MigError
-        from warpwright.driver.visible_devices import mig_device, visible_cards
+        from warpwright.driver.visible_devices import mig_device, share_percent, visible_cards
 
         try:
+            share_percent()
             places = visible_cards(chips)
             found = mig_device(chips, places) if self.machine is None else None
-        except MigError as error:
+        except (MigError, ValueError) as error:
             self.no_device = str(error)
             return
         if found is not None:

@@ -126,21 +126,33 @@ def mig_device(chips: Sequence[str | None], visible: Sequence[int] = (0,)) -> Mi
     raise MigError(f"{VISIBLE}={named}: {'; '.join(reasons) or 'no card has MIG mode'}", 0)
 
 
-def provisioned(chip: Chip) -> Chip:
-    """The part of a chip that MPS gives the process.
+def share_percent() -> float | None:
+    """The percentage of each chip's SMs that MPS gives the process; None if the environment does not say.
 
     Raises:
         ValueError: the text is not a valid percentage.
     """
     text = os.environ.get(PERCENTAGE, "").strip()
     if not text:
-        return chip
+        return None
     try:
         percentage = float(text)
     except ValueError:
         percentage = 0.0
     if not 0 < percentage <= 100:
-        raise ValueError(f"{PERCENTAGE}={text}: a percentage above 0 and up to 100")
+        raise ValueError(f"{PERCENTAGE}={text} is not a percentage above 0 and up to 100: correct or unset it")
+    return percentage
+
+
+def provisioned(chip: Chip) -> Chip:
+    """The part of a chip that MPS gives the process.
+
+    Raises:
+        ValueError: the text is not a valid percentage.
+    """
+    percentage = share_percent()
+    if percentage is None:
+        return chip
     if chip.arch < FIRST_MPS_ARCH:
         say(f"{PERCENTAGE} has no effect on {chip.name}: MPS limits SMs from Volta on")
         return chip
