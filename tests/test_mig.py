@@ -389,11 +389,14 @@ def test_an_invalid_share_of_the_sms_is_an_error(percentage: str, kept: Path, tm
     done = run_program(PROGRAM, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100", **variable})
     assert done.stdout.strip() == "code 100"
     said = f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percentage} is not a percentage above 0 and up to 100"
-    assert done.stderr.count(said) == 1 and "Traceback" not in done.stderr
+    assert done.stderr.count(said) == 1
+    assert "Traceback" not in done.stderr
     (tmp_path / "program.py").write_text("print('started')")
     run = [sys.executable, "-m", "warpwright", "run", str(tmp_path / "program.py")]
     refused = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, **variable})
-    assert refused.returncode == 2 and said in refused.stderr and "started" not in refused.stdout
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "started" not in refused.stdout
 
 
 @pytest.mark.ci
