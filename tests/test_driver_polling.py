@@ -476,10 +476,79 @@ for device in state().devices:
     assert done.stdout, done.stderr
     first, *findings = done.stdout.splitlines()
     assert first == ("0 42" if answered else "702 0"), done.stdout + done.stderr
-    title = "Not checked: kernel await waits for a later launch, another GPU or the host"
+    title = "Not checked: kernel await waits for another launch, another GPU or the host"
     assert findings[0] == f"warning {title}"
     assert [text for text in findings if "deadlock" in text] == findings[1:]
     assert len(findings) == 1 + (not answered)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("timing", ["off", "full"])
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("meets", [True, False])
+def test_checked_kernels_that_wait_for_each_other(meets: bool, devices: int, timing: str) -> None:
+    """Each is given up by the checks, also the later one, which they run beside the first; devices have access to each other's memory."""
+    done = finished(
+        HEAD.replace(repr(SOURCE), repr(MORE + SOURCE))
+        + f"""
+flags, out, stays = [cell(), cell()], [cell(), cell()], cell()
+here = cuda.word("cuCtxGetCurrent")
+kernels = [cuda.word("cuModuleGetFunction", module, b"meet")] * 2
+if {devices} == 2:
+    on(1)
+    there = cuda.word("cuCtxGetCurrent")
+    cuda("cuCtxEnablePeerAccess", here, 0)
+    kernels[1] = cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", cubin), b"meet")
+    flags[1] = cell()
+    on(0)
+    cuda("cuCtxEnablePeerAccess", there, 0)
+for number, kernel in enumerate(kernels):
+    on(number if {devices} == 2 else 0)
+    awaited = flags[1 - number] if {meets} else stays
+    cuda.launch(kernel, 1, 1, *(ctypes.c_uint64(at) for at in (flags[number], awaited, out[number])), stream=streams(1)[0])
+codes = []
+for number in range({devices}):
+    on(number)
+    codes.append(cuda.raw("cuCtxSynchronize"))
+on(0)
+print(codes, [word(at) for at in out] if {meets} else 0)
+from warpwright.driver.driver_state import state
+for device in state().devices:
+    for finding in device.gpu.findings:
+        print(finding.severity, finding.title)
+""",
+        "h200,h200",
+        WARPWRIGHT_CHECK="synccheck",
+        WARPWRIGHT_TIMING=timing,
+    )
+    assert done.stdout, done.stderr
+    first, *findings = done.stdout.splitlines()
+    codes = [0 if meets else 702] * devices
+    assert first == f"{codes} {[2, 2] if meets else 0}", done.stdout + done.stderr
+    warning = "warning Not checked: kernel meet waits for another launch, another GPU or the host"
+    assert findings.count(warning) == 2, done.stdout
+    deadlocks = [text for text in findings if "deadlock in kernel meet" in text]
+    assert len(deadlocks) == (0 if meets else devices)
+    assert len(findings) == 2 + len(deadlocks)
+
+
+@pytest.mark.ci
+def test_the_message_of_a_checked_kernel_that_cannot_run_again_says_what_to_do() -> None:
+    """Registered host memory is not restored, so the wait is a deadlock; memcheck has no finding that could say more."""
+    done = finished(
+        BARE
+        + """
+page = (ctypes.c_char * 8192)()
+cuda("cuMemHostRegister_v2", ctypes.c_uint64(-(-ctypes.addressof(page) // 4096) * 4096), 4096, 2)
+cuda.launch(wait, 1, 32, ctypes.c_uint64(cell()), ctypes.c_uint64(cell()))
+print(cuda.raw("cuCtxSynchronize"))
+""",
+        "h200",
+        WARPWRIGHT_CHECK="memcheck",
+    )
+    assert done.stdout.splitlines() == ["702"], done.stdout + done.stderr
+    assert "if another launch, another GPU or the host releases this one" in done.stderr
+    assert "run it without --check" in done.stderr
 
 
 @pytest.mark.ci

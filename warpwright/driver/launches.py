@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import namedtuple
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.chips import Partition
     from warpwright.engine.access_policy import AccessWindow
+    from warpwright.engine.device_memory import DeviceMemory
     from warpwright.library_times import LibraryTime
     from warpwright.ranges import Origin
 
@@ -269,10 +271,10 @@ def execute(launch: Launch, stream: Stream) -> None:
         os.write(2, f"{error}\n".encode())
         return
     except ExecutionError as error:
-        if before is not None and isinstance(error, DeadlockError) and error.repeats:
+        if before and isinstance(error, DeadlockError) and error.repeats:
             _wait_unchecked(launch, stream, before)
             return
-        say(f"{error}{queue.note(stream)}")
+        say(f"{error}{queue.note(stream)}{_advice(error, launch, stream)}")
         if launch.unchecked:
             _report(error, stream)
         # As compute-sanitizer's --destroy-on-device-error kernel does: one run finds the errors of every launch.
@@ -287,25 +289,48 @@ def execute(launch: Launch, stream: Stream) -> None:
     activities.done(launch, stream, began, stream.ps if run.timed else began)
 
 
-def _before_waiting(launch: Launch, stream: Stream) -> LaunchSnapshot | None:
-    """The memory before a checked launch that may wait for work outside of it, which the checks would begin only after it; None for others."""
+def _before_waiting(launch: Launch, stream: Stream) -> list[LaunchSnapshot]:
+    """The memories that a checked launch can write, before it, if it may wait for work outside of it, beside which the checks do not run it; none for others."""
     gpu = stream.device.gpu
     if gpu.checker is None:
-        return None
+        return []
     loaded = launch.function.kernel._loaded
-    waits = may_wait_for_others(loaded) and not launch.unchecked and not launch.cooperative and not queue.running
-    kept = LaunchSnapshot(gpu.memory) if waits and not hindrance(loaded.program, gpu.memory) else None
-    gpu.checker.repeats_without = kept is not None
-    return kept
+    waits = may_wait_for_others(loaded) and not launch.unchecked and not launch.cooperative and queue.can_retry(launch)
+    peers = _peers(gpu.memory) if waits else []
+    kept = waits and not hindrance(loaded.program, gpu.memory, peers)
+    gpu.checker.repeats_without = kept
+    return [LaunchSnapshot(memory) for memory in (gpu.memory, *peers)] if kept else []
 
 
-def _wait_unchecked(launch: Launch, stream: Stream, before: LaunchSnapshot) -> None:
-    """Queue a launch that only repeated itself under the checks, to run it from its start without them, beside later work."""
-    before.restore()
+def _peers(memory: DeviceMemory) -> list[DeviceMemory]:
+    """The memories of other devices that are mapped into one, except those of which a part is not the device's own."""
+    made = [device.made_gpu for device in state().devices]
+    found = []
+    for other in (gpu.memory for gpu in made if gpu is not None and gpu.memory is not memory):
+        theirs = [other.find(one.address) for one in memory if one.mapped and other.holds(one.address)]
+        if theirs and all(one is not None and not one.mapped for one in theirs):
+            found.append(other)
+    return found
+
+
+def _wait_unchecked(launch: Launch, stream: Stream, before: Sequence[LaunchSnapshot]) -> None:
+    """Queue a launch that only repeated itself under the checks, to run it from its start without them, beside other work."""
+    for snapshot in before:
+        snapshot.restore()
     checker = stream.device.gpu.checker
     assert checker is not None
     checker.not_checked(launch.function.kernel._loaded.kernel.plain_name)
-    queue.add(stream, replace(launch, unchecked=True))
+    queue.retry(stream, launch, replace(launch, unchecked=True))
+
+
+def _advice(error: ExecutionError, launch: Launch, stream: Stream) -> str:
+    """What the message of a checked launch adds if work that does not run beside it could have released it."""
+    waits = isinstance(error, DeadlockError) and error.repeats and may_wait_for_others(launch.function.kernel._loaded)
+    if not waits or launch.unchecked or stream.device.gpu.checker is None:
+        return ""
+    from warpwright.tools.checks.checker import BEGINS_LATER
+
+    return f"\n  {BEGINS_LATER}"
 
 
 def _report(error: ExecutionError, stream: Stream) -> None:

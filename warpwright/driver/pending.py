@@ -209,6 +209,8 @@ class Queue:
         """Threads that wait for the lock."""
         self._owner: int | None = None
         """The thread that runs a piece of work."""
+        self._alone_now: Item | None = None
+        """The item that is being run without others."""
         self._leaves: frozenset[Item] | None = None
         """What the call waits for, and everything before that, if it may leave kernels that poll memory; None: it waits
         for everything."""
@@ -329,6 +331,17 @@ class Queue:
         """Whether queued work is being run."""
         return self._owner is not None
 
+    def can_retry(self, work: Work) -> bool:
+        """Whether :meth:`retry` can replace work that is being run: the queue runs it as an item, or runs nothing."""
+        return not self.running or (self._alone_now is not None and self._alone_now.work is work)
+
+    def retry(self, stream: Stream, work: Work, again: Work) -> None:
+        """Queue ``again`` in the place of work that is being run, for which :meth:`can_retry` is true; what waits for that work waits for ``again``."""
+        if self._alone_now is not None and self._alone_now.work is work:
+            self._alone_now.work = again
+        else:
+            self.add(stream, again)
+
     def note(self, stream: Stream) -> str:
         """Record the stream of a queued kernel, for the report of its fault; empty if it ran when it was launched."""
         if self._owner is None:
@@ -395,16 +408,19 @@ class Queue:
             )
 
     def _alone(self, item: Item, failures: list[Exception]) -> None:
-        """Run one piece of work, unless a kernel has failed in its context."""
+        """Run one piece of work, unless a kernel has failed in its context; the item ends, unless :meth:`retry` has replaced the work."""
+        self._alone_now, work = item, item.work
         try:
             if not item.context.sticky:
                 with in_context(item.context), state().submitted_at(item.submitted_ps), activities.within(item.call):
                     item.stream.ps = item.start()
-                    item.work.run(item.stream)
+                    work.run(item.stream)
         except Exception as error:
             failures.append(error)
         finally:
-            self._end([item])
+            self._alone_now = None
+            if item.work is work:
+                self._end([item])
 
     def _end(self, items: Sequence[Item]) -> None:
         for item in items:

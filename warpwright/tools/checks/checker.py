@@ -68,7 +68,7 @@ def parse_level(level: str) -> str:
 
 
 BEGINS_LATER = (
-    "under the checks launches run one after the other: if a later launch, another GPU or the host releases this one, "
+    "under the checks launches run one after the other: if another launch, another GPU or the host releases this one, "
     "this is not a deadlock of the program; run it without --check"
 )
 
@@ -223,11 +223,11 @@ class Checker:
             self.add([Finding("synccheck", "error", title, (), told, 1, None, launch, host)])
 
     def not_checked(self, kernel: str) -> None:
-        """The last launch only repeated itself, and is run again without the checks, beside later work."""
-        title = f"Not checked: kernel {kernel} waits for a later launch, another GPU or the host"
+        """The last launch only repeated itself, and is run again without the checks, beside other work."""
+        title = f"Not checked: kernel {kernel} waits for another launch, another GPU or the host"
         told = (
             "under the checks launches run one after the other, so that nothing could release it; "
-            "it runs from its start again, without the checks and together with later work",
+            "it runs from its start again, without the checks and together with other work",
         )
         self.add([Finding("synccheck", "warning", title, (), told, 1, None, self.launches, self.host)])
 
