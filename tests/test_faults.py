@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -411,3 +414,49 @@ def test_a_thousand_double_flips_are_detected_and_attributed() -> None:
         assert bench.faults.log.xids[-1].number in (63, 64, 94)
     assert detected >= 500
     assert detected + unread == 1_000
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("dram@x+16:3,launch=2", "was not applied: launches count from 0, and the program made launches 0 to 1"),
+        ("dram@0x{free:x}:3", "hit nothing: no allocation contained 0x{free:x}"),
+        ("registers@R200:3,instruction=2", "hit nothing: tile has registers R0 to R"),
+    ],
+)
+def test_an_injection_that_has_no_effect_is_reported_with_the_reason(text: str, reason: str) -> None:
+    bench = Bench()
+    free = bench.x.device_address() + (1 << 30)
+    bench.faults.add(parse_injections(text.format(free=free)))
+    for _ in range(2):
+        assert (bench.run() == bench.right).all()
+    said, *rest = bench.faults.summary()
+    assert said.startswith(f"{text.split(':')[0].split('@')[0]}@")
+    assert reason.format(free=free) in said
+    assert rest == ["no error was met"]
+
+
+def test_an_injection_beyond_its_array_is_refused() -> None:
+    bench = Bench()
+    bench.faults.add(parse_injections("dram@x+1024:3"))
+    with pytest.raises(InjectionError, match=r"dram@x\+1024:3,launch=0,block=0: 'x' has 1,024 bytes, from 0 to 1023"):
+        bench.run()
+
+
+def test_an_applied_injection_is_not_reported_as_missed() -> None:
+    bench = Bench()
+    bench.faults.add(parse_injections("dram@x+16:3,launch=1"))
+    for _ in range(2):
+        bench.run()
+    assert bench.faults.summary() == ["dram: 1 corrected, 0 uncorrectable"]
+
+
+def test_the_command_reports_an_injection_that_is_not_applied(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import warpwright as ww\nww.GPU('a100', timing='off')\n")
+    run = [sys.executable, "-m", "warpwright", "run", "--inject", "dram@x:3", str(program)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (
+        "a100: dram@x+0:3,launch=0,block=0 was not applied: launches count from 0, and the program made no launch"
+        in done.stderr
+    )

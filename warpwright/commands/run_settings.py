@@ -162,7 +162,7 @@ def errors_injected(text: str | None, check: str | None) -> Iterator[None]:
     finally:
         session.inject = None
         for device in session.devices_with_errors:
-            for line in device.log.summary():
+            for line in device.summary():
                 console(stderr=True).print(f"{device.chip.name}: {line}", markup=False, soft_wrap=True)
         session.devices_with_errors.clear()
 

@@ -113,7 +113,7 @@ def finish(complete: bool = True) -> None:
     # The command prints those of its own process itself.
     if os.environ.get("WARPWRIGHT_INJECT"):
         for device in session.devices_with_errors:
-            say("\n".join(f"{device.chip.name}: {line}" for line in device.log.summary()))
+            say("\n".join(f"{device.chip.name}: {line}" for line in device.summary()))
     found = session.findings()
     failures = session.failed_launches[:]
     collectives = session.collectives[:]

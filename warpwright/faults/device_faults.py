@@ -74,6 +74,8 @@ class DeviceFaults:
         """Draws the flips of a launch, given as a ``particles.Exposed`` and its number: campaigns."""
         self.launches = 0
         """Launches that have begun."""
+        self.missed: list[str] = []
+        """Injections that hit nothing, and why."""
         self.instruction_limit: int | None = None
         """Instructions of a block with a flip after which it hangs; None: it may run for ever."""
         self.hang_seconds: float | None = None
@@ -107,6 +109,19 @@ class DeviceFaults:
                 raise InjectionError(f"launch {one.launch} has begun: the next one is launch {self.launches}")
             self.waiting.append(one)
 
+    def miss(self, injection: Injection, reason: str) -> None:
+        """Note that an injection hit what nobody uses, which is usual for drawn ones."""
+        if not self.exposures and self.sampler is None:
+            self.missed.append(f"{injection} hit nothing: {reason}")
+
+    def summary(self) -> list[str]:
+        """Lines for a person: injections that hit nothing or were not applied, then counters and messages."""
+        there = {0: "made no launch", 1: "made only launch 0"}.get(
+            self.launches, f"made launches 0 to {self.launches - 1}"
+        )
+        late = [f"{one} was not applied: launches count from 0, and the program {there}" for one in self.waiting]
+        return [*self.missed, *late, *self.log.summary()]
+
     def inject(self, structure: str, address: int, bits: Sequence[int]) -> None:
         """Flip bits of a word of DRAM or L2 now.
 
@@ -133,6 +148,8 @@ class DeviceFaults:
         word = self.address_of(injection) // WORD_BYTES * WORD_BYTES
         if not self.memory.holds(word):
             raise InjectionError(f"{word:#x} is not an address of device memory ({self.memory.base:#x} and up)")
+        if self.memory.find(word) is None:
+            self.miss(injection, f"no allocation contained {word:#x}")
         if self.ecc:
             before = self.upsets.pop(word, None)
             pattern = injection.pattern ^ (before.pattern if before is not None else 0)
@@ -151,6 +168,11 @@ class DeviceFaults:
             there = ", ".join(a.name for a in self.memory) or "none"
             number = f"{len(named)} arrays are" if named else "no array is"
             raise InjectionError(f"{number} called {injection.array!r}; allocated are: {there}")
+        size_bytes = named[0].end - named[0].address
+        if injection.address >= size_bytes:
+            raise InjectionError(
+                f"{injection}: {injection.array!r} has {size_bytes:,} bytes, from 0 to {size_bytes - 1}"
+            )
         return named[0].address + injection.address
 
     def _flip(self, word: int, pattern: int) -> None:

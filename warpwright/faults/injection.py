@@ -56,6 +56,13 @@ class Injection:
         """The flipped bits as an integer."""
         return sum(1 << bit for bit in self.bits)
 
+    def __str__(self) -> str:
+        """Where and when, as ``--inject`` takes it."""
+        where = f"R{self.address}" if self.structure == "registers" else f"{self.address:#x}"
+        if self.array:
+            where = f"{self.array}+{self.address}"
+        return f"{self.structure}@{where}:{'+'.join(map(str, self.bits))},launch={self.launch},block={self.block}"
+
     def check(self) -> None:
         """Refuse what no chip could have.
 

@@ -51,6 +51,11 @@ def place_in(program: Program, block: BlockState, warp: WarpState, index: int, l
     return f"kernel {plain_name(program.name)}, block {block.index}, warp {warp.warp_in_block}{lanes}{at}"
 
 
+def _uses(kernel: Kernel, register: int) -> bool:
+    """Whether an instruction of a kernel names a register."""
+    return any(register in names for one in kernel.lowered for names in registers_of(one)[:2])
+
+
 class Strike:
     """One injection into a block that is interpreted; :meth:`before` is called before each instruction of it."""
 
@@ -117,6 +122,9 @@ class RegisterStrike(Strike):
         super().__init__(injection, faults, kernel, limit)
         if injection.address >= kernel.registers:
             raise InjectionError(f"registers@R{injection.address}: a thread has R0 to R{kernel.registers - 1}")
+        used = kernel.program.registers
+        if 0 < used <= injection.address and not _uses(kernel, injection.address):
+            faults.miss(injection, f"{plain_name(kernel.program.name)} has registers R0 to R{used - 1}")
         self._named: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
 
     def due(self, warp: WarpState) -> bool:
