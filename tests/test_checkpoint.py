@@ -247,3 +247,22 @@ def test_the_command_saves_and_resumes(tmp_path: Path) -> None:
     resumed = command("resume", str(place), "--output", str(arrays))
     assert f"{cycles:,}" in resumed
     assert len(np.load(arrays)["x"].view(np.float32)) == 64
+
+
+def test_a_checkpoint_of_a_run_with_checks_needs_full_timing(tmp_path: Path) -> None:
+    program, place = tmp_path / "program.py", tmp_path / "one.ckpt"
+    program.write_text(
+        "import numpy as np\nimport warpwright as ww\n"
+        "source = 'extern \"C\" __global__ void twice(volatile float *x) { for (int i = 0; i < 100; i++) x[threadIdx.x] *= 1.5f; }'\n"
+        "gpu = ww.GPU('a100')\n"
+        "gpu.compile(source)['twice'][1, 64](gpu.array(np.ones(64, np.float32)))\n"
+    )
+    run = [sys.executable, "-m", "warpwright", "run", "--check", "memcheck", "--checkpoint", str(place)]
+    run += ["--checkpoint-every", "2000"]
+    done = subprocess.run([*run, str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--check alone times none: add --timing full, or omit --check" in done.stderr
+    assert not place.exists()
+    done = subprocess.run([*run, "--timing", "full", str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert place.exists()

@@ -120,7 +120,7 @@ def run(
         memory_faults_of(o.memory_faults, check, o.checkpoint),
         errors_injected(o.inject, check),
         library_times_of(o.library_model, gpu, timing),
-        checkpoints_saved(program, timing, o.checkpoint, o.checkpoint_every),
+        checkpoints_saved(program, timing, check, o.checkpoint, o.checkpoint_every),
         graphics_kept(o.record, report, gpu, timing),
     ):
         runs, findings, code = launches_of(program, list(context.args), gpu, timing)

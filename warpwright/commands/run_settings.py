@@ -118,7 +118,9 @@ def memory_faults_of(name: str | None, check: str | None, checkpoint: Path | Non
 
 
 @contextlib.contextmanager
-def checkpoints_saved(program: str, timing: str | None, path: Path | None, every: int | None) -> Iterator[None]:
+def checkpoints_saved(
+    program: str, timing: str | None, check: str | None, path: Path | None, every: int | None
+) -> Iterator[None]:
     """Within the block, checkpoints of the program's launches are written."""
     if path is None:
         if every is not None:
@@ -133,6 +135,11 @@ def checkpoints_saved(program: str, timing: str | None, path: Path | None, every
         raise fail("--checkpoint saves launches of Python programs that use warpwright.GPU: give a FILE.py", MISUSED)
     if timing == "off":
         raise fail("--checkpoint saves launches that are timed in full: omit --timing off", MISUSED)
+    if check is not None and timing is None:
+        raise fail(
+            "--checkpoint saves launches that are timed in full, and --check alone times none: add --timing full, or omit --check",
+            MISUSED,
+        )
     check_folder("--checkpoint", path)
     session.checkpoints = Checkpoints(path.absolute(), every_cycles=every or 1_000_000)
     try:
