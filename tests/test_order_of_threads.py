@@ -82,6 +82,14 @@ def test_a_program_that_fails_is_told_how_to_find_a_race(tmp_path: Path, end: st
     assert result.stderr.endswith(NOTE.format(f"{program} 4 'a b'"))
 
 
+def test_checks_before_a_program_in_the_same_process_are_not_its_own(tmp_path: Path) -> None:
+    ww.GPU("a100", check="racecheck")
+    program = tmp_path / "late.py"
+    program.write_text(PROGRAM + "sys.exit(3)\n")
+    result = CliRunner().invoke(app, ["run", "--timing", "off", str(program)])
+    assert result.stderr.endswith(NOTE.format(program))
+
+
 def test_a_failure_that_no_race_explains_has_no_note(tmp_path: Path) -> None:
     program = tmp_path / "early.py"
     program.write_text("raise ValueError('no launch')\n")

@@ -160,8 +160,10 @@ def launches_of(
     from warpwright import programs
     from warpwright.session import session
 
+    # What an earlier program of this process left, as that of another test.
     session.failed_launches.clear()
     session.collectives.clear()
+    session.checkers.clear()
     words = [program, *arguments]
     if own_process and programs.is_python_file(program):
         words = [sys.executable, *words]
