@@ -125,7 +125,7 @@ def test_counts_of_a_barrier_that_a_card_refuses_are_named_without_the_checks_to
     assert told.count("warpwright: kernel counts has a barrier of 48 threads at") == 1
     assert "the number of threads must be a multiple of 32; a card refuses it as an illegal instruction" in told
     if timing == "full":
-        gpu.miscounts.kernels.clear()
+        gpu.report_miscount.kernels.clear()
         kernel[1, 96](zeros(96), 64, 96)
         assert "earlier threads named another number" in capfd.readouterr().err
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ORDER: list[set[str]] = [
-    {"errors", "version", "html_tables", "quantity_text"},
+    {"errors", "version", "html_tables", "messages", "quantity_text"},
     {"chips", "toolchain"},
     {"isa", "native"},
     {"engine"},

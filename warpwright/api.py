@@ -30,7 +30,6 @@ from warpwright.arrays import DeviceArray, Symbol
 from warpwright.chips import Chip, Partition, load_chip
 from warpwright.chips.chip import GENERATIONS
 from warpwright.chips.chip import fields as chip_fields
-from warpwright.engine.card_pages import OverrunWarnings
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import (
     KernelNotFoundError,
@@ -41,6 +40,7 @@ from warpwright.errors import (
     whole_number,
 )
 from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
+from warpwright.messages import OncePerKernel
 from warpwright.quantity_text import time_text
 from warpwright.session import SavesLaunches, session
 from warpwright.source_place import lines_of_text
@@ -115,10 +115,6 @@ def _check_choices(timing: str, engine: str, threads: int | None, caches: str | 
         raise UnsupportedError(f"threads={threads!r}: must be a positive number of host threads, or None")
     if caches not in (None, *CACHES):
         raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
-
-
-def _say(message: str) -> None:
-    print(f"warpwright: {message}", file=sys.stderr, flush=True)
 
 
 def _warn_of_overrun(message: str) -> None:
@@ -299,9 +295,10 @@ class GPU:
         self.policies = policies.Policies.named(chosen.scheduler, chosen.l1_replacement)
         self.threads = threads or max(1, min((os.cpu_count() or 1) // 2, MAX_DEFAULT_THREADS))
         self.memory = _memory_of(self.chip, chosen, check)
-        self.overruns = OverrunWarnings(_warn_of_overrun)
-        self.miscounts = OverrunWarnings(_say)
-        """Reports barriers with an invalid number of threads; ``overruns``: accesses outside all allocations that a card would not detect."""
+        self.report_overrun = OncePerKernel(_warn_of_overrun)
+        """Reports accesses outside all allocations that a card would not detect."""
+        self.report_miscount = OncePerKernel()
+        """Reports barriers with an invalid number of threads."""
         self.number = device or 0
         """Its number among the program's devices."""
         self.caches = caches or ("cold" if device is None else "kept")
@@ -319,17 +316,21 @@ class GPU:
         """The file for checkpoints of running launches, and their interval; None: no checkpoints."""
         self.injected: DeviceFaults | None = None
         """The errors of the device, once they are asked for."""
-        if session.inject is not None:
-            from warpwright.faults import parse_injections
-
-            self.faults.add(parse_injections(session.inject))
-            session.devices_with_errors.append(self.faults)
+        self._inject()
         self.on_output: Callable[[bytes], None] | None = None
         """Receives the output of kernels when their launch has ended; standard output if it is None."""
         self.launches: list[Run] = []
         """Every launch of this GPU, in order."""
         self._timeline: Timeline | None = None
         self._jpeg: JpegDecoder | None = None
+
+    def _inject(self) -> None:
+        """Plan the errors of ``--inject``."""
+        if session.inject is not None:
+            from warpwright.faults import parse_injections
+
+            self.faults.add(parse_injections(session.inject))
+            session.devices_with_errors.append(self.faults)
 
     def _remember(self, device: int | None) -> None:
         """Create the objects that keep times, and contents of caches, between timed launches."""

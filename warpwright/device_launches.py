@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.standstill import Among
 from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.errors import LaunchError, UnsupportedError
+from warpwright.messages import report
 from warpwright.run import Job, Progress, Run, launch_context
 from warpwright.session import session
 
@@ -140,7 +140,7 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
         reason = _not_repeatable(members) if timed else ""
         if reason:
             name = members[0].launcher.kernel.name
-            print(f"warpwright: a launch of {name} is checked but not timed: {reason}", file=sys.stderr, flush=True)
+            report(f"a launch of {name} is checked but not timed: {reason}")
         before = [LaunchSnapshot(gpu.memory) for gpu in gpus] if timed and not reason else []
         runs = _run_once(members, reaches, checked=True)
         if before:

@@ -72,6 +72,7 @@ from warpwright.isa.program import Program
 from warpwright.isa.schedule import SCOREBOARD_NOTE
 from warpwright.isa.services import LAUNCHES
 from warpwright.library_times import LibraryTime
+from warpwright.messages import report
 from warpwright.quantity_text import share_text, time_text
 from warpwright.ranges import Origin
 from warpwright.repeatable_launch import Repeat
@@ -400,11 +401,7 @@ def _run(
         heap_of(gpu.memory)
     reason = hindrance(launcher.kernel._loaded.program, gpu.memory)
     if reason:
-        print(
-            f"warpwright: a launch of {launcher.kernel.name} is checked but not timed: {reason}",
-            file=sys.stderr,
-            flush=True,
-        )
+        report(f"a launch of {launcher.kernel.name} is checked but not timed: {reason}")
         return _run_once(launcher, parameters, cooperative, checked=True, timed=False)
     before = LaunchSnapshot(gpu.memory)
     _run_once(launcher, parameters, cooperative, checked=True, timed=False)
@@ -991,14 +988,14 @@ class Job:
         overrun = context.memory.pages.take_overrun(context.address) if context.memory.pages is not None else None
         if overrun is not None:
             message = overrun_text(context.program, context.geometry, context.memory, overrun)
-            gpu.overruns.warn(context.program.name, message)
+            gpu.report_overrun(context.program.name, message)
 
     def _report_miscount(self) -> None:
         """Report a barrier with an invalid number of threads, which a card would refuse."""
         noted = self.context.words[LAUNCH.slot("miscounted")]
         if noted:
             name = self.context.program.name
-            self.launcher.kernel.gpu.miscounts.warn(name, miscount_text(self.context.program, int(noted)))
+            self.launcher.kernel.gpu.report_miscount(name, miscount_text(self.context.program, int(noted)))
 
     def result(self) -> Run:
         """Return the record of the launch."""

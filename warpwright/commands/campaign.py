@@ -11,6 +11,7 @@ import typer
 
 from warpwright.commands.option_records import with_options
 from warpwright.commands.output import INTERRUPTED, MISUSED, console, fail
+from warpwright.messages import report
 from warpwright.quantity_text import share_text, time_text
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def campaign(
     def progress(done: int, total: int) -> None:
         if time.monotonic() - last[0] >= LINE_SECONDS:
             last[0] = time.monotonic()
-            typer.echo(f"warpwright: {done:,} of {total:,} injections", err=True)
+            report(f"{done:,} of {total:,} injections")
 
     try:
         found = run_campaign(asked, folder, workers=o.workers, scheduler=o.scheduler, progress=progress)

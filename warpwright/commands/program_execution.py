@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,28 +83,33 @@ def guarded(
     have, where it is given.  ``finished`` takes the launches of a program that fails, too.
     """
     from warpwright import programs
-    from warpwright.errors import KilledError, UnsupportedError, WarpwrightError
+    from warpwright.errors import UnsupportedError, WarpwrightError
+
+    with _replacements_noted(chip), _stops_reported(program):
+        try:
+            return programs.execute(program, arguments, chip, timing, finished)
+        except SystemExit:
+            advise_on_order([str(program), *arguments], chip)
+            raise
+        except WarpwrightError as error:
+            where = programs.line_of(error, program)
+            if refusal is not None and isinstance(error, UnsupportedError):
+                raise refusal(f"{where}{error}") from None
+            raise fail(f"{where}{error}") from None
+        except Exception as error:
+            own = programs.own_frames(error, program)
+            sys.excepthook(type(error), error.with_traceback(own), own)
+            advise_on_order([str(program), *arguments], chip)
+            raise typer.Exit(FAILED) from None
+
+
+@contextlib.contextmanager
+def _replacements_noted(chip: str | None) -> Iterator[None]:
+    """After a program, print a note if it requests other chips than the one of ``--gpu``."""
     from warpwright.session import session
 
     try:
-        return programs.execute(program, arguments, chip, timing, finished)
-    except KilledError:
-        raise typer.Exit from None
-    except KeyboardInterrupt as stop:
-        raise stopped(programs.outside_launch(stop, program, session.launched)) from None
-    except SystemExit:
-        advise_on_order([str(program), *arguments], chip)
-        raise
-    except WarpwrightError as error:
-        where = programs.line_of(error, program)
-        if refusal is not None and isinstance(error, UnsupportedError):
-            raise refusal(f"{where}{error}") from None
-        raise fail(f"{where}{error}") from None
-    except Exception as error:
-        own = programs.own_frames(error, program)
-        sys.excepthook(type(error), error.with_traceback(own), own)
-        advise_on_order([str(program), *arguments], chip)
-        raise typer.Exit(FAILED) from None
+        yield
     finally:
         if session.replaced:
             asked = ", ".join(sorted(session.replaced))
@@ -110,6 +117,21 @@ def guarded(
                 f"note: the program requests {asked}; --gpu replaces it with {chip}", markup=False
             )
             session.replaced.clear()
+
+
+@contextlib.contextmanager
+def _stops_reported(program: Path) -> Iterator[None]:
+    """End the command, without a traceback, if Ctrl-C, the time limit or the person at the debugger ends the program."""
+    from warpwright import programs
+    from warpwright.errors import KilledError
+    from warpwright.session import session
+
+    try:
+        yield
+    except KilledError:
+        raise typer.Exit from None
+    except KeyboardInterrupt as stop:
+        raise stopped(programs.outside_launch(stop, program, session.launched)) from None
 
 
 def stopped(outside: str = "") -> typer.Exit:
@@ -160,7 +182,7 @@ def launches_of(
     from warpwright import programs
     from warpwright.session import session
 
-    # What an earlier program of this process left, as that of another test.
+    # Left by an earlier program if a process runs several, as tests do.
     session.failed_launches.clear()
     session.collectives.clear()
     session.checkers.clear()
@@ -187,8 +209,6 @@ def launches_of(
 
 def silently(program: Path, arguments: list[str], gpu: str | None, timing: str) -> list[Run]:
     """Run a program once more; its first run has printed its results."""
-    import io
-
     with contextlib.redirect_stdout(io.StringIO()):
         return guarded(program, arguments, gpu, timing)
 
@@ -199,29 +219,23 @@ def repeated(program: Path, arguments: list[str], gpu: str | None) -> list[Run]:
     Raises:
         RepeatFailedError: the program fails this time.
     """
-    import io
-
     from warpwright import programs
-    from warpwright.errors import KilledError, WarpwrightError
+    from warpwright.errors import WarpwrightError
     from warpwright.session import session
     from warpwright.tools.report.relieved import RepeatFailedError
 
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
+    with _stops_reported(program), contextlib.redirect_stdout(io.StringIO()):
+        try:
             return programs.execute(program, arguments, gpu, "full")
-    except KilledError:
-        raise typer.Exit from None
-    except KeyboardInterrupt as stop:
-        raise stopped(programs.outside_launch(stop, program, session.launched)) from None
-    except SystemExit as end:
-        raise RepeatFailedError(f"sys.exit({end.code!r})") from None
-    except Exception as error:
-        kind = "" if isinstance(error, WarpwrightError) else type(error).__name__
-        message = str(error).partition("\n")[0]
-        what = ": ".join(part for part in (kind, message) if part)
-        raise RepeatFailedError(f"{programs.line_of(error, program)}{what}") from None
-    finally:
-        session.replaced.clear()
+        except SystemExit as end:
+            raise RepeatFailedError(f"sys.exit({end.code!r})") from None
+        except Exception as error:
+            kind = "" if isinstance(error, WarpwrightError) else type(error).__name__
+            message = str(error).partition("\n")[0]
+            what = ": ".join(part for part in (kind, message) if part)
+            raise RepeatFailedError(f"{programs.line_of(error, program)}{what}") from None
+        finally:
+            session.replaced.clear()
 
 
 def _exit_code(end: SystemExit) -> int:

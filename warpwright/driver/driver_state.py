@@ -226,7 +226,7 @@ class Device:
             memory_faults=os.environ.get("WARPWRIGHT_MEMORY_FAULTS") or "allocation",
         )
         made.on_output = printf_buffer.keep
-        made.overruns.tell = say
+        made.report_overrun.report = say
         machine = state().machine
         if machine is not None:
             from warpwright.system import connect

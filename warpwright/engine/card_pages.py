@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,21 +37,6 @@ class Overrun:
     warp_in_block: int
     lane: int
     block: tuple[int, int, int]
-
-
-@dataclass(slots=True)
-class OverrunWarnings:
-    """Reports overruns, or other mistakes that do not end a launch, once per kernel."""
-
-    tell: Callable[[str], None]
-    kernels: set[str] = field(default_factory=set)
-    """Kernels that have been reported."""
-
-    def warn(self, kernel: str, message: str) -> None:
-        """Pass a warning on, unless there was one for the kernel."""
-        if kernel not in self.kernels:
-            self.kernels.add(kernel)
-            self.tell(message)
 
 
 class CardPages:

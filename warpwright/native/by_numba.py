@@ -6,7 +6,6 @@ What only translates (``direct.py``) does not import this module: Numba takes ha
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from numba.core.typing.templates import make_intrinsic_template
 from numba.core.typing.typeof import typeof_impl
 from numba.np.arrayobj import make_array
 
+from warpwright.messages import report_compiling
 from warpwright.native.intrinsics import BOUNDSCHECK, Part, Piece, cache_folder
 from warpwright.native.translate import ArrayOf, source_of
 from warpwright.native.units import plain
@@ -106,8 +106,8 @@ class _KeptCode(FunctionCache):  # type: ignore[misc]
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             found = self._load_overload(signature, target_context)
-        if found is None and self.what:
-            print(f"warpwright: compiling {self.what}, once on this machine …", file=sys.stderr, flush=True)
+        if found is None:
+            report_compiling(self.what)
         return found
 
 

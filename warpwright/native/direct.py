@@ -6,7 +6,6 @@ The key of the code covers everything that determines it: the sources, how much 
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from warpwright.messages import report_compiling
 from warpwright.native import intrinsics, numba_entry
 from warpwright.native.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
 from warpwright.toolchain.cache import cache_key, default_cache
@@ -98,12 +98,6 @@ def code_key(name: str, file: Path, sources: tuple[Path, ...], tier: str = FULL)
     )
 
 
-def announce(what: str) -> None:
-    """Print a line on stderr about code that is compiled now; nothing for code without a name."""
-    if what:
-        print(f"warpwright: compiling {what}, once on this machine …", file=sys.stderr, flush=True)
-
-
 class Entry:
     """A function that Python calls with arrays of int64 and numbers; without the GIL, and the result is a number."""
 
@@ -152,7 +146,7 @@ class Entry:
     def _compiled(self) -> bytes:
         """Its machine code, compiled now."""
         self.stats.cache_misses[self.py_func.__name__] += 1
-        announce(self.what)
+        report_compiling(self.what)
         return object_code(self.translated())
 
     def _load(self) -> Callable[..., int]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import IO, Any
 
+from warpwright.messages import report_compiling
 from warpwright.native import direct, intrinsics
 from warpwright.native.direct import FULL, KIND, QUICK, code_key, object_code
 from warpwright.toolchain.cache import DiskCache, default_cache, default_folder
@@ -76,7 +77,7 @@ def begin(entry: Named) -> bool:
     if full not in claims or cache.path(KIND, full).is_file():
         return _give_up(cache, claims)
     if quick in claims:
-        direct.announce(entry.what)
+        report_compiling(entry.what)
     try:
         _start(entry, list(claims.values()))
     except OSError:

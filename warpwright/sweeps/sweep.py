@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from warpwright.messages import report
 from warpwright.quantity_text import figures
 from warpwright.sweeps.page import write_page
 from warpwright.sweeps.result import Sweep
@@ -150,7 +150,7 @@ def _shown(
             nonlocal last
             if time.monotonic() - last >= LINE_SECONDS or len(statuses) == total:
                 last = time.monotonic()
-                print(f"warpwright: {told()}", file=stream or sys.stderr, flush=True)
+                report(told(), stream)
 
         with _ticking(line, LINE_SECONDS) as show:
             yield show

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from warpwright.messages import report
 from warpwright.quantity_text import figures
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ class ProgressLog:
         if progress.finished or now - self._last < wait:
             return
         self._last = now
-        stream = self._stream or sys.stderr
-        print(f"warpwright: {progress.kernel}: {describe(progress)}", file=stream, flush=True)
+        report(f"{progress.kernel}: {describe(progress)}", self._stream)
 
 
 log = ProgressLog()
