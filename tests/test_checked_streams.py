@@ -24,6 +24,26 @@ COUNT = (
 }
 """
 )
+POLL = (
+    VECTOR_ADD.split(".visible .entry", maxsplit=1)[0]
+    + """
+.visible .entry poll(.param .u64 word, .param .u64 to)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %d<3>;
+    ld.param.u64 %d1, [word];
+    ld.param.u64 %d2, [to];
+AGAIN:
+    ld.volatile.global.u32 %r1, [%d1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra AGAIN;
+    st.global.u32 [%d2], %r1;
+    ret;
+}
+"""
+)
+"""Polls a word, then writes its value: a kernel that is queued, and so is a graph that contains it."""
 BEGIN = f"""{IN_ANOTHER_PROCESS}
 import json
 from warpwright.session import session
@@ -31,7 +51,7 @@ from warpwright.session import session
 def function(text, name):
     return cuda.word("cuModuleGetFunction", cuda.word("cuModuleLoadData", text.encode()), name)
 
-add, count = function({VECTOR_ADD!r}, b"add"), function({COUNT!r}, b"count")
+add, count, polling = function({VECTOR_ADD!r}, b"add"), function({COUNT!r}, b"count"), function({POLL!r}, b"poll")
 u64, u32 = ctypes.c_uint64, ctypes.c_uint32
 a, b, c = (cuda.word("cuMemAlloc_v2", 4096) for _ in range(3))
 s, t = (cuda.word("cuStreamCreate", 1) for _ in range(2))
@@ -63,6 +83,17 @@ def capture(second_needs_first):
         launch(t)
     cuda("cuEventRecord", event, t)
     cuda("cuStreamWaitEvent", s, event, 0)
+    graph = u64()
+    cuda("cuStreamEndCapture", s, ctypes.byref(graph))
+    return cuda.word("cuGraphInstantiateWithFlags", graph.value, 0)
+
+def poll(stream, word=b, to=a):
+    cuda.launch(polling, 1, 1, u64(word), u64(to), stream=stream)
+
+def capture_poll():
+    cuda("cuStreamBeginCapture_v2", s, 0)
+    poll(s)
+    launch(s)
     graph = u64()
     cuda("cuStreamEndCapture", s, ctypes.byref(graph))
     return cuda.word("cuGraphInstantiateWithFlags", graph.value, 0)
@@ -107,6 +138,8 @@ UNORDERED = {
     ),
     "nodes without an edge": ('cuda("cuGraphLaunch", capture(False), s)', BOTH_WAYS),
     "a graph beside a launch": ('cuda("cuGraphLaunch", capture(True), s); launch(t)', BOTH_WAYS),
+    "a graph that polls, beside a launch": ('cuda("cuGraphLaunch", capture_poll(), s); launch(t)', BOTH_WAYS),
+    "a launch beside a graph that polls": ('launch(t); cuda("cuGraphLaunch", capture_poll(), s)', BOTH_WAYS),
     "launches that repeat": ("\nfor _ in range(4): launch(s)\nlaunch(t)", BOTH_WAYS),
 }
 ORDERED = {
@@ -127,6 +160,20 @@ ORDERED = {
     "copies side by side": 'cuda("cuMemcpyDtoDAsync_v2", a, b, 4092, s); cuda("cuMemcpyDtoDAsync_v2", a + 4092, c, 4, t)',
     "a copy from the host is done": 'cuda("cuMemcpyHtoD_v2", a, host, 4096); launch(s)',
     "a call of the host": 'launch(s); cuda("cuLaunchHostFunc", s, called, 0); launch(t)',
+    "a graph that polls, in its stream": (
+        'e = capture_poll(); cuda("cuMemsetD8Async", a, 0, 4096, s); cuda("cuGraphLaunch", e, s); launch(s);'
+        'cuda("cuGraphLaunch", e, s); cuda("cuMemcpyDtoDAsync_v2", c, a, 4096, s); cuda("cuMemsetD8Async", a, 0, 4096, s)'
+    ),
+    "a graph that polls, and the default stream": (
+        'e = capture_poll(); cuda("cuMemsetD8Async", a, 0, 4096, 0); cuda("cuGraphLaunch", e, p); launch(0)'
+    ),
+    "events around a graph that polls": (
+        'e = capture_poll(); launch(t); cuda("cuEventRecord", event, t); cuda("cuStreamWaitEvent", s, event, 0); cuda("cuGraphLaunch", e, s);'
+        'cuda("cuEventRecord", event, s); cuda("cuStreamWaitEvent", t, event, 0); launch(t)'
+    ),
+    "the host waits for a graph that polls": (
+        'cuda("cuGraphLaunch", capture_poll(), s); cuda("cuEventRecord", event, s); cuda("cuEventSynchronize", event); launch(t)'
+    ),
     "nodes with an edge": 'e = capture(True); cuda("cuGraphLaunch", e, s); cuda("cuGraphLaunch", e, s); launch(s)',
     "memory that a pool gives again": """
 for stream in (s, t):
@@ -142,7 +189,7 @@ for stream in (s, t):
 
 def found(case: str, tmp_path: Path) -> list[str]:
     program = tmp_path / "program.py"
-    program.write_text(f"{BEGIN}\nbegin()\n{case}\n{REPORT}")
+    program.write_text(f"{BEGIN}\nbegin()\n{case}\ncuda('cuCtxSynchronize')\n{REPORT}")
     environment = {**os.environ, **ENVIRONMENT, "WARPWRIGHT_CHECK": "racecheck"}
     done = subprocess.run(
         [sys.executable, program], env=environment, capture_output=True, text=True, timeout=120, check=False

@@ -29,6 +29,8 @@ from warpwright.driver import activities
 from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.driver_state import Context, Device, Stream, in_context, state
 from warpwright.driver.kernel_groups import MOST_TOGETHER, Group, ResidentGroup, watches
+from warpwright.driver.work_order import begin as clock_of
+from warpwright.engine.work_clocks import Clock, learn
 from warpwright.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -128,6 +130,7 @@ class Item:
     __slots__ = (
         "begun",
         "call",
+        "clock",
         "context",
         "done",
         "early",
@@ -170,6 +173,18 @@ class Item:
         # A dependent kernel may end before the one for which it did not wait.
         behind = [one for item in self.needs if item not in self.early for one in item.early if not one.done]
         self.needs = list(dict.fromkeys([*self.needs, *behind]))
+        self.clock: Clock = {}
+        """Work that ends before it begins; once it is done, also itself (``work_order.py``)."""
+        for item in needs:
+            if item.done:
+                learn(self.clock, item.clock)
+
+    def follow(self) -> None:
+        """Order it after the work that it waits for, for the checks."""
+        for item in self.needs:
+            if item not in self.early:
+                learn(self.clock, item.clock)
+        learn(self.stream.clock, self.clock)
 
     @property
     def ready(self) -> bool:
@@ -414,6 +429,7 @@ class Queue:
             if not item.context.sticky:
                 with in_context(item.context), state().submitted_at(item.submitted_ps), activities.within(item.call):
                     item.stream.ps = item.start()
+                    item.follow()
                     work.run(item.stream)
         except Exception as error:
             failures.append(error)
@@ -424,6 +440,8 @@ class Queue:
 
     def _end(self, items: Sequence[Item]) -> None:
         for item in items:
+            item.follow()
+            learn(item.clock, clock_of(item.stream))
             item.ps, item.done, item.needs = item.stream.ps, True, []
             if self._last.get(item.stream) is item:
                 del self._last[item.stream]
@@ -529,6 +547,7 @@ class Queue:
                     item.stream.ps = item.ps
                 else:
                     item.stream.ps = item.start()
+                    item.follow()
                     if item.work.take_time(item.stream):
                         item.begun, item.ps = True, item.stream.ps
                         return

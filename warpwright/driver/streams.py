@@ -126,7 +126,7 @@ class _Record(Work):
     def run(self, stream: Stream) -> None:
         ps = _time(self.event, stream)
         if self.number == self.event.records:
-            self.event.ps = ps
+            self.event.ps, self.event.clock = ps, dict(begin(stream))
 
     def duration(self, stream: Stream) -> int:
         return _record_ps(self.event, stream)
