@@ -442,12 +442,31 @@ assert word(out) == 42
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def checked(program: str, checks: str, timing: str) -> tuple[str, list[str]]:
+    """Run a program on two devices under the checks; returns the line that it prints, and its findings' severities and titles."""
+    done = finished(
+        program
+        + """
+from warpwright.driver.driver_state import state
+for device in state().devices:
+    for finding in device.gpu.findings:
+        print(finding.severity, finding.title)
+""",
+        "h200,h200",
+        WARPWRIGHT_CHECK=checks,
+        WARPWRIGHT_TIMING=timing,
+    )
+    assert done.stdout, done.stderr
+    first, *findings = done.stdout.splitlines()
+    return first, findings
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize("timing", ["off", "full"])
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_checked_kernel_that_waits_for_another_device(answered: bool, timing: str) -> None:
     """The checks run launches one after the other, so the kernel runs without them, beside the one that releases it."""
-    done = finished(
+    first, findings = checked(
         BARE
         + f"""
 flag, out = cell(), cell()
@@ -464,18 +483,11 @@ if {answered}:
     cuda("cuCtxSynchronize")
 on(0)
 print(cuda.raw("cuCtxSynchronize"), word(out) if {answered} else 0)
-from warpwright.driver.driver_state import state
-for device in state().devices:
-    for finding in device.gpu.findings:
-        print(finding.severity, finding.title)
 """,
-        "h200,h200",
-        WARPWRIGHT_CHECK="racecheck,synccheck",
-        WARPWRIGHT_TIMING=timing,
+        "racecheck,synccheck",
+        timing,
     )
-    assert done.stdout, done.stderr
-    first, *findings = done.stdout.splitlines()
-    assert first == ("0 42" if answered else "702 0"), done.stdout + done.stderr
+    assert first == ("0 42" if answered else "702 0"), findings
     title = "Not checked: kernel await waits for another launch, another GPU or the host"
     assert findings[0] == f"warning {title}"
     assert [text for text in findings if "deadlock" in text] == findings[1:]
@@ -488,7 +500,7 @@ for device in state().devices:
 @pytest.mark.parametrize("meets", [True, False])
 def test_checked_kernels_that_wait_for_each_other(meets: bool, devices: int, timing: str) -> None:
     """Each is given up by the checks, also the later one, which they run beside the first; devices have access to each other's memory."""
-    done = finished(
+    first, findings = checked(
         HEAD.replace(repr(SOURCE), repr(MORE + SOURCE))
         + f"""
 flags, out, stays = [cell(), cell()], [cell(), cell()], cell()
@@ -512,21 +524,14 @@ for number in range({devices}):
     codes.append(cuda.raw("cuCtxSynchronize"))
 on(0)
 print(codes, [word(at) for at in out] if {meets} else 0)
-from warpwright.driver.driver_state import state
-for device in state().devices:
-    for finding in device.gpu.findings:
-        print(finding.severity, finding.title)
 """,
-        "h200,h200",
-        WARPWRIGHT_CHECK="synccheck",
-        WARPWRIGHT_TIMING=timing,
+        "synccheck",
+        timing,
     )
-    assert done.stdout, done.stderr
-    first, *findings = done.stdout.splitlines()
     codes = [0 if meets else 702] * devices
-    assert first == f"{codes} {[2, 2] if meets else 0}", done.stdout + done.stderr
+    assert first == f"{codes} {[2, 2] if meets else 0}", findings
     warning = "warning Not checked: kernel meet waits for another launch, another GPU or the host"
-    assert findings.count(warning) == 2, done.stdout
+    assert findings.count(warning) == 2, findings
     deadlocks = [text for text in findings if "deadlock in kernel meet" in text]
     assert len(deadlocks) == (0 if meets else devices)
     assert len(findings) == 2 + len(deadlocks)

@@ -284,7 +284,7 @@ def test_the_fences_of_a_grid_barrier_take_what_a_card_takes(kernel: str, first:
     The fences of the four warps leave with one round, and the fence after the wait does not cross to the other side of L2 again for stores that a fence before it has ordered.
     """
     source = Path(__file__).parents[1] / "bench" / "machine" / "fences_among_polls.cu"
-    parts = ww.GPU("h200").compile(source.read_text())[f"parts_{kernel}"]
+    parts = ww.GPU("h200").compile(source)[f"parts_{kernel}"]
     blocks, repeats = 132, 5
     out = np.zeros(13 * blocks, np.uint32)
     parts[blocks, 128](out, np.zeros(64, np.uint32), np.int32(repeats))

@@ -131,7 +131,7 @@ def test_a_fence_goes_behind_the_reads_that_wait_where_its_sm_has_been() -> None
 @pytest.mark.parametrize(("polling", "card", "within"), [(0, 517, 0.12), (8, 830, 0.05)])
 def test_a_fence_takes_its_own_time_and_the_wait_of_a_poll(polling: int, card: float, within: float) -> None:
     """bench.machine.fence_visits: after a store to the far side, beside ``polling`` warps of each other SM that poll a word of the same slice."""
-    visits = ww.GPU("h200").compile((MICRO.parent / "machine" / "fence_visits.cu").read_text())["visits"]
+    visits = ww.GPU("h200").compile(MICRO.parent / "machine" / "fence_visits.cu")["visits"]
     blocks, turns, line = 132 if polling else 1, 8, 160
     out, words = np.zeros(4 + 2 * 32 * 132, np.uint32), np.zeros(1 << 18, np.uint32)
     visits[blocks, 32 * max(polling, 1)](out, words, *map(np.int32, (0, line, line, 0, turns)))
@@ -142,7 +142,7 @@ def test_a_fence_takes_its_own_time_and_the_wait_of_a_poll(polling: int, card: f
 @pytest.mark.parametrize(("fence", "card"), [(0, 2308), (1, 3823)])
 def test_a_word_is_handed_over_beside_polls_as_on_a_card(fence: int, card: float) -> None:
     """bench.machine.polled_hand_overs: a round between both sides of L2 beside eight polling warps of each other SM."""
-    kernel = ww.GPU("h200").compile((MICRO.parent / "machine" / "polled_hand_overs.cu").read_text())["hand_over"]
+    kernel = ww.GPU("h200").compile(MICRO.parent / "machine" / "polled_hand_overs.cu")["hand_over"]
     logged, partner, line, turns = 512, 40, 160, 16
     out, words = np.zeros(2 * logged + 2 * 32 * 132, np.uint32), np.zeros(1 << 18, np.uint32)
     kernel[132, 256](out, words, *map(np.int32, (partner, line, fence, turns)))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bench.device import Buffer, Device, Model, open_device, smi
 from bench.machine import l2_policies
@@ -139,19 +140,23 @@ def clean(b: Bench) -> list[Row]:
     return rows
 
 
+def _rates(b: Bench, kernel: str, period: int, sms: int) -> npt.NDArray[np.float64]:
+    """Rounds per nanosecond of each SM, of which the first ``sms`` do what the kernel's name begins with; of three launches on a card the last."""
+    numbers = [np.uint32(sms), np.uint32(SPAN_NS // 5 if b.model else SPAN_NS)]
+    for _ in range(1 if b.model else 3):
+        b.module.launch(kernel, b.sm_count, THREADS, [*b.arguments(period), *numbers])
+        b.first += 1 << 24
+    done, took = b.out.read(np.uint64, 2 * b.sm_count).reshape(b.sm_count, 2).T.astype(float)
+    return done / (THREADS // 32) * PAIRS / took
+
+
 def beside(b: Bench) -> list[Row]:
     """Rounds per nanosecond of the SMs that miss and of those that do not, when none, half or all of them miss."""
     rows: list[Row] = []
-    warps = THREADS // 32
     for kernel in KINDS:
         for period in (64, 16, 4):
             for missing in (0, b.sm_count // 2, b.sm_count):
-                for _ in range(1 if b.model else 3):
-                    numbers = [np.uint32(missing), np.uint32(SPAN_NS // 5 if b.model else SPAN_NS)]
-                    b.module.launch(f"{kernel}_beside", b.sm_count, THREADS, [*b.arguments(period), *numbers])
-                    b.first += 1 << 24
-                done, took = b.out.read(np.uint64, 2 * b.sm_count).reshape(b.sm_count, 2).T.astype(float)
-                rates = done / warps * PAIRS / took
+                rates = _rates(b, f"{kernel}_beside", period, missing)
                 row: Row = {"part": "beside", "kernel": kernel, "period": period, "missing": missing}
                 for name, those in (("miss", rates[:missing]), ("hit", rates[missing:])):
                     if len(those):
@@ -164,17 +169,12 @@ def beside(b: Bench) -> list[Row]:
 def others(b: Bench) -> list[Row]:
     """Rounds per nanosecond of the half of the SMs that adds, and of the other half, which loads from the small memory or stores to it, by how rarely additions miss (0: never)."""
     rows: list[Row] = []
-    warps, adding = THREADS // 32, b.sm_count // 2
+    adding = b.sm_count // 2
     if b.model:
         b.span("sum", 1, 6, b.sm_count)  # fills L2 with dirty lines
     for other in ("loads", "stores"):
         for period in (0, 64, 16, 8, 4, 2):
-            for _ in range(1 if b.model else 3):
-                numbers = [np.uint32(adding), np.uint32(SPAN_NS // 5 if b.model else SPAN_NS)]
-                b.module.launch(f"sum_beside_{other}", b.sm_count, THREADS, [*b.arguments(period), *numbers])
-                b.first += 1 << 24
-            done, took = b.out.read(np.uint64, 2 * b.sm_count).reshape(b.sm_count, 2).T.astype(float)
-            rates = done / warps * PAIRS / took
+            rates = _rates(b, f"sum_beside_{other}", period, adding)
             row: Row = {"part": "others", "other": other, "period": period, "sms": adding}
             row |= {
                 name: round(float(part.sum()), 4) for name, part in (("sums", rates[:adding]), (other, rates[adding:]))

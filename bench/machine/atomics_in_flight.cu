@@ -1,13 +1,7 @@
 // Additions of many warps of all SMs to one word, which wait there for thousands of cycles, and loads of other warps of the same SMs meanwhile.
+#include "polls.cuh"
 
 #define TURNS 16
-
-__device__ __forceinline__ unsigned now()
-{
-    unsigned clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock) :: "memory");
-    return clock;
-}
 
 // Blocks begin together: when the last has come, and the words that they looked at have been quiet for some time.
 __device__ __forceinline__ void begin_together(unsigned *arrived, unsigned target)
@@ -34,15 +28,14 @@ __device__ __forceinline__ void crowd(unsigned *out, unsigned *words, unsigned t
         unsigned *at = hot ? word : words + 2048 + (blockIdx.x * 4 + warp) * 32;
 #pragma unroll
         for (int i = 0; i < TURNS; i++) {
-            unsigned value;
-            asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+            unsigned value = poll(at);
             times[i + 1] = now(); // when the load has issued, which waits for the one before
             at += value >> 31;
         }
     } else if (ANSWERS) {
         unsigned old = atomicAdd(word, 1);
         times[1] = now();
-        asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(old) : "l"(words + 2048 + (old >> 31)) : "memory");
+        old = poll(words + 2048 + (old >> 31));
 #pragma unroll
         for (int i = 2; i <= TURNS; i++)
             times[i] = now() + (old >> 31);

@@ -48,21 +48,27 @@ def main(
 
 def cubin_parser(description: str | None) -> argparse.ArgumentParser:
     """The options of a module with kernels: ``--build``, ``--arch``, ``--cubin``, ``--out``, ``--model``."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubin and end")
-    parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--out", type=Path)
+    parser = _parser(description, "cubin", "make the cubin and end")
     parser.add_argument("--model", help="measure the model of this chip")
     return parser
 
 
 def cubins_parser(description: str | None) -> argparse.ArgumentParser:
     """The options of a module with several cubins: ``--build``, ``--arch``, ``--cubins``, ``--out``."""
+    return _parser(description, "cubins", "make the cubins in this folder and end")
+
+
+def _parser(description: str | None, product: str, build: str) -> argparse.ArgumentParser:
+    """Options to build, to measure what was built, and to store what was found.
+
+    Args:
+        product: name of the option that takes what ``--build`` has made.
+        build: what ``--build`` does.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, help="make the cubins in this folder and end")
+    parser.add_argument("--build", type=Path, help=build)
     parser.add_argument("--arch", type=int, default=90)
-    parser.add_argument("--cubins", type=Path)
+    parser.add_argument(f"--{product}", type=Path)
     parser.add_argument("--out", type=Path)
     return parser
 

@@ -1,13 +1,11 @@
 // When kernels begin and end, by the global timer: forks and joins of streams and graphs by width, and a stream's gap by the number of waits and records in it.
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "check.cuh"
+#include "forks.cuh"
 
 __device__ unsigned long long now() {
     unsigned long long t;
@@ -73,11 +71,7 @@ static void fork(int width, long long cycles, Join join) {
         kernel(0, cycles, 1 + width);
 }
 int main() {
-    for (auto &stream : streams)
-        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    CHECK(cudaEventCreateWithFlags(&forked, cudaEventDisableTiming));
-    for (auto &event : joined)
-        CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    create_branches(streams, forked, joined);
     CHECK(cudaMallocManaged(&times, 2 * 80 * sizeof *times));
     CHECK(cudaDeviceSynchronize());
     printf("{\"cases\": [");
@@ -87,32 +81,18 @@ int main() {
             measure("fork of " + name, width + 2, [&] { fork(width, cycles, AT_ONCE); });
             measure("fork without join of " + name, width + 1, [&] { fork(width, cycles, NEVER); });
             measure("fork and late join of " + name, width + 2, [&] { fork(width, cycles, AT_LAST); });
-            cudaGraph_t graph;
-            cudaGraphExec_t ready;
-            CHECK(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal));
-            fork(width, cycles, AT_ONCE);
-            CHECK(cudaStreamEndCapture(streams[0], &graph));
-            CHECK(cudaGraphInstantiate(&ready, graph, 0));
-            CHECK(cudaGraphUpload(ready, streams[0]));
+            cudaGraphExec_t ready = graph_of(streams[0], [&] { fork(width, cycles, AT_ONCE); });
             measure("graph fork of " + name, width + 2, [&] { CHECK(cudaGraphLaunch(ready, streams[0])); });
             CHECK(cudaGraphExecDestroy(ready));
-            CHECK(cudaGraphDestroy(graph));
         }
     for (int length : {2, 4, 8, 16, 32})
         for (long long cycles : {0LL, 4000LL, 20000LL}) {
             std::string name = std::to_string(length) + ", " + std::to_string(cycles) + " cycles";
             auto line = [&] { for (int n = 0; n < length; n++) kernel(0, cycles, n); };
             measure("line of " + name, length, line);
-            cudaGraph_t graph;
-            cudaGraphExec_t ready;
-            CHECK(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal));
-            line();
-            CHECK(cudaStreamEndCapture(streams[0], &graph));
-            CHECK(cudaGraphInstantiate(&ready, graph, 0));
-            CHECK(cudaGraphUpload(ready, streams[0]));
+            cudaGraphExec_t ready = graph_of(streams[0], line);
             measure("graph line of " + name, length, [&] { CHECK(cudaGraphLaunch(ready, streams[0])); });
             CHECK(cudaGraphExecDestroy(ready));
-            CHECK(cudaGraphDestroy(graph));
         }
     // Waits for events that are complete by then: other streams' gates are short.
     for (int count : {0, 1, 2, 3, 4, 8, 16}) {

@@ -1,18 +1,5 @@
 // Each warp waits for its time, stores some lines and fences, as a table says; records when its stores have been issued and when its fence is over.
-
-static __device__ __forceinline__ unsigned now()
-{
-    unsigned clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock) :: "memory");
-    return clock;
-}
-
-static __device__ __forceinline__ unsigned poll(const unsigned *at)
-{
-    unsigned value;
-    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
+#include "polls.cuh"
 
 // What a warp does at its time, and the columns of the table, which has one row for each warp of a block: GROUP is a barrier of GROUP_WARPS warps that begin together.
 enum { NOTHING, THREADFENCE, ACQ_REL, SYSTEM, POLL, ADD };

@@ -1,22 +1,9 @@
 // One warp's loads, stores and fences while the warps of other SMs poll a word.
+#include "polls.cuh"
 
-__device__ __forceinline__ unsigned now()
-{
-    unsigned clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock) :: "memory");
-    return clock;
-}
-
-__device__ __forceinline__ unsigned poll(const char *at)
-{
-    unsigned value;
-    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
-
-// Block `measured` of the grid loads at `load`, stores at `store` (bytes from the polled word; -1: does not), waits `pause` cycles and fences, `turns` times; each warp of the other blocks
+// Block `measured` of the grid loads at `load`, stores at `stored` (bytes from the polled word; -1: does not), waits `pause` cycles and fences, `turns` times; each warp of the other blocks
 // polls meanwhile. out: the means of the measured warp's loads and fences, its SM; then, of each polling warp, its cycles and looks.
-extern "C" __global__ void visits(unsigned *out, char *word, int measured, int load, int store, int pause, int turns)
+extern "C" __global__ void visits(unsigned *out, char *word, int measured, int load, int stored, int pause, int turns)
 {
     if (blockIdx.x == measured) {
         if (threadIdx.x)
@@ -29,8 +16,8 @@ extern "C" __global__ void visits(unsigned *out, char *word, int measured, int l
             if (load >= 0 && poll(word + load) == 0xffffffffu)
                 __nanosleep(1);
             unsigned loaded = now();
-            if (store >= 0)
-                asm volatile("st.volatile.global.u32 [%0], %1;" :: "l"(word + store), "r"(2) : "memory");
+            if (stored >= 0)
+                store(word + stored, 2);
             unsigned waits = now();
             while (now() - waits < pause) {}
             unsigned fence = now();
@@ -44,7 +31,7 @@ extern "C" __global__ void visits(unsigned *out, char *word, int measured, int l
         out[0] = loads / turns;
         out[1] = fences / turns;
         asm volatile("mov.u32 %0, %%smid;" : "=r"(out[2]));
-        asm volatile("st.volatile.global.u32 [%0], %1;" :: "l"(word), "r"(1) : "memory");
+        store(word, 1);
         return;
     }
     if (threadIdx.x % 32)

@@ -1,18 +1,5 @@
 // Fences of some warps among polls of others, and barriers of all blocks at one word whose parts are timed.
-
-__device__ __forceinline__ unsigned now()
-{
-    unsigned clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock) :: "memory");
-    return clock;
-}
-
-__device__ __forceinline__ unsigned poll(const unsigned *at)
-{
-    unsigned value;
-    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
+#include "polls.cuh"
 
 // Blocks begin together: when the last has come, and the word that they looked at has been quiet for some time.
 __device__ __forceinline__ void begin_together(unsigned *arrived, unsigned target)
@@ -33,7 +20,7 @@ template <int KIND> __device__ __forceinline__ void turn(unsigned *own)
 {
     unsigned value;
     if (KIND == STORED_THREADFENCE || KIND == STORE || KIND == STORED_RELEASE)
-        asm volatile("st.volatile.global.u32 [%0], %1;" :: "l"(own + 8), "r"(1) : "memory");
+        store(own + 8, 1);
     if (KIND == THREADFENCE || KIND == STORED_THREADFENCE)
         __threadfence();
     if (KIND == ACQ_REL)

@@ -1,18 +1,10 @@
 // Chains of forks and joins as a graph, whose kernels store when they begin and end: the time between a kernel and those that wait for it.
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
-#include "check.cuh"
-typedef unsigned long long u64;
-
-__device__ __forceinline__ u64 wall_ns() {
-    u64 time;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time)::"memory");
-    return time;
-}
+#include "clocks.cuh"
+#include "forks.cuh"
 
 __global__ void stamped(u64 *at, long long cycles) {
     at[0] = wall_ns();
@@ -47,11 +39,7 @@ static void submit(u64 *at, int width, long long cycles, long long longer) {
 }
 
 int main() {
-    for (auto &stream : streams)
-        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    CHECK(cudaEventCreateWithFlags(&forked, cudaEventDisableTiming));
-    for (auto &event : joined)
-        CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    create_branches(streams, forked, joined);
     const int words = (STAGES + 1) * 2 * (WIDEST + 1);
     std::vector<u64> times(words);
     u64 *at;
@@ -62,13 +50,7 @@ int main() {
     for (long long longer : {0LL, 8000LL})
         for (long long cycles : {0LL, 4000LL})
             for (int width : WIDTHS) {
-                cudaGraph_t graph;
-                cudaGraphExec_t ready;
-                CHECK(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal));
-                submit(at, width, cycles, longer);
-                CHECK(cudaStreamEndCapture(streams[0], &graph));
-                CHECK(cudaGraphInstantiate(&ready, graph, 0));
-                CHECK(cudaGraphUpload(ready, streams[0]));
+                cudaGraphExec_t ready = graph_of(streams[0], [&] { submit(at, width, cycles, longer); });
                 // Mean nanoseconds from the end of a stage's kernel to the beginning of the nth branch to begin, and from the end of the last branch to the next stage's kernel.
                 double begins[WIDEST] = {}, join = 0;
                 for (int launch = 0; launch < LAUNCHES; launch++) {
@@ -97,7 +79,6 @@ int main() {
                 printf("]}");
                 separate = true;
                 CHECK(cudaGraphExecDestroy(ready));
-                CHECK(cudaGraphDestroy(graph));
             }
     printf("\n]}\n");
     return 0;

@@ -1,12 +1,10 @@
 // Task graphs and the same kernels in streams: straight lines, forks that join, and chains of forks.  Times of the host's clock and between events.
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <vector>
 
-#include "check.cuh"
+#include "forks.cuh"
 
 __global__ void spin(long long cycles) {
     long long begin = clock64();
@@ -78,25 +76,14 @@ template <class Work> static int measure(const char *how, cudaEvent_t begin, cud
 
 int main() {
     cudaEvent_t begin, end;
-    for (auto &stream : streams)
-        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    create_branches(streams, forked, joined);
     CHECK(cudaEventCreate(&begin));
     CHECK(cudaEventCreate(&end));
-    CHECK(cudaEventCreateWithFlags(&forked, cudaEventDisableTiming));
-    for (auto &event : joined)
-        CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     printf("{\"shapes\": [");
     bool separate = false;
     for (long long cycles : {0LL, 4000LL})
         for (const Shape &shape : SHAPES) {
-            cudaGraph_t graph;
-            cudaGraphExec_t ready;
-            CHECK(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal));
-            if (submit(shape, cycles))
-                return 1;
-            CHECK(cudaStreamEndCapture(streams[0], &graph));
-            CHECK(cudaGraphInstantiate(&ready, graph, 0));
-            CHECK(cudaGraphUpload(ready, streams[0]));
+            cudaGraphExec_t ready = graph_of(streams[0], [&] { submit(shape, cycles); });
             printf("%s\n{\"shape\": \"%s\", \"stages\": %d, \"width\": %d, \"spin_cycles\": %lld, ", separate ? "," : "", shape.name, shape.stages, shape.width, cycles);
             separate = true;
             if (measure("graph", begin, end, [&] { return cudaGraphLaunch(ready, streams[0]) != cudaSuccess; }))
@@ -106,7 +93,6 @@ int main() {
                 return 1;
             printf("}");
             CHECK(cudaGraphExecDestroy(ready));
-            CHECK(cudaGraphDestroy(graph));
         }
     printf("\n]}\n");
     return 0;

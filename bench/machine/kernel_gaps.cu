@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "check.cuh"
+#include "forks.cuh"
 
 __global__ void empty() {
 }
@@ -56,23 +56,17 @@ static int line(const Kind &kind, long long cycles, int length, bool in_graph, f
         CHECK(cudaEventCreate(&begin));
         CHECK(cudaEventCreate(&end));
     }
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t made = nullptr;
-    if (in_graph) {
-        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    auto submit_line = [&] {
         for (int i = 0; i < length; i++) submit(kind, cycles, i);
-        CHECK(cudaStreamEndCapture(stream, &graph));
-        CHECK(cudaGraphInstantiate(&made, graph, 0));
-        CHECK(cudaGraphUpload(made, stream));
-    }
+    };
+    cudaGraphExec_t made = in_graph ? graph_of(stream, submit_line) : nullptr;
     std::vector<float> took;
     for (int turn = 0; turn < TURNS; turn++) {
         CHECK(cudaDeviceSynchronize());
         spin<<<1, 32, 0, stream>>>(GATE_CYCLES);
         CHECK(cudaEventRecord(begin, stream));
         if (in_graph) CHECK(cudaGraphLaunch(made, stream));
-        else
-            for (int i = 0; i < length; i++) submit(kind, cycles, i);
+        else submit_line();
         CHECK(cudaEventRecord(end, stream));
         CHECK(cudaDeviceSynchronize());
         float ms;
@@ -81,10 +75,7 @@ static int line(const Kind &kind, long long cycles, int length, bool in_graph, f
     }
     std::sort(took.begin(), took.end());
     *us = took[TURNS / 2];
-    if (in_graph) {
-        CHECK(cudaGraphExecDestroy(made));
-        CHECK(cudaGraphDestroy(graph));
-    }
+    if (in_graph) CHECK(cudaGraphExecDestroy(made));
     return 0;
 }
 

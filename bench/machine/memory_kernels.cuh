@@ -1,20 +1,6 @@
-// Shared by microbenchmarks of memory: the clocks, a hash for random words, and a beginning that all blocks have in common.
+// Shared by microbenchmarks of memory: a hash for random words, and a beginning that all blocks have in common.
 #pragma once
-using u32 = unsigned;
-using u64 = unsigned long long;
-
-// Cycles of the SM.
-__device__ __forceinline__ u32 now() {
-    u32 clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock)::"memory");
-    return clock;
-}
-
-__device__ __forceinline__ u64 wall_ns() {
-    u64 t;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-    return t;
-}
+#include "clocks.cuh"
 
 __device__ __forceinline__ u32 mixed(u32 x) {
     x = (x ^ (x >> 16)) * 0x85ebca6bu;
@@ -34,4 +20,16 @@ __device__ __forceinline__ u32 begin_together(u32* arrived, u32 target) {
     }
     __syncthreads();
     return *(volatile u32*)&started;  // waits for the barrier, which a read of the clock does not
+}
+
+// Ends the times of accesses with those after the last one and after a fence; the first lane stores them after the cycle of the beginning.
+template <int WORDS> __device__ __forceinline__ void store_times(u32* out, u32 warp, u32 lane, u32 begin, u32 (&times)[WORDS]) {
+    times[WORDS - 2] = now();
+    __threadfence();
+    times[WORDS - 1] = now();
+    if (lane) return;
+    out += (blockIdx.x * 32 + warp) * (WORDS + 1);
+    *out = begin;
+#pragma unroll
+    for (int i = 0; i < WORDS; i++) out[i + 1] = times[i];
 }

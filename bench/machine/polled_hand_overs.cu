@@ -1,26 +1,8 @@
 // A word that two blocks hand back and forth, or that one warp stores and polls, while the warps of the other SMs poll another word; each poll is timed.
+#include "polls.cuh"
 
 #define POLLS 8
 #define LOGGED 512
-
-__device__ __forceinline__ unsigned now()
-{
-    unsigned clock;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock) :: "memory");
-    return clock;
-}
-
-__device__ __forceinline__ unsigned poll(const char *at)
-{
-    unsigned value;
-    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
-
-__device__ __forceinline__ void store(char *at, unsigned value)
-{
-    asm volatile("st.volatile.global.u32 [%0], %1;" :: "l"(at), "r"(value) : "memory");
-}
 
 __device__ __forceinline__ void watch(unsigned *out, const char *word)
 {

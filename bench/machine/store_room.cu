@@ -25,14 +25,7 @@ template <int LINES, int SECTORS, bool ADD> __device__ __forceinline__ void rand
         times[i] = now();
         access<LINES, SECTORS, ADD>(data, number + i, lane, last);
     }
-    times[TURNS] = now();
-    __threadfence();
-    times[TURNS + 1] = now();
-    if (lane) return;
-    out += (blockIdx.x * 32 + warp) * (TURNS + 3);
-    *out = begin;
-#pragma unroll
-    for (int i = 0; i < TURNS + 2; i++) out[i + 1] = times[i];
+    store_times(out, warp, lane, begin, times);
 }
 
 #define RANDOM(name, lines, sectors, add)                                                                                                           \

@@ -42,14 +42,7 @@ template <int KIND> __device__ __forceinline__ void accesses(u32* out, u32* arri
         times[i] = now();
         access<KIND>(data + at[i], begin);
     }
-    times[TURNS] = now();
-    __threadfence();
-    times[TURNS + 1] = now();
-    if (lane) return;
-    out += (blockIdx.x * 32 + warp) * (TURNS + 3);
-    *out = begin;
-#pragma unroll
-    for (int i = 0; i < TURNS + 2; i++) out[i + 1] = times[i];
+    store_times(out, warp, lane, begin, times);
 }
 
 #define ACCESSES(name, kind)                                                                                                                    \
