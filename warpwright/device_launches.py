@@ -133,26 +133,31 @@ def launch_on_devices(members: Sequence[DeviceMember], *, reaches: Reaches | Non
         refuse_unequal(members)
     for member in members:
         refuse(member.launcher)
-    checked = any(gpu.checker is not None for gpu in gpus)
-    timed = any(gpu.timing != "off" for gpu in gpus) or session.times_checked
-    if checked:
-        refuse_checks(members)
-        reason = _not_repeatable(members) if timed else ""
-        if reason:
-            name = members[0].launcher.kernel.name
-            report(f"a launch of {name} is checked but not timed: {reason}")
-        before = [LaunchSnapshot(gpu.memory) for gpu in gpus] if timed and not reason else []
-        runs = _run_once(members, reaches, checked=True)
-        if before:
-            for snapshot in before:
-                snapshot.restore()
-            runs = _run_once(members, reaches, checked=False)
+    if any(gpu.checker is not None for gpu in gpus):
+        runs = _run_checked(members, reaches)
     else:
         runs = _run_once(members, reaches, checked=False)
     if session.on_launch is not None:
         for run in runs:
             session.on_launch(run)
     return runs
+
+
+def _run_checked(members: Sequence[DeviceMember], reaches: Reaches | None) -> list[Run]:
+    """Run the launches under the checks and, if timing was requested and they can be repeated, once more from the same state with timing."""
+    refuse_checks(members)
+    gpus = [member.launcher.kernel.gpu for member in members]
+    timed = any(gpu.timing != "off" for gpu in gpus) or session.times_checked
+    if timed and (reason := _not_repeatable(members)):
+        report(f"a launch of {members[0].launcher.kernel.name} is checked but not timed: {reason}")
+        timed = False
+    before = [LaunchSnapshot(gpu.memory) for gpu in gpus] if timed else []
+    runs = _run_once(members, reaches, checked=True)
+    if not timed:
+        return runs
+    for snapshot in before:
+        snapshot.restore()
+    return _run_once(members, reaches, checked=False)
 
 
 def _not_repeatable(members: Sequence[DeviceMember]) -> str:
@@ -165,7 +170,7 @@ def _not_repeatable(members: Sequence[DeviceMember]) -> str:
 
 
 def _run_once(members: Sequence[DeviceMember], reaches: Reaches | None, *, checked: bool) -> list[Run]:
-    """Run the launches: under the checks without timing, or timed."""
+    """Run the launches once, either under the checks or, as their GPUs ask, with timing."""
     held: list[tuple[DeviceMemory, Allocation]] = []
     try:
         workspaces = _workspaces(members, reaches, held)

@@ -290,7 +290,7 @@ def execute(launch: Launch, stream: Stream) -> None:
 
 
 def _before_waiting(launch: Launch, stream: Stream) -> list[LaunchSnapshot]:
-    """The memories that a checked launch can write, before it, if it may wait for work outside of it, beside which the checks do not run it; none for others."""
+    """The contents, before a checked launch, of all memories that it can write; empty unless it may wait for other work, which the checks do not run beside it."""
     gpu = stream.device.gpu
     if gpu.checker is None:
         return []
@@ -303,7 +303,7 @@ def _before_waiting(launch: Launch, stream: Stream) -> list[LaunchSnapshot]:
 
 
 def _peers(memory: DeviceMemory) -> list[DeviceMemory]:
-    """The memories of other devices that are mapped into one, except those of which a part is not the device's own."""
+    """The memories of other devices of which allocations are mapped into this one; not of devices where such an allocation itself is mapped from elsewhere."""
     made = [device.made_gpu for device in state().devices]
     found = []
     for other in (gpu.memory for gpu in made if gpu is not None and gpu.memory is not memory):
@@ -324,7 +324,7 @@ def _wait_unchecked(launch: Launch, stream: Stream, before: Sequence[LaunchSnaps
 
 
 def _advice(error: ExecutionError, launch: Launch, stream: Stream) -> str:
-    """What the message of a checked launch adds if work that does not run beside it could have released it."""
+    """Advice to add to the message of a checked launch that ended with a deadlock, if work that did not run beside it could have released it."""
     waits = isinstance(error, DeadlockError) and error.repeats and may_wait_for_others(launch.function.kernel._loaded)
     if not waits or launch.unchecked or stream.device.gpu.checker is None:
         return ""

@@ -57,6 +57,7 @@ class MigDevice:
 
 
 def _cards(chips: Sequence[str | None]) -> list[tuple[int, MigCard]]:
+    """The cards that have MIG mode, with their indices."""
     found = []
     for ordinal, name in enumerate(chips):
         chip = load_chip(name or DEFAULT_CHIP)
@@ -92,8 +93,8 @@ def visible_cards(chips: Sequence[str | None]) -> list[int]:
             raise MigError(f"{VISIBLE}={text} names a device twice, so the program sees no device", 0)
         found += named
     if not found:
-        there = "0" if len(chips) == 1 else f"0 to {len(chips) - 1}"
-        raise MigError(f"{VISIBLE}={text} hides every device; there {'is' if len(chips) == 1 else 'are'}: {there}", 0)
+        there = "has only device 0" if len(chips) == 1 else f"has devices 0 to {len(chips) - 1}"
+        raise MigError(f"{VISIBLE}={text} hides every device; the machine {there}", 0)
     return found
 
 

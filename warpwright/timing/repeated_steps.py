@@ -34,11 +34,14 @@ MOST_MEMORY_BYTES = 1 << 26
 JUMPS = ("RET", "BRX", "JMX")
 """Opcodes that do nothing with a register but jump to the address in it."""
 _COUNTS = (WARP.slot("instructions"), WARP.slot("thread_instructions"))
+"""Of a warp's structure: counts that grow from step to step without determining anything."""
 _AT_STOPS = tuple(
     WARP.slot(name)
     for name in ("barrier_id", "barrier_threads", "barrier_mode", "barrier_lanes", "barrier_vote", "barrier_result")
 )
+"""Of a warp's structure: the barrier or warp-wide operation that it has stopped at."""
 _OF_MODEL = (s.Warp.status, s.Warp.barrier, s.Warp.block)
+"""Of a warp in the cycle model's state: the rest of what decides when it runs again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ class _State:
     counts: npt.NDArray[np.int64]
     """Warp and thread instructions of each warp, shape (warps, 2)."""
     steps: int
+    """Untimed steps so far."""
     corrected: int
+    """Cycles by which they differ from the pattern."""
 
 
 class RepeatedSteps:
@@ -120,7 +125,7 @@ class RepeatedSteps:
         return _State(key, places, warps[places + self._copy].copy(), counts, steps, corrected)
 
     def _skip(self, before: _State, now: _State) -> bool:
-        """Skip as many periods as there are copies for; ``before`` and ``now`` differ in the copies only."""
+        """Skip as many periods as there are copies for; returns False if ``before`` and ``now``, whose keys are equal, are not a period apart."""
         further = now.copies - before.copies
         if not len(further) or further[0] <= 0 or (further != further[0]).any() or now.corrected != before.corrected:
             return False

@@ -478,14 +478,14 @@ class CheckedExecution:
 
 
 def run_grids(grids: Sequence[CheckedExecution], among: Callable[[int, Sequence[int]], Among]) -> list[Counts]:
-    """Run the grids of several devices, which may wait for each other, in turn; the counts in their order.
+    """Run the grids of several devices, which may wait for each other, by turns; returns their counts, in the order of ``grids``.
 
     Args:
         among: describes a grid among the others, by its number and the numbers of those that have ended.
 
     Raises:
-        Cancelled: when the launch structure's ``cancel`` was set.
-        ExecutionError: a fault, trap or deadlock; it is also the grid's ``failed``.
+        Cancelled: a launch structure's ``cancel`` was set.
+        ExecutionError: a fault, trap or deadlock; it is also the ``failed`` of the grid that it occurred in.
     """
     fruitless = 0
     while going := [grid for grid in grids if not grid.ended]:

@@ -203,6 +203,7 @@ class CheckedLaunch:
 
 
 NOT_TRIED = "whether the results depend on it was not tested: the launch is on several devices"
+"""Of reads of unwritten memory: to test that, a single launch is repeated with other contents in this memory."""
 
 
 class CheckedGrids:
@@ -250,14 +251,10 @@ class CheckedGrids:
         try:
             return run_grids(self._executions, self._among)
         except ExecutionError as error:
-            self.launches[_number_of(error, self._executions)].report(error)
+            failed = [grid.failed is error for grid in self._executions]
+            self.launches[failed.index(True)].report(error)
             raise
         finally:
             verdict = Verdict(None, NOT_TRIED)
             for launch, watch in zip(self.launches, watches, strict=True):
                 launch.checker.add(replace(finding) for finding in watch.findings(verdict))
-
-
-def _number_of(error: ExecutionError, executions: Sequence[CheckedExecution]) -> int:
-    """Number of the grid in which an error occurred."""
-    return next((number for number, one in enumerate(executions) if one.failed is error), 0)

@@ -31,14 +31,16 @@ class Joined:
     blocks: int
     """Of each grid."""
     written: dict[int, npt.NDArray[np.uint8]]
-    """Maps of written bytes of all devices (``checker.py``)."""
+    """Maps of the written bytes of all devices' allocations, by address (``checker.py``)."""
     origins: dict[int, str]
+    """Lines of the host's program that made the allocations of all devices, by address."""
     shadows: Shadows = field(default_factory=Shadows)
     locations: dict[int, Any] = field(default_factory=dict)
     """Releases at words of global memory."""
     watches: list[UsesCells] = field(default_factory=list)
+    """Of the grids so far, in the order in which their blocks are numbered."""
 
-    def gave(self, allocation: Allocation) -> None:
-        """Tell all watches that an allocation has new cells."""
+    def share_cells(self, allocation: Allocation) -> None:
+        """Make all watches use the cells that one of them has created for an allocation."""
         for watch in self.watches:
             watch.use_cells(allocation)

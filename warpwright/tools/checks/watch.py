@@ -210,7 +210,7 @@ class Watch:
         """Create cells for an allocation, per word or per byte."""
         self.allocations[row, sh.A_CELLS : sh.A_SECTORS + 1] = self.shadows.give(self.live[row], shift)
         if self.joined is not None:
-            self.joined.gave(self.live[row])
+            self.joined.share_cells(self.live[row])
 
     def use_cells(self, allocation: Allocation) -> None:
         """Use the cells that a joined watch has created for an allocation."""
