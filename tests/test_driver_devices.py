@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.machine.visible_devices import names_of
 from tests.driver_library import ENVIRONMENT
 from tests.forked_programs import run_program
+from warpwright.chips.mig import MigError
+from warpwright.driver.visible_devices import VISIBLE, NamedTwiceError, mig_device, visible_cards
 from warpwright.system.mig import card_uuid
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="drop-in libraries are ELF files")
@@ -427,7 +431,7 @@ def test_a_process_sees_the_devices_that_it_names_in_their_order() -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("visible", ["", "-1", "4", "none", "GPU-", "GPU-0123456789", "1,1"])
+@pytest.mark.parametrize("visible", ["", "-1", "4", "none", "GPU-", "GPU-0123456789", " GPU-0"])
 def test_a_process_that_names_no_device_sees_none(visible: str) -> None:
     said = seen(visible)
     assert said.startswith("4 code 100:;"), said
@@ -437,6 +441,33 @@ def test_a_process_that_names_no_device_sees_none(visible: str) -> None:
         else "hides every device; the machine has devices 0 to 3"
     )
     assert f"CUDA_VISIBLE_DEVICES={visible} {why}" in said
+
+
+@pytest.mark.ci
+def test_a_process_that_names_a_device_twice_gets_an_error() -> None:
+    said = seen("1,1")
+    assert said.startswith("4 code 101:"), said
+
+
+ROWS = json.loads((Path(__file__).parents[1] / "bench/data/h200/visible_devices.json").read_text())["rows"]
+
+
+def test_values_are_read_as_an_h200s_driver_reads_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every value of ``bench/data/h200/visible_devices.json``: the code that ``cuInit`` returns and the cards that the process sees."""
+    monkeypatch.setenv("WARPWRIGHT_MIG", str(tmp_path / "mig.json"))
+    names = names_of(card_uuid("h200", 0))
+    for value, code, cards in ROWS:
+        if value is None:
+            monkeypatch.delenv(VISIBLE, raising=False)
+        else:
+            monkeypatch.setenv(VISIBLE, value.format(**names))
+        try:
+            places = visible_cards(["h200"])
+            assert mig_device(["h200"], places) is None
+            found = [0, places]
+        except MigError as error:
+            found = [101 if isinstance(error, NamedTwiceError) else 100, []]
+        assert found == [code, cards], value
 
 
 @pytest.mark.ci

@@ -94,7 +94,11 @@ def failed(name: str, error: BaseException) -> int:
     if isinstance(error, CudaError):
         if error.message:
             # Without a device most calls fail, all for one reason.
-            say(error.message if error.code == results.NO_DEVICE else f"{name}: {error.message}")
+            say(
+                error.message
+                if error.code in (results.NO_DEVICE, results.INVALID_DEVICE)
+                else f"{name}: {error.message}"
+            )
             log.add(error.message)
             explain(name, error.message)
         return error.code

@@ -269,6 +269,8 @@ class State:
         self.cards = [Device(i, chip) for i, chip in enumerate(chips)]
         """The devices that NVML lists: whole cards."""
         self.devices, self.no_device = self.cards, ""
+        self.no_device_code = results.NO_DEVICE
+        """What calls return if the process sees no device."""
         self._choose(chips)
         self.managed = _managed(self.machine)
         """Where pages of managed memory are, if they move between the devices."""
@@ -293,7 +295,7 @@ class State:
     def _choose(self, chips: Sequence[str | None]) -> None:
         """Make the cards that the process names visible, or one MIG device instead of them, if there is one."""
         from warpwright.chips.mig import MigError
-        from warpwright.driver.visible_devices import mig_device, share_percent, visible_cards
+        from warpwright.driver.visible_devices import NamedTwiceError, mig_device, share_percent, visible_cards
 
         try:
             share_percent()
@@ -301,6 +303,7 @@ class State:
             found = mig_device(chips, places) if self.machine is None else None
         except (MigError, ValueError) as error:
             self.no_device = str(error)
+            self.no_device_code = results.INVALID_DEVICE if isinstance(error, NamedTwiceError) else results.NO_DEVICE
             return
         if found is not None:
             self.devices = [Device(0, chips[found.ordinal], found)]

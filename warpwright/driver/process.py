@@ -36,7 +36,7 @@ def initialise(flags: int) -> int | None:
     if s.initialized and s.process != os.getpid():
         s.check_process()
     if s.no_device:
-        raise CudaError(results.NO_DEVICE, s.no_device)
+        raise CudaError(s.no_device_code, s.no_device)
     s.process = os.getpid()
     s.initialized = True
     return None

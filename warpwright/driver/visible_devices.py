@@ -1,8 +1,8 @@
 """Which devices a process sees: ``CUDA_VISIBLE_DEVICES``, MIG devices, and the SMs that MPS gives it.
 
 ``CUDA_VISIBLE_DEVICES`` (CUDA C++ Programming Guide, "CUDA Environment Variables") lists the visible cards, in their order, by index or by UUID or a prefix of it.
-An entry that names no card hides itself and all after it.  As PyTorch's reading of the driver (``torch.cuda._parse_visible_devices``) has it, a list that names a card
-twice shows none, the form of the first entry is that of all, and an index may have other characters after its digits.
+An entry that names no card hides itself and all after it.  How the driver reads the entries was measured on an H200 with 143 values (``bench/data/h200/visible_devices.json``,
+``bench.machine.visible_devices``): the first entry decides whether all are indices or UUIDs, and if a card is named twice, ``cuInit`` returns CUDA_ERROR_INVALID_DEVICE.
 
 A process sees at most one MIG device (MIG User Guide, "CUDA Visible Devices"): the one that it names, or the first one of a card in MIG mode.
 ``CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`` limits the SMs of an MPS client, whose device then reports that many (MPS documentation, "Volta MPS Execution Resource
@@ -28,6 +28,8 @@ PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 FIRST_MPS_ARCH = 70
 """Volta; earlier chips do not divide SMs among clients by percentage."""
 TPC_SMS = 2
+UUID_DIGITS = 32
+"""Hexadecimal digits of a UUID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,36 +68,69 @@ def _cards(chips: Sequence[str | None]) -> list[tuple[int, MigCard]]:
     return found
 
 
+class NamedTwiceError(MigError):
+    """A list names a card twice; ``cuInit`` returns CUDA_ERROR_INVALID_DEVICE."""
+
+
+def _index(entry: str) -> int:
+    """The index that an entry begins with, as C's ``strtol`` reads it, cut to 32 bits; -1 if there is none."""
+    digits = re.match(r"[ \t\n\v\f\r]*([+-]?[0-9]+)", entry)
+    if digits is None:
+        return -1
+    value = min(max(int(digits[1]), -(1 << 63)), (1 << 63) - 1)
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _names(entry: str, uuid: str) -> bool:
+    """Whether an entry is a card's UUID or a prefix of it: hexadecimal digits in either case after ``GPU-``, dashes left out; what follows a whole UUID does not count."""
+    if not entry.startswith("GPU-"):
+        return False
+    digits = entry.removeprefix("GPU-").replace("-", "").lower()[:UUID_DIGITS]
+    return digits != "" and uuid.removeprefix("GPU-").replace("-", "").startswith(digits)
+
+
 def visible_cards(chips: Sequence[str | None]) -> list[int]:
     """Indices of the cards that the process sees, in the order in which it counts them; all of them if it names a MIG device.
 
     Raises:
+        NamedTwiceError: it names a card twice.
         MigError: it sees none.
     """
     text = os.environ.get(VISIBLE)
-    if text is None or text.strip().startswith("MIG-"):
+    if text is None:
         return list(range(len(chips)))
-    entries = [entry.strip() for entry in text.split(",")]
+    if text.startswith("MIG-"):
+        card_itself = _undivided(text.split(",")[0], chips)
+        return list(range(len(chips))) if card_itself is None else [card_itself]
+    entries = text.split(",")
     by_uuid = entries[0].startswith("GPU-")
-    uuids = (
-        [card_uuid(load_chip(name or DEFAULT_CHIP).name, index) for index, name in enumerate(chips)] if by_uuid else []
-    )
+    uuids = _uuids(chips) if by_uuid else []
     found: list[int] = []
     for entry in entries:
         if by_uuid:
-            named = [i for i, uuid in enumerate(uuids) if entry.startswith("GPU-") and uuid.startswith(entry)]
+            named = [i for i, uuid in enumerate(uuids) if _names(entry, uuid)]
         else:
-            digits = re.match(r"\+?(\d+)", entry)
-            named = [int(digits[1])] if digits is not None and int(digits[1]) < len(chips) else []
+            named = [index for index in (_index(entry),) if 0 <= index < len(chips)]
         if len(named) != 1:
             break
         if named[0] in found:
-            raise MigError(f"{VISIBLE}={text} names a device twice, so the program sees no device", 0)
+            raise NamedTwiceError(f"{VISIBLE}={text} names a device twice, so the program sees no device", 0)
         found += named
     if not found:
         there = "has only device 0" if len(chips) == 1 else f"has devices 0 to {len(chips) - 1}"
         raise MigError(f"{VISIBLE}={text} hides every device; the machine {there}", 0)
     return found
+
+
+def _undivided(entry: str, chips: Sequence[str | None]) -> int | None:
+    """The card that an entry names as if it were an instance, by its own UUID after ``MIG-``, if it is not in MIG mode."""
+    enabled = {ordinal for ordinal, one in _cards(chips) if one.enabled} if place().exists() else set()
+    called = {uuid.removeprefix("GPU-"): index for index, uuid in enumerate(_uuids(chips)) if index not in enabled}
+    return called.get(entry.removeprefix("MIG-"))
+
+
+def _uuids(chips: Sequence[str | None]) -> list[str]:
+    return [card_uuid(load_chip(name or DEFAULT_CHIP).name, index) for index, name in enumerate(chips)]
 
 
 def mig_device(chips: Sequence[str | None], visible: Sequence[int] = (0,)) -> MigDevice | None:
@@ -107,7 +142,9 @@ def mig_device(chips: Sequence[str | None], visible: Sequence[int] = (0,)) -> Mi
     Raises:
         MigError: the process names a MIG device that does not exist, or a card in MIG mode has none.
     """
-    named = os.environ.get(VISIBLE, "").split(",")[0].strip()
+    named = os.environ.get(VISIBLE, "").split(",")[0]
+    if named.startswith("MIG-") and _undivided(named, chips) is not None:
+        return None
     if not named.startswith("MIG-"):
         if not place().exists():
             return None
