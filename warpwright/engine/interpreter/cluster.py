@@ -55,6 +55,8 @@ class BlockState:
         self.shared = SharedSpace(launch.shared_bytes)
         self.arrived = [0] * NAMED_BARRIERS
         """Threads that arrived without waiting (BAR.ARV), for each named barrier."""
+        self.released = False
+        """Whether a barrier has been completed in the middle of a step."""
         self.warps: list[WarpState] = []
 
     def populate(self, trace: bool) -> None:
@@ -65,32 +67,54 @@ class BlockState:
                 warp.trace = []
 
     def complete_barriers(self) -> bool:
-        """Release the waiting lanes of every complete barrier; returns whether there was one."""
+        """Release the waiting lanes of every complete barrier; returns whether there was one since the last call."""
+        progress, self.released = self.released, False
+        living = sum(int((~warp.exited).sum()) for warp in self.warps)
+        for number, groups in self._waiting().items():
+            progress |= self._complete(number, groups, living)
+        return progress
+
+    def complete_counts(self) -> None:
+        """The same for barriers with an explicit count, whose warps are released by the arrival that completes it: later ones wait for the next phase."""
+        for number, groups in self._waiting().items():
+            if max(int(warp.barrier_threads[lanes].max()) for warp, lanes in groups) > 0:
+                self.released |= self._complete(number, groups, 0)
+
+    def arrive(self, number: int, threads: int, count: int) -> None:
+        """Count threads that arrive without waiting (BAR.ARV) at a barrier of ``count`` threads."""
+        self.arrived[number] += threads
+        groups = self._waiting().get(number, [])
+        if groups:
+            self.released |= self._complete(number, groups, 0)
+        elif self.arrived[number] >= count:
+            self.arrived[number] = 0
+
+    def _waiting(self) -> dict[int, list[tuple[WarpState, npt.NDArray[np.bool_]]]]:
+        """The warps and lanes that wait at each barrier."""
         waiting: dict[int, list[tuple[WarpState, npt.NDArray[np.bool_]]]] = {}
-        living = 0
         for warp in self.warps:
-            living += int((~warp.exited).sum())
             here = warp.waiting == AT_BARRIER
             for number in {int(n) for n in warp.barrier_id[here]}:
                 waiting.setdefault(number, []).append((warp, here & (warp.barrier_id == number)))
-        progress = False
-        for number, groups in waiting.items():
-            expected = max(int(warp.barrier_threads[lanes].max()) for warp, lanes in groups)
-            present = self.arrived[number]
-            for warp, lanes in groups:
-                whole = expected > 0 and bool((lanes | warp.exited).all())
-                present += warp.lanes if whole else int(lanes.sum())
-            if present < (expected or living):
-                continue
-            progress = True
-            self.arrived[number] = 0
-            votes = np.concatenate([warp.barrier_vote[lanes] for warp, lanes in groups])
-            mode = groups[0][0].barrier_mode
-            result = {"popc": int(votes.sum()), "and": int(votes.all()), "or": int(votes.any())}.get(mode, 0)
-            for warp, lanes in groups:
-                if mode:
-                    warp.barrier_result = result
-                warp.waiting[lanes] = RUNNING
-                warp.pcs[lanes] += 1
-                warp.ready(lanes)
-        return progress
+        return waiting
+
+    def _complete(self, number: int, groups: list[tuple[WarpState, npt.NDArray[np.bool_]]], living: int) -> bool:
+        """Release a barrier's lanes if as many threads have arrived as it counts, or all ``living`` ones if it has no count; returns whether they have."""
+        expected = max(int(warp.barrier_threads[lanes].max()) for warp, lanes in groups)
+        present = self.arrived[number]
+        for warp, lanes in groups:
+            whole = expected > 0 and bool((lanes | warp.exited).all())
+            present += warp.lanes if whole else int(lanes.sum())
+        if present < (expected or living):
+            return False
+        self.arrived[number] = 0
+        votes = np.concatenate([warp.barrier_vote[lanes] for warp, lanes in groups])
+        mode = groups[0][0].barrier_mode
+        result = {"popc": int(votes.sum()), "and": int(votes.all()), "or": int(votes.any())}.get(mode, 0)
+        for warp, lanes in groups:
+            if mode:
+                warp.barrier_result = result
+            warp.waiting[lanes] = RUNNING
+            warp.pcs[lanes] += 1
+            warp.ready(lanes)
+        return True

@@ -105,6 +105,8 @@ class BlockRun:
                 if status is Status.YIELD and warp.gave_way_at < 0:
                     raise OverLimit
             self.statuses[n] = status
+            if status is Status.BARRIER:
+                block.complete_counts()
             if status in (Status.FAULT, Status.TRAP):
                 return self.outcome(status, n)
         self.turn = 0

@@ -157,7 +157,7 @@ class _Run:
         w.pcs[w.running] = pc + 1
         first = int(e.argmax())
         if c.control == "barrier" and c.attr == "arrive":
-            w.block.arrived[int(values[0][first]) & 15] += w.lanes
+            w.block.arrive(int(values[0][first]) & 15, w.lanes, int(values[1][first]))
             return pc + 1
         numbers, counts = (np.full(w.lanes, values[n][first]) for n in range(2))
         votes = np.zeros(w.lanes, np.bool_) if c.control == "barrier" else values[2] & e

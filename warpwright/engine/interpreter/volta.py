@@ -156,7 +156,7 @@ def arrive_at_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> 
         first = int(e.argmax())
         number = int(values[0][first]) & 15
         whole = bool((e | w.exited).all())
-        w.block.arrived[number] += w.lanes if whole else int(e.sum())
+        w.block.arrive(number, w.lanes if whole else int(e.sum()), int(values[1][first]))
         w.going = pc + 1, e
         return
     if c.control == "barrier" and c.attr.startswith("cluster"):

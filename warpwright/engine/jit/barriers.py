@@ -1,7 +1,8 @@
 """Barriers of a block and of a cluster without timing: counts arrivals and releases warps.
 
-Barriers count threads: a barrier of the whole block expects all live threads; for one with an explicit count, a warp
-whose live lanes have all arrived counts as a full warp (PTX ISA, ``barrier``).  A cluster's barrier is complete when
+Barriers count threads: a barrier of the whole block expects all live threads, and is judged after each round of the warps; for one with an explicit count, a warp
+whose live lanes have all arrived counts as a full warp (PTX ISA, ``barrier``), and the arrival that completes the count releases the warps that wait by then, so that a
+further warp waits for the next phase (bench.machine.named_barriers).  A cluster's barrier is complete when
 every live lane of its blocks has arrived (PTX ISA, ``barrier.cluster``).
 """
 
@@ -26,7 +27,7 @@ SYNC, ARRIVE, POPC, AND, OR, CLUSTER_ARRIVE, CLUSTER_WAIT = range(len(BARRIER_MO
 
 
 @apart
-def arrive(launch: Launch, block: Block, warp: Warp) -> None:
+def arrive(launch: Launch, space: Space, block: Block, warp: Warp) -> None:
     """Count the arrival of a warp at a barrier."""
     mode, lanes = warp["barrier_mode"], warp["barrier_lanes"]
     if mode == CLUSTER_ARRIVE:
@@ -36,7 +37,8 @@ def arrive(launch: Launch, block: Block, warp: Warp) -> None:
         # A warp whose arrival has been revoked is already past the barrier.
         set_state(warp, AT_CLUSTER if lanes & warp["cluster_arrived"] else READY)
     else:
-        at = (warp["barrier_id"] & NAMED_BARRIERS - 1) * 8
+        barrier = warp["barrier_id"] & NAMED_BARRIERS - 1
+        at = barrier * 8
         if warp["barrier_threads"] & 31 != 0:
             launch["miscounted"] = warp["fault_instruction"] << 16 | (warp["barrier_threads"] & 0x7FFF) << 1
         whole_warp = warp["barrier_threads"] != 0 and living(warp) & ~lanes == 0
@@ -47,6 +49,8 @@ def arrive(launch: Launch, block: Block, warp: Warp) -> None:
             votes = block + BLOCK["votes"] + at
             poke(votes, peek(votes) + popcount(vote ^ lanes if mode == AND else vote))
         set_state(warp, READY if mode == ARRIVE else AT_BARRIER)
+        if warp["barrier_threads"] != 0 and peek(arrived) >= warp["barrier_threads"]:
+            wake(space, block, barrier)
 
 
 @apart
@@ -56,7 +60,7 @@ def arrive_all(launch: Launch, space: Space, block: Block, number: int) -> None:
         warp: Warp = block["warps"] + n * space["warp_bytes"]
         # Of the warps that have run in this round, those in the middle of a loop (STEP) have no lanes there.
         if state_of(warp) == READY and warp["barrier_lanes"] != 0:
-            arrive(launch, block, warp)
+            arrive(launch, space, block, warp)
 
 
 @core

@@ -148,7 +148,7 @@ def turn(launch: Launch, space: Space, block: Block) -> int:
                     set_state(warp, OVER)
                     ended += 1
                 elif status == Status.BARRIER:
-                    arrive(launch, block, warp)
+                    arrive(launch, space, block, warp)
                     at_barrier = True
                 elif status == Status.DEADLOCK:
                     set_state(warp, STUCK)

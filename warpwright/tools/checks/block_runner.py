@@ -74,7 +74,7 @@ NO_WARPS, ANOTHER = 1, 2
 MOST_PLACES = 63
 """Most entries in a barrier's row of places, after their number."""
 
-BEGIN, RUN, RECORDS, WALK, STOPPED_AT, BARRIER, NEXT, RELEASE, COMPLETES, AFTER = range(10)
+BEGIN, RUN, RECORDS, WALK, STOPPED_AT, FULL, NEXT, RELEASE, AFTER = range(9)
 """Phases of a pass, of a warp, and of the release of barriers."""
 ENDED, PASSED, DEADLOCKED, CANCELLED, FAILED, OUTSIDE, READING, ARRIVED, COMPLETED, MISSING = range(10)
 """Reasons why run_block returns: the block has ended; warps only spin, or one pass is done; no warp can run; the launch was cancelled; a warp stopped with a
@@ -314,6 +314,9 @@ def arrive(t: Any, launch: Any, w: int) -> bool:
         votes[number] += popcount(vote ^ lanes if mode == AND else vote)
     if mode != ARRIVE:
         array_at(t[T_RUN])[w] = AT_BARRIER
+    if warp["barrier_threads"] != 0 and counts[number] >= warp["barrier_threads"]:
+        t[T_BARRIER] = number
+        t[T_PHASE] = FULL
     if launch[L_SYNCHECK] and t[T_MISCOUNTS]:
         return True
     return bool(t[T_TELLS] or (launch[L_SYNCHECK] and mode != ARRIVE and (t[T_APART] or lanes != living)))
@@ -514,12 +517,20 @@ def release_next(t: Any, launch: Any) -> bool:
     if wanted < 0 or peek(t[T_COUNTS] + 8 * number) < wanted:
         t[T_BARRIER] = number + 1
         return False
+    if is_told(t, launch, number):
+        return True
+    t[T_BARRIER] = number + 1
+    return False
+
+
+@core
+def is_told(t: Any, launch: Any, number: int) -> bool:
+    """Complete a barrier; returns True if Python must be told first."""
     if t[T_TOLD] == 0 and is_of_interest(t, launch, number):
         t[T_TOLD] = 1
         return True
     complete(t, launch, number)
     t[T_TOLD] = 0
-    t[T_BARRIER] = number + 1
     return False
 
 
@@ -581,6 +592,10 @@ def run_block(t: Any, launch: Any) -> int:
             reason = after_stop(t, launch, w)
             if reason >= 0:
                 return reason
+        elif phase == FULL:
+            if is_told(t, launch, t[T_BARRIER]):
+                return COMPLETED
+            t[T_PHASE] = NEXT
         elif phase == NEXT:
             t[T_AT] += 1
             t[T_PHASE] = RUN
