@@ -202,3 +202,37 @@ assert sum("multi_grid_group::sync() equally often" in str(one) for one in sessi
 """
     )
     right(program, "v100,v100", WARPWRIGHT_TIMING="off", WARPWRIGHT_CHECK="all")
+
+
+INCREMENT = (
+    'extern "C" __global__ void increment(int *here, int *there) { here[threadIdx.x] += 1; there[threadIdx.x] += 1; }'
+)
+
+
+def test_a_launch_that_can_write_a_peer_is_checked_and_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    node = ww.System("dgx-1", timing="full", check="all")
+    node.enable_peer_access(0, 1)
+    here, there = (gpu.zeros(32, np.int32) for gpu in node.gpus[:2])
+    kernel = node.gpus[0].compile(INCREMENT)["increment"][1, 32]
+    run = kernel(here, np.uint64(there.device_address()))
+    assert run.cycles > 0
+    (run,) = node.launch((kernel, (here, np.uint64(there.device_address()))))
+    assert run.cycles > 0
+    assert (here.numpy() == 2).all()
+    assert (there.numpy() == 2).all()
+    assert "not timed" not in capsys.readouterr().err
+
+
+def test_a_checked_launch_that_cannot_be_repeated_for_its_time_has_the_reason_and_advice_that_can_be_followed() -> None:
+    gpu = ww.GPU("v100", timing="full", check="memcheck")
+    host = np.zeros(32, np.int32)
+    gpu.memory.map(int(host.ctypes.data), host.nbytes, "registered memory")
+    run = gpu.compile(INCREMENT)["increment"][1, 32](gpu.zeros(32, np.int32), gpu.zeros(32, np.int32))
+    with pytest.raises(ww.UnsupportedError) as refused:
+        _ = run.cycles
+    assert str(refused.value) == (
+        "this run of increment has no cycles: it was only checked, because it cannot be repeated for its time (memory of the host or of another device "
+        "is mapped, which the kernel may change): time it in a run without checks (omit --check or check=)"
+    )
+    with pytest.raises(ww.UnsupportedError, match="this run of increment has no report: it was only checked"):
+        run.report("never.html")

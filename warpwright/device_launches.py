@@ -14,7 +14,7 @@ from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.standstill import Among
 from warpwright.engine.textures.launch_textures import uses_textures
-from warpwright.errors import LaunchError, UnsupportedError
+from warpwright.errors import LaunchError, UnsupportedError, only_checked
 from warpwright.messages import report
 from warpwright.run import Job, Progress, Run, launch_context
 from warpwright.session import session
@@ -148,21 +148,29 @@ def _run_checked(members: Sequence[DeviceMember], reaches: Reaches | None) -> li
     refuse_checks(members)
     gpus = [member.launcher.kernel.gpu for member in members]
     timed = any(gpu.timing != "off" for gpu in gpus) or session.times_checked
-    if timed and (reason := _not_repeatable(members)):
+    reason = _not_repeatable(members) if timed else ""
+    if reason:
         report(f"a launch of {members[0].launcher.kernel.name} is checked but not timed: {reason}")
-        timed = False
-    before = [LaunchSnapshot(gpu.memory) for gpu in gpus] if timed else []
+    before = [LaunchSnapshot(memory) for memory in _changeable(members)] if timed and not reason else []
     runs = _run_once(members, reaches, checked=True)
-    if not timed:
+    if not before:
+        for run in runs if reason else ():
+            run.why_untimed = only_checked(reason)
         return runs
     for snapshot in before:
         snapshot.restore()
     return _run_once(members, reaches, checked=False)
 
 
+def _changeable(members: Sequence[DeviceMember]) -> list[DeviceMemory]:
+    """The memories of devices that the launches can change: their own, and those of peers."""
+    own = [member.launcher.kernel.gpu.memory for member in members]
+    return list(dict.fromkeys([*own, *(peer for memory in own for peer in memory.peers())]))
+
+
 def _not_repeatable(members: Sequence[DeviceMember]) -> str:
     """Why the launches cannot be repeated from the same state; empty if they can."""
-    memories = [member.launcher.kernel.gpu.memory for member in members]
+    memories = _changeable(members)
     reasons = (
         hindrance(one.launcher.kernel._loaded.program, one.launcher.kernel.gpu.memory, memories) for one in members
     )

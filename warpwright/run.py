@@ -65,6 +65,7 @@ from warpwright.errors import (
     MetricNotFoundError,
     TrapError,
     UnsupportedError,
+    only_checked,
 )
 from warpwright.faults.exposed_launch import injected_execution
 from warpwright.isa.machine_code import FIRST_FERMI
@@ -186,10 +187,12 @@ class Run:
     """Makes a GPU like the one on which it ran; None for a run of another process."""
     repeat: Repeat | None = field(default=None, repr=False, compare=False)
     """Launches again with the same arguments; None for a run of another process or of a program's own driver calls."""
+    why_untimed: str = field(default=UNTIMED, repr=False, compare=False)
+    """For a run without timing: why, and what to do."""
 
     def _timed(self, what: str) -> TimingResult:
         if self.timing is None:
-            raise UnsupportedError(f"this run of {self.kernel} has no {what}: {UNTIMED}")
+            raise UnsupportedError(f"this run of {self.kernel} has no {what}: {self.why_untimed}")
         return self.timing
 
     @property
@@ -399,13 +402,17 @@ def _run(
     if "malloc" in launcher.kernel._loaded.program.services:
         # Its heap is part of the state.
         heap_of(gpu.memory)
-    reason = hindrance(launcher.kernel._loaded.program, gpu.memory)
+    peers = gpu.memory.peers()
+    reason = hindrance(launcher.kernel._loaded.program, gpu.memory, peers)
     if reason:
         report(f"a launch of {launcher.kernel.name} is checked but not timed: {reason}")
-        return _run_once(launcher, parameters, cooperative, checked=True, timed=False)
-    before = LaunchSnapshot(gpu.memory)
+        run = _run_once(launcher, parameters, cooperative, checked=True, timed=False)
+        run.why_untimed = only_checked(reason)
+        return run
+    before = [LaunchSnapshot(memory) for memory in (gpu.memory, *peers)]
     _run_once(launcher, parameters, cooperative, checked=True, timed=False)
-    before.restore()
+    for snapshot in before:
+        snapshot.restore()
     return _run_once(launcher, parameters, cooperative, checked=False, timed=True, says=False)
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from warpwright.api import Launcher
     from warpwright.chips import Partition
     from warpwright.engine.access_policy import AccessWindow
-    from warpwright.engine.device_memory import DeviceMemory
     from warpwright.library_times import LibraryTime
     from warpwright.ranges import Origin
 
@@ -296,21 +295,10 @@ def _before_waiting(launch: Launch, stream: Stream) -> list[LaunchSnapshot]:
         return []
     loaded = launch.function.kernel._loaded
     waits = may_wait_for_others(loaded) and not launch.unchecked and not launch.cooperative and queue.can_retry(launch)
-    peers = _peers(gpu.memory) if waits else []
+    peers = gpu.memory.peers() if waits else []
     kept = waits and not hindrance(loaded.program, gpu.memory, peers)
     gpu.checker.repeats_without = kept
     return [LaunchSnapshot(memory) for memory in (gpu.memory, *peers)] if kept else []
-
-
-def _peers(memory: DeviceMemory) -> list[DeviceMemory]:
-    """The memories of other devices of which allocations are mapped into this one; not of devices where such an allocation itself is mapped from elsewhere."""
-    made = [device.made_gpu for device in state().devices]
-    found = []
-    for other in (gpu.memory for gpu in made if gpu is not None and gpu.memory is not memory):
-        theirs = [other.find(one.address) for one in memory if one.mapped and other.holds(one.address)]
-        if theirs and all(one is not None and not one.mapped for one in theirs):
-            found.append(other)
-    return found
 
 
 def _wait_unchecked(launch: Launch, stream: Stream, before: Sequence[LaunchSnapshot]) -> None:

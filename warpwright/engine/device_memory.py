@@ -16,6 +16,7 @@ import mmap
 import os
 import sys
 import threading
+import weakref
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -304,9 +305,7 @@ class DeviceMemory:
         faults_by_page: accesses outside all allocations fault only where a card's do (``card_pages.py``).
     """
 
-    def __init__(
-        self, size_bytes: int, *, unified: bool = False, ordinal: int = 0, faults_by_page: bool = False
-    ) -> None:
+    def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0, faults_by_page: bool = False) -> None:  # fmt: skip
         self.pages: CardPages | None = CardPages() if faults_by_page else None
         """The program's pages, if accesses fault by page; None: every access outside its allocation faults."""
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
@@ -339,6 +338,7 @@ class DeviceMemory:
         self._lock = threading.Lock()
         self._kept_pages: list[tuple[int, int]] = []
         self._open_to: list[DeviceMemory] = []
+        self._shown_by: weakref.WeakSet[DeviceMemory] = weakref.WeakSet()  # memories that have shown it allocations
         self.peer_routes: dict[int, PeerRoute] = {}
         """Routes by number of the other device, or ``HOST_ROUTE``; memory without a route has the times of the chip's ``[links]``."""
         self.managed: ManagedMemory | None = None
@@ -633,6 +633,15 @@ class DeviceMemory:
         """Whether an address belongs to this memory, allocated or not."""
         return self.base <= address < self.base + self.span_bytes
 
+    def peers(self) -> list[DeviceMemory]:
+        """The memories of other devices of which allocations are mapped into this one; not of devices where such an allocation itself is mapped from elsewhere."""
+        found = []
+        for other in sorted(self._shown_by, key=lambda one: one.base):
+            theirs = [other.find(one.address) for one in self if one.mapped and other.holds(one.address)]
+            if theirs and all(one is not None and not one.mapped for one in theirs):
+                found.append(other)
+        return found
+
     def device_at(self, address: int) -> int | None:
         """The other device of the process to which an address belongs, if this memory is one of several with unified
         addresses."""
@@ -648,6 +657,7 @@ class DeviceMemory:
         for other in others:
             seen = self._seen.setdefault(allocation.address, {})
             if other not in seen:
+                other._shown_by.add(self)
                 place = peer_place(self._ordinal) if allocation.place == HERE else allocation.place
                 seen[other] = other.map(
                     allocation.address, allocation.size_bytes, allocation.name, place, allocation.moved_bytes

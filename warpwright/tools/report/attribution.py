@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from warpwright.chips import Chip
-from warpwright.errors import UNTIMED, UnsupportedError
+from warpwright.errors import UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI, text_of, work_of
 from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.schedule import Work
@@ -204,7 +204,7 @@ def attribute(run: Run) -> Attribution:
     """
     timing, program, chip = run.timing, run.program, run.device
     if timing is None or program is None or chip is None:
-        raise UnsupportedError(f"this run of {run.kernel} has no attribution: {UNTIMED}")
+        raise UnsupportedError(f"this run of {run.kernel} has no attribution: {run.why_untimed}")
     if run.shared:
         raise UnsupportedError(
             f"this run of {run.kernel} has no attribution because it shared the chip with other launches; launch it alone to find what limits it"

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpwright.errors import UNTIMED, UnsupportedError
+from warpwright.errors import UnsupportedError
 from warpwright.quantity_text import time_text
 from warpwright.tools.report import launch_sections, overview
 from warpwright.tools.report.attribution import Attribution, attribute
@@ -65,7 +65,7 @@ def report_html(
         raise UnsupportedError("there is nothing to report: the program launched no kernel")
     for run in runs:
         if not run.timed:
-            raise UnsupportedError(f"this run of {run.kernel} has no report: {UNTIMED}")
+            raise UnsupportedError(f"this run of {run.kernel} has no report: {run.why_untimed}")
     heading = title or _heading(runs)
     script = files(__package__).joinpath("page.js").read_text(encoding="utf-8")
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")

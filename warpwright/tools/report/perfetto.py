@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright.errors import UNTIMED, UnsupportedError
+from warpwright.errors import UnsupportedError
 from warpwright.tools.launch_tables import dims
 from warpwright.tools.report.figures import lanes_of
 
@@ -35,7 +35,7 @@ def trace_events(runs: Sequence[Run]) -> list[dict[str, Any]]:
     for number, run in enumerate(runs, 1):
         timing = run.timing
         if timing is None or timing.blocks is None:
-            raise UnsupportedError(f"this run of {run.kernel} has no trace: {UNTIMED}")
+            raise UnsupportedError(f"this run of {run.kernel} has no trace: {run.why_untimed}")
         microseconds = timing.seconds * 1e6 / max(timing.cycles, 1)
         name = f"{number}. {run.kernel} {dims(run.grid)} x {dims(run.block)}"
         events.append({"ph": "M", "name": "process_name", "pid": number, "args": {"name": name}})
