@@ -93,6 +93,7 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "store_output_lines": (None, 16),
     "store_buffer_lines_per_clk": (None, 32),
     "l2_atomic_lines": (None, 64),
+    "l2_atomic_combined_lanes_count": (None, 64),
     "l2_atomic_wide_passes_count": (None, 32),
     "dram_bank_block_bytes": (128, 1 << 20),
     "dram_bank_group_count": (None, 64),

@@ -47,6 +47,8 @@ def atomic_cost(m: Any, words: int, again: bool) -> int:
     for sector in range(m[s.chip.line_sectors]):
         lanes = lanes_on_word(m, words, sector)
         if lanes:
+            if m[s.chip.atomic_combined] > 1:
+                lanes = (lanes + m[s.chip.atomic_combined] - 1) // m[s.chip.atomic_combined]
             named = words_named(m, words, sector)
             parts = m[s.chip.atomic_wide_passes] if kind & 2 and named > 1 else 1
             whole = parts > 1 or (named << (3 if kind & 4 else 2)) >= m[s.chip.sector_bytes]
@@ -142,7 +144,25 @@ def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
         m[entry.turn] = 0
         m[entry.leaves] = 0
         m[entry.free] = 0
+        m[entry.taken] = 0
+        m[entry.requests] = 0
+        m[entry.passes] = 0
     return entry
+
+
+@core
+def note_busiest(m: Any, home: int, line: int, entry: s.LineAtomics, taken: int, passes: int) -> None:
+    """Count an atomic on a line, and remember the line whose atomics have taken most of the slice's time; the last of them is left out, as it may not be over when the launch ends."""
+    before = m[entry.taken]
+    m[entry.taken] = before + taken
+    m[entry.requests] += 1
+    m[entry.passes] += passes
+    queue = queue_of(m, home)
+    if before > m[queue.busiest_taken]:
+        m[queue.busiest] = line + 1
+        m[queue.busiest_taken] = before
+        m[queue.busiest_requests] = m[entry.requests]
+        m[queue.busiest_passes] = m[entry.passes]
 
 
 @core
@@ -221,7 +241,8 @@ def atomic(m: Any, partition: int, home: int, line: int, sectors: int, words: in
         # Atomics on the same line follow each other, and wait together while the other side has a copy of the line (``lent_and_back``).
         start = max(start, m[entry.near])
     done = start + (units << s.CALENDAR_SHIFT) // m[s.chip.slice_capacity]
-    take_line(m, entry, start << FRACTION, units)
+    turn = take_line(m, entry, start << FRACTION, units)
+    note_busiest(m, home, line, entry, m[entry.free] - turn, passes)
     mine = m[s.chip.atomic_last] + 2 * home + ((words >> 51) & 1)
     m[mine] = max(done, m[mine] >> 10) << 10 | (m[mine] & 1023)
     touched = touch(m, home, line, start, far, -1)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from warpwright.chips.chip import Chip
 from warpwright.timing import state as s
+from warpwright.timing.interface import BusiestLine
+from warpwright.timing.l2_hazards import FRACTION
 from warpwright.timing.metrics import sm_column
 from warpwright.timing.state import State
 
@@ -27,6 +29,31 @@ def _links(state: State) -> dict[str, float]:
         for name, busiest, packet in ways
         if busiest
     }
+
+
+ATOMICS = "atomic throughput of one L2 line"
+
+
+def busiest_line(state: State, host_minus_device: int) -> BusiestLine | None:
+    """The line whose atomics have taken most of their slice's time."""
+    m = state.words
+    first, count = int(m[s.chip.slice_queues]), int(m[s.chip.slices])
+    queues = m[first : first + count * s.SliceQueue.size].reshape(count, s.SliceQueue.size)
+    number = int(queues[:, s.SliceQueue.busiest_taken].argmax())
+    line, taken, requests, passes = (
+        int(queues[number, field])
+        for field in (
+            s.SliceQueue.busiest,
+            s.SliceQueue.busiest_taken,
+            s.SliceQueue.busiest_requests,
+            s.SliceQueue.busiest_passes,
+        )
+    )
+    if not taken:
+        return None
+    line_bytes = int(m[s.chip.line_bytes])
+    address = (line - 1) * line_bytes - host_minus_device
+    return BusiestLine(address, line_bytes, number, requests, passes, taken / (1 << FRACTION))
 
 
 def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> dict[str, float]:
@@ -77,6 +104,9 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     last = float(_write_batch_bytes(chip) * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
     bounds |= _links(state)
+    line = busiest_line(state, 0)
+    if line is not None:
+        bounds[ATOMICS] = max(line.cycles - bucket, 0.0)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)

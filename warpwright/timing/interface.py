@@ -159,6 +159,31 @@ class Sampling:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class BusiestLine:
+    """The line whose atomics have taken most of the time of an L2 slice, which executes those on one line one by one."""
+
+    address: int
+    """Device address of its first byte."""
+    line_bytes: int
+    slice: int
+    """Number of the L2 slice."""
+    requests: int
+    """Atomics on it, one for each instruction of a warp."""
+    passes: int
+    """Passes that they take: one for each lane of a warp on the same word of a sector."""
+    cycles: float
+    """That they take of the slice's time, but for the last one."""
+
+    def __str__(self) -> str:
+        each = self.passes / self.requests
+        lanes = f", {each:.3g} lanes of a warp on one word in turn" if each >= 2 else ""
+        return (
+            f"slice {self.slice} of L2 executes {self.requests:,} atomics on one line of {self.line_bytes} bytes one by one "
+            f"({self.cycles / max(self.requests - 1, 1):.3g} cycles each{lanes})"
+        )
+
+
 @dataclass(slots=True)
 class TimingResult:
     """Cycles of one launch, and how they were spent."""
@@ -172,6 +197,8 @@ class TimingResult:
     """One sentence."""
     bounds: dict[str, float]
     """Closed-form lower bounds in cycles (``bounds.py``)."""
+    busiest_line: BusiestLine | None = None
+    """None if L2 executed no atomics, and for sampled launches."""
     stalls: dict[str, int] = field(default_factory=dict)
     """Warp-cycles between issues by reason, with Nsight Compute's words; ``selected`` counts issues."""
     sm: dict[str, Any] = field(default_factory=dict)

@@ -6,7 +6,8 @@ rather than guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -340,10 +341,16 @@ _REASON_WORDS = {
 }
 
 
-def bottleneck(cycles: int, overhead_cycles: int, bounds: dict[str, float], reasons: dict[str, int]) -> str:
+def bottleneck(
+    cycles: int,
+    overhead_cycles: int,
+    bounds: dict[str, float],
+    reasons: dict[str, int],
+    details: Mapping[str, object] = MappingProxyType({}),
+) -> str:
     """One sentence: the launch itself, the binding lower bound when time is close to it, or what warps wait for most.
 
-    Every bound holds the launch overhead; shares are of the cycles after it.
+    Every bound holds the launch overhead; shares are of the cycles after it.  ``details`` has what is known about the work of a bound.
     """
     if overhead_cycles >= OVERHEAD_SHARE * cycles:
         return f"launch overhead ({100 * overhead_cycles / max(cycles, 1):.0f}% of the time is before the first block runs)"
@@ -353,7 +360,8 @@ def bottleneck(cycles: int, overhead_cycles: int, bounds: dict[str, float], reas
     reason, waited = max(waiting.items(), key=lambda item: item[1])
     all_cycles = max(sum(reasons.values()), 1)
     if cycles and bound / cycles >= BINDING_SHARE:
-        return f"{name} binds: its work alone takes at least {100 * bound / cycles:.0f}% of the time"
+        detail = f"; {details[name]}" if details.get(name) is not None else ""
+        return f"{name} binds: its work alone takes at least {100 * bound / cycles:.0f}% of the time{detail}"
     if waited == 0:
         return f"{name} binds: its work alone takes at least {100 * bound / max(cycles, 1):.0f}% of the time"
     return (

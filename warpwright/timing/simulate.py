@@ -636,6 +636,8 @@ def result_of(launch: Prepared, cycles: int, blocks: int, number: int = 0) -> Ti
     values = metrics_module.collect(state, chip, occupancy, cycles, placed.static.instructions)
     bounds = bounds_module.lower_bounds(state, chip, blocks, occupancy.blocks_per_sm)
     reasons = metrics_module.stalls(state)
+    memory = launch.grids[number].context.memory
+    busiest = bounds_module.busiest_line(state, memory.host_minus_device)
     own = slice(placed.first_pc, placed.first_pc + placed.static.instructions)
     issues, waits = (part[own] for part in metrics_module.by_instruction(state))
     k = state.kernel(number)
@@ -645,8 +647,11 @@ def result_of(launch: Prepared, cycles: int, blocks: int, number: int = 0) -> Ti
         cycles=cycles,
         seconds=cycles / (chip.clocks.sm_clock_mhz * 1e6),
         metrics=values,
-        bottleneck=metrics_module.bottleneck(cycles, min(chip.launch.launch_overhead_cycles, cycles), bounds, reasons),
+        bottleneck=metrics_module.bottleneck(
+            cycles, min(chip.launch.launch_overhead_cycles, cycles), bounds, reasons, {bounds_module.ATOMICS: busiest}
+        ),
         bounds=bounds,
+        busiest_line=busiest,
         stalls=reasons,
         sm={
             "active_cycles": metrics_module.sm_column(state, s.SM.active),

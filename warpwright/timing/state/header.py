@@ -540,6 +540,9 @@ class Header(Unit):
     atomic_sum = from_chip("l2.l2_atomic_float_cycles", "slice bytes", "between floating-point sums on one word")
     atomic_fp32 = from_chip("l2.l2_atomic_fp32_sector_cycles", "slice bytes", "of float sums on every word of a sector")
     atomic_fp16 = from_chip("l2.l2_atomic_fp16_sector_cycles", "slice bytes", "of sums of two halves on every word")
+    atomic_combined = from_chip(
+        "l2.l2_atomic_combined_lanes_count", "lanes", "on one word that an atomic's pass serves at once"
+    )
     atomic_turn = from_chip(
         "l2.l2_atomic_turn_cycles", "slice bytes", "from an atomic without an answer to one with an answer, or back"
     )

@@ -298,6 +298,9 @@ class LineAtomics(Unit):
         "cycle", "when a read of the home's side has its next turn between atomics of the other side, with a fraction"
     )
     free = word("cycle", "when the line has its next turn: atomics, and reads among them, wait for it; with a fraction")
+    taken = word("cycle", "that its atomics have taken so far, with a fraction")
+    requests = word("atomics", "of them, one for each instruction of a warp")
+    passes = word("passes", "of them")
 
 
 class SliceQueue(Unit):
@@ -309,6 +312,10 @@ class SliceQueue(Unit):
     awaited = word("", "the line, among those that atomics change, for which a read has waited last, plus one")
     accepted = word("cycle", "when it accepted its last atomic, less the way from the other side for one from there")
     waits = word("cycle", "until when atomics that need DRAM hold up one of its channels")
+    busiest = word("", "the line whose atomics have taken most, plus one")
+    busiest_taken = word("cycle", "that they have taken but for the last one, with a fraction")
+    busiest_requests = word("atomics", "of them")
+    busiest_passes = word("passes", "of them")
     writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
     atomics = parts(LineAtomics, LAST_WRITES, "the atomics on some lines")
 

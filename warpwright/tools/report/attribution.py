@@ -18,6 +18,7 @@ from warpwright.isa.program import RZ, Instruction, Kind, Program
 from warpwright.isa.schedule import Work
 from warpwright.quantity_text import share_text
 from warpwright.timing import state as s
+from warpwright.timing.bounds import ATOMICS
 from warpwright.timing.metrics import BINDING_SHARE, OVERHEAD_SHARE
 from warpwright.timing.pipes import timing_of
 from warpwright.tools.report.resources import (
@@ -550,9 +551,10 @@ def _limit(
         return LAUNCH, f"{share_text(overhead / cycles)} of the cycles are before the first block runs"
     bound = bounds[0]
     if bound.share >= BINDING_SHARE and bound.name in BOUNDS:
-        return BOUNDS[
-            bound.name
-        ], f"it needs at least {share_text(bound.share)} of the cycles after the launch overhead"
+        line = run.timing.busiest_line if run.timing is not None and bound.name == ATOMICS else None
+        detail = f"; {line}" if line is not None else ""
+        share = share_text(bound.share)
+        return BOUNDS[bound.name], f"it needs at least {share} of the cycles after the launch overhead{detail}"
     waits = [stall for stall in stalls if stall.reason != "selected"]
     resource = _of_stall(waits[0].reason, bounds, traffic, chip) if waits else BOUNDS["instruction issue"]
     if idle >= IDLE_SHARE:

@@ -16,6 +16,7 @@ from warpwright.chips.kinds import BASED_ON_THE_CHIP, KINDS
 from warpwright.isa.machine_code import work_of
 from warpwright.quantity_text import share_text
 from warpwright.timing import state as s
+from warpwright.timing.bounds import ATOMICS
 from warpwright.timing.metrics import BINDING_SHARE
 from warpwright.timing.pipes import timing_of
 from warpwright.tools.report.attribution import Attribution, attribute
@@ -83,6 +84,7 @@ BOUNDS: Mapping[str, tuple[str, ...]] = {
     "L1 and shared memory": ("lsu_wavefronts_per_clk", "l1_data_bytes_per_clk"),
     "L1 fill": ("l1_fill_bytes_per_clk", "gpc_read_bytes_per_clk"),
     "L2 bandwidth": ("l2_slice_bytes_per_clk", "l2_slice_count", "gpc_read_bytes_per_clk"),
+    ATOMICS: ("l2_atomic_sector_cycles", "l2_atomic_word_cycles", "l2_atomic_float_cycles"),
     "DRAM bandwidth": ("dram_gb_per_s",),
     "PCI Express": ("host_read_packet_ns", "host_read_sector_ns", "host_write_packet_ns", "host_write_sector_ns"),
     "NVLink": ("peer_packet_ns", "peer_sector_ns"),

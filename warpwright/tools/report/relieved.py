@@ -14,6 +14,7 @@ from warpwright.chips import Chip, ChipError, load_chip
 from warpwright.errors import LaunchError, UnsupportedError
 from warpwright.isa.machine_code import FIRST_MAXWELL
 from warpwright.quantity_text import share_text
+from warpwright.timing.bounds import ATOMICS
 from warpwright.timing.metrics import BINDING_SHARE
 from warpwright.tools.report.attribution import IDLE_SHARE, Attribution, attribute, sm_count
 from warpwright.tools.report.resources import (
@@ -26,6 +27,7 @@ from warpwright.tools.report.resources import (
     LAUNCH,
     MEANINGS,
     STALLS,
+    WARPS_ATOMICS,
     Resource,
 )
 
@@ -230,6 +232,8 @@ def _evidence(run: Run, a: Attribution, chip: Chip) -> Iterable[tuple[Resource, 
     for bound in a.bounds:
         if bound.share >= LEAST_BOUND and bound.name in BOUNDS:
             yield BOUNDS[bound.name], bound.share
+        if bound.name == ATOMICS and bound.share >= LEAST_BOUND and _lanes_meet(run):
+            yield WARPS_ATOMICS, bound.share
     for stall in a.stalls:
         if stall.share < LEAST_WAIT:
             continue
@@ -243,6 +247,12 @@ def _evidence(run: Run, a: Attribution, chip: Chip) -> Iterable[tuple[Resource, 
     wave = _last_wave(run)
     if wave is not None:
         yield wave, BINDING_SHARE
+
+
+def _lanes_meet(run: Run) -> bool:
+    """Whether lanes of a warp are at the same word in the line whose atomics take most time."""
+    line = run.timing.busiest_line if run.timing is not None else None
+    return line is not None and line.passes >= 2 * line.requests
 
 
 def _last_wave(run: Run) -> Resource | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpwright.chips import Chip
+from warpwright.timing.bounds import ATOMICS
 
 Overrides = Mapping[str, Any]
 
@@ -58,6 +59,16 @@ GRID = Resource(
 BALANCE = Resource(
     "unequal load of the SMs",
     "blocks of equal work, or more and shorter ones, so that SMs end together",
+)
+_FEWER_ATOMICS = (
+    "fewer atomics on one word: add the values of a warp or a block first (__reduce_add_sync, warp shuffles, shared memory), or spread them over words in "
+    "several lines that are added at the end"
+)
+WARPS_ATOMICS = Resource(
+    "atomics of a warp's lanes on one word, which L2 executes one by one",
+    _FEWER_ATOMICS,
+    "the lanes of a warp on one word combined to one atomic",
+    lambda _: {"l2_atomic_combined_lanes_count": 64},  # the widest wave
 )
 BOUNDS: Mapping[str, Resource] = {
     "instruction issue": Resource(
@@ -115,6 +126,18 @@ BOUNDS: Mapping[str, Resource] = {
         "more reuse in shared memory and L1, and all bytes of each sector used",
         "twice the L2 bandwidth",
         _twice("l2_slice_bytes_per_clk", "gpc_read_bytes_per_clk", "gpc_write_bytes_per_clk"),
+    ),
+    ATOMICS: Resource(
+        "the atomic throughput of one L2 line",
+        _FEWER_ATOMICS,
+        "atomics on one line twice as fast, as if they were spread over two",
+        _half(
+            "l2_atomic_sector_cycles",
+            "l2_atomic_word_cycles",
+            "l2_atomic_float_cycles",
+            "l2_atomic_fp32_sector_cycles",
+            "l2_atomic_fp16_sector_cycles",
+        ),
     ),
     "DRAM bandwidth": Resource(
         "DRAM bandwidth",
