@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -46,6 +47,10 @@ def _generates_nothing(*_: object, **__: object) -> bytes:
     raise AssertionError("this process generates code")
 
 
+def _full_disk() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_another_process_generates_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kernel, array = _launcher(monkeypatch, tmp_path, 5)
     monkeypatch.setattr(codegen, "to_object", _generates_nothing)
@@ -86,7 +91,9 @@ def test_ctrl_c_is_answered_while_another_process_generates_code_which_the_next_
     assert set(array.get()) == {50}
 
 
-@pytest.mark.parametrize("reason", ["it fails", "none may be started", "none can be started"])
+@pytest.mark.parametrize(
+    "reason", ["it fails", "none may be started", "none can be started", "its text cannot be written"]
+)
 def test_without_another_process_the_launch_generates_its_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reason: str
 ) -> None:
@@ -96,11 +103,14 @@ def test_without_another_process_the_launch_generates_its_code(
     elif reason == "none may be started":
         monkeypatch.setenv("WARPWRIGHT_BACKGROUND", "0")
         monkeypatch.setattr(compiling_process, "start_detached", _generates_nothing)
-    else:
+    elif reason == "none can be started":
         monkeypatch.setattr(tiered.sys, "executable", "/nothing")
+    else:
+        monkeypatch.setattr(compiling_process.tempfile, "TemporaryFile", _full_disk)
     kernel[1, 32](array, 2)
     assert set(array.get()) == {122}
     assert list(tmp_path.glob("object/*/*")), "the code is kept"
+    assert not list(tmp_path.glob("locks/object-*")), "a lock of this process would stop other processes"
 
 
 def test_a_cancelled_launch_stops_before_its_text_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -65,13 +65,14 @@ def generated_entry(
 
 def _start(cache: DiskCache, text: str, key: str, header: bytes, handle: int, is_large: bool, is_quick: bool) -> None:
     """Start the process, which inherits the lock."""
-    with tempfile.TemporaryFile() as asked:
-        asked.write(header + text.encode())
-        asked.seek(0)
-        words = (str(cache.folder.resolve()), key, str(len(header)), str(int(is_large)), str(int(is_quick)))
-        try:
+    words = (str(cache.folder.resolve()), key, str(len(header)), str(int(is_large)), str(int(is_quick)))
+    try:
+        with tempfile.TemporaryFile() as asked:
+            asked.write(header + text.encode())
+            asked.seek(0)
             start_detached(_START, words, [handle], asked)
-        except OSError:
-            cache.release(KIND, key, handle)
-            raise
+    except OSError:
+        # Or this process would wait for itself when it generates the code.
+        cache.release(KIND, key, handle)
+        raise
     os.close(handle)  # the lock stays with the process
