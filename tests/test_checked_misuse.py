@@ -127,7 +127,7 @@ def test_counts_of_a_barrier_that_a_card_refuses_are_named_without_the_checks_to
     if timing == "full":
         gpu.report_miscount.kernels.clear()
         kernel[1, 96](zeros(96), 64, 96)
-        assert "earlier threads named another number" in capfd.readouterr().err
+        assert "earlier threads specified another number" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("chip", ["v100", "a100", "h200"])  # machine code of sm_60 has one scope for all atomics

@@ -260,7 +260,7 @@ def miscount_text(program: Program, noted: int) -> str:
     threads, line = noted >> 1 & 0x7FFF, source_line(program, noted >> 16)
     at = line or f"{plain_name(program.name)}+{noted >> 16:#x}"
     if noted & 1:
-        why = "earlier threads named another number: all threads that arrive at a barrier must name the same number, or it may never complete on a card"
+        why = "earlier threads specified another number: all threads that arrive at a barrier must specify the same one, or it may never complete on a card"
     else:
         why = (
             f"the number of threads must be a multiple of {program.lanes}; a card refuses it as an illegal instruction"
@@ -286,8 +286,8 @@ def overrun_text(program: Program, geometry: Geometry, memory: DeviceMemory, ove
     else:
         head, tail = _wrong_access(program, geometry, memory, stop, 0, "access")
     return (
-        f"{head}\n  {tail}\n  a card does not notice it, because the address is in a page of 2 MiB that it has mapped (memory faults by page); "
-        "check memcheck reports every such access"
+        f"{head}\n  {tail}\n  a card does not detect it, because the address is in a page of 2 MiB that it has mapped (memory faults by page); "
+        '--check memcheck (check="memcheck") reports every such access'
     )
 
 
