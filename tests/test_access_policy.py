@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,36 @@ def test_the_hit_ratio_counts_in_sixteenths_of_which_there_is_one_at_least(ratio
 def test_the_hit_ratio_is_the_share_that_stays(bench: Bench, ratio: float) -> None:
     aside(bench, 12)
     assert bench.missed(bench.window(ratio=ratio)) == pytest.approx(1 - ratio - 1 / 16, abs=0.06)
+
+
+REREAD = json.loads((Path(__file__).parents[1] / "bench/data/h200/l2_rereads.json").read_text())
+HOME_CYCLES = 416
+"""Loads on an H200 that take less find the line at its home, on the SM's side."""
+
+
+def kept_on_a_card(before: str, ratio: float) -> float:
+    """The share of 16 MiB that persists, relative to all of it at a ratio of 1 where L2 did not have it."""
+
+    def home_hits(before: str, ratio: float) -> int:
+        rows = [r for r in REREAD["reread"] if (r["hot"], r["before"], r["ratio"]) == (16 * MIB, before, ratio)]
+        return sum(sum(row["cycles"][: HOME_CYCLES // REREAD["bin_cycles"]]) for row in rows)
+
+    return home_hits(before, ratio) / home_hits("flooded", 1.0)
+
+
+@pytest.mark.parametrize("ratio", [0.5, pytest.param(1.0, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("before", ["flooded", "read", "kept, reset"])
+def test_memory_that_l2_has_already_does_not_persist_as_a_whole(bench: Bench, before: str, ratio: float) -> None:
+    aside(bench, 12)
+    bench.read(bench.flood, FLOOD)
+    if before != "flooded":
+        bench.read(bench.hot, HOT, bench.window() if before == "kept, reset" else None)
+        bench.gpu.reset_persisting_l2()
+    for _ in range(2):
+        bench.read(bench.hot, HOT, bench.window(ratio=ratio))
+    bench.read(bench.flood, FLOOD)
+    kept = 1 - bench.read(bench.hot, HOT).metrics[READ] / HOT
+    assert kept == pytest.approx(kept_on_a_card(before, ratio), abs=0.08)
 
 
 def test_lines_beyond_the_ratio_are_normal_or_leave_first(bench: Bench) -> None:

@@ -101,8 +101,8 @@ class Bench:
 
     # ------------------------------------------------------------------------------------------------- kernels
 
-    def read(self, at: int, size: int, passes: int = 1) -> None:
-        self.launch("read", 132 * 4, 512, at, np.uint32(size // 16), np.int32(passes), self.sink)
+    def read(self, at: int, size: int, passes: int = 1, blocks: int = 132 * 4) -> None:
+        self.launch("read", blocks, 512, at, np.uint32(size // 16), np.int32(passes), self.sink)
 
     def read_policy(self, at: int, size: int, policy: str, fraction: float = 1.0) -> None:
         numbers = (np.uint32(size // 16), np.int32(POLICIES[policy]), np.float32(fraction))
@@ -357,6 +357,56 @@ def room(b: Bench) -> Any:
                 }
                 rows.append(row | ({"hot_cycles": b.histogram_of(hot.address, size * MIB)} if size else {}))
     for memory in (hot, other):
+        memory.free()
+    return rows
+
+
+BEFORE = {
+    "flooded": (),
+    "read": ("read",),
+    "read twice": ("read", "read"),
+    "read by other SMs": ("read by other SMs",),
+    "read by all SMs": ("read", "read by other SMs", "read"),
+    "kept, reset": ("window", "keep", "keep", "reset"),
+    "kept, reset, read": ("window", "keep", "keep", "reset", "no window", "read"),
+    "kept at a ratio of 1/4, reset": ("quarter", "keep", "keep", "reset"),
+}
+"""What is done to memory that L2 lacks, before reads with a window."""
+REREAD_RATIOS = (0.25, 0.5, 1.0)
+
+
+def reread(b: Bench) -> Any:
+    """How much of memory persists that L2 had already when it was read with a window, by what had been done to it."""
+    hot, flood = b.card.alloc(64 * MIB), b.card.alloc(512 * MIB)
+    rows = []
+    for mib in (4, 16):
+        size = mib * MIB
+        work: dict[str, Callable[[], None]] = {
+            "read": lambda n=size: b.read(hot.address, n),  # type: ignore[misc]
+            "keep": lambda n=size: b.read(hot.address, n),  # type: ignore[misc]
+            "read by other SMs": lambda n=size: b.read(hot.address, n, blocks=132 * 3),  # type: ignore[misc]
+            "window": lambda n=size: b.window(hot.address, n, 1.0, PERSISTING, STREAMING),  # type: ignore[misc]
+            "quarter": lambda n=size: b.window(hot.address, n, 0.25, PERSISTING, STREAMING),  # type: ignore[misc]
+            "no window": b.window,
+            "reset": b.reset,
+        }
+        for before, steps in BEFORE.items():
+            for ratio in REREAD_RATIOS:
+                for reads in (1, 2, 4):
+                    b.reset()
+                    b.window()
+                    given = b.set_aside(b.largest)
+                    b.read(flood.address + 256 * MIB, 256 * MIB)
+                    for step in steps:
+                        work[step]()
+                    b.window(hot.address, size, ratio, PERSISTING, STREAMING)
+                    for _ in range(reads):
+                        b.read(hot.address, size)
+                    b.window()
+                    b.read(flood.address, 256 * MIB)
+                    row = {"hot": size, "set_aside": given, "before": before, "ratio": ratio, "reads": reads}
+                    rows.append(row | {"cycles": b.histogram_of(hot.address, size)})
+    for memory in (hot, flood):
         memory.free()
     return rows
 
@@ -701,6 +751,7 @@ PARTS: dict[str, Callable[[Bench], Any]] = {
     "limits": limits,
     "kept": kept,
     "room": room,
+    "reread": reread,
     "compression": compression,
     "hints": hints,
     "histograms": histograms,
